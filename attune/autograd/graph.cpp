@@ -1,0 +1,103 @@
+#include "attune/autograd/graph.h"
+
+#include <algorithm>
+#include <atomic>
+#include <queue>
+#include <unordered_set>
+
+namespace attune {
+namespace {
+
+thread_local bool recording_enabled = true;
+
+uint64_t next_order() {
+  static std::atomic<uint64_t> counter{0};
+  return ++counter;
+}
+
+// The first gradient is kept as it is; a second one is added in place only when nobody else holds that memory.
+void accumulate(GradientNode& node, Tensor gradient) {
+  if (gradient.numel() != node.shape.numel())
+    fail<ShapeError>("backward: gradient {} does not fit the output {} of {}", gradient.shape().text(), node.shape.text(), node.op);
+  if (!node.gradient.defined()) {
+    node.gradient = gradient.reshape({node.shape.begin(), node.shape.end()}).detach();
+    return;
+  }
+  if (node.gradient.shared_by() > 1) node.gradient = node.gradient.clone();
+  add_in_place(node.gradient, gradient);
+}
+
+struct LaterFirst {
+  bool operator()(const std::shared_ptr<GradientNode>& a, const std::shared_ptr<GradientNode>& b) const {
+    return a->order < b->order;
+  }
+};
+
+}  // namespace
+
+void require_gradient(Tensor& x) {
+  if (!is_floating(x.dtype())) fail<ShapeError>("require_gradient: {} has no gradient", name_of(x.dtype()));
+  auto node = std::make_shared<GradientNode>();
+  node->order = next_order();
+  node->shape = x.shape();
+  x.set_node(std::move(node));
+}
+
+bool requires_gradient(const Tensor& x) { return x.node() != nullptr; }
+
+Tensor gradient(const Tensor& x) { return x.node() ? x.node()->gradient : Tensor{}; }
+
+void set_gradient(const Tensor& x, Tensor gradient) {
+  if (!x.node()) fail<ShapeError>("set_gradient: tensor {} requires no gradient", x.shape().text());
+  x.node()->gradient = std::move(gradient);
+}
+
+void clear_gradient(const Tensor& x) {
+  if (x.node()) x.node()->gradient = {};
+}
+
+bool gradients_enabled() { return recording_enabled; }
+
+bool is_recording(std::initializer_list<Tensor> inputs) {
+  return recording_enabled && std::any_of(inputs.begin(), inputs.end(), requires_gradient);
+}
+
+void record(const char* op, std::initializer_list<Tensor> inputs, Tensor& output, BackwardFunction backward) {
+  if (!is_recording(inputs)) return;
+  auto node = std::make_shared<GradientNode>();
+  node->op = op;
+  for (const Tensor& input : inputs) node->inputs.push_back(input.node());
+  node->backward = std::move(backward);
+  node->order = next_order();
+  node->shape = output.shape();
+  output.set_node(std::move(node));
+}
+
+void backward(const Tensor& loss, const Tensor& cotangent) {
+  if (!loss.node()) fail<ShapeError>("backward: the loss depends on nothing that requires a gradient");
+  const NoGrad no_grad;
+  accumulate(*loss.node(), cotangent.defined() ? cotangent : Tensor::full(loss.shape(), 1.0, {loss.dtype(), loss.device()}));
+
+  std::priority_queue<std::shared_ptr<GradientNode>, std::vector<std::shared_ptr<GradientNode>>, LaterFirst> ready;
+  std::unordered_set<const GradientNode*> seen;
+  ready.push(loss.node());
+  seen.insert(loss.node().get());
+  while (!ready.empty()) {
+    const std::shared_ptr<GradientNode> node = ready.top();
+    ready.pop();
+    if (!node->backward) continue;  // a leaf keeps its gradient
+    const Tensor dy = std::exchange(node->gradient, {});
+    Gradients gradients = std::exchange(node->backward, {})(dy);
+    const auto inputs = std::exchange(node->inputs, {});
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (!inputs[i] || i >= gradients.size() || !gradients[i].defined()) continue;
+      accumulate(*inputs[i], std::move(gradients[i]));
+      if (seen.insert(inputs[i].get()).second) ready.push(inputs[i]);
+    }
+  }
+}
+
+NoGrad::NoGrad() : previous_(std::exchange(recording_enabled, false)) {}
+NoGrad::~NoGrad() { recording_enabled = previous_; }
+
+}  // namespace attune

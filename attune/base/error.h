@@ -1,0 +1,53 @@
+#pragma once
+// The errors that Attune throws. A message names what was expected, what was found, and where.
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <string>
+
+namespace attune {
+
+/// Base of every error thrown on purpose. `what()` is one line without a trailing full stop.
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Shapes or dtypes of an operation's inputs do not fit together.
+class ShapeError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// A configuration that cannot be: names the field and the value.
+class ConfigError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// A file that cannot be read, written or understood: names the file.
+class FileError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Text or token data that cannot be used: names file and line where there is one.
+class DataError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// A number that is not finite where it has to be: names step and tensor.
+class NumericError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Throws `E` with a formatted message: fail<ShapeError>("softmax: rank {} is below 1", rank).
+template <class E, class... Args>
+[[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) {
+  throw E(fmt::format(format, std::forward<Args>(args)...));
+}
+
+}  // namespace attune

@@ -1,0 +1,140 @@
+#pragma once
+// Configurations to and from JSON. A struct lists its fields once,
+//
+//   template <class Visitor>
+//   void visit_fields(AdamConfig& c, Visitor& v) { v("beta_1", c.beta_1); v("epsilon", c.epsilon); }
+//
+// and that list serves reading, writing and the refusal of unknown keys.
+
+#include <concepts>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "attune/base/error.h"
+
+namespace attune {
+
+using Json = nlohmann::ordered_json;
+
+/// The candidate with the smallest edit distance to `word`, or "" when none is near (more than half of it differs).
+std::string nearest_name(std::string_view word, const std::vector<std::string>& candidates);
+
+/// An enum is written by name: specialise with `static constexpr std::pair<E, const char*> values[]`.
+template <class E>
+struct EnumNames;
+
+template <class E>
+concept NamedEnum = std::is_enum_v<E> && requires { EnumNames<E>::values; };
+
+template <NamedEnum E>
+std::string enum_name(E value) {
+  for (const auto& [candidate, name] : EnumNames<E>::values)
+    if (candidate == value) return name;
+  return "?";
+}
+
+class FieldWriter {
+ public:
+  explicit FieldWriter(Json& json) : json_(json) {}
+  template <class T>
+  void operator()(const char* name, T& field) {
+    json_[name] = to_json_value(field);
+  }
+
+ private:
+  template <class T>
+  static Json to_json_value(T& field) {
+    if constexpr (NamedEnum<T>) {
+      return enum_name(field);
+    } else if constexpr (requires(FieldWriter& v) { write_variant(field); }) {
+      return write_variant(field);
+    } else if constexpr (requires(FieldWriter& v) { visit_fields(field, v); }) {
+      Json object = Json::object();
+      FieldWriter writer(object);
+      visit_fields(field, writer);
+      return object;
+    } else {
+      return field;
+    }
+  }
+  Json& json_;
+};
+
+/// Reads what is there and leaves the rest as it is. `where` ("config.toml: model") begins every error.
+class FieldReader {
+ public:
+  FieldReader(const Json& json, std::string where) : json_(json), where_(std::move(where)) {
+    if (!json_.is_object()) fail<ConfigError>("{}: needs a table of keys, found {}", where_, json_.type_name());
+  }
+
+  template <class T>
+  void operator()(const char* name, T& field) {
+    names_.emplace_back(name);
+    if (const auto found = json_.find(name); found != json_.end()) read(*found, field, where_ + "." + name);
+  }
+
+  /// Refuses keys that no field has, naming the nearest one.
+  void refuse_unknown() const;
+
+ private:
+  template <class T>
+  static void read(const Json& value, T& field, const std::string& where) {
+    if constexpr (NamedEnum<T>) {
+      read_enum(value, field, where);
+    } else if constexpr (requires { read_variant(value, field, where); }) {
+      read_variant(value, field, where);
+    } else if constexpr (requires(FieldReader& v) { visit_fields(field, v); }) {
+      FieldReader reader(value, where);
+      visit_fields(field, reader);
+      reader.refuse_unknown();
+    } else {
+      read_plain(value, field, where);
+    }
+  }
+
+  template <class E>
+  static void read_enum(const Json& value, E& field, const std::string& where) {
+    std::string known;
+    for (const auto& [candidate, name] : EnumNames<E>::values) {
+      if (value.is_string() && value.get<std::string>() == name) {
+        field = candidate;
+        return;
+      }
+      known += (known.empty() ? "" : ", ") + std::string(name);
+    }
+    fail<ConfigError>("{}: is {}, needs one of {}", where, value.dump(), known);
+  }
+
+  static void read_plain(const Json& value, bool& field, const std::string& where);
+  static void read_plain(const Json& value, int64_t& field, const std::string& where);
+  static void read_plain(const Json& value, uint64_t& field, const std::string& where);
+  static void read_plain(const Json& value, double& field, const std::string& where);
+  static void read_plain(const Json& value, std::string& field, const std::string& where);
+  static void read_plain(const Json& value, std::vector<std::string>& field, const std::string& where);
+
+  const Json& json_;
+  std::string where_;
+  std::vector<std::string> names_;
+};
+
+template <class Config>
+Json write_fields(const Config& config) {
+  Json json = Json::object();
+  FieldWriter writer(json);
+  Config copy = config;  // visit_fields takes a mutable reference, so that one list serves reading and writing
+  visit_fields(copy, writer);
+  return json;
+}
+
+template <class Config>
+void read_fields(const Json& json, Config& config, const std::string& where) {
+  FieldReader reader(json, where);
+  visit_fields(config, reader);
+  reader.refuse_unknown();
+}
+
+}  // namespace attune

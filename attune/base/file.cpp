@@ -1,0 +1,124 @@
+#include "attune/base/file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "attune/base/error.h"
+
+namespace attune {
+namespace {
+
+class Descriptor {
+ public:
+  explicit Descriptor(int value) : value_(value) {}
+  ~Descriptor() {
+    if (value_ >= 0) ::close(value_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return value_; }
+
+ private:
+  int value_;
+};
+
+[[noreturn]] void fail_errno(std::string_view action, const std::filesystem::path& path) {
+  fail<FileError>("cannot {} {}: {}", action, path.string(), std::strerror(errno));
+}
+
+uint64_t size_of_regular_file(int descriptor, const std::filesystem::path& path) {
+  struct stat status {};
+  if (::fstat(descriptor, &status) != 0) fail_errno("read", path);
+  if (S_ISDIR(status.st_mode)) fail<FileError>("cannot read {}: it is a folder", path.string());
+  if (!S_ISREG(status.st_mode)) fail<FileError>("cannot read {}: it is not a regular file", path.string());
+  return static_cast<uint64_t>(status.st_size);
+}
+
+}  // namespace
+
+std::string read_file(const std::filesystem::path& path, uint64_t max_bytes) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0) fail_errno("open", path);
+  const uint64_t size = size_of_regular_file(file.get(), path);
+  if (size > max_bytes)
+    fail<FileError>("{}: has {} bytes, at most {} are accepted here", path.string(), size, max_bytes);
+  std::string text(size, '\0');
+  size_t done = 0;
+  while (done < size) {
+    const ssize_t n = ::read(file.get(), text.data() + done, size - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail_errno("read", path);
+    if (n == 0) break;
+    done += static_cast<size_t>(n);
+  }
+  text.resize(done);
+  return text;
+}
+
+AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
+  temporary_ = path_;
+  temporary_ += "." + std::to_string(::getpid()) + ".tmp";
+  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (descriptor_ < 0) fail_errno("write", path_);
+}
+
+AtomicFile::~AtomicFile() {
+  if (descriptor_ < 0) return;
+  ::close(descriptor_);
+  ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::write(const void* data, size_t bytes) {
+  const char* next = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t n = ::write(descriptor_, next, bytes);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail_errno("write", path_);
+    next += n;
+    bytes -= static_cast<size_t>(n);
+  }
+}
+
+void AtomicFile::commit() {
+  if (::fsync(descriptor_) != 0) fail_errno("write", path_);
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_errno("write", path_);
+  ::close(descriptor_);
+  descriptor_ = -1;
+  // The new name is safe against a power cut once the folder is written too; a file system that cannot do that is no error.
+  const std::filesystem::path folder = path_.has_parent_path() ? path_.parent_path() : std::filesystem::path(".");
+  const Descriptor directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (directory.get() >= 0) ::fsync(directory.get());
+}
+
+void write_file(const std::filesystem::path& path, std::string_view text) {
+  AtomicFile file(path);
+  file.write(text);
+  file.commit();
+}
+
+MappedFile::MappedFile(const std::filesystem::path& path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0) fail_errno("open", path);
+  size_ = size_of_regular_file(file.get(), path);
+  if (size_ == 0) return;
+  void* address = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.get(), 0);
+  if (address == MAP_FAILED) fail_errno("map", path);
+  data_ = static_cast<const std::byte*>(address);
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+void make_directories(const std::filesystem::path& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) fail<FileError>("cannot make folder {}: {}", path.string(), error.message());
+}
+
+}  // namespace attune

@@ -1,0 +1,57 @@
+#pragma once
+// Files: read with a limit, written whole or not at all.
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <iosfwd>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace attune {
+
+/// The whole file as bytes. Throws FileError when it is missing, unreadable or larger than `max_bytes`.
+std::string read_file(const std::filesystem::path& path, uint64_t max_bytes = uint64_t{1} << 30);
+
+/// Replaces `path` by what `write` produces: a temporary file beside it, fsync, rename. When anything fails (no space, no
+/// permission, an exception), the old file stays as it was and the temporary one is removed. Throws FileError.
+class AtomicFile {
+ public:
+  explicit AtomicFile(std::filesystem::path path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  void write(const void* data, size_t bytes);
+  void write(std::string_view text) { write(text.data(), text.size()); }
+  void commit();  // fsync and rename; without it nothing happens to `path`
+
+ private:
+  std::filesystem::path path_;
+  std::filesystem::path temporary_;
+  int descriptor_ = -1;
+};
+
+/// AtomicFile with one piece of text.
+void write_file(const std::filesystem::path& path, std::string_view text);
+
+/// A read-only mapping of a whole file. Throws FileError.
+class MappedFile {
+ public:
+  explicit MappedFile(const std::filesystem::path& path);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+
+ private:
+  const std::byte* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+/// Makes a folder and those above it. Throws FileError.
+void make_directories(const std::filesystem::path& path);
+
+}  // namespace attune

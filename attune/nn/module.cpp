@@ -1,0 +1,89 @@
+#include "attune/nn/module.h"
+
+#include <unordered_set>
+
+#include "attune/autograd/graph.h"
+#include "attune/nn/dropout.h"
+
+namespace attune {
+namespace {
+
+class ParameterCollector final : public Visitor {
+ public:
+  std::vector<NamedParameter> take() { return std::move(parameters_); }
+
+ protected:
+  void on_parameter(const std::string& path, Tensor& parameter) override {
+    if (seen_.insert(parameter.raw()).second) parameters_.push_back({path, &parameter});
+  }
+
+ private:
+  std::vector<NamedParameter> parameters_;
+  std::unordered_set<const void*> seen_;
+};
+
+class DropoutSetter final : public Visitor {
+ public:
+  DropoutSetter(bool training, uint64_t seed, uint64_t step) : training_(training), seed_(seed), step_(step) {}
+
+ protected:
+  void on_dropout(const std::string&, Dropout& dropout) override {
+    if (training_) {
+      dropout.enable(seed_, step_, count_++);
+    } else {
+      dropout.disable();
+    }
+  }
+
+ private:
+  bool training_;
+  uint64_t seed_;
+  uint64_t step_;
+  uint32_t count_ = 0;
+};
+
+}  // namespace
+
+void Visitor::operator()(const std::string& name, Tensor& parameter) {
+  on_parameter(path_.empty() ? name : path_ + "." + name, parameter);
+}
+
+void Visitor::operator()(const std::string& name, Module& part) {
+  const std::string outer = path_;
+  path_ = outer.empty() ? name : outer + "." + name;
+  if (auto* dropout = dynamic_cast<Dropout*>(&part)) on_dropout(path_, *dropout);
+  part.visit(*this);
+  path_ = outer;
+}
+
+std::vector<NamedParameter> named_parameters(Module& module) {
+  ParameterCollector collector;
+  module.visit(collector);
+  return collector.take();
+}
+
+int64_t parameter_count(Module& module) {
+  int64_t count = 0;
+  for (const NamedParameter& p : named_parameters(module)) count += p.tensor->numel();
+  return count;
+}
+
+void set_training(Module& module, uint64_t seed, uint64_t step) {
+  DropoutSetter setter(true, seed, step);
+  module.visit(setter);
+}
+
+void set_evaluation(Module& module) {
+  DropoutSetter setter(false, 0, 0);
+  module.visit(setter);
+}
+
+void require_gradients(Module& module) {
+  for (const NamedParameter& p : named_parameters(module)) require_gradient(*p.tensor);
+}
+
+void clear_gradients(Module& module) {
+  for (const NamedParameter& p : named_parameters(module)) clear_gradient(*p.tensor);
+}
+
+}  // namespace attune

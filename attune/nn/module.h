@@ -1,0 +1,62 @@
+#pragma once
+// A part of a model that names each of its parts once. That list serves checkpoints, the optimizer and dropout.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "attune/tensor/tensor.h"
+
+namespace attune {
+
+class Module;
+class Dropout;
+
+/// Walks the parts of a module and keeps the path: "encoder.layers.0.self_attention.w_q.weight".
+class Visitor {
+ public:
+  virtual ~Visitor() = default;
+  void operator()(const std::string& name, Tensor& parameter);
+  void operator()(const std::string& name, Module& part);
+
+ protected:
+  virtual void on_parameter(const std::string& /*path*/, Tensor& /*parameter*/) {}
+  virtual void on_dropout(const std::string& /*path*/, Dropout& /*dropout*/) {}
+
+ private:
+  std::string path_;
+};
+
+class Module {
+ public:
+  Module() = default;
+  virtual ~Module() = default;
+  Module(const Module&) = delete;  // parts are held by reference and by name
+  Module& operator=(const Module&) = delete;
+
+  /// Calls v(name, part) for each parameter and each part, always in the same order.
+  virtual void visit(Visitor& v) = 0;
+};
+
+struct NamedParameter {
+  std::string name;
+  Tensor* tensor;  // lives in the module
+};
+
+/// Every parameter once; one that is shared appears under its first name.
+std::vector<NamedParameter> named_parameters(Module& module);
+
+/// Numbers, shared parameters counted once.
+int64_t parameter_count(Module& module);
+
+/// Dropout on, its masks a pure function of (seed, step, place in the module).
+void set_training(Module& module, uint64_t seed, uint64_t step);
+
+/// Dropout off.
+void set_evaluation(Module& module);
+
+/// Makes every parameter a leaf whose gradient is kept.
+void require_gradients(Module& module);
+void clear_gradients(Module& module);
+
+}  // namespace attune

@@ -1,0 +1,114 @@
+#include "attune/tensor/buffer.h"
+
+#include <sys/mman.h>
+
+#include <bit>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <new>
+#include <vector>
+
+namespace attune {
+namespace {
+
+constexpr size_t kAlignment = 64;
+constexpr size_t kHugePage = size_t{2} << 20;
+
+// Four classes to each power of two: at most a quarter of a buffer is unused, and few sizes occur.
+size_t size_class(size_t bytes) {
+  if (bytes <= 4 * kAlignment) return (bytes + kAlignment - 1) / kAlignment * kAlignment + (bytes == 0 ? kAlignment : 0);
+  const size_t step = std::bit_floor(bytes - 1) / 4;
+  return (bytes + step - 1) / step * step;
+}
+
+class CachingAllocator {
+ public:
+  ~CachingAllocator() { release(); }
+
+  void* take(size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    auto& free_blocks = free_[bytes];
+    void* block = nullptr;
+    if (!free_blocks.empty()) {
+      block = free_blocks.back();
+      free_blocks.pop_back();
+    } else {
+      block = from_system(bytes);
+    }
+    statistics_.bytes_in_use += static_cast<int64_t>(bytes);
+    statistics_.peak_bytes_in_use = std::max(statistics_.peak_bytes_in_use, statistics_.bytes_in_use);
+    return block;
+  }
+
+  void give_back(void* block, size_t bytes) noexcept {
+    const std::lock_guard lock(mutex_);
+    statistics_.bytes_in_use -= static_cast<int64_t>(bytes);
+    free_[bytes].push_back(block);
+  }
+
+  void release() {
+    const std::lock_guard lock(mutex_);
+    release_locked();
+  }
+
+  AllocatorStatistics statistics() {
+    const std::lock_guard lock(mutex_);
+    return statistics_;
+  }
+
+  void reset_peak() {
+    const std::lock_guard lock(mutex_);
+    statistics_.peak_bytes_in_use = statistics_.bytes_in_use;
+  }
+
+ private:
+  void* from_system(size_t bytes) {
+    const size_t alignment = bytes >= kHugePage ? kHugePage : kAlignment;
+    const size_t rounded = (bytes + alignment - 1) / alignment * alignment;
+    void* block = std::aligned_alloc(alignment, rounded);
+    if (block == nullptr) {
+      release_locked();  // what is kept may be enough for this one
+      block = std::aligned_alloc(alignment, rounded);
+    }
+    if (block == nullptr) throw std::bad_alloc();
+    if (bytes >= kHugePage) ::madvise(block, rounded, MADV_HUGEPAGE);
+    ++statistics_.system_allocations;
+    statistics_.bytes_reserved += static_cast<int64_t>(bytes);
+    return block;
+  }
+
+  void release_locked() {
+    for (auto& [bytes, blocks] : free_) {
+      for (void* block : blocks) std::free(block);
+      statistics_.bytes_reserved -= static_cast<int64_t>(bytes * blocks.size());
+      blocks.clear();
+    }
+  }
+
+  std::mutex mutex_;
+  std::map<size_t, std::vector<void*>> free_;
+  AllocatorStatistics statistics_;
+};
+
+// One pool for the process. Buffers hold it, so that it outlives every tensor, static ones included.
+const std::shared_ptr<CachingAllocator>& pool() {
+  static const std::shared_ptr<CachingAllocator> allocator = std::make_shared<CachingAllocator>();
+  return allocator;
+}
+
+}  // namespace
+
+std::shared_ptr<Buffer> allocate_buffer(size_t bytes) {
+  const size_t rounded = size_class(bytes);
+  const std::shared_ptr<CachingAllocator> allocator = pool();
+  void* block = allocator->take(rounded);
+  std::shared_ptr<const void> owner(block, [allocator, rounded](void* p) { allocator->give_back(p, rounded); });
+  return std::make_shared<Buffer>(block, bytes, std::move(owner));
+}
+
+AllocatorStatistics allocator_statistics() { return pool()->statistics(); }
+void reset_peak_bytes() { pool()->reset_peak(); }
+void release_cached_memory() { pool()->release(); }
+
+}  // namespace attune

@@ -1,0 +1,99 @@
+#pragma once
+// A tensor: shape, dtype, device and a piece of a reference-counted buffer; always contiguous and row-major.
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "attune/tensor/buffer.h"
+#include "attune/tensor/device.h"
+#include "attune/tensor/dtype.h"
+#include "attune/tensor/shape.h"
+
+namespace attune {
+
+struct GradientNode;  // attune/autograd/graph.h
+
+struct TensorOptions {
+  DType dtype = DType::f32;
+  Device device = {};
+};
+
+/// A handle: copies share the data. `reshape` shares data and gradient; `rows` and `detach` share the data alone.
+class Tensor {
+ public:
+  Tensor() = default;  // undefined: no shape, no data
+
+  static Tensor empty(const Shape& shape, const TensorOptions& options = {});
+  static Tensor zeros(const Shape& shape, const TensorOptions& options = {});
+  static Tensor full(const Shape& shape, double value, const TensorOptions& options = {});
+  static Tensor empty_like(const Tensor& x) { return empty(x.shape(), {x.dtype(), x.device()}); }
+  static Tensor zeros_like(const Tensor& x) { return zeros(x.shape(), {x.dtype(), x.device()}); }
+  template <class T>
+  static Tensor from(const Shape& shape, std::span<const T> values) {
+    return from_bytes(shape, dtype_of<T>, std::as_bytes(values));
+  }
+  template <class T>
+  static Tensor from(const Shape& shape, const std::vector<T>& values) {
+    return from(shape, std::span<const T>(values));
+  }
+  /// A copy of raw values. Throws ShapeError unless there are exactly numel * size_of(dtype) bytes.
+  static Tensor from_bytes(const Shape& shape, DType dtype, std::span<const std::byte> bytes);
+
+  bool defined() const { return buffer_ != nullptr; }
+  const Shape& shape() const { return shape_; }
+  int rank() const { return shape_.rank(); }
+  int64_t size(int dim) const { return shape_[dim]; }
+  int64_t numel() const { return shape_.numel(); }
+  size_t bytes() const { return static_cast<size_t>(numel()) * size_of(dtype_); }
+  DType dtype() const { return dtype_; }
+  Device device() const { return device_; }
+
+  /// The values. Throws ShapeError when T is not the dtype.
+  template <class T>
+  T* data() const {
+    check_dtype(dtype_of<T>);
+    return static_cast<T*>(raw());
+  }
+  template <class T>
+  std::span<T> values() const {
+    return {data<T>(), static_cast<size_t>(numel())};
+  }
+  void* raw() const { return buffer_ ? static_cast<std::byte*>(buffer_->data()) + offset_ : nullptr; }
+  /// The value of a tensor with one element, converted to double.
+  double item() const;
+
+  /// The same values under another shape with as many elements; one size may be -1. Differentiable.
+  Tensor reshape(const std::vector<int64_t>& sizes) const;
+  /// Rows [begin, end) of the first dimension, sharing the data.
+  Tensor rows(int64_t begin, int64_t end) const;
+  Tensor detach() const;
+  Tensor clone() const;
+  Tensor to(DType dtype) const;
+  void copy_from(const Tensor& source) const;  // same shape and dtype
+  void fill(double value) const;
+
+  /// How many handles share this memory; 1 means that it may be overwritten.
+  int64_t shared_by() const { return buffer_ ? buffer_.use_count() : 0; }
+
+  const std::shared_ptr<GradientNode>& node() const { return node_; }
+  void set_node(std::shared_ptr<GradientNode> node) { node_ = std::move(node); }
+
+ private:
+  void check_dtype(DType wanted) const;
+
+  std::shared_ptr<Buffer> buffer_;
+  size_t offset_ = 0;  // bytes
+  Shape shape_;
+  DType dtype_ = DType::f32;
+  Device device_;
+  std::shared_ptr<GradientNode> node_;
+};
+
+/// accumulator += x, element by element; same shape and floating dtype.
+void add_in_place(const Tensor& accumulator, const Tensor& x);
+
+/// The first element that is not finite, as its flat index, or -1.
+int64_t first_not_finite(const Tensor& x);
+
+}  // namespace attune

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace attune {
+
+enum class BleuTokenizer {
+  none,  // words are what stands between white space
+  v13a,  // mteval-v13a, the tokenizer of WMT and sacreBLEU's default ("13a")
+};
+
+struct BleuScore {
+  double score = 0;                    // percent
+  std::array<double, 4> precisions{};  // percent, of 1-grams to 4-grams, smoothed
+  double brevity_penalty = 0;          // in [0, 1]
+  int64_t hypothesis_length = 0;       // tokens
+  int64_t reference_length = 0;        // tokens
+};
+
+/// BLEU of a corpus with one reference each, Papineni et al. 2002, equal to sacreBLEU's (Post 2018): n-grams up to 4,
+/// and an order without a match gets 1/2, 1/4, ... matches ("exp", the smoothing of mteval-v13a; Chen and Cherry 2014,
+/// method 3). Throws DataError when there is no sentence or the numbers of hypotheses and references differ.
+BleuScore corpus_bleu(std::span<const std::string> hypotheses, std::span<const std::string> references,
+                      BleuTokenizer tokenizer = BleuTokenizer::v13a, bool lowercase = false);
+
+/// The tokens of a line as mteval-v13a makes them, with one space between each two.
+std::string tokenize_13a(std::string_view line);
+
+}  // namespace attune

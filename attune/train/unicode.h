@@ -1,0 +1,29 @@
+#pragma once
+// The little of Unicode that metrics need: code points, white space, lower case. All of it as Python's `str` has it,
+// since sacreBLEU, whose figures the metrics reproduce, is written in Python.
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace attune {
+
+/// The code point at `position`, which moves behind it. A byte that is not valid UTF-8 yields 0xDC00 + byte (a lone
+/// surrogate, as Python's "surrogateescape"), so that every text is accepted and different bytes stay different.
+/// `position` is below text.size().
+char32_t next_code_point(std::string_view text, std::size_t& position);
+
+/// Appends the UTF-8 of one code point, the inverse of `next_code_point`.
+void append_utf8(std::string& text, char32_t code_point);
+
+/// Whether Python's `str.split()` splits here: Unicode's White_Space and the separators U+001C to U+001F.
+bool is_space(char32_t code_point);
+
+/// The words between white space, as views into `text`; none of them is empty.
+std::vector<std::string_view> split_words(std::string_view text);
+
+/// Lower case after Unicode 14: the simple mappings, U+0130 to two code points, and a sigma that ends a word.
+std::string lowercase(std::string_view text);
+
+}  // namespace attune

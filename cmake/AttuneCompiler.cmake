@@ -1,0 +1,15 @@
+# Warnings, sanitizers and ccache, for the project's own sources only.
+add_library(attune_private_flags INTERFACE)
+target_compile_options(attune_private_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wconversion -Wno-sign-conversion -Wshadow -Werror
+  -fno-math-errno -fvisibility=hidden)
+
+find_program(CCACHE ccache)
+if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+
+if(ATTUNE_SANITIZE)
+  add_compile_options(-fsanitize=${ATTUNE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -O1)
+  add_link_options(-fsanitize=${ATTUNE_SANITIZE})
+endif()
