@@ -7,6 +7,10 @@ void check_positive(const char* field, int64_t value, int64_t most) {
   if (value < 1 || value > most) fail<ConfigError>("{} = {}: needs a number from 1 to {}", field, value, most);
 }
 
+void check_probability(const char* field, double value) {
+  if (!(value >= 0 && value < 1)) fail<ConfigError>("{} = {}: needs a number from 0 to below 1", field, value);
+}
+
 void check_latent(const char* field, const AttentionKind& kind, int64_t d_model) {
   const auto* latent = std::get_if<MultiHeadLatent>(&kind);
   if (latent == nullptr) return;
@@ -31,7 +35,9 @@ void TransformerConfig::validate() const {
   check_positive("d_ff", d_ff, 1 << 20);
   if (d_model % heads != 0) fail<ConfigError>("d_model = {} is not divisible by heads = {}", d_model, heads);
   if (d_model % 2 != 0) fail<ConfigError>("d_model = {}: sinusoidal positions need an even number", d_model);
-  if (!(dropout >= 0 && dropout < 1)) fail<ConfigError>("dropout = {}: needs a number from 0 to below 1", dropout);
+  check_probability("dropout", dropout);
+  check_probability("attention_dropout", attention_dropout);
+  check_probability("activation_dropout", activation_dropout);
   if (!(layer_norm_epsilon > 0 && layer_norm_epsilon < 1))
     fail<ConfigError>("layer_norm_epsilon = {}: needs a number between 0 and 1", layer_norm_epsilon);
   check_latent("encoder_attention", encoder_attention, d_model);

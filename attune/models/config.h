@@ -51,7 +51,9 @@ struct TransformerConfig {
   int64_t heads = 8;
   int64_t layers = 6;  // of the encoder and of the decoder
   int64_t d_ff = 2048;
-  double dropout = 0.1;
+  double dropout = 0.1;             // on embeddings and on the output of each sublayer, section 5.4
+  double attention_dropout = 0.1;   // on the attention weights
+  double activation_dropout = 0.1;  // inside the feed-forward network
   AttentionKind encoder_attention = MultiHead{};
   AttentionKind decoder_attention = MultiHead{};
   AttentionKind cross_attention = MultiHead{};
@@ -82,6 +84,8 @@ void visit_fields(TransformerConfig& c, FieldVisitor& v) {
   v("layers", c.layers);
   v("d_ff", c.d_ff);
   v("dropout", c.dropout);
+  v("attention_dropout", c.attention_dropout);
+  v("activation_dropout", c.activation_dropout);
   v("encoder_attention", c.encoder_attention);
   v("decoder_attention", c.decoder_attention);
   v("cross_attention", c.cross_attention);

@@ -1,8 +1,11 @@
 #include "attune/nn/module.h"
 
+#include <cmath>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "attune/autograd/graph.h"
+#include "attune/base/random.h"
 #include "attune/nn/dropout.h"
 
 namespace attune {
@@ -20,6 +23,28 @@ class ParameterCollector final : public Visitor {
  private:
   std::vector<NamedParameter> parameters_;
   std::unordered_set<const void*> seen_;
+};
+
+// Puts `make(tensor)` in the place of every parameter; those that share memory get the same one.
+template <class Make>
+class ParameterReplacer final : public Visitor {
+ public:
+  explicit ParameterReplacer(Make make) : make_(std::move(make)) {}
+
+ protected:
+  void on_parameter(const std::string&, Tensor& parameter) override {
+    const auto [place, is_new] = made_.try_emplace(parameter.raw(), Tensor{});
+    if (is_new) {
+      place->second = make_(parameter);
+      originals_.push_back(parameter);  // keeps the memory, so that its address is not given out again meanwhile
+    }
+    parameter = place->second;
+  }
+
+ private:
+  Make make_;
+  std::unordered_map<const void*, Tensor> made_;
+  std::vector<Tensor> originals_;
 };
 
 class DropoutSetter final : public Visitor {
@@ -79,7 +104,29 @@ void set_evaluation(Module& module) {
 }
 
 void require_gradients(Module& module) {
-  for (const NamedParameter& p : named_parameters(module)) require_gradient(*p.tensor);
+  ParameterReplacer replacer([](const Tensor& parameter) {
+    Tensor leaf = parameter.detach();
+    require_gradient(leaf);
+    return leaf;
+  });
+  module.visit(replacer);
+}
+
+void convert_parameters(Module& module, DType dtype) {
+  ParameterReplacer replacer([dtype](const Tensor& parameter) { return parameter.to(dtype); });
+  module.visit(replacer);
+}
+
+void initialize_parameters(Module& module, uint64_t seed) {
+  uint64_t stream = 0;
+  for (const NamedParameter& p : named_parameters(module)) {
+    Random random(seed, stream++);
+    if (p.tensor->rank() != 2) continue;
+    const double bound = std::sqrt(6.0 / static_cast<double>(p.tensor->size(0) + p.tensor->size(1)));
+    dispatch_floating("initialize_parameters", p.tensor->dtype(), [&]<class T>(T) {
+      for (T& value : p.tensor->values<T>()) value = static_cast<T>((2 * random.uniform() - 1) * bound);
+    });
+  }
 }
 
 void clear_gradients(Module& module) {

@@ -55,8 +55,15 @@ void set_training(Module& module, uint64_t seed, uint64_t step);
 /// Dropout off.
 void set_evaluation(Module& module);
 
-/// Makes every parameter a leaf whose gradient is kept.
+/// Makes every parameter a leaf whose gradient is kept; a shared one has one gradient.
 void require_gradients(Module& module);
 void clear_gradients(Module& module);
+
+/// Turns every parameter into another floating type; float64 is for gradient checks.
+void convert_parameters(Module& module, DType dtype);
+
+/// Xavier-uniform matrices (Glorot and Bengio 2010, equation 16: within +-sqrt(6 / (in + out))), from `seed`; vectors stay
+/// as they were built: gains 1, biases 0.
+void initialize_parameters(Module& module, uint64_t seed);
 
 }  // namespace attune

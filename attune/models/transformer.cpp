@@ -1,0 +1,107 @@
+#include "attune/models/transformer.h"
+
+#include "attune/autograd/graph.h"
+#include "attune/ops/take_rows.h"
+
+namespace attune {
+namespace {
+
+Tensor positions_tensor(const std::vector<int32_t>& positions) {
+  return Tensor::from({static_cast<int64_t>(positions.size())}, positions);
+}
+
+void check_batch(const char* what, const Tensor& ids) {
+  if (ids.rank() != 2 || ids.dtype() != DType::i32)
+    fail<ShapeError>("{}: needs int32 ids [batch, length], found {} {}", what, name_of(ids.dtype()), ids.shape().text());
+}
+
+PackedTokens pack_batch(const Tensor& ids, const Packing& packing) {
+  const auto rows = packing.pack.values<int32_t>();
+  const auto values = ids.values<int32_t>();
+  const Tensor packed = Tensor::empty({packing.pack.size(0)}, {.dtype = DType::i32});
+  for (size_t i = 0; i < rows.size(); ++i) packed.data<int32_t>()[i] = values[static_cast<size_t>(rows[i])];
+  return {packed, packing.sequences};
+}
+
+}  // namespace
+
+PackedTokens pack_tokens(std::span<const int32_t> ids, const std::vector<int32_t>& offsets) {
+  PackedTokens tokens{Tensor::from({static_cast<int64_t>(ids.size())}, ids), Sequences::from_offsets(offsets)};
+  if (tokens.sequences.total() != tokens.ids.size(0))
+    fail<ShapeError>("tokens: {} ids but offsets up to {}", ids.size(), tokens.sequences.total());
+  return tokens;
+}
+
+Transformer::Transformer(TransformerConfig config, Parts parts) : config_(std::move(config)), parts_(std::move(parts)) {}
+
+Tensor Transformer::embed_source(const PackedTokens& src) const {
+  return (*parts_.source_position)((*parts_.source_embedding)(src.ids), positions_tensor(src.sequences.positions()));
+}
+
+Tensor Transformer::embed_target(const Tensor& ids, const std::vector<int32_t>& positions) const {
+  return (*parts_.target_position)((*parts_.target_embedding)(ids), positions_tensor(positions));
+}
+
+Tensor Transformer::encode(const PackedTokens& src, TransformerWeights* weights) const {
+  const AttentionMask mask{.queries = src.sequences, .keys = src.sequences};
+  return (*parts_.encoder)(embed_source(src), mask, weights ? &weights->encoder : nullptr);
+}
+
+Tensor Transformer::decode(const Tensor& memory, const Sequences& source, const PackedTokens& tgt,
+                           TransformerWeights* weights) const {
+  const AttentionMask self{.queries = tgt.sequences, .keys = tgt.sequences, .causal = true};
+  const AttentionMask cross{.queries = tgt.sequences, .keys = source};
+  return (*parts_.decoder)(embed_target(tgt.ids, tgt.sequences.positions()), memory, self, cross,
+                           weights ? &weights->decoder : nullptr);
+}
+
+CrossEntropy Transformer::loss(const PackedTokens& src, const PackedTokens& tgt, const Tensor& labels,
+                               const CrossEntropyOptions& options) const {
+  return parts_.projection->loss(decode(encode(src), src.sequences, tgt), labels, options);
+}
+
+Tensor Transformer::step(std::span<const int32_t> tokens, KvCache& cache) const {
+  if (static_cast<int64_t>(tokens.size()) != cache.rows())
+    fail<ShapeError>("step: {} tokens for a cache of {} rows", tokens.size(), cache.rows());
+  const NoGrad no_grad;
+  std::vector<int32_t> positions;
+  for (int64_t r = 0; r < cache.rows(); ++r) positions.push_back(cache.position(r));
+  const Tensor x = embed_target(Tensor::from({cache.rows()}, tokens), positions);
+  return project(parts_.decoder->step(x, cache));
+}
+
+Tensor Transformer::encode(const Tensor& src, const Mask& src_mask, TransformerWeights* weights) const {
+  check_batch("encode", src);
+  const Packing packing = packing_of(src.size(0), src.size(1), src_mask);
+  const AttentionMask mask = attention_mask(src_mask, packing.sequences, packing.sequences);
+  const Tensor memory = (*parts_.encoder)(embed_source(pack_batch(src, packing)), mask, weights ? &weights->encoder : nullptr);
+  return take_rows(memory, packing.unpack).reshape({src.size(0), src.size(1), config_.d_model});
+}
+
+Tensor Transformer::decode(const Tensor& memory, const Mask& src_mask, const Tensor& tgt, const Mask& tgt_mask,
+                           TransformerWeights* weights) const {
+  check_batch("decode", tgt);
+  if (memory.rank() != 3 || memory.size(0) != tgt.size(0))
+    fail<ShapeError>("decode: memory {} does not fit tgt {}", memory.shape().text(), tgt.shape().text());
+  const Packing source = packing_of(memory.size(0), memory.size(1), src_mask);
+  const Packing target = packing_of(tgt.size(0), tgt.size(1), tgt_mask);
+  const PackedTokens tokens = pack_batch(tgt, target);
+  const Tensor packed_memory = take_rows(memory.reshape({-1, config_.d_model}), source.pack);
+  const Tensor out = (*parts_.decoder)(embed_target(tokens.ids, tokens.sequences.positions()), packed_memory,
+                                       attention_mask(tgt_mask, target.sequences, target.sequences),
+                                       attention_mask(src_mask, target.sequences, source.sequences),
+                                       weights ? &weights->decoder : nullptr);
+  return take_rows(out, target.unpack).reshape({tgt.size(0), tgt.size(1), config_.d_model});
+}
+
+void Transformer::visit(Visitor& v) {
+  v("source_embedding", *parts_.source_embedding);
+  v("source_position", *parts_.source_position);
+  v("target_embedding", *parts_.target_embedding);
+  v("target_position", *parts_.target_position);
+  v("encoder", *parts_.encoder);
+  v("decoder", *parts_.decoder);
+  v("projection", *parts_.projection);
+}
+
+}  // namespace attune

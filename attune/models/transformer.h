@@ -1,0 +1,90 @@
+#pragma once
+// The encoder-decoder Transformer of Vaswani et al. 2017.
+
+#include <memory>
+
+#include "attune/models/config.h"
+#include "attune/nn/decoder.h"
+#include "attune/nn/encoder.h"
+#include "attune/nn/input_embedding.h"
+#include "attune/nn/mask.h"
+#include "attune/nn/positional_encoding.h"
+#include "attune/nn/projection_layer.h"
+
+namespace attune {
+
+/// Token ids of several sequences one after another, without padding.
+struct PackedTokens {
+  Tensor ids;  // int32 [total]
+  Sequences sequences;
+};
+
+/// Packs ids that stand one after another, with their offsets (0, ..., total).
+PackedTokens pack_tokens(std::span<const int32_t> ids, const std::vector<int32_t>& offsets);
+
+/// Attention weights of a whole pass: encoder, decoder self and cross, by layer.
+struct TransformerWeights {
+  std::vector<Tensor> encoder;
+  DecoderWeights decoder;
+};
+
+class Transformer final : public Module {
+ public:
+  struct Parts {
+    std::unique_ptr<InputEmbedding> source_embedding, target_embedding;
+    std::unique_ptr<PositionalEncoding> source_position, target_position;
+    std::unique_ptr<Encoder> encoder;
+    std::unique_ptr<Decoder> decoder;
+    std::unique_ptr<ProjectionLayer> projection;
+  };
+  Transformer(TransformerConfig config, Parts parts);
+
+  // Padded batches, as in the literature.
+
+  /// src int32 [batch, length] -> [batch, length, d_model], zeros at padding.
+  Tensor encode(const Tensor& src, const Mask& src_mask, TransformerWeights* weights = nullptr) const;
+  /// memory [batch, source length, d_model], tgt int32 [batch, length] -> [batch, length, d_model], zeros at padding.
+  Tensor decode(const Tensor& memory, const Mask& src_mask, const Tensor& tgt, const Mask& tgt_mask,
+                TransformerWeights* weights = nullptr) const;
+  /// x [..., d_model] -> logits [..., target_vocab]
+  Tensor project(const Tensor& x) const { return (*parts_.projection)(x); }
+
+  // Packed batches: what training and decoding use.
+
+  /// -> [source tokens, d_model]
+  Tensor encode(const PackedTokens& src, TransformerWeights* weights = nullptr) const;
+  /// `memory` is encode(src); -> [target tokens, d_model]
+  Tensor decode(const Tensor& memory, const Sequences& source, const PackedTokens& tgt,
+                TransformerWeights* weights = nullptr) const;
+  /// Cross entropy of `labels` (int32 [target tokens]) given src and the decoder input tgt.
+  CrossEntropy loss(const PackedTokens& src, const PackedTokens& tgt, const Tensor& labels,
+                    const CrossEntropyOptions& options) const;
+
+  // Decoding step by step. `memory` is encode(src).
+
+  KvCache start(const Tensor& memory, const Sequences& source) const { return parts_.decoder->make_cache(memory, source); }
+  /// tokens[r] is the token after which row r goes on; returns the logits of the next one, [rows, target_vocab].
+  /// Throws ShapeError when there is not one token for each row of the cache.
+  Tensor step(std::span<const int32_t> tokens, KvCache& cache) const;
+
+  const TransformerConfig& config() const { return config_; }
+  const Encoder& encoder() const { return *parts_.encoder; }
+  const Decoder& decoder() const { return *parts_.decoder; }
+  void visit(Visitor& v) override;
+
+ private:
+  Tensor embed_source(const PackedTokens& src) const;
+  Tensor embed_target(const Tensor& ids, const std::vector<int32_t>& positions) const;
+
+  TransformerConfig config_;
+  Parts parts_;
+};
+
+/// The one place where a Transformer is put together; parameters are drawn from `seed` (Xavier-uniform).
+/// Throws ConfigError naming the field.
+std::unique_ptr<Transformer> build_transformer(const TransformerConfig& config, uint64_t seed = 1);
+
+/// Parameters that a model of this configuration has, without building it.
+int64_t parameter_count(const TransformerConfig& config);
+
+}  // namespace attune

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "attune/nn/decoder_layer.h"
+
+namespace attune {
+
+/// Attention weights of every layer, [sequences, heads, queries, keys] each.
+struct DecoderWeights {
+  std::vector<Tensor> self;
+  std::vector<Tensor> cross;
+};
+
+/// A stack of decoder layers, with a LayerNorm after the last one where `final_norm` is given.
+class Decoder final : public Module {
+ public:
+  Decoder(std::vector<std::unique_ptr<DecoderLayer>> layers, std::unique_ptr<LayerNorm> final_norm);
+  /// x [target tokens, d_model], memory [source tokens, d_model] -> [target tokens, d_model]
+  Tensor operator()(const Tensor& x, const Tensor& memory, AttentionMask self_mask, AttentionMask cross_mask,
+                    DecoderWeights* weights = nullptr) const;
+
+  /// A cache with one row for each source sentence; `memory` is the encoder's output on `source`.
+  KvCache make_cache(const Tensor& memory, const Sequences& source) const;
+  /// The next token of every row: x [rows, d_model] -> [rows, d_model]. Equals the last position of operator().
+  Tensor step(const Tensor& x, KvCache& cache) const;
+
+  const std::vector<std::unique_ptr<DecoderLayer>>& layers() const { return layers_; }
+  void visit(Visitor& v) override;
+
+ private:
+  std::vector<std::unique_ptr<DecoderLayer>> layers_;
+  std::unique_ptr<LayerNorm> norm_;  // null: none
+};
+
+}  // namespace attune

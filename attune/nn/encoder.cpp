@@ -1,0 +1,23 @@
+#include "attune/nn/encoder.h"
+
+namespace attune {
+
+Encoder::Encoder(std::vector<std::unique_ptr<EncoderLayer>> layers, std::unique_ptr<LayerNorm> final_norm)
+    : layers_(std::move(layers)), norm_(std::move(final_norm)) {}
+
+Tensor Encoder::operator()(const Tensor& x, AttentionMask mask, std::vector<Tensor>* weights) const {
+  if (weights != nullptr) weights->resize(layers_.size());
+  Tensor h = x;
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    mask.weights = weights != nullptr ? &(*weights)[i] : nullptr;
+    h = (*layers_[i])(h, mask);
+  }
+  return norm_ ? (*norm_)(h) : h;
+}
+
+void Encoder::visit(Visitor& v) {
+  for (size_t i = 0; i < layers_.size(); ++i) v("layers." + std::to_string(i), *layers_[i]);
+  if (norm_) v("norm", *norm_);
+}
+
+}  // namespace attune

@@ -1,0 +1,21 @@
+#include "attune/nn/encoder_layer.h"
+
+namespace attune {
+
+EncoderLayer::EncoderLayer(std::unique_ptr<Attention> self_attention, const FeedForwardConfig& feed_forward,
+                           const ResidualConnectionConfig& residual)
+    : self_attention_(std::move(self_attention)), feed_forward_(feed_forward), residual_1_(residual), residual_2_(residual) {}
+
+Tensor EncoderLayer::operator()(const Tensor& x, const AttentionMask& mask) const {
+  const Tensor h = residual_1_(x, [&](const Tensor& y) { return (*self_attention_)(y, y, mask); });
+  return residual_2_(h, feed_forward_);
+}
+
+void EncoderLayer::visit(Visitor& v) {
+  v("self_attention", *self_attention_);
+  v("residual_1", residual_1_);
+  v("feed_forward", feed_forward_);
+  v("residual_2", residual_2_);
+}
+
+}  // namespace attune

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <memory>
+
+#include "attune/nn/attention.h"
+#include "attune/nn/feed_forward.h"
+#include "attune/nn/residual_connection.h"
+
+namespace attune {
+
+/// Self-attention and feed-forward, each within a residual connection. Vaswani et al. 2017, figure 1, left.
+class EncoderLayer final : public Module {
+ public:
+  EncoderLayer(std::unique_ptr<Attention> self_attention, const FeedForwardConfig& feed_forward,
+               const ResidualConnectionConfig& residual);
+  /// x [tokens, d_model] -> same
+  Tensor operator()(const Tensor& x, const AttentionMask& mask) const;
+  const Attention& self_attention() const { return *self_attention_; }
+  void visit(Visitor& v) override;
+
+ private:
+  std::unique_ptr<Attention> self_attention_;
+  FeedForward feed_forward_;
+  ResidualConnection residual_1_, residual_2_;
+};
+
+}  // namespace attune

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cmath>
+
+#include "attune/nn/module.h"
+#include "attune/ops/embedding.h"
+
+namespace attune {
+
+/// embedding(ids) * sqrt(d_model), Vaswani et al. 2017, section 3.4.      int32 [tokens] -> [tokens, d_model]
+/// The table may be shared with another embedding or with the projection: pass theirs.
+class InputEmbedding final : public Module {
+ public:
+  InputEmbedding(int64_t vocab, int64_t d_model) : InputEmbedding(Tensor::zeros({vocab, d_model})) {}
+  explicit InputEmbedding(const Tensor& table) : weight_(table) {}
+
+  Tensor operator()(const Tensor& ids) const {
+    return embedding(ids, weight_, std::sqrt(static_cast<double>(weight_.size(1))));
+  }
+  Tensor& weight() { return weight_; }
+  void visit(Visitor& v) override { v("weight", weight_); }
+
+ private:
+  Tensor weight_;  // [vocab, d_model]
+};
+
+}  // namespace attune

@@ -1,0 +1,43 @@
+#include "attune/nn/positional_encoding.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "attune/ops/embedding.h"
+
+namespace attune {
+
+Tensor sinusoidal_positions(int64_t length, int64_t d_model, double base) {
+  if (d_model < 2 || d_model % 2 != 0) fail<ConfigError>("d_model = {}: sinusoidal positions need an even number", d_model);
+  const Tensor table = Tensor::empty({length, d_model});
+  float* values = table.data<float>();
+  for (int64_t position = 0; position < length; ++position) {
+    for (int64_t i = 0; i < d_model; i += 2) {
+      const double angle = static_cast<double>(position) / std::pow(base, static_cast<double>(i) / static_cast<double>(d_model));
+      values[position * d_model + i] = static_cast<float>(std::sin(angle));
+      values[position * d_model + i + 1] = static_cast<float>(std::cos(angle));
+    }
+  }
+  return table;
+}
+
+PositionalEncoding::PositionalEncoding(int64_t d_model, double dropout)
+    : d_model_(d_model), dropout_(dropout), table_(sinusoidal_positions(0, d_model)) {}
+
+Tensor PositionalEncoding::table_for(int64_t positions, DType dtype) const {
+  const std::lock_guard lock(mutex_);
+  if (table_.size(0) < positions) {
+    const auto length = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(positions, 128))));
+    table_ = sinusoidal_positions(length, d_model_);
+  }
+  return dtype == DType::f32 ? table_ : table_.to(dtype);
+}
+
+Tensor PositionalEncoding::operator()(const Tensor& x, const Tensor& positions) const {
+  const auto values = positions.values<int32_t>();
+  const int64_t most = values.empty() ? 0 : *std::max_element(values.begin(), values.end()) + int64_t{1};
+  return add_rows(x, table_for(most, x.dtype()), positions, dropout_.mask());
+}
+
+}  // namespace attune

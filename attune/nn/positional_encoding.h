@@ -1,0 +1,32 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+#include "attune/nn/dropout.h"
+#include "attune/nn/module.h"
+
+namespace attune {
+
+/// PE(pos, 2i) = sin(pos / base^(2i / d_model)), PE(pos, 2i + 1) = cos(pos / base^(2i / d_model)).
+/// Returns float32 [length, d_model]; d_model even, else ConfigError. Source: Vaswani et al. 2017, section 3.5.
+Tensor sinusoidal_positions(int64_t length, int64_t d_model, double base = 10000.0);
+
+/// dropout(x + PE(position))        [tokens, d_model] and int32 positions [tokens] -> [tokens, d_model]
+/// The table grows with the longest position that has been seen.
+class PositionalEncoding final : public Module {
+ public:
+  PositionalEncoding(int64_t d_model, double dropout);
+  Tensor operator()(const Tensor& x, const Tensor& positions) const;
+  void visit(Visitor& v) override { v("dropout", dropout_); }
+
+ private:
+  Tensor table_for(int64_t positions, DType dtype) const;
+
+  int64_t d_model_;
+  Dropout dropout_;
+  mutable std::mutex mutex_;  // of the table: models are shared by threads that decode
+  mutable Tensor table_;
+};
+
+}  // namespace attune

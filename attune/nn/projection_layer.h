@@ -1,0 +1,30 @@
+#pragma once
+
+#include "attune/nn/linear.h"
+#include "attune/ops/cross_entropy.h"
+
+namespace attune {
+
+/// logits = x W^T + b        [tokens, d_model] -> [tokens, vocab]
+/// W may be an embedding's table, Vaswani et al. 2017, section 3.4.
+class ProjectionLayer final : public Module {
+ public:
+  ProjectionLayer(int64_t d_model, int64_t vocab) : ProjectionLayer(Tensor::zeros({vocab, d_model})) {}
+  explicit ProjectionLayer(const Tensor& weight) : weight_(weight), bias_(Tensor::zeros({weight.size(0)})) {}
+
+  Tensor operator()(const Tensor& x) const { return linear(x, weight_, bias_); }
+  /// The loss of project(x), without ever holding all logits.
+  CrossEntropy loss(const Tensor& x, const Tensor& labels, const CrossEntropyOptions& options) const {
+    return linear_cross_entropy(x, weight_, bias_, labels, options);
+  }
+  void visit(Visitor& v) override {
+    v("weight", weight_);
+    v("bias", bias_);
+  }
+
+ private:
+  Tensor weight_;  // [vocab, d_model]
+  Tensor bias_;    // [vocab]
+};
+
+}  // namespace attune

@@ -1,0 +1,34 @@
+#include "attune/ops/activation.h"
+
+#include "attune/autograd/graph.h"
+#include "attune/ops/activation_kernel.h"
+
+namespace attune {
+namespace {
+
+Tensor activate(const char* op, ActivationKind kind, const Tensor& x) {
+  if (!x.defined()) fail<ShapeError>("{}: the input is undefined", op);
+  Tensor y = Tensor::empty_like(x);
+  dispatch_floating(op, x.dtype(), [&]<class T>(T) {
+    dispatch(x.device(), [&](auto device) { activation_forward(device, kind, x.data<T>(), y.data<T>(), x.numel()); });
+  });
+  if (!is_recording({x})) return y;
+  const Tensor saved = kind == ActivationKind::relu ? y.detach() : x.detach();
+  record(op, {x}, y, [op, kind, saved](const Tensor& dy) {
+    Tensor dx = Tensor::empty_like(saved);
+    dispatch_floating(op, dy.dtype(), [&]<class T>(T) {
+      dispatch(dy.device(), [&](auto device) {
+        activation_backward(device, kind, saved.data<T>(), dy.data<T>(), dx.data<T>(), dy.numel());
+      });
+    });
+    return Gradients{dx};
+  });
+  return y;
+}
+
+}  // namespace
+
+Tensor relu(const Tensor& x) { return activate("relu", ActivationKind::relu, x); }
+Tensor gelu(const Tensor& x) { return activate("gelu", ActivationKind::gelu, x); }
+
+}  // namespace attune

@@ -1,0 +1,59 @@
+#pragma once
+// The attention kernels of the devices, on packed sequences.
+
+#include <cstdint>
+#include <span>
+
+#include "attune/ops/dropout.h"
+#include "attune/tensor/device.h"
+
+namespace attune {
+
+/// What forward and backward share. Row r, head h of q begins at q + (r * heads + h) * d_k, and so on.
+template <class T>
+struct AttentionInputs {
+  const T* q;
+  const T* k;
+  const T* v;
+  int64_t heads, kv_heads, d_k, d_v;
+  const int32_t* query_offsets;  // sequences + 1
+  const int32_t* key_offsets;
+  int64_t sequences;
+  bool causal;
+  const uint8_t* mask;  // null, or [sequences or 1][mask_queries][mask_keys]
+  int64_t mask_sequences, mask_queries, mask_keys;
+  DropoutMask dropout;
+  double scale;
+};
+
+/// out [total_q, heads, d_v]; log_sum_exp [total_q, heads] is what backward needs to form the weights again.
+template <class T>
+struct AttentionForward {
+  AttentionInputs<T> in;
+  T* out;
+  T* log_sum_exp;
+};
+
+/// dq, dk and dv are written, not added to.
+template <class T>
+struct AttentionBackward {
+  AttentionInputs<T> in;
+  const T* out;
+  const T* log_sum_exp;
+  const T* d_out;
+  T* dq;
+  T* dk;
+  T* dv;
+};
+
+void attention_forward(Cpu, const AttentionForward<float>& arguments);
+void attention_forward(Cpu, const AttentionForward<double>& arguments);
+void attention_backward(Cpu, const AttentionBackward<float>& arguments);
+void attention_backward(Cpu, const AttentionBackward<double>& arguments);
+
+/// weights [sequences, heads, most_queries, most_keys], without dropout.
+template <class T>
+void attention_weights(Cpu, const AttentionInputs<T>& in, const T* log_sum_exp, T* weights, int64_t most_queries,
+                       int64_t most_keys);
+
+}  // namespace attune

@@ -1,0 +1,58 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "attune/ops/dropout_cpu.cpp"
+#include <hwy/foreach_target.h>
+//
+#include <hwy/highway.h>
+
+#include "attune/base/parallel.h"
+#include "attune/ops/dropout_inl.h"
+#include "attune/ops/dropout_kernel.h"
+#include "attune/ops/rows.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace attune {
+namespace HWY_NAMESPACE {
+
+template <class T>
+void DropoutRows(const T* x, const T* y, T* out, int64_t begin, int64_t end, int64_t columns, const DropoutMask& mask) {
+  for (int64_t row = begin; row < end; ++row) {
+    const int64_t at = row * columns;
+    DropoutRow(x == nullptr ? x : x + at, y + at, out + at, mask, row, static_cast<size_t>(columns));
+  }
+}
+
+void DropoutRows32(const float* x, const float* y, float* out, int64_t begin, int64_t end, int64_t columns,
+                   const DropoutMask& mask) {
+  DropoutRows(x, y, out, begin, end, columns, mask);
+}
+void DropoutRows64(const double* x, const double* y, double* out, int64_t begin, int64_t end, int64_t columns,
+                   const DropoutMask& mask) {
+  DropoutRows(x, y, out, begin, end, columns, mask);
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace HWY_NAMESPACE
+}  // namespace attune
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace attune {
+HWY_EXPORT(DropoutRows32);
+HWY_EXPORT(DropoutRows64);
+
+void dropout_rows(Cpu, const float* x, const float* y, float* out, int64_t rows, int64_t columns,
+                  const DropoutMask& mask) {
+  parallel_for(rows, row_grain(columns), [&](int64_t begin, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(DropoutRows32)(x, y, out, begin, end, columns, mask);
+  });
+}
+
+void dropout_rows(Cpu, const double* x, const double* y, double* out, int64_t rows, int64_t columns,
+                  const DropoutMask& mask) {
+  parallel_for(rows, row_grain(columns), [&](int64_t begin, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(DropoutRows64)(x, y, out, begin, end, columns, mask);
+  });
+}
+
+}  // namespace attune
+#endif

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstdint>
+
+#include "attune/ops/dropout.h"
+#include "attune/tensor/device.h"
+
+namespace attune {
+
+/// out = dropout(y), or x + dropout(y) when x is given; all [rows, columns]. An inactive mask keeps everything.
+void dropout_rows(Cpu, const float* x, const float* y, float* out, int64_t rows, int64_t columns,
+                  const DropoutMask& mask);
+void dropout_rows(Cpu, const double* x, const double* y, double* out, int64_t rows, int64_t columns,
+                  const DropoutMask& mask);
+
+}  // namespace attune

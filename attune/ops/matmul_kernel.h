@@ -1,0 +1,33 @@
+#pragma once
+// Matrix products of the devices. On the CPU they are oneDNN's `matmul` primitive; float64, which only gradient checks
+// use, is a plain blocked loop.
+
+#include <cstdint>
+
+#include "attune/tensor/device.h"
+
+namespace attune {
+
+/// What is applied to a product before it is stored.
+enum class FusedActivation { none, relu, gelu };
+
+/// c [m, n] = activation(op(a) [m, k] op(b) [k, n] + bias [n]), or c += when `accumulate` (then without activation).
+/// a is stored as [m, k], with `transpose_a` as [k, m]; b as [k, n], with `transpose_b` as [n, k]; all row-major.
+struct MatmulShape {
+  int64_t m = 0;
+  int64_t n = 0;
+  int64_t k = 0;
+  bool transpose_a = false;
+  bool transpose_b = false;
+  bool accumulate = false;
+  FusedActivation activation = FusedActivation::none;
+};
+
+/// `bias` may be null.
+void matmul(Cpu, const float* a, const float* b, const float* bias, float* c, const MatmulShape& shape);
+void matmul(Cpu, const double* a, const double* b, const double* bias, double* c, const MatmulShape& shape);
+
+/// Floating-point operations of all matrix products of this process so far (2 m n k each); for measuring.
+int64_t matmul_flops();
+
+}  // namespace attune

@@ -1,0 +1,30 @@
+#pragma once
+// Tensors seen as rows: the last dimension counts the columns, all others the rows.
+
+#include <algorithm>
+#include <string_view>
+
+#include "attune/tensor/tensor.h"
+
+namespace attune {
+
+struct Rows {
+  int64_t rows = 0;
+  int64_t columns = 0;
+};
+
+/// Throws ShapeError for an undefined tensor or one without dimensions.
+Rows rows_of(std::string_view op, const Tensor& x);
+
+/// Throws ShapeError, naming both shapes and dtypes, unless `other` has the shape and dtype of `x`.
+void check_like(std::string_view op, const Tensor& x, std::string_view other_name, const Tensor& other);
+
+/// Throws ShapeError unless `v` has one element for each column of `x` and the same dtype.
+void check_column_vector(std::string_view op, const Tensor& x, std::string_view name, const Tensor& v);
+
+/// How many rows make a piece of work of about `elements` elements (10 to 50 microseconds for a pass over memory).
+inline int64_t row_grain(int64_t columns, int64_t elements = int64_t{1} << 15) {
+  return std::max<int64_t>(1, elements / std::max<int64_t>(1, columns));
+}
+
+}  // namespace attune

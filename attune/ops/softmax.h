@@ -1,0 +1,13 @@
+#pragma once
+
+#include "attune/tensor/tensor.h"
+
+namespace attune {
+
+/// exp(x) / sum(exp(x)) over the last dimension. A row of nothing but -inf gives zeros. Same shape; differentiable.
+Tensor softmax(const Tensor& x);
+
+/// x - log(sum(exp(x))) over the last dimension. A row of nothing but -inf stays so. Same shape; differentiable.
+Tensor log_softmax(const Tensor& x);
+
+}  // namespace attune

@@ -1,0 +1,38 @@
+#include "attune/ops/take_rows.h"
+
+#include <algorithm>
+
+#include "attune/autograd/graph.h"
+
+namespace attune {
+
+Tensor take_rows(const Tensor& x, const Tensor& rows) {
+  if (x.rank() != 2 || rows.rank() != 1)
+    fail<ShapeError>("take_rows: needs a matrix and a list of rows, found {} and {}", x.shape().text(), rows.shape().text());
+  const int64_t width = x.size(1);
+  for (const int32_t row : rows.values<int32_t>()) {
+    if (row < -1 || row >= x.size(0)) fail<ShapeError>("take_rows: row {} of {}", row, x.shape().text());
+  }
+  Tensor y = Tensor::zeros({rows.size(0), width}, {x.dtype(), x.device()});
+  dispatch_floating("take_rows", x.dtype(), [&]<class T>(T) {
+    T* out = y.data<T>();
+    for (const int32_t row : rows.values<int32_t>()) {
+      if (row >= 0) std::copy_n(x.data<T>() + row * width, width, out);
+      out += width;
+    }
+  });
+  record("take_rows", {x}, y, [rows, shape = x.shape(), width](const Tensor& dy) {
+    Tensor dx = Tensor::zeros(shape, {dy.dtype(), dy.device()});
+    dispatch_floating("take_rows", dy.dtype(), [&]<class T>(T) {
+      const T* from = dy.data<T>();
+      for (const int32_t row : rows.values<int32_t>()) {
+        for (int64_t c = 0; row >= 0 && c < width; ++c) dx.data<T>()[row * width + c] += from[c];
+        from += width;
+      }
+    });
+    return Gradients{dx};
+  });
+  return y;
+}
+
+}  // namespace attune

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "attune/tensor/tensor.h"
+
+namespace attune {
+
+/// y[i] = x[rows[i]], or zeros where rows[i] is -1: packs a padded batch, and unpacks it again.
+///   x [n, d]   rows int32 [m]   returns [m, d]
+/// Differentiable in x. Throws ShapeError.
+Tensor take_rows(const Tensor& x, const Tensor& rows);
+
+}  // namespace attune
