@@ -9,10 +9,10 @@ namespace attune {
 
 /// Who may attend to whom, on packed rows.
 struct AttentionMask {
-  Sequences queries;
-  Sequences keys;
+  Sequences queries = {};
+  Sequences keys = {};
   bool causal = false;
-  Tensor allowed;              // uint8 [sequences or 1, most queries, most keys], or undefined; see AttentionOptions
+  Tensor allowed = {};         // uint8 [sequences or 1, most queries, most keys], or undefined; see AttentionOptions
   Tensor* weights = nullptr;   // on request, see AttentionOptions
 };
 

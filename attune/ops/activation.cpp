@@ -28,7 +28,11 @@ Tensor activate(const char* op, ActivationKind kind, const Tensor& x) {
 
 }  // namespace
 
-Tensor relu(const Tensor& x) { return activate("relu", ActivationKind::relu, x); }
-Tensor gelu(const Tensor& x) { return activate("gelu", ActivationKind::gelu, x); }
+Tensor relu(const Tensor& x) {
+  return activate("relu", ActivationKind::relu, x);
+}
+Tensor gelu(const Tensor& x) {
+  return activate("gelu", ActivationKind::gelu, x);
+}
 
 }  // namespace attune

@@ -14,6 +14,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace attune {
 namespace HWY_NAMESPACE {
+namespace {
 
 // Phi(x), the distribution function of the normal distribution.
 template <class D, class V = hn::Vec<D>>
@@ -59,8 +60,12 @@ void Backward(ActivationKind kind, const T* saved, const T* dy, T* dx, size_t n)
   }
 }
 
-void Forward32(ActivationKind kind, const float* x, float* y, size_t n) { Forward(kind, x, y, n); }
-void Forward64(ActivationKind kind, const double* x, double* y, size_t n) { Forward(kind, x, y, n); }
+void Forward32(ActivationKind kind, const float* x, float* y, size_t n) {
+  Forward(kind, x, y, n);
+}
+void Forward64(ActivationKind kind, const double* x, double* y, size_t n) {
+  Forward(kind, x, y, n);
+}
 void Backward32(ActivationKind kind, const float* saved, const float* dy, float* dx, size_t n) {
   Backward(kind, saved, dy, dx, n);
 }
@@ -68,6 +73,7 @@ void Backward64(ActivationKind kind, const double* saved, const double* dy, doub
   Backward(kind, saved, dy, dx, n);
 }
 
+}  // namespace
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
 }  // namespace attune

@@ -12,8 +12,8 @@ enum class ActivationKind { relu, gelu };
 void activation_forward(Cpu, ActivationKind kind, const float* x, float* y, int64_t n);
 void activation_forward(Cpu, ActivationKind kind, const double* x, double* y, int64_t n);
 
-/// dx[i] = dy[i] * activation'(...); dx may be dy. `saved` is for relu its output or input, whose signs say the same; for
-/// gelu its input.
+/// dx[i] = dy[i] * activation'(...); dx may be dy. `saved` is for relu its output or input, whose signs say the same;
+/// for gelu its input.
 void activation_backward(Cpu, ActivationKind kind, const float* saved, const float* dy, float* dx, int64_t n);
 void activation_backward(Cpu, ActivationKind kind, const double* saved, const double* dy, double* dx, int64_t n);
 

@@ -7,14 +7,14 @@
 namespace attune {
 
 struct AttentionOptions {
-  Sequences query_sequences;  // rows of q, one piece for each sequence of the batch
-  Sequences key_sequences;    // rows of k and v; as many sequences
+  Sequences query_sequences = {};  // rows of q, one piece for each sequence of the batch
+  Sequences key_sequences = {};    // rows of k and v; as many sequences
   /// Query i sees keys j <= i + (keys - queries) of its sequence: the last query sees everything.
   bool causal = false;
   /// uint8 [sequences or 1, most queries, most keys], 1 = may be attended to; undefined: everything.
-  Tensor mask;
+  Tensor mask = {};
   /// On the weights, after the softmax. Row of the mask: query row * heads + head; column: key within its sequence.
-  DropoutMask dropout;
+  DropoutMask dropout = {};
   double scale = 0;  // 0: 1 / sqrt(d_k)
   /// On request, for pictures and tests: the weights without dropout, [sequences, heads, most queries, most keys],
   /// zero where there is no such query or key.

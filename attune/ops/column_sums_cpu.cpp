@@ -12,6 +12,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace attune {
 namespace HWY_NAMESPACE {
+namespace {
 
 void AddRows32(const float* x, int64_t rows, int64_t columns, float* sums, bool accumulate) {
   AddRows(x, rows, static_cast<size_t>(columns), sums, accumulate);
@@ -20,6 +21,7 @@ void AddRows64(const double* x, int64_t rows, int64_t columns, double* sums, boo
   AddRows(x, rows, static_cast<size_t>(columns), sums, accumulate);
 }
 
+}  // namespace
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
 }  // namespace attune

@@ -16,7 +16,8 @@ namespace attune {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// sums[j] = the sum of column j, or += when `accumulate`. Four rows at a time, since each step reads and writes `sums`.
+/// sums[j] = the sum of column j, or += when `accumulate`. Four rows at a time, since each step reads and writes
+/// `sums`.
 template <class T>
 HWY_INLINE void AddRows(const T* x, int64_t rows, size_t columns, T* HWY_RESTRICT sums, bool accumulate) {
   const hn::ScalableTag<T> d;

@@ -12,6 +12,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace attune {
 namespace HWY_NAMESPACE {
+namespace {
 
 template <class T>
 void DropoutRows(const T* x, const T* y, T* out, int64_t begin, int64_t end, int64_t columns, const DropoutMask& mask) {
@@ -30,6 +31,7 @@ void DropoutRows64(const double* x, const double* y, double* out, int64_t begin,
   DropoutRows(x, y, out, begin, end, columns, mask);
 }
 
+}  // namespace
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
 }  // namespace attune

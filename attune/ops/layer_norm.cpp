@@ -76,7 +76,8 @@ Tensor forward(const Tensor& x, const Tensor& y, const DropoutMask& mask, const 
   return out;
 }
 
-void check(std::string_view op, const Tensor& x, const Tensor& gain, const Tensor& bias, const LayerNormOptions& options) {
+void check(std::string_view op, const Tensor& x, const Tensor& gain, const Tensor& bias,
+           const LayerNormOptions& options) {
   rows_of(op, x);
   check_column_vector(op, x, "gain", gain);
   check_column_vector(op, x, "bias", bias);

@@ -18,6 +18,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace attune {
 namespace HWY_NAMESPACE {
+namespace {
 
 template <class T>
 HWY_INLINE LayerNormStatistics<T> RowStatistics(const T* x, size_t columns, const LayerNormOptions& options) {
@@ -76,10 +77,11 @@ void ForwardRows(const LayerNormForward<T>& a, int64_t begin, int64_t end) {
   }
 }
 
-// With g = dy * gain and z the normalised row: dx = factor * (g - mean(g) - z * along * sum(g z)). Adds the rows' parts of
-// d_gain and d_bias, dy * z and dy.
+// With g = dy * gain and z the normalised row: dx = factor * (g - mean(g) - z * along * sum(g z)). Adds the rows' parts
+// of d_gain and d_bias, dy * z and dy.
 template <class T>
-HWY_INLINE void BackwardRow(const LayerNormBackward<T>& a, int64_t row, T* HWY_RESTRICT d_gain, T* HWY_RESTRICT d_bias) {
+HWY_INLINE void BackwardRow(const LayerNormBackward<T>& a, int64_t row, T* HWY_RESTRICT d_gain,
+                            T* HWY_RESTRICT d_bias) {
   const hn::ScalableTag<T> d;
   const auto columns = static_cast<size_t>(a.columns);
   const T* x = a.normalised + row * a.columns;
@@ -105,8 +107,7 @@ HWY_INLINE void BackwardRow(const LayerNormBackward<T>& a, int64_t row, T* HWY_R
     part.Store(d, hn::MulAdd(v, z, part.Load(d, d_gain + i)), d_gain + i);
     part.Store(d, hn::Add(part.Load(d, d_bias + i), v), d_bias + i);
   });
-  if (a.d_dropped != nullptr)
-    DropoutRow<T>(nullptr, dx, a.d_dropped + row * a.columns, a.mask, row, columns);
+  if (a.d_dropped != nullptr) DropoutRow<T>(nullptr, dx, a.d_dropped + row * a.columns, a.mask, row, columns);
 }
 
 template <class T>
@@ -116,8 +117,12 @@ void BackwardRows(const LayerNormBackward<T>& a, int64_t begin, int64_t end, T* 
   for (int64_t row = begin; row < end; ++row) BackwardRow(a, row, d_gain, d_bias);
 }
 
-void ForwardRows32(const LayerNormForward<float>& a, int64_t begin, int64_t end) { ForwardRows(a, begin, end); }
-void ForwardRows64(const LayerNormForward<double>& a, int64_t begin, int64_t end) { ForwardRows(a, begin, end); }
+void ForwardRows32(const LayerNormForward<float>& a, int64_t begin, int64_t end) {
+  ForwardRows(a, begin, end);
+}
+void ForwardRows64(const LayerNormForward<double>& a, int64_t begin, int64_t end) {
+  ForwardRows(a, begin, end);
+}
 void BackwardRows32(const LayerNormBackward<float>& a, int64_t begin, int64_t end, float* d_gain, float* d_bias) {
   BackwardRows(a, begin, end, d_gain, d_bias);
 }
@@ -125,6 +130,7 @@ void BackwardRows64(const LayerNormBackward<double>& a, int64_t begin, int64_t e
   BackwardRows(a, begin, end, d_gain, d_bias);
 }
 
+}  // namespace
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
 }  // namespace attune
@@ -159,15 +165,21 @@ void run_backward(const LayerNormBackward<T>& a, Kernel kernel) {
 }  // namespace
 
 void layer_norm_forward(Cpu, const LayerNormForward<float>& a) {
-  parallel_for(a.rows, row_grain(a.columns),
-               [&](int64_t begin, int64_t end) { HWY_DYNAMIC_DISPATCH(ForwardRows32)(a, begin, end); });
+  parallel_for(a.rows, row_grain(a.columns), [&](int64_t begin, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(ForwardRows32)(a, begin, end);
+  });
 }
 void layer_norm_forward(Cpu, const LayerNormForward<double>& a) {
-  parallel_for(a.rows, row_grain(a.columns),
-               [&](int64_t begin, int64_t end) { HWY_DYNAMIC_DISPATCH(ForwardRows64)(a, begin, end); });
+  parallel_for(a.rows, row_grain(a.columns), [&](int64_t begin, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(ForwardRows64)(a, begin, end);
+  });
 }
-void layer_norm_backward(Cpu, const LayerNormBackward<float>& a) { run_backward(a, HWY_DYNAMIC_DISPATCH(BackwardRows32)); }
-void layer_norm_backward(Cpu, const LayerNormBackward<double>& a) { run_backward(a, HWY_DYNAMIC_DISPATCH(BackwardRows64)); }
+void layer_norm_backward(Cpu, const LayerNormBackward<float>& a) {
+  run_backward(a, HWY_DYNAMIC_DISPATCH(BackwardRows32));
+}
+void layer_norm_backward(Cpu, const LayerNormBackward<double>& a) {
+  run_backward(a, HWY_DYNAMIC_DISPATCH(BackwardRows64));
+}
 
 }  // namespace attune
 #endif

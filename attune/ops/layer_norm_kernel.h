@@ -17,7 +17,8 @@ struct LayerNormStatistics {
   T along;
 };
 
-/// out = layer_norm(x), or layer_norm(x + dropout(y)) when y is given; then the sum is written to `sum` unless that is null.
+/// out = layer_norm(x), or layer_norm(x + dropout(y)) when y is given; then the sum is written to `sum` unless that is
+/// null.
 template <class T>
 struct LayerNormForward {
   int64_t rows, columns;

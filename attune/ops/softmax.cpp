@@ -28,7 +28,11 @@ Tensor apply(const char* op, SoftmaxKind kind, const Tensor& x) {
 
 }  // namespace
 
-Tensor softmax(const Tensor& x) { return apply("softmax", SoftmaxKind::probabilities, x); }
-Tensor log_softmax(const Tensor& x) { return apply("log_softmax", SoftmaxKind::logarithms, x); }
+Tensor softmax(const Tensor& x) {
+  return apply("softmax", SoftmaxKind::probabilities, x);
+}
+Tensor log_softmax(const Tensor& x) {
+  return apply("log_softmax", SoftmaxKind::logarithms, x);
+}
 
 }  // namespace attune

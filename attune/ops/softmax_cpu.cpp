@@ -14,6 +14,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace attune {
 namespace HWY_NAMESPACE {
+namespace {
 
 template <class T>
 void ForwardRows(SoftmaxKind kind, const T* x, T* y, int64_t rows, size_t columns) {
@@ -67,6 +68,7 @@ void BackwardRows64(SoftmaxKind kind, const double* y, const double* dy, double*
   BackwardRows(kind, y, dy, dx, rows, static_cast<size_t>(columns));
 }
 
+}  // namespace
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
 }  // namespace attune
@@ -104,10 +106,12 @@ void softmax_forward(Cpu, SoftmaxKind kind, const float* x, float* y, int64_t ro
 void softmax_forward(Cpu, SoftmaxKind kind, const double* x, double* y, int64_t rows, int64_t columns) {
   forward(HWY_DYNAMIC_DISPATCH(ForwardRows64), kind, x, y, rows, columns);
 }
-void softmax_backward(Cpu, SoftmaxKind kind, const float* y, const float* dy, float* dx, int64_t rows, int64_t columns) {
+void softmax_backward(Cpu, SoftmaxKind kind, const float* y, const float* dy, float* dx, int64_t rows,
+                      int64_t columns) {
   backward(HWY_DYNAMIC_DISPATCH(BackwardRows32), kind, y, dy, dx, rows, columns);
 }
-void softmax_backward(Cpu, SoftmaxKind kind, const double* y, const double* dy, double* dx, int64_t rows, int64_t columns) {
+void softmax_backward(Cpu, SoftmaxKind kind, const double* y, const double* dy, double* dx, int64_t rows,
+                      int64_t columns) {
   backward(HWY_DYNAMIC_DISPATCH(BackwardRows64), kind, y, dy, dx, rows, columns);
 }
 

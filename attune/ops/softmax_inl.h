@@ -17,7 +17,8 @@ namespace attune {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// What is subtracted from a row before exp: its largest element, or 0 where all are -inf, so that exp gives 0, not NaN.
+/// What is subtracted from a row before exp: its largest element, or 0 where all are -inf, so that exp gives 0, not
+/// NaN.
 template <class T>
 HWY_INLINE T RowShift(const T* x, size_t columns) {
   const T largest = Largest(hn::ScalableTag<T>(), x, columns);

@@ -14,6 +14,7 @@ void softmax_forward(Cpu, SoftmaxKind kind, const double* x, double* y, int64_t 
 
 /// dx from the output y; dx may be dy.
 void softmax_backward(Cpu, SoftmaxKind kind, const float* y, const float* dy, float* dx, int64_t rows, int64_t columns);
-void softmax_backward(Cpu, SoftmaxKind kind, const double* y, const double* dy, double* dx, int64_t rows, int64_t columns);
+void softmax_backward(Cpu, SoftmaxKind kind, const double* y, const double* dy, double* dx, int64_t rows,
+                      int64_t columns);
 
 }  // namespace attune

@@ -1,0 +1,33 @@
+#pragma once
+
+#include "attune/tensor/tensor.h"
+
+namespace attune {
+
+struct CrossEntropyOptions {
+  double label_smoothing = 0;  // epsilon, in [0, 1]
+  int32_t ignore_index = -1;   // rows with this label take no part
+  double scale = 0;            // multiplies the summed loss; 0: 1 / number of labels that take part
+};
+
+struct CrossEntropy {
+  Tensor loss;                             // scalar, differentiable, smoothed, scaled
+  double sum_negative_log_likelihood = 0;  // neither smoothed nor scaled
+  int64_t labels = 0;                      // that take part
+  int64_t correct = 0;                     // labels that are the (first) largest logit of their row
+};
+
+/// scale * sum over rows of (1 - epsilon) * -log p[label] + epsilon * mean over all classes of -log p, with
+/// p = softmax(logits); label smoothing as in Szegedy et al. 2016, section 7.
+///   logits [n, vocabulary]   labels int32 [n]
+/// Differentiable in logits. Throws ShapeError, ConfigError, and DataError for a label outside the vocabulary.
+CrossEntropy cross_entropy(const Tensor& logits, const Tensor& labels, const CrossEntropyOptions& options = {});
+
+/// cross_entropy(x weight^T + bias, labels) by pieces of rows, so that all logits of a batch are never held at once.
+/// When recording, the gradients are formed with the loss, while a piece is in cache.
+///   x [n, d]   weight [vocabulary, d]   bias [vocabulary] or undefined   labels int32 [n]
+/// Differentiable in x, weight and bias.
+CrossEntropy linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& labels,
+                                  const CrossEntropyOptions& options = {});
+
+}  // namespace attune

@@ -1,0 +1,131 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "attune/ops/cross_entropy_cpu.cpp"
+#include <hwy/foreach_target.h>
+//
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "attune/base/parallel.h"
+#include "attune/ops/cross_entropy_kernel.h"
+#include "attune/ops/rows.h"
+#include "attune/ops/softmax_inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace attune {
+namespace HWY_NAMESPACE {
+namespace {
+
+// With s = log(sum(exp(x))): -log p[c] = s - x[c], so that the mean over the classes is s - mean(x).
+template <class T>
+CrossEntropyRow RowLoss(const T* x, int32_t label, size_t columns, double smoothing) {
+  const hn::ScalableTag<T> d;
+  CrossEntropyRow result;
+  const T shift = RowShift(x, columns);
+  const T sum = SumOfExponentials(x, shift, columns, static_cast<T*>(nullptr));
+  const double log_sum = shift + std::log(static_cast<double>(sum));
+  result.shift = shift;
+  result.sum = sum;
+  result.negative_log_likelihood = log_sum - x[label];
+  result.loss = result.negative_log_likelihood;
+  if (smoothing > 0) {
+    T total[1];
+    Sums(d, columns, total,
+         [&](size_t i, auto part, auto& sums) HWY_ATTR { sums[0] = hn::Add(sums[0], part.Load(d, x + i)); });
+    const double all = log_sum - total[0] / static_cast<double>(columns);
+    result.loss = (1 - smoothing) * result.negative_log_likelihood + smoothing * all;
+  }
+  result.correct = x[label] == shift && std::find(x, x + label, shift) == x + label;
+  return result;
+}
+
+template <class T>
+void LossRows(const CrossEntropyRows<T>& in, CrossEntropyRow* results, int64_t begin, int64_t end) {
+  for (int64_t row = begin; row < end; ++row) {
+    const int32_t label = in.labels[row];
+    results[row] = label == in.ignore_index ? CrossEntropyRow{}
+                                            : RowLoss(in.logits + row * in.columns, label,
+                                                      static_cast<size_t>(in.columns), in.label_smoothing);
+  }
+}
+
+// scale * (p - epsilon / columns - (1 - epsilon) [c = label])
+template <class T>
+void GradientRows(const CrossEntropyRows<T>& in, const CrossEntropyRow* results, double scale, T* d_logits,
+                  int64_t begin, int64_t end) {
+  const hn::ScalableTag<T> d;
+  const auto columns = static_cast<size_t>(in.columns);
+  const auto uniform = hn::Set(d, static_cast<T>(scale * in.label_smoothing / static_cast<double>(columns)));
+  for (int64_t row = begin; row < end; ++row) {
+    const T* x = in.logits + row * in.columns;
+    T* dx = d_logits + row * in.columns;
+    const int32_t label = in.labels[row];
+    if (label == in.ignore_index) {
+      std::fill_n(dx, columns, T{0});
+      continue;
+    }
+    const auto shift = hn::Set(d, static_cast<T>(results[row].shift));
+    const auto factor = hn::Set(d, static_cast<T>(scale / results[row].sum));
+    ForEachVector(d, columns, [&](size_t i, auto part) HWY_ATTR {
+      const auto e = ExpOf(d, hn::Sub(part.Load(d, x + i), shift));
+      part.Store(d, hn::MulSub(e, factor, uniform), dx + i);
+    });
+    dx[label] -= static_cast<T>(scale * (1 - in.label_smoothing));
+  }
+}
+
+void LossRows32(const CrossEntropyRows<float>& in, CrossEntropyRow* results, int64_t begin, int64_t end) {
+  LossRows(in, results, begin, end);
+}
+void LossRows64(const CrossEntropyRows<double>& in, CrossEntropyRow* results, int64_t begin, int64_t end) {
+  LossRows(in, results, begin, end);
+}
+void GradientRows32(const CrossEntropyRows<float>& in, const CrossEntropyRow* results, double scale, float* d_logits,
+                    int64_t begin, int64_t end) {
+  GradientRows(in, results, scale, d_logits, begin, end);
+}
+void GradientRows64(const CrossEntropyRows<double>& in, const CrossEntropyRow* results, double scale, double* d_logits,
+                    int64_t begin, int64_t end) {
+  GradientRows(in, results, scale, d_logits, begin, end);
+}
+
+}  // namespace
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace HWY_NAMESPACE
+}  // namespace attune
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace attune {
+
+HWY_EXPORT(LossRows32);
+HWY_EXPORT(LossRows64);
+HWY_EXPORT(GradientRows32);
+HWY_EXPORT(GradientRows64);
+
+void cross_entropy_forward(Cpu, const CrossEntropyRows<float>& in, CrossEntropyRow* results) {
+  parallel_for(in.rows, row_grain(in.columns), [&](int64_t begin, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(LossRows32)(in, results, begin, end);
+  });
+}
+void cross_entropy_forward(Cpu, const CrossEntropyRows<double>& in, CrossEntropyRow* results) {
+  parallel_for(in.rows, row_grain(in.columns), [&](int64_t begin, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(LossRows64)(in, results, begin, end);
+  });
+}
+void cross_entropy_backward(Cpu, const CrossEntropyRows<float>& in, const CrossEntropyRow* results, double scale,
+                            float* d_logits) {
+  parallel_for(in.rows, row_grain(in.columns), [&](int64_t begin, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(GradientRows32)(in, results, scale, d_logits, begin, end);
+  });
+}
+void cross_entropy_backward(Cpu, const CrossEntropyRows<double>& in, const CrossEntropyRow* results, double scale,
+                            double* d_logits) {
+  parallel_for(in.rows, row_grain(in.columns), [&](int64_t begin, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(GradientRows64)(in, results, scale, d_logits, begin, end);
+  });
+}
+
+}  // namespace attune
+#endif

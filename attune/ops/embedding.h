@@ -1,0 +1,18 @@
+#pragma once
+
+#include "attune/ops/dropout.h"
+#include "attune/tensor/tensor.h"
+
+namespace attune {
+
+/// Row ids[i] of the table, times `scale` (sqrt(d_model) in Vaswani et al. 2017, section 3.4).
+///   ids int32 [n]   table [vocabulary, d]; returns [n, d]
+/// Differentiable in table. Throws ShapeError, and DataError for an id outside the vocabulary.
+Tensor embedding(const Tensor& ids, const Tensor& table, double scale = 1);
+
+/// dropout(x + table[rows]): the positional encoding. The table is constant.
+///   x [n, d]   table [m, d]   rows int32 [n]; returns [n, d]
+/// Differentiable in x. Throws ShapeError, ConfigError, and DataError for a row outside the table.
+Tensor add_rows(const Tensor& x, const Tensor& table, const Tensor& rows, const DropoutMask& mask = {});
+
+}  // namespace attune
