@@ -35,7 +35,7 @@ bool is_stop(char c) {
   return c == '.' || c == ',';
 }
 
-// ASCII punctuation except ' , - . and the space, which the expression of mteval-v13a includes.
+// The space, and ASCII punctuation except ' , - and the full stop: the character class of mteval-v13a.
 bool is_symbol(char c) {
   return (c >= ' ' && c <= '&') || (c >= '(' && c <= '+') || c == '/' || (c >= ':' && c <= '@') ||
          (c >= '[' && c <= '`') || (c >= '{' && c <= '~');

@@ -1,0 +1,31 @@
+#pragma once
+// A subcommand of the binary: it adds its options to the command line, and runs when it was chosen.
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <functional>
+#include <string>
+
+namespace attune::cli {
+
+/// What a subcommand's body returns: 0, or the exit status of a run that ended early.
+using Body = std::function<int()>;
+
+/// Adds a subcommand whose help ends with `examples`, one to a line. Errors thrown by `body` become one line on stderr.
+CLI::App* add_command(CLI::App& parent, const std::string& name, const std::string& description,
+                      const std::string& examples, Body body);
+
+void add_train(CLI::App& app);
+void add_translate(CLI::App& app);
+void add_evaluate(CLI::App& app);
+void add_inspect(CLI::App& app);
+void add_tokenizer(CLI::App& app);
+void add_bench(CLI::App& app);
+void add_demo_corpus(CLI::App& app);
+
+/// True once Ctrl-C or SIGTERM was received; a second one ends the program at once.
+const std::atomic<bool>& stop_requested();
+/// Lets signals set stop_requested() instead of ending the program.
+void catch_stop_signals();
+
+}  // namespace attune::cli

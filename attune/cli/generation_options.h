@@ -1,0 +1,27 @@
+#pragma once
+// What `translate` and `evaluate` let the user say about the search for translations.
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <optional>
+
+#include "attune/generate/translator.h"
+
+namespace attune::cli {
+
+struct GenerationOptions {
+  std::optional<int64_t> beam_size;  // what is not given comes from the model's generation_config.json
+  std::optional<double> length_penalty;
+  std::optional<int64_t> max_length;
+  int64_t batch_sentences = 64;
+  int64_t threads = 0;  // 0: all
+
+  void add_to(CLI::App& command);
+  /// The number of threads takes effect at once. Throws ConfigError.
+  TranslateOptions for_model(const Translator& translator) const;
+};
+
+/// Throws ConfigError for a number of threads that cannot be; 0 leaves all of them.
+void use_threads(int64_t threads);
+
+}  // namespace attune::cli

@@ -1,0 +1,79 @@
+// attune: trains and runs Transformers.
+
+#include <unistd.h>
+
+#include <csignal>
+#include <iostream>
+
+#include "attune/base/error.h"
+#include "attune/cli/command.h"
+
+namespace attune::cli {
+namespace {
+
+int exit_status = 0;
+std::atomic<bool> stop{false};
+
+// Only what a signal handler may do: set a flag, and leave at the second signal.
+void on_signal(int signal) {
+  if (stop.exchange(true)) ::_exit(128 + signal);
+}
+
+}  // namespace
+
+const std::atomic<bool>& stop_requested() { return stop; }
+
+void catch_stop_signals() {
+  std::signal(SIGINT, on_signal);
+  std::signal(SIGTERM, on_signal);
+}
+
+CLI::App* add_command(CLI::App& parent, const std::string& name, const std::string& description, const std::string& examples,
+                      Body body) {
+  CLI::App* command = parent.add_subcommand(name, description);
+  command->footer("Examples:\n" + examples);
+  if (body) command->callback([body = std::move(body)] { exit_status = body(); });
+  return command;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{"Attune trains and runs Transformers: translation, with standard and latent attention, without Python."};
+  app.name("attune");
+  app.set_version_flag("--version", "attune " ATTUNE_VERSION);
+  app.require_subcommand(1);
+  app.footer(
+      "Examples:\n"
+      "  attune train examples/demo.toml --out runs/demo\n"
+      "  attune translate runs/demo/model \"The old dog sleeps in the garden.\"\n"
+      "  attune COMMAND --help");
+  add_train(app);
+  add_translate(app);
+  add_evaluate(app);
+  add_inspect(app);
+  add_tokenizer(app);
+  add_bench(app);
+  add_demo_corpus(app);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    std::cerr << "attune: " << error.what() << " (see --help)\n";
+    return 2;
+  }
+  return exit_status;
+}
+
+}  // namespace attune::cli
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of the write, reported like any other
+  std::signal(SIGXFSZ, SIG_IGN);
+  try {
+    return attune::cli::run(argc, argv);
+  } catch (const std::bad_alloc&) {
+    std::cerr << "attune: out of memory\n";
+  } catch (const std::exception& error) {
+    std::cerr << "attune: " << error.what() << "\n";
+  }
+  return 1;
+}

@@ -1,0 +1,59 @@
+#include "attune/cli/text_output.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "attune/base/error.h"
+
+namespace attune::cli {
+namespace {
+
+constexpr size_t buffer_bytes = size_t{1} << 16;
+
+void write_to_standard_output(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail<FileError>("cannot write standard output: {}", std::strerror(errno));
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+}
+
+}  // namespace
+
+TextOutput::TextOutput(const std::filesystem::path& file)
+    : file_(file.empty() ? nullptr : std::make_unique<AtomicFile>(file)) {}
+
+void TextOutput::write(std::string_view text) {
+  buffer_ += text;
+  if (buffer_.size() >= buffer_bytes) flush();
+}
+
+void TextOutput::line(std::string_view text) {
+  write(text);
+  write("\n");
+}
+
+void TextOutput::flush() {
+  if (file_ != nullptr) {
+    file_->write(buffer_);
+  } else {
+    write_to_standard_output(buffer_);
+  }
+  buffer_.clear();
+}
+
+void TextOutput::finish() {
+  flush();
+  if (file_ != nullptr) file_->commit();
+}
+
+std::string one_line(std::string text) {
+  std::replace_if(text.begin(), text.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  return text;
+}
+
+}  // namespace attune::cli

@@ -1,0 +1,35 @@
+#pragma once
+// Sentence pairs as token ids.
+
+#include <cstdint>
+#include <filesystem>
+#include <vector>
+
+#include "attune/data/tokenizer.h"
+
+namespace attune {
+
+/// One sentence pair. Both sides end with eos; bos is added by the batch.
+struct ParallelExample {
+  std::vector<int32_t> source, target;
+};
+
+struct ParallelCorpusOptions {
+  int64_t max_tokens = 256;  // of either side, eos included; longer pairs are left out
+  bool skip_empty = true;    // leave out pairs of which one side has no tokens but eos
+};
+
+struct ParallelCorpus {
+  std::vector<ParallelExample> examples;
+  int64_t skipped_long = 0, skipped_empty = 0;  // pairs left out
+};
+
+/// Reads files of one sentence a line, plain or gzip, of which line i of the source translates to line i of the target.
+/// The first source file goes with the first target file, and so on. Encodes in parallel; the order of the lines is
+/// kept. Throws DataError when two files have different numbers of lines or nothing is left, ConfigError on bad
+/// options.
+ParallelCorpus load_parallel_corpus(const std::vector<std::filesystem::path>& source_files,
+                                    const std::vector<std::filesystem::path>& target_files, const Tokenizer& source,
+                                    const Tokenizer& target, const ParallelCorpusOptions& options = {});
+
+}  // namespace attune

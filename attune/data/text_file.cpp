@@ -1,0 +1,193 @@
+#include "attune/data/text_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "attune/base/error.h"
+
+namespace attune {
+namespace {
+
+/// Bytes of the well-formed sequence at the start of `text`, 0 when there is none.
+size_t utf8_sequence(std::string_view text) {
+  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
+  const auto within = [&](size_t i, unsigned low, unsigned high) { return byte(i) >= low && byte(i) <= high; };
+  const auto tail = [&](size_t i) { return within(i, 0x80, 0xBF); };
+  const unsigned lead = byte(0);
+  if (lead < 0x80) return 1;
+  if (lead >= 0xC2 && lead <= 0xDF) return tail(1) ? 2 : 0;
+  if (lead >= 0xE0 && lead <= 0xEF) {
+    const bool second = within(1, lead == 0xE0 ? 0xA0 : 0x80, lead == 0xED ? 0x9F : 0xBF);
+    return second && tail(2) ? 3 : 0;
+  }
+  if (lead >= 0xF0 && lead <= 0xF4) {
+    const bool second = within(1, lead == 0xF0 ? 0x90 : 0x80, lead == 0xF4 ? 0x8F : 0xBF);
+    return second && tail(2) && tail(3) ? 4 : 0;
+  }
+  return 0;
+}
+
+}  // namespace
+
+bool valid_utf8(std::string_view text) {
+  while (!text.empty()) {
+    uint64_t word = 0;  // most text is ASCII: eight bytes at a time
+    if (text.size() >= sizeof word) {
+      std::memcpy(&word, text.data(), sizeof word);
+      if ((word & 0x8080808080808080u) == 0) {
+        text.remove_prefix(sizeof word);
+        continue;
+      }
+    }
+    const size_t length = utf8_sequence(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
+/// The bytes of a descriptor, decompressed where they are gzip (RFC 1952; several members one after the other are one
+/// text).
+class LineReader::Source {
+ public:
+  Source(int descriptor, bool owned, std::string name)
+      : descriptor_(descriptor), owned_(owned), name_(std::move(name)) {}
+  ~Source() {
+    if (inflating_) ::inflateEnd(&stream_);
+    if (owned_) ::close(descriptor_);
+  }
+  Source(const Source&) = delete;
+  Source& operator=(const Source&) = delete;
+
+  /// The next bytes, none at the end. They are valid until the next call.
+  std::string_view next() {
+    if (!started_) start();
+    if (inflating_) return inflate_some();
+    if (input_.empty()) read_some();
+    return std::exchange(input_, {});
+  }
+
+ private:
+  /// Adds bytes to `input_`, whose rest moves to the front of the buffer; false at the end of the file.
+  bool read_some() {
+    const size_t kept = input_.size();
+    std::memmove(read_buffer_.data(), input_.data(), kept);
+    ssize_t n = 0;
+    do n = ::read(descriptor_, read_buffer_.data() + kept, read_buffer_.size() - kept);
+    while (n < 0 && errno == EINTR);
+    if (n < 0) fail<FileError>("cannot read {}: {}", name_, std::strerror(errno));
+    input_ = {read_buffer_.data(), kept + static_cast<size_t>(n)};
+    return n > 0;
+  }
+
+  bool at_gzip_magic() const { return input_.starts_with("\x1f\x8b"); }
+
+  void start() {
+    started_ = true;
+    read_some();
+    while (input_ == "\x1f" && read_some()) continue;  // a pipe may hand over a single byte
+    if (!at_gzip_magic()) return;
+    if (::inflateInit2(&stream_, 15 + 16) != Z_OK) fail<FileError>("cannot read {}: out of memory for zlib", name_);
+    inflating_ = true;
+  }
+
+  std::string_view inflate_some() {
+    for (;;) {
+      if (input_.empty() && !read_some()) {
+        if (!between_members_) fail<FileError>("{}: the gzip data is cut off", name_);
+        return {};
+      }
+      if (between_members_) {
+        while (input_.size() == 1 && read_some()) continue;
+        if (!at_gzip_magic()) fail<FileError>("{}: something that is not gzip follows the gzip data", name_);
+        ::inflateReset(&stream_);
+        between_members_ = false;
+      }
+      stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(input_.data()));
+      stream_.avail_in = static_cast<uInt>(input_.size());
+      stream_.next_out = reinterpret_cast<Bytef*>(inflate_buffer_.data());
+      stream_.avail_out = static_cast<uInt>(inflate_buffer_.size());
+      const int status = ::inflate(&stream_, Z_NO_FLUSH);
+      input_.remove_prefix(input_.size() - stream_.avail_in);
+      if (status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR)
+        fail<FileError>("{}: the gzip data is damaged ({})", name_, stream_.msg != nullptr ? stream_.msg : "zlib");
+      between_members_ = status == Z_STREAM_END;
+      const size_t produced = inflate_buffer_.size() - stream_.avail_out;
+      if (produced > 0) return {inflate_buffer_.data(), produced};
+    }
+  }
+
+  int descriptor_;
+  bool owned_;
+  std::string name_;
+  bool started_ = false;
+  bool inflating_ = false;
+  bool between_members_ = false;
+  z_stream stream_{};
+  std::string_view input_;  // read but not yet handed over, in read_buffer_
+  std::array<char, 1 << 16> read_buffer_;
+  std::array<char, 1 << 17> inflate_buffer_;
+};
+
+LineReader::LineReader(const std::filesystem::path& path, const TextLimits& limits)
+    : name_(path.string()), limits_(limits) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) fail<FileError>("cannot open {}: {}", name_, std::strerror(errno));
+  source_ = std::make_unique<Source>(descriptor, true, name_);
+}
+
+LineReader::LineReader(int descriptor, std::string name, const TextLimits& limits)
+    : name_(std::move(name)), limits_(limits), source_(std::make_unique<Source>(descriptor, false, name_)) {}
+
+LineReader::~LineReader() = default;
+
+bool LineReader::append_until_newline(std::string& line) {
+  bool any = false;
+  for (;;) {
+    if (chunk_.empty()) {
+      chunk_ = source_->next();
+      if (chunk_.empty()) return any;
+      limits_.total_bytes -= static_cast<int64_t>(chunk_.size());
+      if (limits_.total_bytes < 0) fail<FileError>("{}: the text is larger than the limit for text files", name_);
+    }
+    any = true;
+    const size_t end = chunk_.find('\n');
+    const size_t length = end == std::string_view::npos ? chunk_.size() : end;
+    if (static_cast<int64_t>(line.size() + length) > limits_.line_bytes + 1)  // + 1: it may be a \r
+      fail<DataError>("{}:{}: a line of more than {} bytes", name_, line_number_, limits_.line_bytes);
+    line.append(chunk_, 0, length);
+    chunk_.remove_prefix(end == std::string_view::npos ? length : length + 1);
+    if (end != std::string_view::npos) return true;
+  }
+}
+
+bool LineReader::next(std::string& line) {
+  line.clear();
+  ++line_number_;
+  if (!append_until_newline(line)) {
+    --line_number_;
+    return false;
+  }
+  if (line_number_ > limits_.lines) fail<FileError>("{}: has more than {} lines", name_, limits_.lines);
+  if (line.ends_with('\r')) line.pop_back();
+  if (static_cast<int64_t>(line.size()) > limits_.line_bytes)
+    fail<DataError>("{}:{}: a line of more than {} bytes", name_, line_number_, limits_.line_bytes);
+  if (!valid_utf8(line)) fail<DataError>("{}:{}: the line is not valid UTF-8", name_, line_number_);
+  if (line_number_ == 1 && line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);
+  return true;
+}
+
+std::vector<std::string> read_lines(const std::filesystem::path& path, const TextLimits& limits) {
+  LineReader reader(path, limits);
+  std::vector<std::string> lines;
+  for (std::string line; reader.next(line);) lines.push_back(line);
+  return lines;
+}
+
+}  // namespace attune

@@ -1,0 +1,56 @@
+#pragma once
+// Text line by line, plain or gzip, from files that may be hostile.
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace attune {
+
+/// Whether `text` is well-formed UTF-8 (Unicode 15, table 3-7): no overlong forms, no surrogates, nothing above
+/// U+10FFFF.
+bool valid_utf8(std::string_view text);
+
+/// What a text file may be at most. The defaults bound a decompression bomb, not honest data.
+struct TextLimits {
+  int64_t line_bytes = int64_t{1} << 20;
+  int64_t total_bytes = int64_t{8} << 30;  // after decompression
+  int64_t lines = int64_t{1} << 28;
+};
+
+/// Reads UTF-8 lines ending in \n or \r\n; the last one may lack its end. A byte order mark at the start is dropped.
+/// gzip is known by its first bytes. A line is handed over as soon as it has arrived, so that a pipe can be answered
+/// line by line.
+class LineReader {
+ public:
+  explicit LineReader(const std::filesystem::path& path, const TextLimits& limits = {});
+
+  /// Reads from an open descriptor, standard input for instance, and leaves it open. `name` is for messages.
+  LineReader(int descriptor, std::string name, const TextLimits& limits = {});
+  ~LineReader();
+
+  /// The next line without its end; false at the end of the text. Throws DataError that names file and line when a line
+  /// is too long or is not UTF-8, and FileError when the file cannot be read, is cut off or is beyond the limits.
+  bool next(std::string& line);
+
+  int64_t line_number() const { return line_number_; }  // of the line last returned, from 1
+  const std::string& name() const { return name_; }
+
+ private:
+  class Source;
+  bool append_until_newline(std::string& line);
+
+  std::string name_;
+  TextLimits limits_;
+  std::unique_ptr<Source> source_;
+  std::string_view chunk_;  // bytes of the source that are not yet in a line
+  int64_t line_number_ = 0;
+};
+
+/// All lines of a file.
+std::vector<std::string> read_lines(const std::filesystem::path& path, const TextLimits& limits = {});
+
+}  // namespace attune

@@ -1,0 +1,36 @@
+#include "attune/data/tokenizer.h"
+
+#include "attune/base/error.h"
+#include "attune/base/file.h"
+#include "attune/data/sentence_piece_tokenizer.h"
+#include "attune/data/whitespace_tokenizer.h"
+
+namespace attune {
+
+Tokenizer::~Tokenizer() = default;
+
+void Tokenizer::check_id(int32_t id) const {
+  if (id < 0 || id >= vocab_size()) fail<DataError>("token id {} is outside the vocabulary of {}", id, vocab_size());
+}
+
+std::string Tokenizer::decode(std::span<const int32_t> ids) const {
+  std::vector<int> kept;
+  kept.reserve(ids.size());
+  for (const int32_t id : ids) {
+    check_id(id);
+    if (id != special_.pad && id != special_.bos && id != special_.eos) kept.push_back(id);
+  }
+  return join(kept);
+}
+
+std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& file) {
+  std::string bytes = read_file(file, kMaxTokenizerBytes);
+  const std::string extension = file.extension().string();
+  const size_t first = bytes.find_first_not_of(" \t\r\n");
+  const bool is_object = first != std::string::npos && bytes[first] == '{';
+  if (extension == ".json" || (extension != ".model" && is_object))
+    return std::make_unique<WhitespaceTokenizer>(WhitespaceTokenizer::from_json(bytes, file.string()));
+  return std::make_unique<SentencePieceTokenizer>(std::move(bytes), file.string());
+}
+
+}  // namespace attune

@@ -1,0 +1,62 @@
+#pragma once
+// Text to token ids and back.
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace attune {
+
+/// The ids that a model gives a meaning to; all are inside the vocabulary.
+struct SpecialIds {
+  int32_t pad = 0, unk = 1, bos = 2, eos = 3;
+};
+
+/// A vocabulary and the way from text to it. Safe to use from several threads at once.
+class Tokenizer {
+ public:
+  virtual ~Tokenizer();
+
+  /// Ids without bos and eos; empty for text without tokens.
+  virtual std::vector<int32_t> encode(std::string_view text) const = 0;
+
+  /// Leaves out pad, bos and eos. Throws DataError on an id outside the vocabulary.
+  std::string decode(std::span<const int32_t> ids) const;
+
+  virtual int32_t vocab_size() const = 0;
+
+  /// One token as shown to people. Throws DataError on an id outside the vocabulary.
+  virtual std::string piece(int32_t id) const = 0;
+
+  int32_t pad_id() const { return special_.pad; }
+  int32_t unk_id() const { return special_.unk; }
+  int32_t bos_id() const { return special_.bos; }
+  int32_t eos_id() const { return special_.eos; }
+
+  /// Name inside a model folder: "tokenizer.model" or "tokenizer.json".
+  virtual std::string file_name() const = 0;
+  virtual void save(const std::filesystem::path& file) const = 0;
+
+ protected:
+  Tokenizer() = default;
+  Tokenizer(const Tokenizer&) = default;
+  Tokenizer& operator=(const Tokenizer&) = default;
+
+  virtual std::string join(const std::vector<int>& ids) const = 0;  // ids inside the vocabulary, no pad, bos or eos
+  void check_id(int32_t id) const;                                  // throws DataError
+
+  SpecialIds special_;
+};
+
+/// No tokenizer file is larger; the largest known are below 20 MiB.
+inline constexpr uint64_t kMaxTokenizerBytes = uint64_t{64} << 20;
+
+/// Reads a SentencePiece model (.model) or a whitespace vocabulary (.json); under another name, by the first byte.
+/// Throws FileError that names the file.
+std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& file);
+
+}  // namespace attune

@@ -1,0 +1,36 @@
+#include "attune/generate/config.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace attune {
+namespace {
+
+template <class T>
+void check_range(const char* field, T value, T least, T most) {
+  if (!(value >= least && value <= most))  // also for NaN
+    fail<ConfigError>("{} = {}: needs a number from {} to {}", field, value, least, most);
+}
+
+}  // namespace
+
+void GenerationConfig::validate() const {
+  check_range<int64_t>("beam_size", beam_size, 1, 1024);
+  check_range<double>("length_penalty", length_penalty, 0, 10);
+  check_range<int64_t>("max_length", max_length, 1, 1 << 20);
+  check_range<double>("max_length_ratio", max_length_ratio, 0, 1000);
+  check_range<int64_t>("max_length_offset", max_length_offset, 0, 1 << 20);
+}
+
+int64_t GenerationConfig::longest_output(int64_t source_tokens) const {
+  if (max_length_ratio <= 0) return max_length;
+  const double limit = max_length_ratio * static_cast<double>(source_tokens) + static_cast<double>(max_length_offset);
+  return std::max<int64_t>(1, static_cast<int64_t>(std::min(limit, static_cast<double>(max_length))));
+}
+
+double GenerationConfig::length_divisor(int64_t tokens) const {
+  const auto length = static_cast<double>(tokens);
+  return std::pow(length_normalization == LengthNormalization::wu ? (5 + length) / 6 : length, length_penalty);
+}
+
+}  // namespace attune

@@ -1,0 +1,163 @@
+#include "attune/io/checkpoint.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <limits>
+#include <memory>
+
+#include "attune/io/json_file.h"
+
+namespace attune {
+namespace {
+
+constexpr const char* kState = "state";
+constexpr size_t kMaxStateBytes = size_t{16} << 20;
+constexpr std::string_view kPrefix = "step-";
+constexpr std::string_view kSuffix = ".safetensors";
+constexpr std::string_view kTemporary = ".tmp";
+
+std::optional<int64_t> number(std::string_view text) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::vector<std::string> file_names(const std::filesystem::path& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+    names.push_back(entry->path().filename().string());
+  if (error && error != std::errc::no_such_file_or_directory)
+    fail<FileError>("cannot list {}: {}", folder.string(), error.message());
+  return names;
+}
+
+std::string name_of_step(int64_t step) {
+  return fmt::format("{}{:08}{}", kPrefix, step, kSuffix);
+}
+
+// "step-00001000.safetensors.<process>.tmp", and that process is not running: a run that writes now is left alone.
+bool is_leftover(std::string_view name) {
+  if (!name.starts_with(kPrefix) || !name.ends_with(kTemporary)) return false;
+  name.remove_suffix(kTemporary.size());
+  const size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos || !name.substr(0, dot).ends_with(kSuffix)) return false;
+  const std::optional<int64_t> process = number(name.substr(dot + 1));
+  if (!process || *process <= 0 || *process > std::numeric_limits<pid_t>::max()) return false;
+  return *process == ::getpid() || (::kill(static_cast<pid_t>(*process), 0) != 0 && errno == ESRCH);
+}
+
+bool is_valid(const std::filesystem::path& path) {
+  try {
+    checkpoint_state(SafetensorsReader(path));
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+void write_checkpoint(const std::filesystem::path& path, const Checkpoint& checkpoint) {
+  std::string state;
+  try {
+    state = checkpoint.state.dump();
+  } catch (const Json::exception&) {
+    fail<FileError>("{}: the trainer's state is not valid UTF-8", path.string());
+  }
+  write_safetensors(path, checkpoint.tensors, {{kState, std::move(state)}});
+}
+
+Json checkpoint_state(const SafetensorsReader& reader) {
+  const auto found = reader.metadata().find(kState);
+  if (found == reader.metadata().end())
+    fail<FileError>("{}: is no checkpoint: its metadata has no \"{}\"", reader.path().string(), kState);
+  if (found->second.size() > kMaxStateBytes)
+    fail<FileError>("{}: the trainer's state has {} bytes, at most {} are accepted", reader.path().string(),
+                    found->second.size(), kMaxStateBytes);
+  return parse_json(found->second, reader.path().string() + ": " + kState);
+}
+
+CheckpointFolder::CheckpointFolder(std::filesystem::path folder, int64_t keep_last)
+    : folder_(std::move(folder)), keep_last_(keep_last) {
+  for (const std::string& name : file_names(folder_)) {
+    std::error_code ignored;  // in a folder that cannot be written there is nothing to tidy up
+    if (is_leftover(name)) std::filesystem::remove(folder_ / name, ignored);
+  }
+}
+
+std::filesystem::path CheckpointFolder::file(int64_t step) const {
+  return folder_ / name_of_step(step);
+}
+
+void CheckpointFolder::write(int64_t step, const Checkpoint& checkpoint) const {
+  if (step < 0) fail<FileError>("{}: a checkpoint cannot be of step {}", folder_.string(), step);
+  make_directories(folder_);
+  write_checkpoint(file(step), checkpoint);
+  if (keep_last_ <= 0) return;
+  std::vector<int64_t> earlier = steps();  // later ones belong to another run and are not ours to remove
+  std::erase_if(earlier, [&](int64_t other) { return other > step; });
+  const auto excess = std::max<int64_t>(0, static_cast<int64_t>(earlier.size()) - keep_last_);
+  for (int64_t i = 0; i < excess; ++i) {
+    std::error_code error;
+    const std::filesystem::path old = file(earlier[static_cast<size_t>(i)]);
+    if (!std::filesystem::remove(old, error) && error)
+      fail<FileError>("cannot remove {}: {}", old.string(), error.message());
+  }
+}
+
+std::vector<int64_t> CheckpointFolder::steps() const {
+  std::vector<int64_t> steps;
+  for (const std::string& name : file_names(folder_)) {
+    std::string_view digits = name;
+    if (!digits.starts_with(kPrefix) || !digits.ends_with(kSuffix)) continue;
+    digits.remove_prefix(kPrefix.size());
+    digits.remove_suffix(kSuffix.size());
+    const std::optional<int64_t> step = number(digits);
+    if (step && *step >= 0 && name == name_of_step(*step)) steps.push_back(*step);
+  }
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+std::optional<int64_t> CheckpointFolder::newest() const {
+  const std::vector<int64_t> all = steps();
+  const auto found = std::find_if(all.rbegin(), all.rend(), [&](int64_t step) { return is_valid(file(step)); });
+  return found == all.rend() ? std::nullopt : std::optional<int64_t>(*found);
+}
+
+void mean_of_checkpoints(std::span<const std::filesystem::path> paths, Module& target) {
+  if (paths.empty()) fail<FileError>("mean of checkpoints: needs at least one file");
+  const std::vector<NamedParameter> parameters = named_parameters(target);
+  std::vector<std::unique_ptr<SafetensorsReader>> readers;
+  for (const auto& path : paths) {
+    readers.push_back(std::make_unique<SafetensorsReader>(path));
+    for (const auto& [name, parameter] : parameters) {
+      const std::string stored = "model." + name;
+      if (readers.back()->shape(stored) != parameter->shape() || readers.back()->dtype(stored) != parameter->dtype())
+        fail<FileError>("{}: tensor {} is {} {}, the model has {} {}", path.string(), in_quotes(stored),
+                        name_of(readers.back()->dtype(stored)), readers.back()->shape(stored).text(),
+                        name_of(parameter->dtype()), parameter->shape().text());
+    }
+  }
+  const double share = 1.0 / static_cast<double>(paths.size());
+  for (const auto& [name, parameter] : parameters) {
+    dispatch_floating("mean of checkpoints", parameter->dtype(), [&]<class T>(T) {
+      std::vector<double> sum(static_cast<size_t>(parameter->numel()));
+      for (const auto& reader : readers) {
+        const Tensor stored = reader->load("model." + name);
+        const auto values = stored.template values<T>();
+        for (size_t i = 0; i < sum.size(); ++i) sum[i] += static_cast<double>(values[i]);
+      }
+      const auto mean = parameter->template values<T>();
+      for (size_t i = 0; i < sum.size(); ++i) mean[i] = static_cast<T>(sum[i] * share);
+    });
+  }
+}
+
+}  // namespace attune

@@ -1,0 +1,51 @@
+#pragma once
+// A training checkpoint is one safetensors file: parameters "model.<name>", Adam's moments "adam_m.<name>" and
+// "adam_v.<name>", optionally a moving average "average.<name>", and the trainer's state as JSON in the metadata.
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "attune/base/fields.h"
+#include "attune/io/safetensors.h"
+#include "attune/nn/module.h"
+
+namespace attune {
+
+struct Checkpoint {
+  std::vector<NamedTensor> tensors;
+  Json state = Json::object();  // JSON has no infinity and no NaN: they come back as null
+};
+
+/// Replaces `path` whole or not at all. Throws FileError.
+void write_checkpoint(const std::filesystem::path& path, const Checkpoint& checkpoint);
+
+/// The trainer's state of a file that write_checkpoint made. Throws FileError.
+Json checkpoint_state(const SafetensorsReader& reader);
+
+/// The checkpoints of a run, "step-00001000.safetensors" and so on.
+class CheckpointFolder {
+ public:
+  /// Keeps the last `keep_last` checkpoints, all of them for 0. Removes temporary files that killed runs left behind.
+  CheckpointFolder(std::filesystem::path folder, int64_t keep_last);
+
+  std::filesystem::path file(int64_t step) const;
+  /// Writes, then removes checkpoints of earlier steps beyond the last `keep_last`.
+  void write(int64_t step, const Checkpoint& checkpoint) const;
+  std::vector<int64_t> steps() const;     // ascending; whether the files are valid is not looked at
+  std::optional<int64_t> newest() const;  // of those that are valid: torn files are skipped
+
+ private:
+  std::filesystem::path folder_;
+  int64_t keep_last_;
+};
+
+/// Fills `target` with the mean of the "model.*" tensors of the checkpoints, summed in float64. Throws FileError when
+/// there are none or a tensor is missing or has another shape; `target` is then as it was. Source: Vaswani et al. 2017,
+/// section 6.1.
+void mean_of_checkpoints(std::span<const std::filesystem::path> paths, Module& target);
+
+}  // namespace attune

@@ -1,0 +1,172 @@
+#include "attune/io/safetensors.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <set>
+
+#include "attune/io/json_file.h"
+
+namespace attune {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "safetensors data is little-endian and read as it is");
+
+constexpr uint64_t kMaxHeader = 100'000'000;  // as in the reference implementation
+constexpr size_t kLengthBytes = 8;
+constexpr size_t kAlignment = 64;
+
+// IEEE 754 binary16: 1 sign, 5 exponent (bias 15) and 10 fraction bits.
+float half_to_float(uint16_t half) {
+  const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16;
+  const uint32_t exponent = (half >> 10) & 0x1fu;
+  const uint32_t fraction = half & 0x3ffu;
+  if (exponent == 0) {  // zero or subnormal: fraction * 2^-24
+    const float magnitude = static_cast<float>(fraction) * 0x1p-24f;
+    return sign != 0 ? -magnitude : magnitude;
+  }
+  const uint32_t wide = exponent == 31 ? 255 : exponent + 112;  // 112 = 127 - 15; 31 is infinity or NaN
+  return std::bit_cast<float>(sign | (wide << 23) | (fraction << 13));
+}
+
+float bfloat16_to_float(uint16_t half) {
+  return std::bit_cast<float>(static_cast<uint32_t>(half) << 16);
+}
+
+template <class Convert>
+void widen(const std::byte* from, std::span<float> to, Convert convert) {
+  for (float& value : to) {
+    uint16_t half = 0;
+    std::memcpy(&half, from, sizeof(half));  // offsets in a file need not be aligned
+    value = convert(half);
+    from += sizeof(half);
+  }
+}
+
+}  // namespace
+
+SafetensorsReader::SafetensorsReader(const std::filesystem::path& path) : path_(path), file_(path) {
+  const std::span<const std::byte> bytes = file_.bytes();
+  if (bytes.size() < kLengthBytes)
+    fail<FileError>("{}: is no safetensors file: has {} bytes, needs at least 8", path.string(), bytes.size());
+  uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), kLengthBytes);
+  const uint64_t rest = bytes.size() - kLengthBytes;
+  if (length > kMaxHeader)
+    fail<FileError>("{}: header length {} is above the limit of {}", path.string(), length, kMaxHeader);
+  if (length > rest)
+    fail<FileError>("{}: header length {} is beyond the file, which has {} bytes left", path.string(), length, rest);
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + kLengthBytes, length);
+  data_ = bytes.subspan(kLengthBytes + length);
+  header_ = parse_safetensors_header(text, path.string(), data_.size());
+}
+
+std::vector<std::string> SafetensorsReader::names() const {
+  std::vector<std::string> names;
+  names.reserve(header_.tensors.size());
+  for (const auto& [name, tensor] : header_.tensors) names.push_back(name);
+  return names;
+}
+
+int64_t SafetensorsReader::element_count() const {
+  int64_t count = 0;
+  for (const auto& [name, tensor] : header_.tensors) count += tensor.shape.numel();
+  return count;
+}
+
+Tensor SafetensorsReader::load(const std::string& name) const {
+  const Tensor tensor = Tensor::empty(shape(name), {.dtype = dtype(name)});
+  load_into(name, tensor);
+  return tensor;
+}
+
+void SafetensorsReader::load_into(const std::string& name, const Tensor& target) const {
+  const StoredTensor& stored = find(name);
+  if (target.shape() != stored.shape)
+    fail<FileError>("{}: tensor {} has shape {}, needs {}", path_.string(), in_quotes(name), stored.shape.text(),
+                    target.shape().text());
+  if (target.dtype() != loaded_type(stored.type))
+    fail<FileError>("{}: tensor {} is {}, needs {}", path_.string(), in_quotes(name), name_of(loaded_type(stored.type)),
+                    name_of(target.dtype()));
+  const auto source = data_.subspan(stored.begin, stored.end - stored.begin);
+  if (source.empty()) return;
+  if (stored.type == StoredType::f16) {
+    widen(source.data(), target.values<float>(), half_to_float);
+  } else if (stored.type == StoredType::bf16) {
+    widen(source.data(), target.values<float>(), bfloat16_to_float);
+  } else {
+    std::memcpy(target.raw(), source.data(), source.size());
+  }
+}
+
+const StoredTensor& SafetensorsReader::find(const std::string& name) const {
+  const auto found = header_.tensors.find(name);
+  if (found == header_.tensors.end()) fail<FileError>("{}: has no tensor {}", path_.string(), in_quotes(name));
+  return found->second;
+}
+
+namespace {
+
+std::string json_text(const std::string& text, const std::filesystem::path& path) {
+  try {
+    return Json(text).dump();
+  } catch (const Json::exception&) {
+    fail<FileError>("{}: cannot write {}: it is not valid UTF-8", path.string(), in_quotes(text));
+  }
+}
+
+std::string header_text(const std::filesystem::path& path, std::span<const NamedTensor* const> tensors,
+                        const std::map<std::string, std::string>& metadata) {
+  std::string text = "{";
+  const auto separate = [&](const char* separator) { text += text.back() == '{' ? "" : separator; };
+  if (!metadata.empty()) {
+    text += "\"__metadata__\":{";
+    for (const auto& [key, value] : metadata) {
+      separate(",");
+      text += json_text(key, path) + ":" + json_text(value, path);
+    }
+    text += "}";
+  }
+  uint64_t offset = 0;
+  for (const NamedTensor* named : tensors) {
+    const Tensor& tensor = named->tensor;
+    separate(",");
+    text +=
+        fmt::format(R"({}:{{"dtype":"{}","shape":{},"data_offsets":[{},{}]}})", json_text(named->name, path),
+                    stored_name(stored_type(tensor.dtype())), tensor.shape().text(), offset, offset + tensor.bytes());
+    offset += tensor.bytes();
+  }
+  text += "}";
+  const size_t used = (kLengthBytes + text.size()) % kAlignment;
+  text.append(used == 0 ? 0 : kAlignment - used, ' ');
+  if (text.size() > kMaxHeader)
+    fail<FileError>("{}: header would have {} bytes, at most {} are possible", path.string(), text.size(), kMaxHeader);
+  return text;
+}
+
+}  // namespace
+
+void write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,
+                       const std::map<std::string, std::string>& metadata) {
+  std::vector<const NamedTensor*> order;
+  std::set<std::string_view> names = {"__metadata__"};
+  for (const NamedTensor& named : tensors) {
+    if (!named.tensor.defined()) fail<FileError>("{}: tensor {} has no data", path.string(), in_quotes(named.name));
+    if (!names.insert(named.name).second)
+      fail<FileError>("{}: the name {} is taken, a tensor cannot have it", path.string(), in_quotes(named.name));
+    order.push_back(&named);
+  }
+  // Wide elements first, so that each tensor begins at a multiple of its element size.
+  std::stable_sort(order.begin(), order.end(), [](const NamedTensor* a, const NamedTensor* b) {
+    return size_of(a->tensor.dtype()) > size_of(b->tensor.dtype());
+  });
+  const std::string header = header_text(path, order, metadata);
+  const uint64_t length = header.size();
+  AtomicFile file(path);
+  file.write(&length, sizeof(length));
+  file.write(header);
+  for (const NamedTensor* named : order) file.write(named->tensor.raw(), named->tensor.bytes());
+  file.commit();
+}
+
+}  // namespace attune

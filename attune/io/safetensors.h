@@ -1,0 +1,54 @@
+#pragma once
+// Tensors by name in one file: eight bytes of header length (little-endian), a JSON header, the data.
+// Source: https://github.com/huggingface/safetensors, section "Format".
+
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "attune/base/file.h"
+#include "attune/io/safetensors_header.h"
+#include "attune/tensor/tensor.h"
+
+namespace attune {
+
+/// A mapped file; nothing is read until asked for. F16 and BF16 are converted to float32, BOOL is read as uint8. Throws
+/// FileError naming file, tensor, expected and found; a hostile file costs no more memory than its own size allows.
+class SafetensorsReader {
+ public:
+  explicit SafetensorsReader(const std::filesystem::path& path);
+
+  const std::filesystem::path& path() const { return path_; }
+  const std::map<std::string, std::string>& metadata() const { return header_.metadata; }
+  std::vector<std::string> names() const;  // sorted
+  bool contains(const std::string& name) const { return header_.tensors.contains(name); }
+  Shape shape(const std::string& name) const { return find(name).shape; }
+  DType dtype(const std::string& name) const { return loaded_type(find(name).type); }  // of what load() gives
+  int64_t element_count() const;                                                       // over all tensors
+
+  Tensor load(const std::string& name) const;  // a copy
+  /// Fills `target`, which must have the tensor's shape and dtype().
+  void load_into(const std::string& name, const Tensor& target) const;
+
+ private:
+  const StoredTensor& find(const std::string& name) const;
+
+  std::filesystem::path path_;
+  MappedFile file_;
+  std::span<const std::byte> data_;
+  SafetensorsHeader header_;
+};
+
+struct NamedTensor {
+  std::string name;
+  Tensor tensor;
+};
+
+/// Replaces `path` whole or not at all. The data begins at a multiple of 64 bytes and every tensor at a multiple of its
+/// element size. Throws FileError, also for a name that comes twice and for text that is not UTF-8.
+void write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,
+                       const std::map<std::string, std::string>& metadata = {});
+
+}  // namespace attune

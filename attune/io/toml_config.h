@@ -1,0 +1,31 @@
+#pragma once
+// Configuration files in TOML (https://toml.io), as Json that read_fields() understands.
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "attune/base/fields.h"
+
+namespace attune {
+
+/// A file of at most 1 MiB. Throws FileError "file:line:column: message" for what is not TOML, and FileError naming the
+/// key for what a configuration has no use for: dates, times, infinities, more than 32 levels, more than 4096 keys in a
+/// table.
+Json read_toml(const std::filesystem::path& path);
+
+/// The same for text; `where` takes the place of the file's name.
+Json parse_toml(std::string_view text, const std::string& where);
+
+/// Sets one key: "model.d_model=256", "data.train_source=[\"a.en\", \"b.en\"]", "model.encoder_attention=latent". The
+/// value is read as TOML and, where it is none, as a string. Throws ConfigError naming the assignment.
+void apply_override(Json& config, const std::string& assignment);
+
+/// A table of tables as TOML text: one [section] for each, deeper tables inline. parse_toml() gives the same values
+/// back.
+std::string write_toml(const Json& sections);
+
+/// One value: a number, true, a string, a list, an inline table.
+std::string write_toml_value(const Json& value);
+
+}  // namespace attune

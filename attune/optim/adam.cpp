@@ -1,0 +1,77 @@
+#include "attune/optim/adam.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "attune/autograd/graph.h"
+#include "attune/ops/adam_kernel.h"
+#include "attune/ops/reduce_kernel.h"
+
+namespace attune {
+namespace {
+
+void check_below_one(const char* field, double value) {
+  if (!(value >= 0 && value < 1)) fail<ConfigError>("{} = {}: needs a number from 0 to below 1", field, value);
+}
+
+}  // namespace
+
+Adam::Adam(std::vector<NamedParameter> parameters, const OptimizerConfig& config, double moving_average)
+    : parameters_(std::move(parameters)), config_(config), moving_average_(moving_average) {
+  check_below_one("beta_1", config.beta_1);
+  check_below_one("beta_2", config.beta_2);
+  check_below_one("moving_average", moving_average);
+  if (!(config.epsilon > 0)) fail<ConfigError>("epsilon = {}: needs a positive number", config.epsilon);
+  for (const auto& [name, parameter] : parameters_)
+    states_.push_back({.name = name,
+                       .m = Tensor::zeros_like(*parameter),
+                       .v = Tensor::zeros_like(*parameter),
+                       .average = moving_average > 0 ? parameter->clone() : Tensor{}});
+}
+
+double Adam::gradient_norm() const {
+  double sum = 0;
+  for (const auto& [name, parameter] : parameters_) {
+    const Tensor g = gradient(*parameter);
+    if (!g.defined()) continue;
+    dispatch_floating("adam", g.dtype(), [&]<class T>(T) {
+      dispatch(g.device(), [&](auto device) { sum += sum_of_squares(device, g.data<T>(), g.numel()); });
+    });
+  }
+  return std::sqrt(sum);
+}
+
+double Adam::step(double learning_rate) {
+  const double norm = gradient_norm();
+  if (!std::isfinite(norm)) return norm;
+  ++steps_;
+  const auto t = static_cast<double>(steps_);
+  const double decay = std::min(moving_average_, (1 + t) / (10 + t));
+  AdamStepArguments arguments{
+      .learning_rate = learning_rate,
+      .beta_1 = config_.beta_1,
+      .beta_2 = config_.beta_2,
+      .epsilon = config_.epsilon,
+      .gradient_scale = config_.clip_norm > 0 && norm > config_.clip_norm ? config_.clip_norm / norm : 1,
+      .bias_correction_1 = 1 - std::pow(config_.beta_1, t),
+      .bias_correction_2 = 1 - std::pow(config_.beta_2, t)};
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const Tensor& p = *parameters_[i].tensor;
+    const AdamState& state = states_[i];
+    const Tensor g = gradient(p);
+    if (!g.defined()) continue;
+    const double weight_decay = p.rank() > 1 ? config_.weight_decay : 0;
+    arguments.weight_decay = config_.kind == OptimizerKind::adamw ? weight_decay : 0;
+    arguments.l2 = config_.kind == OptimizerKind::adam ? weight_decay : 0;
+    dispatch_floating("adam", p.dtype(), [&]<class T>(T) {
+      T* average = state.average.defined() ? state.average.data<T>() : nullptr;
+      dispatch(p.device(), [&](auto device) {
+        adam_step(device, p.data<T>(), g.data<T>(), state.m.data<T>(), state.v.data<T>(), average, decay, p.numel(),
+                  arguments);
+      });
+    });
+  }
+  return norm;
+}
+
+}  // namespace attune

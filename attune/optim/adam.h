@@ -1,0 +1,51 @@
+#pragma once
+// Adam (Kingma & Ba 2015) and AdamW (Loshchilov & Hutter 2019).
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "attune/nn/module.h"
+#include "attune/optim/config.h"
+
+namespace attune {
+
+/// What Adam keeps of one parameter, in its shape and dtype.
+struct AdamState {
+  std::string name;
+  Tensor m, v;     // running means of the gradient and of its square
+  Tensor average;  // moving average of the parameter; undefined unless that is on
+};
+
+/// Reads and writes each parameter once a step: bias correction, clipping, weight decay and the moving average are one
+/// pass. Parameters without a gradient stay as they are, their average too.
+class Adam {
+ public:
+  /// The parameters are updated in place and must outlive this. Weight decay is applied to matrices only: a vector
+  /// (bias, gain) has no scale to keep small. `moving_average` is the decay of an exponential moving average of the
+  /// parameters, 0 for none; it starts from the parameters of the moment. Throws ConfigError for a number out of range.
+  Adam(std::vector<NamedParameter> parameters, const OptimizerConfig& config, double moving_average = 0);
+
+  /// One update from the parameters' gradients, which stay. Returns their global norm before clipping (Pascanu et al.
+  /// 2013: above clip_norm, all are scaled by clip_norm / norm). When the norm is not finite, nothing is changed.
+  double step(double learning_rate);
+
+  /// Updates so far, which the bias correction depends on. The moving average follows with
+  /// min(moving_average, (1 + steps) / (10 + steps)), so that it soon forgets the random start.
+  int64_t steps() const { return steps_; }
+
+  /// The tensors to store; writing into them and set_steps() continue an earlier optimizer.
+  const std::vector<AdamState>& states() const { return states_; }
+  void set_steps(int64_t steps) { steps_ = steps; }
+
+ private:
+  double gradient_norm() const;
+
+  std::vector<NamedParameter> parameters_;
+  std::vector<AdamState> states_;  // in the order of parameters_
+  OptimizerConfig config_;
+  double moving_average_;
+  int64_t steps_ = 0;
+};
+
+}  // namespace attune

@@ -1,0 +1,19 @@
+#pragma once
+// The learning rate as a function of the step.
+
+#include <cstdint>
+
+#include "attune/optim/config.h"
+
+namespace attune {
+
+/// The learning rate of `step`, which counts from 1, with w = warmup_steps and p = peak():
+///   noam          p * d_model^-0.5 * min(step^-0.5, step * w^-1.5)         Vaswani et al. 2017, equation 3
+///   inverse_sqrt  p * sqrt(w / step)                                       the same with its peak named, as in fairseq
+///   cosine        from p to final_learning_rate at total_steps             Loshchilov & Hutter 2017, equation 5
+///   linear        the same along a straight line
+///   constant      p
+/// All but noam rise to p by p * step / w while step < w. Beyond total_steps the last rate stays.
+double learning_rate(const ScheduleConfig& schedule, int64_t step, int64_t total_steps, int64_t d_model);
+
+}  // namespace attune

@@ -1,0 +1,173 @@
+#include "attune/train/event_log.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <system_error>
+
+#include "attune/base/error.h"
+#include "attune/base/file.h"
+#include "attune/train/event.pb.h"
+
+namespace attune {
+namespace {
+
+constexpr std::string_view metrics_name = "metrics.jsonl";
+
+double unix_seconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+/// CRC-32C (Castagnoli, reflected polynomial 0x82F63B78), RFC 3720 appendix B.4.
+uint32_t crc32c(std::string_view bytes) {
+  static constexpr auto table = [] {
+    std::array<uint32_t, 256> t{};
+    for (uint32_t i = 0; i < 256; ++i) {
+      t[i] = i;
+      for (int bit = 0; bit < 8; ++bit) t[i] = (t[i] >> 1) ^ (t[i] & 1 ? 0x82F63B78u : 0u);
+    }
+    return t;
+  }();
+  uint32_t crc = ~0u;
+  for (const char c : bytes) crc = table[(crc ^ static_cast<uint8_t>(c)) & 0xFF] ^ (crc >> 8);
+  return ~crc;
+}
+
+std::string little_endian(uint64_t value, int bytes) {
+  std::string text;
+  for (int i = 0; i < bytes; ++i) text.push_back(static_cast<char>(static_cast<uint8_t>(value >> (8 * i))));
+  return text;
+}
+
+/// The checksum of TFRecord files: rotated and shifted, since data that holds its own CRC would check badly.
+std::string masked_crc(std::string_view bytes) {
+  const uint32_t crc = crc32c(bytes);
+  return little_endian(((crc >> 15) | (crc << 17)) + 0xA282EAD8u, 4);
+}
+
+/// One record: length (8 bytes), masked CRC of the length, data, masked CRC of the data;
+/// tensorflow/core/lib/io/record_writer.h.
+std::string record(const events::Event& event) {
+  const std::string data = event.SerializeAsString();
+  const std::string length = little_endian(data.size(), 8);
+  return length + masked_crc(length) + data + masked_crc(data);
+}
+
+float to_float(double value) {
+  if (std::abs(value) <= std::numeric_limits<float>::max() || std::isnan(value)) return static_cast<float>(value);
+  return value > 0 ? std::numeric_limits<float>::infinity() : -std::numeric_limits<float>::infinity();
+}
+
+/// The step of a line of metrics.jsonl, or nothing when the line is not an object with a step.
+std::optional<int64_t> step_of(std::string_view line) {
+  const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return std::nullopt;
+  const auto step = json.find("step");
+  if (step == json.end() || !step->is_number_unsigned()) return std::nullopt;
+  if (step->get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) return std::nullopt;
+  return step->get<int64_t>();
+}
+
+/// Removes an incomplete last line, and lines beyond `resume_step` when that is not negative.
+void trim_metrics(const std::filesystem::path& path, int64_t resume_step) {
+  std::error_code error;
+  if (std::filesystem::status(path, error).type() == std::filesystem::file_type::not_found) return;
+  const std::string text = read_file(path);
+  std::string kept;
+  int64_t number = 0;
+  for (std::size_t start = 0, end; start < text.size(); start = end) {
+    const std::size_t newline = text.find('\n', start);
+    end = newline == text.npos ? text.size() : newline + 1;
+    const std::string_view line(text.data() + start, std::min(newline, text.size()) - start);
+    ++number;
+    const std::optional<int64_t> step = step_of(line);
+    if (!step && end == text.size()) break;
+    if (!step)
+      fail<FileError>("{}:{}: expected a JSON object with a whole number \"step\", found {:?}", path.string(), number,
+                      line.substr(0, 80));
+    if (resume_step >= 0 && *step > resume_step) continue;
+    kept += line;
+    kept += '\n';
+  }
+  if (kept != text) write_file(path, kept);
+}
+
+std::filesystem::path trimmed_metrics(const std::filesystem::path& folder, int64_t resume_step) {
+  if (resume_step < -1) fail<DataError>("event log: resume_step is {}, expected a step or -1", resume_step);
+  make_directories(folder);
+  trim_metrics(folder / metrics_name, resume_step);
+  return folder / metrics_name;
+}
+
+/// A name that is not taken. TensorBoard reads the files of a folder in the order of their names.
+std::filesystem::path new_events_path(const std::filesystem::path& folder) {
+  const auto seconds = static_cast<int64_t>(unix_seconds());
+  std::error_code error;
+  for (int n = 0;; ++n) {
+    auto path = folder / fmt::format("events.out.tfevents.{:010}.attune.{}", seconds, n);
+    if (!std::filesystem::exists(path, error)) return path;
+  }
+}
+
+}  // namespace
+
+EventLog::AppendFile::AppendFile(std::filesystem::path path)
+    : path_(std::move(path)), descriptor_(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644)) {
+  if (descriptor_ < 0) fail<FileError>("cannot write {}: {}", path_.string(), std::strerror(errno));
+}
+
+EventLog::AppendFile::~AppendFile() {
+  ::close(descriptor_);
+}
+
+void EventLog::AppendFile::append(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail<FileError>("cannot write {}: {}", path_.string(), std::strerror(errno));
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+EventLog::EventLog(const std::filesystem::path& folder, int64_t resume_step)
+    : metrics_(trimmed_metrics(folder, resume_step)), events_(new_events_path(folder)) {
+  events::Event version;
+  version.set_wall_time(unix_seconds());
+  version.set_file_version("brain.Event:2");
+  events_.append(record(version));
+  if (resume_step < 0) return;
+  // Event files are not rewritten: this tells TensorBoard to forget what earlier files say from here on.
+  events::Event restart;
+  restart.set_wall_time(unix_seconds());
+  restart.set_step(resume_step + 1);
+  restart.mutable_session_log()->set_status(events::SessionLog::START);
+  events_.append(record(restart));
+}
+
+void EventLog::write(int64_t step, std::span<const std::pair<std::string, double>> scalars) {
+  if (step < 0) fail<DataError>("event log: step is {}, expected 0 or more", step);
+  const double time = unix_seconds();
+  nlohmann::ordered_json line = {{"step", step}, {"time", time}};
+  events::Event event;
+  event.set_wall_time(time);
+  event.set_step(step);
+  for (const auto& [name, value] : scalars) {
+    if (line.contains(name)) fail<DataError>("event log: the name {:?} stands twice in step {}", name, step);
+    line[name] = value;  // written as null unless it is finite
+    auto* scalar = event.mutable_summary()->add_value();
+    scalar->set_tag(name);
+    scalar->set_simple_value(to_float(value));
+  }
+  metrics_.append(line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  events_.append(record(event));
+}
+
+}  // namespace attune

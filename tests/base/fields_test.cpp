@@ -1,0 +1,129 @@
+#include "attune/base/fields.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "tests/support/errors.h"
+
+namespace attune {
+enum class Colour { red, green };
+template <>
+struct EnumNames<Colour> {
+  static constexpr std::pair<Colour, const char*> values[] = {{Colour::red, "red"}, {Colour::green, "green"}};
+};
+
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+struct Inner {
+  double rate = 0.5;
+  Colour colour = Colour::red;
+  bool operator==(const Inner&) const = default;
+};
+struct Outer {
+  bool flag = false;
+  int64_t count = 3;
+  uint64_t seed = 4;
+  std::string name = "x";
+  std::vector<std::string> files = {};
+  Inner inner = {};
+  bool operator==(const Outer&) const = default;
+};
+template <class Visitor>
+void visit_fields(Inner& c, Visitor& v) {
+  v("rate", c.rate);
+  v("colour", c.colour);
+}
+template <class Visitor>
+void visit_fields(Outer& c, Visitor& v) {
+  v("flag", c.flag);
+  v("count", c.count);
+  v("seed", c.seed);
+  v("name", c.name);
+  v("files", c.files);
+  v("inner", c.inner);
+}
+
+Outer read(const Json& json) {
+  Outer outer;
+  read_fields(json, outer, "x.json");
+  return outer;
+}
+
+std::string refusal(const Json& json) {
+  return message_of<ConfigError>([&] { read(json); });
+}
+
+TEST(Fields, WhatIsWrittenIsRead) {
+  const Outer outer{.flag = true,
+                    .count = std::numeric_limits<int64_t>::min(),
+                    .seed = std::numeric_limits<uint64_t>::max(),
+                    .name = "\"\n\xC3\xA9",
+                    .files = {"a", ""},
+                    .inner = {.rate = 0.1, .colour = Colour::green}};
+  const Json json = write_fields(outer);
+  EXPECT_EQ(read(json), outer);
+  EXPECT_EQ(read(Json::parse(json.dump())), outer) << "also through text";
+  EXPECT_EQ(json.at("inner").at("colour"), "green");
+  EXPECT_EQ(json.begin().key(), "flag") << "in the order of the fields";
+}
+
+TEST(Fields, WhatIsNotThereStaysAsItWas) {
+  Outer outer{.count = 9, .inner = {.rate = 0.25}};
+  read_fields(Json{{"name", "y"}, {"inner", {{"colour", "green"}}}}, outer, "x.json");
+  EXPECT_EQ(outer, (Outer{.count = 9, .name = "y", .inner = {.rate = 0.25, .colour = Colour::green}}));
+}
+
+TEST(Fields, UnknownKeysAreRefused) {
+  EXPECT_EQ(refusal({{"cuont", 3}}), "x.json: unknown key \"cuont\", did you mean \"count\"?");
+  EXPECT_EQ(refusal({{"inner", {{"color", "red"}}}}), "x.json.inner: unknown key \"color\", did you mean \"colour\"?");
+  EXPECT_EQ(refusal({{"something_else_entirely", 3}}), "x.json: unknown key \"something_else_entirely\"");
+}
+
+TEST(Fields, TypesAreChecked) {
+  EXPECT_EQ(refusal(Json::array()), "x.json: needs a table of keys, found array");
+  EXPECT_EQ(refusal({{"flag", 1}}), "x.json.flag: is 1, needs true or false");
+  EXPECT_EQ(refusal({{"count", 1.5}}), "x.json.count: is 1.5, needs a whole number");
+  EXPECT_EQ(refusal({{"count", "3"}}), "x.json.count: is \"3\", needs a whole number");
+  EXPECT_EQ(refusal({{"count", true}}), "x.json.count: is true, needs a whole number");
+  EXPECT_EQ(refusal({{"count", uint64_t{1} << 63}}),
+            "x.json.count: is 9223372036854775808, needs a whole number below 2^63");
+  EXPECT_EQ(refusal({{"seed", -1}}), "x.json.seed: is -1, needs a whole number that is not negative");
+  EXPECT_EQ(refusal({{"name", 3}}), "x.json.name: is 3, needs a string");
+  EXPECT_EQ(refusal({{"files", {"a", 3}}}), "x.json.files: is 3, needs strings only");
+  EXPECT_EQ(refusal({{"files", {{"a", "b"}, {"c", "d"}}}}),
+            "x.json.files: is {\"a\":\"b\",\"c\":\"d\"}, needs a string or a list of strings");
+  EXPECT_EQ(refusal({{"inner", 3}}), "x.json.inner: needs a table of keys, found number");
+  EXPECT_EQ(refusal({{"inner", {{"rate", nullptr}}}}), "x.json.inner.rate: is null, needs a number");
+  EXPECT_THAT(refusal({{"inner", {{"rate", std::numeric_limits<double>::infinity()}}}}), HasSubstr("needs a number"));
+  EXPECT_EQ(refusal({{"inner", {{"colour", "blue"}}}}), "x.json.inner.colour: is \"blue\", needs one of red, green");
+  EXPECT_EQ(refusal({{"inner", {{"colour", 0}}}}), "x.json.inner.colour: is 0, needs one of red, green");
+}
+
+TEST(Fields, LongValuesAreCutInErrors) {
+  EXPECT_LT(refusal({{"count", std::string(100'000, 'x')}}).size(), 200u);
+  EXPECT_THAT(refusal({{"count", "\xFF"}}), HasSubstr("needs a whole number")) << "not UTF-8, which JSON cannot show";
+}
+
+TEST(Fields, ConversionsThatLoseNothingAreMade) {
+  EXPECT_EQ(read({{"inner", {{"rate", 1}}}}).inner.rate, 1.0);
+  EXPECT_THAT(read({{"files", "one"}}).files, ElementsAre("one"));
+  EXPECT_EQ(read({{"count", uint64_t{7}}}).count, 7);
+}
+
+TEST(NearestName, IsTheOneWithTheFewestEdits) {
+  const std::vector<std::string> names = {"d_model", "d_ff", "heads", "layers"};
+  EXPECT_EQ(nearest_name("d_modle", names), "d_model");
+  EXPECT_EQ(nearest_name("layer", names), "layers");
+  EXPECT_EQ(nearest_name("headss", names), "heads");
+  EXPECT_EQ(nearest_name("vocabulary", names), "");
+  EXPECT_EQ(nearest_name("anything", {}), "");
+  EXPECT_EQ(nearest_name(std::string(1'000'000, 'x'), {}), "");
+}
+
+}  // namespace
+}  // namespace attune

@@ -1,0 +1,101 @@
+#include "attune/data/parallel_corpus.h"
+
+#include <gtest/gtest.h>
+
+#include "attune/base/file.h"
+#include "attune/data/whitespace_tokenizer.h"
+#include "tests/support/errors.h"
+#include "tests/support/temporary_folder.h"
+
+namespace attune {
+namespace {
+
+using Ids = std::vector<int32_t>;
+
+class ParallelCorpusFiles : public testing::Test {
+ protected:
+  std::filesystem::path write(const std::string& name, const std::string& text) {
+    write_file(folder_.path() / name, text);
+    return folder_.path() / name;
+  }
+
+  TemporaryFolder folder_{memory_folder()};
+  WhitespaceTokenizer english_{{"a", "b", "c"}};
+  WhitespaceTokenizer german_{{"x", "y"}};
+};
+
+TEST_F(ParallelCorpusFiles, EncodesBothSidesWithEos) {
+  const auto corpus =
+      load_parallel_corpus({write("1.en", "a b\nc\n")}, {write("1.de", "x\ny z x\n")}, english_, german_);
+  ASSERT_EQ(corpus.examples.size(), 2u);
+  EXPECT_EQ(corpus.examples[0].source, (Ids{4, 5, 3}));
+  EXPECT_EQ(corpus.examples[0].target, (Ids{4, 3}));
+  EXPECT_EQ(corpus.examples[1].source, (Ids{6, 3}));
+  EXPECT_EQ(corpus.examples[1].target, (Ids{5, 1, 4, 3}));
+}
+
+TEST_F(ParallelCorpusFiles, CountsWhatItLeavesOut) {
+  const auto en = write("1.en", "a\n\na b c\na b\na\n");
+  const auto de = write("1.de", "x\nx\nx\nx x x\n \n");
+  const auto corpus = load_parallel_corpus({en}, {de}, english_, german_, {.max_tokens = 3});
+  ASSERT_EQ(corpus.examples.size(), 1u);
+  EXPECT_EQ(corpus.skipped_empty, 2);
+  EXPECT_EQ(corpus.skipped_long, 2);
+  const auto all = load_parallel_corpus({en}, {de}, english_, german_, {.max_tokens = 4, .skip_empty = false});
+  ASSERT_EQ(all.examples.size(), 5u);
+  EXPECT_EQ(all.examples[1].source, Ids{3});
+  EXPECT_EQ(all.examples[4].target, Ids{3});
+  EXPECT_EQ(all.skipped_empty + all.skipped_long, 0);
+}
+
+TEST_F(ParallelCorpusFiles, KeepsTheOrderOfManyLinesAndFiles) {
+  std::string en, de;
+  const int lines = 40'000;  // more than one block
+  for (int i = 0; i < lines; ++i) {
+    for (int bit = 0; bit < 16; ++bit)
+      (en += (i >> bit & 1) != 0 ? "a " : "b "), de += (i >> bit & 1) != 0 ? "x " : "y ";
+    en += "\n", de += "\n";
+  }
+  const auto corpus = load_parallel_corpus({write("1.en", en), write("2.en", "c\n")},
+                                           {write("1.de", de), write("2.de", "x\n")}, english_, german_);
+  ASSERT_EQ(corpus.examples.size(), size_t{lines} + 1);
+  for (int i = 0; i < lines; ++i) {
+    const auto& [source, target] = corpus.examples[static_cast<size_t>(i)];
+    for (size_t bit = 0; bit < 16; ++bit) {
+      ASSERT_EQ(source[bit], (i >> bit & 1) != 0 ? 4 : 5) << i;
+      ASSERT_EQ(target[bit], (i >> bit & 1) != 0 ? 4 : 5) << i;
+    }
+  }
+  EXPECT_EQ(corpus.examples.back().source, (Ids{6, 3}));
+}
+
+TEST_F(ParallelCorpusFiles, SaysHowManyLinesEachFileHas) {
+  std::string hundred;
+  for (int i = 0; i < 100; ++i) hundred += "a\n";
+  const auto en = write("train.en", hundred);
+  const auto de = write("train.de", hundred.substr(2));
+  const std::string message = message_of<DataError>([&] { load_parallel_corpus({en}, {de}, english_, german_); });
+  EXPECT_EQ(message, en.string() + " has 100 lines but " + de.string() + " has 99");
+  EXPECT_EQ(message_of<DataError>([&] { load_parallel_corpus({de}, {en}, english_, german_); }),
+            de.string() + " has 99 lines but " + en.string() + " has 100");
+}
+
+TEST_F(ParallelCorpusFiles, RefusesWhatCannotBeTrainedOn) {
+  const auto en = write("1.en", "a a a\n\n"), de = write("1.de", "x\nx\n");
+  const std::string message =
+      message_of<DataError>([&] { load_parallel_corpus({en}, {de}, english_, german_, {.max_tokens = 2}); });
+  EXPECT_TRUE(message.ends_with("no sentence pair is left (1 empty, 1 longer than 2 tokens)")) << message;
+  EXPECT_EQ(message_of<ConfigError>([&] {
+              load_parallel_corpus({en, en}, {de}, english_, german_);
+            }),
+            "there are 2 source files but 1 target files");
+  EXPECT_THROW(load_parallel_corpus({}, {}, english_, german_), ConfigError);
+  EXPECT_THROW(load_parallel_corpus({en}, {de}, english_, german_, {.max_tokens = 0}), ConfigError);
+  const auto bad = write("bad.de", "x\n\xFF\n");
+  EXPECT_TRUE(message_of<DataError>([&] {
+                load_parallel_corpus({en}, {bad}, english_, german_);
+              }).starts_with(bad.string() + ":2:"));
+}
+
+}  // namespace
+}  // namespace attune

@@ -1,0 +1,117 @@
+#include "attune/io/checkpoint.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "tests/support/errors.h"
+#include "tests/support/temporary_folder.h"
+
+namespace attune {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+struct Scale final : Module {
+  Tensor gain = Tensor::full({2}, 1);
+  void visit(Visitor& v) override { v("gain", gain); }
+};
+
+Checkpoint checkpoint(float value) {
+  const Tensor gain = Tensor::full({2}, value);
+  return {{{"model.gain", gain}, {"adam_m.gain", Tensor::zeros({2})}}, {{"step", 7}, {"loss", 0.1}}};
+}
+
+TEST(Checkpoint, TensorsAndStateComeBack) {
+  const TemporaryFolder folder;
+  write_checkpoint(folder / "c", checkpoint(2.5f));
+  const SafetensorsReader reader(folder / "c");
+  EXPECT_EQ(reader.load("model.gain").values<float>()[1], 2.5f);
+  EXPECT_EQ(checkpoint_state(reader).at("loss").get<double>(), 0.1);
+  EXPECT_EQ(checkpoint_state(reader), checkpoint(0).state);
+}
+
+TEST(Checkpoint, StateMustBeThereAndJson) {
+  const TemporaryFolder folder;
+  write_safetensors(folder / "c", {});
+  EXPECT_THAT(message_of<FileError>([&] { checkpoint_state(SafetensorsReader(folder / "c")); }),
+              HasSubstr("is no checkpoint"));
+  write_safetensors(folder / "c", {}, {{"state", "{"}});
+  EXPECT_THAT(message_of<FileError>([&] { checkpoint_state(SafetensorsReader(folder / "c")); }),
+              HasSubstr("state: is not valid JSON"));
+}
+
+TEST(CheckpointFolder, KeepsTheLast) {
+  const TemporaryFolder folder;
+  const CheckpointFolder checkpoints(folder / "a/b", 2);
+  EXPECT_TRUE(checkpoints.steps().empty());
+  EXPECT_FALSE(checkpoints.newest());
+  EXPECT_EQ(checkpoints.file(1000).filename(), "step-00001000.safetensors");
+  for (const int64_t step : {5, 123456789, 10, 20}) checkpoints.write(step, checkpoint(1));
+  EXPECT_THAT(checkpoints.steps(), ElementsAre(10, 20, 123456789)) << "a later step of another run is left alone";
+  EXPECT_EQ(checkpoints.newest(), 123456789);
+  CheckpointFolder(folder / "a/b", 0).write(30, checkpoint(1));
+  EXPECT_THAT(checkpoints.steps(), ElementsAre(10, 20, 30, 123456789));
+}
+
+TEST(CheckpointFolder, NewestSkipsTornFiles) {
+  const TemporaryFolder folder;
+  const CheckpointFolder checkpoints(folder.path(), 0);
+  for (const int64_t step : {1, 2, 3, 4}) checkpoints.write(step, checkpoint(1));
+  const std::string whole = read_file(checkpoints.file(4));
+  write_file(checkpoints.file(4), whole.substr(0, whole.size() - 1));
+  write_file(checkpoints.file(3), "");
+  write_file(folder / "step-9.safetensors", whole);
+  write_file(folder / "step-00000009x.safetensors", whole);
+  write_file(folder / "step--0000009.safetensors", whole);
+  EXPECT_THAT(checkpoints.steps(), ElementsAre(1, 2, 3, 4));
+  EXPECT_EQ(checkpoints.newest(), 2);
+}
+
+TEST(CheckpointFolder, RemovesWhatKilledRunsLeft) {
+  const TemporaryFolder folder;
+  const std::string running = fmt::format("step-00000001.safetensors.{}.tmp", ::getppid());
+  const std::string own = fmt::format("step-00000002.safetensors.{}.tmp", ::getpid());
+  const std::string dead = "step-00000003.safetensors.2000000000.tmp";  // beyond the largest process number of Linux
+  for (const auto& name :
+       {running, own, dead, std::string("notes.1.tmp"), std::string("step-00000004.safetensors.x.tmp")})
+    write_file(folder / name, "");
+  const CheckpointFolder checkpoints(folder.path(), 1);
+  EXPECT_TRUE(std::filesystem::exists(folder / running));
+  EXPECT_FALSE(std::filesystem::exists(folder / own));
+  EXPECT_FALSE(std::filesystem::exists(folder / dead));
+  EXPECT_TRUE(std::filesystem::exists(folder / "notes.1.tmp"));
+  EXPECT_TRUE(std::filesystem::exists(folder / "step-00000004.safetensors.x.tmp"));
+}
+
+TEST(MeanOfCheckpoints, IsTakenInFloat64) {
+  const TemporaryFolder folder;
+  // In float32, 2^24 + 1 is 2^24: a sum in float32 would lose the ones.
+  std::vector<std::filesystem::path> paths;
+  for (const float value : {0x1p24f, 1.0f, 1.0f, 2.0f}) {
+    paths.push_back(folder / fmt::format("{}", paths.size()));
+    write_checkpoint(paths.back(), checkpoint(value));
+  }
+  Scale scale;
+  mean_of_checkpoints(paths, scale);
+  EXPECT_EQ(scale.gain.values<float>()[0], 0x1p22f + 1);
+}
+
+TEST(MeanOfCheckpoints, NamesWhatDoesNotFit) {
+  const TemporaryFolder folder;
+  const std::vector<std::filesystem::path> paths = {folder / "good", folder / "bad"};
+  write_checkpoint(paths[0], checkpoint(3));
+  write_checkpoint(paths[1], {{{"model.gain", Tensor::zeros({3})}}, Json::object()});
+  Scale scale;
+  EXPECT_THAT(message_of<FileError>([&] { mean_of_checkpoints(paths, scale); }),
+              HasSubstr("bad: tensor \"model.gain\" is float32 [3], the model has float32 [2]"));
+  write_checkpoint(paths[1], {});
+  EXPECT_THAT(message_of<FileError>([&] { mean_of_checkpoints(paths, scale); }),
+              HasSubstr("has no tensor \"model.gain\""));
+  EXPECT_THROW(mean_of_checkpoints({}, scale), FileError);
+  EXPECT_EQ(scale.gain.values<float>()[0], 1.0f);
+}
+
+}  // namespace
+}  // namespace attune

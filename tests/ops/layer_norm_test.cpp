@@ -1,0 +1,175 @@
+#include "attune/ops/layer_norm.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <cmath>
+
+#include "attune/autograd/graph.h"
+#include "attune/ops/residual.h"
+#include "tests/support/gradient_check.h"
+#include "tests/support/targets.h"
+
+namespace attune {
+namespace {
+
+const DropoutMask kMask{.probability = 0.2, .seed = 1, .step = 2, .op = 3};
+const LayerNormOptions kForms[] = {{.unbiased_std = false, .epsilon = 1e-5}, {.unbiased_std = true, .epsilon = 1e-6}};
+
+// The formula, element by element in float64.
+Tensor plain_layer_norm(const Tensor& input, const Tensor& gain, const Tensor& bias, const LayerNormOptions& options) {
+  const Tensor x = input.to(DType::f64);
+  const Tensor y = Tensor::empty_like(x);
+  const int64_t d = x.size(-1);
+  for (int64_t row = 0; row < x.numel() / d; ++row) {
+    const double* v = x.data<double>() + row * d;
+    double mean = 0, squares = 0;
+    for (int64_t j = 0; j < d; ++j) mean += v[j] / static_cast<double>(d);
+    for (int64_t j = 0; j < d; ++j) squares += (v[j] - mean) * (v[j] - mean);
+    const double denominator = options.unbiased_std ? std::sqrt(squares / static_cast<double>(d - 1)) + options.epsilon
+                                                    : std::sqrt(squares / static_cast<double>(d) + options.epsilon);
+    for (int64_t j = 0; j < d; ++j)
+      y.data<double>()[row * d + j] =
+          gain.to(DType::f64).data<double>()[j] * (v[j] - mean) / denominator + bias.to(DType::f64).data<double>()[j];
+  }
+  return y;
+}
+
+struct Gradient {
+  Tensor y, dx, d_gain, d_bias;
+};
+
+Gradient run(const Tensor& input, const LayerNormOptions& options) {
+  const TensorOptions like{.dtype = input.dtype()};
+  Tensor x = input.detach();
+  Tensor gain = normal({input.size(-1)}, {.dtype = like.dtype, .seed = 4, .mean = 1, .deviation = 0.3});
+  Tensor bias = normal({input.size(-1)}, {.dtype = like.dtype, .seed = 5});
+  require_gradient(x);
+  require_gradient(gain);
+  require_gradient(bias);
+  const Tensor y = layer_norm(x, gain, bias, options);
+  backward(y, normal(input.shape(), {.dtype = like.dtype, .seed = 6}));
+  return {y.detach(), gradient(x), gradient(gain), gradient(bias)};
+}
+
+TEST(LayerNorm, EqualsTheFormulaOnEveryTargetAndWidth) {
+  for_each_target([](const char* target) {
+    for (const LayerNormOptions& options : kForms) {
+      for (const int64_t d : {2, 7, 16, 33, 64, 250, 512}) {
+        const Tensor x = normal({9, d}, {.dtype = DType::f32, .seed = 1, .mean = 3, .deviation = 2});
+        const Tensor gain = normal({d}, {.dtype = DType::f32, .seed = 2});
+        const Tensor bias = normal({d}, {.dtype = DType::f32, .seed = 3});
+        EXPECT_LT(relative_error(layer_norm(x, gain, bias, options), plain_layer_norm(x, gain, bias, options)), 2e-6)
+            << target << " " << d;
+      }
+    }
+  });
+}
+
+TEST(LayerNorm, GradientMatchesFiniteDifferences) {
+  for (const LayerNormOptions& options : kForms) {
+    EXPECT_LT(gradient_error(
+                  [&](auto& t) { return layer_norm(t[0], t[1], t[2], options); },
+                  std::vector{normal({2, 3, 19}, {.seed = 1}), normal({19}, {.seed = 2}), normal({19}, {.seed = 3})}),
+              1e-7);
+  }
+}
+
+TEST(LayerNorm, FusedGradientMatchesFiniteDifferences) {
+  for (const LayerNormOptions& options : kForms) {
+    for (const DropoutMask& mask : {kMask, DropoutMask{}}) {
+      EXPECT_LT(
+          gradient_error([&](auto& t) { return residual_dropout_layer_norm(t[0], t[1], mask, t[2], t[3], options); },
+                         std::vector{normal({3, 70}, {.seed = 1}), normal({3, 70}, {.seed = 2}),
+                                     normal({70}, {.seed = 3}), normal({70}, {.seed = 4})}),
+          1e-7);
+    }
+  }
+}
+
+TEST(LayerNorm, FusedEqualsItsParts) {
+  const Tensor x = normal({50, 100}, {.dtype = DType::f32, .seed = 1});
+  const Tensor y = normal({50, 100}, {.dtype = DType::f32, .seed = 2});
+  Tensor gain = normal({100}, {.dtype = DType::f32, .seed = 3});
+  const Tensor bias = normal({100}, {.dtype = DType::f32, .seed = 4});
+  const Tensor parts = layer_norm(residual_dropout(x, y, kMask), gain, bias);
+  EXPECT_TRUE(same_bits(residual_dropout_layer_norm(x, y, kMask, gain, bias), parts));
+  require_gradient(gain);  // what is recorded must not change the result
+  EXPECT_TRUE(same_bits(residual_dropout_layer_norm(x, y, kMask, gain, bias), parts));
+}
+
+TEST(LayerNorm, Float32GradientsAgreeWithFloat64OnEveryTarget) {
+  const Tensor x = normal({300, 130}, {.seed = 1});
+  for (const LayerNormOptions& options : kForms) {
+    const Gradient expected = run(x, options);
+    for_each_target([&](const char* target) {
+      const Gradient found = run(x.to(DType::f32), options);
+      EXPECT_LT(relative_error(found.dx, expected.dx), 2e-6) << target;
+      EXPECT_LT(relative_error(found.d_gain, expected.d_gain), 2e-6) << target;
+      EXPECT_LT(relative_error(found.d_bias, expected.d_bias), 2e-6) << target;
+    });
+  }
+}
+
+TEST(LayerNorm, ThreadsDoNotChangeIt) {
+  const Tensor x = normal({1000, 96}, {.dtype = DType::f32});
+  const auto [one, two] = with_one_and_two_threads([&] { return run(x, {}); });
+  EXPECT_TRUE(same_bits(one.y, two.y));
+  EXPECT_TRUE(same_bits(one.dx, two.dx));
+  EXPECT_TRUE(same_bits(one.d_gain, two.d_gain));
+  EXPECT_TRUE(same_bits(one.d_bias, two.d_bias));
+}
+
+TEST(LayerNorm, ConstantRowsGiveTheBiasAndFiniteGradients) {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    for (const double value : {0.0, 1.0, 1000.1, -3e-20}) {
+      for (const LayerNormOptions& options : kForms) {
+        for (const int64_t d : {1, 3, 512}) {
+          const Gradient found = run(Tensor::full({2, d}, value, {.dtype = dtype}), options);
+          const Tensor bias = normal({d}, {.dtype = dtype, .seed = 5});
+          EXPECT_LT(relative_error(found.y.rows(1, 2).reshape({d}), bias), 1e-4) << value << " " << d;
+          EXPECT_EQ(first_not_finite(found.dx), -1) << value << " " << d;
+          EXPECT_EQ(first_not_finite(found.d_gain), -1);
+        }
+      }
+    }
+  }
+}
+
+TEST(LayerNorm, RowsHaveMeanZeroAndDeviationOne) {
+  rc::check([] {
+    const auto d = *rc::gen::inRange<int64_t>(8, 300);
+    const LayerNormOptions options = kForms[*rc::gen::inRange(0, 2)];
+    const double mean = *rc::gen::inRange(-50, 50);
+    const double deviation = *rc::gen::inRange(1, 20);
+    const Tensor x = normal(
+        {4, d}, {.dtype = DType::f32, .seed = *rc::gen::arbitrary<uint64_t>(), .mean = mean, .deviation = deviation});
+    const Tensor y = layer_norm(x, Tensor::full({d}, 1), Tensor::zeros({d}), options);
+    for (int64_t row = 0; row < 4; ++row) {
+      double sum = 0, squares = 0;
+      for (const float v : y.rows(row, row + 1).values<float>()) {
+        sum += v;
+        squares += static_cast<double>(v) * v;
+      }
+      const auto n = static_cast<double>(options.unbiased_std ? d - 1 : d);
+      RC_ASSERT(std::abs(sum / static_cast<double>(d)) < 1e-4);
+      RC_ASSERT(std::abs(squares / n - 1) < 1e-3);
+    }
+  });
+}
+
+TEST(LayerNorm, NamesWhatDoesNotFit) {
+  try {
+    layer_norm(normal({3, 5}), normal({4}), normal({5}));
+    FAIL();
+  } catch (const ShapeError& error) {
+    EXPECT_STREQ(error.what(), "layer_norm: input is float64 [3, 5] with 5 columns but gain is float64 [4]");
+  }
+  EXPECT_THROW(layer_norm(normal({3, 5}), normal({5}), normal({5}), {.epsilon = 0}), ConfigError);
+  EXPECT_THROW(layer_norm(normal({3, 5}), normal({5}), normal({5}, {.dtype = DType::f32})), ShapeError);
+  EXPECT_THROW(residual_dropout_layer_norm(normal({3, 5}), normal({3, 4}), {}, normal({5}), normal({5})), ShapeError);
+}
+
+}  // namespace
+}  // namespace attune

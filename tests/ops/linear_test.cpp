@@ -1,0 +1,132 @@
+#include "attune/ops/linear.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numbers>
+
+#include "attune/autograd/graph.h"
+#include "attune/base/parallel.h"
+#include "attune/ops/matmul.h"
+#include "tests/support/errors.h"
+#include "tests/support/gradient_check.h"
+
+namespace attune {
+namespace {
+
+constexpr FusedActivation kActivations[] = {FusedActivation::none, FusedActivation::relu, FusedActivation::gelu};
+
+// One number at a time.
+Tensor reference(const Tensor& x, const Tensor& w, const Tensor& b, FusedActivation activation) {
+  Tensor y = Tensor::empty({x.size(0), w.size(0)}, {.dtype = DType::f64});
+  const Tensor x64 = x.to(DType::f64), w64 = w.to(DType::f64);
+  for (int64_t i = 0; i < x.size(0); ++i) {
+    for (int64_t o = 0; o < w.size(0); ++o) {
+      double sum = b.defined() ? b.to(DType::f64).data<double>()[o] : 0;
+      for (int64_t c = 0; c < x.size(1); ++c) sum += x64.data<double>()[i * x.size(1) + c] * w64.data<double>()[o * x.size(1) + c];
+      if (activation == FusedActivation::relu) sum = std::max(sum, 0.0);
+      if (activation == FusedActivation::gelu) sum *= 0.5 * (1 + std::erf(sum / std::numbers::sqrt2));
+      y.data<double>()[i * w.size(0) + o] = sum;
+    }
+  }
+  return y;
+}
+
+TEST(Linear, GradientMatchesFiniteDifferences) {
+  for (const FusedActivation activation : kActivations) {
+    EXPECT_LT(gradient_error([=](const std::vector<Tensor>& t) { return linear(t[0], t[1], t[2], activation); },
+                             {normal({5, 4}, {.seed = 1}), normal({3, 4}, {.seed = 2}), normal({3}, {.seed = 3})}),
+              1e-7);
+  }
+  EXPECT_LT(gradient_error([](const std::vector<Tensor>& t) { return linear(t[0], t[1]); }, {normal({2, 3, 4}, {.seed = 1}), normal({6, 4}, {.seed = 2})}), 1e-7);
+}
+
+TEST(Linear, AgreesWithTheFormula) {
+  for (const FusedActivation activation : kActivations) {
+    for (const int64_t rows : {1, 7, 64, 130}) {
+      const Tensor x = normal({rows, 40}, {.dtype = DType::f32, .seed = 4});
+      Tensor w = normal({33, 40}, {.dtype = DType::f32, .seed = 5});
+      const Tensor b = normal({33}, {.dtype = DType::f32, .seed = 6});
+      const Tensor expected = reference(x, w, b, activation);
+      EXPECT_LT(relative_error(linear(x, w, b, activation).to(DType::f64), expected), 2e-6);
+      require_gradient(w);  // a recorded step takes another way with GELU
+      EXPECT_LT(relative_error(linear(x, w, b, activation).to(DType::f64), expected), 2e-6);
+    }
+  }
+}
+
+TEST(Linear, GradientsInFloat32AgreeWithFloat64) {
+  for (const FusedActivation activation : kActivations) {
+    auto gradients = [&](DType dtype) {
+      std::vector<Tensor> t{normal({90, 48}, {.seed = 1}).to(dtype), normal({64, 48}, {.seed = 2}).to(dtype), normal({64}, {.seed = 3}).to(dtype)};
+      for (Tensor& x : t) require_gradient(x);
+      backward(linear(t[0], t[1], t[2], activation), normal({90, 64}, {.seed = 4}).to(dtype));
+      return std::vector<Tensor>{gradient(t[0]).to(DType::f64), gradient(t[1]).to(DType::f64), gradient(t[2]).to(DType::f64)};
+    };
+    const auto f32 = gradients(DType::f32), f64 = gradients(DType::f64);
+    for (size_t i = 0; i < 3; ++i) EXPECT_LT(relative_error(f32[i], f64[i]), 1e-5) << i;
+  }
+}
+
+// A batch never changes an answer: a row's result is the same whatever other rows are there.
+TEST(Linear, RowsDoNotDependOnTheBatch) {
+  const Tensor w = normal({512, 128}, {.dtype = DType::f32, .seed = 2});
+  const Tensor x = normal({70, 128}, {.dtype = DType::f32, .seed = 3});
+  const Tensor all = linear(x, w);
+  for (const int64_t rows : {1, 2, 5, 7, 33, 64}) EXPECT_TRUE(same_bits(linear(x.rows(0, rows), w), all.rows(0, rows))) << rows;
+}
+
+TEST(Linear, SameBitsForEveryThreadCount) {
+  const int threads = thread_count();
+  auto run = [](int n) {
+    set_thread_count(n);
+    std::vector<Tensor> t{normal({300, 64}, {.dtype = DType::f32, .seed = 1}), normal({96, 64}, {.dtype = DType::f32, .seed = 2}),
+                          normal({96}, {.dtype = DType::f32, .seed = 3})};
+    for (Tensor& x : t) require_gradient(x);
+    const Tensor y = linear(t[0], t[1], t[2], FusedActivation::relu);
+    backward(y);
+    return std::vector<Tensor>{y.detach(), gradient(t[0]), gradient(t[1]), gradient(t[2])};
+  };
+  const auto one = run(1), two = run(2);
+  set_thread_count(threads);
+  for (size_t i = 0; i < one.size(); ++i) EXPECT_TRUE(same_bits(one[i], two[i])) << i;
+}
+
+TEST(Linear, EmptyBatch) {
+  Tensor w = normal({3, 4}, {.dtype = DType::f32}), b = normal({3}, {.dtype = DType::f32});
+  require_gradient(w);
+  require_gradient(b);
+  const Tensor y = linear(Tensor::empty({0, 4}), w, b);
+  EXPECT_EQ(y.shape(), (Shape{0, 3}));
+  backward(y);
+  for (const float g : gradient(w).values<float>()) EXPECT_EQ(g, 0.0f);
+}
+
+TEST(Linear, ErrorsNameBothShapes) {
+  const Tensor x = Tensor::zeros({37, 512});
+  EXPECT_EQ(message_of<ShapeError>([&] { linear(x, Tensor::zeros({2048, 256})); }),
+            "linear: input [37, 512] has 512 columns but weight [2048, 256] takes 256");
+  EXPECT_EQ(message_of<ShapeError>([&] { linear(x, Tensor::zeros({8, 512}), Tensor::zeros({9})); }),
+            "linear: weight [8, 512] gives 8 columns but bias has shape [9]");
+}
+
+TEST(Matmul, GradientForEveryTransposition) {
+  for (const bool ta : {false, true}) {
+    for (const bool tb : {false, true}) {
+      const Tensor a = normal(ta ? Shape{4, 3} : Shape{3, 4}, {.seed = 1});
+      const Tensor b = normal(tb ? Shape{5, 4} : Shape{4, 5}, {.seed = 2});
+      EXPECT_LT(gradient_error([=](const std::vector<Tensor>& t) { return matmul(t[0], t[1], {.transpose_a = ta, .transpose_b = tb}); }, {a, b}), 1e-7);
+      const Tensor f64 = matmul(a, b, {.transpose_a = ta, .transpose_b = tb});
+      const Tensor f32 = matmul(a.to(DType::f32), b.to(DType::f32), {.transpose_a = ta, .transpose_b = tb});
+      EXPECT_LT(relative_error(f32.to(DType::f64), f64), 1e-6);
+    }
+  }
+}
+
+TEST(Matmul, InnerSizesMustAgree) {
+  EXPECT_EQ(message_of<ShapeError>([] { matmul(Tensor::zeros({2, 3}), Tensor::zeros({4, 5})); }),
+            "matmul: [2, 3] and [4, 5] have inner sizes 3 and 4");
+}
+
+}  // namespace
+}  // namespace attune

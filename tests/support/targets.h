@@ -1,0 +1,44 @@
+#pragma once
+// Runs a kernel on each instruction set that it was compiled for and this machine has.
+
+#include <hwy/highway.h>
+
+#include <utility>
+
+#include "attune/base/parallel.h"
+
+namespace attune {
+
+/// Calls f(name) once for each target, the scalar fallback included; the best one is chosen again afterwards.
+template <class F>
+void for_each_target(F&& f) {
+  struct Reset {
+    ~Reset() {
+      hwy::SetSupportedTargetsForTest(0);
+      hwy::GetChosenTarget().DeInit();
+    }
+  } reset;
+  const int64_t supported = hwy::SupportedTargets() & HWY_TARGETS;
+  for (int64_t rest = supported | HWY_STATIC_TARGET; rest != 0; rest &= rest - 1) {
+    const int64_t target = rest & ~(rest - 1);
+    hwy::SetSupportedTargetsForTest(target);
+    hwy::GetChosenTarget().DeInit();
+    f(hwy::TargetName(target));
+  }
+}
+
+/// f() with one thread and with two, in that order.
+template <class F>
+auto with_one_and_two_threads(F&& f) {
+  struct Reset {
+    int threads = thread_count();
+    ~Reset() { set_thread_count(threads); }
+  } reset;
+  set_thread_count(1);
+  auto one = f();
+  set_thread_count(2);
+  auto two = f();
+  return std::pair(std::move(one), std::move(two));
+}
+
+}  // namespace attune

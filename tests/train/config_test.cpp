@@ -1,0 +1,203 @@
+#include "attune/train/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+
+#include "attune/base/file.h"
+#include "attune/io/toml_config.h"
+#include "tests/support/errors.h"
+#include "tests/support/temporary_folder.h"
+
+namespace attune {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+const std::vector<std::string> kFiles = {"data.train_source=a.en", "data.train_target=a.de"};
+
+RunConfig read(const std::string& text, std::vector<std::string> overrides = kFiles) {
+  const TemporaryFolder folder;
+  write_file(folder / "run.toml", text);
+  return read_run_config(folder / "run.toml", overrides);
+}
+
+TEST(RunConfig, DefaultsAreValid) {
+  EXPECT_NO_THROW(RunConfig{}.validate());
+  EXPECT_EQ(RunConfig{}.schedule.peak(), 1.0);
+  EXPECT_EQ(ScheduleConfig{.kind = ScheduleKind::cosine}.peak(), 1e-3);
+  EXPECT_EQ((ScheduleConfig{.learning_rate = 0.25}).peak(), 0.25);
+}
+
+TEST(RunConfig, IsReadFromToml) {
+  const RunConfig config =
+      read(R"(
+[model]
+d_model = 64
+heads = 4
+encoder_attention = "latent"
+decoder_attention = {kind = "latent", latent_dim = 16}
+norm = "post"
+[data]
+tokenizer_type = "whitespace"
+subword_marker = "@@"
+[optimizer]
+kind = "adamw"
+weight_decay = 0.01
+[schedule]
+kind = "cosine"
+learning_rate = 0.0005
+[train]
+steps = 5000
+best_metric = "loss"
+seed = 18
+[generation]
+beam_size = 5
+)",
+           {"data.train_source=[\"a\", \"b\"]", "data.train_target=[\"c\", \"d\"]", "train.seed=42"});
+  EXPECT_EQ(config.model.d_model, 64);
+  EXPECT_TRUE(std::holds_alternative<MultiHeadLatent>(config.model.encoder_attention));
+  EXPECT_EQ(std::get<MultiHeadLatent>(config.model.decoder_attention).latent_dim, 16);
+  EXPECT_TRUE(std::holds_alternative<MultiHead>(config.model.cross_attention));
+  EXPECT_EQ(config.model.norm, NormPlacement::post);
+  EXPECT_THAT(config.data.train_source, ElementsAre("a", "b"));
+  EXPECT_EQ(config.data.tokenizer_type, TokenizerKind::whitespace);
+  EXPECT_EQ(config.optimizer.kind, OptimizerKind::adamw);
+  EXPECT_EQ(config.schedule.kind, ScheduleKind::cosine);
+  EXPECT_EQ(config.train.best_metric, ValidationMetric::loss);
+  EXPECT_EQ(config.train.seed, 42u) << "assignments come after the file";
+  EXPECT_EQ(config.generation.beam_size, 5);
+  EXPECT_EQ(config.train.batch_tokens, TrainConfig{}.batch_tokens) << "what is not named keeps its default";
+}
+
+TEST(RunConfig, NoFileIsAnEmptyFile) {
+  const RunConfig config = read_run_config("", kFiles);
+  EXPECT_THAT(config.data.train_target, ElementsAre("a.de"));
+  EXPECT_EQ(message_of<ConfigError>([] { read_run_config("", {"train.steps=x"}); }),
+            "train.steps: is \"x\", needs a whole number");
+}
+
+TEST(RunConfig, ErrorsNameFileSectionAndKey) {
+  const auto refusal = [](const std::string& text, const std::vector<std::string>& overrides = kFiles) {
+    return message_of<Error>([&] { read(text, overrides); });
+  };
+  EXPECT_THAT(refusal("[modell]\nx = 1"), HasSubstr("run.toml: unknown section [modell], did you mean [model]?"));
+  EXPECT_THAT(refusal("[model]\nd_modl = 1"),
+              HasSubstr("run.toml: model: unknown key \"d_modl\", did you mean \"d_model\"?"));
+  EXPECT_THAT(refusal("[train]\nsteps = 1.5"), HasSubstr("run.toml: train.steps: is 1.5, needs a whole number"));
+  EXPECT_THAT(refusal("train = 3"), HasSubstr("run.toml: train: needs a table of keys, found number"));
+  EXPECT_THAT(refusal("[model]\nd_model = 9"), HasSubstr("run.toml: model.d_model = 9 is not divisible by heads = 8"));
+  EXPECT_THAT(refusal("[schedule]\nkind = \"step\""),
+              HasSubstr("needs one of noam, inverse_sqrt, cosine, linear, constant"));
+  EXPECT_THAT(refusal("[train]\npatience = 3"), HasSubstr("train.patience = 3 needs data.valid_source"));
+  EXPECT_THAT(refusal("", {}), HasSubstr("data.train_source names no file"));
+  EXPECT_THAT(refusal("", {"data.train_source=a"}),
+              HasSubstr("data.train_source names 1 files but data.train_target names 0"));
+}
+
+TEST(RunConfig, ValidateNamesFieldAndValue) {
+  const auto refusal = [](const std::function<void(RunConfig&)>& change) {
+    RunConfig config;
+    change(config);
+    return message_of<ConfigError>([&] { config.validate(); });
+  };
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  using C = RunConfig;
+  const std::pair<std::function<void(C&)>, const char*> cases[] = {
+      {[](C& c) { c.model.layers = 0; }, "model.layers = 0: needs a number from 1 to 1024"},
+      {[](C& c) { c.model.source_vocab = -1; }, "model.source_vocab = -1"},
+      {[](C& c) { c.data.valid_source = {"a"}; }, "data.valid_source names 1 files but data.valid_target names 0"},
+      {[](C& c) { c.data.source_tokenizer = "a"; }, "data.source_tokenizer = \"a\" and data.target_tokenizer = \"\""},
+      {[](C& c) { c.data.tokenizer = c.data.source_tokenizer = c.data.target_tokenizer = "a"; }, "serves both sides"},
+      {[](C& c) { c.data.subword_marker = "@@"; }, "data.subword_marker = \"@@\" needs data.tokenizer_type"},
+      {[](C& c) { c.data.vocab_size = 0; }, "data.vocab_size = 0: needs a number from 8"},
+      {[](C& c) { c.data.max_tokens_per_sentence = 0; }, "data.max_tokens_per_sentence = 0"},
+      {[](C& c) { c.optimizer.beta_1 = 1; }, "optimizer.beta_1 = 1: needs a number from 0 to below 1"},
+      {[](C& c) { c.optimizer.beta_2 = -0.5; }, "optimizer.beta_2 = -0.5"},
+      {[](C& c) { c.optimizer.epsilon = 0; }, "optimizer.epsilon = 0"},
+      {[=](C& c) { c.optimizer.weight_decay = nan; }, "optimizer.weight_decay = nan"},
+      {[](C& c) { c.optimizer.clip_norm = -1; }, "optimizer.clip_norm = -1"},
+      {[](C& c) { c.schedule.learning_rate = -1; }, "schedule.learning_rate = -1"},
+      {[](C& c) { c.schedule.warmup_steps = 0; },
+       "schedule.warmup_steps = 0: schedule.kind = \"noam\" needs at least 1"},
+      {[](C& c) { c.schedule.final_learning_rate = 2; },
+       "schedule.final_learning_rate = 2: needs a number from 0 to 1"},
+      {[](C& c) { c.schedule.kind = ScheduleKind::linear, c.train.steps = 4000; },
+       "train.steps = 4000: schedule.kind = \"linear\" needs more than schedule.warmup_steps = 4000"},
+      {[](C& c) { c.train.steps = 0; }, "train.steps = 0 is no limit"},
+      {[](C& c) { c.train.epochs = -1; }, "train.epochs = -1"},
+      {[](C& c) { c.train.batch_tokens = 0; }, "train.batch_tokens = 0"},
+      {[](C& c) { c.train.accumulate = 0; }, "train.accumulate = 0"},
+      {[](C& c) { c.train.label_smoothing = 1; }, "train.label_smoothing = 1"},
+      {[](C& c) { c.train.seed = uint64_t{1} << 63; }, "train.seed = 9223372036854775808: needs a number below 2^63"},
+      {[](C& c) { c.train.log_every = 0; }, "train.log_every = 0"},
+      {[](C& c) { c.train.valid_every = -1; }, "train.valid_every = -1"},
+      {[](C& c) { c.train.valid_beam_size = 0; }, "train.valid_beam_size = 0"},
+      {[](C& c) { c.train.patience = -1; }, "train.patience = -1"},
+      {[](C& c) { c.train.keep_checkpoints = -1; }, "train.keep_checkpoints = -1"},
+      {[](C& c) { c.train.average_checkpoints = 6; }, "train.average_checkpoints = 6: only train.keep_checkpoints = 5"},
+      {[](C& c) { c.train.moving_average = 1; }, "train.moving_average = 1"},
+      {[](C& c) { c.train.max_minutes = -1; }, "train.max_minutes = -1"},
+      {[](C& c) { c.train.threads = -1; }, "train.threads = -1"},
+      {[](C& c) { c.generation.beam_size = 0; }, "generation.beam_size = 0: needs a number from 1 to 1024"},
+      {[](C& c) { c.generation.max_length = 0; }, "generation.max_length = 0"},
+      {[=](C& c) { c.generation.length_penalty = nan; }, "generation.length_penalty = nan"},
+      {[](C& c) { c.model.share_embeddings = true, c.data.joint_vocab = false; },
+       "model.share_embeddings = true needs one"},
+  };
+  for (const auto& [change, expected] : cases) EXPECT_THAT(refusal(change), HasSubstr(expected));
+}
+
+TEST(RunConfig, LimitsThatAreFineTogether) {
+  RunConfig config;
+  config.train.steps = 0;
+  config.train.max_minutes = 5;
+  config.train.average_checkpoints = 8;
+  config.train.keep_checkpoints = 0;
+  config.model.share_embeddings = true;
+  config.model.target_vocab = 100;
+  EXPECT_NO_THROW(config.validate());
+  config.data.joint_vocab = false;
+  config.data.tokenizer = "one.model";
+  EXPECT_NO_THROW(config.validate());
+}
+
+TEST(RunConfig, WhatIsWrittenIsRead) {
+  RunConfig config;
+  config.model.encoder_attention = MultiHeadLatent{.latent_dim = 64};
+  config.model.cross_attention = MultiHead{.bias = false};
+  config.model.layer_norm = LayerNormForm::unbiased_std;
+  config.data.train_source = {"a \"b\".en", "\xC3\xA9.en"};
+  config.data.train_target = {"a.de", "b.de"};
+  config.data.tokenizer_type = TokenizerKind::bpe;
+  config.schedule.kind = ScheduleKind::inverse_sqrt;
+  config.schedule.learning_rate = 1.0 / 3;
+  config.train.seed = std::numeric_limits<int64_t>::max();
+  config.train.best_metric = ValidationMetric::loss;
+  config.generation.length_penalty = 1;
+  EXPECT_EQ(read(write_toml(config), {}), config);
+}
+
+TEST(RunConfig, DescriptionHasEveryKeyOnce) {
+  const std::string text = describe_config();
+  EXPECT_THAT(text, HasSubstr("[schedule]\nkind = \"noam\"  # noam, inverse_sqrt, cosine, linear, constant\n"));
+  EXPECT_THAT(text, HasSubstr("beta_2 = 0.98\n"));
+  // Read back as TOML it is the default, written out in full.
+  EXPECT_EQ(nlohmann::json(parse_toml(text, "description")), nlohmann::json(write_fields(RunConfig{})));
+}
+
+TEST(GenerationConfig, LongestOutput) {
+  const GenerationConfig config{.max_length = 100, .max_length_ratio = 1.5, .max_length_offset = 10};
+  EXPECT_EQ(config.longest_output(0), 10);
+  EXPECT_EQ(config.longest_output(3), 14);
+  EXPECT_EQ(config.longest_output(60), 100);
+  EXPECT_EQ(config.longest_output(std::numeric_limits<int64_t>::max()), 100);
+  EXPECT_EQ((GenerationConfig{.max_length = 100, .max_length_ratio = 0}).longest_output(1), 100);
+  EXPECT_EQ((GenerationConfig{.max_length_ratio = 0.1, .max_length_offset = 0}).longest_output(1), 1);
+}
+
+}  // namespace
+}  // namespace attune
