@@ -75,7 +75,6 @@ class SentenceSource {
   }
 
   void check_length(const std::string& sentence, const std::string& where) const {
-    if (static_cast<int64_t>(sentence.size()) <= most_tokens_) return;  // no token without a byte
     const size_t tokens = tokenizer_.encode(sentence).size();
     if (static_cast<int64_t>(tokens) > most_tokens_)
       fail<DataError>("{}: the sentence has {} tokens, at most {} are accepted", where, tokens, most_tokens_);

@@ -15,17 +15,17 @@ constexpr Adverbial kNow[] = {{"now", "jetzt"}, {"at the moment", "im Moment"}, 
 constexpr Adverbial kPastDays[] = {{"yesterday", "gestern"},
                                    {"yesterday evening", "gestern Abend"},
                                    {"the day before yesterday", "vorgestern"},
-                                   {"this morning", "heute Morgen"},
-                                   {"last week", "letzte Woche"},
-                                   {"last year", "letztes Jahr"},
-                                   {"last month", "letzten Monat"}};
+                                   {"this morning", "heute Morgen"}};
+constexpr Adverbial kPastEpochs[] = {
+    {"last week", "letzte Woche"}, {"last year", "letztes Jahr"}, {"last month", "letzten Monat"}};
 constexpr Adverbial kComingDays[] = {{"tomorrow", "morgen"},
                                      {"the day after tomorrow", "übermorgen"},
-                                     {"next week", "nächste Woche"},
-                                     {"next year", "nächstes Jahr"},
-                                     {"next month", "nächsten Monat"},
                                      {"this evening", "heute Abend"},
-                                     {"soon", "bald"}};
+                                     {"tomorrow evening", "morgen Abend"}};
+constexpr Adverbial kComingEpochs[] = {{"next week", "nächste Woche"},
+                                       {"next year", "nächstes Jahr"},
+                                       {"next month", "nächsten Monat"},
+                                       {"in the summer", "im Sommer"}};
 constexpr Adverbial kSoFar[] = {{"today", "heute"}, {"this week", "diese Woche"}, {"this morning", "heute Morgen"}};
 constexpr Adverbial kWeekdays[] = {{"on Monday", "am Montag"},      {"on Tuesday", "am Dienstag"},
                                    {"on Wednesday", "am Mittwoch"}, {"on Thursday", "am Donnerstag"},
@@ -35,7 +35,7 @@ constexpr Adverbial kCauses[] = {{"because of the rain", "wegen des Regens"},
                                  {"because of the snow", "wegen des Schnees"},
                                  {"because of the weather", "wegen des Wetters"},
                                  {"during the holidays", "während der Ferien"}};
-constexpr Adverbial kUnits[] = {{"days", "Tagen"}, {"weeks", "Wochen"}, {"months", "Monaten"}, {"years", "Jahren"}};
+constexpr Adverbial kUnits[] = {{"weeks", "Wochen"}, {"months", "Monaten"}, {"years", "Jahren"}};
 constexpr Adverbial kMeans[] = {
     {"by train", "mit dem Zug"}, {"by bus", "mit dem Bus"}, {"by car", "mit dem Auto"}, {"by ship", "mit dem Schiff"}};
 
@@ -68,7 +68,7 @@ Clause Writer::clause(const ClauseOptions& options, const Verb& drawn, const Sub
   const bool habit = c.tense == Tense::present && !(drawn.traits & kStative);
   c.likes = habit && !(drawn.traits & kPunctual) && drawn.subject == 0 && chance(15);
   c.negated = options.negation && !c.likes && chance(16) && !c.subject.english.starts_with("every ") &&
-              (c.tense != Tense::modal || c.modal->negatable);
+              (c.tense != Tense::modal || c.modal->negatable) && !(habit && (drawn.traits & kPunctual));
   c.yet = c.negated && c.tense == Tense::perfect && chance(60);
   add_objects(c, who, options.adjectives);
   if (options.extras) add_extras(c, who);
@@ -81,10 +81,15 @@ void Writer::add_tense(Clause& c, std::span<const Tense> tenses) {
   const unsigned traits = c.verb->traits;
   c.tense = pick(tenses);
   if (c.tense == Tense::modal) c.modal = &pick(modals());
+  const bool thing = c.verb->subject && !(c.verb->subject & kRelative) && !(c.verb->subject & kPerson);
+  if (c.tense == Tense::modal && thing) c.tense = Tense::future;  // a train wants nothing
+  if ((traits & kAccident) && (c.tense == Tense::modal || c.tense == Tense::future)) c.tense = Tense::perfect;
   const bool past = c.tense == Tense::past_progressive;
   if ((traits & (kStative | kPunctual)) && (past || c.tense == Tense::progressive)) {
     c.tense = past ? Tense::past : Tense::present;
   }
+  if (c.tense == Tense::present && (traits & kPunctual) && (traits & kOnce))
+    c.tense = Tense::perfect;  // nobody's habit
   if ((traits & kStative) && c.tense == Tense::perfect) c.tense = Tense::past;
   if ((traits & kStative) && (c.tense == Tense::modal || c.tense == Tense::future)) c.tense = Tense::present;
   // "They read" is present and past: the progressive tells them apart.
@@ -168,6 +173,16 @@ void Writer::add_extras(Clause& c, const Subject& who) {
 void Writer::add_time(Clause& c) {
   if (c.verb->traits & kStative) return;
   const bool habit = c.tense == Tense::present;
+  const bool scheduled = habit && c.verb->subject && !(c.verb->subject & kRelative);  // trains and concerts
+  const bool routine = (c.verb->traits & kRoutine) && !c.negated && c.tense != Tense::perfect &&
+                       c.tense != Tense::progressive && c.tense != Tense::past_progressive;
+  if (routine && (scheduled || chance(35))) {
+    const int64_t hour = between(1, 12);
+    const int64_t minute = between(0, 11) * 5;
+    c.time = {english_clock(hour, minute), german_clock(hour, minute)};
+    c.time_in_front = chance(35);
+    return;
+  }
   if ((habit && !c.negated && chance(45)) || (c.tense == Tense::perfect && !c.negated && chance(65))) {
     constexpr Adverbial kDone[] = {{"already", "schon"}, {"never", "noch nie"}, {"often", "oft"}};
     c.time = phrase(habit ? pick(kFrequencies) : pick(kDone));
@@ -176,18 +191,14 @@ void Writer::add_time(Clause& c) {
   }
   if (habit && c.negated) return;  // "not every day" is another thought than "every day not"
   const bool past_modal = c.tense == Tense::modal && *c.modal->past;
-  c.time = day(past_modal ? Tense::past : c.tense, c.negated);
-  const bool clock = (c.verb->traits & kRoutine) && !c.negated && c.tense != Tense::perfect &&
-                     c.tense != Tense::progressive && c.tense != Tense::past_progressive;
-  if (clock && chance(40)) {
-    const int64_t hour = between(1, 12);
-    const int64_t minute = between(0, 11) * 5;
-    c.time = {english_clock(hour, minute), german_clock(hour, minute)};
-  }
+  c.time = day(past_modal ? Tense::past : c.tense, c.negated, c.verb->traits);
   c.time_in_front = chance(35);
 }
 
-Phrase Writer::day(Tense tense, bool negated) {
+/// `traits` of the verb say how long a time suits it.
+Phrase Writer::day(Tense tense, bool negated, unsigned traits) {
+  const bool epoch = (traits & kEpoch) != 0;
+  const bool slow = (traits & kSlow) != 0;
   const uint64_t kind = random_.below(100);
   if (kind < 7 && tense != Tense::perfect && !(tense == Tense::present)) return phrase(pick(kCauses));
   switch (tense) {
@@ -198,57 +209,76 @@ Phrase Writer::day(Tense tense, bool negated) {
     case Tense::perfect:
       return phrase(pick(kSoFar));
     case Tense::past_progressive:
-      return phrase(kPastDays[random_.below(4)]);  // not "was reading last year"
-    case Tense::past:
-      if (kind < 25) return phrase(pick(kWeekdays));
-      if (kind < 40) {
-        const int64_t count = between(2, 12);
-        const Adverbial& unit = pick(kUnits);
-        return {fmt::format("{} {} ago", english_number(count), unit.english),
-                fmt::format("vor {} {}", german_number(count), unit.german)};
-      }
-      if (kind < 50 && !negated) {
-        const int64_t day = between(1, 28);
-        const int64_t month = between(1, 12);
-        const int64_t year = chance(50) ? between(1950, 2023) : 0;
-        return {english_date(day, month, year), german_date(day, month, year)};
-      }
       return phrase(pick(kPastDays));
+    case Tense::past:
+      if (slow || (epoch && kind < 40)) return past_epoch();
+      if (kind < 60) return phrase(pick(kPastDays));
+      if (kind < 75 && !negated) return date(epoch && chance(50));
+      return phrase(pick(kWeekdays));
     default:
-      if (kind < 30) return phrase(pick(kWeekdays));
-      if (kind < 38 && !negated) {
-        const int64_t day = between(1, 28);
-        const int64_t month = between(1, 12);
-        return {english_date(day, month, 0), german_date(day, month, 0)};
-      }
-      return phrase(pick(kComingDays));
+      if (kind < 11 && !negated) return {"soon", "bald"};
+      if (slow || (epoch && kind < 40)) return phrase(pick(kComingEpochs));
+      if (kind < 60) return phrase(pick(kComingDays));
+      if (kind < 70 && !negated) return date(false);
+      return phrase(pick(kWeekdays));
   }
+}
+
+/// "last year", "three months ago".
+Phrase Writer::past_epoch() {
+  if (chance(50)) return phrase(pick(kPastEpochs));
+  const int64_t count = between(2, 12);
+  const Adverbial& unit = pick(kUnits);
+  return {fmt::format("{} {} ago", english_number(count), unit.english),
+          fmt::format("vor {} {}", german_number(count), unit.german)};
+}
+
+Phrase Writer::date(bool with_year) {
+  const int64_t day = between(1, 28);
+  const int64_t month = between(1, 12);
+  const int64_t year = with_year ? between(1950, 2023) : 0;
+  return {english_date(day, month, year), german_date(day, month, year)};
+}
+
+/// "too tired", "sehr müde".
+void Writer::add_predicate(Clause& c, const Adjective& quality) {
+  constexpr Adverbial kDegrees[] = {{"very", "sehr"}, {"too", "zu"}, {"really", "wirklich"}};
+  c.verb = &kBe;
+  c.negated = !c.subject.english.starts_with("every ") && chance(18);
+  const bool gradable = *quality.english_comparative || (quality.predicative & kMood);
+  const Adverbial degree = !c.negated && gradable && chance(45) ? pick(kDegrees) : Adverbial{"", ""};
+  c.predicate = {join({degree.english, quality.english}), join({degree.german, quality.german})};
+}
+
+/// How people feel: "because she was tired".
+Clause Writer::mood(const Subject& who, Tense tense) {
+  Clause c;
+  c.tense = tense;
+  c.subject = who.phrase;
+  c.agreement = who.agreement;
+  add_predicate(c, *adjective(kMood, &Adjective::predicative));
+  return c;
 }
 
 /// A person or thing and how they are: "the soup was cold".
 Clause Writer::state(std::span<const Tense> tenses) {
   Clause c;
-  c.verb = &kBe;
   c.tense = pick(tenses);
-  const Adjective& a = pick(adjectives());
-  const bool people = (a.predicative & kRelative) && chance(75);
-  const bool animals = !people && (a.predicative & kAnimal);
-  if (people) {
+  const Adjective* quality = &pick(adjectives());
+  while (quality->predicative == 0) quality = &pick(adjectives());
+  if ((quality->predicative & kRelative) && chance(75)) {
     const Subject who = subject(kPerson | kRelative, false);
     c.subject = who.phrase;
     c.agreement = who.agreement;
   } else {
-    const Tags rest = a.predicative & ~(kPerson | kRelative);
-    NounPhrase p = thing(noun(animals ? kAnimal : rest ? rest : kAnimal), nullptr, false);
+    const Tags things = quality->predicative & ~(kPerson | kRelative | kMood);
+    NounPhrase p = thing(noun(things ? things : kAdult), nullptr, false);
     if (generic_article(p)) p.determiner = Determiner::definite;
     p.count = 0;
     c.subject = {p.english(), p.german(Case::nominative)};
     c.agreement = p.agreement();
   }
-  constexpr Adverbial kDegrees[] = {{"very", "sehr"}, {"too", "zu"}, {"really", "wirklich"}};
-  c.negated = !c.subject.english.starts_with("every ") && chance(18);
-  const Adverbial degree = !c.negated && chance(45) ? pick(kDegrees) : Adverbial{"", ""};
-  c.predicate = {join({degree.english, a.english}), join({degree.german, a.german})};
+  add_predicate(c, *quality);
   return c;
 }
 

@@ -49,6 +49,8 @@ enum Tag : Tags {
   kSettlement = 1ull << 33,  // village, city
   kHot = 1ull << 34,         // is served warm
   kParent = 1ull << 35,      // a relative of whom there is one
+  kAttended = 1ull << 37,    // events that one takes part in
+  kMood = 1ull << 36,        // no noun: marks adjectives that are a reason to do something ("because he is tired")
 };
 inline constexpr Tags kPerson = kAdult | kChild;
 inline constexpr Tags kInside = kRoom | kOutdoor | kStudy | kShop | kDining | kLeisure | kSettlement;
@@ -78,14 +80,17 @@ struct Adjective {
 enum class Frame { intransitive, accusative, dative, ditransitive, to_dative, oblique, direction };
 
 enum VerbTrait : unsigned {
-  kStative = 1,   // no progressive, no perfect
-  kPunctual = 2,  // no progressive
-  kOnce = 4,      // not done to the same thing every day
-  kParticle = 8,  // English particle verb: takes no pronoun object
-  kNoPlace = 16,  // takes no adverbial of place
-  kSein = 32,     // perfect with "sein"
-  kRoutine = 64,  // done at a time of the day
-  kAlone = 128,   // not done with somebody
+  kStative = 1,      // no progressive, no perfect
+  kPunctual = 2,     // no progressive
+  kOnce = 4,         // not done to the same thing every day
+  kParticle = 8,     // English particle verb: takes no pronoun object
+  kNoPlace = 16,     // takes no adverbial of place
+  kSein = 32,        // perfect with "sein"
+  kRoutine = 64,     // done at a time of the day
+  kAlone = 128,      // not done with somebody
+  kEpoch = 256,      // told of a year or month: "last year he met Anna"
+  kSlow = 512,       // takes longer than a day
+  kAccident = 1024,  // not planned: "lose"
 };
 
 struct Verb {

@@ -31,12 +31,11 @@ const Noun& Writer::noun(Tags tags) {
   return nouns().front();  // not reached: `skip` is below the number that fit
 }
 
-/// An adjective that suits the noun, or null when none does.
-const Adjective* Writer::adjective(const Noun& noun) {
-  const auto fits = [&](const Adjective& a) { return (a.attributive & noun.tags) != 0; };
+/// An adjective that may stand before such a noun, or be said of it; null when there is none.
+const Adjective* Writer::adjective(Tags tags, Tags Adjective::*role) {
+  const auto fits = [&](const Adjective& a) { return (a.*role & tags) != 0; };
   const auto count = static_cast<uint64_t>(std::ranges::count_if(adjectives(), fits));
-  if (count == 0) return nullptr;
-  uint64_t skip = random_.below(count);
+  uint64_t skip = count == 0 ? 0 : random_.below(count);
   for (const Adjective& a : adjectives()) {
     if (fits(a) && skip-- == 0) return &a;
   }
@@ -68,10 +67,10 @@ NounPhrase Writer::person(Tags tags, bool adjectives) {
     p.determiner = Determiner::none;
     p.count = between(2, 12);
   }
-  if (adjectives && chance(30)) p.adjective = adjective(*p.noun);
+  if (adjectives && chance(30)) p.adjective = adjective(p.noun->tags);
   if ((p.noun->tags & kRelative) && chance(10)) {  // "the teacher's brother"
     NounPhrase owner;
-    owner.noun = &noun(kPerson);
+    owner.noun = &noun(kAdult);
     p.owner_phrase = {owner.english() + "'s", owner.german(Case::genitive)};
     p.determiner = Determiner::definite;
   }
@@ -110,7 +109,7 @@ NounPhrase Writer::thing(const Noun& noun, const Subject* subject, bool adjectiv
     if (owner.noun->tags & kRelative) own(owner, nullptr);
     p.owner_phrase = {owner.english() + "'s", owner.german(Case::genitive)};
   }
-  if (adjectives && chance(35)) p.adjective = adjective(noun);
+  if (adjectives && chance(35)) p.adjective = adjective(noun.tags);
   return p;
 }
 
@@ -118,7 +117,7 @@ NounPhrase Writer::thing(const Noun& noun, const Subject* subject, bool adjectiv
 NounPhrase Writer::known_thing(Tags tags) {
   NounPhrase p;
   p.noun = &noun(tags);
-  if (chance(20)) p.adjective = adjective(*p.noun);
+  if (chance(20)) p.adjective = adjective(p.noun->tags);
   return p;
 }
 
@@ -152,6 +151,7 @@ Subject Writer::subject(Tags tags, bool adjectives) {
   }
   s.agreement = p.agreement();
   const Gender gender = p.noun->gender;
+  s.neuter = gender == Gender::neuter && !p.plural;
   const bool female = gender == Gender::feminine || std::string_view(p.noun->english) == "girl";
   s.person = p.plural ? Person::they : female ? Person::she : Person::he;
   s.phrase = {p.english(), p.german(Case::nominative)};

@@ -1,19 +1,18 @@
 #include <fmt/format.h>
 
-#include "attune/data/grammar_corpus_writer.h"
+#include "attune/data/grammar_corpus_sentences.h"
 
 namespace attune::grammar {
-namespace {
 
 using enum Tense;
-constexpr Tense kAnyTense[] = {present, present, present, progressive, progressive, past,   past,  past,
-                               past,    perfect, perfect, perfect,     future,      future, modal, modal};
-constexpr Tense kPresents[] = {progressive, progressive, perfect, modal};
-constexpr Tense kPasts[] = {past, past, past_progressive};
-constexpr Tense kStates[] = {present, present, present, past};
-constexpr Tense kPlans[] = {future, modal};
-constexpr Tense kPast[] = {past};
-constexpr Tense kPresent[] = {present};
+
+namespace {
+
+/// In questions the past is a Perfekt in German, except with "be".
+Clause asked_in_german(Clause clause) {
+  if (clause.tense == past && clause.verb != &kBe) clause.tense = perfect;
+  return clause;
+}
 
 /// Capitalises the first letter, which is ASCII or "ä", "ö", "ü", and adds the closing mark.
 std::string closed(std::string line, char mark) {
@@ -23,30 +22,11 @@ std::string closed(std::string line, char mark) {
   return line + mark;
 }
 
+}  // namespace
+
 SentencePair pair(const std::string& english, const std::string& german, char mark = '.') {
   return {closed(english, mark), closed(german, mark)};
 }
-
-/// Two clauses joined by a conjunction, the subordinate one first or last.
-SentencePair subordinate(const Clause& main, const Adverbial& conjunction, const Clause& clause, bool clause_first) {
-  const std::string english = join({conjunction.english, english_statement(clause)});
-  const std::string german = join({conjunction.german, german_subordinate(clause)});
-  if (clause_first) return pair(english + ", " + english_statement(main), german_statement(main, german + ","));
-  return pair(join({english_statement(main), english}), german_statement(main) + ", " + german);
-}
-
-/// A subordinate clause begins with its conjunction, not with the time.
-void settle(Clause& clause) {
-  clause.time_in_front = false;
-}
-
-/// In questions the past is a Perfekt in German, except with "be".
-Clause asked_in_german(Clause clause) {
-  if (clause.tense == past && clause.verb != &kBe) clause.tense = perfect;
-  return clause;
-}
-
-}  // namespace
 
 SentencePair Writer::sentence() {
   const uint64_t kind = random_.below(100);
@@ -67,76 +47,6 @@ SentencePair Writer::sentence() {
 SentencePair Writer::plain() {
   const Clause c = clause({.tenses = kAnyTense});
   return pair(english_statement(c), german_statement(c));
-}
-
-/// "because", "although", "but": both clauses speak of the same time.
-SentencePair Writer::joined() {
-  constexpr Adverbial kConjunctions[] = {
-      {"because", "weil"}, {"although", "obwohl"}, {"because", "weil"}, {"when", "als"}};
-  const bool in_past = chance(60);
-  const std::span<const Tense> tenses = in_past ? std::span<const Tense>(kPasts) : kPresents;
-  Clause main = clause({.tenses = tenses, .extras = false, .adjectives = false});
-  Clause reason;
-  const uint64_t kind = random_.below(100);
-  if (kind < 40) {
-    reason = state(in_past ? std::span<const Tense>(kPast) : kPresent);
-  } else if (kind < 55) {
-    reason = weather(in_past ? past_progressive : progressive);
-  } else {
-    reason = clause({.tenses = tenses, .time = false, .extras = chance(50), .adjectives = false});
-  }
-  settle(reason);
-  if (chance(15)) {
-    const std::string english = english_statement(main);
-    return pair(english + ", but " + english_statement(reason),
-                german_statement(main) + ", aber " + german_statement(reason));
-  }
-  const Adverbial& conjunction = kConjunctions[random_.below(in_past ? 4 : 3)];
-  const bool first = chance(35);
-  if (first) settle(main);
-  return subordinate(main, conjunction, reason, first);
-}
-
-/// "I know that ..." and "we do not know whether ...".
-SentencePair Writer::reported() {
-  constexpr Adverbial kJudgements[] = {{"it is good", "es ist gut"},
-                                       {"it is possible", "es ist möglich"},
-                                       {"it is important", "es ist wichtig"},
-                                       {"it is a pity", "es ist schade"}};
-  const Verb& verb = pick(matrix_verbs());
-  const Subject who = subject(kPerson | kRelative, false);
-  Clause main = clause({.tenses = kPresent, .time = false, .negation = false, .extras = false}, verb, who);
-  main.likes = false;
-  Clause content = chance(30) ? state(kStates) : clause({.tenses = kAnyTense, .extras = false, .adjectives = false});
-  settle(content);
-  if (chance(20)) {
-    const Adverbial& judgement = pick(kJudgements);
-    return pair(join({judgement.english, "that", english_statement(content)}),
-                std::string(judgement.german) + ", dass " + german_subordinate(content));
-  }
-  if (std::string_view(verb.english) == "know" && chance(60) && !main.subject.english.starts_with("every ")) {
-    main.negated = true;
-    return subordinate(main, {"whether", "ob"}, content, false);
-  }
-  return subordinate(main, {"that", "dass"}, content, false);
-}
-
-/// "If the weather is good tomorrow, we will ..."
-SentencePair Writer::conditional() {
-  Clause main = clause({.tenses = kPlans, .time = false, .extras = false, .adjectives = false});
-  if (main.modal && *main.modal->past) {
-    main.modal = nullptr;
-    main.tense = future;
-  }
-  Clause condition = chance(50) ? weather(present) : state(kPresent);
-  constexpr Adverbial kDays[] = {{"tomorrow", "morgen"}, {"today", "heute"}, {"on Sunday", "am Sonntag"}};
-  if (condition.subject.german == "es" || condition.subject.german == "das Wetter") {
-    if (chance(60)) {
-      const Adverbial& day = pick(kDays);
-      condition.time = {day.english, day.german};
-    }
-  }
-  return subordinate(main, {"if", "wenn"}, condition, chance(60));
 }
 
 SentencePair Writer::description() {
@@ -170,6 +80,7 @@ SentencePair Writer::comparison() {
   } else {
     NounPhrase first = thing(noun(tags), nullptr, false);
     NounPhrase second = thing(noun(tags), nullptr, false);
+    if (first.noun == second.noun) return comparison();
     for (NounPhrase* p : {&first, &second}) {
       p->count = 0;
       if (p->determiner == Determiner::indefinite || p->determiner == Determiner::none)
@@ -274,55 +185,9 @@ SentencePair Writer::position() {
   return pair(english_statement(c), german_statement(c));
 }
 
-/// "The man who bought the car lives in Berlin"; "the book that I am reading is long".
-SentencePair Writer::relative() {
-  constexpr Tense kTold[] = {progressive, past, past, perfect, modal};
-  const bool of_object = chance(45);
-  const Verb* verb = &this->verb();
-  while (verb->subject || (of_object && (verb->frame != Frame::accusative || verb->object & (kPerson | kRelative)))) {
-    verb = &this->verb();
-  }
-  NounPhrase head;
-  head.noun = of_object ? &noun(verb->object) : &noun(kPerson);
-  if (chance(20)) head.adjective = adjective(*head.noun);
-  const Gender gender = head.noun->gender;
-  const Case role = of_object ? Case::accusative : Case::nominative;
-  const std::string pronoun = german_determiner(Determiner::definite, Person::i, gender, role, false);
-  const Subject who = of_object ? subject(kPerson | kRelative, false) : Subject{};
-  Clause inner = clause({.tenses = kTold, .extras = false, .adjectives = false}, *verb, who);
-  settle(inner);
-  std::string english, german;
-  if (of_object) {
-    inner.accusative = {};
-    inner.negative_accusative = false;
-    english = join({head.english(), "that", english_statement(inner)});
-  } else {
-    english = join({head.english(), "who", english_statement(inner)});
-  }
-  german = join({head.german(Case::nominative) + ",", pronoun, german_subordinate(inner)}) + ",";
-  Clause main;
-  if (!of_object && chance(60)) {
-    Subject described;
-    described.phrase = {english, german};
-    const Verb* action = &this->verb();
-    while (action->subject) action = &this->verb();
-    main = clause({.tenses = kAnyTense, .extras = chance(50), .adjectives = false}, *action, described);
-    settle(main);
-  } else {
-    const Tags tags = of_object ? head.noun->tags : kRelative;
-    const Adjective* quality = &pick(adjectives());
-    while (!(quality->predicative & tags) || quality == head.adjective) quality = &pick(adjectives());
-    main.verb = &kBe;
-    main.tense = chance(75) ? present : past;
-    main.subject = {english, german};
-    main.predicate = {quality->english, quality->german};
-  }
-  return pair(english_statement(main), german_statement(main));
-}
-
 SentencePair Writer::imperative() {
   const Verb* verb = &this->verb();
-  while (verb->subject || verb->traits & (kStative | kPunctual)) verb = &this->verb();
+  while (verb->subject || verb->traits & (kStative | kPunctual | kSlow)) verb = &this->verb();
   const Subject you{{"", ""}, Agreement::plural, Person::you, true};
   constexpr Tense kOrdered[] = {future};
   const Clause c = clause({.tenses = kOrdered, .negation = false, .extras = chance(40)}, *verb, you);
@@ -362,12 +227,13 @@ SentencePair Writer::amount() {
     const int64_t people = between(200, 9999);
     return say(p, "has", "hat", people, "inhabitants", "Einwohner");
   }
-  const NounPhrase where = known_thing(kInside);
+  const bool people = chance(50);
+  const NounPhrase where = known_thing(people ? kSettlement | kLeisure : kRoom | kStudy | kDining);
   NounPhrase what;
-  what.noun = &noun(kAdult | kAnimal | kFurniture);
+  what.noun = &noun(people ? kPerson : kFurniture);
   what.determiner = Determiner::none;
   what.plural = true;
-  what.count = chance(50) ? between(2, 12) : between(13, 999);
+  what.count = people ? between(13, 999) : between(2, 40);
   const bool past = chance(30);
   const std::string place = german_prepositional("in", where.german(Case::dative));
   const std::string_view gives = past ? "gab" : "gibt";
@@ -401,8 +267,8 @@ SentencePair Writer::dated() {
   const int64_t minute = between(0, 11) * 5;
   const std::string english_time = clock ? " " + english_clock(hour, minute) : "";
   const std::string german_time = clock ? " " + german_clock(hour, minute) : "";
-  return pair(join({p.english(), "begins", english_date(day, month, 0)}) + english_time,
-              join({p.german(Case::nominative), "beginnt", german_date(day, month, 0)}) + german_time);
+  return pair(join({p.english(), "takes place", english_date(day, month, 0)}) + english_time,
+              join({p.german(Case::nominative), "findet", german_date(day, month, 0)}) + german_time + " statt");
 }
 
 }  // namespace attune::grammar

@@ -16,6 +16,7 @@ struct Subject {
   Agreement agreement = Agreement::third_singular;
   Person person = Person::he;
   bool pronoun = false;
+  bool neuter = false;  // "the child": has no pronoun that both languages share
 };
 
 /// What a clause may have.
@@ -54,7 +55,7 @@ class Writer {
 
   // Phrases: grammar_corpus_phrases.cpp
   const Noun& noun(Tags tags);
-  const Adjective* adjective(const Noun& noun);
+  const Adjective* adjective(Tags tags, Tags Adjective::*role = &Adjective::attributive);
   void own(NounPhrase& phrase, const Subject* subject);
   NounPhrase person(Tags tags, bool adjectives);
   NounPhrase thing(const Noun& noun, const Subject* subject, bool adjectives);
@@ -73,8 +74,12 @@ class Writer {
   void add_extras(Clause& clause, const Subject& subject);
   void add_accusative(Clause& clause, const Subject& subject, bool adjectives);
   void add_time(Clause& clause);
-  Phrase day(Tense tense, bool negated);
+  Phrase day(Tense tense, bool negated, unsigned traits);
+  Phrase past_epoch();
+  Phrase date(bool with_year);
   void add_tense(Clause& clause, std::span<const Tense> tenses);
+  void add_predicate(Clause& clause, const Adjective& quality);
+  Clause mood(const Subject& who, Tense tense);
   Clause state(std::span<const Tense> tenses);
   Clause weather(Tense tense);
 

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 constexpr std::array kTokenizerFiles = {"tokenizer.model", "tokenizer.json"};
 constexpr std::array kPrefixes = {"", "source_", "target_"};  // both sides, or one each
 
-bool exists(const fs::path& path) {
+bool is_there(const fs::path& path) {
   std::error_code ignored;
   return fs::exists(path, ignored);
 }
@@ -38,7 +38,7 @@ fs::path find_tokenizer(const fs::path& folder, const std::string& prefix) {
   fs::path found;
   for (const char* name : kTokenizerFiles) {
     const fs::path path = folder / (prefix + name);
-    if (!exists(path)) continue;
+    if (!is_there(path)) continue;
     if (!found.empty())
       fail<FileError>("{}: has both {} and {}", folder.string(), found.filename().string(), path.filename().string());
     found = path;
@@ -67,7 +67,7 @@ void load_tokenizers(const fs::path& folder, const TransformerConfig& config, Mo
 
 GenerationConfig read_generation_config(const fs::path& path) {
   GenerationConfig config;
-  if (!exists(path)) return config;
+  if (!is_there(path)) return config;
   read_fields(read_json_file(path), config, path.string());
   try {
     config.validate();

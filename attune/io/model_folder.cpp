@@ -4,6 +4,7 @@
 
 #include "attune/base/version.h"
 #include "attune/io/safetensors.h"
+#include "attune/models/transformer.h"
 
 namespace attune {
 namespace {
@@ -17,14 +18,6 @@ std::string take_text(Json& json, const char* key, const std::string& where) {
   const std::string text = found->get<std::string>();
   json.erase(key);
   return text;
-}
-
-// Q and output projections [d, d]; then K and V [d, d], or one down-projection to the latent and two back up.
-int64_t weight_count(const AttentionKind& kind, int64_t d_model) {
-  const auto* latent = std::get_if<MultiHeadLatent>(&kind);
-  const int64_t keys_and_values =
-      latent != nullptr ? 3 * d_model * latent_dim(*latent, d_model) : 2 * d_model * d_model;
-  return 2 * d_model * d_model + keys_and_values;
 }
 
 }  // namespace
@@ -80,25 +73,15 @@ TransformerConfig read_model_config(const std::filesystem::path& folder) {
   return config;
 }
 
-int64_t weight_count(const TransformerConfig& c) {
-  const int64_t tables = 1 + (c.share_embeddings ? 0 : 1) + (c.share_projection ? 0 : 1);
-  const int64_t embeddings = c.d_model * (c.source_vocab + (tables - 1) * c.target_vocab);
-  const int64_t feed_forward = 2 * c.d_model * c.d_ff;
-  const int64_t encoder_layer = weight_count(c.encoder_attention, c.d_model) + feed_forward;
-  const int64_t decoder_layer =
-      weight_count(c.decoder_attention, c.d_model) + weight_count(c.cross_attention, c.d_model) + feed_forward;
-  return embeddings + c.layers * (encoder_layer + decoder_layer);
-}
-
 void check_parameter_file(const std::filesystem::path& folder, const TransformerConfig& config) {
   config.validate();
   const std::filesystem::path path = folder / kParameterFile;
   const int64_t found = SafetensorsReader(path).element_count();
-  const int64_t needed = weight_count(config);
+  const int64_t needed = parameter_count(config);
   if (found < needed)
     fail<FileError>(
         "{}: holds {} numbers, but config.json (d_model = {}, layers = {}, d_ff = {}, vocabularies {} and {}) "
-        "needs at least {}",
+        "needs {}",
         path.string(), found, config.d_model, config.layers, config.d_ff, config.source_vocab, config.target_vocab,
         needed);
 }

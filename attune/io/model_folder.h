@@ -31,11 +31,7 @@ void write_model_config(const std::filesystem::path& folder, const TransformerCo
 TransformerConfig read_model_config(const std::filesystem::path& folder);
 
 /// To be called before the model is built, so that a config.json with absurd sizes asks for no memory. Throws FileError
-/// when model.safetensors holds fewer numbers than the weight matrices of `config` have.
+/// when model.safetensors holds fewer numbers than a model of `config` has, ConfigError when `config` is not valid.
 void check_parameter_file(const std::filesystem::path& folder, const TransformerConfig& config);
-
-/// Numbers in the embeddings, projections and feed-forward matrices: a lower bound that leaves out biases and gains.
-/// `config` must be valid, so that nothing overflows.
-int64_t weight_count(const TransformerConfig& config);
 
 }  // namespace attune

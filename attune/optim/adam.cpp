@@ -74,4 +74,13 @@ double Adam::step(double learning_rate) {
   return norm;
 }
 
+void Adam::swap_averages() const {
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    if (!states_[i].average.defined()) continue;
+    dispatch_floating("adam", parameters_[i].tensor->dtype(), [&]<class T>(T) {
+      std::ranges::swap_ranges(parameters_[i].tensor->template values<T>(), states_[i].average.template values<T>());
+    });
+  }
+}
+
 }  // namespace attune

@@ -38,6 +38,9 @@ class Adam {
   const std::vector<AdamState>& states() const { return states_; }
   void set_steps(int64_t steps) { steps_ = steps; }
 
+  /// Exchanges the parameters and their moving averages, if there are any; a second call takes it back.
+  void swap_averages() const;
+
  private:
   double gradient_norm() const;
 

@@ -7,6 +7,7 @@
 #include "attune/base/file.h"
 #include "attune/io/model_folder.h"
 #include "attune/io/toml_config.h"
+#include "attune/models/transformer.h"
 #include "attune/train/config.h"
 #include "tests/support/memory.h"
 #include "tests/support/mutate.h"
@@ -101,7 +102,7 @@ TEST(ConfigFuzz, ModelConfigs) {
   const int successes = survive(valid, 12000, 2, [&](const std::string& text) {
     std::ofstream(folder / kConfigFile, std::ios::binary) << text;
     const TransformerConfig config = read_model_config(folder.path());
-    EXPECT_GT(weight_count(config), 0) << "sizes that are accepted do not overflow";
+    EXPECT_GT(parameter_count(config), 0) << "sizes that are accepted do not overflow";
   });
   EXPECT_GT(successes, 30);
 }

@@ -93,8 +93,8 @@ TEST(Adam, FirstStepMovesByTheLearningRate) {
              .bias_correction_1 = 0.1,
              .bias_correction_2 = 0.01});
   EXPECT_NEAR(p, 0.9, 1e-8);
-  EXPECT_DOUBLE_EQ(m, 0.05);
-  EXPECT_DOUBLE_EQ(v, 0.0025);
+  EXPECT_NEAR(m, 0.05, 1e-15);
+  EXPECT_NEAR(v, 0.0025, 1e-15);
 }
 
 TEST(Adam, ThreadsDoNotChangeIt) {

@@ -1,0 +1,236 @@
+// attune tokenizer: trains vocabularies and shows what they make of text.
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <functional>
+#include <limits>
+
+#include "attune/cli/command.h"
+#include "attune/cli/text_output.h"
+#include "attune/data/sentence_piece_tokenizer.h"
+#include "attune/data/text_file.h"
+#include "attune/data/whitespace_tokenizer.h"
+#include "attune/generate/model_files.h"
+#include "attune/train/config.h"
+
+namespace attune::cli {
+namespace {
+
+struct TrainCommand {
+  std::vector<std::string> input;
+  std::string output, kind = "unigram";
+  int64_t vocab_size = 8000;
+  double character_coverage = 1;
+  bool byte_fallback = false;
+  int64_t min_count = 1;
+  std::string subword_marker;
+};
+
+struct UseCommand {
+  std::string tokenizer;
+  std::vector<std::string> text;
+  bool ids = false, target = false, pieces = false;
+};
+
+TokenizerKind kind_of(const std::string& name) {
+  std::string known;
+  for (const auto& [kind, kind_name] : EnumNames<TokenizerKind>::values) {
+    if (name == kind_name) return kind;
+    known += (known.empty() ? "" : ", ") + std::string(kind_name);
+  }
+  fail<ConfigError>("--kind {}: needs one of {}", name, known);
+}
+
+std::unique_ptr<Tokenizer> train_tokenizer(const TrainCommand& command, TokenizerKind kind) {
+  const std::vector<std::filesystem::path> files(command.input.begin(), command.input.end());
+  if (kind == TokenizerKind::whitespace)
+    return std::make_unique<WhitespaceTokenizer>(WhitespaceTokenizer::build(
+        files,
+        {.min_count = command.min_count, .max_size = command.vocab_size, .subword_marker = command.subword_marker}));
+  if (command.vocab_size > std::numeric_limits<int32_t>::max())
+    fail<ConfigError>("--vocab-size {}: is too large", command.vocab_size);
+  SentencePieceOptions options;
+  options.kind = kind == TokenizerKind::bpe ? SentencePieceOptions::Kind::bpe : SentencePieceOptions::Kind::unigram;
+  options.vocab_size = static_cast<int32_t>(command.vocab_size);
+  options.character_coverage = command.character_coverage;
+  options.byte_fallback = command.byte_fallback;
+  return train_sentence_piece_from_files(files, options);
+}
+
+/// The name says how load_tokenizer() will read the file.
+void check_extension(const std::string& output, TokenizerKind kind) {
+  const std::string found = std::filesystem::path(output).extension().string();
+  const char* const wanted = kind == TokenizerKind::whitespace ? ".json" : ".model";
+  if ((found == ".json" || found == ".model") && found != wanted)
+    fail<ConfigError>("--output {}: a {} tokenizer is a {} file", output, enum_name(kind), wanted);
+}
+
+int train(const TrainCommand& command) {
+  const TokenizerKind kind = kind_of(command.kind);
+  check_extension(command.output, kind);
+  const auto tokenizer = train_tokenizer(command, kind);
+  tokenizer->save(command.output);
+  TextOutput out;
+  out.line(fmt::format("wrote {}: {}, {} tokens", command.output, command.kind, tokenizer->vocab_size()));
+  out.finish();
+  return 0;
+}
+
+/// A tokenizer file, or the source or target tokenizer of a model folder.
+std::shared_ptr<const Tokenizer> open_tokenizer(const UseCommand& command) {
+  const std::filesystem::path path = command.tokenizer;
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(path, ignored)) return load_tokenizer(path);
+  ModelFiles files = load_model_folder(path);
+  return command.target ? files.target_tokenizer : files.source_tokenizer;
+}
+
+/// Calls `answer` with each argument and where it stands, or, without arguments, with each line of standard input.
+void for_each_line(const std::vector<std::string>& arguments,
+                   const std::function<void(const std::string& line, const std::string& where)>& answer) {
+  if (arguments.empty()) {
+    LineReader reader(STDIN_FILENO, "standard input");
+    for (std::string line; reader.next(line);) answer(line, fmt::format("{}:{}", reader.name(), reader.line_number()));
+    return;
+  }
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string where = fmt::format("text {} of the command line", i + 1);
+    if (!valid_utf8(arguments[i])) fail<DataError>("{}: is not valid UTF-8", where);
+    answer(arguments[i], where);
+  }
+}
+
+int encode(const UseCommand& command) {
+  const auto tokenizer = open_tokenizer(command);
+  TextOutput out;
+  for_each_line(command.text, [&](const std::string& text, const std::string&) {
+    std::string line;
+    for (const int32_t id : tokenizer->encode(text)) {
+      if (!line.empty()) line += ' ';
+      line += command.ids ? std::to_string(id) : tokenizer->piece(id);
+    }
+    out.line(one_line(std::move(line)));
+    out.flush();
+  });
+  out.finish();
+  return 0;
+}
+
+std::vector<int32_t> parse_ids(std::string_view text, const std::string& where) {
+  std::vector<int32_t> ids;
+  constexpr std::string_view blanks = " \t,";
+  for (size_t at = text.find_first_not_of(blanks); at != std::string_view::npos;
+       at = text.find_first_not_of(blanks, at)) {
+    const size_t end = std::min(text.find_first_of(blanks, at), text.size());
+    const std::string_view word = text.substr(at, end - at);
+    int32_t id = 0;
+    const auto [last, error] = std::from_chars(word.data(), word.data() + word.size(), id);
+    if (error != std::errc() || last != word.data() + word.size())
+      fail<DataError>("{}: \"{}\" is no token id", where, word.substr(0, 40));
+    ids.push_back(id);
+    at = end;
+  }
+  return ids;
+}
+
+int decode(const UseCommand& command) {
+  const auto tokenizer = open_tokenizer(command);
+  // Ids as separate arguments are one sentence.
+  std::string joined;
+  for (const std::string& word : command.text) joined += word + ' ';
+  TextOutput out;
+  for_each_line(command.text.empty() ? std::vector<std::string>{} : std::vector{joined}, [&](const std::string& text,
+                                                                                             const std::string& where) {
+    const std::vector<int32_t> ids = parse_ids(text, where);
+    for (const int32_t id : ids)
+      if (id < 0 || id >= tokenizer->vocab_size())
+        fail<DataError>("{}: token id {} is outside the vocabulary of {}", where, id, tokenizer->vocab_size());
+    out.line(one_line(tokenizer->decode(ids)));
+    out.flush();
+  });
+  out.finish();
+  return 0;
+}
+
+int info(const UseCommand& command) {
+  const auto tokenizer = open_tokenizer(command);
+  TextOutput out;
+  if (command.pieces) {
+    for (int32_t id = 0; id < tokenizer->vocab_size(); ++id)
+      out.line(fmt::format("{}\t{}", id, one_line(tokenizer->piece(id))));
+  } else {
+    const bool words = dynamic_cast<const WhitespaceTokenizer*>(tokenizer.get()) != nullptr;
+    out.line(fmt::format("{:<12}{}", "kind", words ? "whitespace" : "SentencePiece"));
+    out.line(fmt::format("{:<12}{} tokens", "vocabulary", tokenizer->vocab_size()));
+    const auto special = [&](const char* role, int32_t id) {
+      out.line(fmt::format("{:<12}{} {}", role, id, one_line(tokenizer->piece(id))));
+    };
+    special("padding", tokenizer->pad_id());
+    special("unknown", tokenizer->unk_id());
+    special("begin", tokenizer->bos_id());
+    special("end", tokenizer->eos_id());
+  }
+  out.finish();
+  return 0;
+}
+
+void add_training(CLI::App& parent) {
+  const auto c = std::make_shared<TrainCommand>();
+  CLI::App* command = add_command(
+      parent, "train", "Learns a vocabulary from text files, plain or gzip.",
+      "  attune tokenizer train --input news.en news.de --output tokenizer.model --kind unigram --vocab-size 8000\n"
+      "  attune tokenizer train --input news.tok.en --output words.json --kind whitespace --vocab-size 50000",
+      [c] { return train(*c); });
+  command->add_option("--input", c->input, "text files, one sentence a line")->required();
+  command->add_option("--output", c->output, "file for the tokenizer: .model, or .json for whitespace")->required();
+  command->add_option("--kind", c->kind, "unigram, bpe or whitespace")->capture_default_str();
+  command->add_option("--vocab-size", c->vocab_size, "tokens; for whitespace at most, 0: no limit")
+      ->capture_default_str();
+  command->add_option("--character-coverage", c->character_coverage, "share of the characters that get a token")
+      ->capture_default_str();
+  command->add_flag("--byte-fallback", c->byte_fallback, "unknown characters become bytes, for 256 tokens");
+  command->add_option("--min-count", c->min_count, "whitespace: rarer words are unknown")->capture_default_str();
+  command->add_option("--subword-marker", c->subword_marker, "whitespace: ends a token that the next continues (@@)");
+}
+
+/// A subcommand that takes a tokenizer and, where `text` names some, text.
+CLI::App* add_use(CLI::App& parent, const char* name, const char* description, const char* examples,
+                  const std::shared_ptr<UseCommand>& c, int (*body)(const UseCommand&), const char* text) {
+  CLI::App* command = add_command(parent, name, description, examples, [c, body] { return body(*c); });
+  command->add_option("tokenizer", c->tokenizer, "tokenizer file, or folder of a model")->required();
+  if (text != nullptr) command->add_option("text", c->text, text)->allow_extra_args(false);
+  command->add_flag("--target", c->target, "of a model folder with two tokenizers take the target's");
+  return command;
+}
+
+}  // namespace
+
+void add_tokenizer(CLI::App& app) {
+  CLI::App* parent = add_command(app, "tokenizer", "Trains and uses tokenizers.",
+                                 "  attune tokenizer train --input news.en news.de --output tokenizer.model\n"
+                                 "  attune tokenizer encode tokenizer.model \"The old dog sleeps.\"\n"
+                                 "  attune tokenizer COMMAND --help",
+                                 {});
+  parent->require_subcommand(1);
+  add_training(*parent);
+  const auto encoding = std::make_shared<UseCommand>();
+  add_use(*parent, "encode", "Text to tokens, one line for each line.",
+          "  attune tokenizer encode runs/demo/model \"The old dog sleeps.\"\n"
+          "  attune tokenizer encode tokenizer.model --ids < news.en > news.ids",
+          encoding, encode, "sentences; without them standard input")
+      ->add_flag("--ids", encoding->ids, "token ids instead of the tokens themselves");
+  add_use(*parent, "decode", "Token ids to text, one line for each line.",
+          "  attune tokenizer decode tokenizer.model 17 42 3\n"
+          "  attune tokenizer decode tokenizer.model < news.ids",
+          std::make_shared<UseCommand>(), decode, "ids of one sentence; without them standard input");
+  const auto showing = std::make_shared<UseCommand>();
+  add_use(*parent, "info", "Size and special tokens of a vocabulary.",
+          "  attune tokenizer info tokenizer.model\n"
+          "  attune tokenizer info tokenizer.model --pieces",
+          showing, info, nullptr)
+      ->add_flag("--pieces", showing->pieces, "every token with its id");
+}
+
+}  // namespace attune::cli

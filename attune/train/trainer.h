@@ -1,0 +1,90 @@
+#pragma once
+// Trains an encoder-decoder model and keeps what comes of it in a folder:
+//
+//   config.toml                                  the configuration
+//   tokenizer.model (or .json, or one each side) the vocabularies
+//   metrics.jsonl, events.out.tfevents.*         what was measured, see EventLog
+//   checkpoints/step-00001000.safetensors        the last train.keep_checkpoints
+//   best/                                        the model that was best in validation, by train.best_metric
+//   model/                                       the outcome, written at the end: the mean of the last
+//                                                train.average_checkpoints checkpoints where that is on, else a copy of
+//                                                best/, else (without validation) the last weights
+
+#include <atomic>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "attune/train/config.h"
+#include "attune/train/validation.h"
+
+namespace attune {
+
+struct StartReport {
+  int64_t parameters = 0;
+  int64_t source_vocab = 0, target_vocab = 0;
+  int64_t training_pairs = 0, skipped_long = 0, skipped_empty = 0;
+  int64_t source_tokens = 0, target_tokens = 0;
+  int64_t validation_sentences = 0;
+  int64_t batches = 0;      // of an epoch, about
+  int64_t total_steps = 0;  // an estimate where epochs are the limit; 0: unknown
+  int64_t step = 0;         // from which a resumed run goes on
+};
+
+/// Sums and rates are over the steps since the last entry of the log.
+struct StepReport {
+  int64_t step = 0, total_steps = 0;  // 0: unknown
+  int64_t epoch = 0;                  // from 1
+  double loss = 0;                    // label-smoothed, per target token
+  double nll = 0;                     // per target token
+  double learning_rate = 0;
+  double gradient_norm = 0;      // before clipping
+  double tokens_per_second = 0;  // of the target
+  double seconds = 0;            // of training since step 0
+  bool logged = false;           // these numbers are in metrics.jsonl
+};
+
+/// Is told how a run comes along, on the thread that runs it.
+class TrainingObserver {
+ public:
+  virtual ~TrainingObserver() = default;
+  virtual void on_start(const StartReport&) {}
+  virtual void on_step(const StepReport&) {}
+  virtual void on_validation(const ValidationReport&) {}
+  virtual void on_checkpoint(const std::filesystem::path&) {}
+  virtual void on_message(const std::string&) {}
+};
+
+enum class StopReason { steps, epochs, minutes, patience, requested };
+
+struct TrainingResult {
+  StopReason reason = StopReason::steps;
+  int64_t step = 0;
+  double seconds = 0;                       // of training, in all parts of the run
+  std::optional<int64_t> best_step;         // without a value there was no validation
+  double best_value = 0;                    // BLEU or loss, as train.best_metric says
+  std::optional<ValidationReport> outcome;  // of model/, where that is a mean of checkpoints
+};
+
+class Trainer {
+ public:
+  /// Once `stop_requested` is true, the step at work is finished, a checkpoint is written and run() returns. Both
+  /// references must outlive this. Throws ConfigError.
+  Trainer(RunConfig config, std::filesystem::path run_folder, TrainingObserver& observer,
+          const std::atomic<bool>& stop_requested);
+
+  /// Trains until one of the limits. `resume` goes on from the newest valid checkpoint, bit for bit as if there had
+  /// been no interruption, or begins where there is none; steps, schedule, validation and the like may have changed,
+  /// what restore_checkpoint() lists may not. Throws ConfigError when checkpoints are there and `resume` is false;
+  /// FileError, for instance when the disk is full (older checkpoints stay); DataError; and NumericError when loss or
+  /// gradient is not finite, after which nothing is written.
+  TrainingResult run(bool resume);
+
+ private:
+  RunConfig config_;
+  std::filesystem::path folder_;
+  TrainingObserver& observer_;
+  const std::atomic<bool>& stop_requested_;
+};
+
+}  // namespace attune

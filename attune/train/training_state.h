@@ -1,0 +1,87 @@
+#pragma once
+// Where a training run stands, and the checkpoint that says so.
+
+#include <cstdint>
+
+#include "attune/io/checkpoint.h"
+#include "attune/models/transformer.h"
+#include "attune/optim/adam.h"
+#include "attune/train/config.h"
+
+namespace attune {
+
+/// Sums since the last entry of the log.
+struct LogWindow {
+  double loss = 0;  // label-smoothed, over `tokens`
+  double nll = 0;
+  int64_t tokens = 0;        // of the target
+  double gradient_norm = 0;  // over `steps`, before clipping
+  int64_t steps = 0;
+  double seconds = 0;
+};
+
+/// Everything beside tensors that a run needs to go on as if it had never stopped.
+struct TrainingState {
+  int64_t step = 0;    // updates so far
+  int64_t epoch = 0;   // that are complete
+  int64_t batch = 0;   // of the current epoch that are done
+  double seconds = 0;  // of training, without validation and checkpoints
+  LogWindow window;
+  int64_t last_validation = -1;  // step
+  int64_t without_improvement = 0;
+  int64_t best_step = -1;  // -1: none
+  double best_value = 0;   // of train.best_metric
+};
+
+/// The training text that a place in an epoch refers to.
+struct CorpusSize {
+  int64_t pairs = 0, source_tokens = 0, target_tokens = 0;
+  bool operator==(const CorpusSize&) const = default;
+};
+
+struct TrainingParts {
+  Transformer& model;
+  Adam& adam;
+  const RunConfig& config;  // with the model's vocabulary sizes
+  CorpusSize corpus;
+};
+
+/// Parameters, moments, moving average and state.
+Checkpoint make_checkpoint(const TrainingParts& parts, const TrainingState& state);
+
+/// Fills model and optimizer. Throws ConfigError naming the field when the run differs in what may not change between
+/// two parts of one run: [model], the training text, train.seed, train.batch_tokens, whether there is a moving average.
+/// Throws FileError when the checkpoint lacks something.
+TrainingState restore_checkpoint(const std::filesystem::path& file, const TrainingParts& parts);
+
+template <class FieldVisitor>
+void visit_fields(LogWindow& w, FieldVisitor& v) {
+  v("loss", w.loss);
+  v("nll", w.nll);
+  v("tokens", w.tokens);
+  v("gradient_norm", w.gradient_norm);
+  v("steps", w.steps);
+  v("seconds", w.seconds);
+}
+
+template <class FieldVisitor>
+void visit_fields(TrainingState& s, FieldVisitor& v) {
+  v("step", s.step);
+  v("epoch", s.epoch);
+  v("batch", s.batch);
+  v("seconds", s.seconds);
+  v("window", s.window);
+  v("last_validation", s.last_validation);
+  v("without_improvement", s.without_improvement);
+  v("best_step", s.best_step);
+  v("best_value", s.best_value);
+}
+
+template <class FieldVisitor>
+void visit_fields(CorpusSize& c, FieldVisitor& v) {
+  v("pairs", c.pairs);
+  v("source_tokens", c.source_tokens);
+  v("target_tokens", c.target_tokens);
+}
+
+}  // namespace attune

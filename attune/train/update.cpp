@@ -1,0 +1,57 @@
+#include "attune/train/update.h"
+
+#include <cmath>
+
+#include "attune/autograd/graph.h"
+#include "attune/train/batch_loss.h"
+
+namespace attune {
+namespace {
+
+// Parameters come first: where one is not finite, every gradient may be its consequence.
+std::string first_culprit(Module& model) {
+  const auto parameters = named_parameters(model);
+  for (const auto& [name, parameter] : parameters)
+    if (const int64_t i = first_not_finite(*parameter); i >= 0)
+      return fmt::format("parameter {} is not finite at element {}", name, i);
+  for (const auto& [name, parameter] : parameters) {
+    const Tensor g = gradient(*parameter);
+    if (!g.defined()) continue;
+    if (const int64_t i = first_not_finite(g); i >= 0)
+      return fmt::format("the gradient of {} is not finite at element {}", name, i);
+  }
+  return "all parameters and gradients are finite";
+}
+
+[[noreturn]] void fail_not_finite(const char* what, double value, Module& model, const UpdateInput& input,
+                                  size_t batch) {
+  const std::string culprit = first_culprit(model);
+  clear_gradients(model);
+  fail<NumericError>("step {}, epoch {}, batch {}: the {} is {}; {}", input.step, input.epoch,
+                     input.first_batch + static_cast<int64_t>(batch), what, value, culprit);
+}
+
+}  // namespace
+
+UpdateResult update(Transformer& model, Adam& adam, const UpdateInput& input) {
+  UpdateResult result;
+  for (const PackedBatch& batch : input.batches) result.tokens += batch.target_tokens();
+  const auto tokens = static_cast<double>(result.tokens);
+  for (size_t i = 0; i < input.batches.size(); ++i) {
+    set_training(model, input.seed, input.first_forward + i);
+    const CrossEntropy cross_entropy =
+        batch_loss(model, input.batches[i], {.label_smoothing = input.label_smoothing, .scale = 1 / tokens});
+    const double loss = cross_entropy.loss.item();
+    backward(cross_entropy.loss);
+    if (!std::isfinite(loss)) fail_not_finite("loss", loss, model, input, i);
+    result.loss += loss * tokens;
+    result.nll += cross_entropy.sum_negative_log_likelihood;
+  }
+  result.gradient_norm = adam.step(input.learning_rate);
+  if (!std::isfinite(result.gradient_norm))
+    fail_not_finite("gradient's norm", result.gradient_norm, model, input, input.batches.size() - 1);
+  clear_gradients(model);
+  return result;
+}
+
+}  // namespace attune

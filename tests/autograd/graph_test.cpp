@@ -1,0 +1,101 @@
+#include "attune/autograd/graph.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/errors.h"
+
+namespace attune {
+namespace {
+
+// y = factor * x, counting how many of its closures are alive.
+Tensor scale(const Tensor& x, float factor, std::shared_ptr<int> alive = std::make_shared<int>()) {
+  Tensor y = x.clone();
+  for (float& v : y.values<float>()) v *= factor;
+  record("scale", {x}, y, [factor, alive](const Tensor& dy) {
+    Tensor dx = dy.clone();
+    for (float& v : dx.values<float>()) v *= factor;
+    return Gradients{dx};
+  });
+  return y;
+}
+
+Tensor sum_of(const Tensor& a, const Tensor& b) {
+  Tensor y = a.clone();
+  add_in_place(y, b);
+  record("sum", {a, b}, y, [](const Tensor& dy) { return Gradients{dy, dy}; });
+  return y;
+}
+
+Tensor leaf(float value) {
+  Tensor x = Tensor::full({2}, value);
+  require_gradient(x);
+  return x;
+}
+
+TEST(Autograd, AddsOverAllPaths) {
+  const Tensor x = leaf(3);
+  const Tensor y = sum_of(scale(x, 2), sum_of(x, scale(x, 5)));  // 8 x
+  backward(y);
+  EXPECT_EQ(gradient(x).data<float>()[0], 8);
+}
+
+// One gradient that goes to two inputs unchanged must not be changed for one through the other.
+TEST(Autograd, SharedGradientsAreNotOverwritten) {
+  const Tensor a = leaf(1), b = leaf(1);
+  backward(sum_of(sum_of(a, b), scale(a, 10)));
+  EXPECT_EQ(gradient(a).data<float>()[0], 11);
+  EXPECT_EQ(gradient(b).data<float>()[0], 1);
+}
+
+TEST(Autograd, GradientsAccumulateOverCalls) {
+  const Tensor x = leaf(1);
+  backward(scale(x, 2));
+  backward(scale(x, 3));
+  EXPECT_EQ(gradient(x).data<float>()[0], 5);
+  clear_gradient(x);
+  EXPECT_FALSE(gradient(x).defined());
+}
+
+TEST(Autograd, ReshapeKeepsTheGraph) {
+  const Tensor x = leaf(1);
+  const Tensor y = scale(x.reshape({2, 1}), 4);
+  backward(y, Tensor::full({2, 1}, 2));
+  EXPECT_EQ(gradient(x).shape(), (Shape{2}));
+  EXPECT_EQ(gradient(x).data<float>()[1], 8);
+}
+
+TEST(Autograd, NothingIsRecordedUnderNoGrad) {
+  const Tensor x = leaf(1);
+  auto alive = std::make_shared<int>();
+  {
+    const NoGrad no_grad;
+    EXPECT_FALSE(requires_gradient(scale(x, 2, alive)));
+  }
+  EXPECT_EQ(alive.use_count(), 1);
+  EXPECT_TRUE(requires_gradient(scale(x, 2)));
+}
+
+TEST(Autograd, ClosuresAreFreedAsBackwardGoes) {
+  const Tensor x = leaf(1);
+  auto alive = std::make_shared<int>();
+  const Tensor y = scale(scale(scale(x, 2, alive), 2, alive), 2, alive);
+  EXPECT_EQ(alive.use_count(), 4);
+  backward(y);
+  EXPECT_EQ(alive.use_count(), 1);
+}
+
+TEST(Autograd, LongChains) {
+  const Tensor x = leaf(1);
+  Tensor y = x;
+  for (int i = 0; i < 20000; ++i) y = scale(y, 1);
+  backward(y);
+  EXPECT_EQ(gradient(x).data<float>()[0], 1);
+}
+
+TEST(Autograd, ALossThatDependsOnNothing) {
+  EXPECT_EQ(message_of<ShapeError>([] { backward(Tensor::zeros({1})); }),
+            "backward: the loss depends on nothing that requires a gradient");
+}
+
+}  // namespace
+}  // namespace attune

@@ -1,0 +1,68 @@
+// A folder includes only what stands below it: see docs/architecture.md.
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <string>
+
+namespace {
+
+using Folders = std::set<std::string>;
+
+// Each folder with those that it may include directly; everything that those may include is allowed too.
+const std::map<std::string, Folders>& direct() {
+  static const std::map<std::string, Folders> arrows = {
+      {"base", {}},
+      {"tensor", {"base"}},
+      {"autograd", {"tensor"}},
+      {"ops", {"autograd"}},
+      {"nn", {"ops"}},
+      {"models", {"nn"}},
+      {"optim", {"nn"}},
+      {"io", {"models"}},
+      {"data", {"base"}},
+      {"generate", {"models", "data", "io"}},
+      {"train", {"generate", "models", "data", "optim", "io"}},
+      {"cli", {"train", "generate"}},
+  };
+  return arrows;
+}
+
+Folders allowed(const std::string& folder) {
+  Folders all = {folder};
+  for (const std::string& below : direct().at(folder)) all.merge(allowed(below));
+  return all;
+}
+
+TEST(Layering, NoArrowRunsBack) {
+  const std::filesystem::path root = ATTUNE_SOURCE_DIR;
+  size_t includes = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(root / "attune")) {
+    if (entry.path().extension() != ".h" && entry.path().extension() != ".cpp") continue;
+    const std::string folder = std::filesystem::relative(entry.path(), root / "attune").begin()->string();
+    ASSERT_TRUE(direct().contains(folder)) << folder << " has no place in the layering";
+    std::ifstream file(entry.path());
+    for (std::string line; std::getline(file, line);) {
+      const std::string start = "#include \"attune/";
+      if (!line.starts_with(start)) continue;
+      const std::string included = line.substr(start.size(), line.find('/', start.size()) - start.size());
+      EXPECT_TRUE(allowed(folder).contains(included)) << entry.path() << " includes " << line;
+      ++includes;
+    }
+  }
+  EXPECT_GT(includes, 100u);
+}
+
+TEST(Layering, PublicHeadersHaveNoConditions) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(std::filesystem::path(ATTUNE_SOURCE_DIR) / "attune")) {
+    const std::string name = entry.path().filename().string();
+    if (entry.path().extension() != ".h" || name.ends_with("_inl.h")) continue;  // Highway includes those once for each target
+    std::ifstream file(entry.path());
+    for (std::string line; std::getline(file, line);) EXPECT_FALSE(line.starts_with("#if")) << entry.path() << ": " << line;
+  }
+}
+
+}  // namespace
