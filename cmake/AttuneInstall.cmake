@@ -8,5 +8,5 @@ install(EXPORT attune-targets NAMESPACE attune:: DESTINATION ${CMAKE_INSTALL_LIB
 configure_package_config_file(cmake/attune-config.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/attune-config.cmake
                               INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/attune)
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/attune-config-version.cmake COMPATIBILITY SameMinorVersion)
-install(FILES ${CMAKE_CURRENT_BINARY_DIR}/attune-config.cmake ${CMAKE_CURRENT_BINARY_DIR}/attune-config-version.cmake
+install(FILES cmake/FindOneDNN.cmake ${CMAKE_CURRENT_BINARY_DIR}/attune-config.cmake ${CMAKE_CURRENT_BINARY_DIR}/attune-config-version.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/attune)

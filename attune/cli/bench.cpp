@@ -4,21 +4,19 @@
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 #include <iostream>
 #include <sstream>
 
-#include "attune/autograd/graph.h"
 #include "attune/base/file.h"
 #include "attune/base/parallel.h"
 #include "attune/base/random.h"
 #include "attune/cli/command.h"
 #include "attune/data/batch_sampler.h"
 #include "attune/generate/beam_search.h"
-#include "attune/models/transformer.h"
 #include "attune/ops/machine_peak.h"
-#include "attune/optim/adam.h"
+#include "attune/ops/matmul_kernel.h"
 #include "attune/train/config.h"
+#include "attune/train/update.h"
 
 namespace attune::cli {
 namespace {
@@ -150,18 +148,18 @@ struct Step {
   int64_t target_tokens, source_tokens, flops;
 };
 
-Step train_step(Transformer& model, Adam& adam, const PackedBatch& batch, const RunConfig& config, uint64_t step) {
+Step train_step(Transformer& model, Adam& adam, const PackedBatch& batch, const RunConfig& config, int64_t step) {
   const double begin = seconds_now();
   const int64_t flops = matmul_flops();
-  set_training(model, config.train.seed, step);
-  clear_gradients(model);
-  const Tensor labels = Tensor::from({batch.target_tokens()}, batch.labels);
-  const CrossEntropy loss = model.loss(pack_tokens(batch.source, batch.source_offsets), pack_tokens(batch.target_input, batch.target_offsets),
-                                       labels, {.label_smoothing = config.train.label_smoothing});
-  const double value = loss.loss.item();
-  backward(loss.loss);
-  adam.step(1e-4);
-  return {(seconds_now() - begin) * 1e3, value, batch.target_tokens(), batch.source_tokens(), matmul_flops() - flops};
+  const UpdateResult result = update(model, adam,
+                                     {.batches = {&batch, 1},
+                                      .step = step + 1,
+                                      .learning_rate = 1e-4,
+                                      .label_smoothing = config.train.label_smoothing,
+                                      .seed = config.train.seed,
+                                      .first_forward = static_cast<uint64_t>(step)});
+  return {(seconds_now() - begin) * 1e3, result.loss / static_cast<double>(result.tokens), batch.target_tokens(), batch.source_tokens(),
+          matmul_flops() - flops};
 }
 
 void print(const Options& o, const Json& result) {
@@ -191,7 +189,7 @@ int bench_train(const Options& o) {
   double first = 0, last = 0;
   for (int64_t i = 0; i < o.warmup + o.steps; ++i) {
     const PackedBatch batch = pack_all(examples[static_cast<size_t>(i) % examples.size()]);
-    const Step step = train_step(*model, adam, batch, config, static_cast<uint64_t>(i));
+    const Step step = train_step(*model, adam, batch, config, i);
     if (i == 0) first = step.loss;
     last = step.loss;
     if (i < o.warmup) continue;

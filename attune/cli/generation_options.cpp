@@ -5,10 +5,10 @@
 namespace attune::cli {
 
 void GenerationOptions::add_to(CLI::App& command) {
-  command.add_option("--beam-size", beam_size, "hypotheses kept in the search; 1: greedy [the model's]");
+  command.add_option("--beam-size", beam_size, "Hypotheses kept in the search; 1: greedy [the model's]");
   command.add_option("--length-penalty", length_penalty, "0: none; more favours longer translations [the model's]");
-  command.add_option("--max-length", max_length, "most tokens of a translation [the model's]");
-  command.add_option("--batch-size", batch_sentences, "sentences translated at once")->capture_default_str();
+  command.add_option("--max-length", max_length, "Most tokens of a translation [the model's]");
+  command.add_option("--batch-size", batch_sentences, "Sentences translated at once")->capture_default_str();
   command.add_option("--threads", threads, "0: all")->capture_default_str();
 }
 

@@ -277,18 +277,18 @@ int inspect(const InspectCommand& command) {
 void add_inspect(CLI::App& app) {
   const auto c = std::make_shared<InspectCommand>();
   CLI::App* command =
-      add_command(app, "inspect", "Says what a model consists of and costs, and draws its attention weights.",
+      add_command(app, "inspect", "Say what a model consists of and costs, and draw its attention weights",
                   "  attune inspect runs/demo/model\n"
                   "  attune inspect examples/demo.toml --layers\n"
                   "  attune inspect runs/demo/model --json\n"
                   "  attune inspect runs/demo/model --attention \"The old dog sleeps.\" --html attention.html",
                   [c] { return inspect(*c); });
-  command->add_option("model", c->what, "folder of a model, or configuration (TOML) of a run")->required();
-  command->add_flag("--layers", c->layers, "parameters of every layer");
-  command->add_flag("--json", c->json, "for programs; sizes in bytes");
-  command->add_option("--attention", c->attention, "draw the attention weights for this source sentence");
-  command->add_option("--target", c->target, "its translation [the model's own, greedy]");
-  command->add_option("--html", c->html, "file for the drawing")->capture_default_str();
+  command->add_option("model", c->what, "Folder of a model, or configuration (TOML) of a run")->required();
+  command->add_flag("--layers", c->layers, "Parameters of every layer");
+  command->add_flag("--json", c->json, "For programs; sizes in bytes");
+  command->add_option("--attention", c->attention, "Draw the attention weights for this source sentence");
+  command->add_option("--target", c->target, "Its translation [the model's own, greedy]");
+  command->add_option("--html", c->html, "File for the drawing")->capture_default_str();
 }
 
 }  // namespace attune::cli

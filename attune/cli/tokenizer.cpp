@@ -179,18 +179,18 @@ int info(const UseCommand& command) {
 void add_training(CLI::App& parent) {
   const auto c = std::make_shared<TrainCommand>();
   CLI::App* command = add_command(
-      parent, "train", "Learns a vocabulary from text files, plain or gzip.",
+      parent, "train", "Learn a vocabulary from text files, plain or gzip",
       "  attune tokenizer train --input news.en news.de --output tokenizer.model --kind unigram --vocab-size 8000\n"
       "  attune tokenizer train --input news.tok.en --output words.json --kind whitespace --vocab-size 50000",
       [c] { return train(*c); });
-  command->add_option("--input", c->input, "text files, one sentence a line")->required();
-  command->add_option("--output", c->output, "file for the tokenizer: .model, or .json for whitespace")->required();
-  command->add_option("--kind", c->kind, "unigram, bpe or whitespace")->capture_default_str();
-  command->add_option("--vocab-size", c->vocab_size, "tokens; for whitespace at most, 0: no limit")
+  command->add_option("--input", c->input, "Text files, one sentence a line")->required();
+  command->add_option("--output", c->output, "File for the tokenizer: .model, or .json for whitespace")->required();
+  command->add_option("--kind", c->kind, "One of unigram, bpe, whitespace")->capture_default_str();
+  command->add_option("--vocab-size", c->vocab_size, "Tokens; for whitespace at most, 0: no limit")
       ->capture_default_str();
-  command->add_option("--character-coverage", c->character_coverage, "share of the characters that get a token")
+  command->add_option("--character-coverage", c->character_coverage, "Share of the characters that get a token")
       ->capture_default_str();
-  command->add_flag("--byte-fallback", c->byte_fallback, "unknown characters become bytes, for 256 tokens");
+  command->add_flag("--byte-fallback", c->byte_fallback, "Unknown characters become bytes, for 256 tokens");
   command->add_option("--min-count", c->min_count, "whitespace: rarer words are unknown")->capture_default_str();
   command->add_option("--subword-marker", c->subword_marker, "whitespace: ends a token that the next continues (@@)");
 }
@@ -199,16 +199,16 @@ void add_training(CLI::App& parent) {
 CLI::App* add_use(CLI::App& parent, const char* name, const char* description, const char* examples,
                   const std::shared_ptr<UseCommand>& c, int (*body)(const UseCommand&), const char* text) {
   CLI::App* command = add_command(parent, name, description, examples, [c, body] { return body(*c); });
-  command->add_option("tokenizer", c->tokenizer, "tokenizer file, or folder of a model")->required();
+  command->add_option("tokenizer", c->tokenizer, "Tokenizer file, or folder of a model")->required();
   if (text != nullptr) command->add_option("text", c->text, text)->allow_extra_args(false);
-  command->add_flag("--target", c->target, "of a model folder with two tokenizers take the target's");
+  command->add_flag("--target", c->target, "Of a model folder with two tokenizers take the target's");
   return command;
 }
 
 }  // namespace
 
 void add_tokenizer(CLI::App& app) {
-  CLI::App* parent = add_command(app, "tokenizer", "Trains and uses tokenizers.",
+  CLI::App* parent = add_command(app, "tokenizer", "Train and use tokenizers",
                                  "  attune tokenizer train --input news.en news.de --output tokenizer.model\n"
                                  "  attune tokenizer encode tokenizer.model \"The old dog sleeps.\"\n"
                                  "  attune tokenizer COMMAND --help",
@@ -216,21 +216,21 @@ void add_tokenizer(CLI::App& app) {
   parent->require_subcommand(1);
   add_training(*parent);
   const auto encoding = std::make_shared<UseCommand>();
-  add_use(*parent, "encode", "Text to tokens, one line for each line.",
+  add_use(*parent, "encode", "Text to tokens, one line for each line",
           "  attune tokenizer encode runs/demo/model \"The old dog sleeps.\"\n"
           "  attune tokenizer encode tokenizer.model --ids < news.en > news.ids",
-          encoding, encode, "sentences; without them standard input")
-      ->add_flag("--ids", encoding->ids, "token ids instead of the tokens themselves");
-  add_use(*parent, "decode", "Token ids to text, one line for each line.",
+          encoding, encode, "Sentences; without them standard input")
+      ->add_flag("--ids", encoding->ids, "Token ids instead of the tokens themselves");
+  add_use(*parent, "decode", "Token ids to text, one line for each line",
           "  attune tokenizer decode tokenizer.model 17 42 3\n"
           "  attune tokenizer decode tokenizer.model < news.ids",
-          std::make_shared<UseCommand>(), decode, "ids of one sentence; without them standard input");
+          std::make_shared<UseCommand>(), decode, "Ids of one sentence; without them standard input");
   const auto showing = std::make_shared<UseCommand>();
-  add_use(*parent, "info", "Size and special tokens of a vocabulary.",
+  add_use(*parent, "info", "Size and special tokens of a vocabulary",
           "  attune tokenizer info tokenizer.model\n"
           "  attune tokenizer info tokenizer.model --pieces",
           showing, info, nullptr)
-      ->add_flag("--pieces", showing->pieces, "every token with its id");
+      ->add_flag("--pieces", showing->pieces, "Every token with its id");
 }
 
 }  // namespace attune::cli

@@ -3,12 +3,11 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <optional>
 
 #include "attune/cli/command.h"
 #include "attune/cli/generation_options.h"
-#include "attune/cli/terminal.h"
+#include "attune/cli/line_progress.h"
 #include "attune/cli/text_output.h"
 #include "attune/data/text_file.h"
 
@@ -96,40 +95,21 @@ class SentenceSource {
   std::exception_ptr error_;
 };
 
-/// A bar on standard error while a file is translated, where standard error is a terminal.
-class TranslationProgress {
- public:
-  explicit TranslationProgress(const std::string& file) : shown_(terminal_.interactive() && !file.empty()) {
-    if (shown_) state_.total = count_lines(file);
-    state_.unit = "lines";
+/// How many lines a file has; 0, for unknown, where it can be read but once or will turn out to be damaged.
+int64_t count_lines(const std::string& file) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(file, ignored)) return 0;
+  try {
+    LineReader reader{std::filesystem::path(file)};
+    for (std::string line; reader.next(line);) continue;
+    return reader.line_number();
+  } catch (const Error&) {
+    return 0;
   }
+}
 
-  void show(int64_t done) {
-    if (!shown_) return;
-    state_.done = done;
-    state_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-    state_.rate = state_.seconds > 0 ? static_cast<double>(done) / state_.seconds : 0;
-    terminal_.progress(state_, false);
-  }
-
- private:
-  // 0, for unknown, where the file can be read but once or will turn out to be damaged.
-  static int64_t count_lines(const std::string& file) {
-    if (!std::filesystem::is_regular_file(file)) return 0;
-    try {
-      LineReader reader{std::filesystem::path(file)};
-      for (std::string line; reader.next(line);) continue;
-      return reader.line_number();
-    } catch (const Error&) {
-      return 0;
-    }
-  }
-
-  Terminal terminal_;
-  bool shown_;
-  ProgressState state_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
+/// Thrown between two batches after Ctrl-C, so that an output file is left as it was and no temporary one stays.
+struct Stopped {};
 
 void write_translation(TextOutput& output, const Translation& translation, int64_t index,
                        const TranslateCommand& command) {
@@ -150,9 +130,16 @@ int translate(const TranslateCommand& command) {
 
   SentenceSource source(command, translator.source_tokenizer(), options.max_source_tokens);
   TextOutput output(command.output);
-  TranslationProgress progress(command.file);
+  const bool from_standard_input = command.file.empty() && command.text.empty();
+  if (!command.output.empty() && !from_standard_input) catch_stop_signals();
+  LineProgress progress;
+  const bool shown = !command.file.empty() && progress.shown();
+  if (shown) progress.set_total(count_lines(command.file));
   int64_t done = 0;
-  options.progress = [&](int64_t of_chunk, int64_t) { progress.show(done + of_chunk); };
+  options.progress = [&](int64_t of_chunk, int64_t) {
+    if (stop_requested()) throw Stopped();
+    if (shown) progress.show(done + of_chunk);
+  };
   for (auto sentences = source.next(); !sentences.empty(); sentences = source.next()) {
     for (const Translation& translation : translator.translate(sentences, options))
       write_translation(output, translation, ++done, command);
@@ -167,22 +154,28 @@ int translate(const TranslateCommand& command) {
 void add_translate(CLI::App& app) {
   const auto c = std::make_shared<TranslateCommand>();
   CLI::App* command = add_command(
-      app, "translate", "Translates text from arguments, a file or standard input, one sentence a line.",
+      app, "translate", "Translate text from arguments, a file or standard input, one sentence a line",
       "  attune translate runs/demo/model \"The old dog sleeps.\" \"Where is the station?\"\n"
       "  attune translate runs/demo/model --file news.en.gz --output news.de --beam-size 4\n"
       "  attune translate runs/demo/model < news.en > news.de\n"
       "  attune translate runs/demo/model --beam-size 8 --n-best 3 \"Good morning.\"\n"
       "Output, one line for each input line, in the same order:\n"
-      "  translation                   by default; an empty line stays empty\n"
-      "  score<TAB>translation         with --scores; the log probability over the length penalty\n"
-      "  line<TAB>score<TAB>translation  with --n-best 2 or more: several lines for each input line (counted from 1)",
-      [c] { return translate(*c); });
-  command->add_option("model", c->model, "folder of the model")->required();
-  command->add_option("text", c->text, "sentences; without them --file, else standard input")->allow_extra_args(false);
-  command->add_option("--file", c->file, "text to translate, plain or gzip");
-  command->add_option("--output", c->output, "file for the translations, written whole or not at all");
-  command->add_option("--n-best", c->n_best, "so many translations of each sentence")->capture_default_str();
-  command->add_flag("--scores", c->scores, "write the score before each translation");
+      "  translation                     An empty line stays empty\n"
+      "  score<TAB>translation           With --scores; the log probability over the length penalty\n"
+      "  line<TAB>score<TAB>translation  With --n-best 2 or more: several for each input line, counted from 1",
+      [c] {
+        try {
+          return translate(*c);
+        } catch (const Stopped&) {
+          return 130;
+        }
+      });
+  command->add_option("model", c->model, "Folder of the model")->required();
+  command->add_option("text", c->text, "Sentences; without them --file, else standard input")->allow_extra_args(false);
+  command->add_option("--file", c->file, "Text to translate, plain or gzip");
+  command->add_option("--output", c->output, "File for the translations, written whole or not at all");
+  command->add_option("--n-best", c->n_best, "So many translations of each sentence")->capture_default_str();
+  command->add_flag("--scores", c->scores, "Write the score before each translation");
   c->generation.add_to(*command);
 }
 

@@ -146,6 +146,8 @@ void Writer::add_accusative(Clause& c, const Subject& who, bool adjectives) {
     p.count = 0;
     p.owner_phrase = {};
   }
+  const bool single = v.object == kDevice || v.object == kOpenable;  // nobody "turns on lamps"
+  if (single && !c.likes && p.determiner == Determiner::none && p.count == 0) p.determiner = Determiner::definite;
   if (c.negated) p.count = 0;
   c.negative_accusative = c.negated && generic_article(p);
   c.accusative = {p.english(), p.german(Case::accusative, c.negative_accusative), false, generic_article(p)};

@@ -20,6 +20,14 @@ SentencePair subordinate(const Clause& main, const Adverbial& conjunction, const
   return pair(join({english_statement(main), english}), german_statement(main) + ", " + german);
 }
 
+/// "Could" and "had to" speak of the past; where the other clause does not, they become a future without its time.
+void keep_present(Clause& clause) {
+  if (clause.tense != modal || !*clause.modal->past) return;
+  clause.tense = future;
+  clause.time = {};
+  settle(clause);
+}
+
 /// The same subject, named again: "he" for "the man".
 Subject again(const Subject& who) {
   const Phrase pronoun{english_pronoun(who.person, false), german_pronoun(who.person, Case::nominative)};
@@ -38,6 +46,7 @@ SentencePair Writer::joined() {
   while (verb->subject && !(verb->subject & kPerson)) verb = &this->verb();
   const Subject who = subject(kPerson | kRelative, false);
   Clause main = clause({.tenses = tenses, .extras = false, .adjectives = false}, *verb, who);
+  keep_present(main);
   if (main.time.english.starts_with("because")) {  // one reason is enough
     main.time = {};
     settle(main);
@@ -53,6 +62,7 @@ SentencePair Writer::joined() {
     const Verb* other = &this->verb();
     while (other->subject) other = &this->verb();
     reason = clause({.tenses = tenses, .time = false, .extras = chance(50), .adjectives = false}, *other, same);
+    keep_present(reason);
   }
   settle(reason);
   if (chance(15)) {
@@ -101,10 +111,7 @@ SentencePair Writer::conditional() {
   while (verb->subject || verb->traits & (kAccident | kStative)) verb = &this->verb();
   const Subject who = subject(kPerson | kRelative, false);
   Clause main = clause({.tenses = kPlans, .time = false, .extras = false, .adjectives = false}, *verb, who);
-  if (main.modal && *main.modal->past) {
-    main.modal = nullptr;
-    main.tense = future;
-  }
+  keep_present(main);
   Clause condition;
   if (chance(60) || who.neuter) {
     condition = weather(present);

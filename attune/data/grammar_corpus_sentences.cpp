@@ -17,14 +17,15 @@ Clause asked_in_german(Clause clause) {
 /// Capitalises the first letter, which is ASCII or "ä", "ö", "ü", and adds the closing mark.
 std::string closed(std::string line, char mark) {
   if (line[0] >= 'a' && line[0] <= 'z') line[0] = static_cast<char>(line[0] - 'a' + 'A');
-  if (line.starts_with("ä") || line.starts_with("ö") || line.starts_with("ü"))
+  if (line.starts_with("ä") || line.starts_with("ö") || line.starts_with("ü")) {
     line[1] = static_cast<char>(line[1] - 0x20);
+  }
   return line + mark;
 }
 
 }  // namespace
 
-SentencePair pair(const std::string& english, const std::string& german, char mark = '.') {
+SentencePair pair(const std::string& english, const std::string& german, char mark) {
   return {closed(english, mark), closed(german, mark)};
 }
 

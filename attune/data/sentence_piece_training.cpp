@@ -110,8 +110,7 @@ TrainerArguments common_arguments(SentencePieceOptions::Normalization normalizat
 /// mark for <unk>.
 bool has_text_to_learn(const std::vector<std::string>& sentences, SentencePieceOptions::Normalization normalization) {
   TrainerArguments arguments = common_arguments(normalization);
-  arguments["model_type"] = "char";
-  arguments["vocab_size"] = "6";
+  arguments.insert({{"model_type", "char"}, {"vocab_size", "6"}});
   const std::vector<std::string> letter{"a"};
   Sentences iterator(letter);
   std::string model;

@@ -77,7 +77,7 @@ class LineReader::Source {
   /// Adds bytes to `input_`, whose rest moves to the front of the buffer; false at the end of the file.
   bool read_some() {
     const size_t kept = input_.size();
-    std::memmove(read_buffer_.data(), input_.data(), kept);
+    if (kept > 0) std::memmove(read_buffer_.data(), input_.data(), kept);
     ssize_t n = 0;
     do n = ::read(descriptor_, read_buffer_.data() + kept, read_buffer_.size() - kept);
     while (n < 0 && errno == EINTR);

@@ -13,10 +13,10 @@
 namespace attune {
 
 struct WhitespaceOptions {
-  int64_t min_count = 1;       // words that are rarer become <unk>
-  int64_t max_size = 0;        // of the vocabulary, specials included; 0: no limit
+  int64_t min_count = 1;            // words that are rarer become <unk>
+  int64_t max_size = 0;             // of the vocabulary, specials included; 0: no limit
   std::string subword_marker = {};  // "@@" after subword-nmt: decode() joins "ab@@ cd" to "abcd"
-  void validate() const;       // throws ConfigError
+  void validate() const;            // throws ConfigError
 };
 
 /// Tokens are what stands between spaces or tabs. <pad> <unk> <s> </s> are ids 0 to 3, and no text becomes one of them

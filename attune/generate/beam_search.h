@@ -18,9 +18,9 @@ struct Hypothesis {
 };
 
 struct BeamSearchOptions {
-  GenerationConfig generation;
-  int64_t n_best = 1;  // at most beam_size
-  SpecialIds special;  // of the target vocabulary; pad and bos are never produced, pad may be eos
+  GenerationConfig generation = {};
+  int64_t n_best = 1;       // at most beam_size
+  SpecialIds special = {};  // of the target vocabulary; pad and bos are never produced, pad may be eos
 
   /// Throws ConfigError naming the field and the value.
   void validate(int64_t target_vocab) const;

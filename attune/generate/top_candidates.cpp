@@ -74,7 +74,7 @@ std::vector<Candidate> Row(const T* x, size_t n, size_t count, const std::vector
   *log_sum = LogSumOfExponentials(x, n);
   if (!std::isfinite(*log_sum)) return {};
   std::vector<Candidate> top = TopOfRow(x, n, count, excluded);
-  for (Candidate& c : top) c.log_probability = std::min(0.0, c.log_probability - *log_sum);  // rounding may pass 0
+  for (Candidate& c : top) c.log_probability -= *log_sum;
   return top;
 }
 

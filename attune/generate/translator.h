@@ -28,14 +28,14 @@ struct Translation {
 };
 
 struct TranslateOptions {
-  std::optional<GenerationConfig> generation;  // else the model's own
-  int64_t n_best = 1;                          // at most beam_size
-  int64_t batch_sentences = 64;                // a batch has at most so many sentences and ...
-  int64_t batch_tokens = 8192;                 // ... source tokens, but at least one sentence
-  int64_t max_source_tokens = 1024;            // a longer sentence is a DataError
+  std::optional<GenerationConfig> generation = {};  // else the model's own
+  int64_t n_best = 1;                               // at most beam_size
+  int64_t batch_sentences = 64;                     // a batch has at most so many sentences and ...
+  int64_t batch_tokens = 8192;                      // ... source tokens, but at least one sentence
+  int64_t max_source_tokens = 1024;                 // a longer sentence is a DataError
 
   /// Called after each batch with the number of sentences that are done.
-  std::function<void(int64_t done, int64_t total)> progress;
+  std::function<void(int64_t done, int64_t total)> progress = {};
 };
 
 /// A model with its tokenizers. The model reads the source's tokens and an eos. Safe to use from several threads at

@@ -62,12 +62,12 @@ CrossEntropyRows<T> rows_in(const Tensor& logits, const int32_t* labels, int64_t
           .label_smoothing = options.label_smoothing};
 }
 
-// Rows of a piece: its logits take about 4 MB, which stays near the cores; below 128 rows the weights, which every
-// piece reads again, would cost more than they give.
+// Rows of a piece. Each piece reads the weights three times and adds to their gradient: with 512 rows the products run
+// at 0.97 of the speed of the whole batch, with 128 at 0.8. A large vocabulary gets fewer rows, for the sake of memory.
 int64_t piece_rows(int64_t rows, int64_t vocabulary, DType dtype) {
-  constexpr int64_t kBytes = int64_t{4} << 20;
+  constexpr int64_t kBytes = int64_t{64} << 20;
   const int64_t fitting = kBytes / std::max<int64_t>(1, vocabulary * static_cast<int64_t>(size_of(dtype)));
-  return std::min(rows, std::clamp<int64_t>(fitting / 64 * 64, 128, 1024));
+  return std::min(rows, std::clamp<int64_t>(fitting / 64 * 64, 256, 512));
 }
 
 struct LinearInputs {

@@ -178,6 +178,13 @@ void RunConfig::validate() const {
   validate_section("generation", generation);
 }
 
+void RunConfig::validate_for_training() const {
+  validate();
+  if (data.train_source.empty()) fail<ConfigError>("data.train_source names no file");
+  if (data.valid_source.empty() && train.patience > 0)
+    fail<ConfigError>("train.patience = {} needs data.valid_source", train.patience);
+}
+
 RunConfig read_run_config(const std::filesystem::path& path, const std::vector<std::string>& overrides) {
   Json json = path.empty() ? Json::object() : read_toml(path);
   for (const std::string& assignment : overrides) apply_override(json, assignment);
@@ -188,9 +195,6 @@ RunConfig read_run_config(const std::filesystem::path& path, const std::vector<s
   reader.refuse_unknown();
   try {
     config.validate();
-    if (config.data.train_source.empty()) fail<ConfigError>("data.train_source names no file");
-    if (config.data.valid_source.empty() && config.train.patience > 0)
-      fail<ConfigError>("train.patience = {} needs data.valid_source", config.train.patience);
   } catch (const ConfigError& error) {
     fail<ConfigError>("{}{}", where, error.what());
   }

@@ -78,11 +78,13 @@ struct RunConfig {
 
   /// Throws ConfigError naming the field and the value. That data.train_source names files is not asked for here.
   void validate() const;
+  /// The same, and files for training have to be named.
+  void validate_for_training() const;
   bool operator==(const RunConfig&) const = default;
 };
 
-/// Reads a TOML file, applies "key=value" assignments in order and validates; files for training must be named. An
-/// empty path stands for an empty file. Throws FileError and ConfigError.
+/// Reads a TOML file, applies "key=value" assignments in order and validates. An empty path stands for an empty file.
+/// Throws FileError and ConfigError.
 RunConfig read_run_config(const std::filesystem::path& path, const std::vector<std::string>& overrides = {});
 
 /// What read_run_config() reads back as the same configuration.

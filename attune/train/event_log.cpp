@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <chrono>
 #include <cmath>
@@ -15,7 +16,6 @@
 
 #include "attune/base/error.h"
 #include "attune/base/file.h"
-#include "attune/train/event.pb.h"
 
 namespace attune {
 namespace {
@@ -53,10 +53,37 @@ std::string masked_crc(std::string_view bytes) {
   return little_endian(((crc >> 15) | (crc << 17)) + 0xA282EAD8u, 4);
 }
 
+/// The few fields that are written, in protobuf's wire format (tensorflow/core/util/event.proto). SentencePiece carries a
+/// protobuf of its own, of another version, and both in one process crash: that is why there is no library here.
+class Message {
+ public:
+  void add_double(int field, double value) { add_key(field, 1) += little_endian(std::bit_cast<uint64_t>(value), 8); }
+  void add_float(int field, float value) { add_key(field, 5) += little_endian(std::bit_cast<uint32_t>(value), 4); }
+  void add_integer(int field, int64_t value) { add_key(field, 0) += varint(static_cast<uint64_t>(value)); }
+  void add_bytes(int field, std::string_view value) { add_key(field, 2) += varint(value.size()) + std::string(value); }
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  static std::string varint(uint64_t value) {
+    std::string text;
+    for (; value >= 0x80; value >>= 7) text.push_back(static_cast<char>(static_cast<uint8_t>(value | 0x80)));
+    text.push_back(static_cast<char>(value));
+    return text;
+  }
+  std::string& add_key(int field, int wire_type) { return bytes_ += varint(static_cast<uint64_t>(field << 3 | wire_type)); }
+
+  std::string bytes_;
+};
+
+// Field numbers of Event, Summary, Summary.Value and SessionLog.
+constexpr int kWallTime = 1, kStep = 2, kFileVersion = 3, kSummary = 5, kSessionLog = 7;
+constexpr int kValue = 1, kTag = 1, kSimpleValue = 2, kStatus = 1;
+constexpr int64_t kStatusStart = 1;
+
 /// One record: length (8 bytes), masked CRC of the length, data, masked CRC of the data;
 /// tensorflow/core/lib/io/record_writer.h.
-std::string record(const events::Event& event) {
-  const std::string data = event.SerializeAsString();
+std::string record(const Message& event) {
+  const std::string& data = event.bytes();
   const std::string length = little_endian(data.size(), 8);
   return length + masked_crc(length) + data + masked_crc(data);
 }
@@ -139,16 +166,18 @@ void EventLog::AppendFile::append(std::string_view bytes) {
 
 EventLog::EventLog(const std::filesystem::path& folder, int64_t resume_step)
     : metrics_(trimmed_metrics(folder, resume_step)), events_(new_events_path(folder)) {
-  events::Event version;
-  version.set_wall_time(unix_seconds());
-  version.set_file_version("brain.Event:2");
+  Message version;
+  version.add_double(kWallTime, unix_seconds());
+  version.add_bytes(kFileVersion, "brain.Event:2");
   events_.append(record(version));
   if (resume_step < 0) return;
   // Event files are not rewritten: this tells TensorBoard to forget what earlier files say from here on.
-  events::Event restart;
-  restart.set_wall_time(unix_seconds());
-  restart.set_step(resume_step + 1);
-  restart.mutable_session_log()->set_status(events::SessionLog::START);
+  Message status;
+  status.add_integer(kStatus, kStatusStart);
+  Message restart;
+  restart.add_double(kWallTime, unix_seconds());
+  restart.add_integer(kStep, resume_step + 1);
+  restart.add_bytes(kSessionLog, status.bytes());
   events_.append(record(restart));
 }
 
@@ -156,16 +185,19 @@ void EventLog::write(int64_t step, std::span<const std::pair<std::string, double
   if (step < 0) fail<DataError>("event log: step is {}, expected 0 or more", step);
   const double time = unix_seconds();
   nlohmann::ordered_json line = {{"step", step}, {"time", time}};
-  events::Event event;
-  event.set_wall_time(time);
-  event.set_step(step);
+  Message summary;
   for (const auto& [name, value] : scalars) {
     if (line.contains(name)) fail<DataError>("event log: the name {:?} stands twice in step {}", name, step);
     line[name] = value;  // written as null unless it is finite
-    auto* scalar = event.mutable_summary()->add_value();
-    scalar->set_tag(name);
-    scalar->set_simple_value(to_float(value));
+    Message scalar;
+    scalar.add_bytes(kTag, name);
+    scalar.add_float(kSimpleValue, to_float(value));
+    summary.add_bytes(kValue, scalar.bytes());
   }
+  Message event;
+  event.add_double(kWallTime, time);
+  event.add_integer(kStep, step);
+  event.add_bytes(kSummary, summary.bytes());
   metrics_.append(line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
   events_.append(record(event));
 }

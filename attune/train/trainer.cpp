@@ -365,7 +365,7 @@ int64_t Run::total_steps() const {
 Trainer::Trainer(RunConfig config, fs::path run_folder, TrainingObserver& observer,
                  const std::atomic<bool>& stop_requested)
     : config_(std::move(config)), folder_(std::move(run_folder)), observer_(observer), stop_requested_(stop_requested) {
-  config_.validate();
+  config_.validate_for_training();
   if (config_.data.train_source.empty()) fail<ConfigError>("data.train_source names no file");
   if (config_.data.valid_source.empty() && config_.train.patience > 0)
     fail<ConfigError>("train.patience = {} needs data.valid_source", config_.train.patience);

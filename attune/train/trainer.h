@@ -60,10 +60,10 @@ enum class StopReason { steps, epochs, minutes, patience, requested };
 struct TrainingResult {
   StopReason reason = StopReason::steps;
   int64_t step = 0;
-  double seconds = 0;                       // of training, in all parts of the run
-  std::optional<int64_t> best_step;         // without a value there was no validation
-  double best_value = 0;                    // BLEU or loss, as train.best_metric says
-  std::optional<ValidationReport> outcome;  // of model/, where that is a mean of checkpoints
+  double seconds = 0;                            // of training, in all parts of the run
+  std::optional<int64_t> best_step = {};         // without a value there was no validation
+  double best_value = 0;                         // BLEU or loss, as train.best_metric says
+  std::optional<ValidationReport> outcome = {};  // of model/, where that is a mean of checkpoints
 };
 
 class Trainer {

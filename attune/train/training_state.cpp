@@ -19,7 +19,8 @@ const Json& member(const Json& json, const char* key, const std::string& where) 
 // What may not change between two parts of one run, by the names of the configuration file.
 Json identity(const RunConfig& config) {
   Json fields = Json::object();
-  for (const auto& [key, value] : write_fields(config.model).items()) fields["model." + key] = value;
+  const Json model = write_fields(config.model);
+  for (const auto& [key, value] : model.items()) fields["model." + key] = value;
   fields["train.seed"] = config.train.seed;
   fields["train.batch_tokens"] = config.train.batch_tokens;
   fields["train.moving_average"] = config.train.moving_average > 0 ? "on" : "off";
@@ -27,7 +28,8 @@ Json identity(const RunConfig& config) {
 }
 
 void check_identity(const Json& stored, const RunConfig& config, const std::string& where) {
-  for (const auto& [name, value] : identity(config).items()) {
+  const Json asked_for = identity(config);
+  for (const auto& [name, value] : asked_for.items()) {
     const auto found = stored.find(name);
     if (found == stored.end()) fail<FileError>("{}: the trainer's state lacks \"{}\"", where, name);
     if (*found != value)

@@ -23,12 +23,17 @@ std::string first_culprit(Module& model) {
   return "all parameters and gradients are finite";
 }
 
+std::string batches_of(const UpdateInput& input) {
+  const int64_t last = input.first_batch + static_cast<int64_t>(input.batches.size()) - 1;
+  return last == input.first_batch ? fmt::format("batch {}", last)
+                                   : fmt::format("batches {} to {}", input.first_batch, last);
+}
+
 [[noreturn]] void fail_not_finite(const char* what, double value, Module& model, const UpdateInput& input,
-                                  size_t batch) {
+                                  const std::string& batches) {
   const std::string culprit = first_culprit(model);
   clear_gradients(model);
-  fail<NumericError>("step {}, epoch {}, batch {}: the {} is {}; {}", input.step, input.epoch,
-                     input.first_batch + static_cast<int64_t>(batch), what, value, culprit);
+  fail<NumericError>("step {}, epoch {}, {}: the {} is {}; {}", input.step, input.epoch, batches, what, value, culprit);
 }
 
 }  // namespace
@@ -43,13 +48,14 @@ UpdateResult update(Transformer& model, Adam& adam, const UpdateInput& input) {
         batch_loss(model, input.batches[i], {.label_smoothing = input.label_smoothing, .scale = 1 / tokens});
     const double loss = cross_entropy.loss.item();
     backward(cross_entropy.loss);
-    if (!std::isfinite(loss)) fail_not_finite("loss", loss, model, input, i);
+    if (!std::isfinite(loss))
+      fail_not_finite("loss", loss, model, input, fmt::format("batch {}", input.first_batch + static_cast<int64_t>(i)));
     result.loss += loss * tokens;
     result.nll += cross_entropy.sum_negative_log_likelihood;
   }
   result.gradient_norm = adam.step(input.learning_rate);
   if (!std::isfinite(result.gradient_norm))
-    fail_not_finite("gradient's norm", result.gradient_norm, model, input, input.batches.size() - 1);
+    fail_not_finite("gradient's norm", result.gradient_norm, model, input, batches_of(input));
   clear_gradients(model);
   return result;
 }

@@ -23,7 +23,7 @@ struct ValidationReport {
   struct Sample {
     std::string source, reference, translation;
   };
-  std::vector<Sample> samples;  // the first three
+  std::vector<Sample> samples = {};  // the first three
 };
 
 /// The validation text. Nothing is left out of it: BLEU compares all lines.

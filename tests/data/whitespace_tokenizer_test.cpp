@@ -82,9 +82,8 @@ RC_GTEST_PROP(WhitespaceTokenizer, SavesAndLoadsTheSame, ()) {
   Ids ids(static_cast<size_t>(tokenizer.vocab_size()));
   for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int32_t>(i);
   RC_ASSERT(loaded->decode(ids) == tokenizer.decode(ids));
-  if (marker.empty())
-    RC_ASSERT(loaded->encode(tokenizer.decode(ids)) == Ids(ids.begin() + 4, ids.end()) || ids.size() < 5 ||
-              loaded->encode(tokenizer.decode(ids)).front() == 1);
+  const Ids words_only(ids.begin() + 4, ids.end());
+  if (marker != "@@") RC_ASSERT(loaded->encode(tokenizer.decode(words_only)) == words_only);
 }
 
 TEST(WhitespaceTokenizer, RefusesHostileJson) {

@@ -143,6 +143,21 @@ TEST(BeamSearch, EqualsTheNaiveSearch) {
   EXPECT_GT(unfinished, 10);
 }
 
+// A strong length penalty lets long hypotheses win that seemed to be beaten when the first ones were finished.
+TEST(BeamSearch, WaitsForLongHypotheses) {
+  for (const uint64_t seed : {13, 18, 21}) {
+    const auto model = random_model(small_config(MultiHead{}, NormPlacement::pre, 12), seed);
+    token_bias(*model, kEos) += 5;
+    BeamSearchOptions options = options_with(3, 1, 8);
+    options.generation.length_penalty = 3;
+    const Sentences source = random_sentences(12, 6, 12, seed);
+    const auto found = beam_search(*model, pack_sentences(source), options);
+    for (size_t i = 0; i < source.size(); ++i)
+      expect_equal(found[i], naive_beam_search(*model, source[i], options),
+                   fmt::format("seed {}, sentence {}", seed, i));
+  }
+}
+
 // All sequences over a small vocabulary; a beam that holds them all must find the best.
 TEST(BeamSearch, OfEverythingFindsTheBestOfAll) {
   const auto model = random_model(small_config(MultiHead{}, NormPlacement::pre, 7), 5);

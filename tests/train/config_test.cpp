@@ -93,7 +93,7 @@ TEST(RunConfig, ErrorsNameFileSectionAndKey) {
   EXPECT_THAT(refusal("[schedule]\nkind = \"step\""),
               HasSubstr("needs one of noam, inverse_sqrt, cosine, linear, constant"));
   EXPECT_THAT(refusal("[train]\npatience = 3"), HasSubstr("train.patience = 3 needs data.valid_source"));
-  EXPECT_THAT(refusal("", {}), HasSubstr("data.train_source names no file"));
+  EXPECT_THAT(message_of<ConfigError>([] { read_run_config("").validate_for_training(); }), HasSubstr("data.train_source names no file"));
   EXPECT_THAT(refusal("", {"data.train_source=a"}),
               HasSubstr("data.train_source names 1 files but data.train_target names 0"));
 }

@@ -1,0 +1,213 @@
+// attune evaluate: how good translations are, and how well a model predicts the references.
+
+#include <chrono>
+#include <optional>
+
+#include "attune/cli/command.h"
+#include "attune/cli/generation_options.h"
+#include "attune/cli/line_progress.h"
+#include "attune/cli/text_output.h"
+#include "attune/data/text_file.h"
+#include "attune/data/whitespace_tokenizer.h"
+#include "attune/train/bleu.h"
+#include "attune/train/chrf.h"
+#include "attune/train/evaluate.h"
+
+namespace attune::cli {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+struct EvaluateCommand {
+  std::string model, source, reference, hypotheses, output;
+  std::string bleu_tokenizer;  // "": see tokenizer_of()
+  bool lowercase = false, json = false;
+  GenerationOptions generation;
+};
+
+struct Evaluation {
+  int64_t sentences = 0;
+  BleuScore bleu;
+  double chrf = 0;
+  std::string tokenizer;  // of BLEU
+  bool lowercase = false;
+  std::optional<CorpusLoss> loss;  // the rest is only known of a model
+  int64_t output_tokens = 0;
+  double translation_seconds = 0;
+
+  double tokens_per_second() const {
+    return translation_seconds > 0 ? static_cast<double>(output_tokens) / translation_seconds : 0;
+  }
+  /// As sacreBLEU writes what a score rests on, without its version.
+  std::string bleu_signature() const {
+    return fmt::format("nrefs:1|case:{}|eff:no|tok:{}|smooth:exp", lowercase ? "lc" : "mixed", tokenizer);
+  }
+  static std::string chrf_signature() { return "nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no"; }
+};
+
+BleuTokenizer tokenizer_of(const std::string& name) {
+  if (name == "13a") return BleuTokenizer::v13a;
+  if (name == "none") return BleuTokenizer::none;
+  fail<ConfigError>("--bleu-tokenizer {}: needs one of 13a, none", name);
+}
+
+void check_line_counts(const std::string& a, const Lines& of_a, const std::string& b, const Lines& of_b) {
+  if (of_a.size() != of_b.size()) fail<DataError>("{} has {} lines but {} has {}", a, of_a.size(), b, of_b.size());
+}
+
+std::vector<int32_t> encode_line(const Tokenizer& tokenizer, const std::string& file, const Lines& lines, size_t i,
+                                 int64_t most_tokens) {
+  std::vector<int32_t> ids = tokenizer.encode(lines[i]);
+  if (static_cast<int64_t>(ids.size()) > most_tokens)
+    fail<DataError>("{}:{}: the sentence has {} tokens, at most {} are accepted", file, i + 1, ids.size(), most_tokens);
+  ids.push_back(tokenizer.eos_id());
+  return ids;
+}
+
+void score(const EvaluateCommand& command, const Lines& hypotheses, const Lines& references, Evaluation& result) {
+  result.sentences = static_cast<int64_t>(references.size());
+  result.lowercase = command.lowercase;
+  result.bleu = corpus_bleu(hypotheses, references, tokenizer_of(result.tokenizer), command.lowercase);
+  result.chrf = corpus_chrf(hypotheses, references);
+}
+
+Lines translate(const Translator& translator, const TranslateOptions& given, const Lines& sources, Evaluation& result) {
+  LineProgress progress;
+  TranslateOptions options = given;
+  options.progress = [&](int64_t done, int64_t total) {
+    progress.set_total(total);
+    progress.show(done);
+  };
+  const auto begin = std::chrono::steady_clock::now();
+  Lines texts;
+  for (const Translation& translation : translator.translate(sources, options)) {
+    texts.push_back(one_line(translation.text()));
+    result.output_tokens += static_cast<int64_t>(translation.n_best.front().tokens.size());
+  }
+  result.translation_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return texts;
+}
+
+Evaluation evaluate_model(const EvaluateCommand& command) {
+  if (command.source.empty()) fail<ConfigError>("a model needs --source");
+  const Lines sources = read_lines(command.source), references = read_lines(command.reference);
+  check_line_counts(command.source, sources, command.reference, references);
+  if (sources.empty()) fail<DataError>("{}: has no line", command.source);
+
+  ModelFiles files = load_model_folder(command.model);
+  const std::shared_ptr<Transformer> model = std::move(files.model);
+  const Tokenizer& target_tokenizer = *files.target_tokenizer;
+  const Translator translator(model, files.source_tokenizer, files.target_tokenizer, files.generation);
+  const TranslateOptions options = command.generation.for_model(translator);
+  std::vector<ParallelExample> examples;
+  for (size_t i = 0; i < sources.size(); ++i)
+    examples.push_back({encode_line(*files.source_tokenizer, command.source, sources, i, options.max_source_tokens),
+                        encode_line(target_tokenizer, command.reference, references, i, options.max_source_tokens)});
+
+  const bool words = dynamic_cast<const WhitespaceTokenizer*>(&target_tokenizer) != nullptr;
+  Evaluation result;
+  result.tokenizer = !command.bleu_tokenizer.empty() ? command.bleu_tokenizer : words ? "none" : "13a";
+  tokenizer_of(result.tokenizer);  // before the work
+  result.loss = evaluate(*model, examples, target_tokenizer.bos_id());
+  const Lines translations = translate(translator, options, sources, result);
+  score(command, translations, references, result);
+  if (!command.output.empty()) {
+    TextOutput out(command.output);
+    for (const std::string& line : translations) out.line(line);
+    out.finish();
+  }
+  return result;
+}
+
+Evaluation evaluate_hypotheses(const EvaluateCommand& command) {
+  if (!command.model.empty() || !command.source.empty() || !command.output.empty())
+    fail<ConfigError>("--hypotheses is scored without a model: leave out the model, --source and --output");
+  const Lines hypotheses = read_lines(command.hypotheses), references = read_lines(command.reference);
+  check_line_counts(command.hypotheses, hypotheses, command.reference, references);
+  Evaluation result;
+  result.tokenizer = command.bleu_tokenizer.empty() ? "13a" : command.bleu_tokenizer;
+  score(command, hypotheses, references, result);
+  return result;
+}
+
+Json to_json(const Evaluation& e) {
+  Json json = {{"sentences", e.sentences},
+               {"bleu", e.bleu.score},
+               {"bleu_precisions", e.bleu.precisions},
+               {"bleu_brevity_penalty", e.bleu.brevity_penalty},
+               {"hypothesis_length", e.bleu.hypothesis_length},
+               {"reference_length", e.bleu.reference_length},
+               {"bleu_signature", e.bleu_signature()},
+               {"chrf", e.chrf},
+               {"chrf_signature", Evaluation::chrf_signature()}};
+  if (!e.loss) return json;
+  json["loss"] = e.loss->nll;
+  json["perplexity"] = e.loss->perplexity;
+  json["accuracy"] = e.loss->accuracy;
+  json["target_tokens"] = e.loss->tokens;
+  json["output_tokens"] = e.output_tokens;
+  json["translation_seconds"] = e.translation_seconds;
+  json["tokens_per_second"] = e.tokens_per_second();
+  return json;
+}
+
+void write_table(TextOutput& out, const Evaluation& e) {
+  const auto row = [&](const char* name, const std::string& value, const std::string& note) {
+    out.line(fmt::format("{:<12}{:>9}{}{}", name, value, note.empty() ? "" : "  ", note));
+  };
+  const auto& p = e.bleu.precisions;
+  row("BLEU", fmt::format("{:.2f}", e.bleu.score),
+      fmt::format("precisions {:.1f} {:.1f} {:.1f} {:.1f}, brevity {:.3f}, {} tokens for {}", p[0], p[1], p[2], p[3],
+                  e.bleu.brevity_penalty, e.bleu.hypothesis_length, e.bleu.reference_length));
+  row("chrF2", fmt::format("{:.2f}", e.chrf), "");
+  if (e.loss) {
+    row("loss", fmt::format("{:.4f}", e.loss->nll), "nats a token, given the reference so far");
+    row("perplexity", fmt::format("{:.4g}", e.loss->perplexity), "");
+    row("accuracy", fmt::format("{:.1f}%", 100 * e.loss->accuracy), "of the next token");
+  }
+  row("sentences", std::to_string(e.sentences), "");
+  if (e.loss)
+    row("time", fmt::format("{:.2f} s", e.translation_seconds),
+        fmt::format("for {} tokens of translation, {} a second", e.output_tokens, format_count(e.tokens_per_second())));
+  out.line("");
+  out.line("BLEU   " + e.bleu_signature());
+  out.line("chrF2  " + Evaluation::chrf_signature());
+}
+
+int run_evaluate(const EvaluateCommand& command) {
+  if (command.model.empty() && command.hypotheses.empty())
+    fail<ConfigError>("evaluate needs a model, or --hypotheses with translations");
+  const Evaluation result = command.hypotheses.empty() ? evaluate_model(command) : evaluate_hypotheses(command);
+  TextOutput out;
+  if (command.json) {
+    out.line(to_json(result).dump(2));
+  } else {
+    write_table(out, result);
+  }
+  out.finish();
+  return 0;
+}
+
+}  // namespace
+
+void add_evaluate(CLI::App& app) {
+  const auto c = std::make_shared<EvaluateCommand>();
+  CLI::App* command =
+      add_command(app, "evaluate", "BLEU, chrF, loss and perplexity of a model, or BLEU and chrF of translations",
+                  "  attune evaluate runs/demo/model --source test.en --reference test.de\n"
+                  "  attune evaluate runs/demo/model --source test.en --reference test.de --json --output test.out.de\n"
+                  "  attune evaluate --hypotheses test.out.de --reference test.de --bleu-tokenizer none",
+                  [c] { return run_evaluate(*c); });
+  command->add_option("model", c->model, "Folder of the model");
+  command->add_option("--source", c->source, "Text to translate, plain or gzip");
+  command->add_option("--reference", c->reference, "Its translation, line by line")->required();
+  command->add_option("--hypotheses", c->hypotheses, "Translations to score in place of a model's");
+  command->add_option("--output", c->output, "File for the model's translations");
+  command->add_option("--bleu-tokenizer", c->bleu_tokenizer,
+                      "13a or none [13a, but none for a model with a whitespace vocabulary]");
+  command->add_flag("--lowercase", c->lowercase, "BLEU without regard to case");
+  command->add_flag("--json", c->json, "For programs");
+  c->generation.add_to(*command);
+}
+
+}  // namespace attune::cli

@@ -1,0 +1,142 @@
+#include "attune/generate/model_files.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "attune/base/file.h"
+#include "attune/data/sentence_piece_tokenizer.h"
+#include "attune/data/whitespace_tokenizer.h"
+#include "attune/generate/translator.h"
+#include "attune/io/json_file.h"
+#include "attune/io/model_folder.h"
+#include "tests/generate/random_model.h"
+#include "tests/support/errors.h"
+#include "tests/support/temporary_folder.h"
+
+namespace attune {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+WhitespaceTokenizer words_tokenizer(const std::string& prefix, int64_t count) {
+  std::vector<std::string> words;
+  for (int64_t i = 0; i < count; ++i) words.push_back(prefix + std::to_string(i));
+  return WhitespaceTokenizer(words);
+}
+
+std::unique_ptr<SentencePieceTokenizer> piece_tokenizer() {
+  std::vector<std::string> lines;
+  for (int i = 0; i < 400; ++i)
+    lines.push_back(fmt::format("the {} dogs saw {} small cats jumping quickly over five boxes", i * 7 % 31, i % 13));
+  SentencePieceOptions options;
+  options.vocab_size = 40;
+  options.threads = 1;
+  return train_sentence_piece(lines, options);
+}
+
+class ModelFilesTest : public ::testing::Test {
+ protected:
+  ModelFilesTest() { token_bias(*model_, 3) += 2; }
+  void save() { save_model_folder(path_, *model_, words_, words_, generation_); }
+  std::vector<std::string> files() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(path_)) names.push_back(entry.path().filename().string());
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+  template <class E>
+  std::string refusal() const {
+    return message_of<E>([&] { load_model_folder(path_); });
+  }
+
+  TemporaryFolder folder_;
+  fs::path path_ = folder_ / "run/model";
+  GenerationConfig generation_ = {.beam_size = 2, .length_normalization = LengthNormalization::power, .max_length = 9};
+  WhitespaceTokenizer words_ = words_tokenizer("w", 36);
+  std::unique_ptr<Transformer> model_ = random_model(small_config(MultiHeadLatent{}, NormPlacement::post));
+};
+
+TEST_F(ModelFilesTest, TheLoadedModelTranslatesAlike) {
+  save();
+  EXPECT_EQ(files(),
+            (std::vector<std::string>{"config.json", "generation_config.json", "model.safetensors", "tokenizer.json"}));
+  const std::vector<std::string> lines = {"w3 w9 w1", "", "w35 w0 unknown w2"};
+  const auto words = std::make_shared<WhitespaceTokenizer>(words_);
+  const Translator saved(std::shared_ptr<Transformer>(std::move(model_)), words, words, generation_);
+  const Translator loaded = Translator::load(path_);
+  EXPECT_EQ(loaded.generation(), generation_);
+  EXPECT_EQ(&loaded.source_tokenizer(), &loaded.target_tokenizer());
+  const auto expected = saved.translate(lines), found = loaded.translate(lines);
+  for (size_t i = 0; i < lines.size(); ++i) {
+    EXPECT_EQ(found[i].text(), expected[i].text());
+    EXPECT_EQ(found[i].n_best[0].score, expected[i].n_best[0].score);
+  }
+  EXPECT_FALSE(found[0].text().empty() && found[2].text().empty());
+}
+
+TEST_F(ModelFilesTest, SidesMayHaveTokenizersOfTheirOwn) {
+  save();  // whose tokenizer.json has to go
+  const auto pieces = piece_tokenizer();
+  ASSERT_EQ(pieces->vocab_size(), 40);
+  save_model_folder(path_, *model_, words_, *pieces, generation_);
+  EXPECT_EQ(files(), (std::vector<std::string>{"config.json", "generation_config.json", "model.safetensors",
+                                               "source_tokenizer.json", "target_tokenizer.model"}));
+  const ModelFiles loaded = load_model_folder(path_);
+  EXPECT_EQ(loaded.source_tokenizer->encode("w0 w5"), words_.encode("w0 w5"));
+  EXPECT_EQ(loaded.target_tokenizer->encode("the small cats"), pieces->encode("the small cats"));
+
+  save_model_folder(path_, *model_, *pieces, *pieces, generation_);
+  EXPECT_EQ(files(), (std::vector<std::string>{"config.json", "generation_config.json", "model.safetensors",
+                                               "tokenizer.model"}));
+  EXPECT_EQ(load_model_folder(path_).source_tokenizer->encode("five boxes"), pieces->encode("five boxes"));
+}
+
+TEST_F(ModelFilesTest, GenerationConfigMayBeMissingOrInPart) {
+  save();
+  fs::remove(path_ / kGenerationConfigFile);
+  EXPECT_EQ(load_model_folder(path_).generation, GenerationConfig{});
+  write_file(path_ / kGenerationConfigFile, "{\"beam_size\": 7}");
+  EXPECT_EQ(load_model_folder(path_).generation, GenerationConfig{.beam_size = 7});
+  write_file(path_ / kGenerationConfigFile, "{\"beam_size\": 0}");
+  EXPECT_THAT(refusal<ConfigError>(), HasSubstr("generation_config.json: beam_size = 0"));
+  write_file(path_ / kGenerationConfigFile, "{\"beam_sise\": 7}");
+  EXPECT_THAT(refusal<ConfigError>(), HasSubstr("did you mean \"beam_size\""));
+  write_file(path_ / kGenerationConfigFile, "{\"length_normalization\": \"mean\"}");
+  EXPECT_THAT(refusal<ConfigError>(), HasSubstr("needs one of wu, power"));
+}
+
+TEST_F(ModelFilesTest, TokenizersHaveToFit) {
+  save();
+  words_tokenizer("w", 35).save(path_ / "tokenizer.json");
+  EXPECT_THAT(refusal<ConfigError>(), HasSubstr("tokenizer.json: has 39 tokens, but the model has source_vocab = 40"));
+  words_.save(path_ / "tokenizer.json");
+  piece_tokenizer()->save(path_ / "tokenizer.model");
+  EXPECT_THAT(refusal<FileError>(), HasSubstr("has both tokenizer.model and tokenizer.json"));
+  fs::remove(path_ / "tokenizer.model");
+  fs::rename(path_ / "tokenizer.json", path_ / "source_tokenizer.json");
+  EXPECT_THAT(refusal<FileError>(), HasSubstr("needs tokenizer.model or tokenizer.json"));
+  words_tokenizer("v", 37).save(path_ / "target_tokenizer.json");
+  EXPECT_THAT(refusal<ConfigError>(),
+              HasSubstr("target_tokenizer.json: has 41 tokens, but the model has target_vocab = 40"));
+  EXPECT_THAT(message_of<ConfigError>(
+                  [&] { save_model_folder(path_ / "new", *model_, words_tokenizer("w", 3), words_, generation_); }),
+              HasSubstr("source tokenizer: has 7 tokens"));
+  EXPECT_FALSE(fs::exists(path_ / "new"));
+}
+
+// The vocabulary of a model that asks for terabytes must not be believed.
+TEST_F(ModelFilesTest, AHostileConfigurationAsksForNoMemory) {
+  save();
+  Json config = read_json_file(path_ / kConfigFile);
+  config["d_model"] = 65536;
+  config["d_ff"] = 1 << 20;
+  config["layers"] = 1024;
+  write_json_file(path_ / kConfigFile, config);
+  EXPECT_THAT(refusal<FileError>(), HasSubstr("model.safetensors: holds"));
+  fs::remove_all(path_);
+  EXPECT_THROW(load_model_folder(path_), FileError);
+}
+
+}  // namespace
+}  // namespace attune

@@ -1,0 +1,142 @@
+#include "attune/generate/translator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "attune/data/whitespace_tokenizer.h"
+#include "tests/generate/random_model.h"
+#include "tests/support/errors.h"
+
+namespace attune {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::shared_ptr<const Tokenizer> words_tokenizer(const std::string& prefix, int count) {
+  std::vector<std::string> words;
+  for (int i = 0; i < count; ++i) words.push_back(prefix + std::to_string(i));
+  return std::make_shared<WhitespaceTokenizer>(words);
+}
+
+class TranslatorTest : public ::testing::Test {
+ protected:
+  TranslatorTest() : model_(random_model(config())) { token_bias(*model_, 3) += 2; }
+
+  static TransformerConfig config() {
+    TransformerConfig c = small_config(MultiHeadLatent{}, NormPlacement::pre);
+    c.target_vocab = 30;
+    return c;
+  }
+  static std::vector<std::string> sentences(int count) {
+    Random random(8);
+    std::vector<std::string> lines(static_cast<size_t>(count));
+    for (std::string& line : lines) {
+      const uint64_t length = random.below(12);  // 0: an empty line
+      for (uint64_t i = 0; i < length; ++i) line += (i > 0 ? " a" : "a") + std::to_string(random.below(36));
+    }
+    return lines;
+  }
+  std::vector<Translation> translate(const std::vector<std::string>& lines,
+                                     const TranslateOptions& options = {}) const {
+    return translator_.translate(lines, options);
+  }
+
+  std::shared_ptr<Transformer> model_;
+  std::shared_ptr<const Tokenizer> source_ = words_tokenizer("a", 36), target_ = words_tokenizer("b", 26);
+  GenerationConfig generation_ = {.beam_size = 3, .max_length = 10};
+  Translator translator_{model_, source_, target_, generation_};
+};
+
+TEST_F(TranslatorTest, IsBeamSearchBetweenTokenizers) {
+  const auto found = translate({"a3 a1 unknown"}, {.n_best = 3}).at(0);
+  const auto expected = beam_search(*model_, pack_sentences({{7, 5, 1, 3}}), {.generation = generation_, .n_best = 3});
+  ASSERT_EQ(found.n_best.size(), 3u);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(found.n_best[i].tokens, expected[0][i].tokens);
+    EXPECT_EQ(found.n_best[i].score, expected[0][i].score);
+    EXPECT_EQ(found.n_best[i].finished, expected[0][i].finished);
+    EXPECT_EQ(found.n_best[i].text, target_->decode(expected[0][i].tokens));
+  }
+  EXPECT_EQ(found.text(), found.n_best[0].text);
+  EXPECT_THAT(found.n_best[0].text + found.n_best[1].text, HasSubstr("b"));
+}
+
+TEST_F(TranslatorTest, KeepsTheOrderWhateverTheBatches) {
+  const std::vector<std::string> lines = sentences(70);
+  std::vector<Translation> alone;
+  for (const std::string& line : lines) alone.push_back(translate({line}).at(0));
+  for (const TranslateOptions& options :
+       {TranslateOptions{}, TranslateOptions{.batch_sentences = 7}, TranslateOptions{.batch_sentences = 1},
+        TranslateOptions{.batch_tokens = 20}, TranslateOptions{.batch_tokens = 1}}) {
+    const auto together = translate(lines, options);
+    ASSERT_EQ(together.size(), lines.size());
+    for (size_t i = 0; i < lines.size(); ++i) {
+      EXPECT_EQ(together[i].text(), alone[i].text()) << "sentence " << i;
+      EXPECT_EQ(together[i].n_best[0].score, alone[i].n_best[0].score) << "sentence " << i;
+    }
+  }
+  std::vector<std::string> reversed = lines;
+  std::reverse(reversed.begin(), reversed.end());
+  EXPECT_EQ(translate(reversed).front().text(), alone.back().text());
+}
+
+TEST_F(TranslatorTest, EmptySentencesStayEmpty) {
+  EXPECT_TRUE(translate({}).empty());
+  const auto found = translate({"", "a1 a2 a3", " \t "}, {.n_best = 2});
+  ASSERT_EQ(found.size(), 3u);
+  for (const size_t i : {size_t{0}, size_t{2}}) {
+    ASSERT_EQ(found[i].n_best.size(), 1u);
+    EXPECT_EQ(found[i].text(), "");
+    EXPECT_TRUE(found[i].n_best[0].tokens.empty());
+  }
+  EXPECT_EQ(found[1].n_best.size(), 2u);
+  EXPECT_EQ(found[1].text(), translate({"a1 a2 a3"}).at(0).text());
+}
+
+TEST_F(TranslatorTest, TellsItsProgress) {
+  std::vector<int64_t> done;
+  translate({"a1", "", "a2", "a3", "a4 a5"}, {.batch_sentences = 2, .progress = [&](int64_t d, int64_t total) {
+                                                done.push_back(d);
+                                                EXPECT_EQ(total, 5);
+                                              }});
+  EXPECT_THAT(done, ElementsAre(3, 5));
+}
+
+TEST_F(TranslatorTest, OptionsReplaceTheModelsOwn) {
+  const auto longest = [&](const TranslateOptions& options) {
+    size_t most = 0;
+    for (const Translation& t : translate(sentences(30), options)) most = std::max(most, t.n_best[0].tokens.size());
+    return most;
+  };
+  EXPECT_GT(longest({}), 2u);
+  EXPECT_EQ(longest({.generation = GenerationConfig{.beam_size = 1, .max_length = 2}}), 2u);
+}
+
+TEST_F(TranslatorTest, RefusalsNameWhatIsWrong) {
+  EXPECT_EQ(message_of<DataError>([&] {
+              translate({"a1", "a1 a2 a3 a4"}, {.max_source_tokens = 3});
+            }),
+            "sentence 2: has 4 tokens, at most 3 are accepted");
+  EXPECT_EQ(translate({"a1 a2 a3"}, {.max_source_tokens = 3}).size(), 1u);
+  EXPECT_THAT(message_of<ConfigError>([&] { translate({"a1"}, {.n_best = 4}); }), HasSubstr("n_best = 4"));
+  EXPECT_THAT(message_of<ConfigError>([&] { translate({}, {.batch_sentences = 0}); }),
+              HasSubstr("batch_sentences = 0"));
+  EXPECT_THAT(message_of<ConfigError>([&] { Translator(model_, source_, source_, generation_); }),
+              HasSubstr("target tokenizer: has 40 tokens, but the model has target_vocab = 30"));
+}
+
+TEST_F(TranslatorTest, TurnsDropoutOff) {
+  const std::string text = translate({"a1 a2 a3"}).at(0).text();
+  const double score = translate({"a1 a2 a3"}).at(0).n_best[0].score;
+  set_training(*model_, 1, 1);
+  const Translator again(model_, source_, target_, generation_);
+  const auto found = again.translate(std::vector<std::string>{"a1 a2 a3"}).at(0);
+  EXPECT_EQ(found.text(), text);
+  EXPECT_EQ(found.n_best[0].score, score);
+}
+
+}  // namespace
+}  // namespace attune

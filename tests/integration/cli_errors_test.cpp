@@ -1,0 +1,228 @@
+// What is wrong is said in one line, and nothing crashes.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "attune/base/file.h"
+#include "attune/io/json_file.h"
+#include "attune/io/model_folder.h"
+#include "attune/io/safetensors.h"
+#include "tests/support/run_command.h"
+#include "tests/support/small_model.h"
+#include "tests/support/temporary_folder.h"
+
+namespace attune {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+namespace fs = std::filesystem;
+
+/// The message of a run that has to fail: one line that begins with the program's name.
+std::string refusal(const CommandResult& result) {
+  EXPECT_EQ(result.signal, 0);
+  EXPECT_FALSE(result.timed_out);
+  EXPECT_GT(result.status, 0);
+  EXPECT_EQ(split_lines(result.errors).size(), 1u) << result.errors;
+  EXPECT_EQ(result.errors.substr(0, 8), "attune: ");
+  return result.errors;
+}
+
+class CliErrorsTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    shared_ = std::make_unique<TemporaryFolder>();
+    write_small_model(*shared_ / "model");
+  }
+  static void TearDownTestSuite() { shared_.reset(); }
+
+  std::string file(const std::string& name, const std::string& text) const {
+    write_file(folder_ / name, text);
+    return (folder_ / name).string();
+  }
+  /// A copy of the model to be damaged.
+  fs::path copy() const {
+    const fs::path path = folder_ / "copy";
+    fs::remove_all(path);
+    fs::copy(model_, path);
+    return path;
+  }
+  /// What a command that loads the model, and one that only looks at it, say of it.
+  std::string refusal_of_model(const fs::path& model) const {
+    const std::string message = refusal(run_attune({"translate", model.string(), "The dog."}));
+    refusal(run_attune({"evaluate", model.string(), "--source", text_, "--reference", text_}));
+    refusal(run_attune({"inspect", model.string(), "--attention", "The dog.", "--html", (folder_ / "a").string()}));
+    EXPECT_FALSE(fs::exists(folder_ / "a"));
+    return message;
+  }
+
+  static std::unique_ptr<TemporaryFolder> shared_;
+  const std::string model_ = (*shared_ / "model").string();
+  TemporaryFolder folder_;
+  const std::string text_ = file("text", "The dog.\n");
+};
+
+std::unique_ptr<TemporaryFolder> CliErrorsTest::shared_;
+
+TEST_F(CliErrorsTest, UsageErrors) {
+  EXPECT_THAT(refusal(run_attune({})), HasSubstr("see --help"));
+  EXPECT_THAT(refusal(run_attune({"translate"})), HasSubstr("model"));
+  EXPECT_THAT(refusal(run_attune({"tokenizer"})), HasSubstr("see --help"));
+  EXPECT_THAT(refusal(run_attune({"translate", model_, "--beam-size", "many", "a"})), HasSubstr("many"));
+  EXPECT_THAT(refusal(run_attune({"translate", model_, "--beam-size", "0", "a"})), HasSubstr("beam_size = 0"));
+  EXPECT_THAT(refusal(run_attune({"translate", model_, "--n-best", "4", "a"})), HasSubstr("the beam size, 3"));
+  EXPECT_THAT(refusal(run_attune({"translate", model_, "--batch-size", "0", "a"})), HasSubstr("--batch-size 0"));
+  EXPECT_THAT(refusal(run_attune({"translate", model_, "--threads", "-2", "a"})), HasSubstr("--threads -2"));
+  EXPECT_THAT(refusal(run_attune({"translate", model_, "--file", text_, "a"})), HasSubstr("give one of them"));
+  EXPECT_THAT(refusal(run_attune({"evaluate", "--reference", text_})), HasSubstr("needs a model, or --hypotheses"));
+  EXPECT_THAT(refusal(run_attune({"evaluate", model_, "--reference", text_})), HasSubstr("needs --source"));
+  EXPECT_THAT(refusal(run_attune({"inspect", model_, "--target", "a"})), HasSubstr("needs --attention"));
+  EXPECT_THAT(refusal(run_attune({"inspect", model_, "--attention", " "})), HasSubstr("no tokens"));
+}
+
+TEST_F(CliErrorsTest, LinesBeforeAMalformedOneAreTranslated) {
+  const auto translate = [&](const std::string& third) {
+    return run_attune({"translate", model_}, {.input = "The dog.\n\n" + third + "\nThe cat.\n"});
+  };
+  const CommandResult not_utf8 = translate("caf\xE9");
+  EXPECT_THAT(refusal(not_utf8), HasSubstr("standard input:3: the line is not valid UTF-8"));
+  EXPECT_EQ(split_lines(not_utf8.output).size(), 2u);
+  EXPECT_EQ(not_utf8.output, run_attune({"translate", model_}, {.input = "The dog.\n\n"}).output);
+
+  std::string many_words;
+  for (int i = 0; i < 1100; ++i) many_words += "dog ";
+  const CommandResult too_many = translate(many_words);
+  EXPECT_THAT(refusal(too_many), AllOf(HasSubstr("standard input:3: "), HasSubstr("at most 1024")));
+  EXPECT_EQ(too_many.output, not_utf8.output);
+
+  const CommandResult too_long = translate(std::string((1 << 20) + 2, 'a'));
+  EXPECT_THAT(refusal(too_long), HasSubstr("standard input:3: a line of more than 1048576 bytes"));
+  EXPECT_EQ(too_long.output, not_utf8.output);
+
+  const std::string output = file("out", "as it was");
+  const std::string input = file("in", "The dog.\ncaf\xE9\n");
+  EXPECT_THAT(refusal(run_attune({"translate", model_, "--file", input, "--output", output})), HasSubstr("in:2: "));
+  EXPECT_EQ(read_file(output), "as it was");
+  EXPECT_THAT(refusal(run_attune({"translate", model_, "good", "caf\xE9"})), HasSubstr("text 2 of the command line"));
+}
+
+TEST_F(CliErrorsTest, FilesThatAreNotThereOrCannotBeWritten) {
+  EXPECT_THAT(refusal(run_attune({"translate", model_, "--file", "/nowhere/a"})), HasSubstr("/nowhere/a"));
+  const std::string below_a_file = text_ + "/out";
+  EXPECT_THAT(refusal(run_attune({"translate", model_, "--output", below_a_file, "a"})), HasSubstr(below_a_file));
+  EXPECT_THAT(refusal(run_attune({"inspect", model_, "--attention", "The dog.", "--html", below_a_file})),
+              HasSubstr(below_a_file));
+  EXPECT_THAT(refusal(run_attune({"tokenizer", "info", "/nowhere/a.model"})), HasSubstr("/nowhere/a.model"));
+  const std::string cut_off = file("cut.gz", "");
+  write_gzip(cut_off, "The dog.\n");
+  fs::resize_file(cut_off, fs::file_size(cut_off) - 9);
+  EXPECT_THAT(refusal(run_attune({"translate", model_, "--file", cut_off})), HasSubstr("gzip data is cut off"));
+}
+
+TEST_F(CliErrorsTest, AReaderThatHasGone) {
+  std::string input;
+  for (int i = 0; i < 600; ++i) input += "The dog.\n";
+  const CommandResult result = run_attune({"translate", model_}, {.input = input, .close_output = true});
+  EXPECT_THAT(refusal(result), HasSubstr("cannot write standard output: Broken pipe"));
+}
+
+TEST_F(CliErrorsTest, TextsOfDifferentLength) {
+  const std::string one = file("one", "a\n"), two = file("two", "a\nb\n"), none = file("none", "");
+  EXPECT_THAT(refusal(run_attune({"evaluate", model_, "--source", one, "--reference", two})),
+              AllOf(HasSubstr("one has 1 lines"), HasSubstr("two has 2")));
+  EXPECT_THAT(refusal(run_attune({"evaluate", "--hypotheses", two, "--reference", one})), HasSubstr("two has 2 lines"));
+  EXPECT_THAT(refusal(run_attune({"evaluate", model_, "--source", none, "--reference", none})),
+              HasSubstr("has no line"));
+  refusal(run_attune({"evaluate", "--hypotheses", none, "--reference", none}));
+  EXPECT_THAT(refusal(run_attune({"evaluate", "--hypotheses", one, "--reference", one, "--bleu-tokenizer", "zh"})),
+              HasSubstr("one of 13a, none"));
+  EXPECT_THAT(refusal(run_attune({"evaluate", model_, "--hypotheses", one, "--reference", one})),
+              HasSubstr("without a model"));
+}
+
+TEST_F(CliErrorsTest, ModelsThatAreDamaged) {
+  EXPECT_THAT(refusal_of_model("/nowhere/model"), HasSubstr("/nowhere/model"));
+  EXPECT_THAT(refusal_of_model(text_), HasSubstr("text"));
+
+  fs::path model = copy();
+  fs::resize_file(model / kParameterFile, fs::file_size(model / kParameterFile) - 1000);
+  EXPECT_THAT(refusal_of_model(model), HasSubstr(kParameterFile));
+  refusal(run_attune({"inspect", model.string()}));
+
+  model = copy();
+  std::string bytes = read_file(model / kParameterFile);
+  bytes.replace(0, 8, std::string(7, '\xFF') + '\x7F');  // a header of 2^63 bytes
+  write_file(model / kParameterFile, bytes);
+  EXPECT_THAT(refusal_of_model(model), HasSubstr(kParameterFile));
+  refusal(run_attune({"inspect", model.string()}));
+
+  model = copy();
+  write_file(model / kParameterFile, std::string("\x10\0\0\0\0\0\0\0{\"a\":{\"dtype\":1}}", 24));
+  EXPECT_THAT(refusal_of_model(model), HasSubstr(kParameterFile));
+
+  model = copy();
+  write_file(model / "tokenizer.model", "no tokenizer");
+  EXPECT_THAT(refusal_of_model(model), HasSubstr("tokenizer.model"));
+  fs::remove(model / "tokenizer.model");
+  EXPECT_THAT(refusal_of_model(model), HasSubstr("needs tokenizer.model or tokenizer.json"));
+}
+
+TEST_F(CliErrorsTest, ATensorOfTheWrongShape) {
+  const fs::path model = copy();
+  std::vector<NamedTensor> tensors;
+  const SafetensorsReader reader(model / kParameterFile);
+  for (const std::string& name : reader.names()) tensors.push_back({name, reader.load(name)});
+  Tensor& tensor = tensors.at(0).tensor;
+  const int64_t numbers = tensor.numel();
+  tensor = tensor.reshape({1, numbers});
+  write_safetensors(model / kParameterFile, tensors);
+  EXPECT_THAT(refusal_of_model(model), AllOf(HasSubstr(tensors[0].name), HasSubstr(fmt::format("[1, {}]", numbers))));
+}
+
+TEST_F(CliErrorsTest, ConfigurationsThatCannotBe) {
+  const fs::path model = copy();
+  const Json good = read_json_file(model / kConfigFile);
+  const auto with = [&](const char* key, const Json& value) {
+    Json json = good;
+    json[key] = value;
+    write_json_file(model / kConfigFile, json);
+    refusal(run_attune({"inspect", model.string()}));
+    return refusal_of_model(model);
+  };
+  EXPECT_THAT(with("heads", 5), HasSubstr("d_model = 32 is not divisible by heads = 5"));
+  EXPECT_THAT(with("d_modle", 32), HasSubstr("unknown key \"d_modle\", did you mean \"d_model\"?"));
+  EXPECT_THAT(with("layers", 1000), HasSubstr("model.safetensors: holds"));
+  EXPECT_THAT(with("d_model", "x\ny"), HasSubstr("config.json"));
+  EXPECT_THAT(with("multi\nline", 1), HasSubstr("config.json"));
+  write_file(model / kConfigFile, "{");
+  EXPECT_THAT(refusal_of_model(model), HasSubstr("not valid JSON"));
+
+  const auto run = [&](const std::string& toml) { return refusal(run_attune({"inspect", file("run.toml", toml)})); };
+  const std::string data = "[data]\ntrain_source = \"a\"\ntrain_target = \"b\"\n";
+  EXPECT_THAT(run(data + "[model]\nd_model = 30\nheads = 4"), HasSubstr("run.toml: model"));
+  EXPECT_THAT(run(data + "[modle]\n"), HasSubstr("did you mean [model]?"));
+  EXPECT_THAT(run(data + "[model]\nlayres = 4\n"), HasSubstr("did you mean \"layers\"?"));
+  EXPECT_THAT(run("[model"), HasSubstr("run.toml:1"));
+}
+
+TEST_F(CliErrorsTest, TokenizerInputs) {
+  const auto train = [&](std::vector<std::string> options) {
+    options.insert(options.begin(), {"tokenizer", "train", "--input", text_});
+    return refusal(run_attune(options));
+  };
+  const std::string out = (folder_ / "t.model").string();
+  EXPECT_THAT(train({"--output", out, "--kind", "magic"}), HasSubstr("one of unigram, bpe, whitespace"));
+  EXPECT_THAT(train({"--output", out, "--kind", "whitespace"}), HasSubstr("is a .json file"));
+  EXPECT_THAT(train({"--output", out, "--vocab-size", "8000"}), HasSubstr("vocab_size = 8000"));
+  EXPECT_THAT(train({"--output", out, "--vocab-size", "99999999999"}), HasSubstr("99999999999"));
+  EXPECT_THAT(train({"--output", text_ + "/t.model", "--vocab-size", "14"}), HasSubstr("text/t.model"));
+  EXPECT_FALSE(fs::exists(out));
+  EXPECT_THAT(refusal(run_attune({"tokenizer", "decode", model_, "1", "x"})), HasSubstr("\"x\" is no token id"));
+  EXPECT_THAT(refusal(run_attune({"tokenizer", "decode", model_}, {.input = "4 5\n300\n"})),
+              HasSubstr("standard input:2: token id 300 is outside the vocabulary of 300"));
+  EXPECT_THAT(refusal(run_attune({"tokenizer", "encode", model_}, {.input = "\xFF\n"})), HasSubstr("standard input:1"));
+}
+
+}  // namespace
+}  // namespace attune

@@ -1,0 +1,63 @@
+#include "tests/support/small_model.h"
+
+#include <zlib.h>
+
+#include <sstream>
+
+#include "attune/data/grammar_corpus.h"
+#include "attune/data/sentence_piece_tokenizer.h"
+
+namespace attune {
+namespace {
+
+constexpr int32_t kVocab = 300;
+
+}  // namespace
+
+std::vector<std::string> small_text(int64_t sentences) {
+  std::vector<std::string> lines;
+  for (const SentencePair& pair : grammar_corpus(sentences, 0, 0, 11).train) lines.push_back(pair.source);
+  return lines;
+}
+
+TransformerConfig small_model_config() {
+  TransformerConfig config;
+  config.source_vocab = config.target_vocab = kVocab;
+  config.d_model = 32;
+  config.heads = 4;
+  config.layers = 2;
+  config.d_ff = 64;
+  config.decoder_attention = MultiHeadLatent{.latent_dim = 8};
+  return config;
+}
+
+void write_small_model(const std::filesystem::path& folder, uint64_t seed) {
+  SentencePieceOptions options;
+  options.vocab_size = kVocab;
+  const auto tokenizer = train_sentence_piece(small_text(), options);
+  const auto model = build_transformer(small_model_config(), seed);
+  save_model_folder(folder, *model, *tokenizer, *tokenizer, {.beam_size = 3, .max_length = 12});
+}
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+std::vector<std::string> split_lines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+void write_gzip(const std::filesystem::path& path, const std::string& text) {
+  gzFile file = ::gzopen(path.c_str(), "wb");
+  if (file == nullptr) fail<FileError>("cannot write {}", path.string());
+  const int written = ::gzwrite(file, text.data(), static_cast<unsigned>(text.size()));
+  if (::gzclose(file) != Z_OK || written != static_cast<int>(text.size()))
+    fail<FileError>("cannot write {}", path.string());
+}
+
+}  // namespace attune

@@ -1,0 +1,159 @@
+#include "attune/train/update.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "attune/autograd/graph.h"
+#include "attune/train/batch_loss.h"
+#include "attune/train/evaluate.h"
+#include "tests/support/errors.h"
+#include "tests/support/gradient_check.h"
+#include "tests/train/reverse_task.h"
+
+namespace attune {
+namespace {
+
+std::vector<ParallelExample> examples() {
+  std::vector<ParallelExample> examples;
+  Random random(3);
+  for (int i = 0; i < 24; ++i) {
+    ParallelExample e;
+    for (uint64_t n = 2 + random.below(6); n > 0; --n) e.source.push_back(static_cast<int32_t>(4 + random.below(16)));
+    for (uint64_t n = 2 + random.below(6); n > 0; --n) e.target.push_back(static_cast<int32_t>(4 + random.below(16)));
+    e.source.push_back(3);
+    e.target.push_back(3);
+    examples.push_back(e);
+  }
+  return examples;
+}
+
+PackedBatch batch_of(int32_t begin, int32_t end) {
+  std::vector<int32_t> indices;
+  for (int32_t i = begin; i < end; ++i) indices.push_back(i);
+  return pack(examples(), indices, 2);
+}
+
+std::unique_ptr<Transformer> small_model(double dropout) {
+  auto model = build_transformer({.source_vocab = 20,
+                                  .target_vocab = 20,
+                                  .d_model = 32,
+                                  .heads = 4,
+                                  .layers = 2,
+                                  .d_ff = 64,
+                                  .dropout = dropout,
+                                  .attention_dropout = dropout,
+                                  .activation_dropout = dropout},
+                                 7);
+  require_gradients(*model);
+  return model;
+}
+
+TEST(Update, ManySmallBatchesAreOneLargeOne) {
+  const auto whole = small_model(0), pieces = small_model(0);
+  Adam whole_adam(named_parameters(*whole), {.epsilon = 1e-3});  // so that rounding is not blown up to the full rate
+  Adam pieces_adam(named_parameters(*pieces), {.epsilon = 1e-3});
+  const std::vector<PackedBatch> one = {batch_of(0, 24)};
+  const std::vector<PackedBatch> four = {batch_of(0, 3), batch_of(3, 11), batch_of(11, 12), batch_of(12, 24)};
+  for (int64_t step = 1; step <= 5; ++step) {
+    const UpdateResult a = update(*whole, whole_adam, {.batches = one, .step = step, .learning_rate = 0.01});
+    const UpdateResult b = update(*pieces, pieces_adam, {.batches = four, .step = step, .learning_rate = 0.01});
+    EXPECT_EQ(a.tokens, b.tokens);
+    EXPECT_NEAR(a.loss, b.loss, 1e-5 * a.loss);
+    EXPECT_NEAR(a.nll, b.nll, 1e-5 * a.nll);
+    EXPECT_NEAR(a.gradient_norm, b.gradient_norm, 1e-4 * a.gradient_norm);
+  }
+  const auto a = named_parameters(*whole), b = named_parameters(*pieces);
+  for (size_t i = 0; i < a.size(); ++i)
+    for (size_t k = 0; k < a[i].tensor->values<float>().size(); ++k)
+      ASSERT_NEAR(a[i].tensor->values<float>()[k], b[i].tensor->values<float>()[k], 1e-5) << a[i].name << " " << k;
+}
+
+TEST(Update, DropoutChangesFromForwardToForward) {
+  const std::vector<PackedBatch> one = {batch_of(0, 24)};
+  const auto loss = [&](uint64_t forward) {
+    const auto model = small_model(0.3);
+    Adam adam(named_parameters(*model), {});
+    return update(*model, adam, {.batches = one, .learning_rate = 0.01, .first_forward = forward}).loss;
+  };
+  EXPECT_EQ(loss(5), loss(5));
+  EXPECT_NE(loss(5), loss(6));
+}
+
+class UpdateOfBadNumbers : public ::testing::Test {
+ protected:
+  const NamedParameter& parameter(const std::string& name) const {
+    return *std::ranges::find(parameters_, name, &NamedParameter::name);
+  }
+  // The message of step 12, which begins with batch 40 of epoch 3.
+  std::string message_of_update() {
+    Adam adam(parameters_, {});
+    const std::vector<PackedBatch> batches = {batch_of(0, 8), batch_of(8, 16)};
+    return message_of<NumericError>([&] {
+      update(*model_, adam, {.batches = batches, .step = 12, .epoch = 3, .first_batch = 40, .learning_rate = 0.01});
+    });
+  }
+  std::unique_ptr<Transformer> model_ = small_model(0);
+  std::vector<NamedParameter> parameters_ = named_parameters(*model_);
+};
+
+TEST_F(UpdateOfBadNumbers, NamesTheFirstBadParameterAndChangesNothing) {
+  parameter("projection.weight").tensor->data<float>()[5] = std::numeric_limits<float>::quiet_NaN();
+  const Tensor good = parameters_[0].tensor->clone();
+  EXPECT_EQ(message_of_update(),
+            "step 12, epoch 3, batch 40: the loss is nan; parameter projection.weight is not finite at element 5");
+  EXPECT_TRUE(same_bits(*parameters_[0].tensor, good));
+  for (const NamedParameter& p : parameters_) EXPECT_FALSE(gradient(*p.tensor).defined()) << p.name;
+}
+
+TEST_F(UpdateOfBadNumbers, NamesTheFirstBadGradient) {
+  const Tensor& bias = *parameter("projection.bias").tensor;
+  set_gradient(bias, Tensor::full(bias.shape(), std::numeric_limits<double>::infinity()));
+  EXPECT_EQ(message_of_update(),
+            "step 12, epoch 3, batches 40 to 41: the gradient's norm is inf; the gradient of projection.bias is not "
+            "finite at element 0");
+}
+
+TEST(Update, AsksTheSystemForNothingInSteadyState) {
+  const auto model = small_model(0.1);
+  Adam adam(named_parameters(*model), {.clip_norm = 1}, 0.99);
+  const std::vector<PackedBatch> shapes[] = {{batch_of(0, 12), batch_of(12, 24)}, {batch_of(3, 20)}};
+  int64_t after_warm_up = 0;
+  for (int64_t step = 1; step <= 12; ++step) {
+    for (const auto& batches : shapes)
+      update(
+          *model, adam,
+          {.batches = batches, .step = step, .learning_rate = 1e-3, .first_forward = 4 * static_cast<uint64_t>(step)});
+    if (step == 2) after_warm_up = allocator_statistics().system_allocations;
+  }
+  EXPECT_GT(after_warm_up, 0);
+  EXPECT_EQ(allocator_statistics().system_allocations, after_warm_up);
+}
+
+TEST(Evaluate, IsTheMeanOverAllTokensHoweverTheyAreBatched) {
+  const auto model = small_model(0.5);
+  set_training(*model, 1, 1);  // evaluate() turns dropout off
+  const auto all = examples();
+  const CorpusLoss small = evaluate(*model, all, 2, {.batch_tokens = 20, .label_smoothing = 0.1});
+  const CorpusLoss large = evaluate(*model, all, 2, {.batch_tokens = 10000, .label_smoothing = 0.1});
+  int64_t tokens = 0;
+  for (const ParallelExample& e : all) tokens += static_cast<int64_t>(e.target.size());
+  EXPECT_EQ(small.tokens, tokens);
+  EXPECT_EQ(large.tokens, tokens);
+  EXPECT_NEAR(small.loss, large.loss, 1e-5);
+  EXPECT_NEAR(small.nll, large.nll, 1e-5);
+  EXPECT_DOUBLE_EQ(small.accuracy, large.accuracy);
+  EXPECT_DOUBLE_EQ(large.perplexity, std::exp(large.nll));
+
+  const NoGrad no_grad;
+  const CrossEntropy direct = batch_loss(*model, batch_of(0, 24), {.label_smoothing = 0.1});
+  EXPECT_NEAR(large.loss, direct.loss.item(), 1e-6);
+  EXPECT_NEAR(large.nll, direct.sum_negative_log_likelihood / static_cast<double>(tokens), 1e-9);
+  EXPECT_DOUBLE_EQ(large.accuracy, static_cast<double>(direct.correct) / static_cast<double>(tokens));
+  EXPECT_THROW(evaluate(*model, {}, 2), DataError);
+}
+
+}  // namespace
+}  // namespace attune
