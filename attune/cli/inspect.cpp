@@ -184,9 +184,9 @@ void write_costs(TextOutput& out, const Inspected& inspected, const ModelSummary
                   inspected.moving_averages > 0 ? " and a moving average" : ""));
   const auto compared = [&](int64_t bytes) {
     if (bytes == s.standard_cache_bytes) return std::string("as multi-head attention");
-    return fmt::format("{:.3g} times less than multi-head attention: {}",
-                       static_cast<double>(s.standard_cache_bytes) / static_cast<double>(bytes),
-                       bytes_text(s.standard_cache_bytes));
+    const double ratio = static_cast<double>(s.standard_cache_bytes) / static_cast<double>(bytes);
+    return fmt::format("{:.3g} times {} than multi-head attention, {}", ratio > 1 ? ratio : 1 / ratio,
+                       ratio > 1 ? "less" : "more", bytes_text(s.standard_cache_bytes));
   };
   out.line("Cache while decoding");
   row("for a target token", s.self_cache_bytes, compared(s.self_cache_bytes));

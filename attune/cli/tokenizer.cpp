@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "attune/cli/command.h"
+#include "attune/cli/text_input.h"
 #include "attune/cli/text_output.h"
 #include "attune/data/sentence_piece_tokenizer.h"
 #include "attune/data/text_file.h"
@@ -95,11 +96,7 @@ void for_each_line(const std::vector<std::string>& arguments,
     for (std::string line; reader.next(line);) answer(line, fmt::format("{}:{}", reader.name(), reader.line_number()));
     return;
   }
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const std::string where = fmt::format("text {} of the command line", i + 1);
-    if (!valid_utf8(arguments[i])) fail<DataError>("{}: is not valid UTF-8", where);
-    answer(arguments[i], where);
-  }
+  for (size_t i = 0; i < arguments.size(); ++i) answer(arguments[i], place_of_text(arguments, i));
 }
 
 int encode(const UseCommand& command) {
@@ -200,7 +197,7 @@ CLI::App* add_use(CLI::App& parent, const char* name, const char* description, c
                   const std::shared_ptr<UseCommand>& c, int (*body)(const UseCommand&), const char* text) {
   CLI::App* command = add_command(parent, name, description, examples, [c, body] { return body(*c); });
   command->add_option("tokenizer", c->tokenizer, "Tokenizer file, or folder of a model")->required();
-  if (text != nullptr) command->add_option("text", c->text, text)->allow_extra_args(false);
+  if (text != nullptr) add_texts(*command, "text", c->text, text);
   command->add_flag("--target", c->target, "Of a model folder with two tokenizers take the target's");
   return command;
 }

@@ -8,6 +8,7 @@
 #include "attune/cli/command.h"
 #include "attune/cli/generation_options.h"
 #include "attune/cli/line_progress.h"
+#include "attune/cli/text_input.h"
 #include "attune/cli/text_output.h"
 #include "attune/data/text_file.h"
 
@@ -66,10 +67,8 @@ class SentenceSource {
       return true;
     }
     if (taken_ == arguments_.size()) return false;
-    sentence = arguments_[taken_++];
-    const std::string where = fmt::format("text {} of the command line", taken_);
-    if (!valid_utf8(sentence)) fail<DataError>("{}: is not valid UTF-8", where);
-    check_length(sentence, where);
+    sentence = arguments_[taken_];
+    check_length(sentence, place_of_text(arguments_, taken_++));
     return true;
   }
 
@@ -171,7 +170,7 @@ void add_translate(CLI::App& app) {
         }
       });
   command->add_option("model", c->model, "Folder of the model")->required();
-  command->add_option("text", c->text, "Sentences; without them --file, else standard input")->allow_extra_args(false);
+  add_texts(*command, "text", c->text, "Sentences; without them --file, else standard input");
   command->add_option("--file", c->file, "Text to translate, plain or gzip");
   command->add_option("--output", c->output, "File for the translations, written whole or not at all");
   command->add_option("--n-best", c->n_best, "So many translations of each sentence")->capture_default_str();

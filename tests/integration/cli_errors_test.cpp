@@ -32,6 +32,7 @@ std::string refusal(const CommandResult& result) {
 class CliErrorsTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
+    ::setenv("OMP_NUM_THREADS", "1", 0);  // the models are too small for more
     shared_ = std::make_unique<TemporaryFolder>();
     write_small_model(*shared_ / "model");
   }
@@ -194,7 +195,6 @@ TEST_F(CliErrorsTest, ConfigurationsThatCannotBe) {
   EXPECT_THAT(with("d_modle", 32), HasSubstr("unknown key \"d_modle\", did you mean \"d_model\"?"));
   EXPECT_THAT(with("layers", 1000), HasSubstr("model.safetensors: holds"));
   EXPECT_THAT(with("d_model", "x\ny"), HasSubstr("config.json"));
-  EXPECT_THAT(with("multi\nline", 1), HasSubstr("config.json"));
   write_file(model / kConfigFile, "{");
   EXPECT_THAT(refusal_of_model(model), HasSubstr("not valid JSON"));
 
@@ -204,6 +204,16 @@ TEST_F(CliErrorsTest, ConfigurationsThatCannotBe) {
   EXPECT_THAT(run(data + "[modle]\n"), HasSubstr("did you mean [model]?"));
   EXPECT_THAT(run(data + "[model]\nlayres = 4\n"), HasSubstr("did you mean \"layers\"?"));
   EXPECT_THAT(run("[model"), HasSubstr("run.toml:1"));
+}
+
+TEST_F(CliErrorsTest, HostileNamesStayOnOneLine) {
+  const fs::path model = copy();
+  Json json = read_json_file(model / kConfigFile);
+  json["two\nlines\x1b[31m"] = 1;
+  write_json_file(model / kConfigFile, json);
+  const std::string message = refusal_of_model(model);
+  EXPECT_THAT(message, HasSubstr("config.json"));
+  EXPECT_EQ(message.find('\x1b'), std::string::npos) << "a file may not steer the terminal";
 }
 
 TEST_F(CliErrorsTest, TokenizerInputs) {
@@ -216,7 +226,7 @@ TEST_F(CliErrorsTest, TokenizerInputs) {
   EXPECT_THAT(train({"--output", out, "--kind", "whitespace"}), HasSubstr("is a .json file"));
   EXPECT_THAT(train({"--output", out, "--vocab-size", "8000"}), HasSubstr("vocab_size = 8000"));
   EXPECT_THAT(train({"--output", out, "--vocab-size", "99999999999"}), HasSubstr("99999999999"));
-  EXPECT_THAT(train({"--output", text_ + "/t.model", "--vocab-size", "14"}), HasSubstr("text/t.model"));
+  EXPECT_THAT(train({"--output", text_ + "/t.model", "--vocab-size", "12"}), HasSubstr("text/t.model"));
   EXPECT_FALSE(fs::exists(out));
   EXPECT_THAT(refusal(run_attune({"tokenizer", "decode", model_, "1", "x"})), HasSubstr("\"x\" is no token id"));
   EXPECT_THAT(refusal(run_attune({"tokenizer", "decode", model_}, {.input = "4 5\n300\n"})),

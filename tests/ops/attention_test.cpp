@@ -1,7 +1,6 @@
 #include "attune/ops/attention.h"
 
 #include <gtest/gtest.h>
-#include <hwy/highway.h>
 #include <rapidcheck.h>
 
 #include <cmath>
@@ -11,6 +10,7 @@
 #include "attune/base/parallel.h"
 #include "tests/support/errors.h"
 #include "tests/support/gradient_check.h"
+#include "tests/support/targets.h"
 
 namespace attune {
 namespace {
@@ -125,12 +125,10 @@ TEST(Attention, EveryTargetAgreesWithTheFormula) {
   all.emplace_back("large causal", random_problem(large, DType::f32));
   all.back().second.options.causal = true;
   all.back().second.options.dropout = {.probability = 0.1, .seed = 3};
-  for (const int64_t target : {int64_t{HWY_EMU128}, int64_t{HWY_AVX2}, int64_t{HWY_AVX3}}) {
-    if ((hwy::SupportedTargets() & target) == 0 && target != HWY_EMU128) continue;
-    hwy::SetSupportedTargetsForTest(target);
-    for (auto& [name, p] : all) EXPECT_LT(relative_error(attention(p.q, p.k, p.v, p.options).to(DType::f64), reference(p)), 2e-6) << name;
-    hwy::SetSupportedTargetsForTest(0);
-  }
+  for_each_target([&](const std::string& target) {
+    for (auto& [name, p] : all)
+      EXPECT_LT(relative_error(attention(p.q, p.k, p.v, p.options).to(DType::f64), reference(p)), 2e-6) << name << " on " << target;
+  });
 }
 
 TEST(Attention, WeightsOnRequest) {

@@ -1,7 +1,6 @@
 #include "attune/ops/cached_attention.h"
 
 #include <gtest/gtest.h>
-#include <hwy/highway.h>
 
 #include "attune/ops/attention.h"
 #include "tests/support/errors.h"

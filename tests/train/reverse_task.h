@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "attune/base/file.h"
+#include "attune/base/parallel.h"
 #include "attune/base/random.h"
 #include "attune/io/json_file.h"
 #include "attune/io/safetensors.h"
@@ -16,6 +17,18 @@
 #include "tests/support/temporary_folder.h"
 
 namespace attune {
+
+/// While one lives, work is on one thread: for tiny models, waiting for a second one can only cost time.
+class OneThread {
+ public:
+  OneThread() : before_(thread_count()) { set_thread_count(1); }
+  ~OneThread() { set_thread_count(before_); }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  int before_;
+};
 
 /// Writes <name>.src and <name>.tgt with `lines` lines of `shortest` to `longest` words out of eight.
 inline void write_reverse_text(const TemporaryFolder& folder, const std::string& name, int64_t lines, int64_t shortest,

@@ -52,6 +52,7 @@ std::unique_ptr<Transformer> small_model(double dropout) {
 }
 
 TEST(Update, ManySmallBatchesAreOneLargeOne) {
+  const OneThread one_thread;
   const auto whole = small_model(0), pieces = small_model(0);
   Adam whole_adam(named_parameters(*whole), {.epsilon = 1e-3});  // so that rounding is not blown up to the full rate
   Adam pieces_adam(named_parameters(*pieces), {.epsilon = 1e-3});
@@ -117,6 +118,7 @@ TEST_F(UpdateOfBadNumbers, NamesTheFirstBadGradient) {
 }
 
 TEST(Update, AsksTheSystemForNothingInSteadyState) {
+  const OneThread one_thread;
   const auto model = small_model(0.1);
   Adam adam(named_parameters(*model), {.clip_norm = 1}, 0.99);
   const std::vector<PackedBatch> shapes[] = {{batch_of(0, 12), batch_of(12, 24)}, {batch_of(3, 20)}};
