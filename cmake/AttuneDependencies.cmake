@@ -11,10 +11,16 @@ find_package(ZLIB REQUIRED)
 find_package(tomlplusplus REQUIRED)
 find_package(CLI11 REQUIRED)
 
-# The scalar target stays as the fallback; the old SSE targets only cost compile time.
+# The scalar target stays as the fallback; the old SSE targets only cost compile time, and SVE's vectors, which have no size,
+# cannot be kept in arrays: Arm machines run NEON.
 add_library(attune_highway INTERFACE)
 target_link_libraries(attune_highway INTERFACE PkgConfig::HWY)
-target_compile_definitions(attune_highway INTERFACE "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_SSE4|HWY_AVX3_DL)")
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+  set(disabled_targets "HWY_SVE|HWY_SVE2|HWY_SVE_256|HWY_SVE2_128")
+else()
+  set(disabled_targets "HWY_SSSE3|HWY_SSE4|HWY_AVX3_DL")
+endif()
+target_compile_definitions(attune_highway INTERFACE "HWY_DISABLED_TARGETS=(${disabled_targets})")
 
 set(ATTUNE_PRIVATE_LIBRARIES Threads::Threads OpenMP::OpenMP_CXX OneDNN::OneDNN attune_highway PkgConfig::SENTENCEPIECE
     ZLIB::ZLIB tomlplusplus::tomlplusplus)

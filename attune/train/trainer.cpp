@@ -118,6 +118,9 @@ Run::Run(const RunConfig& config, const fs::path& folder, TrainingObserver& obse
   write_file(folder_ / "config.toml", write_toml(config));
   log_.emplace(folder_, state_.step);
   batches_ = sampler_->epoch(state_.epoch);
+  if (static_cast<size_t>(state_.batch) >= batches_.size())
+    fail<FileError>("{}: goes on at batch {} of an epoch of {}", checkpoints_.file(state_.step).string(), state_.batch,
+                    batches_.size());
   report_start();
 }
 
@@ -366,9 +369,6 @@ Trainer::Trainer(RunConfig config, fs::path run_folder, TrainingObserver& observ
                  const std::atomic<bool>& stop_requested)
     : config_(std::move(config)), folder_(std::move(run_folder)), observer_(observer), stop_requested_(stop_requested) {
   config_.validate_for_training();
-  if (config_.data.train_source.empty()) fail<ConfigError>("data.train_source names no file");
-  if (config_.data.valid_source.empty() && config_.train.patience > 0)
-    fail<ConfigError>("train.patience = {} needs data.valid_source", config_.train.patience);
 }
 
 TrainingResult Trainer::run(bool resume) {

@@ -6,7 +6,7 @@
 //   metrics.jsonl, events.out.tfevents.*         what was measured, see EventLog
 //   checkpoints/step-00001000.safetensors        the last train.keep_checkpoints
 //   best/                                        the model that was best in validation, by train.best_metric
-//   model/                                       the outcome, written at the end: the mean of the last
+//   model/                                       what a user should use, written at the end: the mean of the last
 //                                                train.average_checkpoints checkpoints where that is on, else a copy of
 //                                                best/, else (without validation) the last weights
 

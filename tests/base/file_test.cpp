@@ -1,0 +1,74 @@
+#include "attune/base/file.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "attune/base/parallel.h"
+#include "tests/support/errors.h"
+#include "tests/support/temporary_folder.h"
+
+namespace attune {
+namespace {
+
+TEST(File, ReadsAndReplacesWhole) {
+  const TemporaryFolder folder;
+  write_file(folder / "a", "one");
+  EXPECT_EQ(read_file(folder / "a"), "one");
+  write_file(folder / "a", "two and more");
+  EXPECT_EQ(read_file(folder / "a"), "two and more");
+}
+
+TEST(File, WhatIsNotCommittedChangesNothing) {
+  const TemporaryFolder folder;
+  write_file(folder / "a", "old");
+  {
+    AtomicFile file(folder / "a");
+    file.write("new");
+  }
+  EXPECT_EQ(read_file(folder / "a"), "old");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), std::filesystem::directory_iterator()), 1);
+}
+
+TEST(File, ErrorsNameTheFile) {
+  const TemporaryFolder folder;
+  const std::string missing = (folder / "missing").string();
+  EXPECT_EQ(message_of<FileError>([&] { read_file(missing); }), "cannot open " + missing + ": No such file or directory");
+  EXPECT_EQ(message_of<FileError>([&] { read_file(folder.path()); }), "cannot read " + folder.path().string() + ": it is a folder");
+  write_file(folder / "a", "0123456789");
+  EXPECT_EQ(message_of<FileError>([&] { read_file(folder / "a", 9); }),
+            (folder / "a").string() + ": has 10 bytes, at most 9 are accepted here");
+  EXPECT_THROW(write_file(folder / "a" / "below", "x"), FileError);  // a file is no folder
+  EXPECT_THROW(make_directories(folder / "a" / "below"), FileError);
+}
+
+TEST(File, DevicesAndPipesAreRefused) {
+  EXPECT_THROW(read_file("/dev/zero"), FileError);
+  EXPECT_THROW(MappedFile("/dev/null"), FileError);
+}
+
+TEST(File, MapsTheWholeFile) {
+  const TemporaryFolder folder;
+  write_file(folder / "a", "abc");
+  const MappedFile mapped(folder / "a");
+  EXPECT_EQ(mapped.bytes().size(), 3u);
+  EXPECT_EQ(static_cast<char>(mapped.bytes()[2]), 'c');
+  write_file(folder / "empty", "");
+  EXPECT_TRUE(MappedFile(folder / "empty").bytes().empty());
+}
+
+TEST(Parallel, CoversEveryElementOnce) {
+  for (const int64_t size : {0, 1, 7, 1000}) {
+    std::vector<int> hits(static_cast<size_t>(size));
+    parallel_for(size, 3, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) ++hits[static_cast<size_t>(i)];
+    });
+    for (const int h : hits) EXPECT_EQ(h, 1);
+  }
+}
+
+TEST(Parallel, ExceptionsLeaveTheRegion) {
+  EXPECT_EQ(message_of<DataError>([] { parallel_for(100, 1, [](int64_t i, int64_t) { if (i == 57) fail<DataError>("at {}", i); }); }), "at 57");
+}
+
+}  // namespace
+}  // namespace attune

@@ -1,0 +1,61 @@
+#include "attune/generate/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/support/errors.h"
+
+namespace attune {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(GenerationConfig, LongestOutput) {
+  GenerationConfig c{.max_length = 100, .max_length_ratio = 1.5, .max_length_offset = 10};
+  EXPECT_EQ(c.longest_output(0), 10);
+  EXPECT_EQ(c.longest_output(7), 20) << "1.5 * 7 + 10, rounded down";
+  EXPECT_EQ(c.longest_output(60), 100);
+  EXPECT_EQ(c.longest_output(int64_t{1} << 60), 100);
+  c.max_length_offset = 0;
+  EXPECT_EQ(c.longest_output(0), 1);
+  c.max_length_ratio = 0;
+  EXPECT_EQ(c.longest_output(1), 100) << "a ratio of 0 is no limit";
+}
+
+TEST(GenerationConfig, LengthDivisor) {
+  GenerationConfig c{.length_penalty = 0.6};
+  EXPECT_DOUBLE_EQ(c.length_divisor(1), 1);
+  EXPECT_DOUBLE_EQ(c.length_divisor(7), std::pow(2, 0.6));
+  c.length_normalization = LengthNormalization::power;
+  EXPECT_DOUBLE_EQ(c.length_divisor(7), std::pow(7, 0.6));
+  c.length_penalty = 0;
+  EXPECT_DOUBLE_EQ(c.length_divisor(7), 1);
+}
+
+TEST(GenerationConfig, RefusesAndNames) {
+  const auto refusal = [](const GenerationConfig& c) { return message_of<ConfigError>([&] { c.validate(); }); };
+  EXPECT_NO_THROW(GenerationConfig{}.validate());
+  EXPECT_THAT(refusal({.beam_size = 0}), HasSubstr("beam_size = 0: needs a number from 1 to 1024"));
+  EXPECT_THAT(refusal({.length_penalty = -1}), HasSubstr("length_penalty = -1"));
+  EXPECT_THAT(refusal({.length_penalty = std::nan("")}), HasSubstr("length_penalty = nan"));
+  EXPECT_THAT(refusal({.max_length = 0}), HasSubstr("max_length = 0"));
+  EXPECT_THAT(refusal({.max_length_ratio = -1}), HasSubstr("max_length_ratio = -1"));
+  EXPECT_THAT(refusal({.max_length_offset = -1}), HasSubstr("max_length_offset = -1"));
+}
+
+TEST(GenerationConfig, FieldsComeBack) {
+  const GenerationConfig c{.beam_size = 7,
+                           .length_penalty = 1.25,
+                           .length_normalization = LengthNormalization::power,
+                           .max_length = 99,
+                           .max_length_ratio = 3,
+                           .max_length_offset = 4};
+  GenerationConfig read;
+  read_fields(write_fields(c), read, "test");
+  EXPECT_EQ(read, c);
+}
+
+}  // namespace
+}  // namespace attune
