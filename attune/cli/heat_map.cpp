@@ -76,8 +76,10 @@ Json maps_json(const AttentionMaps& maps) {
                                                                    static_cast<size_t>(queries * keys))));
     layers.push_back(std::move(heads));
   }
-  return {{"name", maps.name}, {"queryName", maps.query_name}, {"keyName", maps.key_name},   {"queries", maps.queries},
-          {"keys", maps.keys}, {"causal", maps.causal},        {"layers", std::move(layers)}};
+  return {{"name", maps.name},        {"queryName", maps.query_name},
+          {"keyName", maps.key_name}, {"queries", maps.queries},
+          {"note", maps.note},        {"keys", maps.keys},
+          {"causal", maps.causal},    {"layers", std::move(layers)}};
 }
 
 /// The template with each {{name}} replaced, in one pass, so that a replacement is never looked at again.

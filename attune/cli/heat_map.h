@@ -13,6 +13,7 @@ struct AttentionMaps {
   std::string name;                  // "Cross-attention"
   std::string query_name, key_name;  // of the axes: "target", "source"
   std::vector<std::string> queries, keys;
+  std::string note;             // how to read it
   bool causal = false;          // a query sees no later key
   std::vector<Tensor> weights;  // of each layer: float32 [1, heads, queries, keys], values in [0, 1]
 };

@@ -15,12 +15,10 @@ inline constexpr const char* heat_map_template = R"html(<!DOCTYPE html>
 <style>
 :root {
   --page: #f6f7f9; --card: #ffffff; --line: #e1e4ea; --text: #171a21; --soft: #626a79; --accent: #1d56b0; --on: #ffffff;
-  --hidden: #f0f1f4;
 }
 @media (prefers-color-scheme: dark) {
   :root {
     --page: #0f1217; --card: #171b22; --line: #2a303b; --text: #e8ebf1; --soft: #98a1b1; --accent: #7fb2f5; --on: #0f1217;
-    --hidden: #1c212a;
   }
 }
 * { box-sizing: border-box; }
@@ -78,6 +76,7 @@ const maps = JSON.parse(document.getElementById("data").textContent);
 const byId = id => document.getElementById(id);
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const state = { kind: 0, layer: 0 };
+const longest = 110;  // pixels of a label
 
 // One hue from the card's colour to the strongest contrast; weights are placed on it linearly.
 const stops = {
@@ -107,14 +106,29 @@ function shorten(context, text, room) {
   return letters.join("") + "…";
 }
 
+// As many maps side by side as stay legible, in cells that fill the width.
 function layout(map) {
-  const most = Math.max(map.queries.length, map.keys.length);
-  const cell = most <= 12 ? 22 : most <= 20 ? 18 : most <= 36 ? 15 : 12;
-  const size = cell >= 15 ? 12 : 10, context = document.createElement("canvas").getContext("2d");
-  context.font = font(size);
-  const widest = tokens => Math.min(110, Math.max(...tokens.map(t => context.measureText(t).width), 8)) + 10;
+  const context = document.createElement("canvas").getContext("2d"), columns = map.keys.length;
+  const width = byId("heads").clientWidth, cards = map.layers[0].length + 1, least = columns <= 24 ? 20 : 13;
+  context.font = font(12);
+  const widest = tokens => Math.min(longest, Math.max(...tokens.map(t => context.measureText(t).width), 8)) + 10;
   const left = widest(map.queries) + 14, top = widest(map.keys) + 14;
-  return { cell, size, left, top, width: left + cell * map.keys.length + 1, height: top + cell * map.queries.length + 1 };
+  const fitting = count => Math.floor(((width - 16 * (count - 1)) / count - 31 - left) / columns);
+  let count = cards;
+  while (count > 1 && fitting(count) < least) --count;
+  const cell = Math.max(13, Math.min(30, fitting(count)));
+  return { cell, size: cell >= 15 ? 12 : 10, left, top, width: left + cell * columns + 1,
+           height: top + cell * map.queries.length + 1 };
+}
+
+// The mark of a word's beginning stands back behind its letters.
+function drawLabel(context, text, x, y) {
+  const mark = text.startsWith("\u2581") && text.length > 1 ? "\u2581" : "", rest = text.slice(mark.length);
+  const markWidth = context.measureText(mark).width, restWidth = context.measureText(rest).width;
+  const start = context.textAlign === "right" ? x - markWidth - restWidth : x;
+  context.textAlign = "left";
+  context.fillText(rest, start + markWidth, y);
+  context.globalAlpha = .35; context.fillText(mark, start, y); context.globalAlpha = 1;
 }
 
 function draw(canvas, map, weights, where, at) {
@@ -126,29 +140,26 @@ function draw(canvas, map, weights, where, at) {
   const gap = cell >= 15 ? 1 : .5;
   for (let i = 0; i < rows; ++i)
     for (let j = 0; j < columns; ++j) {
-      context.fillStyle = map.causal && j > i ? css.hidden : colour(weights[i * columns + j]);
+      if (map.causal && j > i) break;  // nothing there to be attended to
+      context.fillStyle = colour(weights[i * columns + j]);
       context.fillRect(left + j * cell, top + i * cell, cell - gap, cell - gap);
     }
-  const label = (text, strong) => {
+  const label = (text, strong, align, x, y) => {
     context.fillStyle = strong ? css.text : css.soft;
     context.font = (strong ? "600 " : "") + font(size);
-    return shorten(context, text, 110);
+    context.textAlign = align;
+    drawLabel(context, shorten(context, text, longest), x, y);
+  };
+  const upright = (x, y, drawing) => {
+    context.save(); context.translate(x, y); context.rotate(-Math.PI / 2); drawing(); context.restore();
   };
   context.textBaseline = "middle";
-  context.textAlign = "right";
-  map.queries.forEach((t, i) => { const s = label(t, at && at.i === i); context.fillText(s, left - 6, top + (i + .5) * cell); });
-  context.textAlign = "left";
-  map.keys.forEach((t, j) => {
-    const s = label(t, at && at.j === j);
-    context.save();
-    context.translate(left + (j + .5) * cell, top - 6); context.rotate(-Math.PI / 2); context.fillText(s, 0, 0);
-    context.restore();
-  });
+  map.queries.forEach((t, i) => label(t, at && at.i === i, "right", left - 6, top + (i + .5) * cell));
+  map.keys.forEach((t, j) =>
+    upright(left + (j + .5) * cell, top - 6, () => label(t, at && at.j === j, "left", 0, 0)));
   context.fillStyle = css.soft; context.font = "italic " + font(11);
-  context.fillText(map.keyName + " →", left, 7);
-  context.save();
-  context.translate(7, top + rows * cell); context.rotate(-Math.PI / 2); context.fillText("← " + map.queryName, 0, 0);
-  context.restore();
+  context.textAlign = "left"; context.fillText(map.keyName + " →", left, 7);
+  context.textAlign = "right"; upright(7, top, () => context.fillText("← " + map.queryName, 0, 0));
   if (at) {
     context.strokeStyle = css.text; context.lineWidth = 1.5;
     context.strokeRect(left + at.j * cell - 1, top + at.i * cell - 1, cell - gap + 2, cell - gap + 2);
@@ -195,12 +206,12 @@ function entropy(map, weights) {
 function show() {
   const map = maps[state.kind];
   state.layer = Math.min(state.layer, map.layers.length - 1);
-  css.text = css("--text"); css.soft = css("--soft"); css.hidden = css("--hidden");
+  css.text = css("--text"); css.soft = css("--soft");
   const heads = map.layers[state.layer].map(unpack), where = layout(map);
   byId("tip").style.visibility = "hidden";
   byId("heads").replaceChildren();
   byId("about").textContent = "Each row is a " + map.queryName + " token; its weights over the " + map.keyName +
-    " tokens sum to 1. The number beside a head is the mean entropy of its rows.";
+    " tokens sum to 1. " + map.note + " The number beside a head is the mean entropy of its rows.";
   if (heads.length > 1) {
     const mean = heads[0].map((_, i) => heads.reduce((sum, h) => sum + h[i], 0) / heads.length);
     add("Mean of all heads", entropy(map, mean).toFixed(2) + " bit", map, mean, where);
@@ -233,6 +244,8 @@ addEventListener("keydown", event => {
 const place = /^#(\d+)\.(\d+)$/.exec(location.hash);  // kind and layer, so that a view can be linked to
 if (place) { state.kind = Math.max(1, Math.min(place[1], maps.length)) - 1; state.layer = Math.max(1, place[2]) - 1; }
 dark.addEventListener("change", show);
+let resized = 0;
+addEventListener("resize", () => { clearTimeout(resized); resized = setTimeout(show, 100); });
 show();
 </script>
 </body>

@@ -241,13 +241,18 @@ AttentionPage look_at_attention(const InspectCommand& command) {
   const Tensor memory = translator.model().encode(packed_source, &weights);
   translator.model().decode(memory, packed_source.sequences, one_sequence(target), &weights);
   const auto source_pieces = pieces(source_tokenizer, source), target_pieces = pieces(target_tokenizer, target);
-  return {
-      .title = "Attention of " + command.what,
-      .source = command.attention,
-      .target = command.target.empty() ? target_text : command.target,
-      .maps = {{"Encoder self-attention", "source", "source", source_pieces, source_pieces, false, weights.encoder},
-               {"Decoder self-attention", "target", "target", target_pieces, target_pieces, true, weights.decoder.self},
-               {"Cross-attention", "target", "source", target_pieces, source_pieces, false, weights.decoder.cross}}};
+  const char* const reads_and_predicts = "The decoder has read the tokens up to the row's and predicts the next one.";
+  AttentionPage page{.title = "Attention of " + command.what,
+                     .source = command.attention,
+                     .target = command.target.empty() ? target_text : command.target,
+                     .maps = {}};
+  page.maps.push_back(
+      {"Encoder self-attention", "source", "source", source_pieces, source_pieces, "", false, weights.encoder});
+  page.maps.push_back({"Decoder self-attention", "target", "target", target_pieces, target_pieces, reads_and_predicts,
+                       true, weights.decoder.self});
+  page.maps.push_back({"Cross-attention", "target", "source", target_pieces, source_pieces, reads_and_predicts, false,
+                       weights.decoder.cross});
+  return page;
 }
 
 int inspect(const InspectCommand& command) {

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <iostream>
 
@@ -17,6 +18,13 @@ std::atomic<bool> stop{false};
 // Only what a signal handler may do: set a flag, and leave at the second signal.
 void on_signal(int signal) {
   if (stop.exchange(true)) ::_exit(128 + signal);
+}
+
+// One line, whatever a hostile file has put into the message.
+int report(std::string message) {
+  std::replace_if(message.begin(), message.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
+  std::cerr << "attune: " << message << "\n";
+  return 1;
 }
 
 }  // namespace
@@ -55,12 +63,16 @@ int run(int argc, char** argv) {
   add_demo_corpus(app);
   try {
     app.parse(argc, argv);
+    return exit_status;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    std::cerr << "attune: " << error.what() << " (see --help)\n";
+    report(std::string(error.what()) + " (see --help)");
     return 2;
+  } catch (const std::bad_alloc&) {
+    return report("out of memory");
+  } catch (const std::exception& error) {
+    return report(error.what());
   }
-  return exit_status;
 }
 
 }  // namespace attune::cli
@@ -68,12 +80,5 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of the write, reported like any other
   std::signal(SIGXFSZ, SIG_IGN);
-  try {
-    return attune::cli::run(argc, argv);
-  } catch (const std::bad_alloc&) {
-    std::cerr << "attune: out of memory\n";
-  } catch (const std::exception& error) {
-    std::cerr << "attune: " << error.what() << "\n";
-  }
-  return 1;
+  return attune::cli::run(argc, argv);
 }

@@ -1,5 +1,7 @@
 // The one place where models are put together from their configuration.
 
+#include <cmath>
+
 #include "attune/models/transformer.h"
 #include "attune/nn/multi_head_attention.h"
 #include "attune/nn/multi_head_latent_attention.h"
@@ -72,8 +74,15 @@ std::unique_ptr<Transformer> build_transformer(const TransformerConfig& c, uint6
   parts.projection = c.share_projection ? std::make_unique<ProjectionLayer>(parts.target_embedding->weight())
                                         : std::make_unique<ProjectionLayer>(c.d_model, c.target_vocab);
 
+  const Tensor source_table = parts.source_embedding->weight(), target_table = parts.target_embedding->weight();
   auto model = std::make_unique<Transformer>(c, std::move(parts));
   initialize_parameters(*model, seed);
+  if (c.embedding_initialization == EmbeddingInitialization::normal) {
+    const double deviation = 1 / std::sqrt(static_cast<double>(c.d_model));
+    constexpr uint64_t kSourceStream = uint64_t{1} << 32, kTargetStream = kSourceStream + 1;  // beyond those of the matrices
+    initialize_normal(target_table, deviation, seed, kTargetStream);
+    initialize_normal(source_table, deviation, seed, kSourceStream);
+  }
   return model;
 }
 

@@ -29,6 +29,10 @@ enum class LayerNormForm {
   unbiased_std,  // (x - mean) / (std + epsilon), std with n - 1, as in The Annotated Transformer
 };
 enum class Activation { relu, gelu };
+enum class EmbeddingInitialization {
+  xavier,  // uniform, as every other matrix
+  normal,  // N(0, 1 / d_model): once scaled by sqrt(d_model), embeddings are as large as the positions added to them
+};
 
 template <>
 struct EnumNames<NormPlacement> {
@@ -42,6 +46,11 @@ struct EnumNames<LayerNormForm> {
 template <>
 struct EnumNames<Activation> {
   static constexpr std::pair<Activation, const char*> values[] = {{Activation::relu, "relu"}, {Activation::gelu, "gelu"}};
+};
+template <>
+struct EnumNames<EmbeddingInitialization> {
+  static constexpr std::pair<EmbeddingInitialization, const char*> values[] = {{EmbeddingInitialization::xavier, "xavier"},
+                                                                               {EmbeddingInitialization::normal, "normal"}};
 };
 
 struct TransformerConfig {
@@ -62,6 +71,7 @@ struct TransformerConfig {
   double layer_norm_epsilon = 1e-5;
   bool final_norm = true;  // pre-norm only: a LayerNorm after the last layer of each stack
   Activation activation = Activation::relu;
+  EmbeddingInitialization embedding_initialization = EmbeddingInitialization::xavier;
   bool share_embeddings = false;  // source and target embeddings are one table; needs one vocabulary
   bool share_projection = false;  // the projection's weight is the target embedding, section 3.4
 
@@ -94,6 +104,7 @@ void visit_fields(TransformerConfig& c, FieldVisitor& v) {
   v("layer_norm_epsilon", c.layer_norm_epsilon);
   v("final_norm", c.final_norm);
   v("activation", c.activation);
+  v("embedding_initialization", c.embedding_initialization);
   v("share_embeddings", c.share_embeddings);
   v("share_projection", c.share_projection);
 }

@@ -133,4 +133,11 @@ void clear_gradients(Module& module) {
   for (const NamedParameter& p : named_parameters(module)) clear_gradient(*p.tensor);
 }
 
+void initialize_normal(const Tensor& parameter, double deviation, uint64_t seed, uint64_t stream) {
+  Random random(seed, stream);
+  dispatch_floating("initialize_normal", parameter.dtype(), [&]<class T>(T) {
+    for (T& value : parameter.values<T>()) value = static_cast<T>(random.normal() * deviation);
+  });
+}
+
 }  // namespace attune

@@ -66,4 +66,7 @@ void convert_parameters(Module& module, DType dtype);
 /// as they were built: gains 1, biases 0.
 void initialize_parameters(Module& module, uint64_t seed);
 
+/// Fills `parameter` with numbers of mean 0 and the given standard deviation; `stream` tells parameters of one seed apart.
+void initialize_normal(const Tensor& parameter, double deviation, uint64_t seed, uint64_t stream);
+
 }  // namespace attune
