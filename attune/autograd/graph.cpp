@@ -18,7 +18,8 @@ uint64_t next_order() {
 // The first gradient is kept as it is; a second one is added in place only when nobody else holds that memory.
 void accumulate(GradientNode& node, Tensor gradient) {
   if (gradient.numel() != node.shape.numel())
-    fail<ShapeError>("backward: gradient {} does not fit the output {} of {}", gradient.shape().text(), node.shape.text(), node.op);
+    fail<ShapeError>("backward: gradient {} does not fit the output {} of {}", gradient.shape().text(),
+                     node.shape.text(), node.op);
   if (!node.gradient.defined()) {
     node.gradient = gradient.reshape({node.shape.begin(), node.shape.end()}).detach();
     return;
@@ -43,9 +44,13 @@ void require_gradient(Tensor& x) {
   x.set_node(std::move(node));
 }
 
-bool requires_gradient(const Tensor& x) { return x.node() != nullptr; }
+bool requires_gradient(const Tensor& x) {
+  return x.node() != nullptr;
+}
 
-Tensor gradient(const Tensor& x) { return x.node() ? x.node()->gradient : Tensor{}; }
+Tensor gradient(const Tensor& x) {
+  return x.node() ? x.node()->gradient : Tensor{};
+}
 
 void set_gradient(const Tensor& x, Tensor gradient) {
   if (!x.node()) fail<ShapeError>("set_gradient: tensor {} requires no gradient", x.shape().text());
@@ -56,7 +61,9 @@ void clear_gradient(const Tensor& x) {
   if (x.node()) x.node()->gradient = {};
 }
 
-bool gradients_enabled() { return recording_enabled; }
+bool gradients_enabled() {
+  return recording_enabled;
+}
 
 bool is_recording(std::initializer_list<Tensor> inputs) {
   return recording_enabled && std::any_of(inputs.begin(), inputs.end(), requires_gradient);
@@ -76,7 +83,8 @@ void record(const char* op, std::initializer_list<Tensor> inputs, Tensor& output
 void backward(const Tensor& loss, const Tensor& cotangent) {
   if (!loss.node()) fail<ShapeError>("backward: the loss depends on nothing that requires a gradient");
   const NoGrad no_grad;
-  accumulate(*loss.node(), cotangent.defined() ? cotangent : Tensor::full(loss.shape(), 1.0, {loss.dtype(), loss.device()}));
+  accumulate(*loss.node(),
+             cotangent.defined() ? cotangent : Tensor::full(loss.shape(), 1.0, {loss.dtype(), loss.device()}));
 
   std::priority_queue<std::shared_ptr<GradientNode>, std::vector<std::shared_ptr<GradientNode>>, LaterFirst> ready;
   std::unordered_set<const GradientNode*> seen;
@@ -98,6 +106,8 @@ void backward(const Tensor& loss, const Tensor& cotangent) {
 }
 
 NoGrad::NoGrad() : previous_(std::exchange(recording_enabled, false)) {}
-NoGrad::~NoGrad() { recording_enabled = previous_; }
+NoGrad::~NoGrad() {
+  recording_enabled = previous_;
+}
 
 }  // namespace attune

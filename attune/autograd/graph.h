@@ -37,7 +37,8 @@ void clear_gradient(const Tensor& x);
 /// Whether operations on these inputs have to be recorded: gradients are on and one input requires one.
 bool is_recording(std::initializer_list<Tensor> inputs);
 
-/// Says how `output` came from `inputs`. `backward` may own detached tensors; it is called at most once and freed at once.
+/// Says how `output` came from `inputs`. `backward` may own detached tensors; it is called at most once and freed at
+/// once.
 void record(const char* op, std::initializer_list<Tensor> inputs, Tensor& output, BackwardFunction backward);
 
 /// Adds d(loss)/d(leaf) to the gradient of every leaf that `loss` depends on. `cotangent` defaults to ones. What a step

@@ -28,7 +28,9 @@ template <class E>
 struct EnumNames;
 
 template <class E>
-concept NamedEnum = std::is_enum_v<E> && requires { EnumNames<E>::values; };
+concept NamedEnum = std::is_enum_v<E> && requires {
+  EnumNames<E>::values;
+};
 
 template <NamedEnum E>
 std::string enum_name(E value) {
@@ -50,9 +52,9 @@ class FieldWriter {
   static Json to_json_value(T& field) {
     if constexpr (NamedEnum<T>) {
       return enum_name(field);
-    } else if constexpr (requires(FieldWriter& v) { write_variant(field); }) {
+    } else if constexpr (requires(FieldWriter & v) { write_variant(field); }) {
       return write_variant(field);
-    } else if constexpr (requires(FieldWriter& v) { visit_fields(field, v); }) {
+    } else if constexpr (requires(FieldWriter & v) { visit_fields(field, v); }) {
       Json object = Json::object();
       FieldWriter writer(object);
       visit_fields(field, writer);
@@ -87,7 +89,7 @@ class FieldReader {
       read_enum(value, field, where);
     } else if constexpr (requires { read_variant(value, field, where); }) {
       read_variant(value, field, where);
-    } else if constexpr (requires(FieldReader& v) { visit_fields(field, v); }) {
+    } else if constexpr (requires(FieldReader & v) { visit_fields(field, v); }) {
       FieldReader reader(value, where);
       visit_fields(field, reader);
       reader.refuse_unknown();

@@ -89,7 +89,8 @@ void AtomicFile::commit() {
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_errno("write", path_);
   ::close(descriptor_);
   descriptor_ = -1;
-  // The new name is safe against a power cut once the folder is written too; a file system that cannot do that is no error.
+  // The new name is safe against a power cut once the folder is written too; a file system that cannot do that is no
+  // error.
   const std::filesystem::path folder = path_.has_parent_path() ? path_.parent_path() : std::filesystem::path(".");
   const Descriptor directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (directory.get() >= 0) ::fsync(directory.get());

@@ -15,8 +15,8 @@ namespace attune {
 /// The whole file as bytes. Throws FileError when it is missing, unreadable or larger than `max_bytes`.
 std::string read_file(const std::filesystem::path& path, uint64_t max_bytes = uint64_t{1} << 30);
 
-/// Replaces `path` by what `write` produces: a temporary file beside it, fsync, rename. When anything fails (no space, no
-/// permission, an exception), the old file stays as it was and the temporary one is removed. Throws FileError.
+/// Replaces `path` by what `write` produces: a temporary file beside it, fsync, rename. When anything fails (no space,
+/// no permission, an exception), the old file stays as it was and the temporary one is removed. Throws FileError.
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path path);

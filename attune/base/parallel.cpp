@@ -10,15 +10,19 @@
 
 namespace attune {
 
-int thread_count() { return omp_get_max_threads(); }
-void set_thread_count(int threads) { omp_set_num_threads(threads < 1 ? 1 : threads); }
+int thread_count() {
+  return omp_get_max_threads();
+}
+void set_thread_count(int threads) {
+  omp_set_num_threads(threads < 1 ? 1 : threads);
+}
 
 namespace detail {
 
 namespace {
 
-// Runs work() on every thread. The thread sanitizer does not see how libgomp's threads wait for each other and would call
-// each region a race; under it, threads of the standard library do the same work.
+// Runs work() on every thread. The thread sanitizer does not see how libgomp's threads wait for each other and would
+// call each region a race; under it, threads of the standard library do the same work.
 template <class Work>
 void on_every_thread(Work&& work) {
 #if defined(__SANITIZE_THREAD__)

@@ -14,8 +14,8 @@ namespace detail {
 void parallel_run(int64_t chunks, const std::function<void(int64_t)>& body);
 }
 
-/// Calls body(begin, end) over [0, size) in pieces of at least `grain` elements, in parallel. The pieces do not depend on
-/// the number of threads, so that a sum formed piece by piece is the same on every machine.
+/// Calls body(begin, end) over [0, size) in pieces of at least `grain` elements, in parallel. The pieces do not depend
+/// on the number of threads, so that a sum formed piece by piece is the same on every machine.
 template <class Body>
 void parallel_for(int64_t size, int64_t grain, Body&& body) {
   if (size <= 0) return;

@@ -35,7 +35,9 @@ struct Options {
   bool json = false;
 };
 
-double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 double peak_memory_mb() {
   struct rusage usage {};
@@ -51,7 +53,8 @@ double median(std::vector<double> values) {
 
 std::vector<int32_t> random_sentence(Random& random, int64_t length, int64_t vocab) {
   std::vector<int32_t> ids;
-  for (int64_t i = 1; i < length; ++i) ids.push_back(kFirstWord + static_cast<int32_t>(random.below(static_cast<uint64_t>(vocab - kFirstWord))));
+  for (int64_t i = 1; i < length; ++i)
+    ids.push_back(kFirstWord + static_cast<int32_t>(random.below(static_cast<uint64_t>(vocab - kFirstWord))));
   ids.push_back(kEos);
   return ids;
 }
@@ -71,7 +74,8 @@ std::vector<std::vector<ParallelExample>> read_batches(const std::string& path) 
       const Json json = Json::parse(line);
       const auto source = json.at("source").get<std::vector<std::vector<int32_t>>>();
       const auto target = json.at("target").get<std::vector<std::vector<int32_t>>>();
-      if (source.size() != target.size() || source.empty()) fail<DataError>("{} source and {} target sentences", source.size(), target.size());
+      if (source.size() != target.size() || source.empty())
+        fail<DataError>("{} source and {} target sentences", source.size(), target.size());
       std::vector<ParallelExample> batch;
       for (size_t i = 0; i < source.size(); ++i) batch.push_back({source[i], target[i]});
       batches.push_back(std::move(batch));
@@ -102,13 +106,15 @@ std::vector<std::vector<ParallelExample>> make_batches(const Options& o, RunConf
   if (!o.batches.empty()) return read_batches(o.batches);
   TransformerConfig& model = config.model;
   if (!config.data.train_source.empty()) {
-    const std::string source = config.data.source_tokenizer.empty() ? config.data.tokenizer : config.data.source_tokenizer;
-    const std::string target = config.data.target_tokenizer.empty() ? config.data.tokenizer : config.data.target_tokenizer;
+    const std::string source =
+        config.data.source_tokenizer.empty() ? config.data.tokenizer : config.data.source_tokenizer;
+    const std::string target =
+        config.data.target_tokenizer.empty() ? config.data.tokenizer : config.data.target_tokenizer;
     if (source.empty() || target.empty()) fail<ConfigError>("data.tokenizer: a corpus needs a tokenizer file");
     const auto source_tokenizer = load_tokenizer(source), target_tokenizer = load_tokenizer(target);
-    const ParallelCorpus corpus = load_parallel_corpus({config.data.train_source.begin(), config.data.train_source.end()},
-                                                       {config.data.train_target.begin(), config.data.train_target.end()},
-                                                       *source_tokenizer, *target_tokenizer);
+    const ParallelCorpus corpus = load_parallel_corpus(
+        {config.data.train_source.begin(), config.data.train_source.end()},
+        {config.data.train_target.begin(), config.data.train_target.end()}, *source_tokenizer, *target_tokenizer);
     model.source_vocab = source_tokenizer->vocab_size();
     model.target_vocab = target_tokenizer->vocab_size();
     const BatchSampler sampler(lengths_of(corpus.examples), {.max_tokens = o.tokens});
@@ -120,12 +126,14 @@ std::vector<std::vector<ParallelExample>> make_batches(const Options& o, RunConf
     }
     return batches;
   }
-  if (o.source_length < 1 || o.target_length < 1 || o.tokens < 1) fail<ConfigError>("lengths and tokens have to be at least 1");
+  if (o.source_length < 1 || o.target_length < 1 || o.tokens < 1)
+    fail<ConfigError>("lengths and tokens have to be at least 1");
   Random random(1);
   for (int b = 0; b < 8; ++b) {
     std::vector<ParallelExample> batch;
     for (int64_t i = 0; i < std::max<int64_t>(1, o.tokens / o.target_length); ++i)
-      batch.push_back({random_sentence(random, o.source_length, model.source_vocab), random_sentence(random, o.target_length, model.target_vocab)});
+      batch.push_back({random_sentence(random, o.source_length, model.source_vocab),
+                       random_sentence(random, o.target_length, model.target_vocab)});
     batches.push_back(std::move(batch));
   }
   return batches;
@@ -158,8 +166,8 @@ Step train_step(Transformer& model, Adam& adam, const PackedBatch& batch, const 
                                       .label_smoothing = config.train.label_smoothing,
                                       .seed = config.train.seed,
                                       .first_forward = static_cast<uint64_t>(step)});
-  return {(seconds_now() - begin) * 1e3, result.loss / static_cast<double>(result.tokens), batch.target_tokens(), batch.source_tokens(),
-          matmul_flops() - flops};
+  return {(seconds_now() - begin) * 1e3, result.loss / static_cast<double>(result.tokens), batch.target_tokens(),
+          batch.source_tokens(), matmul_flops() - flops};
 }
 
 void print(const Options& o, const Json& result) {
@@ -168,8 +176,11 @@ void print(const Options& o, const Json& result) {
     return;
   }
   for (const auto& [key, value] : result.items()) {
-    std::string text = value.is_number_float() ? fmt::format("{:.4g}", value.get<double>()) : value.is_string() ? value.get<std::string>() : value.dump();
-    if (value.is_number_float() && std::abs(value.get<double>()) >= 1000) text = fmt::format("{:.0f}", value.get<double>());
+    std::string text = value.is_number_float() ? fmt::format("{:.4g}", value.get<double>())
+                       : value.is_string()     ? value.get<std::string>()
+                                               : value.dump();
+    if (value.is_number_float() && std::abs(value.get<double>()) >= 1000)
+      text = fmt::format("{:.0f}", value.get<double>());
     std::cout << fmt::format("{:<26}{}\n", key, text);
   }
 }
@@ -220,7 +231,8 @@ int bench_translate(const Options& o, const GenerationConfig& generation) {
   set_evaluation(*model);
   Random random(2);
   std::vector<ParallelExample> examples;
-  for (int64_t i = 0; i < o.sentences; ++i) examples.push_back({random_sentence(random, o.source_length, config.model.source_vocab), {kEos}});
+  for (int64_t i = 0; i < o.sentences; ++i)
+    examples.push_back({random_sentence(random, o.source_length, config.model.source_vocab), {kEos}});
   const PackedBatch batch = pack_all(examples);
   const PackedTokens source = pack_tokens(batch.source, batch.source_offsets);
   BeamSearchOptions search{.generation = generation, .n_best = 1, .special = {}};
@@ -249,7 +261,8 @@ int bench_translate(const Options& o, const GenerationConfig& generation) {
 }
 
 void add_common(CLI::App* command, Options& o) {
-  command->add_option("--config", o.config, "Run configuration (TOML); default: the base model")->check(CLI::ExistingFile);
+  command->add_option("--config", o.config, "Run configuration (TOML); default: the base model")
+      ->check(CLI::ExistingFile);
   command->add_option("--set", o.set, "Overrides one key: model.d_model=256");
   command->add_option("--source-length", o.source_length, "Tokens of a random source sentence")->capture_default_str();
   command->add_option("--target-length", o.target_length, "Tokens of a random target sentence")->capture_default_str();
@@ -269,12 +282,13 @@ void add_bench(CLI::App& app) {
   bench->require_subcommand(1);
 
   auto train = std::make_shared<Options>();
-  CLI::App* command = add_command(*bench, "train", "Milliseconds, tokens and floating-point operations of a training step",
-                                  "  attune bench train                                        # the base model, random batches\n"
-                                  "  attune bench train --tokens 4000 --target-length 30\n"
-                                  "  attune bench train --config run.toml --set data.tokenizer=tokenizer.model --write-batches b.jsonl\n"
-                                  "  attune bench train --batches b.jsonl --steps 20 --json",
-                                  [train] { return bench_train(*train); });
+  CLI::App* command = add_command(
+      *bench, "train", "Milliseconds, tokens and floating-point operations of a training step",
+      "  attune bench train                                        # the base model, random batches\n"
+      "  attune bench train --tokens 4000 --target-length 30\n"
+      "  attune bench train --config run.toml --set data.tokenizer=tokenizer.model --write-batches b.jsonl\n"
+      "  attune bench train --batches b.jsonl --steps 20 --json",
+      [train] { return bench_train(*train); });
   add_common(command, *train);
   command->add_option("--tokens", train->tokens, "Target tokens of a batch")->capture_default_str();
   command->add_option("--batches", train->batches, "Train on these batches (JSON lines)")->check(CLI::ExistingFile);
@@ -282,10 +296,11 @@ void add_bench(CLI::App& app) {
 
   auto translate = std::make_shared<Options>();
   auto generation = std::make_shared<GenerationConfig>();
-  command = add_command(*bench, "translate", "Tokens per second of decoding; every sentence runs to --target-length at most",
-                        "  attune bench translate --sentences 1 --beam-size 1\n"
-                        "  attune bench translate --config run.toml --source-length 30 --json",
-                        [translate, generation] { return bench_translate(*translate, *generation); });
+  command =
+      add_command(*bench, "translate", "Tokens per second of decoding; every sentence runs to --target-length at most",
+                  "  attune bench translate --sentences 1 --beam-size 1\n"
+                  "  attune bench translate --config run.toml --source-length 30 --json",
+                  [translate, generation] { return bench_translate(*translate, *generation); });
   add_common(command, *translate);
   command->add_option("--sentences", translate->sentences, "Sentences of a batch")->capture_default_str();
   command->add_option("--beam-size", generation->beam_size, "1: greedy")->capture_default_str();

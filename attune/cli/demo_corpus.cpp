@@ -17,7 +17,8 @@ struct Options {
   uint64_t seed = 1;
 };
 
-void write_side(const std::filesystem::path& path, const std::vector<SentencePair>& pairs, std::string SentencePair::*side) {
+void write_side(const std::filesystem::path& path, const std::vector<SentencePair>& pairs,
+                std::string SentencePair::*side) {
   std::string text;
   for (const SentencePair& pair : pairs) text += pair.*side + "\n";
   write_file(path, text);
@@ -27,7 +28,8 @@ int run(const Options& options) {
   const GrammarCorpus corpus = grammar_corpus(options.train, options.valid, options.test, options.seed);
   const std::filesystem::path out = options.out;
   make_directories(out);
-  for (const auto& [name, pairs] : {std::pair{"train", &corpus.train}, {"valid", &corpus.valid}, {"test", &corpus.test}}) {
+  for (const auto& [name, pairs] :
+       {std::pair{"train", &corpus.train}, {"valid", &corpus.valid}, {"test", &corpus.test}}) {
     write_side(out / (std::string(name) + ".en"), *pairs, &SentencePair::source);
     write_side(out / (std::string(name) + ".de"), *pairs, &SentencePair::target);
   }

@@ -22,22 +22,25 @@ void on_signal(int signal) {
 
 // One line, whatever a hostile file has put into the message.
 int report(std::string message) {
-  std::replace_if(message.begin(), message.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
+  std::replace_if(
+      message.begin(), message.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
   std::cerr << "attune: " << message << "\n";
   return 1;
 }
 
 }  // namespace
 
-const std::atomic<bool>& stop_requested() { return stop; }
+const std::atomic<bool>& stop_requested() {
+  return stop;
+}
 
 void catch_stop_signals() {
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
 }
 
-CLI::App* add_command(CLI::App& parent, const std::string& name, const std::string& description, const std::string& examples,
-                      Body body) {
+CLI::App* add_command(CLI::App& parent, const std::string& name, const std::string& description,
+                      const std::string& examples, Body body) {
   CLI::App* command = parent.add_subcommand(name, description);
   command->footer("Examples:\n" + examples);
   if (body) command->callback([body = std::move(body)] { exit_status = body(); });

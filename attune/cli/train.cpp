@@ -25,10 +25,11 @@ class TerminalObserver final : public TrainingObserver {
  public:
   void on_start(const StartReport& report) override {
     start_step_ = report.step;
-    terminal_.message(fmt::format("{} parameters, vocabularies of {} and {}", report.parameters, report.source_vocab, report.target_vocab));
-    terminal_.message(fmt::format("{} pairs, {} and {} tokens, about {} batches an epoch; left out: {} too long, {} empty",
-                                  report.training_pairs, report.source_tokens, report.target_tokens, report.batches,
-                                  report.skipped_long, report.skipped_empty));
+    terminal_.message(fmt::format("{} parameters, vocabularies of {} and {}", report.parameters, report.source_vocab,
+                                  report.target_vocab));
+    terminal_.message(fmt::format(
+        "{} pairs, {} and {} tokens, about {} batches an epoch; left out: {} too long, {} empty", report.training_pairs,
+        report.source_tokens, report.target_tokens, report.batches, report.skipped_long, report.skipped_empty));
     if (report.step > 0) terminal_.message(fmt::format("going on from step {}", report.step));
   }
 
@@ -53,8 +54,8 @@ class TerminalObserver final : public TrainingObserver {
   void finish() { terminal_.clear(); }
 
   static std::string validation_line(const ValidationReport& report) {
-    return fmt::format("step {}: validation loss {:.4f}  perplexity {:.3f}  BLEU {:.2f}{}", report.step, report.loss.nll, report.loss.perplexity,
-                       report.bleu, report.best ? "  (best)" : "");
+    return fmt::format("step {}: validation loss {:.4f}  perplexity {:.3f}  BLEU {:.2f}{}", report.step,
+                       report.loss.nll, report.loss.perplexity, report.bleu, report.best ? "  (best)" : "");
   }
 
  private:
@@ -93,8 +94,10 @@ int run(const Options& options) {
   Trainer trainer(config, options.out, observer, stop_requested());
   const TrainingResult result = trainer.run(options.resume);
   observer.finish();
-  std::cerr << fmt::format("{}: step {}, {:.1f} minutes of training\n", describe(result.reason), result.step, result.seconds / 60);
-  if (result.best_step) std::cerr << fmt::format("best validation: {:.4g} at step {}\n", result.best_value, *result.best_step);
+  std::cerr << fmt::format("{}: step {}, {:.1f} minutes of training\n", describe(result.reason), result.step,
+                           result.seconds / 60);
+  if (result.best_step)
+    std::cerr << fmt::format("best validation: {:.4g} at step {}\n", result.best_value, *result.best_step);
   if (result.outcome) std::cerr << "averaged model: " << TerminalObserver::validation_line(*result.outcome) << "\n";
   if (result.reason == StopReason::requested) return 130;
   std::cerr << "the model is " << options.out << "/model\n";
@@ -105,12 +108,13 @@ int run(const Options& options) {
 
 void add_train(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = add_command(app, "train", "Train a model; Ctrl-C saves and stops, --resume goes on",
-                                  "  attune train examples/demo.toml --out runs/demo\n"
-                                  "  attune train run.toml --out runs/a --set train.steps=20000 --set model.encoder_attention=latent\n"
-                                  "  attune train run.toml --out runs/a --resume\n"
-                                  "  attune train --describe-config",
-                                  [options] { return run(*options); });
+  CLI::App* command =
+      add_command(app, "train", "Train a model; Ctrl-C saves and stops, --resume goes on",
+                  "  attune train examples/demo.toml --out runs/demo\n"
+                  "  attune train run.toml --out runs/a --set train.steps=20000 --set model.encoder_attention=latent\n"
+                  "  attune train run.toml --out runs/a --resume\n"
+                  "  attune train --describe-config",
+                  [options] { return run(*options); });
   command->add_option("config", options->config, "Configuration (TOML)")->check(CLI::ExistingFile);
   command->add_option("--out", options->out, "Folder of the run: checkpoints, metrics, and at the end model/");
   command->add_option("--set", options->set, "Overrides one key: train.steps=20000")->take_all();

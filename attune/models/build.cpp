@@ -27,15 +27,15 @@ struct LayerConfigs {
 };
 
 LayerConfigs layer_configs(const TransformerConfig& c) {
-  const LayerNormOptions norm{.unbiased_std = c.layer_norm == LayerNormForm::unbiased_std, .epsilon = c.layer_norm_epsilon};
-  return {.feed_forward = {.d_model = c.d_model,
-                           .d_ff = c.d_ff,
-                           .activation = c.activation == Activation::relu ? FusedActivation::relu : FusedActivation::gelu,
-                           .dropout = c.activation_dropout},
-          .residual = {.d_model = c.d_model,
-                       .dropout = c.dropout,
-                       .pre_norm = c.norm == NormPlacement::pre,
-                       .layer_norm = norm}};
+  const LayerNormOptions norm{.unbiased_std = c.layer_norm == LayerNormForm::unbiased_std,
+                              .epsilon = c.layer_norm_epsilon};
+  return {
+      .feed_forward = {.d_model = c.d_model,
+                       .d_ff = c.d_ff,
+                       .activation = c.activation == Activation::relu ? FusedActivation::relu : FusedActivation::gelu,
+                       .dropout = c.activation_dropout},
+      .residual = {
+          .d_model = c.d_model, .dropout = c.dropout, .pre_norm = c.norm == NormPlacement::pre, .layer_norm = norm}};
 }
 
 // After pre-norm layers the sum of all sublayers is not normalised yet.
@@ -64,7 +64,8 @@ std::unique_ptr<Transformer> build_transformer(const TransformerConfig& c, uint6
   std::vector<std::unique_ptr<EncoderLayer>> encoder_layers;
   std::vector<std::unique_ptr<DecoderLayer>> decoder_layers;
   for (int64_t i = 0; i < c.layers; ++i) {
-    encoder_layers.push_back(std::make_unique<EncoderLayer>(build_attention(c.encoder_attention, c), configs.feed_forward, configs.residual));
+    encoder_layers.push_back(std::make_unique<EncoderLayer>(build_attention(c.encoder_attention, c),
+                                                            configs.feed_forward, configs.residual));
     decoder_layers.push_back(std::make_unique<DecoderLayer>(build_attention(c.decoder_attention, c),
                                                             build_attention(c.cross_attention, c), configs.feed_forward,
                                                             configs.residual));
@@ -79,7 +80,8 @@ std::unique_ptr<Transformer> build_transformer(const TransformerConfig& c, uint6
   initialize_parameters(*model, seed);
   if (c.embedding_initialization == EmbeddingInitialization::normal) {
     const double deviation = 1 / std::sqrt(static_cast<double>(c.d_model));
-    constexpr uint64_t kSourceStream = uint64_t{1} << 32, kTargetStream = kSourceStream + 1;  // beyond those of the matrices
+    constexpr uint64_t kSourceStream = uint64_t{1} << 32,
+                       kTargetStream = kSourceStream + 1;  // beyond those of the matrices
     initialize_normal(target_table, deviation, seed, kTargetStream);
     initialize_normal(source_table, deviation, seed, kSourceStream);
   }

@@ -49,13 +49,15 @@ void TransformerConfig::validate() const {
 }
 
 Json write_variant(const AttentionKind& kind) {
-  if (const auto* latent = std::get_if<MultiHeadLatent>(&kind)) return {{"kind", "latent"}, {"latent_dim", latent->latent_dim}};
+  if (const auto* latent = std::get_if<MultiHeadLatent>(&kind))
+    return {{"kind", "latent"}, {"latent_dim", latent->latent_dim}};
   return {{"kind", "multi_head"}, {"bias", std::get<MultiHead>(kind).bias}};
 }
 
 void read_variant(const Json& value, AttentionKind& kind, const std::string& where) {
   if (value.is_string()) return read_variant(Json{{"kind", value}}, kind, where);
-  if (!value.is_object()) fail<ConfigError>("{}: is {}, needs \"multi_head\", \"latent\" or a table", where, value.dump());
+  if (!value.is_object())
+    fail<ConfigError>("{}: is {}, needs \"multi_head\", \"latent\" or a table", where, value.dump());
   struct Flat {
     std::string kind;
     MultiHead multi_head;

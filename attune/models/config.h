@@ -36,7 +36,8 @@ enum class EmbeddingInitialization {
 
 template <>
 struct EnumNames<NormPlacement> {
-  static constexpr std::pair<NormPlacement, const char*> values[] = {{NormPlacement::pre, "pre"}, {NormPlacement::post, "post"}};
+  static constexpr std::pair<NormPlacement, const char*> values[] = {{NormPlacement::pre, "pre"},
+                                                                     {NormPlacement::post, "post"}};
 };
 template <>
 struct EnumNames<LayerNormForm> {
@@ -45,12 +46,13 @@ struct EnumNames<LayerNormForm> {
 };
 template <>
 struct EnumNames<Activation> {
-  static constexpr std::pair<Activation, const char*> values[] = {{Activation::relu, "relu"}, {Activation::gelu, "gelu"}};
+  static constexpr std::pair<Activation, const char*> values[] = {{Activation::relu, "relu"},
+                                                                  {Activation::gelu, "gelu"}};
 };
 template <>
 struct EnumNames<EmbeddingInitialization> {
-  static constexpr std::pair<EmbeddingInitialization, const char*> values[] = {{EmbeddingInitialization::xavier, "xavier"},
-                                                                               {EmbeddingInitialization::normal, "normal"}};
+  static constexpr std::pair<EmbeddingInitialization, const char*> values[] = {
+      {EmbeddingInitialization::xavier, "xavier"}, {EmbeddingInitialization::normal, "normal"}};
 };
 
 struct TransformerConfig {

@@ -12,7 +12,8 @@ Tensor positions_tensor(const std::vector<int32_t>& positions) {
 
 void check_batch(const char* what, const Tensor& ids) {
   if (ids.rank() != 2 || ids.dtype() != DType::i32)
-    fail<ShapeError>("{}: needs int32 ids [batch, length], found {} {}", what, name_of(ids.dtype()), ids.shape().text());
+    fail<ShapeError>("{}: needs int32 ids [batch, length], found {} {}", what, name_of(ids.dtype()),
+                     ids.shape().text());
 }
 
 PackedTokens pack_batch(const Tensor& ids, const Packing& packing) {
@@ -32,7 +33,8 @@ PackedTokens pack_tokens(std::span<const int32_t> ids, const std::vector<int32_t
   return tokens;
 }
 
-Transformer::Transformer(TransformerConfig config, Parts parts) : config_(std::move(config)), parts_(std::move(parts)) {}
+Transformer::Transformer(TransformerConfig config, Parts parts)
+    : config_(std::move(config)), parts_(std::move(parts)) {}
 
 Tensor Transformer::embed_source(const PackedTokens& src) const {
   return (*parts_.source_position)((*parts_.source_embedding)(src.ids), positions_tensor(src.sequences.positions()));
@@ -74,7 +76,8 @@ Tensor Transformer::encode(const Tensor& src, const Mask& src_mask, TransformerW
   check_batch("encode", src);
   const Packing packing = packing_of(src.size(0), src.size(1), src_mask);
   const AttentionMask mask = attention_mask(src_mask, packing.sequences, packing.sequences);
-  const Tensor memory = (*parts_.encoder)(embed_source(pack_batch(src, packing)), mask, weights ? &weights->encoder : nullptr);
+  const Tensor memory =
+      (*parts_.encoder)(embed_source(pack_batch(src, packing)), mask, weights ? &weights->encoder : nullptr);
   return take_rows(memory, packing.unpack).reshape({src.size(0), src.size(1), config_.d_model});
 }
 

@@ -62,7 +62,9 @@ class Transformer final : public Module {
 
   // Decoding step by step. `memory` is encode(src).
 
-  KvCache start(const Tensor& memory, const Sequences& source) const { return parts_.decoder->make_cache(memory, source); }
+  KvCache start(const Tensor& memory, const Sequences& source) const {
+    return parts_.decoder->make_cache(memory, source);
+  }
   /// tokens[r] is the token after which row r goes on; returns the logits of the next one, [rows, target_vocab].
   /// Throws ShapeError when there is not one token for each row of the cache.
   Tensor step(std::span<const int32_t> tokens, KvCache& cache) const;

@@ -12,8 +12,8 @@ struct AttentionMask {
   Sequences queries = {};
   Sequences keys = {};
   bool causal = false;
-  Tensor allowed = {};         // uint8 [sequences or 1, most queries, most keys], or undefined; see AttentionOptions
-  Tensor* weights = nullptr;   // on request, see AttentionOptions
+  Tensor allowed = {};        // uint8 [sequences or 1, most queries, most keys], or undefined; see AttentionOptions
+  Tensor* weights = nullptr;  // on request, see AttentionOptions
 };
 
 /// What one attention keeps of the past. With latent attention `keys` holds the latents and `values` is empty.

@@ -29,7 +29,8 @@ Tensor DecoderLayer::step(const Tensor& x, KvCache::Layer& layer, const KvCache&
     self_attention_->append(y, layer.self);
     return self_attention_->attend(y, layer.self, cache.self_table);
   });
-  const Tensor g = residual_2_(h, [&](const Tensor& y) { return cross_attention_->attend(y, layer.cross, cache.cross_table); });
+  const Tensor g =
+      residual_2_(h, [&](const Tensor& y) { return cross_attention_->attend(y, layer.cross, cache.cross_table); });
   return residual_3_(g, feed_forward_);
 }
 

@@ -16,7 +16,8 @@ class DecoderLayer final : public Module {
   DecoderLayer(std::unique_ptr<Attention> self_attention, std::unique_ptr<Attention> cross_attention,
                const FeedForwardConfig& feed_forward, const ResidualConnectionConfig& residual);
   /// x [target tokens, d_model], memory [source tokens, d_model] -> [target tokens, d_model]
-  Tensor operator()(const Tensor& x, const Tensor& memory, const AttentionMask& self_mask, const AttentionMask& cross_mask) const;
+  Tensor operator()(const Tensor& x, const Tensor& memory, const AttentionMask& self_mask,
+                    const AttentionMask& cross_mask) const;
 
   KvCache::Layer make_cache(const Tensor& memory) const;
   /// One token for each row. The cache's self table already has the slots of these tokens, the next ones of this layer.

@@ -4,7 +4,10 @@ namespace attune {
 
 EncoderLayer::EncoderLayer(std::unique_ptr<Attention> self_attention, const FeedForwardConfig& feed_forward,
                            const ResidualConnectionConfig& residual)
-    : self_attention_(std::move(self_attention)), feed_forward_(feed_forward), residual_1_(residual), residual_2_(residual) {}
+    : self_attention_(std::move(self_attention)),
+      feed_forward_(feed_forward),
+      residual_1_(residual),
+      residual_2_(residual) {}
 
 Tensor EncoderLayer::operator()(const Tensor& x, const AttentionMask& mask) const {
   const Tensor h = residual_1_(x, [&](const Tensor& y) { return (*self_attention_)(y, y, mask); });

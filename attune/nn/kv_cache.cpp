@@ -18,7 +18,8 @@ void KvCache::select(const std::vector<int32_t>& parents) {
     if (parent < 0 || parent >= rows()) fail<ShapeError>("cache: row {} of {}", parent, rows());
     const auto p = static_cast<size_t>(parent);
     self.begin.push_back(static_cast<int32_t>(self.slots.size()));
-    self.slots.insert(self.slots.end(), self_table.slots.begin() + self_table.begin[p], self_table.slots.begin() + self_table.end[p]);
+    self.slots.insert(self.slots.end(), self_table.slots.begin() + self_table.begin[p],
+                      self_table.slots.begin() + self_table.end[p]);
     self.end.push_back(static_cast<int32_t>(self.slots.size()));
     cross.begin.push_back(cross_table.begin[p]);
     cross.end.push_back(cross_table.end[p]);
@@ -34,7 +35,8 @@ void KvCache::extend(int64_t first_slot) {
   longer.slots.reserve(self_table.slots.size() + self_table.begin.size());
   for (size_t r = 0; r < self_table.begin.size(); ++r) {
     longer.begin.push_back(static_cast<int32_t>(longer.slots.size()));
-    longer.slots.insert(longer.slots.end(), self_table.slots.begin() + self_table.begin[r], self_table.slots.begin() + self_table.end[r]);
+    longer.slots.insert(longer.slots.end(), self_table.slots.begin() + self_table.begin[r],
+                        self_table.slots.begin() + self_table.end[r]);
     longer.slots.push_back(static_cast<int32_t>(first_slot + static_cast<int64_t>(r)));
     longer.end.push_back(static_cast<int32_t>(longer.slots.size()));
   }

@@ -15,8 +15,8 @@ struct KvCache {
     AttentionCache cross;
   };
   std::vector<Layer> layers;
-  Sequences source;        // of the cross-attention's slots
-  SlotTable self_table;    // one entry for each row
+  Sequences source;      // of the cross-attention's slots
+  SlotTable self_table;  // one entry for each row
   SlotTable cross_table;
   std::vector<int32_t> row_of_source;  // the source sentence of each row
 

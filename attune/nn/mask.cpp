@@ -44,7 +44,8 @@ Mask Mask::of_causal() {
 
 Mask Mask::of_allowed(const Tensor& allowed) {
   if (allowed.dtype() != DType::u8 || allowed.rank() != 3)
-    fail<ShapeError>("mask: is {} {}, needs uint8 [batch or 1, queries or 1, keys]", name_of(allowed.dtype()), allowed.shape().text());
+    fail<ShapeError>("mask: is {} {}, needs uint8 [batch or 1, queries or 1, keys]", name_of(allowed.dtype()),
+                     allowed.shape().text());
   Mask mask;
   mask.allowed_ = allowed;
   return mask;
@@ -82,7 +83,9 @@ Mask padding_mask(const Tensor& ids, int32_t pad) {
   return at_end ? Mask::of_lengths(std::move(lengths)) : Mask::of_allowed(allowed);
 }
 
-Mask causal_mask() { return Mask::of_causal(); }
+Mask causal_mask() {
+  return Mask::of_causal();
+}
 
 Packing packing_of(int64_t batch, int64_t length, const Mask& mask) {
   std::vector<int32_t> lengths(static_cast<size_t>(batch), static_cast<int32_t>(length));

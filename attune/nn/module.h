@@ -62,11 +62,12 @@ void clear_gradients(Module& module);
 /// Turns every parameter into another floating type; float64 is for gradient checks.
 void convert_parameters(Module& module, DType dtype);
 
-/// Xavier-uniform matrices (Glorot and Bengio 2010, equation 16: within +-sqrt(6 / (in + out))), from `seed`; vectors stay
-/// as they were built: gains 1, biases 0.
+/// Xavier-uniform matrices (Glorot and Bengio 2010, equation 16: within +-sqrt(6 / (in + out))), from `seed`; vectors
+/// stay as they were built: gains 1, biases 0.
 void initialize_parameters(Module& module, uint64_t seed);
 
-/// Fills `parameter` with numbers of mean 0 and the given standard deviation; `stream` tells parameters of one seed apart.
+/// Fills `parameter` with numbers of mean 0 and the given standard deviation; `stream` tells parameters of one seed
+/// apart.
 void initialize_normal(const Tensor& parameter, double deviation, uint64_t seed, uint64_t stream);
 
 }  // namespace attune

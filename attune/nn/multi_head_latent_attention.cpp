@@ -16,16 +16,17 @@ MultiHeadLatentAttention::MultiHeadLatentAttention(const MultiHeadLatentAttentio
     fail<ConfigError>("d_model = {} is not divisible by heads = {}", config.d_model, config.heads);
 }
 
-Tensor MultiHeadLatentAttention::operator()(const Tensor& query, const Tensor& memory, const AttentionMask& mask) const {
+Tensor MultiHeadLatentAttention::operator()(const Tensor& query, const Tensor& memory,
+                                            const AttentionMask& mask) const {
   const Tensor latent = w_kv_compress_(memory);
-  const Tensor heads = attention(split_heads(w_q_(query)), split_heads(w_k_decompress_(latent)),
-                                 split_heads(w_v_decompress_(latent)),
-                                 {.query_sequences = mask.queries,
-                                  .key_sequences = mask.keys,
-                                  .causal = mask.causal,
-                                  .mask = mask.allowed,
-                                  .dropout = dropout_.mask(),
-                                  .weights = mask.weights});
+  const Tensor heads =
+      attention(split_heads(w_q_(query)), split_heads(w_k_decompress_(latent)), split_heads(w_v_decompress_(latent)),
+                {.query_sequences = mask.queries,
+                 .key_sequences = mask.keys,
+                 .causal = mask.causal,
+                 .mask = mask.allowed,
+                 .dropout = dropout_.mask(),
+                 .weights = mask.weights});
   return w_o_(heads.reshape({-1, config_.d_model}));
 }
 
@@ -37,7 +38,8 @@ int64_t MultiHeadLatentAttention::append(const Tensor& memory, AttentionCache& c
   return cache.keys.append(w_kv_compress_(memory));
 }
 
-Tensor MultiHeadLatentAttention::attend(const Tensor& query, const AttentionCache& cache, const SlotTable& table) const {
+Tensor MultiHeadLatentAttention::attend(const Tensor& query, const AttentionCache& cache,
+                                        const SlotTable& table) const {
   const double scale = 1.0 / std::sqrt(static_cast<double>(config_.d_model / config_.heads));
   // Every head reads the same latents, as keys and as values: attention with one key head of latent_dim numbers.
   const Tensor absorbed_query = heads_times_rows(split_heads(w_q_(query)), w_k_decompress_.weight());

@@ -15,7 +15,8 @@ void check(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOpt
   if (q.dtype() != k.dtype() || q.dtype() != v.dtype())
     fail<ShapeError>("attention: q is {}, k {}, v {}", name_of(q.dtype()), name_of(k.dtype()), name_of(v.dtype()));
   if (q.size(2) != k.size(2))
-    fail<ShapeError>("attention: q {} has d_k = {} but k {} has {}", q.shape().text(), q.size(2), k.shape().text(), k.size(2));
+    fail<ShapeError>("attention: q {} has d_k = {} but k {} has {}", q.shape().text(), q.size(2), k.shape().text(),
+                     k.size(2));
   if (k.size(0) != v.size(0) || k.size(1) != v.size(1))
     fail<ShapeError>("attention: k {} and v {} differ in rows or heads", k.shape().text(), v.shape().text());
   if (k.size(1) < 1 || q.size(1) % k.size(1) != 0)
@@ -24,8 +25,10 @@ void check(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOpt
   const Sequences& keys = options.key_sequences;
   if (queries.count() != keys.count())
     fail<ShapeError>("attention: {} query sequences but {} key sequences", queries.count(), keys.count());
-  if (queries.total() != q.size(0)) fail<ShapeError>("attention: sequences hold {} rows but q has {}", queries.total(), q.size(0));
-  if (keys.total() != k.size(0)) fail<ShapeError>("attention: sequences hold {} rows but k has {}", keys.total(), k.size(0));
+  if (queries.total() != q.size(0))
+    fail<ShapeError>("attention: sequences hold {} rows but q has {}", queries.total(), q.size(0));
+  if (keys.total() != k.size(0))
+    fail<ShapeError>("attention: sequences hold {} rows but k has {}", keys.total(), k.size(0));
   if (!options.mask.defined()) return;
   const Tensor& mask = options.mask;
   if (mask.dtype() != DType::u8 || mask.rank() != 3 || (mask.size(0) != 1 && mask.size(0) != queries.count()) ||
@@ -70,7 +73,8 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
       const int64_t most_queries = options.query_sequences.max_length();
       const int64_t most_keys = options.key_sequences.max_length();
       *options.weights = Tensor::zeros({in.sequences, in.heads, most_queries, most_keys}, {q.dtype(), q.device()});
-      attention_weights<T>(device, in, log_sum_exp.data<T>(), options.weights->template data<T>(), most_queries, most_keys);
+      attention_weights<T>(device, in, log_sum_exp.data<T>(), options.weights->template data<T>(), most_queries,
+                           most_keys);
     });
   });
   if (!is_recording({q, k, v})) return out;
@@ -78,7 +82,8 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
   AttentionOptions kept = options;
   kept.weights = nullptr;
   record("attention", {q, k, v}, out,
-         [q = q.detach(), k = k.detach(), v = v.detach(), out = out.detach(), log_sum_exp, kept = std::move(kept)](const Tensor& dy) {
+         [q = q.detach(), k = k.detach(), v = v.detach(), out = out.detach(), log_sum_exp,
+          kept = std::move(kept)](const Tensor& dy) {
            Gradients gradients{Tensor::empty_like(q), Tensor::empty_like(k), Tensor::empty_like(v)};
            dispatch_floating("attention", q.dtype(), [&]<class T>(T) {
              dispatch(q.device(), [&](auto device) {

@@ -22,11 +22,13 @@ namespace attune {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// A tile is kTile queries by kTile keys, so that scores, keys and values stay in the first-level cache. A tile of keys is
-// also one column group of the dropout mask.
+// A tile is kTile queries by kTile keys, so that scores, keys and values stay in the first-level cache. A tile of keys
+// is also one column group of the dropout mask.
 constexpr int64_t kTile = 64;
 
-inline int64_t RoundUp(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+inline int64_t RoundUp(int64_t n, int64_t to) {
+  return (n + to - 1) / to * to;
+}
 
 // One sequence and one key head, with everything that a tile needs to find its data.
 template <class T>
@@ -82,8 +84,8 @@ void PackRows(const T* from, int64_t stride, int64_t rows, int64_t width, int64_
   }
 }
 
-// The transpose of rows x width: width rows of `padded` elements, zero beyond `rows`. Eight rows at a time, so that each
-// cache line that is written is filled before it is left.
+// The transpose of rows x width: width rows of `padded` elements, zero beyond `rows`. Eight rows at a time, so that
+// each cache line that is written is filled before it is left.
 template <class T>
 void PackTransposed(const T* from, int64_t stride, int64_t rows, int64_t width, int64_t padded, T* HWY_RESTRICT to) {
   int64_t i = 0;
@@ -171,7 +173,8 @@ void ForwardHead(const Task<T>& task, int64_t head, const AttentionForward<T>& a
     for (int64_t k0 = 0; k0 < key_end; k0 += kTile) {
       const int64_t columns = std::min(kTile, key_end - k0);
       const int64_t padded = RoundUp(columns, lanes);
-      PackTransposed(in.k + (task.k_begin + k0) * k_stride + task.kv_head * in.d_k, k_stride, columns, in.d_k, padded, keys_t);
+      PackTransposed(in.k + (task.k_begin + k0) * k_stride + task.kv_head * in.d_k, k_stride, columns, in.d_k, padded,
+                     keys_t);
       PackRows(in.v + (task.k_begin + k0) * v_stride + task.kv_head * in.d_v, v_stride, columns, in.d_v, dvp, values);
       SmallMatmul(d, {q, q_stride, 1}, keys_t, padded, scores, padded, rows, padded, in.d_k, false);
       for (int64_t i = 0; i < rows; ++i) {
@@ -233,8 +236,8 @@ struct BackwardTiles {
   }
 };
 
-// weights = softmax weights of a tile (formed again from log_sum_exp), then with dropout for dv; d_scores = the gradient of
-// the scores: w * (dropout(d_out v^T) - sum(d_out * out)) * scale.
+// weights = softmax weights of a tile (formed again from log_sum_exp), then with dropout for dv; d_scores = the
+// gradient of the scores: w * (dropout(d_out v^T) - sum(d_out * out)) * scale.
 template <class T>
 void BackwardScores(const Task<T>& task, const AttentionBackward<T>& arguments, int64_t head, int64_t q0, int64_t rows,
                     int64_t k0, int64_t columns, int64_t padded, BackwardTiles<T>& tiles) {
@@ -245,7 +248,8 @@ void BackwardScores(const Task<T>& task, const AttentionBackward<T>& arguments, 
   const auto vscale = hn::Set(d, scale);
   HWY_ALIGN T factors[kTile];
   SmallMatmul(d, {tiles.q, tiles.dkp, 1}, tiles.keys_t, padded, tiles.weights, padded, rows, padded, in.d_k, false);
-  SmallMatmul(d, {tiles.d_out, tiles.dvp, 1}, tiles.values_t, padded, tiles.d_scores, padded, rows, padded, in.d_v, false);
+  SmallMatmul(d, {tiles.d_out, tiles.dvp, 1}, tiles.values_t, padded, tiles.d_scores, padded, rows, padded, in.d_v,
+              false);
   for (int64_t i = 0; i < rows; ++i) {
     T* w = tiles.weights + i * padded;
     T* ds = tiles.d_scores + i * padded;
@@ -285,8 +289,8 @@ void RowDots(const Task<T>& task, const AttentionBackward<T>& arguments, int64_t
 
 // One tile of keys against all queries of one head: dk and dv gather in the tiles, dq is added to the output.
 template <class T>
-void BackwardKeyTile(const Task<T>& task, const AttentionBackward<T>& arguments, int64_t head, int64_t k0, int64_t columns,
-                     int64_t padded, BackwardTiles<T>& tiles) {
+void BackwardKeyTile(const Task<T>& task, const AttentionBackward<T>& arguments, int64_t head, int64_t k0,
+                     int64_t columns, int64_t padded, BackwardTiles<T>& tiles) {
   const hn::ScalableTag<T> d;
   const AttentionInputs<T>& in = task.in;
   const int64_t q_stride = in.heads * in.d_k, o_stride = in.heads * in.d_v;
@@ -297,9 +301,12 @@ void BackwardKeyTile(const Task<T>& task, const AttentionBackward<T>& arguments,
     PackRows(in.q + q_row * q_stride + head * in.d_k, q_stride, rows, in.d_k, tiles.dkp, tiles.q);
     PackRows(arguments.d_out + q_row * o_stride + head * in.d_v, o_stride, rows, in.d_v, tiles.dvp, tiles.d_out);
     BackwardScores(task, arguments, head, q0, rows, k0, columns, padded, tiles);
-    SmallMatmul(d, {tiles.weights, 1, padded}, tiles.d_out, tiles.dvp, tiles.dv, tiles.dvp, columns, tiles.dvp, rows, true);
-    SmallMatmul(d, {tiles.d_scores, 1, padded}, tiles.q, tiles.dkp, tiles.dk, tiles.dkp, columns, tiles.dkp, rows, true);
-    SmallMatmul(d, {tiles.d_scores, padded, 1}, tiles.keys, tiles.dkp, tiles.dq, tiles.dkp, rows, tiles.dkp, columns, false);
+    SmallMatmul(d, {tiles.weights, 1, padded}, tiles.d_out, tiles.dvp, tiles.dv, tiles.dvp, columns, tiles.dvp, rows,
+                true);
+    SmallMatmul(d, {tiles.d_scores, 1, padded}, tiles.q, tiles.dkp, tiles.dk, tiles.dkp, columns, tiles.dkp, rows,
+                true);
+    SmallMatmul(d, {tiles.d_scores, padded, 1}, tiles.keys, tiles.dkp, tiles.dq, tiles.dkp, rows, tiles.dkp, columns,
+                false);
     for (int64_t i = 0; i < rows; ++i) {
       T* out = arguments.dq + (q_row + i) * q_stride + head * in.d_k;
       for (int64_t c = 0; c < in.d_k; ++c) out[c] += tiles.dq[i * tiles.dkp + c];
@@ -332,8 +339,10 @@ void BackwardTask(const Task<T>& task, const AttentionBackward<T>& arguments, Ba
       BackwardKeyTile(task, arguments, head, k0, columns, padded, tiles);
     }
     for (int64_t j = 0; j < columns; ++j) {
-      std::copy_n(tiles.dk + j * tiles.dkp, in.d_k, arguments.dk + (task.k_begin + k0 + j) * k_stride + task.kv_head * in.d_k);
-      std::copy_n(tiles.dv + j * tiles.dvp, in.d_v, arguments.dv + (task.k_begin + k0 + j) * v_stride + task.kv_head * in.d_v);
+      std::copy_n(tiles.dk + j * tiles.dkp, in.d_k,
+                  arguments.dk + (task.k_begin + k0 + j) * k_stride + task.kv_head * in.d_k);
+      std::copy_n(tiles.dv + j * tiles.dvp, in.d_v,
+                  arguments.dv + (task.k_begin + k0 + j) * v_stride + task.kv_head * in.d_v);
     }
   }
 }
@@ -354,16 +363,25 @@ void Backward(const AttentionBackward<T>& arguments, int64_t begin, int64_t end)
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t most_queries = 0;
-  for (int64_t index = begin; index < end; ++index) most_queries = std::max(most_queries, Task<T>(arguments.in, index).queries);
+  for (int64_t index = begin; index < end; ++index)
+    most_queries = std::max(most_queries, Task<T>(arguments.in, index).queries);
   const Scratch<T> scratch(BackwardTiles<T>::elements(arguments.in, lanes, most_queries));
   BackwardTiles<T> tiles(arguments.in, lanes, most_queries, scratch);
   for (int64_t index = begin; index < end; ++index) BackwardTask(Task<T>(arguments.in, index), arguments, tiles);
 }
 
-void ForwardF32(const AttentionForward<float>& a, int64_t begin, int64_t end) { Forward(a, begin, end); }
-void ForwardF64(const AttentionForward<double>& a, int64_t begin, int64_t end) { Forward(a, begin, end); }
-void BackwardF32(const AttentionBackward<float>& a, int64_t begin, int64_t end) { Backward(a, begin, end); }
-void BackwardF64(const AttentionBackward<double>& a, int64_t begin, int64_t end) { Backward(a, begin, end); }
+void ForwardF32(const AttentionForward<float>& a, int64_t begin, int64_t end) {
+  Forward(a, begin, end);
+}
+void ForwardF64(const AttentionForward<double>& a, int64_t begin, int64_t end) {
+  Forward(a, begin, end);
+}
+void BackwardF32(const AttentionBackward<float>& a, int64_t begin, int64_t end) {
+  Backward(a, begin, end);
+}
+void BackwardF64(const AttentionBackward<double>& a, int64_t begin, int64_t end) {
+  Backward(a, begin, end);
+}
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE

@@ -10,7 +10,8 @@ namespace attune {
 
 int64_t PagedRows::append(const Tensor& rows) {
   if (rows.rank() != 2 || rows.size(1) != width_ || rows.dtype() != dtype_)
-    fail<ShapeError>("cache: takes rows of {} {}, found {} {}", width_, name_of(dtype_), name_of(rows.dtype()), rows.shape().text());
+    fail<ShapeError>("cache: takes rows of {} {}, found {} {}", width_, name_of(dtype_), name_of(rows.dtype()),
+                     rows.shape().text());
   const int64_t first = size_;
   int64_t done = 0;
   while (done < rows.size(0)) {
@@ -28,8 +29,8 @@ Tensor cached_attention(const Tensor& q, const PagedRows& keys, const PagedRows&
                         const SlotTable& table, double scale) {
   if (q.rank() != 3 || kv_heads < 1 || q.size(1) % kv_heads != 0 || keys.width() != kv_heads * q.size(2) ||
       values.width() % kv_heads != 0 || keys.size() != values.size())
-    fail<ShapeError>("cached_attention: q {} does not fit {} keys of {} and {} values of {} in {} heads", q.shape().text(),
-                     keys.size(), keys.width(), values.size(), values.width(), kv_heads);
+    fail<ShapeError>("cached_attention: q {} does not fit {} keys of {} and {} values of {} in {} heads",
+                     q.shape().text(), keys.size(), keys.width(), values.size(), values.width(), kv_heads);
   const auto rows = static_cast<size_t>(q.size(0));
   if (table.begin.size() != rows || table.end.size() != rows)
     fail<ShapeError>("cached_attention: q has {} rows but the table has {}", rows, table.begin.size());
@@ -82,7 +83,8 @@ Tensor heads_times_rows(const Tensor& x, const Tensor& weight) {
     parallel_for(x.size(0) * heads, 16, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         dispatch(x.device(), [&](auto device) {
-          vector_times_matrix(device, x.data<T>() + i * in, weight.data<T>() + i % heads * in * out, y.data<T>() + i * out, in, out);
+          vector_times_matrix(device, x.data<T>() + i * in, weight.data<T>() + i % heads * in * out,
+                              y.data<T>() + i * out, in, out);
         });
       }
     });
@@ -99,7 +101,8 @@ Tensor heads_times_columns(const Tensor& x, const Tensor& weight) {
     parallel_for(x.size(0) * heads, 16, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         dispatch(x.device(), [&](auto device) {
-          matrix_times_vector(device, weight.data<T>() + i % heads * in * out, x.data<T>() + i * in, y.data<T>() + i * out, in, out);
+          matrix_times_vector(device, weight.data<T>() + i % heads * in * out, x.data<T>() + i * in,
+                              y.data<T>() + i * out, in, out);
         });
       }
     });

@@ -32,8 +32,8 @@ class PagedRows {
   std::vector<Tensor> blocks_;  // of kBlockRows rows each
 };
 
-/// The slots that each query attends to: query r sees slots[begin[r]] ... slots[end[r] - 1]. Beams that share a past share
-/// its slots, so that reordering them moves no keys.
+/// The slots that each query attends to: query r sees slots[begin[r]] ... slots[end[r] - 1]. Beams that share a past
+/// share its slots, so that reordering them moves no keys.
 struct SlotTable {
   std::vector<int32_t> slots;
   std::vector<int32_t> begin;

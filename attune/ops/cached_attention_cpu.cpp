@@ -72,12 +72,24 @@ void TimesVector(const T* w, const T* x, T* y, int64_t in, int64_t out) {
   for (int64_t o = 0; o < out; ++o) y[o] = Dot(d, w + o * in, x, in);
 }
 
-void RowF32(const CachedAttentionRow<float>& r) { Row(r); }
-void RowF64(const CachedAttentionRow<double>& r) { Row(r); }
-void TimesMatrixF32(const float* x, const float* w, float* y, int64_t in, int64_t out) { TimesMatrix(x, w, y, in, out); }
-void TimesMatrixF64(const double* x, const double* w, double* y, int64_t in, int64_t out) { TimesMatrix(x, w, y, in, out); }
-void TimesVectorF32(const float* w, const float* x, float* y, int64_t in, int64_t out) { TimesVector(w, x, y, in, out); }
-void TimesVectorF64(const double* w, const double* x, double* y, int64_t in, int64_t out) { TimesVector(w, x, y, in, out); }
+void RowF32(const CachedAttentionRow<float>& r) {
+  Row(r);
+}
+void RowF64(const CachedAttentionRow<double>& r) {
+  Row(r);
+}
+void TimesMatrixF32(const float* x, const float* w, float* y, int64_t in, int64_t out) {
+  TimesMatrix(x, w, y, in, out);
+}
+void TimesMatrixF64(const double* x, const double* w, double* y, int64_t in, int64_t out) {
+  TimesMatrix(x, w, y, in, out);
+}
+void TimesVectorF32(const float* w, const float* x, float* y, int64_t in, int64_t out) {
+  TimesVector(w, x, y, in, out);
+}
+void TimesVectorF64(const double* w, const double* x, double* y, int64_t in, int64_t out) {
+  TimesVector(w, x, y, in, out);
+}
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
@@ -94,8 +106,12 @@ HWY_EXPORT(TimesMatrixF64);
 HWY_EXPORT(TimesVectorF32);
 HWY_EXPORT(TimesVectorF64);
 
-void cached_attention_row(Cpu, const CachedAttentionRow<float>& row) { HWY_DYNAMIC_DISPATCH(RowF32)(row); }
-void cached_attention_row(Cpu, const CachedAttentionRow<double>& row) { HWY_DYNAMIC_DISPATCH(RowF64)(row); }
+void cached_attention_row(Cpu, const CachedAttentionRow<float>& row) {
+  HWY_DYNAMIC_DISPATCH(RowF32)(row);
+}
+void cached_attention_row(Cpu, const CachedAttentionRow<double>& row) {
+  HWY_DYNAMIC_DISPATCH(RowF64)(row);
+}
 void vector_times_matrix(Cpu, const float* x, const float* w, float* y, int64_t in, int64_t out) {
   HWY_DYNAMIC_DISPATCH(TimesMatrixF32)(x, w, y, in, out);
 }

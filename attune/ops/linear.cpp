@@ -15,18 +15,21 @@ struct LinearSizes {
 
 LinearSizes check(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   if (x.rank() < 1 || weight.rank() != 2)
-    fail<ShapeError>("linear: needs an input and a weight matrix, found {} and {}", x.shape().text(), weight.shape().text());
+    fail<ShapeError>("linear: needs an input and a weight matrix, found {} and {}", x.shape().text(),
+                     weight.shape().text());
   if (x.size(-1) != weight.size(1))
     fail<ShapeError>("linear: input {} has {} columns but weight {} takes {}", x.shape().text(), x.size(-1),
                      weight.shape().text(), weight.size(1));
   if (bias.defined() && (bias.rank() != 1 || bias.size(0) != weight.size(0)))
     fail<ShapeError>("linear: weight {} gives {} columns but bias has shape {}", weight.shape().text(), weight.size(0),
                      bias.shape().text());
-  if (x.dtype() != weight.dtype()) fail<ShapeError>("linear: input is {}, weight {}", name_of(x.dtype()), name_of(weight.dtype()));
+  if (x.dtype() != weight.dtype())
+    fail<ShapeError>("linear: input is {}, weight {}", name_of(x.dtype()), name_of(weight.dtype()));
   return {x.size(-1) == 0 ? 0 : x.numel() / x.size(-1), weight.size(1), weight.size(0)};
 }
 
-Tensor forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const LinearSizes& sizes, FusedActivation activation) {
+Tensor forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const LinearSizes& sizes,
+               FusedActivation activation) {
   std::vector<int64_t> shape(x.shape().begin(), x.shape().end());
   shape.back() = sizes.out;
   Tensor y = Tensor::empty(Shape{std::span<const int64_t>(shape)}, {x.dtype(), x.device()});
@@ -56,12 +59,13 @@ Gradients backward(const LinearTape& tape, const Tensor& dy) {
       if (tape.activation != FusedActivation::none) {
         dz = Tensor::empty_like(dy);
         const auto backward_of = tape.activation == FusedActivation::relu ? ActivationKind::relu : ActivationKind::gelu;
-        activation_backward(device, backward_of, tape.activation_input.template data<T>(), dy.data<T>(), dz.data<T>(), rows * out);
+        activation_backward(device, backward_of, tape.activation_input.template data<T>(), dy.data<T>(), dz.data<T>(),
+                            rows * out);
       }
       if (tape.needs_x) {
         gradients[0] = Tensor::empty_like(tape.x);
-        matmul(device, dz.data<T>(), tape.weight.template data<T>(), static_cast<const T*>(nullptr), gradients[0].data<T>(),
-               {.m = rows, .n = in, .k = out});
+        matmul(device, dz.data<T>(), tape.weight.template data<T>(), static_cast<const T*>(nullptr),
+               gradients[0].data<T>(), {.m = rows, .n = in, .k = out});
       }
       if (tape.needs_weight) {
         gradients[1] = Tensor::empty_like(tape.weight);

@@ -65,7 +65,8 @@ double measured_peak_flops(double seconds) {
       operations += HWY_DYNAMIC_DISPATCH(MultiplyAdds)(2'000'000, &sink);
       if (sink == 12345.0f) operations += 1;  // so that the sums are not optimised away
     });
-    best = std::max(best, static_cast<double>(operations) / std::chrono::duration<double>(Clock::now() - begin).count());
+    best =
+        std::max(best, static_cast<double>(operations) / std::chrono::duration<double>(Clock::now() - begin).count());
   } while (Clock::now() < end);
   return best;
 }

@@ -27,7 +27,8 @@ Tensor matmul(const Tensor& a, const Tensor& b, const MatmulOptions& options) {
     fail<ShapeError>("matmul: needs two matrices, found {} and {}", a.shape().text(), b.shape().text());
   const int64_t k = a.size(options.transpose_a ? 0 : 1);
   const int64_t k_of_b = b.size(options.transpose_b ? 1 : 0);
-  if (k != k_of_b) fail<ShapeError>("matmul: {} and {} have inner sizes {} and {}", a.shape().text(), b.shape().text(), k, k_of_b);
+  if (k != k_of_b)
+    fail<ShapeError>("matmul: {} and {} have inner sizes {} and {}", a.shape().text(), b.shape().text(), k, k_of_b);
   if (a.dtype() != b.dtype()) fail<ShapeError>("matmul: {} times {}", name_of(a.dtype()), name_of(b.dtype()));
 
   Tensor c = product(a, b, options);

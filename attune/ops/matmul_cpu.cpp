@@ -35,8 +35,8 @@ dnnl::primitive_attr attributes(const MatmulShape& shape) {
   dnnl::post_ops operations;
   if (shape.accumulate) operations.append_sum(1.0f);
   if (shape.activation != FusedActivation::none) {
-    const auto algorithm = shape.activation == FusedActivation::relu ? dnnl::algorithm::eltwise_relu
-                                                                     : dnnl::algorithm::eltwise_gelu_erf;
+    const auto algorithm =
+        shape.activation == FusedActivation::relu ? dnnl::algorithm::eltwise_relu : dnnl::algorithm::eltwise_gelu_erf;
 #if DNNL_VERSION_MAJOR >= 3
     operations.append_eltwise(algorithm, 0.0f, 0.0f);
 #else
@@ -143,6 +143,8 @@ void matmul(Cpu, const double* a, const double* b, const double* bias, double* c
   });
 }
 
-int64_t matmul_flops() { return flops_done.load(std::memory_order_relaxed); }
+int64_t matmul_flops() {
+  return flops_done.load(std::memory_order_relaxed);
+}
 
 }  // namespace attune

@@ -25,7 +25,8 @@ Sequences Sequences::from_lengths(const std::vector<int32_t>& lengths) {
   for (const int32_t length : lengths) {
     total += length;
     if (length < 0 || total > std::numeric_limits<int32_t>::max())
-      fail<ShapeError>("sequences: length {} at sequence {} is negative or makes more than 2^31 rows", length, offsets.size() - 1);
+      fail<ShapeError>("sequences: length {} at sequence {} is negative or makes more than 2^31 rows", length,
+                       offsets.size() - 1);
     offsets.push_back(static_cast<int32_t>(total));
   }
   return from_offsets(std::move(offsets));

@@ -26,8 +26,8 @@ struct TileA {
 
 // kRows x (kVectors * lanes) of c; the accumulators stay in registers over the whole of k.
 template <int kRows, int kVectors, class D, class T = hn::TFromD<D>>
-HWY_INLINE void SmallMatmulBlock(D d, TileA<T> a, const T* HWY_RESTRICT b, int64_t b_row, T* HWY_RESTRICT c, int64_t c_row,
-                                 int64_t k, bool accumulate) {
+HWY_INLINE void SmallMatmulBlock(D d, TileA<T> a, const T* HWY_RESTRICT b, int64_t b_row, T* HWY_RESTRICT c,
+                                 int64_t c_row, int64_t k, bool accumulate) {
   using V = hn::Vec<D>;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   V sum[kRows][kVectors];
@@ -48,11 +48,12 @@ HWY_INLINE void SmallMatmulBlock(D d, TileA<T> a, const T* HWY_RESTRICT b, int64
 }
 
 template <int kRows, class D, class T = hn::TFromD<D>>
-HWY_INLINE void SmallMatmulRows(D d, TileA<T> a, const T* HWY_RESTRICT b, int64_t b_row, T* HWY_RESTRICT c, int64_t c_row,
-                                int64_t n, int64_t k, bool accumulate) {
+HWY_INLINE void SmallMatmulRows(D d, TileA<T> a, const T* HWY_RESTRICT b, int64_t b_row, T* HWY_RESTRICT c,
+                                int64_t c_row, int64_t n, int64_t k, bool accumulate) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t j = 0;
-  for (; j + 2 * lanes <= n; j += 2 * lanes) SmallMatmulBlock<kRows, 2>(d, a, b + j, b_row, c + j, c_row, k, accumulate);
+  for (; j + 2 * lanes <= n; j += 2 * lanes)
+    SmallMatmulBlock<kRows, 2>(d, a, b + j, b_row, c + j, c_row, k, accumulate);
   for (; j < n; j += lanes) SmallMatmulBlock<kRows, 1>(d, a, b + j, b_row, c + j, c_row, k, accumulate);
 }
 

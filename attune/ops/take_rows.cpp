@@ -8,7 +8,8 @@ namespace attune {
 
 Tensor take_rows(const Tensor& x, const Tensor& rows) {
   if (x.rank() != 2 || rows.rank() != 1)
-    fail<ShapeError>("take_rows: needs a matrix and a list of rows, found {} and {}", x.shape().text(), rows.shape().text());
+    fail<ShapeError>("take_rows: needs a matrix and a list of rows, found {} and {}", x.shape().text(),
+                     rows.shape().text());
   const int64_t width = x.size(1);
   for (const int32_t row : rows.values<int32_t>()) {
     if (row < -1 || row >= x.size(0)) fail<ShapeError>("take_rows: row {} of {}", row, x.shape().text());

@@ -17,7 +17,8 @@ constexpr size_t kHugePage = size_t{2} << 20;
 
 // Four classes to each power of two: at most a quarter of a buffer is unused, and few sizes occur.
 size_t size_class(size_t bytes) {
-  if (bytes <= 4 * kAlignment) return (bytes + kAlignment - 1) / kAlignment * kAlignment + (bytes == 0 ? kAlignment : 0);
+  if (bytes <= 4 * kAlignment)
+    return (bytes + kAlignment - 1) / kAlignment * kAlignment + (bytes == 0 ? kAlignment : 0);
   const size_t step = std::bit_floor(bytes - 1) / 4;
   return (bytes + step - 1) / step * step;
 }
@@ -107,8 +108,14 @@ std::shared_ptr<Buffer> allocate_buffer(size_t bytes) {
   return std::make_shared<Buffer>(block, bytes, std::move(owner));
 }
 
-AllocatorStatistics allocator_statistics() { return pool()->statistics(); }
-void reset_peak_bytes() { pool()->reset_peak(); }
-void release_cached_memory() { pool()->release(); }
+AllocatorStatistics allocator_statistics() {
+  return pool()->statistics();
+}
+void reset_peak_bytes() {
+  pool()->reset_peak();
+}
+void release_cached_memory() {
+  pool()->release();
+}
 
 }  // namespace attune

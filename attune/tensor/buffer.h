@@ -11,7 +11,8 @@ namespace attune {
 /// A piece of memory with its own way of being released.
 class Buffer {
  public:
-  Buffer(void* data, size_t bytes, std::shared_ptr<const void> owner) : data_(data), bytes_(bytes), owner_(std::move(owner)) {}
+  Buffer(void* data, size_t bytes, std::shared_ptr<const void> owner)
+      : data_(data), bytes_(bytes), owner_(std::move(owner)) {}
   void* data() const { return data_; }
   size_t bytes() const { return bytes_; }
 

@@ -66,7 +66,9 @@ struct DTypeOf<uint8_t> {
 template <class T>
 inline constexpr DType dtype_of = DTypeOf<T>::value;
 
-constexpr bool is_floating(DType dtype) { return dtype == DType::f32 || dtype == DType::f64; }
+constexpr bool is_floating(DType dtype) {
+  return dtype == DType::f32 || dtype == DType::f64;
+}
 
 /// Calls f(float{}) or f(double{}); anything else is a ShapeError that names the operation.
 template <class F>

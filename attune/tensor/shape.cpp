@@ -7,7 +7,8 @@
 namespace attune {
 
 Shape::Shape(std::span<const int64_t> sizes) {
-  if (sizes.size() > kMaxRank) fail<ShapeError>("shape: {} dimensions, at most {} are possible", sizes.size(), kMaxRank);
+  if (sizes.size() > kMaxRank)
+    fail<ShapeError>("shape: {} dimensions, at most {} are possible", sizes.size(), kMaxRank);
   constexpr int64_t kMaxElements = int64_t{1} << 48;
   int64_t elements = 1;
   for (const int64_t size : sizes) {
@@ -25,7 +26,9 @@ int64_t Shape::numel() const {
   return product;
 }
 
-bool Shape::operator==(const Shape& other) const { return std::equal(begin(), end(), other.begin(), other.end()); }
+bool Shape::operator==(const Shape& other) const {
+  return std::equal(begin(), end(), other.begin(), other.end());
+}
 
 std::string Shape::text() const {
   std::string text = "[";

@@ -55,7 +55,8 @@ Tensor Tensor::full(const Shape& shape, double value, const TensorOptions& optio
 Tensor Tensor::from_bytes(const Shape& shape, DType dtype, std::span<const std::byte> bytes) {
   const size_t wanted = static_cast<size_t>(shape.numel()) * size_of(dtype);
   if (bytes.size() != wanted)
-    fail<ShapeError>("tensor: shape {} of {} takes {} bytes, found {}", shape.text(), name_of(dtype), wanted, bytes.size());
+    fail<ShapeError>("tensor: shape {} of {} takes {} bytes, found {}", shape.text(), name_of(dtype), wanted,
+                     bytes.size());
   Tensor t = empty(shape, {.dtype = dtype});
   if (wanted > 0) std::memcpy(t.raw(), bytes.data(), wanted);
   return t;

@@ -53,8 +53,8 @@ std::string masked_crc(std::string_view bytes) {
   return little_endian(((crc >> 15) | (crc << 17)) + 0xA282EAD8u, 4);
 }
 
-/// The few fields that are written, in protobuf's wire format (tensorflow/core/util/event.proto). SentencePiece carries a
-/// protobuf of its own, of another version, and both in one process crash: that is why there is no library here.
+/// The few fields that are written, in protobuf's wire format (tensorflow/core/util/event.proto). SentencePiece carries
+/// a protobuf of its own, of another version, and both in one process crash: that is why there is no library here.
 class Message {
  public:
   void add_double(int field, double value) { add_key(field, 1) += little_endian(std::bit_cast<uint64_t>(value), 8); }
@@ -70,7 +70,9 @@ class Message {
     text.push_back(static_cast<char>(value));
     return text;
   }
-  std::string& add_key(int field, int wire_type) { return bytes_ += varint(static_cast<uint64_t>(field << 3 | wire_type)); }
+  std::string& add_key(int field, int wire_type) {
+    return bytes_ += varint(static_cast<uint64_t>(field << 3 | wire_type));
+  }
 
   std::string bytes_;
 };

@@ -26,14 +26,17 @@ TEST(File, WhatIsNotCommittedChangesNothing) {
     file.write("new");
   }
   EXPECT_EQ(read_file(folder / "a"), "old");
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), std::filesystem::directory_iterator()), 1);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), std::filesystem::directory_iterator()),
+            1);
 }
 
 TEST(File, ErrorsNameTheFile) {
   const TemporaryFolder folder;
   const std::string missing = (folder / "missing").string();
-  EXPECT_EQ(message_of<FileError>([&] { read_file(missing); }), "cannot open " + missing + ": No such file or directory");
-  EXPECT_EQ(message_of<FileError>([&] { read_file(folder.path()); }), "cannot read " + folder.path().string() + ": it is a folder");
+  EXPECT_EQ(message_of<FileError>([&] { read_file(missing); }),
+            "cannot open " + missing + ": No such file or directory");
+  EXPECT_EQ(message_of<FileError>([&] { read_file(folder.path()); }),
+            "cannot read " + folder.path().string() + ": it is a folder");
   write_file(folder / "a", "0123456789");
   EXPECT_EQ(message_of<FileError>([&] { read_file(folder / "a", 9); }),
             (folder / "a").string() + ": has 10 bytes, at most 9 are accepted here");
@@ -67,7 +70,12 @@ TEST(Parallel, CoversEveryElementOnce) {
 }
 
 TEST(Parallel, ExceptionsLeaveTheRegion) {
-  EXPECT_EQ(message_of<DataError>([] { parallel_for(100, 1, [](int64_t i, int64_t) { if (i == 57) fail<DataError>("at {}", i); }); }), "at 57");
+  EXPECT_EQ(message_of<DataError>([] {
+              parallel_for(100, 1, [](int64_t i, int64_t) {
+                if (i == 57) fail<DataError>("at {}", i);
+              });
+            }),
+            "at 57");
 }
 
 }  // namespace

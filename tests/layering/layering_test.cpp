@@ -57,11 +57,14 @@ TEST(Layering, NoArrowRunsBack) {
 }
 
 TEST(Layering, PublicHeadersHaveNoConditions) {
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(std::filesystem::path(ATTUNE_SOURCE_DIR) / "attune")) {
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(std::filesystem::path(ATTUNE_SOURCE_DIR) / "attune")) {
     const std::string name = entry.path().filename().string();
-    if (entry.path().extension() != ".h" || name.ends_with("_inl.h")) continue;  // Highway includes those once for each target
+    if (entry.path().extension() != ".h" || name.ends_with("_inl.h"))
+      continue;  // Highway includes those once for each target
     std::ifstream file(entry.path());
-    for (std::string line; std::getline(file, line);) EXPECT_FALSE(line.starts_with("#if")) << entry.path() << ": " << line;
+    for (std::string line; std::getline(file, line);)
+      EXPECT_FALSE(line.starts_with("#if")) << entry.path() << ": " << line;
   }
 }
 

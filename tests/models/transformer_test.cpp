@@ -25,7 +25,8 @@ TransformerConfig small_config() {
 
 std::vector<TransformerConfig> variants() {
   std::vector<TransformerConfig> all;
-  for (const AttentionKind& kind : {AttentionKind(MultiHead{}), AttentionKind(MultiHead{.bias = false}), AttentionKind(MultiHeadLatent{.latent_dim = 3})}) {
+  for (const AttentionKind& kind : {AttentionKind(MultiHead{}), AttentionKind(MultiHead{.bias = false}),
+                                    AttentionKind(MultiHeadLatent{.latent_dim = 3})}) {
     for (const NormPlacement norm : {NormPlacement::pre, NormPlacement::post}) {
       TransformerConfig c = small_config();
       c.encoder_attention = c.decoder_attention = c.cross_attention = kind;
@@ -70,7 +71,8 @@ TEST(Transformer, ParametersOfTheLiterature) {
   const int64_t encoder_layer = block + feed_forward + 2 * norm, decoder_layer = 2 * block + feed_forward + 3 * norm;
   EXPECT_EQ(encoder_layer, 3'152'384);
   EXPECT_EQ(decoder_layer, 4'204'032);
-  EXPECT_EQ(parameter_count(c), 6 * (encoder_layer + decoder_layer) + 37000 * d + 37000);  // 63 million: table 3, row "base"
+  EXPECT_EQ(parameter_count(c),
+            6 * (encoder_layer + decoder_layer) + 37000 * d + 37000);  // 63 million: table 3, row "base"
 }
 
 TEST(Transformer, CountOfTheConfigurationIsThatOfTheModel) {

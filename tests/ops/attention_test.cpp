@@ -57,7 +57,8 @@ Tensor reference(const Problem& p, Tensor* weights = nullptr) {
                                (!o.mask.defined() || o.mask.data<uint8_t>()[mask_row * o.mask.size(2) + j] != 0);
           const int64_t k_row = (o.key_sequences.begin(s) + j) * k.size(1) + h / group;
           double score = 0;
-          for (int64_t c = 0; c < d_k; ++c) score += q.data<double>()[q_row * d_k + c] * k.data<double>()[k_row * d_k + c];
+          for (int64_t c = 0; c < d_k; ++c)
+            score += q.data<double>()[q_row * d_k + c] * k.data<double>()[k_row * d_k + c];
           w[static_cast<size_t>(j)] = allowed ? std::exp(score * scale) : 0;
           total += w[static_cast<size_t>(j)];
         }
@@ -67,7 +68,8 @@ Tensor reference(const Problem& p, Tensor* weights = nullptr) {
           const bool keep = !o.dropout.active() || kept(o.dropout, q_row, j);
           const double factor = keep ? weight / (1 - o.dropout.probability) : 0;
           const int64_t v_row = (o.key_sequences.begin(s) + j) * k.size(1) + h / group;
-          for (int64_t c = 0; c < d_v; ++c) out.data<double>()[q_row * d_v + c] += factor * v.data<double>()[v_row * d_v + c];
+          for (int64_t c = 0; c < d_v; ++c)
+            out.data<double>()[q_row * d_v + c] += factor * v.data<double>()[v_row * d_v + c];
         }
       }
     }
@@ -104,17 +106,23 @@ std::vector<std::pair<const char*, Problem>> problems(DType dtype) {
 
 TEST(Attention, GradientMatchesFiniteDifferences) {
   for (auto& [name, p] : problems(DType::f64)) {
-    EXPECT_LT(gradient_error([&, options = p.options](const std::vector<Tensor>& t) { return attention(t[0], t[1], t[2], options); }, {p.q, p.k, p.v}), 1e-7)
+    EXPECT_LT(gradient_error([&, options = p.options](
+                                 const std::vector<Tensor>& t) { return attention(t[0], t[1], t[2], options); },
+                             {p.q, p.k, p.v}),
+              1e-7)
         << name;
   }
 }
 
 TEST(Attention, GradientOverSeveralTiles) {  // more keys and queries than a tile holds
-  Problem p = random_problem({.queries = {70}, .keys = {130}, .heads = 1, .kv_heads = 1, .d_k = 2, .d_v = 1}, DType::f64);
+  Problem p =
+      random_problem({.queries = {70}, .keys = {130}, .heads = 1, .kv_heads = 1, .d_k = 2, .d_v = 1}, DType::f64);
   for (const bool causal : {false, true}) {
     p.options.causal = causal;
     p.options.dropout = {.probability = causal ? 0.2 : 0.0, .seed = 1};
-    EXPECT_LT(gradient_error([&](const std::vector<Tensor>& t) { return attention(t[0], t[1], t[2], p.options); }, {p.q, p.k, p.v}), 1e-6);
+    EXPECT_LT(gradient_error([&](const std::vector<Tensor>& t) { return attention(t[0], t[1], t[2], p.options); },
+                             {p.q, p.k, p.v}),
+              1e-6);
   }
 }
 
@@ -127,7 +135,8 @@ TEST(Attention, EveryTargetAgreesWithTheFormula) {
   all.back().second.options.dropout = {.probability = 0.1, .seed = 3};
   for_each_target([&](const std::string& target) {
     for (auto& [name, p] : all)
-      EXPECT_LT(relative_error(attention(p.q, p.k, p.v, p.options).to(DType::f64), reference(p)), 2e-6) << name << " on " << target;
+      EXPECT_LT(relative_error(attention(p.q, p.k, p.v, p.options).to(DType::f64), reference(p)), 2e-6)
+          << name << " on " << target;
   });
 }
 
@@ -189,13 +198,14 @@ TEST(Attention, SameBitsForEveryThreadCount) {
 TEST(Attention, MemoryIsLinearInLength) {
   const NoGrad no_grad;
   auto peak = [](int32_t length) {
-    const Problem p = random_problem({.queries = {length}, .keys = {length}, .heads = 1, .kv_heads = 1, .d_k = 8, .d_v = 8}, DType::f32);
+    const Problem p = random_problem(
+        {.queries = {length}, .keys = {length}, .heads = 1, .kv_heads = 1, .d_k = 8, .d_v = 8}, DType::f32);
     reset_peak_bytes();
     const int64_t before = allocator_statistics().bytes_in_use;
     attention(p.q, p.k, p.v, p.options);
     return allocator_statistics().peak_bytes_in_use - before;
   };
-  EXPECT_LT(peak(4096), 5 * peak(1024));       // a matrix of scores would make it 16 times
+  EXPECT_LT(peak(4096), 5 * peak(1024));        // a matrix of scores would make it 16 times
   EXPECT_LT(peak(4096), 4096 * 4096 * 4 / 20);  // and far larger than this
 }
 
@@ -223,7 +233,8 @@ TEST(Attention, ErrorsNameTheShapes) {
   EXPECT_EQ(message_of<ShapeError>([&] { attention(p.q, wide, p.v, p.options); }),
             "attention: q [3, 2, 5] has d_k = 5 but k [4, 2, 6] has 6");
   p.options.key_sequences = Sequences::from_lengths({5});
-  EXPECT_EQ(message_of<ShapeError>([&] { attention(p.q, p.k, p.v, p.options); }), "attention: sequences hold 5 rows but k has 4");
+  EXPECT_EQ(message_of<ShapeError>([&] { attention(p.q, p.k, p.v, p.options); }),
+            "attention: sequences hold 5 rows but k has 4");
 }
 
 }  // namespace

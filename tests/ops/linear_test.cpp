@@ -23,7 +23,8 @@ Tensor reference(const Tensor& x, const Tensor& w, const Tensor& b, FusedActivat
   for (int64_t i = 0; i < x.size(0); ++i) {
     for (int64_t o = 0; o < w.size(0); ++o) {
       double sum = b.defined() ? b.to(DType::f64).data<double>()[o] : 0;
-      for (int64_t c = 0; c < x.size(1); ++c) sum += x64.data<double>()[i * x.size(1) + c] * w64.data<double>()[o * x.size(1) + c];
+      for (int64_t c = 0; c < x.size(1); ++c)
+        sum += x64.data<double>()[i * x.size(1) + c] * w64.data<double>()[o * x.size(1) + c];
       if (activation == FusedActivation::relu) sum = std::max(sum, 0.0);
       if (activation == FusedActivation::gelu) sum *= 0.5 * (1 + std::erf(sum / std::numbers::sqrt2));
       y.data<double>()[i * w.size(0) + o] = sum;
@@ -38,7 +39,9 @@ TEST(Linear, GradientMatchesFiniteDifferences) {
                              {normal({5, 4}, {.seed = 1}), normal({3, 4}, {.seed = 2}), normal({3}, {.seed = 3})}),
               1e-7);
   }
-  EXPECT_LT(gradient_error([](const std::vector<Tensor>& t) { return linear(t[0], t[1]); }, {normal({2, 3, 4}, {.seed = 1}), normal({6, 4}, {.seed = 2})}), 1e-7);
+  EXPECT_LT(gradient_error([](const std::vector<Tensor>& t) { return linear(t[0], t[1]); },
+                           {normal({2, 3, 4}, {.seed = 1}), normal({6, 4}, {.seed = 2})}),
+            1e-7);
 }
 
 TEST(Linear, AgreesWithTheFormula) {
@@ -58,10 +61,12 @@ TEST(Linear, AgreesWithTheFormula) {
 TEST(Linear, GradientsInFloat32AgreeWithFloat64) {
   for (const FusedActivation activation : kActivations) {
     auto gradients = [&](DType dtype) {
-      std::vector<Tensor> t{normal({90, 48}, {.seed = 1}).to(dtype), normal({64, 48}, {.seed = 2}).to(dtype), normal({64}, {.seed = 3}).to(dtype)};
+      std::vector<Tensor> t{normal({90, 48}, {.seed = 1}).to(dtype), normal({64, 48}, {.seed = 2}).to(dtype),
+                            normal({64}, {.seed = 3}).to(dtype)};
       for (Tensor& x : t) require_gradient(x);
       backward(linear(t[0], t[1], t[2], activation), normal({90, 64}, {.seed = 4}).to(dtype));
-      return std::vector<Tensor>{gradient(t[0]).to(DType::f64), gradient(t[1]).to(DType::f64), gradient(t[2]).to(DType::f64)};
+      return std::vector<Tensor>{gradient(t[0]).to(DType::f64), gradient(t[1]).to(DType::f64),
+                                 gradient(t[2]).to(DType::f64)};
     };
     const auto f32 = gradients(DType::f32), f64 = gradients(DType::f64);
     for (size_t i = 0; i < 3; ++i) EXPECT_LT(relative_error(f32[i], f64[i]), 1e-5) << i;
@@ -73,14 +78,16 @@ TEST(Linear, RowsDoNotDependOnTheBatch) {
   const Tensor w = normal({512, 128}, {.dtype = DType::f32, .seed = 2});
   const Tensor x = normal({70, 128}, {.dtype = DType::f32, .seed = 3});
   const Tensor all = linear(x, w);
-  for (const int64_t rows : {1, 2, 5, 7, 33, 64}) EXPECT_TRUE(same_bits(linear(x.rows(0, rows), w), all.rows(0, rows))) << rows;
+  for (const int64_t rows : {1, 2, 5, 7, 33, 64})
+    EXPECT_TRUE(same_bits(linear(x.rows(0, rows), w), all.rows(0, rows))) << rows;
 }
 
 TEST(Linear, SameBitsForEveryThreadCount) {
   const int threads = thread_count();
   auto run = [](int n) {
     set_thread_count(n);
-    std::vector<Tensor> t{normal({300, 64}, {.dtype = DType::f32, .seed = 1}), normal({96, 64}, {.dtype = DType::f32, .seed = 2}),
+    std::vector<Tensor> t{normal({300, 64}, {.dtype = DType::f32, .seed = 1}),
+                          normal({96, 64}, {.dtype = DType::f32, .seed = 2}),
                           normal({96}, {.dtype = DType::f32, .seed = 3})};
     for (Tensor& x : t) require_gradient(x);
     const Tensor y = linear(t[0], t[1], t[2], FusedActivation::relu);
@@ -104,9 +111,13 @@ TEST(Linear, EmptyBatch) {
 
 TEST(Linear, ErrorsNameBothShapes) {
   const Tensor x = Tensor::zeros({37, 512});
-  EXPECT_EQ(message_of<ShapeError>([&] { linear(x, Tensor::zeros({2048, 256})); }),
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              linear(x, Tensor::zeros({2048, 256}));
+            }),
             "linear: input [37, 512] has 512 columns but weight [2048, 256] takes 256");
-  EXPECT_EQ(message_of<ShapeError>([&] { linear(x, Tensor::zeros({8, 512}), Tensor::zeros({9})); }),
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              linear(x, Tensor::zeros({8, 512}), Tensor::zeros({9}));
+            }),
             "linear: weight [8, 512] gives 8 columns but bias has shape [9]");
 }
 
@@ -115,7 +126,11 @@ TEST(Matmul, GradientForEveryTransposition) {
     for (const bool tb : {false, true}) {
       const Tensor a = normal(ta ? Shape{4, 3} : Shape{3, 4}, {.seed = 1});
       const Tensor b = normal(tb ? Shape{5, 4} : Shape{4, 5}, {.seed = 2});
-      EXPECT_LT(gradient_error([=](const std::vector<Tensor>& t) { return matmul(t[0], t[1], {.transpose_a = ta, .transpose_b = tb}); }, {a, b}), 1e-7);
+      EXPECT_LT(
+          gradient_error(
+              [=](const std::vector<Tensor>& t) { return matmul(t[0], t[1], {.transpose_a = ta, .transpose_b = tb}); },
+              {a, b}),
+          1e-7);
       const Tensor f64 = matmul(a, b, {.transpose_a = ta, .transpose_b = tb});
       const Tensor f32 = matmul(a.to(DType::f32), b.to(DType::f32), {.transpose_a = ta, .transpose_b = tb});
       EXPECT_LT(relative_error(f32.to(DType::f64), f64), 1e-6);
@@ -124,7 +139,9 @@ TEST(Matmul, GradientForEveryTransposition) {
 }
 
 TEST(Matmul, InnerSizesMustAgree) {
-  EXPECT_EQ(message_of<ShapeError>([] { matmul(Tensor::zeros({2, 3}), Tensor::zeros({4, 5})); }),
+  EXPECT_EQ(message_of<ShapeError>([] {
+              matmul(Tensor::zeros({2, 3}), Tensor::zeros({4, 5}));
+            }),
             "matmul: [2, 3] and [4, 5] have inner sizes 3 and 4");
 }
 

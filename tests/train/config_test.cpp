@@ -92,8 +92,13 @@ TEST(RunConfig, ErrorsNameFileSectionAndKey) {
   EXPECT_THAT(refusal("[model]\nd_model = 9"), HasSubstr("run.toml: model.d_model = 9 is not divisible by heads = 8"));
   EXPECT_THAT(refusal("[schedule]\nkind = \"step\""),
               HasSubstr("needs one of noam, inverse_sqrt, cosine, linear, constant"));
-  EXPECT_THAT(refusal("[train]\npatience = 3"), HasSubstr("train.patience = 3 needs data.valid_source"));
-  EXPECT_THAT(message_of<ConfigError>([] { read_run_config("").validate_for_training(); }), HasSubstr("data.train_source names no file"));
+  RunConfig config;
+  config.data.train_source = config.data.train_target = {"a"};
+  config.train.patience = 3;
+  EXPECT_THAT(message_of<ConfigError>([&] { config.validate_for_training(); }),
+              HasSubstr("train.patience = 3 needs data.valid_source"));
+  EXPECT_THAT(message_of<ConfigError>([] { read_run_config("").validate_for_training(); }),
+              HasSubstr("data.train_source names no file"));
   EXPECT_THAT(refusal("", {"data.train_source=a"}),
               HasSubstr("data.train_source names 1 files but data.train_target names 0"));
 }
