@@ -23,7 +23,10 @@ namespace hn = hwy::HWY_NAMESPACE;
 int64_t MultiplyAdds(int64_t rounds, float* sink) {
   const hn::ScalableTag<float> d;
   const auto factor = hn::Set(d, 0.999f), term = hn::Set(d, 1e-3f);
-  auto a = hn::Iota(d, 0.0f), b = a, c = a, e = a, f = a, g = a, h = a, i = a, j = a, k = a, l = a, m = a;
+  // Each begins elsewhere: sums that are equal would be computed once.
+  auto a = hn::Iota(d, 0.5f), b = hn::Iota(d, 1.5f), c = hn::Iota(d, 2.5f), e = hn::Iota(d, 3.5f),
+       f = hn::Iota(d, 4.5f), g = hn::Iota(d, 5.5f), h = hn::Iota(d, 6.5f), i = hn::Iota(d, 7.5f),
+       j = hn::Iota(d, 8.5f), k = hn::Iota(d, 9.5f), l = hn::Iota(d, 10.5f), m = hn::Iota(d, 11.5f);
   for (int64_t r = 0; r < rounds; ++r) {
     a = hn::MulAdd(a, factor, term);
     b = hn::MulAdd(b, factor, term);

@@ -31,7 +31,10 @@ GLIBC_TUNABLES = "glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=8589934592
 
 
 def attune_settings(model: dict) -> list[str]:
-    settings = {**model, "norm": json.dumps(model["norm"]), "share_embeddings": "true"}
+    settings = {name: value for name, value in model.items() if name != "vocab"}
+    settings |= {"source_vocab": model["vocab"], "target_vocab": model["vocab"], "norm": json.dumps(model["norm"])}
+    settings |= {"share_embeddings": "true", "share_projection": "true"}
+    settings |= {"attention_dropout": 0.0, "activation_dropout": 0.0}
     return [word for name, value in settings.items() for word in ("--set", f"model.{name}={value}")]
 
 
