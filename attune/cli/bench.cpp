@@ -7,6 +7,7 @@
 #include <iostream>
 #include <sstream>
 
+#include "attune/autograd/graph.h"
 #include "attune/base/file.h"
 #include "attune/base/parallel.h"
 #include "attune/base/random.h"
@@ -225,6 +226,16 @@ int bench_train(const Options& o) {
   return 0;
 }
 
+// Bytes that a token of the source, and one of the target, add to the cache; counted, not computed.
+std::pair<double, double> cache_bytes_per_token(const Transformer& model, const PackedTokens& source) {
+  const NoGrad no_grad;
+  KvCache cache = model.start(model.encode(source), source.sequences);
+  const int64_t of_source = cache.bytes();
+  model.step(std::vector<int32_t>(static_cast<size_t>(cache.rows()), kBos), cache);
+  return {static_cast<double>(of_source) / static_cast<double>(source.sequences.total()),
+          static_cast<double>(cache.bytes() - of_source) / static_cast<double>(cache.rows())};
+}
+
 int bench_translate(const Options& o, const GenerationConfig& generation) {
   RunConfig config = configuration(o);
   const auto model = build_transformer(config.model, config.train.seed);
@@ -249,9 +260,12 @@ int bench_translate(const Options& o, const GenerationConfig& generation) {
     milliseconds.push_back(elapsed * 1e3);
     rate.push_back(static_cast<double>(tokens) / elapsed);
   }
+  const auto [source_bytes, target_bytes] = cache_bytes_per_token(*model, source);
   print(o, {{"program", "attune"},
             {"parameters", parameter_count(*model)},
             {"threads", thread_count()},
+            {"cache_bytes_per_source_token", source_bytes},
+            {"cache_bytes_per_target_token", target_bytes},
             {"sentences", o.sentences},
             {"beam_size", search.generation.beam_size},
             {"median_ms_per_batch", median(milliseconds)},

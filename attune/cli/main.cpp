@@ -6,7 +6,7 @@
 #include <csignal>
 #include <iostream>
 
-#include "attune/base/error.h"
+#include "attune/base/fields.h"
 #include "attune/cli/command.h"
 
 namespace attune::cli {
@@ -26,6 +26,16 @@ int report(std::string message) {
       message.begin(), message.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
   std::cerr << "attune: " << message << "\n";
   return 1;
+}
+
+// The subcommand that an unknown word stands near to, or "".
+std::string nearest_command(const CLI::App& app, const std::string& word) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands(nullptr)) {
+    if (command->get_name() == word) return "";
+    names.push_back(command->get_name());
+  }
+  return word.starts_with("-") ? "" : nearest_name(word, names);
 }
 
 }  // namespace
@@ -69,7 +79,8 @@ int run(int argc, char** argv) {
     return exit_status;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    report(std::string(error.what()) + " (see --help)");
+    const std::string hint = argc > 1 ? nearest_command(app, argv[1]) : "";
+    report(std::string(error.what()) + (hint.empty() ? " (see --help)" : ", did you mean \"" + hint + "\"?"));
     return 2;
   } catch (const std::bad_alloc&) {
     return report("out of memory");
