@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include <functional>
 #include <limits>
 
@@ -78,6 +80,16 @@ TEST(RunConfig, NoFileIsAnEmptyFile) {
   EXPECT_THAT(config.data.train_target, ElementsAre("a.de"));
   EXPECT_EQ(message_of<ConfigError>([] { read_run_config("", {"train.steps=x"}); }),
             "train.steps: is \"x\", needs a whole number");
+}
+
+TEST(RunConfig, TheExamplesAreValid) {
+  int examples = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(ATTUNE_SOURCE_DIR "/examples")) {
+    if (entry.path().extension() != ".toml") continue;
+    EXPECT_NO_THROW(read_run_config(entry.path())) << entry.path();
+    ++examples;
+  }
+  EXPECT_GE(examples, 2);
 }
 
 TEST(RunConfig, ErrorsNameFileSectionAndKey) {
