@@ -93,7 +93,9 @@ void backward(const Tensor& loss, const Tensor& cotangent) {
   while (!ready.empty()) {
     const std::shared_ptr<GradientNode> node = ready.top();
     ready.pop();
+    if (node->walked) fail<ShapeError>("backward: {} has been walked before; its inputs are no longer kept", node->op);
     if (!node->backward) continue;  // a leaf keeps its gradient
+    node->walked = true;
     const Tensor dy = std::exchange(node->gradient, {});
     Gradients gradients = std::exchange(node->backward, {})(dy);
     const auto inputs = std::exchange(node->inputs, {});

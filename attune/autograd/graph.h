@@ -23,6 +23,7 @@ struct GradientNode {
   uint64_t order = 0;  // larger than that of every input
   Shape shape;
   Tensor gradient;
+  bool walked = false;  // its backward has run and is gone
 };
 
 /// Makes `x` a leaf whose gradient is kept.
@@ -42,7 +43,8 @@ bool is_recording(std::initializer_list<Tensor> inputs);
 void record(const char* op, std::initializer_list<Tensor> inputs, Tensor& output, BackwardFunction backward);
 
 /// Adds d(loss)/d(leaf) to the gradient of every leaf that `loss` depends on. `cotangent` defaults to ones. What a step
-/// kept for its gradient is freed as soon as the step has been walked. Throws ShapeError when loss was not recorded.
+/// kept for its gradient is freed as soon as the step has been walked. Throws ShapeError when loss was not recorded, or
+/// when a step of it has been walked before.
 void backward(const Tensor& loss, const Tensor& cotangent = {});
 
 /// While one lives, nothing is recorded on this thread and nothing is kept alive.

@@ -42,7 +42,7 @@ uint64_t size_of_regular_file(int descriptor, const std::filesystem::path& path)
 }  // namespace
 
 std::string read_file(const std::filesystem::path& path, uint64_t max_bytes) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0) fail_errno("open", path);
   const uint64_t size = size_of_regular_file(file.get(), path);
   if (size > max_bytes)
@@ -61,6 +61,12 @@ std::string read_file(const std::filesystem::path& path, uint64_t max_bytes) {
 }
 
 AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
+  std::error_code ignored;
+  const auto status = std::filesystem::status(path_, ignored);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
+    fail<FileError>("cannot write {}: it is not a regular file",
+                    path_.string());  // a rename would replace a device or a pipe
+  if (std::filesystem::is_symlink(path_, ignored)) path_ = std::filesystem::weakly_canonical(path_);
   temporary_ = path_;
   temporary_ += "." + std::to_string(::getpid()) + ".tmp";
   descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
@@ -103,7 +109,7 @@ void write_file(const std::filesystem::path& path, std::string_view text) {
 }
 
 MappedFile::MappedFile(const std::filesystem::path& path) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0) fail_errno("open", path);
   size_ = size_of_regular_file(file.get(), path);
   if (size_ == 0) return;

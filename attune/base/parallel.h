@@ -6,7 +6,7 @@
 
 namespace attune {
 
-/// Threads that a parallel region will use.
+/// Threads that a parallel region of the calling thread will use; setting it is for the calling thread too.
 int thread_count();
 void set_thread_count(int threads);
 
@@ -14,7 +14,7 @@ namespace detail {
 void parallel_run(int64_t chunks, const std::function<void(int64_t)>& body);
 }
 
-/// Calls body(begin, end) over [0, size) in pieces of at least `grain` elements, in parallel. The pieces do not depend
+/// Calls body(begin, end) over [0, size) in pieces of at most `grain` elements, in parallel. The pieces do not depend
 /// on the number of threads, so that a sum formed piece by piece is the same on every machine.
 template <class Body>
 void parallel_for(int64_t size, int64_t grain, Body&& body) {

@@ -12,6 +12,7 @@
 #include "attune/base/parallel.h"
 #include "attune/base/random.h"
 #include "attune/cli/command.h"
+#include "attune/cli/generation_options.h"
 #include "attune/data/batch_sampler.h"
 #include "attune/generate/beam_search.h"
 #include "attune/ops/machine_peak.h"
@@ -148,7 +149,9 @@ RunConfig configuration(const Options& o) {
   if (config.model.source_vocab <= kFirstWord || config.model.target_vocab <= kFirstWord)
     fail<ConfigError>("model.source_vocab, model.target_vocab: need more than {} tokens", kFirstWord);
   if (o.steps < 1 || o.warmup < 0) fail<ConfigError>("--steps needs at least 1, --warmup at least 0");
-  if (o.threads > 0) set_thread_count(static_cast<int>(o.threads));
+  if (o.sentences < 1 || o.source_length < 1 || o.target_length < 1 || o.tokens < 1)
+    fail<ConfigError>("--sentences, --tokens, --source-length and --target-length need at least 1");
+  use_threads(o.threads);
   return config;
 }
 
@@ -277,7 +280,7 @@ int bench_translate(const Options& o, const GenerationConfig& generation) {
 void add_common(CLI::App* command, Options& o) {
   command->add_option("--config", o.config, "Run configuration (TOML); default: the base model")
       ->check(CLI::ExistingFile);
-  command->add_option("--set", o.set, "Overrides one key: model.d_model=256");
+  command->add_option("--set", o.set, "Overrides one key: model.d_model=256")->expected(1)->take_all();
   command->add_option("--source-length", o.source_length, "Tokens of a random source sentence")->capture_default_str();
   command->add_option("--target-length", o.target_length, "Tokens of a random target sentence")->capture_default_str();
   command->add_option("--steps", o.steps, "Measured repetitions")->capture_default_str();

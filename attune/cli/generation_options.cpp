@@ -27,7 +27,7 @@ TranslateOptions GenerationOptions::for_model(const Translator& translator) cons
 }
 
 void use_threads(int64_t threads) {
-  if (threads < 0 || threads > 4096) fail<ConfigError>("--threads {}: needs a number from 0 to 4096", threads);
+  if (threads < 0 || threads > 1024) fail<ConfigError>("--threads {}: needs a number from 0 to 1024", threads);
   if (threads > 0) set_thread_count(static_cast<int>(threads));
 }
 

@@ -76,6 +76,8 @@ int run(int argc, char** argv) {
   add_demo_corpus(app);
   try {
     app.parse(argc, argv);
+    std::cout.flush();
+    if (!std::cout) return report("cannot write standard output");
     return exit_status;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version

@@ -85,9 +85,11 @@ int run(const Options& options) {
     std::cout << describe_config();
     return 0;
   }
-  if (options.config.empty()) fail<ConfigError>("a configuration file is needed, for instance examples/demo.toml");
+  const bool own_config = options.config.empty() && options.resume && !options.out.empty();
+  const std::string config_file = own_config ? options.out + "/config.toml" : options.config;
+  if (config_file.empty()) fail<ConfigError>("a configuration file is needed, for instance examples/demo.toml");
   if (options.out.empty()) fail<ConfigError>("--out is needed: the folder of the run");
-  const RunConfig config = read_run_config(options.config, options.set);
+  const RunConfig config = read_run_config(config_file, options.set);
   if (config.train.threads > 0) set_thread_count(static_cast<int>(config.train.threads));
   catch_stop_signals();
   TerminalObserver observer;
@@ -112,13 +114,14 @@ void add_train(CLI::App& app) {
       add_command(app, "train", "Train a model; Ctrl-C saves and stops, --resume goes on",
                   "  attune train examples/demo.toml --out runs/demo\n"
                   "  attune train run.toml --out runs/a --set train.steps=20000 --set model.encoder_attention=latent\n"
-                  "  attune train run.toml --out runs/a --resume\n"
+                  "  attune train --out runs/a --resume\n"
                   "  attune train --describe-config",
                   [options] { return run(*options); });
   command->add_option("config", options->config, "Configuration (TOML)")->check(CLI::ExistingFile);
   command->add_option("--out", options->out, "Folder of the run: checkpoints, metrics, and at the end model/");
-  command->add_option("--set", options->set, "Overrides one key: train.steps=20000")->take_all();
-  command->add_flag("--resume", options->resume, "Go on from the newest checkpoint, bit for bit");
+  command->add_option("--set", options->set, "Overrides one key: train.steps=20000")->expected(1)->take_all();
+  command->add_flag("--resume", options->resume,
+                    "Go on from the newest checkpoint, bit for bit; without a configuration, with that of the run");
   command->add_flag("--describe-config", options->describe, "Print every key with its default");
 }
 

@@ -84,7 +84,7 @@ Tensor Transformer::encode(const Tensor& src, const Mask& src_mask, TransformerW
 Tensor Transformer::decode(const Tensor& memory, const Mask& src_mask, const Tensor& tgt, const Mask& tgt_mask,
                            TransformerWeights* weights) const {
   check_batch("decode", tgt);
-  if (memory.rank() != 3 || memory.size(0) != tgt.size(0))
+  if (memory.rank() != 3 || memory.size(0) != tgt.size(0) || memory.size(2) != config_.d_model)
     fail<ShapeError>("decode: memory {} does not fit tgt {}", memory.shape().text(), tgt.shape().text());
   const Packing source = packing_of(memory.size(0), memory.size(1), src_mask);
   const Packing target = packing_of(tgt.size(0), tgt.size(1), tgt_mask);

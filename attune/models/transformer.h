@@ -41,9 +41,9 @@ class Transformer final : public Module {
 
   // Padded batches, as in the literature.
 
-  /// src int32 [batch, length] -> [batch, length, d_model], zeros at padding.
+  /// src int32 [batch, length] -> [batch, length, d_model]; zeros at padding where the mask knows lengths.
   Tensor encode(const Tensor& src, const Mask& src_mask, TransformerWeights* weights = nullptr) const;
-  /// memory [batch, source length, d_model], tgt int32 [batch, length] -> [batch, length, d_model], zeros at padding.
+  /// memory [batch, source length, d_model], tgt int32 [batch, length] -> [batch, length, d_model]; zeros as above.
   Tensor decode(const Tensor& memory, const Mask& src_mask, const Tensor& tgt, const Mask& tgt_mask,
                 TransformerWeights* weights = nullptr) const;
   /// x [..., d_model] -> logits [..., target_vocab]

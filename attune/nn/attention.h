@@ -31,7 +31,8 @@ class Attention : public Module {
   virtual AttentionCache make_cache() const = 0;
   /// Adds what has to be kept of `memory` [n, d_model]; returns the slot of the first row.
   virtual int64_t append(const Tensor& memory, AttentionCache& cache) const = 0;
-  /// query [rows, d_model] over the slots of each row -> [rows, d_model]. Equals operator() to rounding. Not recorded.
+  /// query [rows, d_model] over the slots of each row -> [rows, d_model]. Equals operator() to rounding. Called
+  /// under NoGrad: the sum over the cache is not differentiable.
   virtual Tensor attend(const Tensor& query, const AttentionCache& cache, const SlotTable& table) const = 0;
   /// Numbers kept for each token.
   virtual int64_t cache_width() const = 0;

@@ -11,11 +11,13 @@ int64_t KvCache::bytes() const {
 }
 
 void KvCache::select(const std::vector<int32_t>& parents) {
+  for (const int32_t parent : parents) {
+    if (parent < 0 || parent >= rows()) fail<ShapeError>("cache: row {} of {}", parent, rows());
+  }
   SlotTable self;
   SlotTable cross{.slots = std::move(cross_table.slots), .begin = {}, .end = {}};
   std::vector<int32_t> sources;
   for (const int32_t parent : parents) {
-    if (parent < 0 || parent >= rows()) fail<ShapeError>("cache: row {} of {}", parent, rows());
     const auto p = static_cast<size_t>(parent);
     self.begin.push_back(static_cast<int32_t>(self.slots.size()));
     self.slots.insert(self.slots.end(), self_table.slots.begin() + self_table.begin[p],

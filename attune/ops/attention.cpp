@@ -9,6 +9,9 @@ namespace attune {
 namespace {
 
 void check(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options) {
+  check_dropout("attention", options.dropout);
+  if (options.scale < 0)
+    fail<ShapeError>("attention: scale = {}, needs a positive number, or 0 for 1 / sqrt(d_k)", options.scale);
   if (q.rank() != 3 || k.rank() != 3 || v.rank() != 3)
     fail<ShapeError>("attention: needs q, k and v as [rows, heads, d], found {}, {} and {}", q.shape().text(),
                      k.shape().text(), v.shape().text());

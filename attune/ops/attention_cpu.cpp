@@ -6,14 +6,13 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 // clang-format on
-#include <hwy/contrib/math/math-inl.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "attune/base/parallel.h"
 #include "attune/ops/dropout_inl.h"
+#include "attune/ops/math_inl.h"
 #include "attune/ops/small_matmul_inl.h"
 #include "attune/tensor/buffer.h"
 
@@ -122,7 +121,7 @@ T ExpRow(D d, T scale, T shift, int64_t padded, T* HWY_RESTRICT scores) {
   const auto vshift = hn::Set(d, shift);
   auto sum = hn::Zero(d);
   for (int64_t j = 0; j < padded; j += lanes) {
-    const auto e = hn::Exp(d, hn::MulSub(hn::LoadU(d, scores + j), vscale, vshift));
+    const auto e = ExpOf(d, hn::MulSub(hn::LoadU(d, scores + j), vscale, vshift));
     hn::StoreU(e, d, scores + j);
     sum = hn::Add(sum, e);
   }
@@ -135,6 +134,12 @@ T MaxRow(D d, int64_t padded, const T* HWY_RESTRICT scores) {
   auto largest = hn::LoadU(d, scores);
   for (int64_t j = lanes; j < padded; j += lanes) largest = hn::Max(largest, hn::LoadU(d, scores + j));
   return hn::GetLane(hn::MaxOfLanes(d, largest));
+}
+
+// Max and exp may lose a NaN; a broken row has to stay broken, so that training notices.
+template <class T>
+bool HasNan(const T* row, int64_t n) {
+  return std::any_of(row, row + n, [](T value) { return std::isnan(value); });
 }
 
 // Factors of a tile's row under dropout: 0 or 1 / (1 - p).
@@ -182,7 +187,7 @@ void ForwardHead(const Task<T>& task, int64_t head, const AttentionForward<T>& a
         std::fill(row + columns, row + padded, minus_infinity);
         MaskRow(task, q0 + i, k0, columns, row);
         const T most = std::max(largest[i], MaxRow(d, padded, row) * scale);
-        if (most == minus_infinity) {
+        if (most == minus_infinity && !HasNan(row, padded)) {  // nothing may be attended to
           std::fill_n(row, padded, T{0});
           continue;
         }

@@ -37,6 +37,11 @@ Tensor cached_attention(const Tensor& q, const PagedRows& keys, const PagedRows&
   for (const int32_t slot : table.slots) {
     if (slot < 0 || slot >= keys.size()) fail<ShapeError>("cached_attention: slot {} of {}", slot, keys.size());
   }
+  for (size_t r = 0; r < rows; ++r) {
+    if (table.begin[r] < 0 || table.end[r] < table.begin[r] || static_cast<size_t>(table.end[r]) > table.slots.size())
+      fail<ShapeError>("cached_attention: row {} reads slots [{}, {}) of {}", r, table.begin[r], table.end[r],
+                       table.slots.size());
+  }
   const int64_t heads = q.size(1), d_k = q.size(2), d_v = values.width() / kv_heads, group = heads / kv_heads;
   Tensor out = Tensor::empty({q.size(0), heads, d_v}, {q.dtype(), q.device()});
   dispatch_floating("cached_attention", q.dtype(), [&]<class T>(T) {

@@ -25,7 +25,9 @@ LinearSizes check(const Tensor& x, const Tensor& weight, const Tensor& bias) {
                      bias.shape().text());
   if (x.dtype() != weight.dtype())
     fail<ShapeError>("linear: input is {}, weight {}", name_of(x.dtype()), name_of(weight.dtype()));
-  return {x.size(-1) == 0 ? 0 : x.numel() / x.size(-1), weight.size(1), weight.size(0)};
+  int64_t rows = 1;
+  for (int dim = 0; dim + 1 < x.rank(); ++dim) rows *= x.size(dim);
+  return {rows, weight.size(1), weight.size(0)};
 }
 
 Tensor forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const LinearSizes& sizes,

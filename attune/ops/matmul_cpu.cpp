@@ -134,7 +134,7 @@ void matmul(Cpu, const double* a, const double* b, const double* bias, double* c
       for (int64_t j = 0; j < shape.n; ++j) {
         double sum = bias ? bias[j] : 0.0;
         for (int64_t p = 0; p < shape.k; ++p) sum += a[i * a_row + p * a_column] * b[p * b_row + j * b_column];
-        if (shape.activation == FusedActivation::relu) sum = sum > 0 ? sum : 0;
+        if (shape.activation == FusedActivation::relu) sum = sum < 0 ? 0 : sum;
         if (shape.activation == FusedActivation::gelu) sum = sum / 2 * (1 + std::erf(sum / std::numbers::sqrt2));
         double& out = c[i * shape.n + j];
         out = shape.accumulate ? out + sum : sum;

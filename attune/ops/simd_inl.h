@@ -9,6 +9,8 @@
 
 #include <hwy/highway.h>
 
+#include <algorithm>
+
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -37,6 +39,7 @@ struct WholeVector {
 /// ... or the last `count` of a row. Neither loads nor stores touch what lies behind them; loads give zero there.
 struct PartOfVector {
   size_t count;
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
   template <class D>
   HWY_INLINE hn::Vec<D> Load(D d, const hn::TFromD<D>* p) const {
     return hn::MaskedLoad(hn::FirstN(d, count), d, p);
@@ -45,6 +48,20 @@ struct PartOfVector {
   HWY_INLINE void Store(D d, hn::Vec<D> v, hn::TFromD<D>* p) const {
     hn::BlendedStore(v, hn::FirstN(d, count), d, p);
   }
+#else  // elsewhere Highway reads and writes whole vectors for these, and so the beginning of the next row
+  template <class D, class T = hn::TFromD<D>>
+  HWY_INLINE hn::Vec<D> Load(D d, const T* p) const {
+    HWY_ALIGN T part[HWY_LANES(T)] = {};
+    std::copy_n(p, count, part);
+    return hn::Load(d, part);
+  }
+  template <class D, class T = hn::TFromD<D>>
+  HWY_INLINE void Store(D d, hn::Vec<D> v, T* p) const {
+    HWY_ALIGN T part[HWY_LANES(T)];
+    hn::Store(v, d, part);
+    std::copy_n(part, count, p);
+  }
+#endif
   template <class D>
   HWY_INLINE hn::Vec<D> OrElse(D d, hn::Vec<D> v, hn::TFromD<D> otherwise) const {
     return hn::IfThenElse(hn::FirstN(d, count), v, hn::Set(d, otherwise));

@@ -45,7 +45,12 @@ class CachingAllocator {
   void give_back(void* block, size_t bytes) noexcept {
     const std::lock_guard lock(mutex_);
     statistics_.bytes_in_use -= static_cast<int64_t>(bytes);
-    free_[bytes].push_back(block);
+    try {
+      free_[bytes].push_back(block);
+    } catch (const std::bad_alloc&) {  // not even room for the note: the system gets it back
+      std::free(block);
+      statistics_.bytes_reserved -= static_cast<int64_t>(bytes);
+    }
   }
 
   void release() {

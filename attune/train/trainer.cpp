@@ -277,7 +277,7 @@ void Run::validate() {
   const bool by_bleu = config_.train.best_metric == ValidationMetric::bleu;
   const double value = by_bleu ? report.bleu : report.loss.loss;
   report.step = state_.last_validation = state_.step;
-  report.best = state_.best_step < 0 || (by_bleu ? value > state_.best_value : value < state_.best_value);
+  report.best = state_.best_step < 0 || (by_bleu ? value >= state_.best_value : value < state_.best_value);
   if (report.best) {
     save_model_folder(folder_ / "best", *model_, *tokenizers_.source, *tokenizers_.target, config_.generation);
     state_.best_step = state_.step;

@@ -43,12 +43,13 @@ Validation::Validation(const RunConfig& config, const TokenizerPair& tokenizers)
 void Validation::read(const std::string& source_file, const std::string& target_file, size_t limit) {
   LineReader sources(source_file), targets(target_file);
   std::string source, target;
-  while (sources_.size() < limit) {
+  for (;;) {  // to the end, so that files of different lengths are noticed
     const bool more = sources.next(source);
     if (targets.next(target) != more)
       fail<DataError>("{} ends after {} lines, but {} goes on", more ? target_file : source_file,
                       more ? targets.line_number() : sources.line_number(), more ? source_file : target_file);
     if (!more) return;
+    if (sources_.size() >= limit) continue;
     examples_.push_back({encode_line(*tokenizers_.source, sources, source, most_tokens_),
                          encode_line(*tokenizers_.target, targets, target, most_tokens_)});
     sources_.push_back(source);

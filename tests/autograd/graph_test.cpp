@@ -84,6 +84,14 @@ TEST(Autograd, ClosuresAreFreedAsBackwardGoes) {
   EXPECT_EQ(alive.use_count(), 1);
 }
 
+TEST(Autograd, ASecondWalkIsAnError) {
+  const Tensor x = leaf(1);
+  const Tensor shared = scale(x, 2);
+  backward(scale(shared, 3));
+  EXPECT_EQ(message_of<ShapeError>([&] { backward(scale(shared, 5)); }),
+            "backward: scale has been walked before; its inputs are no longer kept");
+}
+
 TEST(Autograd, LongChains) {
   const Tensor x = leaf(1);
   Tensor y = x;

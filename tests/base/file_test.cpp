@@ -49,6 +49,17 @@ TEST(File, DevicesAndPipesAreRefused) {
   EXPECT_THROW(MappedFile("/dev/null"), FileError);
 }
 
+TEST(File, WritingReplacesNoDeviceAndFollowsLinks) {
+  EXPECT_THROW(write_file("/dev/null", "x"), FileError);
+  const TemporaryFolder folder;
+  EXPECT_THROW(write_file(folder.path(), "x"), FileError);
+  write_file(folder / "target", "old");
+  std::filesystem::create_symlink(folder / "target", folder / "link");
+  write_file(folder / "link", "new");
+  EXPECT_EQ(read_file(folder / "target"), "new");
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link"));
+}
+
 TEST(File, MapsTheWholeFile) {
   const TemporaryFolder folder;
   write_file(folder / "a", "abc");

@@ -179,6 +179,16 @@ TEST(Attention, SurvivesLargeScores) {
   for (const Tensor& t : {p.q, p.k, p.v}) EXPECT_EQ(first_not_finite(gradient(t)), -1);
 }
 
+TEST(Attention, BadNumbersStayVisible) {
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    for (const bool in_keys : {false, true}) {
+      Problem p = random_problem({.queries = {70}, .keys = {70}, .d_k = 4}, DType::f32);
+      (in_keys ? p.k : p.q).values<float>()[3] = bad;
+      EXPECT_GE(first_not_finite(attention(p.q, p.k, p.v, p.options)), 0) << bad << " in " << (in_keys ? "k" : "q");
+    }
+  }
+}
+
 TEST(Attention, SameBitsForEveryThreadCount) {
   const int threads = thread_count();
   auto run = [](int n) {
