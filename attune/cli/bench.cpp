@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <iostream>
+#include <limits>
 #include <sstream>
 
 #include "attune/autograd/graph.h"
@@ -67,6 +68,17 @@ PackedBatch pack_all(const std::vector<ParallelExample>& examples) {
   return pack(examples, indices, kBos);
 }
 
+std::vector<std::vector<int32_t>> read_ids(const Json& json) {
+  std::vector<std::vector<int32_t>> sentences;
+  for (const auto& sentence : json.get<std::vector<std::vector<int64_t>>>()) {
+    for (const int64_t id : sentence)
+      if (id < 0 || id > std::numeric_limits<int32_t>::max()) fail<DataError>("token id {} is not one", id);
+    if (sentence.empty()) fail<DataError>("a sentence has no tokens");
+    sentences.emplace_back(sentence.begin(), sentence.end());
+  }
+  return sentences;
+}
+
 // One JSON object a line: {"source": [[ids], ...], "target": [[ids], ...]}, every sentence with eos.
 std::vector<std::vector<ParallelExample>> read_batches(const std::string& path) {
   std::istringstream lines(read_file(path));
@@ -74,8 +86,7 @@ std::vector<std::vector<ParallelExample>> read_batches(const std::string& path) 
   for (std::string line; std::getline(lines, line);) {
     try {
       const Json json = Json::parse(line);
-      const auto source = json.at("source").get<std::vector<std::vector<int32_t>>>();
-      const auto target = json.at("target").get<std::vector<std::vector<int32_t>>>();
+      const auto source = read_ids(json.at("source")), target = read_ids(json.at("target"));
       if (source.size() != target.size() || source.empty())
         fail<DataError>("{} source and {} target sentences", source.size(), target.size());
       std::vector<ParallelExample> batch;
@@ -185,7 +196,7 @@ void print(const Options& o, const Json& result) {
                                                : value.dump();
     if (value.is_number_float() && std::abs(value.get<double>()) >= 1000)
       text = fmt::format("{:.0f}", value.get<double>());
-    std::cout << fmt::format("{:<26}{}\n", key, text);
+    std::cout << fmt::format("{:<30}{}\n", key, text);
   }
 }
 
@@ -229,6 +240,21 @@ int bench_train(const Options& o) {
   return 0;
 }
 
+// The first --sentences of the corpus that the configuration names, else random ones.
+std::vector<ParallelExample> sentences_to_translate(const Options& o, RunConfig& config) {
+  std::vector<ParallelExample> examples;
+  const auto wanted = static_cast<size_t>(o.sentences);
+  if (!config.data.train_source.empty()) {
+    for (const auto& batch : make_batches(o, config)) examples.insert(examples.end(), batch.begin(), batch.end());
+    if (examples.size() > wanted) examples.resize(wanted);
+    return examples;
+  }
+  Random random(2);
+  while (examples.size() < wanted)
+    examples.push_back({random_sentence(random, o.source_length, config.model.source_vocab), {kEos}});
+  return examples;
+}
+
 // Bytes that a token of the source, and one of the target, add to the cache; counted, not computed.
 std::pair<double, double> cache_bytes_per_token(const Transformer& model, const PackedTokens& source) {
   const NoGrad no_grad;
@@ -241,12 +267,9 @@ std::pair<double, double> cache_bytes_per_token(const Transformer& model, const 
 
 int bench_translate(const Options& o, const GenerationConfig& generation) {
   RunConfig config = configuration(o);
+  std::vector<ParallelExample> examples = sentences_to_translate(o, config);
   const auto model = build_transformer(config.model, config.train.seed);
   set_evaluation(*model);
-  Random random(2);
-  std::vector<ParallelExample> examples;
-  for (int64_t i = 0; i < o.sentences; ++i)
-    examples.push_back({random_sentence(random, o.source_length, config.model.source_vocab), {kEos}});
   const PackedBatch batch = pack_all(examples);
   const PackedTokens source = pack_tokens(batch.source, batch.source_offsets);
   BeamSearchOptions search{.generation = generation, .n_best = 1, .special = {}};
@@ -269,7 +292,7 @@ int bench_translate(const Options& o, const GenerationConfig& generation) {
             {"threads", thread_count()},
             {"cache_bytes_per_source_token", source_bytes},
             {"cache_bytes_per_target_token", target_bytes},
-            {"sentences", o.sentences},
+            {"sentences", batch.sentences()},
             {"beam_size", search.generation.beam_size},
             {"median_ms_per_batch", median(milliseconds)},
             {"target_tokens_per_s", median(rate)},
