@@ -139,8 +139,6 @@ std::vector<std::vector<ParallelExample>> make_batches(const Options& o, RunConf
     }
     return batches;
   }
-  if (o.source_length < 1 || o.target_length < 1 || o.tokens < 1)
-    fail<ConfigError>("lengths and tokens have to be at least 1");
   Random random(1);
   for (int b = 0; b < 8; ++b) {
     std::vector<ParallelExample> batch;
