@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "attune/base/error.h"
@@ -39,6 +40,22 @@ std::string enum_name(E value) {
   return "?";
 }
 
+/// A variant of structs is a table {kind = "latent", latent_dim = 64}, or its name alone where every field has its
+/// default: specialise with `static constexpr const char* values[]`, one name for each alternative.
+template <class V>
+struct VariantNames;
+
+template <class V>
+concept NamedVariant = requires {
+  VariantNames<V>::values;
+};
+
+template <NamedVariant V>
+const char* variant_name(const V& value) {
+  static_assert(std::size(VariantNames<V>::values) == std::variant_size_v<V>);
+  return VariantNames<V>::values[value.index()];
+}
+
 class FieldWriter {
  public:
   explicit FieldWriter(Json& json) : json_(json) {}
@@ -52,8 +69,11 @@ class FieldWriter {
   static Json to_json_value(T& field) {
     if constexpr (NamedEnum<T>) {
       return enum_name(field);
-    } else if constexpr (requires(FieldWriter & v) { write_variant(field); }) {
-      return write_variant(field);
+    } else if constexpr (NamedVariant<T>) {
+      Json object = {{"kind", variant_name(field)}};
+      FieldWriter writer(object);
+      std::visit([&](auto& alternative) { visit_fields(alternative, writer); }, field);
+      return object.size() == 1 ? object["kind"] : object;
     } else if constexpr (requires(FieldWriter & v) { visit_fields(field, v); }) {
       Json object = Json::object();
       FieldWriter writer(object);
@@ -87,7 +107,7 @@ class FieldReader {
   static void read(const Json& value, T& field, const std::string& where) {
     if constexpr (NamedEnum<T>) {
       read_enum(value, field, where);
-    } else if constexpr (requires { read_variant(value, field, where); }) {
+    } else if constexpr (NamedVariant<T>) {
       read_variant(value, field, where);
     } else if constexpr (requires(FieldReader & v) { visit_fields(field, v); }) {
       FieldReader reader(value, where);
@@ -109,6 +129,26 @@ class FieldReader {
       known += (known.empty() ? "" : ", ") + std::string(name);
     }
     fail<ConfigError>("{}: is {}, needs one of {}", where, value.dump(), known);
+  }
+
+  // A change of kind begins with the defaults of the new one.
+  template <class V>
+  static void read_variant(const Json& value, V& field, const std::string& where) {
+    if (value.is_string()) return read_variant(Json{{"kind", value}}, field, where);
+    FieldReader reader(value, where);
+    std::string kind = variant_name(field);
+    reader("kind", kind);
+    if (kind != variant_name(field)) set_variant(kind, field, where, std::make_index_sequence<std::variant_size_v<V>>());
+    std::visit([&](auto& alternative) { visit_fields(alternative, reader); }, field);
+    reader.refuse_unknown();
+  }
+
+  template <class V, size_t... index>
+  static void set_variant(const std::string& kind, V& field, const std::string& where, std::index_sequence<index...>) {
+    std::string known;
+    for (const char* name : VariantNames<V>::values) known += (known.empty() ? "" : ", ") + std::string(name);
+    const bool found = ((kind == VariantNames<V>::values[index] && (field.template emplace<index>(), true)) || ...);
+    if (!found) fail<ConfigError>("{}.kind: is \"{}\", needs one of {}", where, kind, known);
   }
 
   static void read_plain(const Json& value, bool& field, const std::string& where);

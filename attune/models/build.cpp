@@ -1,103 +1,237 @@
-// The one place where models are put together from their configuration.
+#include "attune/models/build.h"
 
 #include <cmath>
 
-#include "attune/models/transformer.h"
 #include "attune/nn/multi_head_attention.h"
 #include "attune/nn/multi_head_latent_attention.h"
 
 namespace attune {
 namespace {
 
-std::unique_ptr<Attention> build_attention(const AttentionKind& kind, const TransformerConfig& c) {
+const TransformerConfig& validated(const TransformerConfig& c, Architecture wanted) {
+  if (c.architecture != wanted)
+    fail<ConfigError>("architecture = {}: needs {}", enum_name(c.architecture), enum_name(wanted));
+  c.validate();
+  return c;
+}
+
+LayerNormOptions norm_options(const TransformerConfig& c) {
+  return {.form = c.norm_form, .epsilon = c.norm_epsilon};
+}
+
+// What self-attention does about places; cross-attention has no common places of queries and keys.
+AttentionPlaces self_places(const AttentionKind& kind, const TransformerConfig& c) {
+  AttentionPlaces places;
+  places.pattern = std::visit([](const auto& attention) { return attention.pattern; }, kind);
+  if (const auto* rotary = std::get_if<RotaryOptions>(&c.positions)) places.rotary = *rotary;
+  if (const auto* relative = std::get_if<RelativePositions>(&c.positions)) places.relative_clip = relative->clip;
+  places.alibi = std::holds_alternative<AlibiPositions>(c.positions);
+  return places;
+}
+
+std::unique_ptr<Attention> build_attention(const AttentionKind& kind, const AttentionPlaces& places,
+                                           const TransformerConfig& c) {
   if (const auto* latent = std::get_if<MultiHeadLatent>(&kind)) {
     return std::make_unique<MultiHeadLatentAttention>(
         MultiHeadLatentAttentionConfig{.d_model = c.d_model,
                                        .heads = c.heads,
                                        .latent_dim = latent_dim(*latent, c.d_model),
-                                       .dropout = c.attention_dropout});
+                                       .query_latent_dim = latent->query_latent_dim,
+                                       .latent_norm = latent->latent_norm,
+                                       .rotary_dim = latent->rotary_dim,
+                                       .dropout = c.attention_dropout,
+                                       .places = places});
   }
+  const auto& multi_head = std::get<MultiHead>(kind);
+  const AttentionBias bias = multi_head.bias;
   return std::make_unique<MultiHeadAttention>(MultiHeadAttentionConfig{
-      .d_model = c.d_model, .heads = c.heads, .bias = std::get<MultiHead>(kind).bias, .dropout = c.attention_dropout});
+      .d_model = c.d_model,
+      .heads = c.heads,
+      .kv_heads = multi_head.kv_heads,
+      .query_key_value_bias = bias == AttentionBias::all || bias == AttentionBias::query_key_value,
+      .output_bias = bias == AttentionBias::all || bias == AttentionBias::output,
+      .dropout = c.attention_dropout,
+      .places = places});
 }
 
-struct LayerConfigs {
-  FeedForwardConfig feed_forward;
-  ResidualConnectionConfig residual;
-};
+std::unique_ptr<Attention> build_self_attention(const AttentionKind& kind, const TransformerConfig& c) {
+  return build_attention(kind, self_places(kind, c), c);
+}
 
-LayerConfigs layer_configs(const TransformerConfig& c) {
-  const LayerNormOptions norm{.unbiased_std = c.layer_norm == LayerNormForm::unbiased_std,
-                              .epsilon = c.layer_norm_epsilon};
-  return {
-      .feed_forward = {.d_model = c.d_model,
-                       .d_ff = c.d_ff,
-                       .activation = c.activation == Activation::relu ? FusedActivation::relu : FusedActivation::gelu,
-                       .dropout = c.activation_dropout},
-      .residual = {
-          .d_model = c.d_model, .dropout = c.dropout, .pre_norm = c.norm == NormPlacement::pre, .layer_norm = norm}};
+FeedForwardConfig feed_forward_config(const TransformerConfig& c) {
+  return {.d_model = c.d_model,
+          .d_ff = c.d_ff,
+          .activation = c.activation,
+          .bias = c.feed_forward_bias,
+          .dropout = c.activation_dropout};
+}
+
+ResidualConnectionConfig residual_config(const TransformerConfig& c) {
+  return {.d_model = c.d_model,
+          .dropout = c.dropout,
+          .pre_norm = c.norm == NormPlacement::pre,
+          .layer_norm = norm_options(c)};
+}
+
+// One object for every place of the stack, or one for each.
+template <class Layer, class Make>
+std::vector<std::shared_ptr<Layer>> build_layers(const TransformerConfig& c, Make&& make) {
+  std::vector<std::shared_ptr<Layer>> layers;
+  for (int64_t i = 0; i < c.layers; ++i) {
+    if (i > 0 && c.share_layers) {
+      layers.push_back(layers.front());
+    } else {
+      layers.push_back(make());
+    }
+  }
+  return layers;
 }
 
 // After pre-norm layers the sum of all sublayers is not normalised yet.
-std::unique_ptr<LayerNorm> build_final_norm(const TransformerConfig& c, const LayerConfigs& configs) {
+std::unique_ptr<LayerNorm> build_final_norm(const TransformerConfig& c) {
   if (c.norm == NormPlacement::post || !c.final_norm) return nullptr;
-  return std::make_unique<LayerNorm>(c.d_model, configs.residual.layer_norm);
+  return std::make_unique<LayerNorm>(c.d_model, norm_options(c));
 }
 
-int64_t attention_parameters(const AttentionKind& kind, int64_t d) {
-  if (const auto* latent = std::get_if<MultiHeadLatent>(&kind)) return 2 * d * d + 3 * d * latent_dim(*latent, d);
-  return 4 * d * d + (std::get<MultiHead>(kind).bias ? 4 * d : 0);
+std::unique_ptr<Encoder> build_encoder(const AttentionKind& attention, const TransformerConfig& c) {
+  return std::make_unique<Encoder>(build_layers<EncoderLayer>(c,
+                                                              [&] {
+                                                                return std::make_shared<EncoderLayer>(
+                                                                    build_self_attention(attention, c),
+                                                                    feed_forward_config(c), residual_config(c));
+                                                              }),
+                                   build_final_norm(c));
+}
+
+// `cross_attention` is null in a decoder-only model.
+std::unique_ptr<Decoder> build_decoder(const AttentionKind& attention, const AttentionKind* cross_attention,
+                                       const TransformerConfig& c) {
+  const auto make = [&] {
+    return std::make_shared<DecoderLayer>(build_self_attention(attention, c),
+                                          cross_attention ? build_attention(*cross_attention, {}, c) : nullptr,
+                                          feed_forward_config(c), residual_config(c));
+  };
+  return std::make_unique<Decoder>(build_layers<DecoderLayer>(c, make), build_final_norm(c));
+}
+
+std::unique_ptr<Positions> build_positions(const TransformerConfig& c, double dropout) {
+  if (std::holds_alternative<SinusoidalPositions>(c.positions))
+    return std::make_unique<PositionalEncoding>(c.d_model, dropout);
+  if (const auto* learned = std::get_if<LearnedPositions>(&c.positions))
+    return std::make_unique<LearnedPositionalEncoding>(c.max_positions(*learned), c.d_model, dropout);
+  return nullptr;
+}
+
+std::unique_ptr<Embeddings> build_embeddings(std::unique_ptr<InputEmbedding> token, const TransformerConfig& c) {
+  const bool added = std::holds_alternative<SinusoidalPositions>(c.positions) ||
+                     std::holds_alternative<LearnedPositions>(c.positions);
+  const bool with_positions = added && !c.embedding_norm;  // one pass for both
+  return std::make_unique<Embeddings>(
+      std::move(token), build_positions(c, with_positions ? c.dropout : 0.0),
+      c.embedding_norm ? std::make_unique<LayerNorm>(c.d_model, norm_options(c)) : nullptr,
+      with_positions ? 0.0 : c.dropout);
+}
+
+std::unique_ptr<Embeddings> build_embeddings(const TransformerConfig& c) {
+  return build_embeddings(std::make_unique<InputEmbedding>(c.vocab, c.d_model, c.scale_embeddings), c);
+}
+
+std::unique_ptr<ProjectionLayer> build_projection(const Tensor& embedding, int64_t vocab, const TransformerConfig& c) {
+  return c.share_projection ? std::make_unique<ProjectionLayer>(embedding, c.projection_bias)
+                            : std::make_unique<ProjectionLayer>(c.d_model, vocab, c.projection_bias);
+}
+
+// Radford et al. 2019, section 2.3: what is added to the residual stream grows with the number of layers.
+bool ends_sublayer(const std::string& name) {
+  return name.ends_with(".w_o.weight") || name.ends_with(".linear_2.weight");
+}
+
+void initialize(Module& model, const TransformerConfig& c, uint64_t seed, const std::vector<Tensor>& tables) {
+  if (c.initialization == Initialization::xavier) {
+    initialize_parameters(model, seed);
+  } else {
+    constexpr double kDeviation = 0.02;
+    uint64_t stream = 0;
+    for (const NamedParameter& p : named_parameters(model)) {
+      const uint64_t own = stream++;
+      if (p.tensor->rank() != 2) continue;
+      const double factor = ends_sublayer(p.name) ? 1 / std::sqrt(2.0 * static_cast<double>(c.layers)) : 1.0;
+      initialize_normal(*p.tensor, kDeviation * factor, seed, own);
+    }
+  }
+  if (c.embedding_initialization == EmbeddingInitialization::as_matrices) return;
+  uint64_t stream = uint64_t{1} << 32;  // beyond those of the matrices
+  for (const Tensor& table : tables)
+    initialize_normal(table, 1 / std::sqrt(static_cast<double>(c.d_model)), seed, stream++);
 }
 
 }  // namespace
 
-std::unique_ptr<Transformer> build_transformer(const TransformerConfig& c, uint64_t seed) {
-  c.validate();
-  const LayerConfigs configs = layer_configs(c);
-  Transformer::Parts parts;
-  parts.source_embedding = std::make_unique<InputEmbedding>(c.source_vocab, c.d_model);
-  parts.target_embedding = c.share_embeddings ? std::make_unique<InputEmbedding>(parts.source_embedding->weight())
-                                              : std::make_unique<InputEmbedding>(c.target_vocab, c.d_model);
-  parts.source_position = std::make_unique<PositionalEncoding>(c.d_model, c.dropout);
-  parts.target_position = std::make_unique<PositionalEncoding>(c.d_model, c.dropout);
-
-  std::vector<std::unique_ptr<EncoderLayer>> encoder_layers;
-  std::vector<std::unique_ptr<DecoderLayer>> decoder_layers;
-  for (int64_t i = 0; i < c.layers; ++i) {
-    encoder_layers.push_back(std::make_unique<EncoderLayer>(build_attention(c.encoder_attention, c),
-                                                            configs.feed_forward, configs.residual));
-    decoder_layers.push_back(std::make_unique<DecoderLayer>(build_attention(c.decoder_attention, c),
-                                                            build_attention(c.cross_attention, c), configs.feed_forward,
-                                                            configs.residual));
-  }
-  parts.encoder = std::make_unique<Encoder>(std::move(encoder_layers), build_final_norm(c, configs));
-  parts.decoder = std::make_unique<Decoder>(std::move(decoder_layers), build_final_norm(c, configs));
-  parts.projection = c.share_projection ? std::make_unique<ProjectionLayer>(parts.target_embedding->weight())
-                                        : std::make_unique<ProjectionLayer>(c.d_model, c.target_vocab);
-
-  const Tensor source_table = parts.source_embedding->weight(), target_table = parts.target_embedding->weight();
-  auto model = std::make_unique<Transformer>(c, std::move(parts));
-  initialize_parameters(*model, seed);
-  if (c.embedding_initialization == EmbeddingInitialization::normal) {
-    const double deviation = 1 / std::sqrt(static_cast<double>(c.d_model));
-    constexpr uint64_t kSourceStream = uint64_t{1} << 32,
-                       kTargetStream = kSourceStream + 1;  // beyond those of the matrices
-    initialize_normal(target_table, deviation, seed, kTargetStream);
-    initialize_normal(source_table, deviation, seed, kSourceStream);
-  }
+std::unique_ptr<Transformer> build_transformer(const TransformerConfig& config, uint64_t seed) {
+  const TransformerConfig& c = validated(config, Architecture::encoder_decoder);
+  auto source = std::make_unique<InputEmbedding>(c.source_vocab, c.d_model, c.scale_embeddings);
+  auto target = c.share_embeddings
+                    ? std::make_unique<InputEmbedding>(source->weight(), c.scale_embeddings)
+                    : std::make_unique<InputEmbedding>(c.target_vocab, c.d_model, c.scale_embeddings);
+  const Tensor source_table = source->weight(), target_table = target->weight();
+  auto model = std::make_unique<Transformer>(
+      c, Transformer::Parts{.source_embedding = build_embeddings(std::move(source), c),
+                            .target_embedding = build_embeddings(std::move(target), c),
+                            .encoder = build_encoder(c.encoder_attention, c),
+                            .decoder = build_decoder(c.decoder_attention, &c.cross_attention, c),
+                            .projection = build_projection(target_table, c.target_vocab, c)});
+  initialize(*model, c, seed, {source_table, target_table});
   return model;
 }
 
-int64_t parameter_count(const TransformerConfig& c) {
-  const int64_t norm = 2 * c.d_model;
-  const int64_t feed_forward = 2 * c.d_model * c.d_ff + c.d_ff + c.d_model;
-  const int64_t encoder_layer = attention_parameters(c.encoder_attention, c.d_model) + feed_forward + 2 * norm;
-  const int64_t decoder_layer = attention_parameters(c.decoder_attention, c.d_model) +
-                                attention_parameters(c.cross_attention, c.d_model) + feed_forward + 3 * norm;
-  const int64_t final_norms = c.norm == NormPlacement::pre && c.final_norm ? 2 * norm : 0;
-  const int64_t embeddings = (c.source_vocab + (c.share_embeddings ? 0 : c.target_vocab)) * c.d_model;
-  const int64_t projection = (c.share_projection ? 0 : c.target_vocab * c.d_model) + c.target_vocab;
-  return c.layers * (encoder_layer + decoder_layer) + final_norms + embeddings + projection;
+std::unique_ptr<DecoderLm> build_decoder_lm(const TransformerConfig& config, uint64_t seed) {
+  const TransformerConfig& c = validated(config, Architecture::decoder_lm);
+  auto embedding = build_embeddings(c);
+  const Tensor table = embedding->weight();
+  auto model = std::make_unique<DecoderLm>(c, DecoderLm::Parts{.embedding = std::move(embedding),
+                                                               .decoder = build_decoder(c.attention, nullptr, c),
+                                                               .projection = build_projection(table, c.vocab, c)});
+  initialize(*model, c, seed, {table});
+  return model;
+}
+
+std::unique_ptr<EncoderClassifier> build_encoder_classifier(const TransformerConfig& config, uint64_t seed) {
+  const TransformerConfig& c = validated(config, Architecture::encoder_classifier);
+  auto embedding = build_embeddings(c);
+  const Tensor table = embedding->weight();
+  auto model = std::make_unique<EncoderClassifier>(
+      c, EncoderClassifier::Parts{
+             .embedding = std::move(embedding),
+             .encoder = build_encoder(c.attention, c),
+             .pooler = c.pooler ? std::make_unique<Linear>(c.d_model, c.d_model, true, FusedActivation::tanh) : nullptr,
+             .head = std::make_unique<Linear>(c.d_model, static_cast<int64_t>(c.labels.size()))});
+  initialize(*model, c, seed, {table});
+  return model;
+}
+
+std::unique_ptr<EncoderMaskedLm> build_encoder_masked_lm(const TransformerConfig& config, uint64_t seed) {
+  const TransformerConfig& c = validated(config, Architecture::encoder_masked_lm);
+  auto embedding = build_embeddings(c);
+  const Tensor table = embedding->weight();
+  auto model =
+      std::make_unique<EncoderMaskedLm>(c, EncoderMaskedLm::Parts{.embedding = std::move(embedding),
+                                                                  .encoder = build_encoder(c.attention, c),
+                                                                  .projection = build_projection(table, c.vocab, c)});
+  initialize(*model, c, seed, {table});
+  return model;
+}
+
+std::unique_ptr<Module> build_model(const TransformerConfig& config, uint64_t seed) {
+  switch (config.architecture) {
+    case Architecture::encoder_classifier:
+      return build_encoder_classifier(config, seed);
+    case Architecture::encoder_masked_lm:
+      return build_encoder_masked_lm(config, seed);
+    case Architecture::decoder_lm:
+      return build_decoder_lm(config, seed);
+    default:
+      return build_transformer(config, seed);
+  }
 }
 
 }  // namespace attune

@@ -4,93 +4,257 @@
 #include <cstdint>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "attune/base/fields.h"
+#include "attune/nn/feed_forward.h"
+#include "attune/ops/attention_pattern.h"
+#include "attune/ops/layer_norm.h"
+#include "attune/ops/rotary.h"
 
 namespace attune {
 
+enum class Architecture {
+  encoder_decoder,     // translation: Vaswani et al. 2017
+  encoder_classifier,  // one label for a text: Devlin et al. 2019
+  encoder_masked_lm,   // the tokens that were hidden: pretraining of a classifier, Devlin et al. 2019, section 3.1
+  decoder_lm,          // the next token: Radford et al. 2019
+};
+
+/// Which of an attention's projections have a bias.
+enum class AttentionBias { none, all, query_key_value, output };
+
 /// Multi-head attention, Vaswani et al. 2017, section 3.2.2.
 struct MultiHead {
-  bool bias = true;  // on the four projections
+  int64_t kv_heads = 0;  // that the query heads share: grouped-query attention, Ainslie et al. 2023; 1: multi-query
+                         // attention, Shazeer 2019; 0: as many as heads
+  AttentionBias bias = AttentionBias::all;
+  AttentionPattern pattern = FullAttention{};
   bool operator==(const MultiHead&) const = default;
 };
 
-/// Multi-head latent attention, DeepSeek-V2 2024, section 2.1.2 (without the decoupled rotary part).
+/// Multi-head latent attention, DeepSeek-AI 2024, "DeepSeek-V2", section 2.1.
 struct MultiHeadLatent {
-  int64_t latent_dim = 0;  // 0: d_model / 4
+  int64_t latent_dim = 0;        // d_c: of what is cached for keys and values; 0: d_model / 4
+  int64_t query_latent_dim = 0;  // d_c': queries come from a latent too; 0: they do not
+  bool latent_norm = false;      // an RMSNorm on each latent
+  int64_t rotary_dim = 0;        // d_h^R: the decoupled part of queries and keys that carries rotary positions
+  AttentionPattern pattern = FullAttention{};
   bool operator==(const MultiHeadLatent&) const = default;
 };
 
 using AttentionKind = std::variant<MultiHead, MultiHeadLatent>;
 
-enum class NormPlacement { pre, post };
-enum class LayerNormForm {
-  variance,      // (x - mean) / sqrt(variance + epsilon), Ba et al. 2016
-  unbiased_std,  // (x - mean) / (std + epsilon), std with n - 1, as in The Annotated Transformer
+/// How a token knows its place. The first two are added to embeddings, the next three act within self-attention.
+struct SinusoidalPositions {  // Vaswani et al. 2017, section 3.5
+  bool operator==(const SinusoidalPositions&) const = default;
 };
-enum class Activation { relu, gelu };
+struct LearnedPositions {  // a table; a longer sequence is an error
+  int64_t max_length = 0;  // 0: context_length of a language model, else 512
+  bool operator==(const LearnedPositions&) const = default;
+};
+struct RelativePositions {  // Shaw et al. 2018
+  int64_t clip = 16;        // distances beyond count as this one
+  bool operator==(const RelativePositions&) const = default;
+};
+struct AlibiPositions {  // Press et al. 2022
+  bool operator==(const AlibiPositions&) const = default;
+};
+struct NoPositions {
+  bool operator==(const NoPositions&) const = default;
+};
+/// RotaryOptions are those of Su et al. 2021.
+using PositionKind = std::variant<SinusoidalPositions, LearnedPositions, RelativePositions, RotaryOptions,
+                                  AlibiPositions, NoPositions>;
+
+enum class NormPlacement { pre, post };
+enum class Initialization {
+  xavier,  // uniform, Glorot and Bengio 2010: within sqrt(6 / (in + out))
+  normal,  // N(0, 0.02^2), products into a residual connection by sqrt(2 layers) smaller, Radford et al. 2019
+};
 enum class EmbeddingInitialization {
-  xavier,  // uniform, as every other matrix
+  as_matrices,  // as every other matrix
   normal,  // N(0, 1 / d_model): once scaled by sqrt(d_model), embeddings are as large as the positions added to them
 };
-
-template <>
-struct EnumNames<NormPlacement> {
-  static constexpr std::pair<NormPlacement, const char*> values[] = {{NormPlacement::pre, "pre"},
-                                                                     {NormPlacement::post, "post"}};
-};
-template <>
-struct EnumNames<LayerNormForm> {
-  static constexpr std::pair<LayerNormForm, const char*> values[] = {{LayerNormForm::variance, "variance"},
-                                                                     {LayerNormForm::unbiased_std, "unbiased_std"}};
-};
-template <>
-struct EnumNames<Activation> {
-  static constexpr std::pair<Activation, const char*> values[] = {{Activation::relu, "relu"},
-                                                                  {Activation::gelu, "gelu"}};
-};
-template <>
-struct EnumNames<EmbeddingInitialization> {
-  static constexpr std::pair<EmbeddingInitialization, const char*> values[] = {
-      {EmbeddingInitialization::xavier, "xavier"}, {EmbeddingInitialization::normal, "normal"}};
-};
+enum class Pooling { first, mean };
 
 struct TransformerConfig {
-  int64_t source_vocab = 0;  // set from the tokenizer in training
+  Architecture architecture = Architecture::encoder_decoder;
+  int64_t source_vocab = 0;  // encoder_decoder; set from the tokenizer in training
   int64_t target_vocab = 0;
-  int64_t d_model = 512;  // divisible by heads
+  int64_t vocab = 0;            // of the other architectures; likewise
+  int64_t d_model = 512;        // divisible by heads
   int64_t heads = 8;
   int64_t layers = 6;  // of the encoder and of the decoder
   int64_t d_ff = 2048;
   double dropout = 0.1;             // on embeddings and on the output of each sublayer, section 5.4
   double attention_dropout = 0.1;   // on the attention weights
   double activation_dropout = 0.1;  // inside the feed-forward network
-  AttentionKind encoder_attention = MultiHead{};
+  AttentionKind encoder_attention = MultiHead{};  // encoder_decoder
   AttentionKind decoder_attention = MultiHead{};
   AttentionKind cross_attention = MultiHead{};
+  AttentionKind attention = MultiHead{};  // of the other architectures
+  PositionKind positions = SinusoidalPositions{};
   NormPlacement norm = NormPlacement::pre;
-  LayerNormForm layer_norm = LayerNormForm::variance;
-  double layer_norm_epsilon = 1e-5;
-  bool final_norm = true;  // pre-norm only: a LayerNorm after the last layer of each stack
-  Activation activation = Activation::relu;
-  EmbeddingInitialization embedding_initialization = EmbeddingInitialization::xavier;
-  bool share_embeddings = false;  // source and target embeddings are one table; needs one vocabulary
-  bool share_projection = false;  // the projection's weight is the target embedding, section 3.4
+  NormForm norm_form = NormForm::variance;
+  double norm_epsilon = 1e-5;
+  bool final_norm = true;  // pre-norm only: a norm after the last layer of each stack
+  FeedForwardActivation activation = FeedForwardActivation::relu;
+  bool feed_forward_bias = true;
+  bool scale_embeddings = true;  // by sqrt(d_model), section 3.4
+  bool embedding_norm = false;   // a norm on embeddings and positions, Devlin et al. 2019
+  Initialization initialization = Initialization::xavier;
+  EmbeddingInitialization embedding_initialization = EmbeddingInitialization::as_matrices;
+  bool share_embeddings = false;  // encoder_decoder: source and target embeddings are one table; needs one vocabulary
+  bool share_projection = false;  // the projection's weight is the (target) embedding, section 3.4
+  bool share_layers = false;      // all layers of a stack are one, Lan et al. 2020 (ALBERT)
+  bool projection_bias = true;
+  int64_t context_length = 1024;         // decoder_lm: tokens that a prediction may look back on
+  std::vector<std::string> labels = {};  // encoder_classifier: names, in the order of the logits
+  Pooling pooling = Pooling::first;      // encoder_classifier: which state stands for the text
+  bool pooler = false;                   // encoder_classifier: tanh(W x + b) before the head, Devlin et al. 2019
 
-  /// Throws ConfigError naming the field and the value.
+  /// Throws ConfigError naming the field and the value, or the two fields that cannot be together.
   void validate() const;
   bool operator==(const TransformerConfig&) const = default;
+
+  int64_t head_dim() const { return d_model / heads; }
+  /// Rows of the table of learned positions.
+  int64_t max_positions(const LearnedPositions& positions) const;
 };
 
-/// "multi_head" or "latent", or a table {kind = "latent", latent_dim = 64}.
-Json write_variant(const AttentionKind& kind);
-void read_variant(const Json& value, AttentionKind& kind, const std::string& where);
+/// Numbers of the latent of one token.
 int64_t latent_dim(const MultiHeadLatent& latent, int64_t d_model);
 
+/// Key heads of an attention with so many query heads.
+int64_t kv_heads(const MultiHead& attention, int64_t heads);
+
+/// Parameters by component, without building the model. All layers of a stack are alike.
+struct ParameterCounts {
+  struct Layer {
+    int64_t self_attention = 0;
+    int64_t cross_attention = 0;  // of an encoder_decoder's decoder
+    int64_t feed_forward = 0;
+    int64_t norms = 0;
+    int64_t total() const { return self_attention + cross_attention + feed_forward + norms; }
+  };
+  int64_t encoder_layers = 0, decoder_layers = 0;  // that have parameters of their own
+  Layer encoder_layer, decoder_layer;
+  int64_t source_embedding = 0;  // with positions and norm; of the only stack where there is one
+  int64_t target_embedding = 0;  // without the table where that is the source's
+  int64_t final_norms = 0;       // of all stacks
+  int64_t projection = 0;        // or the classifier's head with its pooler; without what is an embedding's
+  int64_t encoder() const { return encoder_layers * encoder_layer.total(); }
+  int64_t decoder() const { return decoder_layers * decoder_layer.total(); }
+  int64_t total() const {
+    return source_embedding + target_embedding + encoder() + decoder() + final_norms + projection;
+  }
+};
+ParameterCounts count_parameters(const TransformerConfig& config);
+
+/// Numbers that decoding keeps for each token in one layer.
+int64_t cache_width(const AttentionKind& kind, int64_t d_model, int64_t heads);
+
+template <>
+struct EnumNames<Architecture> {
+  static constexpr std::pair<Architecture, const char*> values[] = {
+      {Architecture::encoder_decoder, "encoder_decoder"},
+      {Architecture::encoder_classifier, "encoder_classifier"},
+      {Architecture::encoder_masked_lm, "encoder_masked_lm"},
+      {Architecture::decoder_lm, "decoder_lm"}};
+};
+template <>
+struct EnumNames<AttentionBias> {
+  static constexpr std::pair<AttentionBias, const char*> values[] = {
+      {AttentionBias::none, "none"},
+      {AttentionBias::all, "all"},
+      {AttentionBias::query_key_value, "query_key_value"},
+      {AttentionBias::output, "output"}};
+};
+template <>
+struct EnumNames<NormPlacement> {
+  static constexpr std::pair<NormPlacement, const char*> values[] = {{NormPlacement::pre, "pre"},
+                                                                     {NormPlacement::post, "post"}};
+};
+template <>
+struct EnumNames<NormForm> {
+  static constexpr std::pair<NormForm, const char*> values[] = {
+      {NormForm::variance, "variance"}, {NormForm::unbiased_std, "unbiased_std"}, {NormForm::rms, "rms"}};
+};
+template <>
+struct EnumNames<FeedForwardActivation> {
+  static constexpr std::pair<FeedForwardActivation, const char*> values[] = {
+      {FeedForwardActivation::relu, "relu"},           {FeedForwardActivation::gelu, "gelu"},
+      {FeedForwardActivation::gelu_tanh, "gelu_tanh"}, {FeedForwardActivation::silu, "silu"},
+      {FeedForwardActivation::swiglu, "swiglu"},       {FeedForwardActivation::geglu, "geglu"}};
+};
+template <>
+struct EnumNames<Initialization> {
+  static constexpr std::pair<Initialization, const char*> values[] = {{Initialization::xavier, "xavier"},
+                                                                      {Initialization::normal, "normal"}};
+};
+template <>
+struct EnumNames<EmbeddingInitialization> {
+  static constexpr std::pair<EmbeddingInitialization, const char*> values[] = {
+      {EmbeddingInitialization::as_matrices, "as_matrices"}, {EmbeddingInitialization::normal, "normal"}};
+};
+template <>
+struct EnumNames<Pooling> {
+  static constexpr std::pair<Pooling, const char*> values[] = {{Pooling::first, "first"}, {Pooling::mean, "mean"}};
+};
+template <>
+struct VariantNames<AttentionPattern> {
+  static constexpr const char* values[] = {"full", "window", "strided", "fixed"};
+};
+template <>
+struct VariantNames<AttentionKind> {
+  static constexpr const char* values[] = {"multi_head", "latent"};
+};
+template <>
+struct VariantNames<PositionKind> {
+  static constexpr const char* values[] = {"sinusoidal", "learned", "relative", "rotary", "alibi", "none"};
+};
+
+template <class FieldVisitor>
+void visit_fields(MultiHead& c, FieldVisitor& v) {
+  v("kv_heads", c.kv_heads);
+  v("bias", c.bias);
+  v("pattern", c.pattern);
+}
+template <class FieldVisitor>
+void visit_fields(MultiHeadLatent& c, FieldVisitor& v) {
+  v("latent_dim", c.latent_dim);
+  v("query_latent_dim", c.query_latent_dim);
+  v("latent_norm", c.latent_norm);
+  v("rotary_dim", c.rotary_dim);
+  v("pattern", c.pattern);
+}
+template <class FieldVisitor>
+void visit_fields(SinusoidalPositions&, FieldVisitor&) {}
+template <class FieldVisitor>
+void visit_fields(LearnedPositions& c, FieldVisitor& v) {
+  v("max_length", c.max_length);
+}
+template <class FieldVisitor>
+void visit_fields(RelativePositions& c, FieldVisitor& v) {
+  v("clip", c.clip);
+}
+template <class FieldVisitor>
+void visit_fields(AlibiPositions&, FieldVisitor&) {}
+template <class FieldVisitor>
+void visit_fields(NoPositions&, FieldVisitor&) {}
+
+/// A field that an architecture does not have is unknown to it.
 template <class FieldVisitor>
 void visit_fields(TransformerConfig& c, FieldVisitor& v) {
-  v("source_vocab", c.source_vocab);
-  v("target_vocab", c.target_vocab);
+  v("architecture", c.architecture);
+  const bool two_stacks = c.architecture == Architecture::encoder_decoder;
+  if (two_stacks) {
+    v("source_vocab", c.source_vocab);
+    v("target_vocab", c.target_vocab);
+  } else {
+    v("vocab", c.vocab);
+  }
   v("d_model", c.d_model);
   v("heads", c.heads);
   v("layers", c.layers);
@@ -98,17 +262,36 @@ void visit_fields(TransformerConfig& c, FieldVisitor& v) {
   v("dropout", c.dropout);
   v("attention_dropout", c.attention_dropout);
   v("activation_dropout", c.activation_dropout);
-  v("encoder_attention", c.encoder_attention);
-  v("decoder_attention", c.decoder_attention);
-  v("cross_attention", c.cross_attention);
+  if (two_stacks) {
+    v("encoder_attention", c.encoder_attention);
+    v("decoder_attention", c.decoder_attention);
+    v("cross_attention", c.cross_attention);
+  } else {
+    v("attention", c.attention);
+  }
+  v("positions", c.positions);
   v("norm", c.norm);
-  v("layer_norm", c.layer_norm);
-  v("layer_norm_epsilon", c.layer_norm_epsilon);
+  v("norm_form", c.norm_form);
+  v("norm_epsilon", c.norm_epsilon);
   v("final_norm", c.final_norm);
   v("activation", c.activation);
+  v("feed_forward_bias", c.feed_forward_bias);
+  v("scale_embeddings", c.scale_embeddings);
+  v("embedding_norm", c.embedding_norm);
+  v("initialization", c.initialization);
   v("embedding_initialization", c.embedding_initialization);
-  v("share_embeddings", c.share_embeddings);
-  v("share_projection", c.share_projection);
+  if (two_stacks) v("share_embeddings", c.share_embeddings);
+  if (c.architecture != Architecture::encoder_classifier) {
+    v("share_projection", c.share_projection);
+    v("projection_bias", c.projection_bias);
+  }
+  v("share_layers", c.share_layers);
+  if (c.architecture == Architecture::decoder_lm) v("context_length", c.context_length);
+  if (c.architecture == Architecture::encoder_classifier) {
+    v("labels", c.labels);
+    v("pooling", c.pooling);
+    v("pooler", c.pooler);
+  }
 }
 
 }  // namespace attune

@@ -6,10 +6,6 @@
 namespace attune {
 namespace {
 
-Tensor positions_tensor(const std::vector<int32_t>& positions) {
-  return Tensor::from({static_cast<int64_t>(positions.size())}, positions);
-}
-
 void check_batch(const char* what, const Tensor& ids) {
   if (ids.rank() != 2 || ids.dtype() != DType::i32)
     fail<ShapeError>("{}: needs int32 ids [batch, length], found {} {}", what, name_of(ids.dtype()),
@@ -26,34 +22,19 @@ PackedTokens pack_batch(const Tensor& ids, const Packing& packing) {
 
 }  // namespace
 
-PackedTokens pack_tokens(std::span<const int32_t> ids, const std::vector<int32_t>& offsets) {
-  PackedTokens tokens{Tensor::from({static_cast<int64_t>(ids.size())}, ids), Sequences::from_offsets(offsets)};
-  if (tokens.sequences.total() != tokens.ids.size(0))
-    fail<ShapeError>("tokens: {} ids but offsets up to {}", ids.size(), tokens.sequences.total());
-  return tokens;
-}
-
 Transformer::Transformer(TransformerConfig config, Parts parts)
     : config_(std::move(config)), parts_(std::move(parts)) {}
 
-Tensor Transformer::embed_source(const PackedTokens& src) const {
-  return (*parts_.source_position)((*parts_.source_embedding)(src.ids), positions_tensor(src.sequences.positions()));
-}
-
-Tensor Transformer::embed_target(const Tensor& ids, const std::vector<int32_t>& positions) const {
-  return (*parts_.target_position)((*parts_.target_embedding)(ids), positions_tensor(positions));
-}
-
 Tensor Transformer::encode(const PackedTokens& src, TransformerWeights* weights) const {
   const AttentionMask mask{.queries = src.sequences, .keys = src.sequences};
-  return (*parts_.encoder)(embed_source(src), mask, weights ? &weights->encoder : nullptr);
+  return (*parts_.encoder)((*parts_.source_embedding)(src.ids, positions_of(src.sequences)), mask, weights ? &weights->encoder : nullptr);
 }
 
 Tensor Transformer::decode(const Tensor& memory, const Sequences& source, const PackedTokens& tgt,
                            TransformerWeights* weights) const {
   const AttentionMask self{.queries = tgt.sequences, .keys = tgt.sequences, .causal = true};
   const AttentionMask cross{.queries = tgt.sequences, .keys = source};
-  return (*parts_.decoder)(embed_target(tgt.ids, tgt.sequences.positions()), memory, self, cross,
+  return (*parts_.decoder)((*parts_.target_embedding)(tgt.ids, positions_of(tgt.sequences)), memory, self, cross,
                            weights ? &weights->decoder : nullptr);
 }
 
@@ -66,9 +47,7 @@ Tensor Transformer::step(std::span<const int32_t> tokens, KvCache& cache) const 
   if (static_cast<int64_t>(tokens.size()) != cache.rows())
     fail<ShapeError>("step: {} tokens for a cache of {} rows", tokens.size(), cache.rows());
   const NoGrad no_grad;
-  std::vector<int32_t> positions;
-  for (int64_t r = 0; r < cache.rows(); ++r) positions.push_back(cache.position(r));
-  const Tensor x = embed_target(Tensor::from({cache.rows()}, tokens), positions);
+  const Tensor x = (*parts_.target_embedding)(Tensor::from({cache.rows()}, tokens), cache.positions());
   return project(parts_.decoder->step(x, cache));
 }
 
@@ -76,8 +55,9 @@ Tensor Transformer::encode(const Tensor& src, const Mask& src_mask, TransformerW
   check_batch("encode", src);
   const Packing packing = packing_of(src.size(0), src.size(1), src_mask);
   const AttentionMask mask = attention_mask(src_mask, packing.sequences, packing.sequences);
-  const Tensor memory =
-      (*parts_.encoder)(embed_source(pack_batch(src, packing)), mask, weights ? &weights->encoder : nullptr);
+  const PackedTokens tokens = pack_batch(src, packing);
+  const Tensor x = (*parts_.source_embedding)(tokens.ids, positions_of(tokens.sequences));
+  const Tensor memory = (*parts_.encoder)(x, mask, weights ? &weights->encoder : nullptr);
   return take_rows(memory, packing.unpack).reshape({src.size(0), src.size(1), config_.d_model});
 }
 
@@ -90,7 +70,7 @@ Tensor Transformer::decode(const Tensor& memory, const Mask& src_mask, const Ten
   const Packing target = packing_of(tgt.size(0), tgt.size(1), tgt_mask);
   const PackedTokens tokens = pack_batch(tgt, target);
   const Tensor packed_memory = take_rows(memory.reshape({-1, config_.d_model}), source.pack);
-  const Tensor out = (*parts_.decoder)(embed_target(tokens.ids, tokens.sequences.positions()), packed_memory,
+  const Tensor out = (*parts_.decoder)((*parts_.target_embedding)(tokens.ids, positions_of(tokens.sequences)), packed_memory,
                                        attention_mask(tgt_mask, target.sequences, target.sequences),
                                        attention_mask(src_mask, target.sequences, source.sequences),
                                        weights ? &weights->decoder : nullptr);
@@ -99,9 +79,7 @@ Tensor Transformer::decode(const Tensor& memory, const Mask& src_mask, const Ten
 
 void Transformer::visit(Visitor& v) {
   v("source_embedding", *parts_.source_embedding);
-  v("source_position", *parts_.source_position);
   v("target_embedding", *parts_.target_embedding);
-  v("target_position", *parts_.target_position);
   v("encoder", *parts_.encoder);
   v("decoder", *parts_.decoder);
   v("projection", *parts_.projection);

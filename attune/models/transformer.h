@@ -4,23 +4,14 @@
 #include <memory>
 
 #include "attune/models/config.h"
+#include "attune/models/packed_tokens.h"
 #include "attune/nn/decoder.h"
+#include "attune/nn/embeddings.h"
 #include "attune/nn/encoder.h"
-#include "attune/nn/input_embedding.h"
 #include "attune/nn/mask.h"
-#include "attune/nn/positional_encoding.h"
 #include "attune/nn/projection_layer.h"
 
 namespace attune {
-
-/// Token ids of several sequences one after another, without padding.
-struct PackedTokens {
-  Tensor ids;  // int32 [total]
-  Sequences sequences;
-};
-
-/// Packs ids that stand one after another, with their offsets (0, ..., total).
-PackedTokens pack_tokens(std::span<const int32_t> ids, const std::vector<int32_t>& offsets);
 
 /// Attention weights of a whole pass: encoder, decoder self and cross, by layer.
 struct TransformerWeights {
@@ -31,8 +22,7 @@ struct TransformerWeights {
 class Transformer final : public Module {
  public:
   struct Parts {
-    std::unique_ptr<InputEmbedding> source_embedding, target_embedding;
-    std::unique_ptr<PositionalEncoding> source_position, target_position;
+    std::unique_ptr<Embeddings> source_embedding, target_embedding;
     std::unique_ptr<Encoder> encoder;
     std::unique_ptr<Decoder> decoder;
     std::unique_ptr<ProjectionLayer> projection;
@@ -75,18 +65,11 @@ class Transformer final : public Module {
   void visit(Visitor& v) override;
 
  private:
-  Tensor embed_source(const PackedTokens& src) const;
-  Tensor embed_target(const Tensor& ids, const std::vector<int32_t>& positions) const;
-
   TransformerConfig config_;
   Parts parts_;
 };
 
-/// The one place where a Transformer is put together; parameters are drawn from `seed` (Xavier-uniform).
-/// Throws ConfigError naming the field.
+/// Parameters are drawn from `seed`. Throws ConfigError naming the field.
 std::unique_ptr<Transformer> build_transformer(const TransformerConfig& config, uint64_t seed = 1);
-
-/// Parameters that a model of this configuration has, without building it.
-int64_t parameter_count(const TransformerConfig& config);
 
 }  // namespace attune

@@ -1,9 +1,12 @@
 #pragma once
 // What every kind of attention can do: attend over a batch, and attend over a cache while decoding.
 
+#include <optional>
+
 #include "attune/nn/module.h"
 #include "attune/ops/attention.h"
 #include "attune/ops/cached_attention.h"
+#include "attune/ops/rotary.h"
 
 namespace attune {
 
@@ -14,6 +17,14 @@ struct AttentionMask {
   bool causal = false;
   Tensor allowed = {};        // uint8 [sequences or 1, most queries, most keys], or undefined; see AttentionOptions
   Tensor* weights = nullptr;  // on request, see AttentionOptions
+};
+
+/// What a self-attention does about the places of queries and keys; for cross-attention nothing of it.
+struct AttentionPlaces {
+  AttentionPattern pattern = {};                 // who sees whom
+  std::optional<RotaryOptions> rotary = {};      // turns queries and keys, Su et al. 2021
+  bool alibi = false;                            // a penalty on distance, Press et al. 2022
+  int64_t relative_clip = 0;                     // vectors for distances up to this one, Shaw et al. 2018; 0: none
 };
 
 /// What one attention keeps of the past. With latent attention `keys` holds the latents and `values` is empty.
@@ -29,13 +40,20 @@ class Attention : public Module {
   virtual Tensor operator()(const Tensor& query, const Tensor& memory, const AttentionMask& mask) const = 0;
 
   virtual AttentionCache make_cache() const = 0;
-  /// Adds what has to be kept of `memory` [n, d_model]; returns the slot of the first row.
-  virtual int64_t append(const Tensor& memory, AttentionCache& cache) const = 0;
-  /// query [rows, d_model] over the slots of each row -> [rows, d_model]. Equals operator() to rounding. Called
-  /// under NoGrad: the sum over the cache is not differentiable.
-  virtual Tensor attend(const Tensor& query, const AttentionCache& cache, const SlotTable& table) const = 0;
+  /// Adds what has to be kept of `memory` [n, d_model], whose rows are at `positions` (int32 [n]) of their sequences;
+  /// returns the slot of the first row.
+  virtual int64_t append(const Tensor& memory, const Tensor& positions, AttentionCache& cache) const = 0;
+  /// query [rows, d_model] at `positions` over the slots of each row -> [rows, d_model]. Equals operator() to rounding.
+  /// Called under NoGrad: the sum over the cache is not differentiable.
+  virtual Tensor attend(const Tensor& query, const Tensor& positions, const AttentionCache& cache,
+                        const SlotTable& table) const = 0;
   /// Numbers kept for each token.
   virtual int64_t cache_width() const = 0;
 };
+
+/// The place of each packed row in its sequence, int32 [total].
+inline Tensor positions_of(const Sequences& sequences) {
+  return Tensor::from({sequences.total()}, sequences.positions());
+}
 
 }  // namespace attune

@@ -4,7 +4,7 @@
 
 namespace attune {
 
-Decoder::Decoder(std::vector<std::unique_ptr<DecoderLayer>> layers, std::unique_ptr<LayerNorm> final_norm)
+Decoder::Decoder(std::vector<std::shared_ptr<DecoderLayer>> layers, std::unique_ptr<LayerNorm> final_norm)
     : layers_(std::move(layers)), norm_(std::move(final_norm)) {}
 
 Tensor Decoder::operator()(const Tensor& x, const Tensor& memory, AttentionMask self_mask, AttentionMask cross_mask,
@@ -25,7 +25,8 @@ Tensor Decoder::operator()(const Tensor& x, const Tensor& memory, AttentionMask 
 KvCache Decoder::make_cache(const Tensor& memory, const Sequences& source) const {
   KvCache cache;
   cache.source = source;
-  for (const auto& layer : layers_) cache.layers.push_back(layer->make_cache(memory));
+  const Tensor positions = positions_of(source);
+  for (const auto& layer : layers_) cache.layers.push_back(layer->make_cache(memory, positions));
   cache.cross_table.slots.resize(static_cast<size_t>(source.total()));
   std::iota(cache.cross_table.slots.begin(), cache.cross_table.slots.end(), 0);
   for (int64_t i = 0; i < source.count(); ++i) {
@@ -38,17 +39,47 @@ KvCache Decoder::make_cache(const Tensor& memory, const Sequences& source) const
   return cache;
 }
 
+KvCache Decoder::make_cache(int64_t rows) const {
+  KvCache cache;
+  for (const auto& layer : layers_) cache.layers.push_back(layer->make_cache({}, {}));
+  const auto count = static_cast<size_t>(rows);
+  cache.cross_table = {.slots = {}, .begin = std::vector<int32_t>(count, 0), .end = std::vector<int32_t>(count, 0)};
+  cache.self_table = cache.cross_table;
+  cache.row_of_source.resize(count);
+  std::iota(cache.row_of_source.begin(), cache.row_of_source.end(), 0);
+  return cache;
+}
+
+Tensor Decoder::prompt(const Tensor& x, const Sequences& prompts, KvCache& cache) const {
+  if (x.rank() != 2 || x.size(0) != prompts.total() || prompts.count() != cache.rows())
+    fail<ShapeError>("decoder prompt: {} for {} prompts of {} tokens and a cache of {} rows", x.shape().text(),
+                     prompts.count(), prompts.total(), cache.rows());
+  if (!cache.self_table.slots.empty()) fail<ShapeError>("decoder prompt: the cache has tokens already");
+  const AttentionMask mask{.queries = prompts, .keys = prompts, .causal = true};
+  const Tensor positions = positions_of(prompts);
+  const auto first = static_cast<int32_t>(layers_.empty() ? 0 : cache.layers.front().self.keys.size());
+  Tensor h = x;
+  for (size_t i = 0; i < layers_.size(); ++i) h = layers_[i]->prompt(h, positions, mask, cache.layers[i]);
+  cache.self_table.slots.resize(static_cast<size_t>(prompts.total()));
+  std::iota(cache.self_table.slots.begin(), cache.self_table.slots.end(), first);
+  cache.self_table.begin.assign(prompts.offsets().begin(), prompts.offsets().end() - 1);
+  cache.self_table.end.assign(prompts.offsets().begin() + 1, prompts.offsets().end());
+  return norm_ ? (*norm_)(h) : h;
+}
+
 Tensor Decoder::step(const Tensor& x, KvCache& cache) const {
   if (x.rank() != 2 || x.size(0) != cache.rows())
     fail<ShapeError>("decoder step: {} for a cache of {} rows", x.shape().text(), cache.rows());
+  const Tensor positions = cache.positions();
   if (!layers_.empty()) cache.extend(cache.layers.front().self.keys.size());
   Tensor h = x;
-  for (size_t i = 0; i < layers_.size(); ++i) h = layers_[i]->step(h, cache.layers[i], cache);
+  for (size_t i = 0; i < layers_.size(); ++i) h = layers_[i]->step(h, positions, cache.layers[i], cache);
   return norm_ ? (*norm_)(h) : h;
 }
 
 void Decoder::visit(Visitor& v) {
-  for (size_t i = 0; i < layers_.size(); ++i) v("layers." + std::to_string(i), *layers_[i]);
+  for (size_t i = 0; i < layers_.size(); ++i)
+    if (i == 0 || layers_[i] != layers_[0]) v("layers." + std::to_string(i), *layers_[i]);
   if (norm_) v("norm", *norm_);
 }
 

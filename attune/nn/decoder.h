@@ -13,24 +13,31 @@ struct DecoderWeights {
   std::vector<Tensor> cross;
 };
 
-/// A stack of decoder layers, with a LayerNorm after the last one where `final_norm` is given.
+/// A stack of decoder layers, with a norm after the last one where `final_norm` is given. As in Encoder, one layer may
+/// stand at every place.
 class Decoder final : public Module {
  public:
-  Decoder(std::vector<std::unique_ptr<DecoderLayer>> layers, std::unique_ptr<LayerNorm> final_norm);
-  /// x [target tokens, d_model], memory [source tokens, d_model] -> [target tokens, d_model]
+  Decoder(std::vector<std::shared_ptr<DecoderLayer>> layers, std::unique_ptr<LayerNorm> final_norm);
+  /// x [target tokens, d_model], memory [source tokens, d_model] -> [target tokens, d_model]. A decoder without
+  /// cross-attention does not look at memory and cross_mask.
   Tensor operator()(const Tensor& x, const Tensor& memory, AttentionMask self_mask, AttentionMask cross_mask,
                     DecoderWeights* weights = nullptr) const;
 
   /// A cache with one row for each source sentence; `memory` is the encoder's output on `source`.
   KvCache make_cache(const Tensor& memory, const Sequences& source) const;
+  /// The same without a source, for a decoder without cross-attention.
+  KvCache make_cache(int64_t rows) const;
+  /// Whole prompts, one for each row of a cache that has no tokens yet: x [prompt tokens, d_model] -> same. Equals
+  /// operator() with a causal mask. For a decoder without cross-attention.
+  Tensor prompt(const Tensor& x, const Sequences& prompts, KvCache& cache) const;
   /// The next token of every row: x [rows, d_model] -> [rows, d_model]. Equals the last position of operator().
   Tensor step(const Tensor& x, KvCache& cache) const;
 
-  const std::vector<std::unique_ptr<DecoderLayer>>& layers() const { return layers_; }
+  const std::vector<std::shared_ptr<DecoderLayer>>& layers() const { return layers_; }
   void visit(Visitor& v) override;
 
  private:
-  std::vector<std::unique_ptr<DecoderLayer>> layers_;
+  std::vector<std::shared_ptr<DecoderLayer>> layers_;
   std::unique_ptr<LayerNorm> norm_;  // null: none
 };
 

@@ -9,28 +9,36 @@
 
 namespace attune {
 
-/// Masked self-attention, cross-attention to the encoder's output and feed-forward, each within a residual connection.
-/// Vaswani et al. 2017, figure 1, right.
+/// Masked self-attention, cross-attention to the encoder's output and feed-forward, each within a residual connection:
+/// Vaswani et al. 2017, figure 1, right. In a decoder-only model there is no cross-attention: Radford et al. 2018.
 class DecoderLayer final : public Module {
  public:
+  /// `cross_attention` may be null.
   DecoderLayer(std::unique_ptr<Attention> self_attention, std::unique_ptr<Attention> cross_attention,
                const FeedForwardConfig& feed_forward, const ResidualConnectionConfig& residual);
-  /// x [target tokens, d_model], memory [source tokens, d_model] -> [target tokens, d_model]
+  /// x [target tokens, d_model], memory [source tokens, d_model] -> [target tokens, d_model]. Without cross-attention
+  /// neither memory nor cross_mask is looked at.
   Tensor operator()(const Tensor& x, const Tensor& memory, const AttentionMask& self_mask,
                     const AttentionMask& cross_mask) const;
 
-  KvCache::Layer make_cache(const Tensor& memory) const;
-  /// One token for each row. The cache's self table already has the slots of these tokens, the next ones of this layer.
-  Tensor step(const Tensor& x, KvCache::Layer& layer, const KvCache& cache) const;
+  /// `memory` is undefined without cross-attention.
+  KvCache::Layer make_cache(const Tensor& memory, const Tensor& positions) const;
+  /// Whole prompts, whose self-attention is `mask`; what has to be kept of them is added to `layer`.
+  Tensor prompt(const Tensor& x, const Tensor& positions, const AttentionMask& mask, KvCache::Layer& layer) const;
+  /// One token for each row, at `positions`. The cache's self table already has the slots of these tokens, the next ones
+  /// of this layer.
+  Tensor step(const Tensor& x, const Tensor& positions, KvCache::Layer& layer, const KvCache& cache) const;
 
   const Attention& self_attention() const { return *self_attention_; }
-  const Attention& cross_attention() const { return *cross_attention_; }
+  const Attention* cross_attention() const { return cross_attention_.get(); }  // or null
   void visit(Visitor& v) override;
 
  private:
   std::unique_ptr<Attention> self_attention_, cross_attention_;
   FeedForward feed_forward_;
-  ResidualConnection residual_1_, residual_2_, residual_3_;
+  ResidualConnection residual_1_;
+  std::unique_ptr<ResidualConnection> residual_2_;  // of the cross-attention
+  ResidualConnection residual_3_;
 };
 
 }  // namespace attune

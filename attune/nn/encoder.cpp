@@ -2,7 +2,7 @@
 
 namespace attune {
 
-Encoder::Encoder(std::vector<std::unique_ptr<EncoderLayer>> layers, std::unique_ptr<LayerNorm> final_norm)
+Encoder::Encoder(std::vector<std::shared_ptr<EncoderLayer>> layers, std::unique_ptr<LayerNorm> final_norm)
     : layers_(std::move(layers)), norm_(std::move(final_norm)) {}
 
 Tensor Encoder::operator()(const Tensor& x, AttentionMask mask, std::vector<Tensor>* weights) const {
@@ -16,7 +16,8 @@ Tensor Encoder::operator()(const Tensor& x, AttentionMask mask, std::vector<Tens
 }
 
 void Encoder::visit(Visitor& v) {
-  for (size_t i = 0; i < layers_.size(); ++i) v("layers." + std::to_string(i), *layers_[i]);
+  for (size_t i = 0; i < layers_.size(); ++i)
+    if (i == 0 || layers_[i] != layers_[0]) v("layers." + std::to_string(i), *layers_[i]);
   if (norm_) v("norm", *norm_);
 }
 

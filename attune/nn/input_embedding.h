@@ -7,21 +7,23 @@
 
 namespace attune {
 
-/// embedding(ids) * sqrt(d_model), Vaswani et al. 2017, section 3.4.      int32 [tokens] -> [tokens, d_model]
+/// embedding(ids) * sqrt(d_model), Vaswani et al. 2017, section 3.4, or without the factor.
+///   int32 [tokens] -> [tokens, d_model]
 /// The table may be shared with another embedding or with the projection: pass theirs.
 class InputEmbedding final : public Module {
  public:
-  InputEmbedding(int64_t vocab, int64_t d_model) : InputEmbedding(Tensor::zeros({vocab, d_model})) {}
-  explicit InputEmbedding(const Tensor& table) : weight_(table) {}
+  InputEmbedding(int64_t vocab, int64_t d_model, bool scale = true)
+      : InputEmbedding(Tensor::zeros({vocab, d_model}), scale) {}
+  explicit InputEmbedding(const Tensor& table, bool scale = true)
+      : weight_(table), scale_(scale ? std::sqrt(static_cast<double>(table.size(1))) : 1.0) {}
 
-  Tensor operator()(const Tensor& ids) const {
-    return embedding(ids, weight_, std::sqrt(static_cast<double>(weight_.size(1))));
-  }
+  Tensor operator()(const Tensor& ids) const { return embedding(ids, weight_, scale_); }
   Tensor& weight() { return weight_; }
   void visit(Visitor& v) override { v("weight", weight_); }
 
  private:
   Tensor weight_;  // [vocab, d_model]
+  double scale_;
 };
 
 }  // namespace attune

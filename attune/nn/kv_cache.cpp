@@ -10,6 +10,12 @@ int64_t KvCache::bytes() const {
   return sum;
 }
 
+Tensor KvCache::positions() const {
+  std::vector<int32_t> next;
+  for (int64_t r = 0; r < rows(); ++r) next.push_back(position(r));
+  return Tensor::from({rows()}, next);
+}
+
 void KvCache::select(const std::vector<int32_t>& parents) {
   for (const int32_t parent : parents) {
     if (parent < 0 || parent >= rows()) fail<ShapeError>("cache: row {} of {}", parent, rows());

@@ -25,6 +25,8 @@ struct KvCache {
   int32_t position(int64_t r) const {
     return self_table.end[static_cast<size_t>(r)] - self_table.begin[static_cast<size_t>(r)];
   }
+  /// The place that the next token of each row will have, int32 [rows].
+  Tensor positions() const;
   int64_t bytes() const;
 
   /// Row r goes on from what was row parents[r]: rows may be doubled, dropped and reordered; no keys are moved.

@@ -8,28 +8,36 @@ namespace attune {
 
 struct MultiHeadAttentionConfig {
   int64_t d_model = 512;
-  int64_t heads = 8;  // divides d_model
-  bool bias = true;
+  int64_t heads = 8;     // divides d_model
+  int64_t kv_heads = 0;  // divides heads; 0: heads
+  bool query_key_value_bias = true;
+  bool output_bias = true;
   double dropout = 0;  // on the attention weights
+  AttentionPlaces places = {};
 };
 
 /// MultiHead(Q, K, V) = Concat(head_1 ... head_h) W_o, head_i = Attention(Q W_q_i, K W_k_i, V W_v_i)
-/// Source: Vaswani et al. 2017, section 3.2.2.
+/// With fewer key heads than query heads several of the latter share one key and value: grouped-query attention.
+/// Source: Vaswani et al. 2017, section 3.2.2; Shazeer 2019; Ainslie et al. 2023.
 class MultiHeadAttention final : public Attention {
  public:
+  /// Throws ConfigError naming the field.
   explicit MultiHeadAttention(const MultiHeadAttentionConfig& config);
   Tensor operator()(const Tensor& query, const Tensor& memory, const AttentionMask& mask) const override;
   AttentionCache make_cache() const override;
-  int64_t append(const Tensor& memory, AttentionCache& cache) const override;
-  Tensor attend(const Tensor& query, const AttentionCache& cache, const SlotTable& table) const override;
-  int64_t cache_width() const override { return 2 * config_.d_model; }
+  int64_t append(const Tensor& memory, const Tensor& positions, AttentionCache& cache) const override;
+  Tensor attend(const Tensor& query, const Tensor& positions, const AttentionCache& cache,
+                const SlotTable& table) const override;
+  int64_t cache_width() const override { return 2 * kv_heads_ * d_head_; }
   void visit(Visitor& v) override;
 
  private:
-  Tensor split_heads(const Tensor& x) const { return x.reshape({-1, config_.heads, config_.d_model / config_.heads}); }
+  Tensor with_rotary(const Tensor& heads, const Tensor& positions) const;
 
-  MultiHeadAttentionConfig config_;
+  int64_t heads_, kv_heads_, d_head_;
+  AttentionPlaces places_;
   Linear w_q_, w_k_, w_v_, w_o_;
+  Tensor relative_keys_, relative_values_;  // [2 clip + 1, d_head], shared by the heads; or undefined
   Dropout dropout_;
 };
 

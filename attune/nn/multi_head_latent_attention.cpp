@@ -2,56 +2,131 @@
 
 #include <cmath>
 
-namespace attune {
+#include "attune/ops/concat_heads.h"
 
-MultiHeadLatentAttention::MultiHeadLatentAttention(const MultiHeadLatentAttentionConfig& config)
-    : config_(config),
-      w_q_(config.d_model, config.d_model, false),
-      w_kv_compress_(config.d_model, config.latent_dim, false),
-      w_k_decompress_(config.latent_dim, config.d_model, false),
-      w_v_decompress_(config.latent_dim, config.d_model, false),
-      w_o_(config.d_model, config.d_model, false),
-      dropout_(config.dropout) {
-  if (config.heads < 1 || config.d_model % config.heads != 0)
-    fail<ConfigError>("d_model = {} is not divisible by heads = {}", config.d_model, config.heads);
+namespace attune {
+namespace {
+
+std::unique_ptr<Linear> optional_linear(bool wanted, int64_t in, int64_t out) {
+  return wanted ? std::make_unique<Linear>(in, out, false) : nullptr;
+}
+
+std::unique_ptr<LayerNorm> optional_norm(bool wanted, int64_t width) {
+  return wanted ? std::make_unique<LayerNorm>(width, LayerNormOptions{.form = NormForm::rms, .epsilon = 1e-6})
+                : nullptr;
+}
+
+int64_t checked_head(const MultiHeadLatentAttentionConfig& c) {
+  if (c.heads < 1 || c.d_model % c.heads != 0)
+    fail<ConfigError>("d_model = {} is not divisible by heads = {}", c.d_model, c.heads);
+  if (c.places.rotary.has_value() != (c.rotary_dim > 0))
+    fail<ConfigError>("rotary_dim = {}: latent attention needs it above 0 for rotary positions, and 0 without",
+                      c.rotary_dim);
+  if (c.places.relative_clip > 0) fail<ConfigError>("latent attention has no relative positions");
+  return c.d_model / c.heads;
+}
+
+}  // namespace
+
+MultiHeadLatentAttention::MultiHeadLatentAttention(const MultiHeadLatentAttentionConfig& c)
+    : config_(c),
+      d_head_(checked_head(c)),
+      w_q_compress_(optional_linear(c.query_latent_dim > 0, c.d_model, c.query_latent_dim)),
+      query_norm_(optional_norm(c.latent_norm && c.query_latent_dim > 0, c.query_latent_dim)),
+      latent_norm_(optional_norm(c.latent_norm, c.latent_dim)),
+      w_q_(c.query_latent_dim > 0 ? c.query_latent_dim : c.d_model, c.d_model, false),
+      w_kv_compress_(c.d_model, c.latent_dim, false),
+      w_k_decompress_(c.latent_dim, c.d_model, false),
+      w_v_decompress_(c.latent_dim, c.d_model, false),
+      w_o_(c.d_model, c.d_model, false),
+      w_q_rotary_(optional_linear(c.rotary_dim > 0, c.query_latent_dim > 0 ? c.query_latent_dim : c.d_model,
+                                  c.heads * c.rotary_dim)),
+      w_k_rotary_(optional_linear(c.rotary_dim > 0, c.d_model, c.rotary_dim)),
+      dropout_(c.dropout) {}
+
+double MultiHeadLatentAttention::scale() const {
+  return 1.0 / std::sqrt(static_cast<double>(d_head_ + config_.rotary_dim));
+}
+
+Tensor MultiHeadLatentAttention::query_input(const Tensor& x) const {
+  if (!w_q_compress_) return x;
+  const Tensor compressed = (*w_q_compress_)(x);
+  return query_norm_ ? (*query_norm_)(compressed) : compressed;
+}
+
+Tensor MultiHeadLatentAttention::latent(const Tensor& x) const {
+  const Tensor compressed = w_kv_compress_(x);
+  return latent_norm_ ? (*latent_norm_)(compressed) : compressed;
+}
+
+Tensor MultiHeadLatentAttention::rotary_query(const Tensor& query_input, const Tensor& positions) const {
+  return rotary((*w_q_rotary_)(query_input).reshape({-1, config_.heads, config_.rotary_dim}), positions,
+                *config_.places.rotary);
+}
+
+Tensor MultiHeadLatentAttention::rotary_key(const Tensor& x, const Tensor& positions) const {
+  return rotary((*w_k_rotary_)(x).reshape({-1, 1, config_.rotary_dim}), positions, *config_.places.rotary);
 }
 
 Tensor MultiHeadLatentAttention::operator()(const Tensor& query, const Tensor& memory,
                                             const AttentionMask& mask) const {
-  const Tensor latent = w_kv_compress_(memory);
-  const Tensor heads =
-      attention(split_heads(w_q_(query)), split_heads(w_k_decompress_(latent)), split_heads(w_v_decompress_(latent)),
-                {.query_sequences = mask.queries,
-                 .key_sequences = mask.keys,
-                 .causal = mask.causal,
-                 .mask = mask.allowed,
-                 .dropout = dropout_.mask(),
-                 .weights = mask.weights});
+  const Tensor q_in = query_input(query), c = latent(memory);
+  Tensor q = split_heads(w_q_(q_in)), k = split_heads(w_k_decompress_(c));
+  if (w_q_rotary_) {
+    q = concat_heads(q, rotary_query(q_in, positions_of(mask.queries)));
+    k = concat_heads(k, rotary_key(memory, positions_of(mask.keys)));
+  }
+  const Tensor heads = attention(q, k, split_heads(w_v_decompress_(c)),
+                                 {.query_sequences = mask.queries,
+                                  .key_sequences = mask.keys,
+                                  .causal = mask.causal,
+                                  .mask = mask.allowed,
+                                  .dropout = dropout_.mask(),
+                                  .scale = scale(),
+                                  .pattern = config_.places.pattern,
+                                  .alibi = config_.places.alibi,
+                                  .weights = mask.weights});
   return w_o_(heads.reshape({-1, config_.d_model}));
 }
 
 AttentionCache MultiHeadLatentAttention::make_cache() const {
-  return {PagedRows(config_.latent_dim, w_kv_compress_.weight().dtype()), PagedRows()};
+  return {PagedRows(cache_width(), w_kv_compress_.weight().dtype()), PagedRows()};
 }
 
-int64_t MultiHeadLatentAttention::append(const Tensor& memory, AttentionCache& cache) const {
-  return cache.keys.append(w_kv_compress_(memory));
+int64_t MultiHeadLatentAttention::append(const Tensor& memory, const Tensor& positions, AttentionCache& cache) const {
+  const Tensor c = latent(memory);
+  if (!w_k_rotary_) return cache.keys.append(c);
+  const Tensor row = concat_heads(c.reshape({-1, 1, config_.latent_dim}), rotary_key(memory, positions));
+  return cache.keys.append(row.reshape({-1, cache_width()}));
 }
 
-Tensor MultiHeadLatentAttention::attend(const Tensor& query, const AttentionCache& cache,
+Tensor MultiHeadLatentAttention::attend(const Tensor& query, const Tensor& positions, const AttentionCache& cache,
                                         const SlotTable& table) const {
-  const double scale = 1.0 / std::sqrt(static_cast<double>(config_.d_model / config_.heads));
+  const Tensor q_in = query_input(query);
   // Every head reads the same latents, as keys and as values: attention with one key head of latent_dim numbers.
-  const Tensor absorbed_query = heads_times_rows(split_heads(w_q_(query)), w_k_decompress_.weight());
-  const Tensor latents = cached_attention(absorbed_query, cache.keys, cache.keys, 1, table, scale);
+  Tensor absorbed_query = heads_times_rows(split_heads(w_q_(q_in)), w_k_decompress_.weight());
+  if (w_q_rotary_) absorbed_query = concat_heads(absorbed_query, rotary_query(q_in, positions));
+  const Tensor latents = cached_attention(absorbed_query, cache.keys, cache.keys, table,
+                                          {.kv_heads = 1,
+                                           .d_v = config_.latent_dim,
+                                           .scale = scale(),
+                                           .pattern = config_.places.pattern,
+                                           .alibi = config_.places.alibi});
   return w_o_(heads_times_columns(latents, w_v_decompress_.weight()).reshape({-1, config_.d_model}));
 }
 
 void MultiHeadLatentAttention::visit(Visitor& v) {
+  if (w_q_compress_) v("w_q_compress", *w_q_compress_);
+  if (query_norm_) v("query_norm", *query_norm_);
   v("w_q", w_q_);
   v("w_kv_compress", w_kv_compress_);
+  if (latent_norm_) v("latent_norm", *latent_norm_);
   v("w_k_decompress", w_k_decompress_);
   v("w_v_decompress", w_v_decompress_);
+  if (w_q_rotary_) {
+    v("w_q_rotary", *w_q_rotary_);
+    v("w_k_rotary", *w_k_rotary_);
+  }
   v("w_o", w_o_);
   v("dropout", dropout_);
 }

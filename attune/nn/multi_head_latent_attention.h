@@ -1,38 +1,60 @@
 #pragma once
 
+#include <memory>
+
 #include "attune/nn/attention.h"
 #include "attune/nn/dropout.h"
+#include "attune/nn/layer_norm.h"
 #include "attune/nn/linear.h"
 
 namespace attune {
 
 struct MultiHeadLatentAttentionConfig {
   int64_t d_model = 512;
-  int64_t heads = 8;         // divides d_model
-  int64_t latent_dim = 128;  // d_c of the paper; d_model / 4 by default
-  double dropout = 0;        // on the attention weights
+  int64_t heads = 8;             // divides d_model
+  int64_t latent_dim = 128;      // d_c of the paper; d_model / 4 by default
+  int64_t query_latent_dim = 0;  // d_c'; 0: queries are not compressed
+  bool latent_norm = false;      // an RMSNorm on each latent
+  int64_t rotary_dim = 0;        // d_h^R: of the decoupled part that carries rotary positions; 0: none
+  double dropout = 0;            // on the attention weights
+  AttentionPlaces places = {};   // with `rotary` rotary_dim is above 0; no relative_clip
 };
 
 /// Multi-head attention whose keys and values come from one latent of a token:
 ///   c = x W_kv_compress,  k = c W_k_decompress,  v = c W_v_decompress
 /// Training expands k and v. Decoding keeps c alone and absorbs the decompressions:
 ///   q k^T = (q W_k_decompress^T) c^T   and   (weights v) = (weights c) W_v_decompress
-/// Source: DeepSeek-AI 2024, "DeepSeek-V2", section 2.1.2, equations 9 to 13.
+/// A rotation of k would stand between q and W_k_decompress, so that rotary positions have dimensions of their own,
+/// whose key is one for all heads: q = [q; rotary(q_in W_q_rotary)], k = [k; rotary(x W_k_rotary)].
+/// Source: DeepSeek-AI 2024, "DeepSeek-V2", section 2.1.2, equations 9 to 13, and 2.1.3, equations 14 to 19.
 class MultiHeadLatentAttention final : public Attention {
  public:
+  /// Throws ConfigError naming the field.
   explicit MultiHeadLatentAttention(const MultiHeadLatentAttentionConfig& config);
   Tensor operator()(const Tensor& query, const Tensor& memory, const AttentionMask& mask) const override;
   AttentionCache make_cache() const override;
-  int64_t append(const Tensor& memory, AttentionCache& cache) const override;
-  Tensor attend(const Tensor& query, const AttentionCache& cache, const SlotTable& table) const override;
-  int64_t cache_width() const override { return config_.latent_dim; }
+  int64_t append(const Tensor& memory, const Tensor& positions, AttentionCache& cache) const override;
+  Tensor attend(const Tensor& query, const Tensor& positions, const AttentionCache& cache,
+                const SlotTable& table) const override;
+  int64_t cache_width() const override { return config_.latent_dim + config_.rotary_dim; }
   void visit(Visitor& v) override;
 
  private:
-  Tensor split_heads(const Tensor& x) const { return x.reshape({-1, config_.heads, config_.d_model / config_.heads}); }
+  Tensor split_heads(const Tensor& x) const { return x.reshape({-1, config_.heads, d_head_}); }
+  /// What queries are made of: x, or its latent.
+  Tensor query_input(const Tensor& x) const;
+  /// What keys and values are made of: the latent.
+  Tensor latent(const Tensor& x) const;
+  Tensor rotary_query(const Tensor& query_input, const Tensor& positions) const;  // [n, heads, rotary_dim]
+  Tensor rotary_key(const Tensor& x, const Tensor& positions) const;              // [n, 1, rotary_dim]
+  double scale() const;
 
   MultiHeadLatentAttentionConfig config_;
+  int64_t d_head_;
+  std::unique_ptr<Linear> w_q_compress_;                   // with query_latent_dim
+  std::unique_ptr<LayerNorm> query_norm_, latent_norm_;    // with latent_norm
   Linear w_q_, w_kv_compress_, w_k_decompress_, w_v_decompress_, w_o_;
+  std::unique_ptr<Linear> w_q_rotary_, w_k_rotary_;  // with rotary_dim
   Dropout dropout_;
 };
 

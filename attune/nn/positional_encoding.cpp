@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "attune/ops/embedding.h"
+#include "attune/ops/residual.h"
 
 namespace attune {
 
@@ -43,6 +44,23 @@ Tensor PositionalEncoding::operator()(const Tensor& x, const Tensor& positions) 
   const auto values = positions.values<int32_t>();
   const int64_t most = values.empty() ? 0 : *std::max_element(values.begin(), values.end()) + int64_t{1};
   return add_rows(x, table_for(most, x.dtype()), positions, dropout_.mask());
+}
+
+LearnedPositionalEncoding::LearnedPositionalEncoding(int64_t max_length, int64_t d_model, double dropout)
+    : weight_(Tensor::zeros({max_length, d_model})), dropout_(dropout) {}
+
+Tensor LearnedPositionalEncoding::operator()(const Tensor& x, const Tensor& positions) const {
+  const auto values = positions.values<int32_t>();
+  const auto most = std::max_element(values.begin(), values.end());
+  if (most != values.end() && *most >= weight_.size(0))
+    fail<DataError>("a sequence of {} tokens is longer than the {} learned positions", *most + int64_t{1},
+                    weight_.size(0));
+  return dropout_(residual_dropout(x, embedding(positions, weight_)));
+}
+
+void LearnedPositionalEncoding::visit(Visitor& v) {
+  v("weight", weight_);
+  v("dropout", dropout_);
 }
 
 }  // namespace attune

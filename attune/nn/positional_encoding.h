@@ -12,12 +12,17 @@ namespace attune {
 /// Returns float32 [length, d_model]; d_model even, else ConfigError. Source: Vaswani et al. 2017, section 3.5.
 Tensor sinusoidal_positions(int64_t length, int64_t d_model, double base = 10000.0);
 
-/// dropout(x + PE(position))        [tokens, d_model] and int32 positions [tokens] -> [tokens, d_model]
-/// The table grows with the longest position that has been seen.
-class PositionalEncoding final : public Module {
+/// Adds what says the place of a token: [tokens, d_model] and int32 positions [tokens] -> [tokens, d_model]
+class Positions : public Module {
+ public:
+  virtual Tensor operator()(const Tensor& x, const Tensor& positions) const = 0;
+};
+
+/// dropout(x + PE(position)). The table grows with the longest position that has been seen.
+class PositionalEncoding final : public Positions {
  public:
   PositionalEncoding(int64_t d_model, double dropout);
-  Tensor operator()(const Tensor& x, const Tensor& positions) const;
+  Tensor operator()(const Tensor& x, const Tensor& positions) const override;
   void visit(Visitor& v) override { v("dropout", dropout_); }
 
  private:
@@ -27,6 +32,20 @@ class PositionalEncoding final : public Module {
   Dropout dropout_;
   mutable std::mutex mutex_;  // of the table: models are shared by threads that decode
   mutable Tensor table_;
+};
+
+/// dropout(x + table[position]), with a table that is learned: Gehring et al. 2017; Devlin et al. 2019. A position
+/// beyond the table is a DataError.
+class LearnedPositionalEncoding final : public Positions {
+ public:
+  LearnedPositionalEncoding(int64_t max_length, int64_t d_model, double dropout);
+  Tensor operator()(const Tensor& x, const Tensor& positions) const override;
+  Tensor& weight() { return weight_; }
+  void visit(Visitor& v) override;
+
+ private:
+  Tensor weight_;  // [max_length, d_model]
+  Dropout dropout_;
 };
 
 }  // namespace attune

@@ -9,8 +9,10 @@ namespace attune {
 /// W may be an embedding's table, Vaswani et al. 2017, section 3.4.
 class ProjectionLayer final : public Module {
  public:
-  ProjectionLayer(int64_t d_model, int64_t vocab) : ProjectionLayer(Tensor::zeros({vocab, d_model})) {}
-  explicit ProjectionLayer(const Tensor& weight) : weight_(weight), bias_(Tensor::zeros({weight.size(0)})) {}
+  ProjectionLayer(int64_t d_model, int64_t vocab, bool bias = true)
+      : ProjectionLayer(Tensor::zeros({vocab, d_model}), bias) {}
+  explicit ProjectionLayer(const Tensor& weight, bool bias = true)
+      : weight_(weight), bias_(bias ? Tensor::zeros({weight.size(0)}) : Tensor{}) {}
 
   Tensor operator()(const Tensor& x) const { return linear(x, weight_, bias_); }
   /// The loss of project(x), without ever holding all logits.
@@ -19,12 +21,12 @@ class ProjectionLayer final : public Module {
   }
   void visit(Visitor& v) override {
     v("weight", weight_);
-    v("bias", bias_);
+    if (bias_.defined()) v("bias", bias_);
   }
 
  private:
   Tensor weight_;  // [vocab, d_model]
-  Tensor bias_;    // [vocab]
+  Tensor bias_;    // [vocab], or undefined
 };
 
 }  // namespace attune

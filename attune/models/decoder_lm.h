@@ -1,0 +1,53 @@
+#pragma once
+// A decoder-only language model: Radford et al. 2018, "Improving Language Understanding by Generative Pre-Training".
+
+#include <memory>
+
+#include "attune/models/config.h"
+#include "attune/models/packed_tokens.h"
+#include "attune/nn/decoder.h"
+#include "attune/nn/embeddings.h"
+#include "attune/nn/projection_layer.h"
+
+namespace attune {
+
+class DecoderLm final : public Module {
+ public:
+  struct Parts {
+    std::unique_ptr<Embeddings> embedding;
+    std::unique_ptr<Decoder> decoder;  // without cross-attention
+    std::unique_ptr<ProjectionLayer> projection;
+  };
+  DecoderLm(TransformerConfig config, Parts parts);
+
+  /// The state after each token, which sees the tokens before it in its sequence: [tokens, d_model]. With `weights`, the
+  /// attention weights of every layer.
+  Tensor decode(const PackedTokens& tokens, DecoderWeights* weights = nullptr) const;
+  /// x [..., d_model] -> logits of the next token [..., vocab]
+  Tensor project(const Tensor& x) const { return (*parts_.projection)(x); }
+  /// Cross entropy of `labels` (int32 [tokens]): the token that follows each one.
+  CrossEntropy loss(const PackedTokens& tokens, const Tensor& labels, const CrossEntropyOptions& options) const;
+
+  // Generation step by step. A row's sequence may have context_length tokens.
+
+  KvCache start(int64_t rows) const { return parts_.decoder->make_cache(rows); }
+  /// One prompt for each row of a fresh cache, none of them empty; returns the logits of the next token, [rows, vocab].
+  /// Throws ShapeError, and DataError for a prompt that is longer than context_length.
+  Tensor prompt(const PackedTokens& prompts, KvCache& cache) const;
+  /// tokens[r] is the token after which row r goes on; returns the logits of the next one, [rows, vocab]. Throws
+  /// ShapeError, and DataError when a row has context_length tokens already.
+  Tensor step(std::span<const int32_t> tokens, KvCache& cache) const;
+
+  const TransformerConfig& config() const { return config_; }
+  const Decoder& decoder() const { return *parts_.decoder; }
+  void visit(Visitor& v) override;
+
+ private:
+  TransformerConfig config_;
+  Parts parts_;
+};
+
+/// Parameters are drawn from `seed`. Throws ConfigError naming the field.
+std::unique_ptr<DecoderLm> build_decoder_lm(const TransformerConfig& config, uint64_t seed = 1);
+
+}  // namespace attune

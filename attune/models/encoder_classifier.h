@@ -1,0 +1,67 @@
+#pragma once
+// An encoder that gives a text one of several labels, and the same encoder while it learns to fill in hidden tokens:
+// Devlin et al. 2019, "BERT".
+
+#include <memory>
+
+#include "attune/models/config.h"
+#include "attune/models/packed_tokens.h"
+#include "attune/nn/embeddings.h"
+#include "attune/nn/encoder.h"
+#include "attune/nn/projection_layer.h"
+
+namespace attune {
+
+class EncoderClassifier final : public Module {
+ public:
+  struct Parts {
+    std::unique_ptr<Embeddings> embedding;
+    std::unique_ptr<Encoder> encoder;
+    std::unique_ptr<Linear> pooler;  // or null
+    std::unique_ptr<Linear> head;
+  };
+  EncoderClassifier(TransformerConfig config, Parts parts);
+
+  /// The state of each token: [tokens, d_model]. With `weights`, the attention weights of every layer.
+  Tensor encode(const PackedTokens& tokens, std::vector<Tensor>* weights = nullptr) const;
+  /// Logits of the labels, [sequences, labels]. Throws ShapeError for a sequence without tokens.
+  Tensor operator()(const PackedTokens& tokens) const;
+  /// Cross entropy of `labels` (int32 [sequences]).
+  CrossEntropy loss(const PackedTokens& tokens, const Tensor& labels, const CrossEntropyOptions& options) const;
+
+  const TransformerConfig& config() const { return config_; }
+  void visit(Visitor& v) override;
+
+ private:
+  TransformerConfig config_;
+  Parts parts_;
+};
+
+class EncoderMaskedLm final : public Module {
+ public:
+  struct Parts {
+    std::unique_ptr<Embeddings> embedding;
+    std::unique_ptr<Encoder> encoder;
+    std::unique_ptr<ProjectionLayer> projection;
+  };
+  EncoderMaskedLm(TransformerConfig config, Parts parts);
+
+  Tensor encode(const PackedTokens& tokens) const;
+  /// Cross entropy of `labels` (int32 [n]), the tokens that stood at `rows` (int32 [n]) of the packed text.
+  CrossEntropy loss(const PackedTokens& tokens, const Tensor& rows, const Tensor& labels,
+                    const CrossEntropyOptions& options) const;
+
+  const TransformerConfig& config() const { return config_; }
+  void visit(Visitor& v) override;
+
+ private:
+  TransformerConfig config_;
+  Parts parts_;
+};
+
+/// Parameters are drawn from `seed`; those of embedding and encoder have the same names in both models. Throw
+/// ConfigError naming the field.
+std::unique_ptr<EncoderClassifier> build_encoder_classifier(const TransformerConfig& config, uint64_t seed = 1);
+std::unique_ptr<EncoderMaskedLm> build_encoder_masked_lm(const TransformerConfig& config, uint64_t seed = 1);
+
+}  // namespace attune

@@ -1,0 +1,12 @@
+#include "attune/models/packed_tokens.h"
+
+namespace attune {
+
+PackedTokens pack_tokens(std::span<const int32_t> ids, const std::vector<int32_t>& offsets) {
+  PackedTokens tokens{Tensor::from({static_cast<int64_t>(ids.size())}, ids), Sequences::from_offsets(offsets)};
+  if (tokens.sequences.total() != tokens.ids.size(0))
+    fail<ShapeError>("tokens: {} ids but offsets up to {}", ids.size(), tokens.sequences.total());
+  return tokens;
+}
+
+}  // namespace attune

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "attune/ops/sequences.h"
+#include "attune/tensor/tensor.h"
+
+namespace attune {
+
+/// Token ids of several sequences one after another, without padding.
+struct PackedTokens {
+  Tensor ids;  // int32 [total]
+  Sequences sequences;
+};
+
+/// Packs ids that stand one after another, with their offsets (0, ..., total). Throws ShapeError.
+PackedTokens pack_tokens(std::span<const int32_t> ids, const std::vector<int32_t>& offsets);
+
+}  // namespace attune

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <memory>
+
+#include "attune/nn/input_embedding.h"
+#include "attune/nn/layer_norm.h"
+#include "attune/nn/positional_encoding.h"
+
+namespace attune {
+
+/// What a stack begins with: dropout(norm(embedding(ids) + position)), of which position and norm may be missing.
+///   int32 ids [tokens], int32 positions [tokens] -> [tokens, d_model]
+/// Source: Vaswani et al. 2017, sections 3.4 and 3.5; Devlin et al. 2019 for the norm.
+class Embeddings final : public Module {
+ public:
+  /// `position` and `norm` may be null. Dropout is here; `position` has none of its own unless it stands last.
+  Embeddings(std::unique_ptr<InputEmbedding> token, std::unique_ptr<Positions> position,
+             std::unique_ptr<LayerNorm> norm, double dropout)
+      : token_(std::move(token)), position_(std::move(position)), norm_(std::move(norm)), dropout_(dropout) {}
+
+  Tensor operator()(const Tensor& ids, const Tensor& positions) const {
+    Tensor x = (*token_)(ids);
+    if (position_) x = (*position_)(x, positions);
+    if (norm_) x = (*norm_)(x);
+    return dropout_(x);
+  }
+  Tensor& weight() { return token_->weight(); }
+  void visit(Visitor& v) override {
+    token_->visit(v);  // "weight"
+    if (position_) v("position", *position_);
+    if (norm_) v("norm", *norm_);
+    v("dropout", dropout_);
+  }
+
+ private:
+  std::unique_ptr<InputEmbedding> token_;
+  std::unique_ptr<Positions> position_;
+  std::unique_ptr<LayerNorm> norm_;
+  Dropout dropout_;
+};
+
+}  // namespace attune

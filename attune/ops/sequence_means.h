@@ -1,0 +1,13 @@
+#pragma once
+
+#include "attune/ops/sequences.h"
+#include "attune/tensor/tensor.h"
+
+namespace attune {
+
+/// The mean over the rows of each sequence, zeros for one without rows.
+///   x [total, d]   returns [sequences, d]
+/// Differentiable in x. Throws ShapeError.
+Tensor sequence_means(const Tensor& x, const Sequences& sequences);
+
+}  // namespace attune
