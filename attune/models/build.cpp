@@ -27,8 +27,9 @@ struct LayerConfigs {
 };
 
 LayerConfigs layer_configs(const TransformerConfig& c) {
-  const LayerNormOptions norm{.unbiased_std = c.layer_norm == LayerNormForm::unbiased_std,
-                              .epsilon = c.layer_norm_epsilon};
+  const LayerNormOptions norm{
+      .form = c.layer_norm == LayerNormForm::unbiased_std ? NormForm::unbiased_std : NormForm::variance,
+      .epsilon = c.layer_norm_epsilon};
   return {
       .feed_forward = {.d_model = c.d_model,
                        .d_ff = c.d_ff,
