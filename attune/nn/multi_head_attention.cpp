@@ -38,8 +38,8 @@ int64_t MultiHeadAttention::append(const Tensor& memory, AttentionCache& cache) 
 
 Tensor MultiHeadAttention::attend(const Tensor& query, const AttentionCache& cache, const SlotTable& table) const {
   const double scale = 1.0 / std::sqrt(static_cast<double>(config_.d_model / config_.heads));
-  const Tensor heads =
-      cached_attention(split_heads(w_q_(query)), cache.keys, cache.values, config_.heads, table, scale);
+  const Tensor heads = cached_attention(split_heads(w_q_(query)), cache.keys, cache.values, table,
+                                        {.kv_heads = config_.heads, .scale = scale});
   return w_o_(heads.reshape({-1, config_.d_model}));
 }
 

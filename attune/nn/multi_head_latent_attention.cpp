@@ -43,7 +43,7 @@ Tensor MultiHeadLatentAttention::attend(const Tensor& query, const AttentionCach
   const double scale = 1.0 / std::sqrt(static_cast<double>(config_.d_model / config_.heads));
   // Every head reads the same latents, as keys and as values: attention with one key head of latent_dim numbers.
   const Tensor absorbed_query = heads_times_rows(split_heads(w_q_(query)), w_k_decompress_.weight());
-  const Tensor latents = cached_attention(absorbed_query, cache.keys, cache.keys, 1, table, scale);
+  const Tensor latents = cached_attention(absorbed_query, cache.keys, cache.keys, table, {.scale = scale});
   return w_o_(heads_times_columns(latents, w_v_decompress_.weight()).reshape({-1, config_.d_model}));
 }
 
