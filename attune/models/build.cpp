@@ -33,7 +33,8 @@ LayerConfigs layer_configs(const TransformerConfig& c) {
   return {
       .feed_forward = {.d_model = c.d_model,
                        .d_ff = c.d_ff,
-                       .activation = c.activation == Activation::relu ? FusedActivation::relu : FusedActivation::gelu,
+                       .activation =
+                           c.activation == Activation::relu ? FeedForwardActivation::relu : FeedForwardActivation::gelu,
                        .dropout = c.activation_dropout},
       .residual = {
           .d_model = c.d_model, .dropout = c.dropout, .pre_norm = c.norm == NormPlacement::pre, .layer_norm = norm}};
