@@ -225,7 +225,7 @@ double error_of_gradients(const Problem& p) {
 }
 
 TEST(AttentionPattern, GradientMatchesFiniteDifferences) {
-  const Sizes sizes{.queries = {9, 0, 1, 5}, .keys = {9, 0, 1, 8}, .heads = 2, .d_k = 3, .d_v = 2};
+  const Sizes sizes{.queries = {5, 0, 1}, .keys = {9, 0, 1}, .heads = 2, .d_k = 2, .d_v = 1};
   for (const Variant& variant : variants(sizes, DType::f64))
     EXPECT_LT(error_of_gradients(variant.problem), 1e-7) << variant.name;
 }
@@ -250,9 +250,14 @@ TEST(AttentionPattern, GradientOverSeveralTiles) {
 TEST(AttentionPattern, GradientOfTablesOverManySequences) {  // more than the groups that sum them up
   const std::vector<int32_t> lengths(70, 2);
   Problem p = random_problem({.queries = lengths, .keys = lengths, .heads = 2, .d_k = 1, .d_v = 1}, DType::f64);
-  p.options.relative_keys = normal({3, 1}, {.seed = 6});
-  p.options.relative_values = normal({3, 1}, {.seed = 7});
-  EXPECT_LT(error_of_gradients(p), 1e-7);
+  EXPECT_LT(gradient_error(
+                [&](const std::vector<Tensor>& t) {
+                  p.options.relative_keys = t[0];
+                  p.options.relative_values = t[1];
+                  return attention(p.q, p.k, p.v, p.options);
+                },
+                {normal({3, 1}, {.seed = 6}), normal({3, 1}, {.seed = 7})}),
+            1e-7);
 }
 
 // A window as wide as the sequence takes the path of the patterns; no pattern at all takes the other one.
