@@ -138,7 +138,8 @@ class FieldReader {
     FieldReader reader(value, where);
     std::string kind = variant_name(field);
     reader("kind", kind);
-    if (kind != variant_name(field)) set_variant(kind, field, where, std::make_index_sequence<std::variant_size_v<V>>());
+    if (kind != variant_name(field))
+      set_variant(kind, field, where, std::make_index_sequence<std::variant_size_v<V>>());
     std::visit([&](auto& alternative) { visit_fields(alternative, reader); }, field);
     reader.refuse_unknown();
   }

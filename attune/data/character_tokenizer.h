@@ -42,7 +42,8 @@ class CharacterTokenizer final : public Tokenizer {
 };
 
 /// Tokens are bytes: 256 of them after <pad> <unk> <s> </s>, so that byte b is id 4 + b and any text can be encoded.
-/// decode() puts U+FFFD in place of every byte that does not belong to a UTF-8 character. Stored as {"type": "bytes"}.
+/// decode() puts U+FFFD in place of <unk> and of every byte that is not part of a UTF-8 character. Stored as {"type":
+/// "bytes"}.
 class ByteTokenizer final : public Tokenizer {
  public:
   /// `name` is for messages. Throws FileError.

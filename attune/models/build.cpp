@@ -123,8 +123,8 @@ std::unique_ptr<Positions> build_positions(const TransformerConfig& c, double dr
 }
 
 std::unique_ptr<Embeddings> build_embeddings(std::unique_ptr<InputEmbedding> token, const TransformerConfig& c) {
-  const bool added = std::holds_alternative<SinusoidalPositions>(c.positions) ||
-                     std::holds_alternative<LearnedPositions>(c.positions);
+  const bool added =
+      std::holds_alternative<SinusoidalPositions>(c.positions) || std::holds_alternative<LearnedPositions>(c.positions);
   const bool with_positions = added && !c.embedding_norm;  // one pass for both
   return std::make_unique<Embeddings>(
       std::move(token), build_positions(c, with_positions ? c.dropout : 0.0),
@@ -170,9 +170,8 @@ void initialize(Module& model, const TransformerConfig& c, uint64_t seed, const 
 std::unique_ptr<Transformer> build_transformer(const TransformerConfig& config, uint64_t seed) {
   const TransformerConfig& c = validated(config, Architecture::encoder_decoder);
   auto source = std::make_unique<InputEmbedding>(c.source_vocab, c.d_model, c.scale_embeddings);
-  auto target = c.share_embeddings
-                    ? std::make_unique<InputEmbedding>(source->weight(), c.scale_embeddings)
-                    : std::make_unique<InputEmbedding>(c.target_vocab, c.d_model, c.scale_embeddings);
+  auto target = c.share_embeddings ? std::make_unique<InputEmbedding>(source->weight(), c.scale_embeddings)
+                                   : std::make_unique<InputEmbedding>(c.target_vocab, c.d_model, c.scale_embeddings);
   const Tensor source_table = source->weight(), target_table = target->weight();
   auto model = std::make_unique<Transformer>(
       c, Transformer::Parts{.source_embedding = build_embeddings(std::move(source), c),

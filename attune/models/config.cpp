@@ -6,7 +6,8 @@ namespace attune {
 namespace {
 
 void check_range(const std::string& field, int64_t value, int64_t least, int64_t most) {
-  if (value < least || value > most) fail<ConfigError>("{} = {}: needs a number from {} to {}", field, value, least, most);
+  if (value < least || value > most)
+    fail<ConfigError>("{} = {}: needs a number from {} to {}", field, value, least, most);
 }
 
 void check_probability(const char* field, double value) {
@@ -73,9 +74,9 @@ void check_latent(const std::string& field, const MultiHeadLatent& latent, bool 
           field);
     check_rotary_width(field + ".rotary_dim", latent.rotary_dim, *rotary);
   } else if (latent.rotary_dim > 0) {
-    fail<ConfigError>("{}.rotary_dim = {}: {}", field, latent.rotary_dim,
-                      self ? "needs positions = \"rotary\""
-                           : "cross-attention has no common places of queries and keys");
+    fail<ConfigError>(
+        "{}.rotary_dim = {}: {}", field, latent.rotary_dim,
+        self ? "needs positions = \"rotary\"" : "cross-attention has no common places of queries and keys");
   }
   if (self && std::holds_alternative<RelativePositions>(c.positions))
     fail<ConfigError>(
@@ -90,7 +91,8 @@ void check_attention(const std::string& field, const AttentionKind& kind, bool s
   } else {
     check_multi_head(field, std::get<MultiHead>(kind), self, c);
   }
-  const AttentionPattern& pattern = std::visit([](const auto& k) -> const AttentionPattern& { return k.pattern; }, kind);
+  const AttentionPattern& pattern =
+      std::visit([](const auto& k) -> const AttentionPattern& { return k.pattern; }, kind);
   try {
     check_pattern(pattern);
   } catch (const ConfigError& error) {

@@ -64,8 +64,8 @@ struct NoPositions {
   bool operator==(const NoPositions&) const = default;
 };
 /// RotaryOptions are those of Su et al. 2021.
-using PositionKind = std::variant<SinusoidalPositions, LearnedPositions, RelativePositions, RotaryOptions,
-                                  AlibiPositions, NoPositions>;
+using PositionKind =
+    std::variant<SinusoidalPositions, LearnedPositions, RelativePositions, RotaryOptions, AlibiPositions, NoPositions>;
 
 enum class NormPlacement { pre, post };
 enum class Initialization {
@@ -82,14 +82,14 @@ struct TransformerConfig {
   Architecture architecture = Architecture::encoder_decoder;
   int64_t source_vocab = 0;  // encoder_decoder; set from the tokenizer in training
   int64_t target_vocab = 0;
-  int64_t vocab = 0;            // of the other architectures; likewise
-  int64_t d_model = 512;        // divisible by heads
+  int64_t vocab = 0;      // of the other architectures; likewise
+  int64_t d_model = 512;  // divisible by heads
   int64_t heads = 8;
   int64_t layers = 6;  // of the encoder and of the decoder
   int64_t d_ff = 2048;
-  double dropout = 0.1;             // on embeddings and on the output of each sublayer, section 5.4
-  double attention_dropout = 0.1;   // on the attention weights
-  double activation_dropout = 0.1;  // inside the feed-forward network
+  double dropout = 0.1;                           // on embeddings and on the output of each sublayer, section 5.4
+  double attention_dropout = 0.1;                 // on the attention weights
+  double activation_dropout = 0.1;                // inside the feed-forward network
   AttentionKind encoder_attention = MultiHead{};  // encoder_decoder
   AttentionKind decoder_attention = MultiHead{};
   AttentionKind cross_attention = MultiHead{};

@@ -20,8 +20,8 @@ class DecoderLm final : public Module {
   };
   DecoderLm(TransformerConfig config, Parts parts);
 
-  /// The state after each token, which sees the tokens before it in its sequence: [tokens, d_model]. With `weights`, the
-  /// attention weights of every layer.
+  /// The state after each token, which sees the tokens before it in its sequence: [tokens, d_model]. With `weights`,
+  /// the attention weights of every layer.
   Tensor decode(const PackedTokens& tokens, DecoderWeights* weights = nullptr) const;
   /// x [..., d_model] -> logits of the next token [..., vocab]
   Tensor project(const Tensor& x) const { return (*parts_.projection)(x); }

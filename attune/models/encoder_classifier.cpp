@@ -29,9 +29,8 @@ Tensor EncoderClassifier::operator()(const PackedTokens& tokens) const {
     first.push_back(static_cast<int32_t>(sequences.begin(s)));
   }
   const Tensor states = encode(tokens);
-  const Tensor text = config_.pooling == Pooling::mean
-                          ? sequence_means(states, sequences)
-                          : take_rows(states, Tensor::from({sequences.count()}, first));
+  const Tensor text = config_.pooling == Pooling::mean ? sequence_means(states, sequences)
+                                                       : take_rows(states, Tensor::from({sequences.count()}, first));
   return (*parts_.head)(parts_.pooler ? (*parts_.pooler)(text) : text);
 }
 

@@ -89,7 +89,8 @@ ParameterCounts count_parameters(const TransformerConfig& c) {
 }
 
 int64_t cache_width(const AttentionKind& kind, int64_t d_model, int64_t heads) {
-  if (const auto* latent = std::get_if<MultiHeadLatent>(&kind)) return latent_dim(*latent, d_model) + latent->rotary_dim;
+  if (const auto* latent = std::get_if<MultiHeadLatent>(&kind))
+    return latent_dim(*latent, d_model) + latent->rotary_dim;
   return 2 * kv_heads(std::get<MultiHead>(kind), heads) * (d_model / heads);
 }
 

@@ -27,7 +27,8 @@ Transformer::Transformer(TransformerConfig config, Parts parts)
 
 Tensor Transformer::encode(const PackedTokens& src, TransformerWeights* weights) const {
   const AttentionMask mask{.queries = src.sequences, .keys = src.sequences};
-  return (*parts_.encoder)((*parts_.source_embedding)(src.ids, positions_of(src.sequences)), mask, weights ? &weights->encoder : nullptr);
+  return (*parts_.encoder)((*parts_.source_embedding)(src.ids, positions_of(src.sequences)), mask,
+                           weights ? &weights->encoder : nullptr);
 }
 
 Tensor Transformer::decode(const Tensor& memory, const Sequences& source, const PackedTokens& tgt,
@@ -70,8 +71,8 @@ Tensor Transformer::decode(const Tensor& memory, const Mask& src_mask, const Ten
   const Packing target = packing_of(tgt.size(0), tgt.size(1), tgt_mask);
   const PackedTokens tokens = pack_batch(tgt, target);
   const Tensor packed_memory = take_rows(memory.reshape({-1, config_.d_model}), source.pack);
-  const Tensor out = (*parts_.decoder)((*parts_.target_embedding)(tokens.ids, positions_of(tokens.sequences)), packed_memory,
-                                       attention_mask(tgt_mask, target.sequences, target.sequences),
+  const Tensor out = (*parts_.decoder)((*parts_.target_embedding)(tokens.ids, positions_of(tokens.sequences)),
+                                       packed_memory, attention_mask(tgt_mask, target.sequences, target.sequences),
                                        attention_mask(src_mask, target.sequences, source.sequences),
                                        weights ? &weights->decoder : nullptr);
   return take_rows(out, target.unpack).reshape({tgt.size(0), tgt.size(1), config_.d_model});

@@ -21,10 +21,10 @@ struct AttentionMask {
 
 /// What a self-attention does about the places of queries and keys; for cross-attention nothing of it.
 struct AttentionPlaces {
-  AttentionPattern pattern = {};                 // who sees whom
-  std::optional<RotaryOptions> rotary = {};      // turns queries and keys, Su et al. 2021
-  bool alibi = false;                            // a penalty on distance, Press et al. 2022
-  int64_t relative_clip = 0;                     // vectors for distances up to this one, Shaw et al. 2018; 0: none
+  AttentionPattern pattern = {};             // who sees whom
+  std::optional<RotaryOptions> rotary = {};  // turns queries and keys, Su et al. 2021
+  bool alibi = false;                        // a penalty on distance, Press et al. 2022
+  int64_t relative_clip = 0;                 // vectors for distances up to this one, Shaw et al. 2018; 0: none
 };
 
 /// What one attention keeps of the past. With latent attention `keys` holds the latents and `values` is empty.

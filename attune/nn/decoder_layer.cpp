@@ -37,8 +37,7 @@ Tensor DecoderLayer::prompt(const Tensor& x, const Tensor& positions, const Atte
   return residual_3_(h, feed_forward_);
 }
 
-Tensor DecoderLayer::step(const Tensor& x, const Tensor& positions, KvCache::Layer& layer,
-                          const KvCache& cache) const {
+Tensor DecoderLayer::step(const Tensor& x, const Tensor& positions, KvCache::Layer& layer, const KvCache& cache) const {
   Tensor h = residual_1_(x, [&](const Tensor& y) {
     self_attention_->append(y, positions, layer.self);
     return self_attention_->attend(y, positions, layer.self, cache.self_table);

@@ -25,8 +25,8 @@ class DecoderLayer final : public Module {
   KvCache::Layer make_cache(const Tensor& memory, const Tensor& positions) const;
   /// Whole prompts, whose self-attention is `mask`; what has to be kept of them is added to `layer`.
   Tensor prompt(const Tensor& x, const Tensor& positions, const AttentionMask& mask, KvCache::Layer& layer) const;
-  /// One token for each row, at `positions`. The cache's self table already has the slots of these tokens, the next ones
-  /// of this layer.
+  /// One token for each row, at `positions`. The cache's self table already has the slots of these tokens, the next
+  /// ones of this layer.
   Tensor step(const Tensor& x, const Tensor& positions, KvCache::Layer& layer, const KvCache& cache) const;
 
   const Attention& self_attention() const { return *self_attention_; }

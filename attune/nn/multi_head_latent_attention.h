@@ -51,8 +51,8 @@ class MultiHeadLatentAttention final : public Attention {
 
   MultiHeadLatentAttentionConfig config_;
   int64_t d_head_;
-  std::unique_ptr<Linear> w_q_compress_;                   // with query_latent_dim
-  std::unique_ptr<LayerNorm> query_norm_, latent_norm_;    // with latent_norm
+  std::unique_ptr<Linear> w_q_compress_;                 // with query_latent_dim
+  std::unique_ptr<LayerNorm> query_norm_, latent_norm_;  // with latent_norm
   Linear w_q_, w_kv_compress_, w_k_decompress_, w_v_decompress_, w_o_;
   std::unique_ptr<Linear> w_q_rotary_, w_k_rotary_;  // with rotary_dim
   Dropout dropout_;

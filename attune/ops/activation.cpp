@@ -34,5 +34,11 @@ Tensor relu(const Tensor& x) {
 Tensor gelu(const Tensor& x) {
   return activate("gelu", ActivationKind::gelu, x);
 }
+Tensor gelu_tanh(const Tensor& x) {
+  return activate("gelu_tanh", ActivationKind::gelu_tanh, x);
+}
+Tensor silu(const Tensor& x) {
+  return activate("silu", ActivationKind::silu, x);
+}
 
 }  // namespace attune

@@ -4,10 +4,18 @@
 
 namespace attune {
 
+enum class ActivationKind { relu, gelu, gelu_tanh, silu };
+
 /// max(0, x). Any shape; differentiable, with gradient 0 at 0. Keeps its output for the backward pass.
 Tensor relu(const Tensor& x);
 
 /// x Phi(x) = x (1 + erf(x / sqrt(2))) / 2, Hendrycks & Gimpel 2016. Any shape; differentiable.
 Tensor gelu(const Tensor& x);
+
+/// Their approximation, x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2. Any shape; differentiable.
+Tensor gelu_tanh(const Tensor& x);
+
+/// x sigmoid(x), Hendrycks & Gimpel 2016; Ramachandran et al. 2017 as Swish. Any shape; differentiable.
+Tensor silu(const Tensor& x);
 
 }  // namespace attune

@@ -4,11 +4,9 @@
 //
 #include <hwy/highway.h>
 
-#include <numbers>
-
 #include "attune/base/parallel.h"
+#include "attune/ops/activation_inl.h"
 #include "attune/ops/activation_kernel.h"
-#include "attune/ops/math_inl.h"
 #include "attune/ops/simd_inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -16,48 +14,23 @@ namespace attune {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Phi(x), the distribution function of the normal distribution.
-template <class D, class V = hn::Vec<D>>
-HWY_INLINE V NormalDistribution(D d, V x) {
-  using T = hn::TFromD<D>;
-  const V half = hn::Set(d, T(0.5));
-  return hn::MulAdd(half, Erf(d, hn::Mul(x, hn::Set(d, T(1 / std::numbers::sqrt2)))), half);
-}
-
 template <class T>
 void Forward(ActivationKind kind, const T* x, T* y, size_t n) {
   const hn::ScalableTag<T> d;
-  if (kind == ActivationKind::relu) {
-    ForEachVector(d, n, [&](size_t i, auto part) HWY_ATTR {
-      const auto v = part.Load(d, x + i);
-      part.Store(d, hn::IfThenZeroElse(hn::Lt(v, hn::Zero(d)), v), y + i);  // NaN stays
-    });
-  } else {
-    ForEachVector(d, n, [&](size_t i, auto part) HWY_ATTR {
-      const auto v = part.Load(d, x + i);
-      part.Store(d, hn::Mul(v, NormalDistribution(d, v)), y + i);
-    });
-  }
+  WithActivation(kind, [&](auto activation) HWY_ATTR {
+    ForEachVector(
+        d, n, [&](size_t i, auto part) HWY_ATTR { part.Store(d, activation.Value(d, part.Load(d, x + i)), y + i); });
+  });
 }
 
 template <class T>
 void Backward(ActivationKind kind, const T* saved, const T* dy, T* dx, size_t n) {
   const hn::ScalableTag<T> d;
-  if (kind == ActivationKind::relu) {
+  WithActivation(kind, [&](auto activation) HWY_ATTR {
     ForEachVector(d, n, [&](size_t i, auto part) HWY_ATTR {
-      const auto positive = hn::Gt(part.Load(d, saved + i), hn::Zero(d));
-      part.Store(d, hn::IfThenElseZero(positive, part.Load(d, dy + i)), dx + i);
+      part.Store(d, activation.Gradient(d, part.Load(d, saved + i), part.Load(d, dy + i)), dx + i);
     });
-  } else {
-    // Phi(x) + x phi(x), with the density phi(x) = exp(-x^2 / 2) / sqrt(2 pi)
-    const auto norm = hn::Set(d, T(std::numbers::inv_sqrtpi / std::numbers::sqrt2));
-    ForEachVector(d, n, [&](size_t i, auto part) HWY_ATTR {
-      const auto v = part.Load(d, saved + i);
-      const auto density = hn::Mul(norm, ExpOf(d, hn::Mul(hn::Mul(v, v), hn::Set(d, T(-0.5)))));
-      const auto slope = hn::MulAdd(v, density, NormalDistribution(d, v));
-      part.Store(d, hn::Mul(part.Load(d, dy + i), slope), dx + i);
-    });
-  }
+  });
 }
 
 void Forward32(ActivationKind kind, const float* x, float* y, size_t n) {

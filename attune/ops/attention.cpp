@@ -1,5 +1,6 @@
 #include "attune/ops/attention.h"
 
+#include <bit>
 #include <cmath>
 
 #include "attune/autograd/graph.h"
@@ -7,6 +8,36 @@
 
 namespace attune {
 namespace {
+
+void check_mask(const AttentionOptions& options) {
+  if (!options.mask.defined()) return;
+  const Tensor& mask = options.mask;
+  const Sequences& queries = options.query_sequences;
+  const Sequences& keys = options.key_sequences;
+  if (mask.dtype() != DType::u8 || mask.rank() != 3 || (mask.size(0) != 1 && mask.size(0) != queries.count()) ||
+      mask.size(1) < queries.max_length() || mask.size(2) < keys.max_length())
+    fail<ShapeError>("attention: mask is {} {}, needs uint8 [{} or 1, at least {}, at least {}]", name_of(mask.dtype()),
+                     mask.shape().text(), queries.count(), queries.max_length(), keys.max_length());
+}
+
+void check_places(const AttentionOptions& options) {
+  check_pattern("attention", options.pattern);
+  if (std::holds_alternative<FullAttention>(options.pattern)) return;
+  for (int64_t s = 0; s < options.query_sequences.count(); ++s) {
+    const int64_t queries = options.query_sequences.length(s), keys = options.key_sequences.length(s);
+    if (queries > keys)
+      fail<ShapeError>("attention: sequence {} has {} queries but {} keys; a pattern is for self-attention", s, queries,
+                       keys);
+  }
+}
+
+// A table of relative positions: [2 clip + 1, width].
+void check_relative(const char* name, const Tensor& table, const Tensor& q, int64_t width) {
+  if (!table.defined()) return;
+  if (table.dtype() != q.dtype() || table.rank() != 2 || table.size(0) % 2 != 1 || table.size(1) != width)
+    fail<ShapeError>("attention: {} is {} {}, needs {} [2 clip + 1, {}]", name, name_of(table.dtype()),
+                     table.shape().text(), name_of(q.dtype()), width);
+}
 
 void check(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options) {
   check_dropout("attention", options.dropout);
@@ -32,12 +63,14 @@ void check(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOpt
     fail<ShapeError>("attention: sequences hold {} rows but q has {}", queries.total(), q.size(0));
   if (keys.total() != k.size(0))
     fail<ShapeError>("attention: sequences hold {} rows but k has {}", keys.total(), k.size(0));
-  if (!options.mask.defined()) return;
-  const Tensor& mask = options.mask;
-  if (mask.dtype() != DType::u8 || mask.rank() != 3 || (mask.size(0) != 1 && mask.size(0) != queries.count()) ||
-      mask.size(1) < queries.max_length() || mask.size(2) < keys.max_length())
-    fail<ShapeError>("attention: mask is {} {}, needs uint8 [{} or 1, at least {}, at least {}]", name_of(mask.dtype()),
-                     mask.shape().text(), queries.count(), queries.max_length(), keys.max_length());
+  check_mask(options);
+  check_places(options);
+  check_relative("relative_keys", options.relative_keys, q, q.size(2));
+  check_relative("relative_values", options.relative_values, q, v.size(2));
+  if (options.relative_keys.defined() && options.relative_values.defined() &&
+      options.relative_keys.size(0) != options.relative_values.size(0))
+    fail<ShapeError>("attention: relative_keys {} and relative_values {} differ in rows",
+                     options.relative_keys.shape().text(), options.relative_values.shape().text());
 }
 
 template <class T>
@@ -62,7 +95,22 @@ AttentionInputs<T> inputs(const Tensor& q, const Tensor& k, const Tensor& v, con
           .scale = o.scale > 0 ? o.scale : 1.0 / std::sqrt(static_cast<double>(q.size(2)))};
 }
 
+// 2^(-8 (h + 1) / n) for h = 0, step, 2 step, ...
+void append_slopes(int64_t n, int64_t step, int64_t count, std::vector<double>& slopes) {
+  for (int64_t i = 0; i < count; ++i)
+    slopes.push_back(std::exp2(-8.0 * static_cast<double>(i * step + 1) / static_cast<double>(n)));
+}
+
 }  // namespace
+
+std::vector<double> alibi_slopes(int64_t heads) {
+  if (heads < 1) fail<ConfigError>("alibi_slopes: heads = {}, needs at least 1", heads);
+  const auto below = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(heads)));
+  std::vector<double> slopes;
+  append_slopes(below, 1, below, slopes);
+  append_slopes(2 * below, 2, heads - below, slopes);
+  return slopes;
+}
 
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options) {
   check(q, k, v, options);

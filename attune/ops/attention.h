@@ -1,5 +1,9 @@
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
+#include "attune/ops/attention_pattern.h"
 #include "attune/ops/dropout.h"
 #include "attune/ops/sequences.h"
 #include "attune/tensor/tensor.h"
@@ -13,7 +17,18 @@ struct AttentionOptions {
   bool causal = false;
   /// uint8 [sequences or 1, most queries, most keys], 1 = may be attended to; undefined: everything.
   Tensor mask = {};
-  /// On the weights, after the softmax. Row of the mask: query row * heads + head; column: key within its sequence.
+  /// Self-attention: the place of query i is i + (keys - queries) of its sequence, which may not be negative. What the
+  /// pattern leaves out costs nothing.
+  AttentionPattern pattern = {};
+  /// Adds -slope_h |i - j| to the scaled score, with the slopes of alibi_slopes(heads). Press et al. 2022.
+  bool alibi = false;
+  /// Shaw et al. 2018, equations 3 to 5: a [2 clip + 1, d_k] and b [2 clip + 1, d_v], shared by the heads; the row of
+  /// query i and key j is clamp(j - i, -clip, clip) + clip. The score is q_i (k_j + a_ij) * scale, the output
+  /// sum_j weight_ij (v_j + b_ij), with dropout on the weights. Undefined: no such term; each may be given alone.
+  Tensor relative_keys = {};
+  Tensor relative_values = {};
+  /// On the weights, after the softmax. Row of the mask: query row * heads + head; column: key within its sequence, or
+  /// what dropout_column (attention_plan.h) says for a pattern.
   DropoutMask dropout = {};
   double scale = 0;  // 0: 1 / sqrt(d_k)
   /// On request, for pictures and tests: the weights without dropout, [sequences, heads, most queries, most keys],
@@ -26,8 +41,14 @@ struct AttentionOptions {
 ///   returns [total_q, heads, d_v]
 /// Query head h reads key head h / (heads / kv_heads). A query that may attend to nothing gives zeros. The matrix of
 /// scores is never stored: memory is linear in the sequence length, forward and backward.
-/// Differentiable in q, k and v. Throws ShapeError.
+/// Differentiable in q, k, v, relative_keys and relative_values. Throws ShapeError, and ConfigError for a pattern or a
+/// probability of dropout that cannot be.
 /// Source: Vaswani et al. 2017, section 3.2.1; Dao et al. 2022 for the tiling.
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options);
+
+/// The slope of each head: the geometric sequence 2^(-8 / heads), 2^(-16 / heads), ... for a power of two; for other
+/// numbers that of the power below, then every other one of the power above. Throws ConfigError.
+/// Source: Press et al. 2022, section 3, and their reference recipe.
+std::vector<double> alibi_slopes(int64_t heads);
 
 }  // namespace attune

@@ -44,9 +44,24 @@ Tensor forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const 
   return y;
 }
 
+ActivationKind kind_of(FusedActivation activation) {
+  switch (activation) {
+    case FusedActivation::gelu:
+      return ActivationKind::gelu;
+    case FusedActivation::gelu_tanh:
+      return ActivationKind::gelu_tanh;
+    case FusedActivation::silu:
+      return ActivationKind::silu;
+    case FusedActivation::none:
+    case FusedActivation::relu:
+      break;
+  }
+  return ActivationKind::relu;
+}
+
 struct LinearTape {
   Tensor x, weight;
-  Tensor activation_input;  // relu: the output itself, whose sign says the same; gelu: the value before it
+  Tensor activation_input;  // relu: the output itself, whose sign says the same; else the value before it
   LinearSizes sizes;
   FusedActivation activation;
   bool needs_x, needs_weight, needs_bias;
@@ -60,9 +75,8 @@ Gradients backward(const LinearTape& tape, const Tensor& dy) {
       Tensor dz = dy;
       if (tape.activation != FusedActivation::none) {
         dz = Tensor::empty_like(dy);
-        const auto backward_of = tape.activation == FusedActivation::relu ? ActivationKind::relu : ActivationKind::gelu;
-        activation_backward(device, backward_of, tape.activation_input.template data<T>(), dy.data<T>(), dz.data<T>(),
-                            rows * out);
+        activation_backward(device, kind_of(tape.activation), tape.activation_input.template data<T>(), dy.data<T>(),
+                            dz.data<T>(), rows * out);
       }
       if (tape.needs_x) {
         gradients[0] = Tensor::empty_like(tape.x);
@@ -88,8 +102,9 @@ Gradients backward(const LinearTape& tape, const Tensor& dy) {
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, FusedActivation activation) {
   const LinearSizes sizes = check(x, weight, bias);
   const bool recording = is_recording({x, weight, bias});
-  // The gradient of GELU needs the value before it, so that a step that is recorded applies it in a pass of its own.
-  const bool separate = recording && activation == FusedActivation::gelu;
+  // The gradients of all but ReLU need the value before them, so that a step that is recorded applies them in a pass of
+  // their own.
+  const bool separate = recording && activation != FusedActivation::none && activation != FusedActivation::relu;
   Tensor y = forward(x, weight, bias, sizes, separate ? FusedActivation::none : activation);
   if (!recording) return y;
 
@@ -106,7 +121,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, FusedAc
     y = Tensor::empty_like(y);
     dispatch_floating("linear", x.dtype(), [&]<class T>(T) {
       dispatch(x.device(), [&](auto device) {
-        activation_forward(device, ActivationKind::gelu, tape.activation_input.data<T>(), y.data<T>(), y.numel());
+        activation_forward(device, kind_of(activation), tape.activation_input.data<T>(), y.data<T>(), y.numel());
       });
     });
   } else if (activation == FusedActivation::relu) {

@@ -31,16 +31,32 @@ struct Product {
 
 using ProductKey = std::tuple<int64_t, int64_t, int64_t, bool, bool, bool, bool, FusedActivation, int>;
 
+dnnl::algorithm algorithm_of(FusedActivation activation) {
+  switch (activation) {
+    case FusedActivation::relu:
+      return dnnl::algorithm::eltwise_relu;
+    case FusedActivation::gelu:
+      return dnnl::algorithm::eltwise_gelu_erf;
+    case FusedActivation::gelu_tanh:
+      return dnnl::algorithm::eltwise_gelu_tanh;
+    case FusedActivation::silu:
+      return dnnl::algorithm::eltwise_swish;
+    case FusedActivation::none:
+      break;
+  }
+  return dnnl::algorithm::undef;
+}
+
 dnnl::primitive_attr attributes(const MatmulShape& shape) {
   dnnl::post_ops operations;
   if (shape.accumulate) operations.append_sum(1.0f);
   if (shape.activation != FusedActivation::none) {
-    const auto algorithm =
-        shape.activation == FusedActivation::relu ? dnnl::algorithm::eltwise_relu : dnnl::algorithm::eltwise_gelu_erf;
+    const auto algorithm = algorithm_of(shape.activation);
+    const float alpha = shape.activation == FusedActivation::silu ? 1.0f : 0.0f;  // oneDNN's swish: x sigmoid(alpha x)
 #if DNNL_VERSION_MAJOR >= 3
-    operations.append_eltwise(algorithm, 0.0f, 0.0f);
+    operations.append_eltwise(algorithm, alpha, 0.0f);
 #else
-    operations.append_eltwise(1.0f, algorithm, 0.0f, 0.0f);
+    operations.append_eltwise(1.0f, algorithm, alpha, 0.0f);
 #endif
   }
   dnnl::primitive_attr attr;
@@ -83,6 +99,26 @@ std::shared_ptr<const Product> find_product(const MatmulShape& shape, bool with_
   return products.emplace(key, std::make_shared<Product>(make_product(shape, with_bias))).first->second;
 }
 
+// One number at a time, for float64 and for products without terms.
+template <class T>
+T activate(FusedActivation activation, T x) {
+  switch (activation) {
+    case FusedActivation::none:
+      return x;
+    case FusedActivation::relu:
+      return x < 0 ? 0 : x;
+    case FusedActivation::gelu:
+      return x / 2 * (1 + std::erf(x / std::numbers::sqrt2_v<T>));
+    case FusedActivation::gelu_tanh: {
+      const T u = std::numbers::sqrt2_v<T> * std::numbers::inv_sqrtpi_v<T> * x * (1 + T(0.044715) * x * x);
+      return x / (1 + std::exp(-2 * u));  // (1 + tanh(u)) / 2 = 1 / (1 + e^-2u)
+    }
+    case FusedActivation::silu:
+      return x / (1 + std::exp(-x));
+  }
+  return x;
+}
+
 // A product of no terms is zero (or the bias); a library need not know that.
 template <class T>
 bool finish_empty(const T* bias, T* c, const MatmulShape& shape) {
@@ -90,10 +126,7 @@ bool finish_empty(const T* bias, T* c, const MatmulShape& shape) {
   if (shape.k > 0) return false;
   for (int64_t i = 0; i < shape.m; ++i) {
     for (int64_t j = 0; j < shape.n; ++j) {
-      T value = bias ? bias[j] : T{0};
-      if (shape.activation == FusedActivation::relu && value < 0) value = 0;
-      if (shape.activation == FusedActivation::gelu)
-        value = value / 2 * (1 + std::erf(value / std::numbers::sqrt2_v<T>));
+      const T value = activate(shape.activation, bias ? bias[j] : T{0});
       c[i * shape.n + j] = shape.accumulate ? c[i * shape.n + j] + value : value;
     }
   }
@@ -134,8 +167,7 @@ void matmul(Cpu, const double* a, const double* b, const double* bias, double* c
       for (int64_t j = 0; j < shape.n; ++j) {
         double sum = bias ? bias[j] : 0.0;
         for (int64_t p = 0; p < shape.k; ++p) sum += a[i * a_row + p * a_column] * b[p * b_row + j * b_column];
-        if (shape.activation == FusedActivation::relu) sum = sum < 0 ? 0 : sum;
-        if (shape.activation == FusedActivation::gelu) sum = sum / 2 * (1 + std::erf(sum / std::numbers::sqrt2));
+        sum = activate(shape.activation, sum);
         double& out = c[i * shape.n + j];
         out = shape.accumulate ? out + sum : sum;
       }

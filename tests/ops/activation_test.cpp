@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
+#include <span>
 
 #include "attune/autograd/graph.h"
 #include "attune/ops/activation_kernel.h"
@@ -13,35 +15,67 @@
 namespace attune {
 namespace {
 
-double plain_gelu(double x) {
-  return x * (1 + std::erf(x / std::sqrt(2.0))) / 2;
+struct Smooth {
+  ActivationKind kind;
+  Tensor (*function)(const Tensor&);
+  double (*value)(double);
+  double (*slope)(double);
+};
+
+double normal_distribution(double x) {
+  return (1 + std::erf(x / std::sqrt(2.0))) / 2;
+}
+double cubic(double x) {
+  return std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x);
+}
+double sigmoid(double x) {
+  return 1 / (1 + std::exp(-x));
+}
+
+const Smooth kSmooth[] = {
+    {ActivationKind::gelu, gelu, [](double x) { return x * normal_distribution(x); },
+     [](double x) { return normal_distribution(x) + x * std::exp(-x * x / 2) / std::sqrt(2 * M_PI); }},
+    {ActivationKind::gelu_tanh, gelu_tanh, [](double x) { return 0.5 * x * (1 + std::tanh(cubic(x))); },
+     [](double x) {
+       const double t = std::tanh(cubic(x));
+       return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * std::sqrt(2 / M_PI) * (1 + 3 * 0.044715 * x * x);
+     }},
+    {ActivationKind::silu, silu, [](double x) { return x * sigmoid(x); },
+     [](double x) { return sigmoid(x) * (1 + x * (1 - sigmoid(x))); }},
+};
+
+template <class T>
+std::vector<T> slopes(ActivationKind kind, const Tensor& x) {
+  const std::vector<T> ones(static_cast<size_t>(x.numel()), T(1));
+  std::vector<T> result(ones.size());
+  activation_backward(Cpu{}, kind, x.data<T>(), ones.data(), result.data(), x.numel());
+  return result;
 }
 
 TEST(Activation, GradientsMatchFiniteDifferences) {
   EXPECT_LT(gradient_error([](auto& x) { return relu(x); }, normal({5, 13}, {.seed = 1})), 1e-8);
-  EXPECT_LT(gradient_error([](auto& x) { return gelu(x); }, normal({5, 13}, {.seed = 1, .deviation = 2})), 1e-8);
+  for (const Smooth& activation : kSmooth)
+    EXPECT_LT(gradient_error(activation.function, normal({5, 13}, {.seed = 1, .deviation = 2})), 1e-8);
 }
 
-// Gelu is x (1 + erf) / 2 and its slope is near (1 + erf) / 2, so that both show the error of erf.
-TEST(Activation, GeluInFloat32IsAccurateOnEveryTarget) {
+// Values and slopes of these are x and 1 times a probability, so that both show its error.
+TEST(Activation, Float32IsAccurateOnEveryTarget) {
   const int64_t n = 400001;
   const Tensor x = Tensor::empty({n});
   for (int64_t i = 0; i < n; ++i) x.data<float>()[i] = static_cast<float>(i - n / 2) * 5e-5f;  // -10 to 10
-  const Tensor ones = Tensor::full({n}, 1.0);
   for_each_target([&](const char* target) {
-    const Tensor y = gelu(x);
-    const Tensor slope = Tensor::empty({n});
-    activation_backward(Cpu{}, ActivationKind::gelu, x.data<float>(), ones.data<float>(), slope.data<float>(), n);
-    double error = 0, slope_error = 0;
-    for (int64_t i = 0; i < n; ++i) {
-      const double v = x.data<float>()[i];
-      const double density = std::exp(-v * v / 2) / std::sqrt(2 * M_PI);
-      error = std::max(error, std::abs(y.data<float>()[i] - plain_gelu(v)) / std::max(1.0, std::abs(v)));
-      slope_error = std::max(slope_error,
-                             std::abs(slope.data<float>()[i] - ((1 + std::erf(v / std::sqrt(2.0))) / 2 + v * density)));
+    for (const Smooth& activation : kSmooth) {
+      const Tensor y = activation.function(x);
+      const std::vector<float> slope = slopes<float>(activation.kind, x);
+      double error = 0, slope_error = 0;
+      for (int64_t i = 0; i < n; ++i) {
+        const double v = x.data<float>()[i];
+        error = std::max(error, std::abs(y.data<float>()[i] - activation.value(v)) / std::max(1.0, std::abs(v)));
+        slope_error = std::max(slope_error, std::abs(slope[static_cast<size_t>(i)] - activation.slope(v)));
+      }
+      EXPECT_LT(error, 2e-7) << target << " " << static_cast<int>(activation.kind);
+      EXPECT_LT(slope_error, 4e-7) << target << " " << static_cast<int>(activation.kind);
     }
-    EXPECT_LT(error, 2e-7) << target;
-    EXPECT_LT(slope_error, 4e-7) << target;
   });
 }
 
@@ -63,19 +97,38 @@ TEST(Activation, ReluCutsAndPassesOnEveryTarget) {
   });
 }
 
+template <class T>
+void check_extremes(const Smooth& activation, const char* target) {
+  const T large = std::numeric_limits<T>::max() / 2, tiny = T(1e-30);
+  const std::vector<T> values{NAN, INFINITY, -INFINITY, 0, large, -large, T(1e10), T(-1e10), 100, -100, tiny};
+  const Tensor x = Tensor::from({static_cast<int64_t>(values.size())}, values);
+  const Tensor result = activation.function(x);
+  const std::span<const T> y = result.values<T>();
+  const std::vector<T> slope = slopes<T>(activation.kind, x);
+  EXPECT_TRUE(std::isnan(y[0]) && std::isnan(slope[0])) << target;
+  EXPECT_EQ(y[1], T(INFINITY)) << target;
+  EXPECT_TRUE(std::isnan(y[2])) << target;  // a broken number stays visible
+  EXPECT_EQ(y[3], 0) << target;
+  EXPECT_EQ(slope[3], T(0.5)) << target;
+  EXPECT_EQ(y[10], tiny / 2) << target;
+  for (const size_t i : {size_t{4}, size_t{6}, size_t{8}}) {
+    EXPECT_EQ(y[i], values[i]) << target << " " << values[i];
+    EXPECT_EQ(slope[i], 1) << target << " " << values[i];
+    EXPECT_NEAR(y[i + 1], 0, 1e-40) << target << " " << values[i + 1];
+    EXPECT_NEAR(slope[i + 1], 0, 1e-40) << target << " " << values[i + 1];
+  }
+}
+
 TEST(Activation, ExtremesStayWhatTheyAre) {
   const std::vector<float> values{NAN, INFINITY, -INFINITY, 0.0f, -0.0f, 1e30f, -1e30f, 1e-30f};
   for_each_target([&](const char* target) {
-    const Tensor x = Tensor::from({8}, values);
-    const Tensor r = relu(x);
-    const Tensor g = gelu(x);
-    EXPECT_TRUE(std::isnan(r.data<float>()[0]) && std::isnan(g.data<float>()[0])) << target;
-    EXPECT_EQ(r.data<float>()[1], INFINITY) << target;
-    EXPECT_EQ(g.data<float>()[1], INFINITY) << target;
-    EXPECT_EQ(r.data<float>()[2], 0) << target;
-    EXPECT_EQ(g.data<float>()[5], 1e30f) << target;
-    EXPECT_EQ(g.data<float>()[6], 0) << target;
-    EXPECT_EQ(g.data<float>()[7], 0.5e-30f) << target;
+    const Tensor r = relu(Tensor::from({8}, values));
+    EXPECT_TRUE(std::isnan(r.data<float>()[0])) << target;
+    for (int64_t i = 1; i < 8; ++i) EXPECT_EQ(r.data<float>()[i], std::max(values[static_cast<size_t>(i)], 0.0f));
+    for (const Smooth& activation : kSmooth) {
+      check_extremes<float>(activation, target);
+      check_extremes<double>(activation, target);
+    }
   });
 }
 

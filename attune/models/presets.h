@@ -1,0 +1,28 @@
+#pragma once
+// Configurations that the literature knows by name.
+
+#include <string_view>
+#include <vector>
+
+#include "attune/models/config.h"
+
+namespace attune {
+
+struct Preset {
+  const char* name;
+  const char* description;  // one line, with its source
+  int64_t vocab;            // of the published model; training takes the tokenizer's
+  Json model;               // keys of [model] that differ from the defaults, without vocabularies
+  Json training;            // sections [optimizer], [schedule] and [train], keys that differ from the defaults
+};
+
+/// All of them, in the order in which people want to read them.
+const std::vector<Preset>& presets();
+
+/// Throws ConfigError naming the nearest preset.
+const Preset& find_preset(std::string_view name);
+
+/// The preset's model with its published vocabulary; a classifier has two labels.
+TransformerConfig model_of(const Preset& preset);
+
+}  // namespace attune

@@ -1,0 +1,62 @@
+#pragma once
+// Sparse patterns of self-attention: which keys a query may attend to, beside causality and masks.
+
+#include <cstdint>
+#include <string_view>
+#include <variant>
+
+namespace attune {
+
+/// Every key.
+struct FullAttention {
+  bool operator==(const FullAttention&) const = default;
+};
+
+/// |i - j| < size. Source: Beltagy et al. 2020, section 3.1.
+struct SlidingWindow {
+  int64_t size = 256;
+  bool operator==(const SlidingWindow&) const = default;
+};
+
+/// |i - j| < stride, or stride divides i - j. Source: Child et al. 2019, section 4.2; the places of both heads are
+/// merged into one set.
+struct StridedAttention {
+  int64_t stride = 128;
+  bool operator==(const StridedAttention&) const = default;
+};
+
+/// i and j lie in the same block of `stride` places, or j is one of the last `summary` places of its block (c of the
+/// paper). Source: Child et al. 2019, section 4.2.
+struct FixedAttention {
+  int64_t stride = 128;
+  int64_t summary = 8;
+  bool operator==(const FixedAttention&) const = default;
+};
+
+using AttentionPattern = std::variant<FullAttention, SlidingWindow, StridedAttention, FixedAttention>;
+
+/// Whether the query at place i = `query` of its sequence may attend to the key at place j = `key`, causality apart:
+/// the definition that every kernel has to agree with. Places are not negative.
+bool allows(const AttentionPattern& pattern, int64_t query, int64_t key);
+
+/// Throws ConfigError, beginning with `where` and naming the field, unless sizes and strides are at least 1 and
+/// 1 <= summary <= stride.
+void check_pattern(std::string_view where, const AttentionPattern& pattern);
+
+template <class V>
+void visit_fields(FullAttention&, V&) {}
+template <class V>
+void visit_fields(SlidingWindow& p, V& v) {
+  v("size", p.size);
+}
+template <class V>
+void visit_fields(StridedAttention& p, V& v) {
+  v("stride", p.stride);
+}
+template <class V>
+void visit_fields(FixedAttention& p, V& v) {
+  v("stride", p.stride);
+  v("summary", p.summary);
+}
+
+}  // namespace attune

@@ -1,0 +1,36 @@
+#include "attune/ops/gated_activation.h"
+
+#include "attune/autograd/graph.h"
+#include "attune/ops/gated_activation_kernel.h"
+#include "attune/ops/rows.h"
+
+namespace attune {
+
+Tensor gated_activation(const Tensor& x, ActivationKind activation) {
+  constexpr const char* op = "gated_activation";
+  const Rows size = rows_of(op, x);
+  if (size.columns % 2 != 0)
+    fail<ShapeError>("{}: input {} has {} columns, which are not two halves", op, x.shape().text(), size.columns);
+  std::vector<int64_t> shape(x.shape().begin(), x.shape().end());
+  shape.back() = size.columns / 2;
+  Tensor y = Tensor::empty(Shape{std::span<const int64_t>(shape)}, {x.dtype(), x.device()});
+  dispatch_floating(op, x.dtype(), [&]<class T>(T) {
+    dispatch(x.device(), [&](auto device) {
+      gated_activation_forward(device, activation, x.data<T>(), y.data<T>(), size.rows, size.columns / 2);
+    });
+  });
+  if (!is_recording({x})) return y;
+  record(op, {x}, y, [activation, size, x = x.detach()](const Tensor& dy) {
+    Tensor dx = Tensor::empty_like(x);
+    dispatch_floating(op, dy.dtype(), [&]<class T>(T) {
+      dispatch(dy.device(), [&](auto device) {
+        gated_activation_backward(device, activation, x.template data<T>(), dy.data<T>(), dx.data<T>(), size.rows,
+                                  size.columns / 2);
+      });
+    });
+    return Gradients{dx};
+  });
+  return y;
+}
+
+}  // namespace attune

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "attune/ops/activation.h"
+#include "attune/tensor/tensor.h"
+
+namespace attune {
+
+/// activation(gate) * up of a row's two halves, the gate first: with silu SwiGLU, with gelu GEGLU.
+///   x [..., 2 d]; returns [..., d]
+/// Differentiable; keeps its input for the backward pass. Throws ShapeError. Source: Shazeer 2020, equations 5 and 6.
+Tensor gated_activation(const Tensor& x, ActivationKind activation);
+
+}  // namespace attune

@@ -1,0 +1,113 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "attune/ops/gated_activation_cpu.cpp"
+#include <hwy/foreach_target.h>
+//
+#include <hwy/highway.h>
+
+#include "attune/base/parallel.h"
+#include "attune/ops/activation_inl.h"
+#include "attune/ops/gated_activation_kernel.h"
+#include "attune/ops/rows.h"
+#include "attune/ops/simd_inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace attune {
+namespace HWY_NAMESPACE {
+namespace {
+
+template <class T>
+void ForwardRows(ActivationKind kind, const T* x, T* y, size_t rows, size_t columns) {
+  const hn::ScalableTag<T> d;
+  WithActivation(kind, [&](auto activation) HWY_ATTR {
+    for (size_t row = 0; row < rows; ++row) {
+      const T* gate = x + row * 2 * columns;
+      const T* up = gate + columns;
+      T* out = y + row * columns;
+      ForEachVector(d, columns, [&](size_t i, auto part) HWY_ATTR {
+        part.Store(d, hn::Mul(activation.Value(d, part.Load(d, gate + i)), part.Load(d, up + i)), out + i);
+      });
+    }
+  });
+}
+
+template <class T>
+void BackwardRows(ActivationKind kind, const T* x, const T* dy, T* dx, size_t rows, size_t columns) {
+  const hn::ScalableTag<T> d;
+  WithActivation(kind, [&](auto activation) HWY_ATTR {
+    for (size_t row = 0; row < rows; ++row) {
+      const T* gate = x + row * 2 * columns;
+      const T* up = gate + columns;
+      T* d_gate = dx + row * 2 * columns;
+      T* d_up = d_gate + columns;
+      const T* cotangent = dy + row * columns;
+      ForEachVector(d, columns, [&](size_t i, auto part) HWY_ATTR {
+        const auto g = part.Load(d, gate + i);
+        const auto v = part.Load(d, cotangent + i);
+        part.Store(d, activation.Gradient(d, g, hn::Mul(v, part.Load(d, up + i))), d_gate + i);
+        part.Store(d, hn::Mul(v, activation.Value(d, g)), d_up + i);
+      });
+    }
+  });
+}
+
+void Forward32(ActivationKind kind, const float* x, float* y, size_t rows, size_t columns) {
+  ForwardRows(kind, x, y, rows, columns);
+}
+void Forward64(ActivationKind kind, const double* x, double* y, size_t rows, size_t columns) {
+  ForwardRows(kind, x, y, rows, columns);
+}
+void Backward32(ActivationKind kind, const float* x, const float* dy, float* dx, size_t rows, size_t columns) {
+  BackwardRows(kind, x, dy, dx, rows, columns);
+}
+void Backward64(ActivationKind kind, const double* x, const double* dy, double* dx, size_t rows, size_t columns) {
+  BackwardRows(kind, x, dy, dx, rows, columns);
+}
+
+}  // namespace
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace HWY_NAMESPACE
+}  // namespace attune
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace attune {
+namespace {
+
+HWY_EXPORT(Forward32);
+HWY_EXPORT(Forward64);
+HWY_EXPORT(Backward32);
+HWY_EXPORT(Backward64);
+
+}  // namespace
+
+void gated_activation_forward(Cpu, ActivationKind activation, const float* x, float* y, int64_t rows, int64_t d) {
+  parallel_for(rows, row_grain(2 * d), [&](int64_t begin, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(Forward32)
+    (activation, x + begin * 2 * d, y + begin * d, static_cast<size_t>(end - begin), static_cast<size_t>(d));
+  });
+}
+void gated_activation_forward(Cpu, ActivationKind activation, const double* x, double* y, int64_t rows, int64_t d) {
+  parallel_for(rows, row_grain(2 * d), [&](int64_t begin, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(Forward64)
+    (activation, x + begin * 2 * d, y + begin * d, static_cast<size_t>(end - begin), static_cast<size_t>(d));
+  });
+}
+void gated_activation_backward(Cpu, ActivationKind activation, const float* x, const float* dy, float* dx, int64_t rows,
+                               int64_t d) {
+  parallel_for(rows, row_grain(2 * d), [&](int64_t begin, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(Backward32)
+    (activation, x + begin * 2 * d, dy + begin * d, dx + begin * 2 * d, static_cast<size_t>(end - begin),
+     static_cast<size_t>(d));
+  });
+}
+void gated_activation_backward(Cpu, ActivationKind activation, const double* x, const double* dy, double* dx,
+                               int64_t rows, int64_t d) {
+  parallel_for(rows, row_grain(2 * d), [&](int64_t begin, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(Backward64)
+    (activation, x + begin * 2 * d, dy + begin * d, dx + begin * 2 * d, static_cast<size_t>(end - begin),
+     static_cast<size_t>(d));
+  });
+}
+
+}  // namespace attune
+#endif

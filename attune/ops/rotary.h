@@ -1,0 +1,78 @@
+#pragma once
+// Rotary positions: queries and keys are rotated by angles that grow with their place.
+
+#include <vector>
+
+#include "attune/base/fields.h"
+#include "attune/tensor/tensor.h"
+
+namespace attune {
+
+/// Which dimensions of a head are rotated together.
+enum class RotaryPairing {
+  half,         // (i, i + d/2), as in the checkpoints of GPT-NeoX and LLaMA
+  interleaved,  // (2i, 2i + 1), as in Su et al. 2021
+};
+
+/// How a model goes beyond the context that it was trained with.
+enum class RotaryScaling {
+  none,
+  linear,  // places are divided by `factor`, Chen et al. 2023
+  yarn,    // Peng et al. 2023
+};
+
+template <>
+struct EnumNames<RotaryPairing> {
+  static constexpr std::pair<RotaryPairing, const char*> values[] = {{RotaryPairing::half, "half"},
+                                                                     {RotaryPairing::interleaved, "interleaved"}};
+};
+template <>
+struct EnumNames<RotaryScaling> {
+  static constexpr std::pair<RotaryScaling, const char*> values[] = {
+      {RotaryScaling::none, "none"}, {RotaryScaling::linear, "linear"}, {RotaryScaling::yarn, "yarn"}};
+};
+
+struct RotaryOptions {
+  double base = 10000;
+  RotaryPairing pairing = RotaryPairing::half;
+  int64_t dimensions = 0;  // of each head that are rotated, the first ones; even; 0: all
+  RotaryScaling scaling = RotaryScaling::none;
+  double factor = 1;            // linear, yarn: how many times longer than the trained context
+  int64_t original_length = 0;  // yarn: the context that was trained with
+  double beta_fast = 32;        // yarn: pairs with more turns than this over the trained context stay as they are ...
+  double beta_slow = 1;         // ... and those with fewer than this are scaled like linear; between them a ramp
+  bool operator==(const RotaryOptions&) const = default;
+  void validate() const;  // throws ConfigError naming the field and the value
+};
+
+template <class FieldVisitor>
+void visit_fields(RotaryOptions& c, FieldVisitor& v) {
+  v("base", c.base);
+  v("pairing", c.pairing);
+  v("dimensions", c.dimensions);
+  v("scaling", c.scaling);
+  v("factor", c.factor);
+  v("original_length", c.original_length);
+  v("beta_fast", c.beta_fast);
+  v("beta_slow", c.beta_slow);
+}
+
+struct RotaryFrequencies {
+  std::vector<double> frequencies;  // angle per place of each pair, [dimensions / 2]
+  double magnitude = 1;             // factor on cos and sin: 0.1 ln(factor) + 1 with yarn
+};
+
+/// base^(-2i / dimensions) for each pair of the `dimensions` that are rotated, scaled as the options say. YaRN's ramp
+/// is linear in the number of turns over the trained context, as the paper has it (sections 3.2 and 3.4). Throws
+/// ConfigError.
+RotaryFrequencies rotary_frequencies(const RotaryOptions& options, int64_t dimensions);
+
+/// Each pair (x_a, x_b) of row r rotated by the angle t = positions[r] * frequency:
+///   (x_a cos t - x_b sin t, x_b cos t + x_a sin t) * magnitude
+///   x [n, heads, d]   positions int32 [n]   returns [n, heads, d]
+/// The product of a rotated query and a rotated key depends on their places through the difference alone. A row's
+/// result depends on that row and its place alone. Differentiable in x. Throws ShapeError, ConfigError. Source: Su et
+/// al. 2021, eq. 34.
+Tensor rotary(const Tensor& x, const Tensor& positions, const RotaryOptions& options);
+
+}  // namespace attune

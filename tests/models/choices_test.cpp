@@ -1,0 +1,358 @@
+// Walks the product of what a configuration may choose, at a size where each model takes milliseconds: a combination
+// works (its gradient is right, cached decoding equals uncached, it is written and read back) or is refused with the
+// names of the two fields that cannot be together.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+
+#include "attune/autograd/graph.h"
+#include "attune/base/random.h"
+#include "attune/io/model_folder.h"
+#include "attune/models/build.h"
+#include "tests/support/errors.h"
+#include "tests/support/gradient_check.h"
+#include "tests/support/temporary_folder.h"
+
+namespace attune {
+namespace {
+
+constexpr int64_t kVocab = 11;
+
+const std::vector<PositionKind> kPositions = {
+    SinusoidalPositions{},
+    LearnedPositions{.max_length = 16},
+    RelativePositions{.clip = 2},
+    RotaryOptions{},
+    RotaryOptions{.pairing = RotaryPairing::interleaved, .dimensions = 2},
+    RotaryOptions{.scaling = RotaryScaling::yarn, .factor = 4, .original_length = 8},
+    AlibiPositions{},
+    NoPositions{}};
+
+const std::vector<AttentionKind> kAttention = {
+    MultiHead{},
+    MultiHead{.bias = AttentionBias::none},
+    MultiHead{.kv_heads = 2, .bias = AttentionBias::query_key_value},
+    MultiHead{.kv_heads = 1, .bias = AttentionBias::output},
+    MultiHeadLatent{},
+    MultiHeadLatent{.latent_dim = 6, .query_latent_dim = 5, .latent_norm = true},
+    MultiHeadLatent{.rotary_dim = 2},
+    MultiHeadLatent{.latent_dim = 6, .query_latent_dim = 5, .latent_norm = true, .rotary_dim = 4}};
+
+const std::vector<AttentionPattern> kPatterns = {FullAttention{}, SlidingWindow{.size = 3},
+                                                 StridedAttention{.stride = 2},
+                                                 FixedAttention{.stride = 3, .summary = 1}};
+
+const std::vector<NormForm> kNormForms = {NormForm::variance, NormForm::unbiased_std, NormForm::rms};
+const std::vector<FeedForwardActivation> kActivations = {
+    FeedForwardActivation::relu, FeedForwardActivation::gelu,   FeedForwardActivation::gelu_tanh,
+    FeedForwardActivation::silu, FeedForwardActivation::swiglu, FeedForwardActivation::geglu};
+
+TransformerConfig small_config(Architecture architecture) {
+  TransformerConfig c;
+  c.architecture = architecture;
+  c.source_vocab = c.target_vocab = c.vocab = kVocab;
+  c.d_model = 16;
+  c.heads = 4;
+  c.layers = 2;
+  c.d_ff = 12;
+  c.dropout = c.attention_dropout = c.activation_dropout = 0;
+  c.context_length = 16;
+  c.labels = {"a", "b", "c"};
+  return c;
+}
+
+void set_pattern(AttentionKind& kind, const AttentionPattern& pattern) {
+  std::visit([&](auto& attention) { attention.pattern = pattern; }, kind);
+}
+
+PackedTokens random_tokens(const std::vector<int32_t>& lengths, uint64_t seed) {
+  const Sequences sequences = Sequences::from_lengths(lengths);
+  return {uniform_ids(sequences.total(), kVocab, seed), sequences};
+}
+
+const std::vector<int32_t> kSource = {5, 1, 9}, kTarget = {7, 3, 1};
+
+// The loss of each architecture on the same small batch.
+Tensor loss_of(Module& model, const TransformerConfig& c) {
+  const PackedTokens source = random_tokens(kSource, 1), target = random_tokens(kTarget, 2);
+  const Tensor labels = uniform_ids(target.sequences.total(), kVocab, 3);
+  switch (c.architecture) {
+    case Architecture::encoder_classifier:
+      return dynamic_cast<EncoderClassifier&>(model).loss(source, uniform_ids(3, 3, 4), {}).loss;
+    case Architecture::encoder_masked_lm:
+      return dynamic_cast<EncoderMaskedLm&>(model)
+          .loss(source, uniform_ids(4, static_cast<int32_t>(source.sequences.total()), 5), uniform_ids(4, kVocab, 6),
+                {})
+          .loss;
+    case Architecture::decoder_lm:
+      return dynamic_cast<DecoderLm&>(model).loss(target, labels, {}).loss;
+    default:
+      return dynamic_cast<Transformer&>(model).loss(source, target, labels, {.label_smoothing = 0.1}).loss;
+  }
+}
+
+// The derivative along a random direction, by backward() and by finite differences.
+double directional_error(Module& model, const TransformerConfig& c) {
+  require_gradients(model);
+  backward(loss_of(model, c));
+  const std::vector<NamedParameter> parameters = named_parameters(model);
+  std::vector<std::vector<double>> directions;
+  double expected = 0, scale = 0;
+  uint64_t stream = 0;
+  for (const NamedParameter& p : parameters) {
+    Random random(7, stream++);
+    std::vector<double>& direction = directions.emplace_back();
+    const Tensor g = gradient(*p.tensor);
+    if (!g.defined()) ADD_FAILURE() << p.name << " has no gradient";
+    for (const double value : g.values<double>()) {
+      direction.push_back(random.normal());
+      expected += value * direction.back();
+      scale += std::abs(value * direction.back());
+    }
+  }
+  const NoGrad no_grad;
+  const auto moved = [&](double by) {
+    for (size_t i = 0; i < parameters.size(); ++i)
+      for (size_t j = 0; j < directions[i].size(); ++j)
+        parameters[i].tensor->values<double>()[j] += by * directions[i][j];
+    return loss_of(model, c).item();
+  };
+  constexpr double kStep = 1e-5;
+  const double up = moved(kStep), down = moved(-2 * kStep);
+  moved(kStep);
+  return std::abs((up - down) / (2 * kStep) - expected) / scale;
+}
+
+// Norms are 1 and biases 0 at first, which hides mistakes.
+void shake(Module& model) {
+  uint64_t stream = 100;
+  for (const NamedParameter& p : named_parameters(model)) {
+    Random random(5, stream++);
+    for (double& value : p.tensor->values<double>()) value += 0.2 * random.normal();
+  }
+}
+
+void check_cached(const DecoderLm& model) {
+  const PackedTokens tokens = random_tokens({9, 9}, 8);
+  const auto ids = tokens.ids.values<int32_t>();
+  const NoGrad no_grad;
+  const Tensor expected = model.project(model.decode(tokens));
+  // The first four tokens as a prompt, or step by step; the rest step by step.
+  for (const bool with_prompt : {true, false}) {
+    KvCache cache = model.start(2);
+    for (int64_t t = 0; t < 9; ++t) {
+      Tensor logits;
+      if (with_prompt && t < 3) continue;
+      if (with_prompt && t == 3) {
+        const std::vector<int32_t> prompts = {ids[0], ids[1], ids[2], ids[3], ids[9], ids[10], ids[11], ids[12]};
+        logits = model.prompt(pack_tokens(prompts, {0, 4, 8}), cache);
+      } else {
+        const std::vector<int32_t> next = {ids[static_cast<size_t>(t)], ids[static_cast<size_t>(9 + t)]};
+        logits = model.step(next, cache);
+      }
+      for (int64_t r = 0; r < 2; ++r)
+        ASSERT_LT(relative_error(logits.rows(r, r + 1), expected.rows(9 * r + t, 9 * r + t + 1)), 1e-10)
+            << "row " << r << " place " << t << (with_prompt ? " after a prompt" : "");
+    }
+  }
+}
+
+void check_cached(const Transformer& model) {
+  const PackedTokens source = random_tokens({5, 3}, 9), target = random_tokens({6, 6}, 10);
+  const auto ids = target.ids.values<int32_t>();
+  const NoGrad no_grad;
+  const Tensor memory = model.encode(source);
+  const Tensor expected = model.project(model.decode(memory, source.sequences, target));
+  KvCache cache = model.start(memory, source.sequences);
+  for (int64_t t = 0; t < 6; ++t) {
+    const std::vector<int32_t> next = {ids[static_cast<size_t>(t)], ids[static_cast<size_t>(6 + t)]};
+    const Tensor logits = model.step(next, cache);
+    for (int64_t r = 0; r < 2; ++r)
+      ASSERT_LT(relative_error(logits.rows(r, r + 1), expected.rows(6 * r + t, 6 * r + t + 1)), 1e-10)
+          << "row " << r << " place " << t;
+  }
+}
+
+void check_folder(Module& model, const TransformerConfig& config) {
+  const TemporaryFolder folder(memory_folder());
+  write_model_config(folder.path(), config);
+  save_parameters(folder / kParameterFile, model);
+  const TransformerConfig read = read_model_config(folder.path());
+  ASSERT_EQ(read, config);
+  check_parameter_file(folder.path(), read);
+  const auto other = build_model(read, 99);
+  convert_parameters(*other, DType::f64);
+  load_parameters(folder / kParameterFile, *other);
+  const NoGrad no_grad;
+  ASSERT_EQ(loss_of(*other, config).item(), loss_of(model, config).item());
+}
+
+void check_works(const TransformerConfig& config) {
+  const auto model = build_model(config);
+  ASSERT_EQ(parameter_count(*model), count_parameters(config).total());
+  convert_parameters(*model, DType::f64);
+  shake(*model);
+  EXPECT_LT(directional_error(*model, config), 1e-6);
+  if (const auto* lm = dynamic_cast<const DecoderLm*>(model.get())) check_cached(*lm);
+  if (const auto* transformer = dynamic_cast<const Transformer*>(model.get())) check_cached(*transformer);
+}
+
+// What may not be together, and a field that the error has to name.
+const char* refused(const AttentionKind& attention, const PositionKind& positions) {
+  const auto* latent = std::get_if<MultiHeadLatent>(&attention);
+  if (latent == nullptr) return nullptr;
+  const bool rotary = std::holds_alternative<RotaryOptions>(positions);
+  if (std::holds_alternative<RelativePositions>(positions)) return "relative";
+  if (rotary != (latent->rotary_dim > 0)) return "rotary_dim";
+  return nullptr;
+}
+
+// f(config, name) for positions x attention x pattern; `set` says where the attention goes.
+void walk_attention(Architecture architecture, const std::function<void(TransformerConfig&, const AttentionKind&)>& set,
+                    const std::function<void(const TransformerConfig&, const char* refused_for)>& f) {
+  for (const PositionKind& positions : kPositions)
+    for (AttentionKind attention : kAttention)
+      for (const AttentionPattern& pattern : kPatterns) {
+        set_pattern(attention, pattern);
+        TransformerConfig c = small_config(architecture);
+        c.positions = positions;
+        set(c, attention);
+        SCOPED_TRACE(write_fields(c).dump());
+        f(c, refused(attention, positions));
+        if (testing::Test::HasFatalFailure()) return;
+      }
+}
+
+void check_or_refused(const TransformerConfig& c, const char* refused_for) {
+  if (refused_for == nullptr) return check_works(c);
+  const std::string message = message_of<ConfigError>([&] { build_model(c); });
+  EXPECT_NE(message.find(refused_for), std::string::npos) << message;
+  EXPECT_NE(message.find("attention"), std::string::npos) << message;
+}
+
+TEST(Choices, PositionsAttentionAndPatternsOfLanguageModels) {
+  walk_attention(
+      Architecture::decoder_lm, [](auto& c, const auto& attention) { c.attention = attention; }, check_or_refused);
+}
+
+TEST(Choices, PositionsAttentionAndPatternsOfClassifiers) {
+  walk_attention(
+      Architecture::encoder_classifier, [](auto& c, const auto& attention) { c.attention = attention; },
+      check_or_refused);
+}
+
+TEST(Choices, PositionsAttentionAndPatternsOfEncoderDecoders) {
+  walk_attention(
+      Architecture::encoder_decoder,
+      [](auto& c, const AttentionKind& attention) {
+        c.encoder_attention = c.decoder_attention = attention;
+        c.cross_attention = attention;
+        set_pattern(c.cross_attention, FullAttention{});
+        if (auto* latent = std::get_if<MultiHeadLatent>(&c.cross_attention)) latent->rotary_dim = 0;
+      },
+      check_or_refused);
+}
+
+TEST(Choices, NormsActivationsAndBiases) {
+  for (const Architecture architecture : {Architecture::decoder_lm, Architecture::encoder_decoder,
+                                          Architecture::encoder_classifier, Architecture::encoder_masked_lm})
+    for (const NormPlacement norm : {NormPlacement::pre, NormPlacement::post})
+      for (const NormForm form : kNormForms)
+        for (const FeedForwardActivation activation : kActivations)
+          for (const bool plain : {true, false}) {
+            TransformerConfig c = small_config(architecture);
+            c.norm = norm;
+            c.norm_form = form;
+            c.activation = activation;
+            c.feed_forward_bias = c.scale_embeddings = c.final_norm = plain;
+            c.embedding_norm = !plain;
+            c.pooler = !plain;
+            c.pooling = plain ? Pooling::mean : Pooling::first;
+            if (architecture != Architecture::encoder_classifier) c.projection_bias = plain;
+            if (!plain) c.positions = LearnedPositions{};
+            SCOPED_TRACE(write_fields(c).dump());
+            check_works(c);
+            if (HasFatalFailure()) return;
+          }
+}
+
+TEST(Choices, Sharing) {
+  for (const Architecture architecture : {Architecture::decoder_lm, Architecture::encoder_decoder})
+    for (const bool layers : {true, false})
+      for (const bool projection : {true, false})
+        for (const bool embeddings : {true, false})
+          for (const AttentionKind& attention : kAttention) {
+            TransformerConfig c = small_config(architecture);
+            c.share_layers = layers;
+            c.share_projection = projection;
+            if (architecture == Architecture::encoder_decoder) c.share_embeddings = embeddings;
+            if (refused(attention, c.positions) != nullptr) continue;
+            c.attention = c.encoder_attention = c.decoder_attention = c.cross_attention = attention;
+            if (architecture == Architecture::encoder_decoder) c.attention = MultiHead{};
+            SCOPED_TRACE(write_fields(c).dump());
+            check_works(c);
+            if (HasFatalFailure()) return;
+          }
+}
+
+TEST(Choices, EachIsWrittenAndReadBack) {
+  const auto check = [](TransformerConfig c) {
+    // A field that the architecture does not have is not written.
+    TransformerConfig written;
+    read_fields(write_fields(c), written, "config");
+    const auto model = build_model(written);
+    convert_parameters(*model, DType::f64);
+    check_folder(*model, written);
+  };
+  for (const PositionKind& positions : kPositions)
+    for (const AttentionKind& attention : kAttention) {
+      if (refused(attention, positions) != nullptr) continue;
+      TransformerConfig c = small_config(Architecture::decoder_lm);
+      c.positions = positions;
+      c.attention = attention;
+      check(c);
+    }
+  for (const AttentionPattern& pattern : kPatterns)
+    for (const NormForm form : kNormForms)
+      for (const FeedForwardActivation activation : kActivations) {
+        TransformerConfig c = small_config(Architecture::encoder_classifier);
+        set_pattern(c.attention, pattern);
+        c.norm_form = form;
+        c.activation = activation;
+        check(c);
+      }
+}
+
+TEST(Choices, CrossAttentionHasNoPlaces) {
+  TransformerConfig c = small_config(Architecture::encoder_decoder);
+  set_pattern(c.cross_attention, SlidingWindow{.size = 4});
+  EXPECT_EQ(message_of<ConfigError>([&] { c.validate(); }),
+            "cross_attention.pattern = \"window\": cross-attention has no common places of queries and keys, needs "
+            "\"full\"");
+  c = small_config(Architecture::encoder_decoder);
+  c.positions = RotaryOptions{};
+  c.cross_attention = MultiHeadLatent{.rotary_dim = 4};
+  EXPECT_EQ(message_of<ConfigError>([&] { c.validate(); }),
+            "cross_attention.rotary_dim = 4: cross-attention has no common places of queries and keys");
+}
+
+TEST(Choices, ImpossibleNumbersAreRefused) {
+  const auto refuses = [](const std::string& message, const std::function<void(TransformerConfig&)>& change) {
+    TransformerConfig c = small_config(Architecture::decoder_lm);
+    change(c);
+    EXPECT_EQ(message_of<ConfigError>([&] { c.validate(); }), message);
+  };
+  refuses("attention.kv_heads = 3: heads = 4 are not divisible by it",
+          [](auto& c) { c.attention = MultiHead{.kv_heads = 3}; });
+  refuses("positions.max_length = 8 is below context_length = 16",
+          [](auto& c) { c.positions = LearnedPositions{.max_length = 8}; });
+  refuses("positions.dimensions = 6: d_model / heads is 4",
+          [](auto& c) { c.positions = RotaryOptions{.dimensions = 6}; });
+  refuses("positions.clip = 0: needs a number from 1 to 65536",
+          [](auto& c) { c.positions = RelativePositions{.clip = 0}; });
+}
+
+}  // namespace
+}  // namespace attune

@@ -1,0 +1,51 @@
+#include "attune/models/presets.h"
+
+#include <gtest/gtest.h>
+
+#include "attune/models/build.h"
+#include "tests/support/errors.h"
+
+namespace attune {
+namespace {
+
+int64_t parameters_of(const char* name) {
+  return count_parameters(model_of(find_preset(name))).total();
+}
+
+TEST(Presets, AreValid) {
+  for (const Preset& preset : presets()) EXPECT_NO_THROW(model_of(preset).validate()) << preset.name;
+}
+
+TEST(Presets, HaveThePublishedNumbersOfParameters) {
+  // The checkpoint has 124,439,808.
+  EXPECT_EQ(parameters_of("gpt2-124m"), 124439808);
+  // llama2.c's stories15M has the same shape and 15,191,712.
+  EXPECT_EQ(parameters_of("llama-style-small"), 15191712);
+  // bert-base-uncased has 109,482,240 with its pooler and two segment embeddings, which a single text does not need;
+  // the head of two labels is ours.
+  EXPECT_EQ(parameters_of("bert-base"), 109482240 - 2 * 768 + 2 * (768 + 1));
+  // Turc et al.'s BERT-Tiny has 4,385,920, counted likewise.
+  EXPECT_EQ(parameters_of("bert-tiny"), 4385920 - 2 * 128 + 2 * (128 + 1));
+  // Vaswani et al. 2017, table 3, in millions: 65 and 213.
+  EXPECT_NEAR(static_cast<double>(parameters_of("transformer-base")), 65e6, 3e6);
+  EXPECT_NEAR(static_cast<double>(parameters_of("transformer-big")), 213e6, 5e6);
+  // Wu et al. 2021: 2.55 million.
+  EXPECT_NEAR(static_cast<double>(parameters_of("transformer-tiny")), 2.55e6, 0.05e6);
+  // nanoGPT prints 0.80M, without positions.
+  EXPECT_NEAR(static_cast<double>(parameters_of("gpt-char") - 64 * 128), 0.80e6, 0.005e6);
+}
+
+TEST(Presets, SmallOnesAreBuiltWithThatManyParameters) {
+  for (const char* name : {"transformer-tiny", "bert-tiny", "gpt-char"}) {
+    const auto model = build_model(model_of(find_preset(name)));
+    EXPECT_EQ(parameter_count(*model), parameters_of(name)) << name;
+  }
+}
+
+TEST(Presets, AnUnknownNameNamesTheNearest) {
+  EXPECT_EQ(message_of<ConfigError>([] { find_preset("bert-bass"); }),
+            "unknown preset \"bert-bass\", did you mean \"bert-base\"?");
+}
+
+}  // namespace
+}  // namespace attune
