@@ -62,6 +62,23 @@ std::vector<std::span<const ScoredWindow>> batches_of(std::span<const ScoredWind
   return batches;
 }
 
+// Sequences from `first` on, as many as a batch may have.
+MaskedBatch take_batch(const MaskedBatch& text, size_t first, int64_t batch_tokens) {
+  const int32_t begin = text.offsets[first];
+  size_t last = first + 1;
+  while (last + 1 < text.offsets.size() && text.offsets[last + 1] - begin <= batch_tokens) ++last;
+  const int32_t end = text.offsets[last];
+  MaskedBatch batch;
+  batch.tokens.assign(text.tokens.begin() + begin, text.tokens.begin() + end);
+  for (size_t i = first; i <= last; ++i) batch.offsets.push_back(text.offsets[i] - begin);
+  auto row = static_cast<size_t>(std::ranges::lower_bound(text.rows, begin) - text.rows.begin());
+  for (; row < text.rows.size() && text.rows[row] < end; ++row) {
+    batch.rows.push_back(text.rows[row] - begin);
+    batch.labels.push_back(text.labels[row]);
+  }
+  return batch;
+}
+
 }  // namespace
 
 CorpusLoss evaluate(Transformer& model, std::span<const ParallelExample> examples, int32_t bos_id,
@@ -110,18 +127,16 @@ CorpusLoss evaluate(DecoderLm& model, const TokenDocuments& documents, int64_t s
   return total.mean();
 }
 
-CorpusLoss evaluate(EncoderMaskedLm& model, std::span<const std::vector<int32_t>> sequences,
-                    const MaskingOptions& masking, const EvaluateOptions& options) {
+CorpusLoss evaluate(EncoderMaskedLm& model, const MaskedBatch& text, const EvaluateOptions& options) {
+  if (text.rows.empty()) fail<DataError>("evaluate: there is no hidden token");
   const NoGrad no_grad;
   set_evaluation(model);
   MeanLoss total(options.label_smoothing);
-  MaskingOptions of_batch = masking;
-  for (const std::vector<int32_t>& indices : batches_in_order(lengths_of(sequences), options)) {
-    const MaskedBatch batch = mask_tokens(pack_sequences(sequences, indices), of_batch);
-    ++of_batch.step;  // else the same places of every batch would be hidden
+  for (size_t sequence = 0; sequence + 1 < text.offsets.size();) {
+    const MaskedBatch batch = take_batch(text, sequence, options.batch_tokens);
+    sequence += batch.offsets.size() - 1;
     if (!batch.rows.empty()) total.add(batch_loss(model, batch, total.options()));
   }
-  if (total.mean().tokens == 0) fail<DataError>("evaluate: there is no token to hide");
   return total.mean();
 }
 

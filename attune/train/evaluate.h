@@ -49,8 +49,8 @@ ClassifierEvaluation evaluate(EncoderClassifier& model, std::span<const Labelled
 CorpusLoss evaluate(DecoderLm& model, const TokenDocuments& documents, int64_t stride = 0,
                     const EvaluateOptions& options = {});
 
-/// Loss over the tokens that `masking` hides. Throws DataError when there are none.
-CorpusLoss evaluate(EncoderMaskedLm& model, std::span<const std::vector<int32_t>> sequences,
-                    const MaskingOptions& masking, const EvaluateOptions& options = {});
+/// Loss over the tokens that are hidden in `text`: all sequences, masked at once, so that how they are put together in
+/// batches does not change what is hidden. Throws DataError when nothing is.
+CorpusLoss evaluate(EncoderMaskedLm& model, const MaskedBatch& text, const EvaluateOptions& options = {});
 
 }  // namespace attune

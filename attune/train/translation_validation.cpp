@@ -1,7 +1,6 @@
-#include "attune/train/validation.h"
+#include "attune/train/translation_validation.h"
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 
 #include "attune/data/text_file.h"
@@ -27,7 +26,7 @@ std::vector<int32_t> encode_line(const Tokenizer& tokenizer, const LineReader& r
 
 }  // namespace
 
-Validation::Validation(const RunConfig& config, const TokenizerPair& tokenizers)
+TranslationValidation::TranslationValidation(const RunConfig& config, const TokenizerPair& tokenizers)
     : tokenizers_(tokenizers),
       generation_(config.generation),
       evaluate_options_{.batch_tokens = config.train.batch_tokens, .label_smoothing = config.train.label_smoothing},
@@ -40,7 +39,7 @@ Validation::Validation(const RunConfig& config, const TokenizerPair& tokenizers)
   if (sources_.empty()) fail<DataError>("{}: has no line to validate on", config.data.valid_source.at(0));
 }
 
-void Validation::read(const std::string& source_file, const std::string& target_file, size_t limit) {
+void TranslationValidation::read(const std::string& source_file, const std::string& target_file, size_t limit) {
   LineReader sources(source_file), targets(target_file);
   std::string source, target;
   for (;;) {  // to the end, so that files of different lengths are noticed
@@ -57,10 +56,9 @@ void Validation::read(const std::string& source_file, const std::string& target_
   }
 }
 
-ValidationReport Validation::measure(const std::shared_ptr<Transformer>& model) const {
-  const auto begin = std::chrono::steady_clock::now();
+ValidationReport TranslationValidation::measure(const std::shared_ptr<Transformer>& model) const {
   ValidationReport report{.loss = evaluate(*model, examples_, tokenizers_.target->bos_id(), evaluate_options_),
-                          .sentences = sentences()};
+                          .examples = sentences()};
   const Translator translator(model, tokenizers_.source, tokenizers_.target, generation_);
   std::vector<std::string> outputs;
   for (const Translation& t : translator.translate(sources_, {.max_source_tokens = most_tokens_}))
@@ -69,7 +67,6 @@ ValidationReport Validation::measure(const std::shared_ptr<Transformer>& model) 
   report.bleu = corpus_bleu(outputs, references_, words ? BleuTokenizer::none : BleuTokenizer::v13a).score;
   for (size_t i = 0; i < std::min(kSamples, outputs.size()); ++i)
     report.samples.push_back({sources_[i], references_[i], outputs[i]});
-  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return report;
 }
 
