@@ -26,7 +26,7 @@ struct LabelledReadOptions {
   std::string label_field = "label";  // csv and jsonl
   std::string text_field = "text";
   bool needs_label = true;  // false: a text may lack its label, as described at read_labelled()
-  TextLimits limits;        // a csv record that goes over several lines is limited as one line
+  TextLimits limits = {};   // a csv record that goes over several lines is limited as one line
 };
 
 struct LabelledText {

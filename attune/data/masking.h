@@ -10,10 +10,10 @@
 namespace attune {
 
 struct MaskingOptions {
-  double probability = 0.15;         // of a token to be chosen; above 0, at most 1
-  int32_t mask_id = 0;               // what stands for a masked token
-  int32_t vocab_size = 0;            // of the tokenizer
-  std::vector<int32_t> special_ids;  // neither chosen nor drawn in place of a chosen token
+  double probability = 0.15;              // of a token to be chosen; above 0, at most 1
+  int32_t mask_id = 0;                    // what stands for a masked token
+  int32_t vocab_size = 0;                 // of the tokenizer
+  std::vector<int32_t> special_ids = {};  // neither chosen nor drawn in place of a chosen token
   uint64_t seed = 1;
   int64_t step = 0;       // number of the forward pass: every one masks elsewhere
   void validate() const;  // throws ConfigError

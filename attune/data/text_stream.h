@@ -21,7 +21,7 @@ enum class TextUnit {
 
 struct TextStreamOptions {
   TextUnit unit = TextUnit::stream;
-  TextLimits limits;  // line_bytes does not hold for a stream of characters or bytes
+  TextLimits limits = {};  // line_bytes does not hold for a stream of characters or bytes
 };
 
 /// Documents one after the other. Document i has the ids [offsets[i], offsets[i + 1]).
