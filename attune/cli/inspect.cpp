@@ -239,7 +239,7 @@ void add_inspect(CLI::App& app) {
                   "  attune inspect runs/demo/model\n"
                   "  attune inspect examples/demo.toml --layers\n"
                   "  attune inspect runs/demo/model --json\n"
-                  "  attune inspect --preset gpt2\n"
+                  "  attune inspect --preset gpt2-124m\n"
                   "  attune inspect runs/demo/model --attention \"The old dog sleeps.\" --html attention.html",
                   [c] { return inspect(*c); });
   command->add_option("model", c->what, "Folder of a model, or configuration (TOML) of a run");

@@ -13,8 +13,9 @@ int64_t size_of(const std::vector<int32_t>& values) {
   return static_cast<int64_t>(values.size());
 }
 
+// `batch` is moved from once `tokens` is known.
 template <class Model, class Batch>
-TrainingBatch make(const Model& model, Batch&& batch, int64_t tokens)  // batch is a temporary {
+TrainingBatch make(const Model& model, Batch&& batch, int64_t tokens) {
   TrainingBatch made{.labels = size_of(batch.labels), .tokens = tokens, .loss = {}};
   made.loss = [&model, kept = std::make_shared<const Batch>(std::move(batch))](const CrossEntropyOptions& options) {
     return batch_loss(model, *kept, options);
