@@ -79,9 +79,9 @@ class Describer {
       line(name, enum_name(field), fmt::format("{}", fmt::join(known, ", ")));
     } else if constexpr (NamedVariant<Field>) {
       Json json = Json::object();
-      FieldWriter(json)(name, field);
-      std::vector<std::string> others =
-          alternatives<Field>(std::make_index_sequence<std::variant_size_v<Field>>());
+      FieldWriter writer(json);
+      writer(name, field);
+      auto others = alternatives<Field>(std::make_index_sequence<std::variant_size_v<Field>>());
       others.erase(others.begin() + static_cast<int64_t>(field.index()));
       line(name, json.at(name), fmt::format("or {}", fmt::join(others, ", ")));
     } else if constexpr (requires(Describer & v) { visit_fields(field, v); }) {

@@ -62,9 +62,9 @@ TEST_F(ClassificationTaskTest, HoldsOutTheEnd) {
   const TrainedRun run = train(config_, folder_ / "run");
   EXPECT_EQ(run.seen.start.corpus.size.examples, 225);
   EXPECT_EQ(run.seen.start.corpus.validation_examples, 70);
-  config_.data.valid_fraction = 1e-9;
+  config_.data.valid_fraction = 0.999;
   EXPECT_THAT(message_of<DataError>([&] { train(config_, folder_ / "none"); }),
-              HasSubstr("data.valid_fraction = 1e-09: 300 texts cannot be divided like that"));
+              HasSubstr("data.valid_fraction = 0.999: 300 texts cannot be divided like that"));
 }
 
 TEST_F(ClassificationTaskTest, LearnsATokenizerFromTheTextsAlone) {
