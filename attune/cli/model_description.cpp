@@ -5,6 +5,10 @@
 namespace attune::cli {
 namespace {
 
+std::string text_of_json(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
 template <class Alternative>
 std::string changed_fields(const Alternative& value) {
   const Json fields = write_fields(value), defaults = write_fields(Alternative{});
@@ -14,7 +18,7 @@ std::string changed_fields(const Alternative& value) {
     const Json& field = entry.value();
     if (field == defaults.at(name)) continue;
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name,
-                        field.is_string() ? field.get<std::string>() : field.dump());
+                        text_of_json(field));
   }
   return text;
 }
