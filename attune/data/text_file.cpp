@@ -4,6 +4,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -12,9 +13,7 @@
 #include "attune/base/error.h"
 
 namespace attune {
-namespace {
 
-/// Bytes of the well-formed sequence at the start of `text`, 0 when there is none.
 size_t utf8_sequence(std::string_view text) {
   const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
   const auto within = [&](size_t i, unsigned low, unsigned high) { return byte(i) >= low && byte(i) <= high; };
@@ -33,9 +32,13 @@ size_t utf8_sequence(std::string_view text) {
   return 0;
 }
 
-}  // namespace
+namespace {
 
-bool valid_utf8(std::string_view text) {
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+/// Bytes from the start of `text` that are well-formed UTF-8.
+size_t valid_prefix(std::string_view text) {
+  const size_t size = text.size();
   while (!text.empty()) {
     uint64_t word = 0;  // most text is ASCII: eight bytes at a time
     if (text.size() >= sizeof word) {
@@ -46,24 +49,37 @@ bool valid_utf8(std::string_view text) {
       }
     }
     const size_t length = utf8_sequence(text);
-    if (length == 0) return false;
+    if (length == 0) break;
     text.remove_prefix(length);
   }
-  return true;
+  return size - text.size();
+}
+
+bool is_continuation(char byte) {
+  return (static_cast<unsigned char>(byte) & 0xC0) == 0x80;
+}
+
+}  // namespace
+
+bool valid_utf8(std::string_view text) {
+  return valid_prefix(text) == text.size();
 }
 
 /// The bytes of a descriptor, decompressed where they are gzip (RFC 1952; several members one after the other are one
 /// text).
-class LineReader::Source {
+class TextSource {
  public:
-  Source(int descriptor, bool owned, std::string name)
-      : descriptor_(descriptor), owned_(owned), name_(std::move(name)) {}
-  ~Source() {
+  explicit TextSource(const std::filesystem::path& path)
+      : descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), owned_(true), name_(path.string()) {
+    if (descriptor_ < 0) fail<FileError>("cannot open {}: {}", name_, std::strerror(errno));
+  }
+  TextSource(int descriptor, std::string name) : descriptor_(descriptor), owned_(false), name_(std::move(name)) {}
+  ~TextSource() {
     if (inflating_) ::inflateEnd(&stream_);
     if (owned_) ::close(descriptor_);
   }
-  Source(const Source&) = delete;
-  Source& operator=(const Source&) = delete;
+  TextSource(const TextSource&) = delete;
+  TextSource& operator=(const TextSource&) = delete;
 
   /// The next bytes, none at the end. They are valid until the next call.
   std::string_view next() {
@@ -136,14 +152,10 @@ class LineReader::Source {
 };
 
 LineReader::LineReader(const std::filesystem::path& path, const TextLimits& limits)
-    : name_(path.string()), limits_(limits) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) fail<FileError>("cannot open {}: {}", name_, std::strerror(errno));
-  source_ = std::make_unique<Source>(descriptor, true, name_);
-}
+    : name_(path.string()), limits_(limits), source_(std::make_unique<TextSource>(path)) {}
 
 LineReader::LineReader(int descriptor, std::string name, const TextLimits& limits)
-    : name_(std::move(name)), limits_(limits), source_(std::make_unique<Source>(descriptor, false, name_)) {}
+    : name_(std::move(name)), limits_(limits), source_(std::make_unique<TextSource>(descriptor, name_)) {}
 
 LineReader::~LineReader() = default;
 
@@ -179,8 +191,50 @@ bool LineReader::next(std::string& line) {
   if (static_cast<int64_t>(line.size()) > limits_.line_bytes)
     fail<DataError>("{}:{}: a line of more than {} bytes", name_, line_number_, limits_.line_bytes);
   if (!valid_utf8(line)) fail<DataError>("{}:{}: the line is not valid UTF-8", name_, line_number_);
-  if (line_number_ == 1 && line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);
+  if (line_number_ == 1 && line.starts_with(kByteOrderMark)) line.erase(0, kByteOrderMark.size());
   return true;
+}
+
+TextReader::TextReader(const std::filesystem::path& path, const TextLimits& limits, size_t piece_bytes)
+    : name_(path.string()),
+      bytes_left_(limits.total_bytes),
+      piece_bytes_(piece_bytes),
+      source_(std::make_unique<TextSource>(path)) {
+  fill();
+  if (pending_.starts_with(kByteOrderMark)) pending_.erase(0, kByteOrderMark.size());
+}
+
+TextReader::~TextReader() = default;
+
+/// Reads until more than a piece is pending or the text ends.
+void TextReader::fill() {
+  while (!ended_ && pending_.size() <= piece_bytes_) {
+    const std::string_view chunk = source_->next();
+    ended_ = chunk.empty();
+    bytes_left_ -= static_cast<int64_t>(chunk.size());
+    if (bytes_left_ < 0) fail<FileError>("{}: the text is larger than the limit for text files", name_);
+    pending_ += chunk;
+  }
+}
+
+size_t TextReader::next_size() const {
+  if (pending_.size() <= piece_bytes_) return pending_.size();
+  const size_t line_end = pending_.rfind('\n', piece_bytes_ - 1);
+  if (line_end != std::string::npos) return line_end + 1;
+  size_t size = piece_bytes_;
+  while (size > piece_bytes_ - 3 && is_continuation(pending_[size])) --size;  // no character is longer than 4 bytes
+  return size;
+}
+
+bool TextReader::next(std::string& piece) {
+  fill();
+  const size_t size = next_size();
+  piece.assign(pending_, 0, size);
+  pending_.erase(0, size);
+  const size_t valid = valid_prefix(piece);
+  line_ += std::count(piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(valid), '\n');
+  if (valid < piece.size()) fail<DataError>("{}:{}: the line is not valid UTF-8", name_, line_);
+  return !piece.empty();
 }
 
 std::vector<std::string> read_lines(const std::filesystem::path& path, const TextLimits& limits) {

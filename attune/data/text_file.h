@@ -14,12 +14,17 @@ namespace attune {
 /// U+10FFFF.
 bool valid_utf8(std::string_view text);
 
+/// Bytes of the well-formed sequence, one character, at the start of `text`: 1 to 4, 0 when there is none.
+size_t utf8_sequence(std::string_view text);
+
 /// What a text file may be at most. The defaults bound a decompression bomb, not honest data.
 struct TextLimits {
   int64_t line_bytes = int64_t{1} << 20;
   int64_t total_bytes = int64_t{8} << 30;  // after decompression
   int64_t lines = int64_t{1} << 28;
 };
+
+class TextSource;  // bytes of a file or a pipe, decompressed
 
 /// Reads UTF-8 lines ending in \n or \r\n; the last one may lack its end. A byte order mark at the start is dropped.
 /// gzip is known by its first bytes. A line is handed over as soon as it has arrived, so that a pipe can be answered
@@ -40,14 +45,40 @@ class LineReader {
   const std::string& name() const { return name_; }
 
  private:
-  class Source;
   bool append_until_newline(std::string& line);
 
   std::string name_;
   TextLimits limits_;
-  std::unique_ptr<Source> source_;
+  std::unique_ptr<TextSource> source_;
   std::string_view chunk_;  // bytes of the source that are not yet in a line
   int64_t line_number_ = 0;
+};
+
+/// Reads UTF-8 text exactly as it is, line ends included, in pieces of at most `piece_bytes` (64 or more). A piece ends
+/// after a line end; inside a longer line, between two characters. A byte order mark at the start is dropped, and gzip
+/// is known by its first bytes.
+class TextReader {
+ public:
+  /// Of the limits only total_bytes counts.
+  explicit TextReader(const std::filesystem::path& path, const TextLimits& limits = {},
+                      size_t piece_bytes = size_t{1} << 20);
+  ~TextReader();
+
+  /// The next piece; false at the end of the text. Throws DataError that names file and line of what is not UTF-8, and
+  /// FileError as LineReader does.
+  bool next(std::string& piece);
+
+ private:
+  void fill();
+  size_t next_size() const;
+
+  std::string name_;
+  int64_t bytes_left_;  // that the limit admits
+  size_t piece_bytes_;
+  std::unique_ptr<TextSource> source_;
+  std::string pending_;  // read but not yet handed over
+  int64_t line_ = 1;     // that the next piece begins in
+  bool ended_ = false;
 };
 
 /// All lines of a file.

@@ -27,6 +27,9 @@ class Tokenizer {
   /// Leaves out pad, bos and eos. Throws DataError on an id outside the vocabulary.
   std::string decode(std::span<const int32_t> ids) const;
 
+  /// Whether a line end in a text is a token, so that decoding gives it back. Otherwise text is encoded line by line.
+  virtual bool keeps_line_ends() const { return false; }
+
   virtual int32_t vocab_size() const = 0;
 
   /// One token as shown to people. Throws DataError on an id outside the vocabulary.
@@ -55,8 +58,8 @@ class Tokenizer {
 /// No tokenizer file is larger; the largest known are below 20 MiB.
 inline constexpr uint64_t kMaxTokenizerBytes = uint64_t{64} << 20;
 
-/// Reads a SentencePiece model (.model) or a whitespace vocabulary (.json); under another name, by the first byte.
-/// Throws FileError that names the file.
+/// Reads a SentencePiece model (.model) or a vocabulary of words, characters or bytes (.json, by its "type"); under
+/// another name, by the first byte. Throws FileError that names the file.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& file);
 
 }  // namespace attune

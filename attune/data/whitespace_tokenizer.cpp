@@ -1,25 +1,20 @@
 #include "attune/data/whitespace_tokenizer.h"
 
 #include <algorithm>
-#include <array>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "attune/base/error.h"
 #include "attune/base/file.h"
 #include "attune/data/text_file.h"
+#include "attune/data/vocabulary_json.h"
 
 namespace attune {
 namespace {
 
-using nlohmann::json;
-
-constexpr std::array<std::string_view, 4> kSpecials{"<pad>", "<unk>", "<s>", "</s>"};
-constexpr size_t kMaxPieces = size_t{1} << 22;
 constexpr std::string_view kSeparators = " \t";
 
 bool is_special(std::string_view word) {
-  return std::find(kSpecials.begin(), kSpecials.end(), word) != kSpecials.end();
+  return std::find(kSpecialPieces.begin(), kSpecialPieces.end(), word) != kSpecialPieces.end();
 }
 
 /// Calls visit(word) for every word of the text.
@@ -32,44 +27,19 @@ void for_each_word(std::string_view text, Visit&& visit) {
   }
 }
 
-/// Parses without building more than a vocabulary can need: hostile JSON is small as text and large in memory.
-json parse_vocabulary(std::string_view text, const std::string& name) {
-  size_t values = 0;
-  const auto limit = [&](int depth, json::parse_event_t, json&) {
-    if (depth > 2) fail<FileError>("{}: not a whitespace vocabulary: nested more than 2 levels deep", name);
-    if (++values > kMaxPieces) fail<FileError>("{}: has more than {} pieces", name, kMaxPieces);
-    return true;
-  };
-  try {
-    return json::parse(text, limit);
-  } catch (const json::parse_error& error) {
-    fail<FileError>("{}: not valid JSON in UTF-8 (byte {})", name, error.byte);
-  } catch (const json::exception&) {  // a number that is out of range
-    fail<FileError>("{}: not valid JSON", name);
-  }
-}
-
-const std::string& string_field(const json& object, const char* field, const std::string& name) {
-  const auto found = object.find(field);
-  if (found == object.end())
-    fail<FileError>("{}: not a whitespace vocabulary: the field \"{}\" is missing", name, field);
-  if (!found->is_string()) fail<FileError>("{}: the field \"{}\" is not a string", name, field);
-  return found->get_ref<const std::string&>();
-}
-
 }  // namespace
 
 void WhitespaceOptions::validate() const {
   if (min_count < 1) fail<ConfigError>("min_count = {} is below 1", min_count);
-  if (max_size != 0 && max_size <= static_cast<int64_t>(kSpecials.size()))
-    fail<ConfigError>("max_size = {} leaves no room beside the {} special tokens", max_size, kSpecials.size());
+  if (max_size != 0 && max_size <= static_cast<int64_t>(kSpecialPieces.size()))
+    fail<ConfigError>("max_size = {} leaves no room beside the {} special tokens", max_size, kSpecialPieces.size());
 }
 
 WhitespaceTokenizer::WhitespaceTokenizer(const std::vector<std::string>& words, std::string subword_marker)
-    : pieces_(kSpecials.begin(), kSpecials.end()), subword_marker_(std::move(subword_marker)) {
-  if (words.size() > kMaxPieces - kSpecials.size())
+    : pieces_(kSpecialPieces.begin(), kSpecialPieces.end()), subword_marker_(std::move(subword_marker)) {
+  if (words.size() > kMaxPieces - kSpecialPieces.size())
     fail<DataError>("a vocabulary of {} words is too large, at most {} are accepted", words.size(),
-                    kMaxPieces - kSpecials.size());
+                    kMaxPieces - kSpecialPieces.size());
   if (!valid_utf8(subword_marker_)) fail<DataError>("the subword marker is not valid UTF-8");
   for (const std::string& word : words) {
     const size_t id = pieces_.size();
@@ -99,7 +69,7 @@ WhitespaceTokenizer WhitespaceTokenizer::build(const std::vector<std::filesystem
   if (ranked.empty()) fail<DataError>("no word occurs {} times, so the vocabulary would be empty", options.min_count);
   std::sort(ranked.begin(), ranked.end());
   if (options.max_size > 0)
-    ranked.resize(std::min(ranked.size(), static_cast<size_t>(options.max_size) - kSpecials.size()));
+    ranked.resize(std::min(ranked.size(), static_cast<size_t>(options.max_size) - kSpecialPieces.size()));
   std::vector<std::string> words;
   words.reserve(ranked.size());
   for (auto& [count, word] : ranked) words.push_back(std::move(word));
@@ -107,30 +77,15 @@ WhitespaceTokenizer WhitespaceTokenizer::build(const std::vector<std::filesystem
 }
 
 WhitespaceTokenizer WhitespaceTokenizer::from_json(std::string_view text, const std::string& name) {
-  if (text.size() > kMaxTokenizerBytes)
-    fail<FileError>("{}: has {} bytes, at most {} are accepted here", name, text.size(), kMaxTokenizerBytes);
-  json vocabulary = parse_vocabulary(text, name);
-  if (!vocabulary.is_object()) fail<FileError>("{}: not a whitespace vocabulary: not an object", name);
-  for (const auto& [field, value] : vocabulary.items())
-    if (field != "type" && field != "pieces" && field != "subword_marker")
-      fail<FileError>("{}: not a whitespace vocabulary: the field \"{}\" is unknown", name, field.substr(0, 100));
-  if (const std::string& type = string_field(vocabulary, "type", name); type != "whitespace")
-    fail<FileError>("{}: the field \"type\" is \"{}\", expected \"whitespace\"", name, type.substr(0, 100));
+  nlohmann::json vocabulary = parse_vocabulary(text, "whitespace", {"pieces", "subword_marker"}, name);
   std::string marker = vocabulary.contains("subword_marker") ? string_field(vocabulary, "subword_marker", name) : "";
-  const auto pieces = vocabulary.find("pieces");
-  if (pieces == vocabulary.end() || !pieces->is_array())
-    fail<FileError>("{}: the field \"pieces\" is missing or not an array", name);
-  std::vector<std::string> words;
-  for (size_t i = 0; i < pieces->size(); ++i) {
-    json& piece = (*pieces)[i];
-    if (!piece.is_string()) fail<FileError>("{}: piece {} is not a string", name, i);
-    auto& word = piece.get_ref<std::string&>();
-    if (i >= kSpecials.size())
-      words.push_back(std::move(word));
-    else if (word != kSpecials[i])
-      fail<FileError>("{}: piece {} is \"{}\", expected \"{}\"", name, i, word.substr(0, 100), kSpecials[i]);
-  }
-  if (pieces->size() < kSpecials.size()) fail<FileError>("{}: has {} pieces, expected 4 or more", name, pieces->size());
+  std::vector<std::string> words = take_strings(vocabulary, "pieces", "piece", name);
+  for (size_t i = 0; i < std::min(words.size(), kSpecialPieces.size()); ++i)
+    if (words[i] != kSpecialPieces[i])
+      fail<FileError>("{}: piece {} is \"{}\", expected \"{}\"", name, i, words[i].substr(0, 100), kSpecialPieces[i]);
+  if (words.size() < kSpecialPieces.size())
+    fail<FileError>("{}: has {} pieces, expected 4 or more", name, words.size());
+  words.erase(words.begin(), words.begin() + kSpecialPieces.size());
   try {
     return WhitespaceTokenizer(words, std::move(marker));
   } catch (const DataError& error) {

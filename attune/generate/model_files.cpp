@@ -7,6 +7,7 @@
 #include "attune/base/file.h"
 #include "attune/io/json_file.h"
 #include "attune/io/model_folder.h"
+#include "attune/models/build.h"
 
 namespace attune {
 namespace {
@@ -65,8 +66,31 @@ void load_tokenizers(const fs::path& folder, const TransformerConfig& config, Mo
   check_vocab(target.string(), *files.target_tokenizer, "target_vocab", config.target_vocab);
 }
 
-GenerationConfig read_generation_config(const fs::path& path) {
-  GenerationConfig config;
+std::shared_ptr<const Tokenizer> load_only_tokenizer(const fs::path& folder, const TransformerConfig& config) {
+  const fs::path file = find_tokenizer(folder, kPrefixes[0]);
+  if (file.empty()) fail<FileError>("{}: needs tokenizer.model or tokenizer.json", folder.string());
+  std::shared_ptr<const Tokenizer> tokenizer = load_tokenizer(file);
+  check_vocab(file.string(), *tokenizer, "vocab", config.vocab);
+  return tokenizer;
+}
+
+// What generation_config.json holds for a language model.
+struct LanguageModelSettings {
+  TextUnit text_unit = TextUnit::stream;
+  SamplingConfig sampling;
+  void validate() const { sampling.validate(); }
+};
+
+template <class FieldVisitor>
+void visit_fields(LanguageModelSettings& c, FieldVisitor& v) {
+  v("text_unit", c.text_unit);
+  visit_fields(c.sampling, v);
+}
+
+template <class Config>
+Config read_generation_config(const fs::path& folder) {
+  const fs::path path = folder / kGenerationConfigFile;
+  Config config;
   if (!is_there(path)) return config;
   read_fields(read_json_file(path), config, path.string());
   try {
@@ -77,12 +101,63 @@ GenerationConfig read_generation_config(const fs::path& path) {
   return config;
 }
 
+const char* use_of(Architecture architecture) {
+  switch (architecture) {
+    case Architecture::encoder_classifier:
+      return "attune classify runs it";
+    case Architecture::encoder_masked_lm:
+      return "attune train makes classifiers from it";
+    case Architecture::decoder_lm:
+      return "attune generate runs it";
+    default:
+      return "attune translate runs it";
+  }
+}
+
+TransformerConfig read_config_of(const fs::path& folder, Architecture needed, const char* task) {
+  TransformerConfig config = read_model_config(folder);
+  if (config.architecture != needed)
+    fail<ConfigError>("{}: architecture is \"{}\", {} needs \"{}\" ({})", folder.string(),
+                      enum_name(config.architecture), task, enum_name(needed), use_of(config.architecture));
+  check_parameter_file(folder, config);
+  return config;
+}
+
+template <class Model>
+std::unique_ptr<Model> with_parameters(std::unique_ptr<Model> model, const fs::path& folder) {
+  load_parameters(folder / kParameterFile, *model);
+  set_evaluation(*model);
+  return model;
+}
+
+// Everything but generation_config.json, for a model with one vocabulary.
+template <class Model>
+void save_model_and_tokenizer(const fs::path& folder, Model& model, const Tokenizer& tokenizer) {
+  check_vocabulary(model.config(), tokenizer);
+  make_directories(folder);
+  write_model_config(folder, model.config());
+  save_parameters(folder / kParameterFile, model);
+  const fs::path file = folder / tokenizer.file_name();
+  tokenizer.save(file);
+  remove_other_tokenizers(folder, file, file);
+}
+
+void remove_generation_config(const fs::path& folder) {
+  std::error_code error;
+  fs::remove(folder / kGenerationConfigFile, error);
+  if (error) fail<FileError>("{}: cannot remove: {}", (folder / kGenerationConfigFile).string(), error.message());
+}
+
 }  // namespace
 
 void check_vocabularies(const Transformer& model, const Tokenizer& source_tokenizer,
                         const Tokenizer& target_tokenizer) {
   check_vocab("source tokenizer", source_tokenizer, "source_vocab", model.config().source_vocab);
   check_vocab("target tokenizer", target_tokenizer, "target_vocab", model.config().target_vocab);
+}
+
+void check_vocabulary(const TransformerConfig& config, const Tokenizer& tokenizer) {
+  check_vocab("tokenizer", tokenizer, "vocab", config.vocab);
 }
 
 void save_model_folder(const fs::path& folder, Transformer& model, const Tokenizer& source_tokenizer,
@@ -102,15 +177,49 @@ void save_model_folder(const fs::path& folder, Transformer& model, const Tokeniz
   remove_other_tokenizers(folder, source_file, target_file);
 }
 
+void save_model_folder(const fs::path& folder, DecoderLm& model, const Tokenizer& tokenizer,
+                       const SamplingConfig& sampling, TextUnit text_unit) {
+  sampling.validate();
+  save_model_and_tokenizer(folder, model, tokenizer);
+  write_json_file(folder / kGenerationConfigFile,
+                  write_fields(LanguageModelSettings{.text_unit = text_unit, .sampling = sampling}));
+}
+
+void save_model_folder(const fs::path& folder, EncoderClassifier& model, const Tokenizer& tokenizer) {
+  save_model_and_tokenizer(folder, model, tokenizer);
+  remove_generation_config(folder);
+}
+
+void save_model_folder(const fs::path& folder, EncoderMaskedLm& model, const Tokenizer& tokenizer) {
+  save_model_and_tokenizer(folder, model, tokenizer);
+  remove_generation_config(folder);
+}
+
 ModelFiles load_model_folder(const fs::path& folder) {
-  const TransformerConfig config = read_model_config(folder);
-  check_parameter_file(folder, config);
+  const TransformerConfig config = read_config_of(folder, Architecture::encoder_decoder, "translation");
   ModelFiles files;
   load_tokenizers(folder, config, files);
-  files.generation = read_generation_config(folder / kGenerationConfigFile);
-  files.model = build_transformer(config);
-  load_parameters(folder / kParameterFile, *files.model);
-  set_evaluation(*files.model);
+  files.generation = read_generation_config<GenerationConfig>(folder);
+  files.model = with_parameters(build_transformer(config), folder);
+  return files;
+}
+
+LanguageModelFiles load_language_model_folder(const fs::path& folder) {
+  const TransformerConfig config = read_config_of(folder, Architecture::decoder_lm, "generation");
+  LanguageModelFiles files;
+  files.tokenizer = load_only_tokenizer(folder, config);
+  const auto settings = read_generation_config<LanguageModelSettings>(folder);
+  files.sampling = settings.sampling;
+  files.text_unit = settings.text_unit;
+  files.model = with_parameters(build_decoder_lm(config), folder);
+  return files;
+}
+
+ClassifierFiles load_classifier_folder(const fs::path& folder) {
+  const TransformerConfig config = read_config_of(folder, Architecture::encoder_classifier, "classification");
+  ClassifierFiles files;
+  files.tokenizer = load_only_tokenizer(folder, config);
+  files.model = with_parameters(build_encoder_classifier(config), folder);
   return files;
 }
 

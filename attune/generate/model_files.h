@@ -1,24 +1,42 @@
 #pragma once
-// A folder with everything that translation needs.
+// A folder with everything that a model needs to be used.
 
 #include <filesystem>
 #include <memory>
 
 #include "attune/data/tokenizer.h"
 #include "attune/generate/config.h"
+#include "attune/generate/sampling_config.h"
+#include "attune/models/decoder_lm.h"
+#include "attune/models/encoder_classifier.h"
 #include "attune/models/transformer.h"
 
 namespace attune {
 
+// What a folder holds. Models are in evaluation mode.
+
 struct ModelFiles {
-  std::unique_ptr<Transformer> model;  // in evaluation mode
+  std::unique_ptr<Transformer> model;
   std::shared_ptr<const Tokenizer> source_tokenizer;
   std::shared_ptr<const Tokenizer> target_tokenizer;  // may be the same object
   GenerationConfig generation;
 };
 
-/// Throws ConfigError, naming both sizes, when a tokenizer's vocabulary is not the model's.
+struct LanguageModelFiles {
+  std::unique_ptr<DecoderLm> model;
+  std::shared_ptr<const Tokenizer> tokenizer;
+  SamplingConfig sampling;
+  TextUnit text_unit = TextUnit::stream;  // what the model was trained on: lines and paragraphs begin with bos
+};
+
+struct ClassifierFiles {
+  std::unique_ptr<EncoderClassifier> model;
+  std::shared_ptr<const Tokenizer> tokenizer;
+};
+
+/// Throw ConfigError, naming both sizes, when a tokenizer's vocabulary is not the model's.
 void check_vocabularies(const Transformer& model, const Tokenizer& source_tokenizer, const Tokenizer& target_tokenizer);
+void check_vocabulary(const TransformerConfig& config, const Tokenizer& tokenizer);
 
 /// Writes config.json, model.safetensors, generation_config.json and the tokenizers: tokenizer.model or tokenizer.json
 /// where both are one object, else source_tokenizer.* and target_tokenizer.*. Tokenizers that the folder had before are
@@ -27,8 +45,19 @@ void check_vocabularies(const Transformer& model, const Tokenizer& source_tokeni
 void save_model_folder(const std::filesystem::path& folder, Transformer& model, const Tokenizer& source_tokenizer,
                        const Tokenizer& target_tokenizer, const GenerationConfig& generation);
 
-/// Reads what save_model_folder wrote; without generation_config.json its defaults hold. The folder may be hostile:
-/// nothing larger than its files is allocated for. Throws FileError or ConfigError naming the file.
+/// The same; generation_config.json holds the fields of SamplingConfig and "text_unit".
+void save_model_folder(const std::filesystem::path& folder, DecoderLm& model, const Tokenizer& tokenizer,
+                       const SamplingConfig& sampling, TextUnit text_unit);
+
+/// The same without generation_config.json.
+void save_model_folder(const std::filesystem::path& folder, EncoderClassifier& model, const Tokenizer& tokenizer);
+void save_model_folder(const std::filesystem::path& folder, EncoderMaskedLm& model, const Tokenizer& tokenizer);
+
+/// Read what save_model_folder wrote; without generation_config.json its defaults hold. The folder may be hostile:
+/// nothing larger than its files is allocated for. Throw FileError or ConfigError naming the file, ConfigError when the
+/// model is of another architecture, with the command that it is for.
 ModelFiles load_model_folder(const std::filesystem::path& folder);
+LanguageModelFiles load_language_model_folder(const std::filesystem::path& folder);
+ClassifierFiles load_classifier_folder(const std::filesystem::path& folder);
 
 }  // namespace attune

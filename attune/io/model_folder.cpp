@@ -77,12 +77,14 @@ void check_parameter_file(const std::filesystem::path& folder, const Transformer
   config.validate();
   const std::filesystem::path path = folder / kParameterFile;
   const int64_t found = SafetensorsReader(path).element_count();
-  const int64_t needed = parameter_count(config);
+  const int64_t needed = count_parameters(config).total();
   if (found < needed)
     fail<FileError>(
-        "{}: holds {} numbers, but config.json (d_model = {}, layers = {}, d_ff = {}, vocabularies {} and {}) "
-        "needs {}",
-        path.string(), found, config.d_model, config.layers, config.d_ff, config.source_vocab, config.target_vocab,
+        "{}: holds {} numbers, but config.json (d_model = {}, layers = {}, d_ff = {}, {}) needs {}", path.string(), found,
+        config.d_model, config.layers, config.d_ff,
+        config.architecture == Architecture::encoder_decoder
+            ? fmt::format("vocabularies {} and {}", config.source_vocab, config.target_vocab)
+            : fmt::format("vocabulary {}", config.vocab),
         needed);
 }
 

@@ -1,25 +1,32 @@
 #pragma once
 
+#include <optional>
+
 #include "attune/nn/dropout.h"
 #include "attune/nn/linear.h"
+#include "attune/ops/activation.h"
 
 namespace attune {
+
+/// The last two are gated units, Shazeer 2020: with silu (SwiGLU) and with gelu (GEGLU).
+enum class FeedForwardActivation { relu, gelu, gelu_tanh, silu, swiglu, geglu };
 
 struct FeedForwardConfig {
   int64_t d_model = 512;
   int64_t d_ff = 2048;
-  FusedActivation activation = FusedActivation::relu;
+  FeedForwardActivation activation = FeedForwardActivation::relu;
+  bool bias = true;    // of both products
   double dropout = 0;  // after the activation
 };
 
-/// FFN(x) = act(x W1 + b1) W2 + b2, Vaswani et al. 2017, section 3.3.        [tokens, d_model] -> same
+/// FFN(x) = act(x W1 + b1) W2 + b2, Vaswani et al. 2017, section 3.3; with a gated unit
+/// FFN(x) = (act(x W + b) * (x V + c)) W2 + b2, Shazeer 2020, equation 6.        [tokens, d_model] -> same
+///   linear_1   [d_model -> d_ff], of a gated unit [d_model -> 2 d_ff]: W's d_ff outputs, then V's
+///   linear_2   [d_ff -> d_model]
 class FeedForward final : public Module {
  public:
-  explicit FeedForward(const FeedForwardConfig& config)
-      : linear_1_(config.d_model, config.d_ff, true, config.activation),
-        linear_2_(config.d_ff, config.d_model),
-        dropout_(config.dropout) {}
-  Tensor operator()(const Tensor& x) const { return linear_2_(dropout_(linear_1_(x))); }
+  explicit FeedForward(const FeedForwardConfig& config);
+  Tensor operator()(const Tensor& x) const;
   void visit(Visitor& v) override {
     v("linear_1", linear_1_);
     v("linear_2", linear_2_);
@@ -27,6 +34,7 @@ class FeedForward final : public Module {
   }
 
  private:
+  std::optional<ActivationKind> gate_;  // of a gated unit; the other activations are linear_1's
   Linear linear_1_, linear_2_;
   Dropout dropout_;
 };

@@ -5,12 +5,14 @@
 
 namespace attune {
 
-/// gain (x - mean) / sqrt(variance + epsilon) + bias, or gain (x - mean) / (std + epsilon) + bias      [..., d] -> same
-/// Source: Ba et al. 2016, equation 4; the second form is The Annotated Transformer's.
+/// Each row normalised in one of the forms of layer_norm.h, times `gain`, plus `bias` unless there is none: the rms
+/// form never has one.        [..., d] -> same
 class LayerNorm final : public Module {
  public:
-  LayerNorm(int64_t d_model, const LayerNormOptions& options)
-      : gain_(Tensor::full({d_model}, 1.0)), bias_(Tensor::zeros({d_model})), options_(options) {}
+  LayerNorm(int64_t d_model, const LayerNormOptions& options, bool bias = true)
+      : gain_(Tensor::full({d_model}, 1.0)),
+        bias_(bias && options.form != NormForm::rms ? Tensor::zeros({d_model}) : Tensor{}),
+        options_(options) {}
 
   Tensor operator()(const Tensor& x) const { return layer_norm(x, gain_, bias_, options_); }
   /// LayerNorm(x + dropout(y)) in one pass.
@@ -19,12 +21,12 @@ class LayerNorm final : public Module {
   }
   void visit(Visitor& v) override {
     v("gain", gain_);
-    v("bias", bias_);
+    if (bias_.defined()) v("bias", bias_);
   }
 
  private:
   Tensor gain_;
-  Tensor bias_;
+  Tensor bias_;  // or undefined
   LayerNormOptions options_;
 };
 

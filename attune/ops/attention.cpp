@@ -74,6 +74,19 @@ void check(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOpt
 }
 
 template <class T>
+T* data_or_null(const Tensor& x) {
+  return x.defined() ? x.data<T>() : nullptr;
+}
+Tensor empty_or_undefined(const Tensor& like) {
+  return like.defined() ? Tensor::empty_like(like) : Tensor{};
+}
+
+int64_t clip_of(const AttentionOptions& o) {
+  const Tensor& table = o.relative_keys.defined() ? o.relative_keys : o.relative_values;
+  return table.defined() ? table.size(0) / 2 : 0;
+}
+
+template <class T>
 AttentionInputs<T> inputs(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o) {
   const bool masked = o.mask.defined();
   return {.q = q.data<T>(),
@@ -91,6 +104,11 @@ AttentionInputs<T> inputs(const Tensor& q, const Tensor& k, const Tensor& v, con
           .mask_sequences = masked ? o.mask.size(0) : 0,
           .mask_queries = masked ? o.mask.size(1) : 0,
           .mask_keys = masked ? o.mask.size(2) : 0,
+          .pattern = o.pattern,
+          .slopes = o.alibi ? alibi_slopes(q.size(1)) : std::vector<double>{},
+          .relative_keys = data_or_null<T>(o.relative_keys),
+          .relative_values = data_or_null<T>(o.relative_values),
+          .clip = clip_of(o),
           .dropout = o.dropout,
           .scale = o.scale > 0 ? o.scale : 1.0 / std::sqrt(static_cast<double>(q.size(2)))};
 }
@@ -128,14 +146,18 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
                            most_keys);
     });
   });
-  if (!is_recording({q, k, v})) return out;
+  const Tensor &a = options.relative_keys, &b = options.relative_values;
+  if (!is_recording({q, k, v, a, b})) return out;
 
   AttentionOptions kept = options;
   kept.weights = nullptr;
-  record("attention", {q, k, v}, out,
+  kept.relative_keys = a.detach();
+  kept.relative_values = b.detach();
+  record("attention", {q, k, v, a, b}, out,
          [q = q.detach(), k = k.detach(), v = v.detach(), out = out.detach(), log_sum_exp,
           kept = std::move(kept)](const Tensor& dy) {
-           Gradients gradients{Tensor::empty_like(q), Tensor::empty_like(k), Tensor::empty_like(v)};
+           Gradients gradients{Tensor::empty_like(q), Tensor::empty_like(k), Tensor::empty_like(v),
+                               empty_or_undefined(kept.relative_keys), empty_or_undefined(kept.relative_values)};
            dispatch_floating("attention", q.dtype(), [&]<class T>(T) {
              dispatch(q.device(), [&](auto device) {
                attention_backward(device, {.in = inputs<T>(q, k, v, kept),
@@ -144,7 +166,9 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
                                            .d_out = dy.data<T>(),
                                            .dq = gradients[0].data<T>(),
                                            .dk = gradients[1].data<T>(),
-                                           .dv = gradients[2].data<T>()});
+                                           .dv = gradients[2].data<T>(),
+                                           .d_relative_keys = data_or_null<T>(gradients[3]),
+                                           .d_relative_values = data_or_null<T>(gradients[4])});
              });
            });
            return gradients;

@@ -8,149 +8,18 @@
 // clang-format on
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 
 #include "attune/base/parallel.h"
-#include "attune/ops/dropout_inl.h"
-#include "attune/ops/math_inl.h"
+#include "attune/ops/attention_blocks_inl.h"
+#include "attune/ops/attention_tile_inl.h"
 #include "attune/ops/small_matmul_inl.h"
-#include "attune/tensor/buffer.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace attune {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
-// A tile is kTile queries by kTile keys, so that scores, keys and values stay in the first-level cache. A tile of keys
-// is also one column group of the dropout mask.
-constexpr int64_t kTile = 64;
-
-inline int64_t RoundUp(int64_t n, int64_t to) {
-  return (n + to - 1) / to * to;
-}
-
-// One sequence and one key head, with everything that a tile needs to find its data.
-template <class T>
-struct Task {
-  const AttentionInputs<T>& in;
-  int64_t sequence, kv_head;
-  int64_t q_begin, queries, k_begin, keys;
-
-  Task(const AttentionInputs<T>& inputs, int64_t index)
-      : in(inputs),
-        sequence(index / inputs.kv_heads),
-        kv_head(index % inputs.kv_heads),
-        q_begin(inputs.query_offsets[sequence]),
-        queries(inputs.query_offsets[sequence + 1] - q_begin),
-        k_begin(inputs.key_offsets[sequence]),
-        keys(inputs.key_offsets[sequence + 1] - k_begin) {}
-
-  int64_t first_head() const { return kv_head * (in.heads / in.kv_heads); }
-  int64_t last_head() const { return (kv_head + 1) * (in.heads / in.kv_heads); }
-  /// Keys [0, limit) of the sequence may be seen by query i, as far as the causal rule goes.
-  int64_t causal_limit(int64_t i) const {
-    return in.causal ? std::clamp<int64_t>(i + 1 + keys - queries, 0, keys) : keys;
-  }
-  const uint8_t* mask_row(int64_t i) const {
-    if (in.mask == nullptr) return nullptr;
-    const int64_t block = in.mask_sequences == 1 ? 0 : sequence;
-    return in.mask + (block * in.mask_queries + i) * in.mask_keys;
-  }
-};
-
-// Bump allocation of one thread's tiles from one pooled buffer.
-template <class T>
-class Scratch {
- public:
-  explicit Scratch(int64_t elements) : buffer_(allocate_buffer(static_cast<size_t>(elements + 256) * sizeof(T))) {}
-  T* take(int64_t elements) {
-    T* data = static_cast<T*>(buffer_->data()) + used_;
-    used_ += RoundUp(elements, 64 / static_cast<int64_t>(sizeof(T)));
-    return data;
-  }
-
- private:
-  std::shared_ptr<Buffer> buffer_;
-  int64_t used_ = 0;
-};
-
-// rows x width into rows of `padded`, the rest of each row zero.
-template <class T>
-void PackRows(const T* from, int64_t stride, int64_t rows, int64_t width, int64_t padded, T* to) {
-  for (int64_t i = 0; i < rows; ++i) {
-    std::copy_n(from + i * stride, width, to + i * padded);
-    std::fill(to + i * padded + width, to + (i + 1) * padded, T{0});
-  }
-}
-
-// The transpose of rows x width: width rows of `padded` elements, zero beyond `rows`. Eight rows at a time, so that
-// each cache line that is written is filled before it is left.
-template <class T>
-void PackTransposed(const T* from, int64_t stride, int64_t rows, int64_t width, int64_t padded, T* HWY_RESTRICT to) {
-  int64_t i = 0;
-  for (; i + 8 <= rows; i += 8) {
-    const T* HWY_RESTRICT r = from + i * stride;
-    for (int64_t c = 0; c < width; ++c) {
-      T* HWY_RESTRICT out = to + c * padded + i;
-      for (int64_t u = 0; u < 8; ++u) out[u] = r[u * stride + c];
-    }
-  }
-  for (; i < padded; ++i) {
-    for (int64_t c = 0; c < width; ++c) to[c * padded + i] = i < rows ? from[i * stride + c] : T{0};
-  }
-}
-
-// Columns of a row of scores that may not be attended to become -infinity.
-template <class T>
-void MaskRow(const Task<T>& task, int64_t i, int64_t k0, int64_t padded, T* scores) {
-  const int64_t visible = std::clamp<int64_t>(task.causal_limit(i) - k0, 0, padded);
-  const T minus_infinity = -std::numeric_limits<T>::infinity();
-  std::fill(scores + visible, scores + padded, minus_infinity);
-  if (const uint8_t* mask = task.mask_row(i)) {
-    for (int64_t j = 0; j < visible; ++j) {
-      if (mask[k0 + j] == 0) scores[j] = minus_infinity;
-    }
-  }
-}
-
-// scores = exp(scores * scale - shift); returns the sum. -infinity becomes 0.
-template <class D, class T = hn::TFromD<D>>
-T ExpRow(D d, T scale, T shift, int64_t padded, T* HWY_RESTRICT scores) {
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto vscale = hn::Set(d, scale);
-  const auto vshift = hn::Set(d, shift);
-  auto sum = hn::Zero(d);
-  for (int64_t j = 0; j < padded; j += lanes) {
-    const auto e = ExpOf(d, hn::MulSub(hn::LoadU(d, scores + j), vscale, vshift));
-    hn::StoreU(e, d, scores + j);
-    sum = hn::Add(sum, e);
-  }
-  return hn::GetLane(hn::SumOfLanes(d, sum));
-}
-
-template <class D, class T = hn::TFromD<D>>
-T MaxRow(D d, int64_t padded, const T* HWY_RESTRICT scores) {
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  auto largest = hn::LoadU(d, scores);
-  for (int64_t j = lanes; j < padded; j += lanes) largest = hn::Max(largest, hn::LoadU(d, scores + j));
-  return hn::GetLane(hn::MaxOfLanes(d, largest));
-}
-
-// Max and exp may lose a NaN; a broken row has to stay broken, so that training notices.
-template <class T>
-bool HasNan(const T* row, int64_t n) {
-  return std::any_of(row, row + n, [](T value) { return std::isnan(value); });
-}
-
-// Factors of a tile's row under dropout: 0 or 1 / (1 - p).
-template <class T>
-void KeepFactors(const DropoutMask& mask, int64_t row, int64_t column_group, T* HWY_RESTRICT factors) {
-  HWY_ALIGN uint32_t words[kTile];
-  KeepWords(mask, row, column_group, words);
-  const uint32_t threshold = mask.threshold();
-  const T kept = static_cast<T>(mask.scale());
-  for (int64_t j = 0; j < kTile; ++j) factors[j] = words[j] >= threshold ? kept : T{0};
-}
 
 template <class T>
 void ForwardHead(const Task<T>& task, int64_t head, const AttentionForward<T>& arguments, Scratch<T> scratch) {
@@ -247,37 +116,17 @@ template <class T>
 void BackwardScores(const Task<T>& task, const AttentionBackward<T>& arguments, int64_t head, int64_t q0, int64_t rows,
                     int64_t k0, int64_t columns, int64_t padded, BackwardTiles<T>& tiles) {
   const hn::ScalableTag<T> d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const AttentionInputs<T>& in = task.in;
-  const T scale = static_cast<T>(in.scale);
-  const auto vscale = hn::Set(d, scale);
-  HWY_ALIGN T factors[kTile];
   SmallMatmul(d, {tiles.q, tiles.dkp, 1}, tiles.keys_t, padded, tiles.weights, padded, rows, padded, in.d_k, false);
   SmallMatmul(d, {tiles.d_out, tiles.dvp, 1}, tiles.values_t, padded, tiles.d_scores, padded, rows, padded, in.d_v,
               false);
   for (int64_t i = 0; i < rows; ++i) {
     T* w = tiles.weights + i * padded;
-    T* ds = tiles.d_scores + i * padded;
     const int64_t row = (task.q_begin + q0 + i) * in.heads + head;
     std::fill(w + columns, w + padded, -std::numeric_limits<T>::infinity());
     MaskRow(task, q0 + i, k0, columns, w);
-    ExpRow(d, scale, arguments.log_sum_exp[row], padded, w);
-    const auto dot = hn::Set(d, tiles.row_dots[q0 + i]);
-    if (in.dropout.active()) {
-      KeepFactors(in.dropout, row, k0 / kTile, factors);
-      for (int64_t j = 0; j < padded; j += lanes) {
-        const auto weight = hn::LoadU(d, w + j);
-        const auto factor = hn::Load(d, factors + j);
-        const auto dw = hn::Sub(hn::Mul(hn::LoadU(d, ds + j), factor), dot);
-        hn::StoreU(hn::Mul(hn::Mul(weight, dw), vscale), d, ds + j);
-        hn::StoreU(hn::Mul(weight, factor), d, w + j);
-      }
-    } else {
-      for (int64_t j = 0; j < padded; j += lanes) {
-        const auto dw = hn::Sub(hn::LoadU(d, ds + j), dot);
-        hn::StoreU(hn::Mul(hn::Mul(hn::LoadU(d, w + j), dw), vscale), d, ds + j);
-      }
-    }
+    ExpRow(d, static_cast<T>(in.scale), arguments.log_sum_exp[row], padded, w);
+    ScoreGradients(d, in, row, k0 / kTile, tiles.row_dots[q0 + i], padded, w, tiles.d_scores + i * padded);
   }
 }
 
@@ -353,26 +202,46 @@ void BackwardTask(const Task<T>& task, const AttentionBackward<T>& arguments, Ba
 }
 
 template <class T>
+int64_t MostQueries(const AttentionInputs<T>& in, int64_t begin, int64_t end) {
+  int64_t most = 0;
+  for (int64_t index = begin; index < end; ++index) most = std::max(most, Task<T>(in, index).queries);
+  return most;
+}
+
+template <class T>
 void Forward(const AttentionForward<T>& arguments, int64_t begin, int64_t end) {
   const hn::ScalableTag<T> d;
-  const int64_t dvp = RoundUp(arguments.in.d_v, static_cast<int64_t>(hn::Lanes(d)));
-  const Scratch<T> scratch(kTile * (arguments.in.d_k + 2 * dvp + kTile));
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const AttentionInputs<T>& in = arguments.in;
+  if (!in.plain()) {
+    BlockForward<T> forward(arguments, lanes, MostQueries(in, begin, end));
+    for (int64_t index = begin; index < end; ++index) forward.Run(Task<T>(in, index));
+    return;
+  }
+  const Scratch<T> scratch(kTile * (in.d_k + 2 * RoundUp(in.d_v, lanes) + kTile));
   for (int64_t index = begin; index < end; ++index) {
-    const Task<T> task(arguments.in, index);
+    const Task<T> task(in, index);
     for (int64_t head = task.first_head(); head < task.last_head(); ++head) ForwardHead(task, head, arguments, scratch);
   }
 }
 
+// d_relative_keys and d_relative_values: what these tasks add to the gradients of the tables.
 template <class T>
-void Backward(const AttentionBackward<T>& arguments, int64_t begin, int64_t end) {
+void Backward(const AttentionBackward<T>& arguments, int64_t begin, int64_t end, T* d_relative_keys,
+              T* d_relative_values) {
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  int64_t most_queries = 0;
-  for (int64_t index = begin; index < end; ++index)
-    most_queries = std::max(most_queries, Task<T>(arguments.in, index).queries);
-  const Scratch<T> scratch(BackwardTiles<T>::elements(arguments.in, lanes, most_queries));
-  BackwardTiles<T> tiles(arguments.in, lanes, most_queries, scratch);
-  for (int64_t index = begin; index < end; ++index) BackwardTask(Task<T>(arguments.in, index), arguments, tiles);
+  const AttentionInputs<T>& in = arguments.in;
+  const int64_t most_queries = MostQueries(in, begin, end);
+  if (!in.plain()) {
+    BlockBackward<T> backward(arguments, lanes, most_queries);
+    for (int64_t index = begin; index < end; ++index) backward.Run(Task<T>(in, index));
+    backward.StoreRelative(d_relative_keys, d_relative_values);
+    return;
+  }
+  const Scratch<T> scratch(BackwardTiles<T>::elements(in, lanes, most_queries));
+  BackwardTiles<T> tiles(in, lanes, most_queries, scratch);
+  for (int64_t index = begin; index < end; ++index) BackwardTask(Task<T>(in, index), arguments, tiles);
 }
 
 void ForwardF32(const AttentionForward<float>& a, int64_t begin, int64_t end) {
@@ -381,11 +250,11 @@ void ForwardF32(const AttentionForward<float>& a, int64_t begin, int64_t end) {
 void ForwardF64(const AttentionForward<double>& a, int64_t begin, int64_t end) {
   Forward(a, begin, end);
 }
-void BackwardF32(const AttentionBackward<float>& a, int64_t begin, int64_t end) {
-  Backward(a, begin, end);
+void BackwardF32(const AttentionBackward<float>& a, int64_t begin, int64_t end, float* d_keys, float* d_values) {
+  Backward(a, begin, end, d_keys, d_values);
 }
-void BackwardF64(const AttentionBackward<double>& a, int64_t begin, int64_t end) {
-  Backward(a, begin, end);
+void BackwardF64(const AttentionBackward<double>& a, int64_t begin, int64_t end, double* d_keys, double* d_values) {
+  Backward(a, begin, end, d_keys, d_values);
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
@@ -410,6 +279,53 @@ void for_each_task(const AttentionInputs<T>& in, Run&& run) {
   parallel_for(tasks, std::clamp<int64_t>(tasks / 64, 1, 16), run);
 }
 
+// run(begin, end, d_keys, d_values) over groups of tasks, at most 64 of them: each has tables of its own, which are
+// added in the order of the groups, so that neither depends on the number of threads.
+template <class T, class Run>
+void backward_with_tables(const AttentionBackward<T>& arguments, Run&& run) {
+  const AttentionInputs<T>& in = arguments.in;
+  const int64_t tasks = in.sequences * in.kv_heads, grain = std::max<int64_t>((tasks + 63) / 64, 1);
+  const int64_t keys_size = in.relative_keys ? (2 * in.clip + 1) * in.d_k : 0;
+  const int64_t values_size = in.relative_values ? (2 * in.clip + 1) * in.d_v : 0;
+  const int64_t groups = (tasks + grain - 1) / grain, size = keys_size + values_size;
+  const auto buffer = allocate_buffer(static_cast<size_t>(groups * size) * sizeof(T));
+  T* tables = static_cast<T*>(buffer->data());
+  parallel_for(tasks, grain, [&](int64_t begin, int64_t end) {
+    T* own = tables + begin / grain * size;
+    run(begin, end, own, own + keys_size);
+  });
+  const auto add_up = [&](T* to, int64_t count, int64_t at) {
+    for (int64_t i = 0; i < count; ++i) {
+      to[i] = 0;
+      for (int64_t g = 0; g < groups; ++g) to[i] += tables[g * size + at + i];
+    }
+  };
+  add_up(arguments.d_relative_keys, keys_size, 0);
+  add_up(arguments.d_relative_values, values_size, keys_size);
+}
+
+template <class T, class Run>
+void run_backward(const AttentionBackward<T>& arguments, Run&& run) {
+  if (arguments.in.relative_keys || arguments.in.relative_values) {
+    backward_with_tables(arguments, run);
+  } else {
+    for_each_task(arguments.in, [&](int64_t begin, int64_t end) { run(begin, end, nullptr, nullptr); });
+  }
+}
+
+// The scaled score of one pair, with every term; i and j are indices within sequence s.
+template <class T>
+T score(const AttentionInputs<T>& in, const AttentionSpan& span, const T* q, const T* k, int64_t head, int64_t i,
+        int64_t j) {
+  const int64_t distance = j - span.place(i);
+  const T* a =
+      in.relative_keys ? in.relative_keys + (std::clamp(distance, -in.clip, in.clip) + in.clip) * in.d_k : nullptr;
+  T sum = 0;
+  for (int64_t c = 0; c < in.d_k; ++c) sum += q[c] * (a ? k[c] + a[c] : k[c]);
+  const double slope = in.slopes.empty() ? 0 : in.slopes[static_cast<size_t>(head)];
+  return sum * static_cast<T>(in.scale) - static_cast<T>(slope * static_cast<double>(std::abs(distance)));
+}
+
 }  // namespace
 
 void attention_forward(Cpu, const AttentionForward<float>& arguments) {
@@ -419,10 +335,14 @@ void attention_forward(Cpu, const AttentionForward<double>& arguments) {
   for_each_task(arguments.in, [&](int64_t b, int64_t e) { HWY_DYNAMIC_DISPATCH(ForwardF64)(arguments, b, e); });
 }
 void attention_backward(Cpu, const AttentionBackward<float>& arguments) {
-  for_each_task(arguments.in, [&](int64_t b, int64_t e) { HWY_DYNAMIC_DISPATCH(BackwardF32)(arguments, b, e); });
+  run_backward(arguments, [&](int64_t b, int64_t e, float* d_keys, float* d_values) {
+    HWY_DYNAMIC_DISPATCH(BackwardF32)(arguments, b, e, d_keys, d_values);
+  });
 }
 void attention_backward(Cpu, const AttentionBackward<double>& arguments) {
-  for_each_task(arguments.in, [&](int64_t b, int64_t e) { HWY_DYNAMIC_DISPATCH(BackwardF64)(arguments, b, e); });
+  run_backward(arguments, [&](int64_t b, int64_t e, double* d_keys, double* d_values) {
+    HWY_DYNAMIC_DISPATCH(BackwardF64)(arguments, b, e, d_keys, d_values);
+  });
 }
 
 template <class T>
@@ -432,19 +352,18 @@ void attention_weights(Cpu, const AttentionInputs<T>& in, const T* log_sum_exp, 
   for (int64_t s = 0; s < in.sequences; ++s) {
     const int64_t q_begin = in.query_offsets[s], queries = in.query_offsets[s + 1] - q_begin;
     const int64_t k_begin = in.key_offsets[s], keys = in.key_offsets[s + 1] - k_begin;
+    const AttentionSpan span{queries, keys, in.causal};
     for (int64_t h = 0; h < in.heads; ++h) {
       for (int64_t i = 0; i < queries; ++i) {
-        const int64_t visible = in.causal ? std::clamp<int64_t>(i + 1 + keys - queries, 0, keys) : keys;
+        const int64_t visible = in.causal ? std::clamp<int64_t>(span.place(i) + 1, 0, keys) : keys;
         const uint8_t* mask =
             in.mask ? in.mask + ((in.mask_sequences == 1 ? 0 : s) * in.mask_queries + i) * in.mask_keys : nullptr;
         const int64_t q_row = (q_begin + i) * in.heads + h;
         T* out = weights + ((s * in.heads + h) * most_queries + i) * most_keys;
         for (int64_t j = 0; j < visible; ++j) {
-          if (mask && mask[j] == 0) continue;
-          const int64_t k_row = (k_begin + j) * in.kv_heads + h / group;
-          T score = 0;
-          for (int64_t c = 0; c < in.d_k; ++c) score += in.q[q_row * in.d_k + c] * in.k[k_row * in.d_k + c];
-          out[j] = std::exp(score * static_cast<T>(in.scale) - log_sum_exp[q_row]);
+          if ((mask && mask[j] == 0) || !allows(in.pattern, span.place(i), j)) continue;
+          const T* k = in.k + ((k_begin + j) * in.kv_heads + h / group) * in.d_k;
+          out[j] = std::exp(score(in, span, in.q + q_row * in.d_k, k, h, i, j) - log_sum_exp[q_row]);
         }
       }
     }

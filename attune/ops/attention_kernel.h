@@ -2,8 +2,9 @@
 // The attention kernels of the devices, on packed sequences.
 
 #include <cstdint>
-#include <span>
+#include <vector>
 
+#include "attune/ops/attention_pattern.h"
 #include "attune/ops/dropout.h"
 #include "attune/tensor/device.h"
 
@@ -22,8 +23,18 @@ struct AttentionInputs {
   bool causal;
   const uint8_t* mask;  // null, or [sequences or 1][mask_queries][mask_keys]
   int64_t mask_sequences, mask_queries, mask_keys;
+  AttentionPattern pattern;
+  std::vector<double> slopes;  // ALiBi's, one for each head; empty: none
+  const T* relative_keys;      // null, or [2 clip + 1, d_k]
+  const T* relative_values;    // null, or [2 clip + 1, d_v]
+  int64_t clip;
   DropoutMask dropout;
   double scale;
+
+  /// Whether scores are q k^T * scale alone, and every key in sight is seen.
+  bool plain() const {
+    return std::holds_alternative<FullAttention>(pattern) && slopes.empty() && !relative_keys && !relative_values;
+  }
 };
 
 /// out [total_q, heads, d_v]; log_sum_exp [total_q, heads] is what backward needs to form the weights again.
@@ -34,7 +45,7 @@ struct AttentionForward {
   T* log_sum_exp;
 };
 
-/// dq, dk and dv are written, not added to.
+/// The gradients are written, not added to; those of the tables where there is such a table.
 template <class T>
 struct AttentionBackward {
   AttentionInputs<T> in;
@@ -44,6 +55,8 @@ struct AttentionBackward {
   T* dq;
   T* dk;
   T* dv;
+  T* d_relative_keys;
+  T* d_relative_values;
 };
 
 void attention_forward(Cpu, const AttentionForward<float>& arguments);

@@ -42,21 +42,61 @@ HWY_INLINE void AddScaled(D d, T factor, const T* HWY_RESTRICT x, T* HWY_RESTRIC
 }
 
 template <class T>
+int64_t Distance(const CachedAttentionRow<T>& r, int64_t j) {
+  return r.places[r.slots - 1] - r.places[j];
+}
+
+template <class T>
+int64_t RelativeRow(const CachedAttentionRow<T>& r, int64_t j) {
+  return r.clip - std::min(Distance(r, j), r.clip);
+}
+
+// Distances fall along the slots, so that those of one row of the tables lie side by side: each row that occurs is
+// multiplied with the query once, and added to the output once.
+template <class T>
+void AddRelativeScores(const CachedAttentionRow<T>& r) {
+  const hn::ScalableTag<T> d;
+  int64_t row = -1;
+  T score = 0;
+  for (int64_t j = 0; j < r.slots; ++j) {
+    if (const int64_t wanted = RelativeRow(r, j); wanted != row) {
+      row = wanted;
+      score = Dot(d, r.q, r.relative_keys + row * r.d_k, r.d_k) * r.scale;
+    }
+    r.weights[j] += score;
+  }
+}
+
+template <class T>
+void AddRelativeValues(const CachedAttentionRow<T>& r, T total) {
+  const hn::ScalableTag<T> d;
+  for (int64_t j = 0; j < r.slots;) {
+    const int64_t row = RelativeRow(r, j);
+    T weight = 0;
+    for (; j < r.slots && RelativeRow(r, j) == row; ++j) weight += r.weights[j];
+    AddScaled(d, weight / total, r.relative_values + row * r.d_v, r.out, r.d_v);
+  }
+}
+
+template <class T>
 void Row(const CachedAttentionRow<T>& r) {
   const hn::ScalableTag<T> d;
   std::fill_n(r.out, r.d_v, T{0});
   if (r.slots == 0) return;
-  T largest = -std::numeric_limits<T>::infinity();
-  for (int64_t j = 0; j < r.slots; ++j) {
-    r.weights[j] = Dot(d, r.q, r.key_rows[j], r.d_k) * r.scale;
-    largest = std::max(largest, r.weights[j]);
+  for (int64_t j = 0; j < r.slots; ++j) r.weights[j] = Dot(d, r.q, r.key_rows[j], r.d_k) * r.scale;
+  if (r.relative_keys != nullptr) AddRelativeScores(r);
+  if (r.slope != 0) {
+    for (int64_t j = 0; j < r.slots; ++j) r.weights[j] -= r.slope * static_cast<T>(Distance(r, j));
   }
+  T largest = -std::numeric_limits<T>::infinity();
+  for (int64_t j = 0; j < r.slots; ++j) largest = std::max(largest, r.weights[j]);
   T total = 0;
   for (int64_t j = 0; j < r.slots; ++j) {
     r.weights[j] = std::exp(r.weights[j] - largest);
     total += r.weights[j];
   }
   for (int64_t j = 0; j < r.slots; ++j) AddScaled(d, r.weights[j] / total, r.value_rows[j], r.out, r.d_v);
+  if (r.relative_values != nullptr) AddRelativeValues(r, total);
 }
 
 template <class T>

@@ -14,6 +14,14 @@ struct CachedAttentionRow {
   const T* const* value_rows;
   int64_t slots, d_k, d_v;
   T scale;
+  /// Null, or the places of the slots, rising to that of the query, for the terms that depend on the distance
+  /// places[slots - 1] - places[j]: ALiBi's slope (0: none) and the tables of Shaw et al. 2018 (null: none), whose row
+  /// for a distance is clip - min(distance, clip).
+  const int32_t* places;
+  T slope;
+  const T* relative_keys;    // [2 clip + 1, d_k]
+  const T* relative_values;  // [2 clip + 1, d_v]
+  int64_t clip;
   T* weights;  // room for `slots` numbers
   T* out;
 };

@@ -13,6 +13,8 @@ struct Tape {
   Tensor gain;
   DropoutMask mask;
   bool fused;  // with a residual connection
+  bool centred;
+  bool has_bias;
 };
 
 template <class T>
@@ -21,14 +23,14 @@ LayerNormStatistics<T>* statistics_of(const Tensor& t) {
   return t.defined() ? reinterpret_cast<LayerNormStatistics<T>*>(t.data<T>()) : nullptr;
 }
 
-// dx, d_dropped (undefined unless fused with an active mask), d_gain, d_bias
+// dx, d_dropped (undefined unless fused with an active mask), d_gain, d_bias (undefined without a bias)
 std::array<Tensor, 4> backward(const Tape& tape, const Tensor& dy) {
   const Tensor& x = tape.normalised;
   const auto [rows, columns] = rows_of("layer_norm", x);
   Tensor dx = Tensor::empty_like(x);
   Tensor d_dropped = tape.fused && tape.mask.active() ? Tensor::empty_like(x) : Tensor{};
   Tensor d_gain = Tensor::empty_like(tape.gain);
-  Tensor d_bias = Tensor::empty_like(tape.gain);
+  Tensor d_bias = tape.has_bias ? Tensor::empty_like(tape.gain) : Tensor{};
   dispatch_floating("layer_norm", x.dtype(), [&, rows = rows, columns = columns]<class T>(T) {
     const LayerNormBackward<T> arguments{.rows = rows,
                                          .columns = columns,
@@ -37,10 +39,11 @@ std::array<Tensor, 4> backward(const Tape& tape, const Tensor& dy) {
                                          .gain = tape.gain.data<T>(),
                                          .dy = dy.data<T>(),
                                          .mask = tape.mask,
+                                         .centred = tape.centred,
                                          .dx = dx.data<T>(),
                                          .d_dropped = d_dropped.defined() ? d_dropped.data<T>() : nullptr,
                                          .d_gain = d_gain.data<T>(),
-                                         .d_bias = d_bias.data<T>()};
+                                         .d_bias = d_bias.defined() ? d_bias.data<T>() : nullptr};
     dispatch(x.device(), [&](auto device) { layer_norm_backward(device, arguments); });
   });
   return {dx, d_dropped, d_gain, d_bias};
@@ -56,7 +59,9 @@ Tensor forward(const Tensor& x, const Tensor& y, const DropoutMask& mask, const 
              .statistics = Tensor::empty({rows, 3}, {x.dtype(), x.device()}),
              .gain = gain.detach(),
              .mask = mask,
-             .fused = y.defined()};
+             .fused = y.defined(),
+             .centred = options.form != NormForm::rms,
+             .has_bias = bias.defined()};
   }
   dispatch_floating("layer_norm", x.dtype(), [&, rows = rows, columns = columns]<class T>(T) {
     const LayerNormForward<T> arguments{
@@ -66,7 +71,7 @@ Tensor forward(const Tensor& x, const Tensor& y, const DropoutMask& mask, const 
         .y = y.defined() ? y.data<T>() : nullptr,
         .mask = mask,
         .gain = gain.data<T>(),
-        .bias = bias.data<T>(),
+        .bias = bias.defined() ? bias.data<T>() : nullptr,
         .options = options,
         .sum = tape != nullptr && y.defined() ? tape->normalised.template data<T>() : nullptr,
         .out = out.data<T>(),
@@ -80,7 +85,9 @@ void check(std::string_view op, const Tensor& x, const Tensor& gain, const Tenso
            const LayerNormOptions& options) {
   rows_of(op, x);
   check_column_vector(op, x, "gain", gain);
-  check_column_vector(op, x, "bias", bias);
+  if (bias.defined()) check_column_vector(op, x, "bias", bias);
+  if (bias.defined() && options.form == NormForm::rms)
+    fail<ShapeError>("{}: the rms form takes no bias, found one of shape {}", op, bias.shape().text());
   if (!(options.epsilon > 0)) fail<ConfigError>("{}: epsilon is {}, needs a value above 0", op, options.epsilon);
 }
 

@@ -5,15 +5,19 @@
 
 namespace attune {
 
+/// What a row is divided by, and whether its mean is taken off first.
+enum class NormForm { variance, unbiased_std, rms };
+
 struct LayerNormOptions {
-  bool unbiased_std = false;
+  NormForm form = NormForm::variance;
   double epsilon = 1e-5;  // above 0
 };
 
 /// Each row of x normalised over its last dimension:
-///   gain * (x - mean) / sqrt(var + epsilon) + bias            (Ba et al. 2016), or with `unbiased_std`
-///   gain * (x - mean) / (std + epsilon) + bias, std with n-1  (The Annotated Transformer)
-///   x [..., d]   gain [d]   bias [d]; returns [..., d]
+///   variance       gain * (x - mean) / sqrt(var + epsilon) + bias            (Ba et al. 2016, equation 4)
+///   unbiased_std   gain * (x - mean) / (std + epsilon) + bias, std with n-1  (The Annotated Transformer)
+///   rms            gain * x / sqrt(mean(x^2) + epsilon)                      (Zhang & Sennrich 2019, equation 4)
+///   x [..., d]   gain [d]   bias [d], or undefined for none, as it has to be with rms; returns [..., d]
 /// Differentiable in x, gain and bias, also where a row is constant. Throws ShapeError, ConfigError.
 Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, const LayerNormOptions& options = {});
 

@@ -21,7 +21,20 @@ namespace HWY_NAMESPACE {
 namespace {
 
 template <class T>
+HWY_INLINE LayerNormStatistics<T> RmsStatistics(const T* x, size_t columns, double epsilon) {
+  const hn::ScalableTag<T> d;
+  const auto n = static_cast<double>(columns);
+  T squares[1];
+  Sums(d, columns, squares, [&](size_t i, auto part, auto& sums) HWY_ATTR {
+    const auto v = part.Load(d, x + i);
+    sums[0] = hn::MulAdd(v, v, sums[0]);
+  });
+  return {T{0}, static_cast<T>(1 / std::sqrt(squares[0] / n + epsilon)), static_cast<T>(1 / n)};
+}
+
+template <class T>
 HWY_INLINE LayerNormStatistics<T> RowStatistics(const T* x, size_t columns, const LayerNormOptions& options) {
+  if (options.form == NormForm::rms) return RmsStatistics(x, columns, options.epsilon);
   const hn::ScalableTag<T> d;
   const auto n = static_cast<double>(columns);
   T total[1];
@@ -41,7 +54,7 @@ HWY_INLINE LayerNormStatistics<T> RowStatistics(const T* x, size_t columns, cons
   const double squares = std::max(0.0, moments[1] - n * shift * shift);
   double factor = 0;
   double along = 0;
-  if (options.unbiased_std) {
+  if (options.form == NormForm::unbiased_std) {
     // d std / d x = (x - mean) / ((n - 1) std); a constant row has no direction to move along.
     const double std = columns > 1 ? std::sqrt(squares / (n - 1)) : 0;
     factor = 1 / (std + options.epsilon);
@@ -72,13 +85,14 @@ void ForwardRows(const LayerNormForward<T>& a, int64_t begin, int64_t end) {
     const auto factor = hn::Set(d, statistics.factor);
     ForEachVector(d, columns, [&](size_t i, auto part) HWY_ATTR {
       const auto normal = hn::Mul(hn::Sub(part.Load(d, x + i), mean), factor);
-      part.Store(d, hn::MulAdd(normal, part.Load(d, a.gain + i), part.Load(d, a.bias + i)), out + i);
+      const auto bias = a.bias != nullptr ? part.Load(d, a.bias + i) : hn::Zero(d);
+      part.Store(d, hn::MulAdd(normal, part.Load(d, a.gain + i), bias), out + i);
     });
   }
 }
 
-// With g = dy * gain and z the normalised row: dx = factor * (g - mean(g) - z * along * sum(g z)). Adds the rows' parts
-// of d_gain and d_bias, dy * z and dy.
+// With g = dy * gain and z the normalised row: dx = factor * (g - mean(g) - z * along * sum(g z)), where mean(g) is
+// there only when the row was centred. Adds the row's parts of d_gain and, unless it is null, d_bias: dy * z and dy.
 template <class T>
 HWY_INLINE void BackwardRow(const LayerNormBackward<T>& a, int64_t row, T* HWY_RESTRICT d_gain,
                             T* HWY_RESTRICT d_bias) {
@@ -97,7 +111,7 @@ HWY_INLINE void BackwardRow(const LayerNormBackward<T>& a, int64_t row, T* HWY_R
     sums[0] = hn::Add(sums[0], g);
     sums[1] = hn::MulAdd(g, z, sums[1]);
   });
-  const auto average = hn::Set(d, totals[0] / static_cast<T>(columns));
+  const auto average = hn::Set(d, a.centred ? totals[0] / static_cast<T>(columns) : T{0});
   const auto slope = hn::Set(d, totals[1] * statistics.along);
   ForEachVector(d, columns, [&](size_t i, auto part) HWY_ATTR {
     const auto v = part.Load(d, dy + i);
@@ -105,7 +119,7 @@ HWY_INLINE void BackwardRow(const LayerNormBackward<T>& a, int64_t row, T* HWY_R
     const auto z = hn::Mul(hn::Sub(part.Load(d, x + i), mean), factor);
     part.Store(d, hn::Mul(factor, hn::NegMulAdd(z, slope, hn::Sub(g, average))), dx + i);
     part.Store(d, hn::MulAdd(v, z, part.Load(d, d_gain + i)), d_gain + i);
-    part.Store(d, hn::Add(part.Load(d, d_bias + i), v), d_bias + i);
+    if (d_bias != nullptr) part.Store(d, hn::Add(part.Load(d, d_bias + i), v), d_bias + i);
   });
   if (a.d_dropped != nullptr) DropoutRow<T>(nullptr, dx, a.d_dropped + row * a.columns, a.mask, row, columns);
 }
@@ -113,7 +127,7 @@ HWY_INLINE void BackwardRow(const LayerNormBackward<T>& a, int64_t row, T* HWY_R
 template <class T>
 void BackwardRows(const LayerNormBackward<T>& a, int64_t begin, int64_t end, T* d_gain, T* d_bias) {
   std::fill_n(d_gain, a.columns, T{0});
-  std::fill_n(d_bias, a.columns, T{0});
+  if (d_bias != nullptr) std::fill_n(d_bias, a.columns, T{0});
   for (int64_t row = begin; row < end; ++row) BackwardRow(a, row, d_gain, d_bias);
 }
 
@@ -145,21 +159,22 @@ HWY_EXPORT(ForwardRows64);
 HWY_EXPORT(BackwardRows32);
 HWY_EXPORT(BackwardRows64);
 
-// Partial sums of d_gain and d_bias lie side by side: [blocks, 2, columns].
+// Partial sums of d_gain and, where there is one, d_bias lie side by side: [blocks, 1 or 2, columns].
 template <class T, class Kernel>
 void run_backward(const LayerNormBackward<T>& a, Kernel kernel) {
   const int64_t block = column_block_rows(a.rows);
   const int64_t blocks = (a.rows + block - 1) / block;
-  const auto buffer = allocate_buffer(static_cast<size_t>((blocks + 1) * 2 * a.columns) * sizeof(T));
+  const int64_t width = a.d_bias != nullptr ? 2 * a.columns : a.columns;
+  const auto buffer = allocate_buffer(static_cast<size_t>((blocks + 1) * width) * sizeof(T));
   T* partial = static_cast<T*>(buffer->data());
   parallel_for(a.rows, block, [&](int64_t begin, int64_t end) {
-    T* sums = partial + begin / block * 2 * a.columns;
-    kernel(a, begin, end, sums, sums + a.columns);
+    T* sums = partial + begin / block * width;
+    kernel(a, begin, end, sums, a.d_bias != nullptr ? sums + a.columns : nullptr);
   });
-  T* total = partial + blocks * 2 * a.columns;
-  column_sums(Cpu{}, partial, blocks, 2 * a.columns, total, false);
+  T* total = partial + blocks * width;
+  column_sums(Cpu{}, partial, blocks, width, total, false);
   std::copy_n(total, a.columns, a.d_gain);
-  std::copy_n(total + a.columns, a.columns, a.d_bias);
+  if (a.d_bias != nullptr) std::copy_n(total + a.columns, a.columns, a.d_bias);
 }
 
 }  // namespace

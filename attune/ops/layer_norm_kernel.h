@@ -8,8 +8,8 @@
 
 namespace attune {
 
-/// What backward needs of a row: its mean, the factor of x - mean, and the weight of the part of the gradient that lies
-/// along the normalised row.
+/// What backward needs of a row: its mean (0 in the rms form), the factor of x - mean, and the weight of the part of
+/// the gradient that lies along the normalised row.
 template <class T>
 struct LayerNormStatistics {
   T mean;
@@ -26,7 +26,7 @@ struct LayerNormForward {
   const T* y;
   DropoutMask mask;
   const T* gain;
-  const T* bias;
+  const T* bias;  // or null
   LayerNormOptions options;
   T* sum;
   T* out;
@@ -34,7 +34,7 @@ struct LayerNormForward {
 };
 
 /// From what was normalised: its gradient dx; when d_dropped is given also dropout(dx), the gradient of y; and the
-/// gradients of gain and bias.
+/// gradients of gain and, unless d_bias is null, bias.
 template <class T>
 struct LayerNormBackward {
   int64_t rows, columns;
@@ -43,6 +43,7 @@ struct LayerNormBackward {
   const T* gain;
   const T* dy;
   DropoutMask mask;
+  bool centred;  // the mean was taken off: every form but rms
   T* dx;
   T* d_dropped;
   T* d_gain;

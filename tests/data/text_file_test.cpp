@@ -157,6 +157,53 @@ TEST_F(TextFile, KnowsGzipThatArrivesByteByByte) {
   ::close(ends[0]);
 }
 
+std::vector<std::string> pieces_of(const std::filesystem::path& path, size_t piece_bytes,
+                                   const TextLimits& limits = {}) {
+  std::vector<std::string> pieces;
+  TextReader reader(path, limits, piece_bytes);
+  for (std::string piece; reader.next(piece);) pieces.push_back(piece);
+  return pieces;
+}
+
+RC_GTEST_FIXTURE_PROP(TextFile, PiecesTogetherAreTheTextExactly, ()) {
+  const auto parts = *rc::gen::container<std::vector<std::string>>(
+      rc::gen::element<std::string>("a", "\n", "\r\n", "é", "日本", "🙂", "\r", std::string(70, 'x')));
+  std::string text;
+  for (const std::string& part : parts) text += part;
+  const bool packed = *rc::gen::arbitrary<bool>();
+  const size_t piece_bytes = *rc::gen::inRange<size_t>(64, 90);
+  std::string together;
+  for (const std::string& piece : pieces_of(write("text", packed ? gzip(text) : text), piece_bytes)) {
+    RC_ASSERT(!piece.empty());
+    RC_ASSERT(piece.size() <= piece_bytes);
+    RC_ASSERT(valid_utf8(piece));
+    together += piece;
+  }
+  RC_ASSERT(together == text);
+}
+
+TEST_F(TextFile, CutsPiecesAfterLineEnds) {
+  const std::string line(39, 'x');
+  EXPECT_EQ(pieces_of(write("text", "\xEF\xBB\xBF" + line + "\n" + line + "\n\n"), 64),
+            (Lines{line + "\n", line + "\n\n"}));
+  EXPECT_EQ(pieces_of(write("text", "a\r\nb"), 64), Lines{"a\r\nb"});
+  EXPECT_EQ(pieces_of(write("text", ""), 64), Lines{});
+}
+
+TEST_F(TextFile, PiecesNameTheLineOfBadText) {
+  std::string text(200'000, '\n');
+  text += "good\nbad \xC3\x28\n";
+  const std::string message = message_of<DataError>([&] { pieces_of(write("text", text), 1000); });
+  EXPECT_TRUE(message.ends_with("text:200002: the line is not valid UTF-8")) << message;
+  EXPECT_THROW(pieces_of(write("text", std::string(500, '\x80')), 64), DataError);
+  EXPECT_THROW(pieces_of(write("text", "cut off \xE6\x97"), 64), DataError);
+  EXPECT_NE(message_of<FileError>([&] {
+              pieces_of(write("text", gzip(std::string(64 << 20, ' '))), 1000, {.total_bytes = 1 << 20});
+            }).find("larger than the limit"),
+            std::string::npos);
+  EXPECT_THROW(TextReader(folder_.path() / "absent"), FileError);
+}
+
 TEST(ValidUtf8, AcceptsTextOfAllLengths) {
   for (const char* text : {"", "a", "plain ASCII text", "Grüße", "日本語", "🙂", "aé日🙂 twelve more bytes",
                            "\u0080", "\u07FF", "\u0800", "\uD7FF", "\uE000", "\uFFFF", "\U00010000", "\U0010FFFF"})

@@ -7,6 +7,7 @@
 
 #include "attune/base/file.h"
 #include "attune/base/random.h"
+#include "attune/data/character_tokenizer.h"
 #include "attune/data/sentence_piece_tokenizer.h"
 #include "attune/data/whitespace_tokenizer.h"
 #include "tests/data/sentence_piece_text.h"
@@ -39,7 +40,10 @@ template <class Make>
 bool accepted(Make&& make) {
   try {
     const auto tokenizer = make();
-    exercise(tokenizer);
+    if constexpr (requires { *tokenizer; })
+      exercise(*tokenizer);
+    else
+      exercise(tokenizer);
     return true;
   } catch (const Error&) {
     return false;
@@ -69,6 +73,24 @@ TEST(TokenizerFuzz, MutatedVocabulariesAreReadOrRefused) {
   for (int round = 0; round < kRounds; ++round) {
     const std::string json = mutate(valid, dictionary, random);
     successes += accepted([&] { return WhitespaceTokenizer::from_json(json, "fuzz.json"); });
+  }
+  EXPECT_GT(successes, kRounds / 100);
+  EXPECT_LT(successes, kRounds);
+}
+
+TEST(TokenizerFuzz, MutatedCharactersAreReadOrRefused) {
+  const TemporaryFolder folder(memory_folder());
+  CharacterTokenizer({"\n", "\"", "\\", "a", "ü", "日", "🙂"}).save(folder / "v");
+  const std::string characters = read_file(folder / "v");
+  const std::vector<std::string> dictionary{"\"",        "bytes",          "[",       "]",    "\"b\",",
+                                            "\u0000",    "\\ud83d\\ude42", "\xFF",    "null", "1e999,",
+                                            "\"type\":", "\"ab\",",        "\\ud800", "}{"};
+  Random random(20240605);
+  constexpr int kRounds = 5000;
+  int successes = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    write_file(folder / "tokenizer.json", mutate(characters, dictionary, random));
+    successes += accepted([&] { return load_tokenizer(folder / "tokenizer.json"); });
   }
   EXPECT_GT(successes, kRounds / 100);
   EXPECT_LT(successes, kRounds);

@@ -30,7 +30,7 @@ inline std::vector<TransformerConfig> small_configs(int64_t vocab = 40) {
   std::vector<TransformerConfig> configs;
   for (const NormPlacement norm : {NormPlacement::pre, NormPlacement::post}) {
     configs.push_back(small_config(MultiHead{}, norm, vocab));
-    configs.push_back(small_config(MultiHead{.bias = false}, norm, vocab));
+    configs.push_back(small_config(MultiHead{.bias = AttentionBias::none}, norm, vocab));
     configs.push_back(small_config(MultiHeadLatent{}, norm, vocab));
     configs.push_back(small_config(MultiHeadLatent{.latent_dim = 12}, norm, vocab));
   }

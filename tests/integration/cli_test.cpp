@@ -198,13 +198,13 @@ TEST_F(CliTest, InspectCountsWhatTheModelHas) {
     if (p.name.find(".layers.1.") != std::string::npos) counts[p.name.substr(0, 16)] += p.tensor->numel();
   }
   const Json& parameters = json.at("parameters");
-  EXPECT_EQ(parameters.at("total"), parameter_count(small_model_config()));
+  EXPECT_EQ(parameters.at("total"), count_parameters(small_model_config()).total());
   for (const char* part : {"source_embedding", "target_embedding", "encoder", "decoder", "projection"})
     EXPECT_EQ(parameters.at(part), counts.at(part)) << part;
   EXPECT_EQ(parameters.at("encoder_layers").size(), 2u);
   EXPECT_EQ(parameters.at("encoder_layers").at(1).at("total"), counts.at("encoder.layers.1"));
   EXPECT_EQ(parameters.at("decoder_layers").at(1).at("total"), counts.at("decoder.layers.1"));
-  EXPECT_EQ(json.at("memory_bytes").at("weights"), 4 * parameter_count(small_model_config()));
+  EXPECT_EQ(json.at("memory_bytes").at("weights"), 4 * count_parameters(small_model_config()).total());
 
   int64_t self = 0, cross = 0;
   for (const auto& layer : model->decoder().layers()) {
@@ -234,7 +234,7 @@ TEST_F(CliTest, InspectReadsARunConfiguration) {
   expected.layers = 3;
   expected.share_embeddings = expected.share_projection = true;
   const Json json = Json::parse(output_of({"inspect", config, "--json"}));
-  EXPECT_EQ(json.at("parameters").at("total"), parameter_count(expected));
+  EXPECT_EQ(json.at("parameters").at("total"), count_parameters(expected).total());
   EXPECT_EQ(json.at("parameters").at("target_embedding"), 0);
   EXPECT_THAT(output_of({"inspect", config}), HasSubstr("data.vocab_size = 500"));
 }

@@ -46,7 +46,7 @@ class ModelFolderTest : public ::testing::Test {
     c.d_ff = 32;
     c.cross_attention = MultiHeadLatent{.latent_dim = 8};
     c.norm = NormPlacement::post;
-    c.layer_norm = LayerNormForm::unbiased_std;
+    c.norm_form = NormForm::unbiased_std;
     return c;
   }
   Json stored_config() { return read_json_file(folder_ / kConfigFile); }
@@ -146,7 +146,7 @@ TEST_F(ModelFolderTest, JsonFilesAreTakenWithCare) {
 
 TEST_F(ModelFolderTest, AbsurdSizesAreRefusedBeforeAModelIsBuilt) {
   const TransformerConfig small = config();
-  write_safetensors(parameters_, std::vector<NamedTensor>{{"all", Tensor::zeros({parameter_count(small)})}});
+  write_safetensors(parameters_, std::vector<NamedTensor>{{"all", Tensor::zeros({count_parameters(small).total()})}});
   EXPECT_NO_THROW(check_parameter_file(folder_.path(), small));
   const auto model = build_transformer(small);
   save_parameters(parameters_, *model);
@@ -156,10 +156,10 @@ TEST_F(ModelFolderTest, AbsurdSizesAreRefusedBeforeAModelIsBuilt) {
   absurd.layers = 1024;
   absurd.d_ff = 1 << 20;
   absurd.source_vocab = absurd.target_vocab = 1 << 24;
-  EXPECT_GT(parameter_count(absurd), int64_t{1} << 46);
+  EXPECT_GT(count_parameters(absurd).total(), int64_t{1} << 46);
   EXPECT_THAT(message_of<FileError>([&] { check_parameter_file(folder_.path(), absurd); }),
               HasSubstr("d_model = 65536"));
-  write_safetensors(parameters_, std::vector<NamedTensor>{{"all", Tensor::zeros({parameter_count(small) - 1})}});
+  write_safetensors(parameters_, std::vector<NamedTensor>{{"all", Tensor::zeros({count_parameters(small).total() - 1})}});
   EXPECT_THROW(check_parameter_file(folder_.path(), small), FileError);
   absurd.layers = int64_t{1} << 60;
   EXPECT_THROW(check_parameter_file(folder_.path(), absurd), ConfigError);

@@ -2,9 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 #include "attune/ops/attention.h"
 #include "tests/support/errors.h"
 #include "tests/support/gradient_check.h"
+#include "tests/support/targets.h"
 
 namespace attune {
 namespace {
@@ -23,7 +27,7 @@ TEST(CachedAttention, EqualsAttentionOverTheSameRows) {
     for (int32_t s = 0; s < keys; ++s) table.slots.push_back(s);
     table.begin = {0, 10, 600};
     table.end = {700, 11, 600};  // everything, one key, none
-    const Tensor out = cached_attention(q, k_rows, v_rows, kv_heads, table, 0.3);
+    const Tensor out = cached_attention(q, k_rows, v_rows, table, {.kv_heads = kv_heads, .scale = 0.3});
     for (int64_t r = 0; r < 3; ++r) {
       const auto [begin, end] = std::pair{table.begin[static_cast<size_t>(r)], table.end[static_cast<size_t>(r)]};
       const Tensor expected = attention(q.rows(r, r + 1), k.rows(begin, end), v.rows(begin, end),
@@ -42,7 +46,7 @@ TEST(CachedAttention, SlotsMayComeInAnyOrderAndBeShared) {
   const SlotTable table{.slots = {4, 0, 2, 2, 0, 4}, .begin = {0, 3}, .end = {3, 6}};
   Tensor same = q.clone();
   same.rows(1, 2).copy_from(same.rows(0, 1));
-  const Tensor out = cached_attention(same, rows, rows, 1, table, 1);
+  const Tensor out = cached_attention(same, rows, rows, table, {});
   EXPECT_LT(relative_error(out.rows(1, 2), out.rows(0, 1)), 1e-14);
 }
 
@@ -50,10 +54,251 @@ TEST(CachedAttention, RefusesSlotsThatAreNotThere) {
   PagedRows rows(4);
   rows.append(Tensor::zeros({2, 4}));
   EXPECT_EQ(message_of<ShapeError>([&] {
-              cached_attention(Tensor::zeros({1, 1, 4}), rows, rows, 1, {.slots = {2}, .begin = {0}, .end = {1}}, 1);
+              cached_attention(Tensor::zeros({1, 1, 4}), rows, rows, {.slots = {2}, .begin = {0}, .end = {1}}, {});
             }),
             "cached_attention: slot 2 of 2");
   EXPECT_THROW(rows.append(Tensor::zeros({2, 5})), ShapeError);
+}
+
+constexpr int64_t kHeads = 4, kKeyWidth = 20, kValueWidth = 12, kClip = 6;
+
+// Keys and values in pages, as they are and one key head after another.
+struct Cache {
+  Tensor k, v;  // [n, kv_heads, d]
+  PagedRows keys, values;
+
+  Cache(int64_t n, int64_t kv_heads, DType dtype)
+      : k(normal({n, kv_heads, kKeyWidth}, {.dtype = dtype, .seed = 2})),
+        v(normal({n, kv_heads, kValueWidth}, {.dtype = dtype, .seed = 3})),
+        keys(kv_heads * kKeyWidth, dtype),
+        values(kv_heads * kValueWidth, dtype) {
+    keys.append(k.reshape({n, -1}));
+    values.append(v.reshape({n, -1}));
+  }
+};
+
+// Row r sees the first lengths[r] slots.
+SlotTable prefixes(const std::vector<int32_t>& lengths) {
+  SlotTable table;
+  for (const int32_t length : lengths) {
+    table.begin.push_back(static_cast<int32_t>(table.slots.size()));
+    for (int32_t s = 0; s < length; ++s) table.slots.push_back(s);
+    table.end.push_back(static_cast<int32_t>(table.slots.size()));
+  }
+  return table;
+}
+
+// The last query of a sequence over all its places, each asked for; float64.
+Tensor plain_row(const Tensor& query, const Tensor& keys, const Tensor& values, const CachedAttentionOptions& options) {
+  const Tensor q = query.to(DType::f64), k = keys.to(DType::f64), v = values.to(DType::f64);
+  const int64_t n = k.size(0), kv_heads = k.size(1), d_k = k.size(2), d_v = v.size(2), heads = q.size(1);
+  Tensor out = Tensor::zeros({1, heads, d_v}, {.dtype = DType::f64});
+  const auto as_f64 = [](const Tensor& table) { return table.defined() ? table.to(DType::f64) : table; };
+  const Tensor relative_keys = as_f64(options.relative_keys), relative_values = as_f64(options.relative_values);
+  const std::vector<double> slopes = options.alibi ? alibi_slopes(heads) : std::vector<double>(kHeads);
+  const auto at = [&](const Tensor& table, int64_t j, int64_t c) {
+    if (!table.defined()) return 0.0;
+    const int64_t clip = table.size(0) / 2, row = std::clamp(j - (n - 1), -clip, clip) + clip;
+    return table.data<double>()[row * table.size(1) + c];
+  };
+  for (int64_t h = 0; h < heads; ++h) {
+    const int64_t kv_head = h / (heads / kv_heads);
+    std::vector<double> weights(static_cast<size_t>(n));
+    double total = 0;
+    for (int64_t j = 0; j < n; ++j) {
+      if (!allows(options.pattern, n - 1, j)) continue;
+      double score = 0;
+      for (int64_t c = 0; c < d_k; ++c)
+        score += q.data<double>()[h * d_k + c] *
+                 (k.data<double>()[(j * kv_heads + kv_head) * d_k + c] + at(relative_keys, j, c));
+      total += weights[static_cast<size_t>(j)] =
+          std::exp(score * options.scale - slopes[static_cast<size_t>(h)] * static_cast<double>(n - 1 - j));
+    }
+    for (int64_t j = 0; j < n; ++j) {
+      for (int64_t c = 0; c < d_v; ++c)
+        out.data<double>()[h * d_v + c] +=
+            weights[static_cast<size_t>(j)] / total *
+            (v.data<double>()[(j * kv_heads + kv_head) * d_v + c] + at(relative_values, j, c));
+    }
+  }
+  return out;
+}
+
+const AttentionPattern kPatterns[] = {FullAttention{},       SlidingWindow{1},      SlidingWindow{5},
+                                      SlidingWindow{1000},   StridedAttention{1},   StridedAttention{3},
+                                      StridedAttention{400}, FixedAttention{1, 1},  FixedAttention{7, 2},
+                                      FixedAttention{4, 4},  FixedAttention{900, 3}};
+
+// Every option alone, and all of them at once.
+std::vector<CachedAttentionOptions> every_option(int64_t kv_heads, DType dtype) {
+  const Tensor a = normal({2 * kClip + 1, kKeyWidth}, {.dtype = dtype, .seed = 4}),
+               b = normal({2 * kClip + 1, kValueWidth}, {.dtype = dtype, .seed = 5});
+  const CachedAttentionOptions plain{.kv_heads = kv_heads, .scale = 0.3};
+  std::vector<CachedAttentionOptions> all;
+  for (const AttentionPattern& pattern : kPatterns) {
+    CachedAttentionOptions options = plain;
+    options.pattern = pattern;
+    all.push_back(options);
+    options.alibi = true;
+    options.relative_keys = a;
+    options.relative_values = b;
+    all.push_back(options);
+  }
+  all.push_back({.kv_heads = kv_heads, .scale = 0.3, .alibi = true});
+  all.push_back({.kv_heads = kv_heads, .scale = 0.3, .relative_keys = a});
+  all.push_back({.kv_heads = kv_heads, .scale = 0.3, .relative_values = b});
+  return all;
+}
+
+TEST(CachedAttention, EveryOptionEqualsTheFormulaOnEveryTarget) {
+  const std::vector<int32_t> lengths{1, 2, 5, 7, 8, 23, 300};
+  const auto rows = static_cast<int64_t>(lengths.size());
+  for_each_target([&](const char* target) {
+    for (const DType dtype : {DType::f32, DType::f64}) {
+      for (const int64_t kv_heads : {1, 2, 4}) {
+        const Cache cache(300, kv_heads, dtype);
+        const Tensor q = normal({rows, kHeads, kKeyWidth}, {.dtype = dtype, .seed = 1});
+        const std::vector<CachedAttentionOptions> all = every_option(kv_heads, dtype);
+        for (size_t i = 0; i < all.size(); ++i) {
+          const Tensor out = cached_attention(q, cache.keys, cache.values, prefixes(lengths), all[i]).to(DType::f64);
+          for (int64_t r = 0; r < rows; ++r) {
+            const int64_t n = lengths[static_cast<size_t>(r)];
+            const Tensor expected = plain_row(q.rows(r, r + 1), cache.k.rows(0, n), cache.v.rows(0, n), all[i]);
+            EXPECT_LT(relative_error(out.rows(r, r + 1), expected), dtype == DType::f32 ? 3e-6 : 1e-13)
+                << target << " option " << i << " kv_heads " << kv_heads << " of " << n << " keys";
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST(CachedAttention, EveryOptionEqualsTheLastQueryOfAttention) {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    for (const int64_t kv_heads : {1, 4}) {
+      const Cache cache(70, kv_heads, dtype);
+      const Tensor q = normal({70, kHeads, kKeyWidth}, {.dtype = dtype, .seed = 1});
+      for (const CachedAttentionOptions& options : every_option(kv_heads, dtype)) {
+        const Sequences whole = Sequences::from_lengths({70});
+        const Tensor expected = attention(q, cache.k, cache.v,
+                                          {.query_sequences = whole,
+                                           .key_sequences = whole,
+                                           .causal = true,
+                                           .pattern = options.pattern,
+                                           .alibi = options.alibi,
+                                           .relative_keys = options.relative_keys,
+                                           .relative_values = options.relative_values,
+                                           .scale = options.scale});
+        for (const int32_t n : {1, 6, 70}) {
+          const Tensor out = cached_attention(q.rows(n - 1, n), cache.keys, cache.values, prefixes({n}), options);
+          EXPECT_LT(relative_error(out.to(DType::f64), expected.rows(n - 1, n).to(DType::f64)),
+                    dtype == DType::f32 ? 3e-6 : 1e-12)
+              << options.pattern.index() << " " << n;
+        }
+      }
+    }
+  }
+}
+
+TEST(CachedAttention, OtherRowsAndThreadsDoNotChangeARow) {
+  const Cache cache(40, 2, DType::f32);
+  const Tensor q = normal({9, kHeads, kKeyWidth}, {.dtype = DType::f32, .seed = 1});
+  const SlotTable table = prefixes({40, 3, 0, 17, 1, 33, 8, 40, 12});
+  for (const CachedAttentionOptions& options : every_option(2, DType::f32)) {
+    const auto [one, two] =
+        with_one_and_two_threads([&] { return cached_attention(q, cache.keys, cache.values, table, options); });
+    EXPECT_TRUE(same_bits(one, two));
+    for (int64_t r = 0; r < 9; ++r) {
+      const auto i = static_cast<size_t>(r);
+      const SlotTable alone{.slots = {table.slots.begin() + table.begin[i], table.slots.begin() + table.end[i]},
+                            .begin = {0},
+                            .end = {table.end[i] - table.begin[i]}};
+      EXPECT_TRUE(
+          same_bits(cached_attention(q.rows(r, r + 1), cache.keys, cache.values, alone, options), one.rows(r, r + 1)));
+    }
+  }
+}
+
+TEST(CachedAttention, WhatThePatternLeavesOutIsNotVisited) {
+  const Cache cache(60, 1, DType::f64);
+  const Tensor q = normal({1, kHeads, kKeyWidth}, {.seed = 1});
+  for (const AttentionPattern& pattern : kPatterns) {
+    PagedRows keys(kKeyWidth, DType::f64), values(kValueWidth, DType::f64);
+    for (int64_t j = 0; j < 60; ++j) {  // what is read and weighed with 0 would still give NaN
+      const bool seen = allows(pattern, 59, j);
+      keys.append(seen ? cache.k.rows(j, j + 1).reshape({1, -1})
+                       : Tensor::full({1, kKeyWidth}, std::nan(""), {.dtype = DType::f64}));
+      values.append(seen ? cache.v.rows(j, j + 1).reshape({1, -1})
+                         : Tensor::full({1, kValueWidth}, std::nan(""), {.dtype = DType::f64}));
+    }
+    const CachedAttentionOptions options{.pattern = pattern};
+    EXPECT_TRUE(same_bits(cached_attention(q, keys, values, prefixes({60}), options),
+                          cached_attention(q, cache.keys, cache.values, prefixes({60}), options)))
+        << pattern.index();
+  }
+}
+
+TEST(CachedAttention, LatentValuesAreTheFirstNumbersOfTheKeys) {
+  for (const int64_t kv_heads : {1, 2}) {
+    const Cache cache(30, kv_heads, DType::f64);
+    const Tensor q = normal({2, kHeads, kKeyWidth}, {.seed = 1});
+    PagedRows first(kv_heads * kValueWidth, DType::f64);
+    for (int64_t j = 0; j < 30; ++j) {
+      const Tensor row = Tensor::empty({1, kv_heads * kValueWidth}, {.dtype = DType::f64});
+      for (int64_t c = 0; c < row.numel(); ++c)
+        row.data<double>()[c] = cache.k.data<double>()[(j * kv_heads + c / kValueWidth) * kKeyWidth + c % kValueWidth];
+      first.append(row);
+    }
+    const SlotTable table = prefixes({30, 7});
+    EXPECT_TRUE(same_bits(
+        cached_attention(q, cache.keys, cache.keys, table, {.kv_heads = kv_heads, .d_v = kValueWidth, .scale = 0.2}),
+        cached_attention(q, cache.keys, first, table, {.kv_heads = kv_heads, .scale = 0.2})));
+  }
+}
+
+TEST(CachedAttention, TakesTheLargestSizesAndNothingAtAll) {
+  constexpr int64_t most = std::numeric_limits<int64_t>::max();
+  const Cache cache(10, 1, DType::f64);
+  const Tensor q = normal({2, kHeads, kKeyWidth}, {.seed = 1});
+  const Tensor full = cached_attention(q, cache.keys, cache.values, prefixes({10, 4}), {});
+  for (const AttentionPattern& pattern :
+       {AttentionPattern{SlidingWindow{most}}, AttentionPattern{StridedAttention{most}},
+        AttentionPattern{FixedAttention{most, most}}}) {
+    EXPECT_TRUE(
+        same_bits(cached_attention(q, cache.keys, cache.values, prefixes({10, 4}), {.pattern = pattern}), full));
+    const Tensor none = cached_attention(q, cache.keys, cache.values, prefixes({0, 0}), {.pattern = pattern});
+    EXPECT_TRUE(same_bits(none, Tensor::zeros_like(none)));
+  }
+}
+
+TEST(CachedAttention, NamesTheOptionThatDoesNotFit) {
+  const Cache cache(10, 1, DType::f32);
+  const Tensor q = Tensor::zeros({1, 2, kKeyWidth});
+  const auto call = [&](const CachedAttentionOptions& options) {
+    cached_attention(q, cache.keys, cache.values, prefixes({3}), options);
+  };
+  EXPECT_EQ(message_of<ShapeError>([&] { call({.d_v = 13}); }),
+            "cached_attention: d_v = 13 but values of 12 in 1 heads have 12");
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              call({.relative_keys = Tensor::zeros({4, kKeyWidth})});
+            }),
+            "cached_attention: relative_keys is float32 [4, 20], needs float32 [2 clip + 1, 20]");
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              call({.relative_values = Tensor::zeros({3, kKeyWidth})});
+            }),
+            "cached_attention: relative_values is float32 [3, 20], needs float32 [2 clip + 1, 12]");
+  EXPECT_EQ(
+      message_of<ShapeError>([&] {
+        call({.relative_keys = Tensor::zeros({3, kKeyWidth}), .relative_values = Tensor::zeros({5, kValueWidth})});
+      }),
+      "cached_attention: relative_keys [3, 20] and relative_values [5, 12] differ in rows");
+  EXPECT_EQ(message_of<ConfigError>([&] { call({.pattern = SlidingWindow{0}}); }),
+            "cached_attention: size = 0, needs at least 1");
+  EXPECT_THROW(call({.kv_heads = 0}), ShapeError);
+  EXPECT_THROW(call({.kv_heads = 3}), ShapeError);
+  EXPECT_EQ(
+      message_of<ShapeError>([&] { cached_attention(q.to(DType::f64), cache.keys, cache.values, prefixes({3}), {}); }),
+      "cached_attention: q is float64, keys float32, values float32");
 }
 
 TEST(HeadProducts, AgreeWithPlainLoops) {

@@ -8,6 +8,7 @@
 
 #include "attune/autograd/graph.h"
 #include "attune/ops/residual.h"
+#include "tests/support/errors.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/targets.h"
 
@@ -15,7 +16,14 @@ namespace attune {
 namespace {
 
 const DropoutMask kMask{.probability = 0.2, .seed = 1, .step = 2, .op = 3};
-const LayerNormOptions kForms[] = {{.unbiased_std = false, .epsilon = 1e-5}, {.unbiased_std = true, .epsilon = 1e-6}};
+const LayerNormOptions kForms[] = {{.form = NormForm::variance, .epsilon = 1e-5},
+                                   {.form = NormForm::unbiased_std, .epsilon = 1e-6},
+                                   {.form = NormForm::rms, .epsilon = 1e-5}};
+
+// rms has none
+Tensor random_bias(int64_t d, const LayerNormOptions& options, const RandomOptions& random) {
+  return options.form == NormForm::rms ? Tensor{} : normal({d}, random);
+}
 
 // The formula, element by element in float64.
 Tensor plain_layer_norm(const Tensor& input, const Tensor& gain, const Tensor& bias, const LayerNormOptions& options) {
@@ -24,33 +32,35 @@ Tensor plain_layer_norm(const Tensor& input, const Tensor& gain, const Tensor& b
   const int64_t d = x.size(-1);
   for (int64_t row = 0; row < x.numel() / d; ++row) {
     const double* v = x.data<double>() + row * d;
+    const auto n = static_cast<double>(d);
     double mean = 0, squares = 0;
-    for (int64_t j = 0; j < d; ++j) mean += v[j] / static_cast<double>(d);
+    if (options.form != NormForm::rms)
+      for (int64_t j = 0; j < d; ++j) mean += v[j] / n;
     for (int64_t j = 0; j < d; ++j) squares += (v[j] - mean) * (v[j] - mean);
-    const double denominator = options.unbiased_std ? std::sqrt(squares / static_cast<double>(d - 1)) + options.epsilon
-                                                    : std::sqrt(squares / static_cast<double>(d) + options.epsilon);
+    const double denominator = options.form == NormForm::unbiased_std ? std::sqrt(squares / (n - 1)) + options.epsilon
+                                                                      : std::sqrt(squares / n + options.epsilon);
     for (int64_t j = 0; j < d; ++j)
-      y.data<double>()[row * d + j] =
-          gain.to(DType::f64).data<double>()[j] * (v[j] - mean) / denominator + bias.to(DType::f64).data<double>()[j];
+      y.data<double>()[row * d + j] = gain.to(DType::f64).data<double>()[j] * (v[j] - mean) / denominator +
+                                      (bias.defined() ? bias.to(DType::f64).data<double>()[j] : 0);
   }
   return y;
 }
 
 struct Gradient {
-  Tensor y, dx, d_gain, d_bias;
+  Tensor y, dx, d_gain, d_bias;  // d_bias is undefined without a bias
 };
 
 Gradient run(const Tensor& input, const LayerNormOptions& options) {
   const TensorOptions like{.dtype = input.dtype()};
   Tensor x = input.detach();
   Tensor gain = normal({input.size(-1)}, {.dtype = like.dtype, .seed = 4, .mean = 1, .deviation = 0.3});
-  Tensor bias = normal({input.size(-1)}, {.dtype = like.dtype, .seed = 5});
+  Tensor bias = random_bias(input.size(-1), options, {.dtype = like.dtype, .seed = 5});
   require_gradient(x);
   require_gradient(gain);
-  require_gradient(bias);
+  if (bias.defined()) require_gradient(bias);
   const Tensor y = layer_norm(x, gain, bias, options);
   backward(y, normal(input.shape(), {.dtype = like.dtype, .seed = 6}));
-  return {y.detach(), gradient(x), gradient(gain), gradient(bias)};
+  return {y.detach(), gradient(x), gradient(gain), bias.defined() ? gradient(bias) : Tensor{}};
 }
 
 TEST(LayerNorm, EqualsTheFormulaOnEveryTargetAndWidth) {
@@ -59,7 +69,7 @@ TEST(LayerNorm, EqualsTheFormulaOnEveryTargetAndWidth) {
       for (const int64_t d : {2, 7, 16, 33, 64, 250, 512}) {
         const Tensor x = normal({9, d}, {.dtype = DType::f32, .seed = 1, .mean = 3, .deviation = 2});
         const Tensor gain = normal({d}, {.dtype = DType::f32, .seed = 2});
-        const Tensor bias = normal({d}, {.dtype = DType::f32, .seed = 3});
+        const Tensor bias = random_bias(d, options, {.dtype = DType::f32, .seed = 3});
         EXPECT_LT(relative_error(layer_norm(x, gain, bias, options), plain_layer_norm(x, gain, bias, options)), 2e-6)
             << target << " " << d;
       }
@@ -69,21 +79,25 @@ TEST(LayerNorm, EqualsTheFormulaOnEveryTargetAndWidth) {
 
 TEST(LayerNorm, GradientMatchesFiniteDifferences) {
   for (const LayerNormOptions& options : kForms) {
-    EXPECT_LT(gradient_error(
-                  [&](auto& t) { return layer_norm(t[0], t[1], t[2], options); },
-                  std::vector{normal({2, 3, 19}, {.seed = 1}), normal({19}, {.seed = 2}), normal({19}, {.seed = 3})}),
-              1e-7);
+    for (const bool with_bias : {true, false}) {
+      std::vector<Tensor> inputs{normal({2, 3, 19}, {.seed = 1, .mean = 0.5}), normal({19}, {.seed = 2})};
+      if (with_bias && options.form != NormForm::rms) inputs.push_back(normal({19}, {.seed = 3}));
+      EXPECT_LT(gradient_error([&](auto& t) { return layer_norm(t[0], t[1], t.size() > 2 ? t[2] : Tensor{}, options); },
+                               inputs),
+                1e-7);
+    }
   }
 }
 
 TEST(LayerNorm, FusedGradientMatchesFiniteDifferences) {
   for (const LayerNormOptions& options : kForms) {
     for (const DropoutMask& mask : {kMask, DropoutMask{}}) {
-      EXPECT_LT(
-          gradient_error([&](auto& t) { return residual_dropout_layer_norm(t[0], t[1], mask, t[2], t[3], options); },
-                         std::vector{normal({3, 70}, {.seed = 1}), normal({3, 70}, {.seed = 2}),
-                                     normal({70}, {.seed = 3}), normal({70}, {.seed = 4})}),
-          1e-7);
+      std::vector<Tensor> inputs{normal({3, 70}, {.seed = 1}), normal({3, 70}, {.seed = 2}), normal({70}, {.seed = 3})};
+      if (options.form != NormForm::rms) inputs.push_back(normal({70}, {.seed = 4}));
+      auto f = [&](auto& t) {
+        return residual_dropout_layer_norm(t[0], t[1], mask, t[2], t.size() > 3 ? t[3] : Tensor{}, options);
+      };
+      EXPECT_LT(gradient_error(f, inputs), 1e-7);
     }
   }
 }
@@ -91,12 +105,45 @@ TEST(LayerNorm, FusedGradientMatchesFiniteDifferences) {
 TEST(LayerNorm, FusedEqualsItsParts) {
   const Tensor x = normal({50, 100}, {.dtype = DType::f32, .seed = 1});
   const Tensor y = normal({50, 100}, {.dtype = DType::f32, .seed = 2});
-  Tensor gain = normal({100}, {.dtype = DType::f32, .seed = 3});
-  const Tensor bias = normal({100}, {.dtype = DType::f32, .seed = 4});
-  const Tensor parts = layer_norm(residual_dropout(x, y, kMask), gain, bias);
-  EXPECT_TRUE(same_bits(residual_dropout_layer_norm(x, y, kMask, gain, bias), parts));
-  require_gradient(gain);  // what is recorded must not change the result
-  EXPECT_TRUE(same_bits(residual_dropout_layer_norm(x, y, kMask, gain, bias), parts));
+  for (const LayerNormOptions& options : kForms) {
+    Tensor gain = normal({100}, {.dtype = DType::f32, .seed = 3});
+    const Tensor bias = random_bias(100, options, {.dtype = DType::f32, .seed = 4});
+    const Tensor parts = layer_norm(residual_dropout(x, y, kMask), gain, bias, options);
+    EXPECT_TRUE(same_bits(residual_dropout_layer_norm(x, y, kMask, gain, bias, options), parts));
+    require_gradient(gain);  // what is recorded must not change the result
+    EXPECT_TRUE(same_bits(residual_dropout_layer_norm(x, y, kMask, gain, bias, options), parts));
+  }
+}
+
+TEST(LayerNorm, NoBiasIsABiasOfZerosOnEveryTarget) {
+  for_each_target([](const char* target) {
+    for (const NormForm form : {NormForm::variance, NormForm::unbiased_std}) {
+      auto run_with = [&](const Tensor& bias) {
+        Tensor x = normal({150, 37}, {.dtype = DType::f32, .seed = 1});
+        Tensor gain = normal({37}, {.dtype = DType::f32, .seed = 2});
+        require_gradient(x);
+        require_gradient(gain);
+        const Tensor y = layer_norm(x, gain, bias, {.form = form});
+        backward(y, normal({150, 37}, {.dtype = DType::f32, .seed = 3}));
+        return Gradient{y.detach(), gradient(x), gradient(gain), {}};
+      };
+      Tensor zeros = Tensor::zeros({37});
+      require_gradient(zeros);
+      const Gradient without = run_with({}), with = run_with(zeros);
+      EXPECT_TRUE(same_bits(without.y, with.y)) << target;
+      EXPECT_TRUE(same_bits(without.dx, with.dx)) << target;
+      EXPECT_TRUE(same_bits(without.d_gain, with.d_gain)) << target;
+    }
+  });
+}
+
+// Zhang & Sennrich 2019, section 4: the answer does not change when all of a row is multiplied.
+TEST(LayerNorm, RmsDoesNotSeeTheScaleButTheMean) {
+  const LayerNormOptions rms{.form = NormForm::rms, .epsilon = 1e-12};
+  const Tensor gain = Tensor::full({4}, 1.0);
+  const auto of = [&](std::vector<float> row) { return layer_norm(Tensor::from({1, 4}, row), gain, {}, rms); };
+  EXPECT_LT(relative_error(of({1000, 2000, -3000, 500}), of({1, 2, -3, 0.5f})), 1e-6);
+  EXPECT_LT(relative_error(of({5, 5, 5, 5}).reshape({4}), gain), 1e-6);  // layer normalisation gives zeros
 }
 
 TEST(LayerNorm, Float32GradientsAgreeWithFloat64OnEveryTarget) {
@@ -107,18 +154,24 @@ TEST(LayerNorm, Float32GradientsAgreeWithFloat64OnEveryTarget) {
       const Gradient found = run(x.to(DType::f32), options);
       EXPECT_LT(relative_error(found.dx, expected.dx), 2e-6) << target;
       EXPECT_LT(relative_error(found.d_gain, expected.d_gain), 2e-6) << target;
-      EXPECT_LT(relative_error(found.d_bias, expected.d_bias), 2e-6) << target;
+      if (found.d_bias.defined()) {
+        EXPECT_LT(relative_error(found.d_bias, expected.d_bias), 2e-6) << target;
+      }
     });
   }
 }
 
 TEST(LayerNorm, ThreadsDoNotChangeIt) {
   const Tensor x = normal({1000, 96}, {.dtype = DType::f32});
-  const auto [one, two] = with_one_and_two_threads([&] { return run(x, {}); });
-  EXPECT_TRUE(same_bits(one.y, two.y));
-  EXPECT_TRUE(same_bits(one.dx, two.dx));
-  EXPECT_TRUE(same_bits(one.d_gain, two.d_gain));
-  EXPECT_TRUE(same_bits(one.d_bias, two.d_bias));
+  for (const LayerNormOptions& options : kForms) {
+    const auto [one, two] = with_one_and_two_threads([&] { return run(x, options); });
+    EXPECT_TRUE(same_bits(one.y, two.y));
+    EXPECT_TRUE(same_bits(one.dx, two.dx));
+    EXPECT_TRUE(same_bits(one.d_gain, two.d_gain));
+    if (one.d_bias.defined()) {
+      EXPECT_TRUE(same_bits(one.d_bias, two.d_bias));
+    }
+  }
 }
 
 TEST(LayerNorm, ConstantRowsGiveTheBiasAndFiniteGradients) {
@@ -127,8 +180,11 @@ TEST(LayerNorm, ConstantRowsGiveTheBiasAndFiniteGradients) {
       for (const LayerNormOptions& options : kForms) {
         for (const int64_t d : {1, 3, 512}) {
           const Gradient found = run(Tensor::full({2, d}, value, {.dtype = dtype}), options);
-          const Tensor bias = normal({d}, {.dtype = dtype, .seed = 5});
-          EXPECT_LT(relative_error(found.y.rows(1, 2).reshape({d}), bias), 1e-4) << value << " " << d;
+          const Tensor bias = random_bias(d, options, {.dtype = dtype, .seed = 5});
+          if (bias.defined()) {
+            EXPECT_LT(relative_error(found.y.rows(1, 2).reshape({d}), bias), 1e-4) << value << " " << d;
+          }
+          EXPECT_EQ(first_not_finite(found.y), -1) << value << " " << d;
           EXPECT_EQ(first_not_finite(found.dx), -1) << value << " " << d;
           EXPECT_EQ(first_not_finite(found.d_gain), -1);
         }
@@ -140,20 +196,20 @@ TEST(LayerNorm, ConstantRowsGiveTheBiasAndFiniteGradients) {
 TEST(LayerNorm, RowsHaveMeanZeroAndDeviationOne) {
   rc::check([] {
     const auto d = *rc::gen::inRange<int64_t>(8, 300);
-    const LayerNormOptions options = kForms[*rc::gen::inRange(0, 2)];
+    const LayerNormOptions options = kForms[*rc::gen::inRange(0, 3)];
     const double mean = *rc::gen::inRange(-50, 50);
     const double deviation = *rc::gen::inRange(1, 20);
     const Tensor x = normal(
         {4, d}, {.dtype = DType::f32, .seed = *rc::gen::arbitrary<uint64_t>(), .mean = mean, .deviation = deviation});
-    const Tensor y = layer_norm(x, Tensor::full({d}, 1), Tensor::zeros({d}), options);
+    const Tensor y = layer_norm(x, Tensor::full({d}, 1), {}, options);
     for (int64_t row = 0; row < 4; ++row) {
       double sum = 0, squares = 0;
       for (const float v : y.rows(row, row + 1).values<float>()) {
         sum += v;
         squares += static_cast<double>(v) * v;
       }
-      const auto n = static_cast<double>(options.unbiased_std ? d - 1 : d);
-      RC_ASSERT(std::abs(sum / static_cast<double>(d)) < 1e-4);
+      const auto n = static_cast<double>(options.form == NormForm::unbiased_std ? d - 1 : d);
+      if (options.form != NormForm::rms) RC_ASSERT(std::abs(sum / static_cast<double>(d)) < 1e-4);
       RC_ASSERT(std::abs(squares / n - 1) < 1e-3);
     }
   });
@@ -166,7 +222,12 @@ TEST(LayerNorm, NamesWhatDoesNotFit) {
   } catch (const ShapeError& error) {
     EXPECT_STREQ(error.what(), "layer_norm: input is float64 [3, 5] with 5 columns but gain is float64 [4]");
   }
+  EXPECT_EQ(message_of<ShapeError>([] {
+              layer_norm(normal({3, 5}), normal({5}), normal({5}), {.form = NormForm::rms});
+            }),
+            "layer_norm: the rms form takes no bias, found one of shape [5]");
   EXPECT_THROW(layer_norm(normal({3, 5}), normal({5}), normal({5}), {.epsilon = 0}), ConfigError);
+  EXPECT_THROW(layer_norm(normal({3, 5}), {}, normal({5})), ShapeError);
   EXPECT_THROW(layer_norm(normal({3, 5}), normal({5}), normal({5}, {.dtype = DType::f32})), ShapeError);
   EXPECT_THROW(residual_dropout_layer_norm(normal({3, 5}), normal({3, 4}), {}, normal({5}), normal({5})), ShapeError);
 }

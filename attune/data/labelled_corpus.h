@@ -1,0 +1,87 @@
+#pragma once
+// Texts with labels, for classification.
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "attune/data/text_file.h"
+#include "attune/data/tokenizer.h"
+
+namespace attune {
+
+/// What a file of labelled texts looks like. UTF-8, plain or gzip; empty lines are passed over.
+enum class LabelledFormat {
+  automatic,  // by the name: .tsv or .txt, .csv, .jsonl or .json, each with or without .gz
+  tsv,        // label<TAB>text a line, without quoting; further tabs belong to the text
+  csv,        // RFC 4180 with a header line that names the columns; a line break inside quotes is read as \n
+  jsonl       // one JSON object a line; the label is a string, an integer, true or false
+};
+
+struct LabelledReadOptions {
+  LabelledFormat format = LabelledFormat::automatic;
+  std::string label_field = "label";  // csv and jsonl
+  std::string text_field = "text";
+  bool needs_label = true;  // false: a text may lack its label, as described at read_labelled()
+  TextLimits limits = {};   // a csv record that goes over several lines is limited as one line
+};
+
+struct LabelledText {
+  std::string label, text;  // the text may be empty
+};
+
+/// All texts of a file, or of several one after the other. Throws DataError that names file and line and says what is
+/// missing ("reviews.csv:1: has no column "label", found id, text"); FileError when a file cannot be read.
+///
+/// Without needs_label the csv column, the JSON field or what stands before the tab may be missing or empty, which
+/// gives an empty label: a tsv line without a tab is all text, and an empty tsv line is an empty text.
+std::vector<LabelledText> read_labelled(const std::filesystem::path& file, const LabelledReadOptions& options = {});
+std::vector<LabelledText> read_labelled(const std::vector<std::filesystem::path>& files,
+                                        const LabelledReadOptions& options = {});
+
+/// The different labels in the order of their bytes. Throws DataError when there are fewer than two or one is empty.
+std::vector<std::string> labels_of(std::span<const LabelledText> texts);
+
+/// One text as it enters a classifier: bos, whose output stands for the text as [CLS] does in Devlin et al. 2019, then
+/// the text, then eos.
+struct LabelledExample {
+  std::vector<int32_t> tokens;
+  int32_t label;  // index into the labels; -1: the text has none
+};
+
+struct LabelledCorpusOptions {
+  int64_t max_tokens = 512;  // bos and eos included; of longer texts the beginning is kept
+  bool needs_label = true;   // false: a text with an empty label gets -1
+  void validate() const;     // throws ConfigError
+};
+
+struct LabelledCorpus {
+  std::vector<LabelledExample> examples;
+  int64_t cut = 0, skipped_empty = 0;  // texts that were cut; texts without tokens, left out
+};
+
+/// Encodes in parallel; the order is kept. Throws DataError when a label is not one of `labels`, one of them is there
+/// twice or nothing is left, ConfigError on bad options.
+LabelledCorpus encode_labelled(std::span<const LabelledText> texts, const std::vector<std::string>& labels,
+                               const Tokenizer& tokenizer, const LabelledCorpusOptions& options = {});
+
+/// Texts one after the other, without padding. Text i has the tokens [offsets[i], offsets[i + 1]).
+struct LabelledBatch {
+  std::vector<int32_t> tokens;   // [tokens]
+  std::vector<int32_t> offsets;  // [texts + 1], from 0 to tokens
+  std::vector<int32_t> labels;   // [texts]
+
+  int64_t texts() const { return static_cast<int64_t>(labels.size()); }
+};
+
+/// The chosen examples in the order of `indices`. Throws DataError on an index outside of `examples` or more tokens
+/// than 32 bits can count.
+LabelledBatch pack(std::span<const LabelledExample> examples, std::span<const int32_t> indices);
+
+/// The lengths of a corpus as BatchSampler takes them: (tokens, 0).
+std::vector<std::pair<int32_t, int32_t>> lengths_of(std::span<const LabelledExample> examples);
+
+}  // namespace attune

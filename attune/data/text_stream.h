@@ -1,0 +1,59 @@
+#pragma once
+// Text for language models as token ids.
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "attune/data/text_file.h"
+#include "attune/data/tokenizer.h"
+
+namespace attune {
+
+/// What is one document, a stretch of text that is predicted without knowledge of the others.
+enum class TextUnit {
+  stream,    // everything, the files one after the other
+  line,      // each line that has tokens
+  paragraph  // lines up to the next empty one; one of spaces and tabs counts as empty
+};
+
+struct TextStreamOptions {
+  TextUnit unit = TextUnit::stream;
+  TextLimits limits = {};  // line_bytes does not hold for a stream of characters or bytes
+};
+
+/// Documents one after the other. Document i has the ids [offsets[i], offsets[i + 1]).
+struct TokenDocuments {
+  std::vector<int32_t> ids;
+  std::vector<int64_t> offsets{0};  // [documents + 1]
+
+  int64_t documents() const { return static_cast<int64_t>(offsets.size()) - 1; }
+  int64_t tokens() const { return static_cast<int64_t>(ids.size()); }
+  std::span<const int32_t> document(int64_t i) const {
+    const auto begin = offsets[static_cast<size_t>(i)], end = offsets[static_cast<size_t>(i) + 1];
+    return std::span(ids).subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
+  }
+};
+
+/// Reads and encodes files, plain or gzip; in parallel, the order is kept, and memory holds ids rather than text.
+///
+/// A stream is one document. Where the tokenizer keeps line ends, it is the text exactly as it is (but for a byte order
+/// mark at the start of a file), with eos between two files. Other tokenizers take the line end as what separates
+/// tokens or drop it: each line is encoded alone, an empty one too, and ends with eos.
+///
+/// A line or a paragraph is bos, its tokens, eos. The lines of a paragraph are joined by \n where the tokenizer keeps
+/// line ends, else by a space.
+///
+/// Throws DataError that names file and line of bad text, or when there are no tokens; FileError when a file cannot be
+/// read; ConfigError when there is no file.
+TokenDocuments load_text(const std::vector<std::filesystem::path>& files, const Tokenizer& tokenizer,
+                         const TextStreamOptions& options = {});
+
+/// Splits off the last `fraction`: of several documents the last ones, of a single one (a stream) its last ids. The
+/// first part has floor(n (1 - fraction)) of n. Throws ConfigError when the fraction is not between 0 and 1, DataError
+/// when a part would have no document, or less than two ids of a single one.
+std::pair<TokenDocuments, TokenDocuments> hold_out_last(const TokenDocuments& documents, double fraction);
+
+}  // namespace attune

@@ -1,0 +1,33 @@
+#pragma once
+// Text up to the first of several strings, while it arrives in pieces.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace attune {
+
+/// Looks for the stop string that is complete first; of several that end at the same place, for the longest. Where
+/// pieces begin and end makes no difference.
+class StopStrings {
+ public:
+  /// Throws ConfigError when one is empty or longer than 4096 bytes.
+  explicit StopStrings(std::vector<std::string> strings);
+
+  /// The text that is certain to be before any stop string; what could still become one is held back. After a stop
+  /// string everything is dropped.
+  std::string push(std::string_view piece);
+  /// What was held back: the end of the text was no stop string.
+  std::string finish();
+
+  bool found() const { return found_; }
+
+ private:
+  size_t held_back() const;
+
+  std::vector<std::string> strings_;
+  std::string pending_;
+  bool found_ = false;
+};
+
+}  // namespace attune

@@ -1,0 +1,46 @@
+#include "attune/nn/feed_forward.h"
+
+#include "attune/ops/gated_activation.h"
+
+namespace attune {
+namespace {
+
+std::optional<ActivationKind> gate_of(FeedForwardActivation activation) {
+  if (activation == FeedForwardActivation::swiglu) return ActivationKind::silu;
+  if (activation == FeedForwardActivation::geglu) return ActivationKind::gelu;
+  return std::nullopt;
+}
+
+// A gated unit has its activation behind the product of both its halves.
+FusedActivation fused_activation(FeedForwardActivation activation) {
+  switch (activation) {
+    case FeedForwardActivation::relu:
+      return FusedActivation::relu;
+    case FeedForwardActivation::gelu:
+      return FusedActivation::gelu;
+    case FeedForwardActivation::gelu_tanh:
+      return FusedActivation::gelu_tanh;
+    case FeedForwardActivation::silu:
+      return FusedActivation::silu;
+    case FeedForwardActivation::swiglu:
+    case FeedForwardActivation::geglu:
+      break;
+  }
+  return FusedActivation::none;
+}
+
+}  // namespace
+
+FeedForward::FeedForward(const FeedForwardConfig& config)
+    : gate_(gate_of(config.activation)),
+      linear_1_(config.d_model, gate_ ? 2 * config.d_ff : config.d_ff, config.bias,
+                fused_activation(config.activation)),
+      linear_2_(config.d_ff, config.d_model, config.bias),
+      dropout_(config.dropout) {}
+
+Tensor FeedForward::operator()(const Tensor& x) const {
+  const Tensor hidden = linear_1_(x);
+  return linear_2_(dropout_(gate_ ? gated_activation(hidden, *gate_) : hidden));
+}
+
+}  // namespace attune
