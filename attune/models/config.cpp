@@ -93,11 +93,7 @@ void check_attention(const std::string& field, const AttentionKind& kind, bool s
   }
   const AttentionPattern& pattern =
       std::visit([](const auto& k) -> const AttentionPattern& { return k.pattern; }, kind);
-  try {
-    check_pattern(pattern);
-  } catch (const ConfigError& error) {
-    fail<ConfigError>("{}.pattern: {}", field, error.what());
-  }
+  check_pattern(field + ".pattern", pattern);
   if (!self && !std::holds_alternative<FullAttention>(pattern))
     fail<ConfigError>("{}.pattern = \"{}\": cross-attention has no common places of queries and keys, needs \"full\"",
                       field, variant_name(pattern));

@@ -50,11 +50,11 @@ Tensor MultiHeadAttention::operator()(const Tensor& query, const Tensor& memory,
                                   .key_sequences = mask.keys,
                                   .causal = mask.causal,
                                   .mask = mask.allowed,
-                                  .dropout = dropout_.mask(),
                                   .pattern = places_.pattern,
                                   .alibi = places_.alibi,
                                   .relative_keys = relative_keys_,
                                   .relative_values = relative_values_,
+                                  .dropout = dropout_.mask(),
                                   .weights = mask.weights});
   return w_o_(heads.reshape({-1, heads_ * d_head_}));
 }

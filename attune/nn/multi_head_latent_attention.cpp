@@ -81,10 +81,10 @@ Tensor MultiHeadLatentAttention::operator()(const Tensor& query, const Tensor& m
                                   .key_sequences = mask.keys,
                                   .causal = mask.causal,
                                   .mask = mask.allowed,
-                                  .dropout = dropout_.mask(),
-                                  .scale = scale(),
                                   .pattern = config_.places.pattern,
                                   .alibi = config_.places.alibi,
+                                  .dropout = dropout_.mask(),
+                                  .scale = scale(),
                                   .weights = mask.weights});
   return w_o_(heads.reshape({-1, config_.d_model}));
 }

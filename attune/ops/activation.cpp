@@ -41,4 +41,8 @@ Tensor silu(const Tensor& x) {
   return activate("silu", ActivationKind::silu, x);
 }
 
+Tensor tanh(const Tensor& x) {
+  return activate("tanh", ActivationKind::tanh, x);
+}
+
 }  // namespace attune

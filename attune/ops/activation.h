@@ -4,7 +4,7 @@
 
 namespace attune {
 
-enum class ActivationKind { relu, gelu, gelu_tanh, silu };
+enum class ActivationKind { relu, gelu, gelu_tanh, silu, tanh };
 
 /// max(0, x). Any shape; differentiable, with gradient 0 at 0. Keeps its output for the backward pass.
 Tensor relu(const Tensor& x);
@@ -17,5 +17,8 @@ Tensor gelu_tanh(const Tensor& x);
 
 /// x sigmoid(x), Hendrycks & Gimpel 2016; Ramachandran et al. 2017 as Swish. Any shape; differentiable.
 Tensor silu(const Tensor& x);
+
+/// (e^x - e^-x) / (e^x + e^-x). Any shape; differentiable.
+Tensor tanh(const Tensor& x);
 
 }  // namespace attune

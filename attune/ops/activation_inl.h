@@ -111,6 +111,21 @@ struct GeluTanhFunction {
   }
 };
 
+// (1 - e^-2|x|) / (1 + e^-2|x|) with the sign of x, which never overflows; the slope is 1 - tanh(x)^2.
+struct TanhFunction {
+  template <class D, class V = hn::Vec<D>>
+  HWY_INLINE V Value(D d, V x) const {
+    const V one = hn::Set(d, hn::TFromD<D>(1));
+    const V e = ExpOf(d, hn::Mul(hn::Abs(x), hn::Set(d, hn::TFromD<D>(-2))));
+    return hn::CopySignToAbs(hn::Div(hn::Sub(one, e), hn::Add(one, e)), x);
+  }
+  template <class D, class V = hn::Vec<D>>
+  HWY_INLINE V Gradient(D d, V x, V dy) const {
+    const V value = Value(d, x);
+    return hn::Mul(dy, hn::NegMulAdd(value, value, hn::Set(d, hn::TFromD<D>(1))));
+  }
+};
+
 /// f(activation) with the one that `kind` names, so that loops over elements are compiled for each.
 template <class F>
 HWY_INLINE void WithActivation(ActivationKind kind, F&& f) {
@@ -123,6 +138,8 @@ HWY_INLINE void WithActivation(ActivationKind kind, F&& f) {
       return f(GeluTanhFunction{});
     case ActivationKind::silu:
       return f(SiluFunction{});
+    case ActivationKind::tanh:
+      return f(TanhFunction{});
   }
 }
 

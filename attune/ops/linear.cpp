@@ -52,6 +52,8 @@ ActivationKind kind_of(FusedActivation activation) {
       return ActivationKind::gelu_tanh;
     case FusedActivation::silu:
       return ActivationKind::silu;
+    case FusedActivation::tanh:
+      return ActivationKind::tanh;
     case FusedActivation::none:
     case FusedActivation::relu:
       break;

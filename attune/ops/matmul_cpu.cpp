@@ -41,6 +41,8 @@ dnnl::algorithm algorithm_of(FusedActivation activation) {
       return dnnl::algorithm::eltwise_gelu_tanh;
     case FusedActivation::silu:
       return dnnl::algorithm::eltwise_swish;
+    case FusedActivation::tanh:
+      return dnnl::algorithm::eltwise_tanh;
     case FusedActivation::none:
       break;
   }
@@ -115,6 +117,8 @@ T activate(FusedActivation activation, T x) {
     }
     case FusedActivation::silu:
       return x / (1 + std::exp(-x));
+    case FusedActivation::tanh:
+      return std::tanh(x);
   }
   return x;
 }

@@ -9,7 +9,7 @@
 namespace attune {
 
 /// What is applied to a product before it is stored.
-enum class FusedActivation { none, relu, gelu, gelu_tanh, silu };
+enum class FusedActivation { none, relu, gelu, gelu_tanh, silu, tanh };
 
 /// c [m, n] = activation(op(a) [m, k] op(b) [k, n] + bias [n]), or c += when `accumulate` (then without activation).
 /// a is stored as [m, k], with `transpose_a` as [k, m]; b as [k, n], with `transpose_b` as [n, k]; all row-major.

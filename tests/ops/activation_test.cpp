@@ -42,6 +42,8 @@ const Smooth kSmooth[] = {
      }},
     {ActivationKind::silu, silu, [](double x) { return x * sigmoid(x); },
      [](double x) { return sigmoid(x) * (1 + x * (1 - sigmoid(x))); }},
+    {ActivationKind::tanh, tanh, [](double x) { return std::tanh(x); },
+     [](double x) { return 1 - std::tanh(x) * std::tanh(x); }},
 };
 
 template <class T>

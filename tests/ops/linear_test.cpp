@@ -15,8 +15,8 @@
 namespace attune {
 namespace {
 
-constexpr FusedActivation kActivations[] = {FusedActivation::none, FusedActivation::relu, FusedActivation::gelu,
-                                            FusedActivation::gelu_tanh, FusedActivation::silu};
+constexpr FusedActivation kActivations[] = {FusedActivation::none,      FusedActivation::relu, FusedActivation::gelu,
+                                            FusedActivation::gelu_tanh, FusedActivation::silu, FusedActivation::tanh};
 
 // One number at a time.
 Tensor reference(const Tensor& x, const Tensor& w, const Tensor& b, FusedActivation activation) {
@@ -32,6 +32,7 @@ Tensor reference(const Tensor& x, const Tensor& w, const Tensor& b, FusedActivat
       if (activation == FusedActivation::gelu_tanh)
         sum *= 0.5 * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (sum + 0.044715 * sum * sum * sum)));
       if (activation == FusedActivation::silu) sum /= 1 + std::exp(-sum);
+      if (activation == FusedActivation::tanh) sum = std::tanh(sum);
       y.data<double>()[i * w.size(0) + o] = sum;
     }
   }
@@ -73,6 +74,8 @@ Tensor separate(FusedActivation activation, const Tensor& x) {
       return gelu_tanh(x);
     case FusedActivation::silu:
       return silu(x);
+    case FusedActivation::tanh:
+      return tanh(x);
     case FusedActivation::none:
       break;
   }
@@ -109,7 +112,8 @@ TEST(Linear, EpiloguesEqualAPassOfTheirOwn) {
 
 TEST(Linear, SmoothActivationsKeepNaN) {
   const Tensor one = Tensor::full({1, 1}, 1.0), broken = Tensor::full({20, 1}, NAN);
-  for (const FusedActivation activation : {FusedActivation::gelu, FusedActivation::gelu_tanh, FusedActivation::silu})
+  for (const FusedActivation activation :
+       {FusedActivation::gelu, FusedActivation::gelu_tanh, FusedActivation::silu, FusedActivation::tanh})
     for (const float y : linear(one, broken, {}, activation).values<float>()) EXPECT_TRUE(std::isnan(y));
 }
 
