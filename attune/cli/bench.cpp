@@ -18,8 +18,8 @@
 #include "attune/generate/beam_search.h"
 #include "attune/ops/machine_peak.h"
 #include "attune/ops/matmul_kernel.h"
+#include "attune/train/batch_loss.h"
 #include "attune/train/config.h"
-#include "attune/train/update.h"
 
 namespace attune::cli {
 namespace {
@@ -172,14 +172,15 @@ struct Step {
 Step train_step(Transformer& model, Adam& adam, const PackedBatch& batch, const RunConfig& config, int64_t step) {
   const double begin = seconds_now();
   const int64_t flops = matmul_flops();
+  const TrainingBatch training = training_batch(model, batch);
   const UpdateResult result = update(model, adam,
-                                     {.batches = {&batch, 1},
+                                     {.batches = {&training, 1},
                                       .step = step + 1,
                                       .learning_rate = 1e-4,
                                       .label_smoothing = config.train.label_smoothing,
                                       .seed = config.train.seed,
                                       .first_forward = static_cast<uint64_t>(step)});
-  return {(seconds_now() - begin) * 1e3, result.loss / static_cast<double>(result.tokens), batch.target_tokens(),
+  return {(seconds_now() - begin) * 1e3, result.loss / static_cast<double>(result.labels), batch.target_tokens(),
           batch.source_tokens(), matmul_flops() - flops};
 }
 

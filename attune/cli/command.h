@@ -17,6 +17,8 @@ CLI::App* add_command(CLI::App& parent, const std::string& name, const std::stri
 
 void add_train(CLI::App& app);
 void add_translate(CLI::App& app);
+void add_generate(CLI::App& app);
+void add_classify(CLI::App& app);
 void add_evaluate(CLI::App& app);
 void add_inspect(CLI::App& app);
 void add_tokenizer(CLI::App& app);

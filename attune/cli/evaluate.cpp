@@ -1,14 +1,16 @@
-// attune evaluate: how good translations are, and how well a model predicts the references.
+// attune evaluate: how good translations, labels and predictions are.
 
 #include <chrono>
 #include <optional>
 
 #include "attune/cli/command.h"
+#include "attune/cli/evaluate_text.h"
 #include "attune/cli/generation_options.h"
 #include "attune/cli/line_progress.h"
 #include "attune/cli/text_output.h"
 #include "attune/data/text_file.h"
 #include "attune/data/whitespace_tokenizer.h"
+#include "attune/io/model_folder.h"
 #include "attune/train/bleu.h"
 #include "attune/train/chrf.h"
 #include "attune/train/evaluate.h"
@@ -23,6 +25,7 @@ struct EvaluateCommand {
   std::string bleu_tokenizer;  // "": see tokenizer_of()
   bool lowercase = false, json = false;
   GenerationOptions generation;
+  TextEvaluation text;  // of a classifier or a language model
 };
 
 struct Evaluation {
@@ -89,7 +92,8 @@ Lines translate(const Translator& translator, const TranslateOptions& given, con
 }
 
 Evaluation evaluate_model(const EvaluateCommand& command) {
-  if (command.source.empty()) fail<ConfigError>("a model needs --source");
+  if (command.source.empty() || command.reference.empty())
+    fail<ConfigError>("a model that translates needs --source and --reference");
   const Lines sources = read_lines(command.source), references = read_lines(command.reference);
   check_line_counts(command.source, sources, command.reference, references);
   if (sources.empty()) fail<DataError>("{}: has no line", command.source);
@@ -122,6 +126,7 @@ Evaluation evaluate_model(const EvaluateCommand& command) {
 Evaluation evaluate_hypotheses(const EvaluateCommand& command) {
   if (!command.model.empty() || !command.source.empty() || !command.output.empty())
     fail<ConfigError>("--hypotheses is scored without a model: leave out the model, --source and --output");
+  if (command.reference.empty()) fail<ConfigError>("--hypotheses needs --reference");
   const Lines hypotheses = read_lines(command.hypotheses), references = read_lines(command.reference);
   check_line_counts(command.hypotheses, hypotheses, command.reference, references);
   Evaluation result;
@@ -174,9 +179,30 @@ void write_table(TextOutput& out, const Evaluation& e) {
   out.line("chrF2  " + Evaluation::chrf_signature());
 }
 
+/// A classifier or a language model.
+int run_evaluate_text(const EvaluateCommand& command, Architecture architecture) {
+  if (command.text.data.empty())
+    fail<ConfigError>("a model of architecture \"{}\" needs --data", enum_name(architecture));
+  if (!command.source.empty() || !command.reference.empty() || !command.output.empty())
+    fail<ConfigError>("--source, --reference and --output are for a model that translates");
+  use_threads(command.generation.threads);
+  TextEvaluation text = command.text;
+  text.model = command.model;
+  text.json = command.json;
+  TextOutput out;
+  evaluate_text(text, architecture, out);
+  out.finish();
+  return 0;
+}
+
 int run_evaluate(const EvaluateCommand& command) {
   if (command.model.empty() && command.hypotheses.empty())
     fail<ConfigError>("evaluate needs a model, or --hypotheses with translations");
+  if (command.hypotheses.empty()) {
+    const Architecture architecture = read_model_config(command.model).architecture;
+    if (architecture != Architecture::encoder_decoder) return run_evaluate_text(command, architecture);
+  }
+  if (!command.text.data.empty()) fail<ConfigError>("--data is for classifiers and language models");
   const Evaluation result = command.hypotheses.empty() ? evaluate_model(command) : evaluate_hypotheses(command);
   TextOutput out;
   if (command.json) {
@@ -192,20 +218,31 @@ int run_evaluate(const EvaluateCommand& command) {
 
 void add_evaluate(CLI::App& app) {
   const auto c = std::make_shared<EvaluateCommand>();
-  CLI::App* command =
-      add_command(app, "evaluate", "BLEU, chrF, loss and perplexity of a model, or BLEU and chrF of translations",
-                  "  attune evaluate runs/demo/model --source test.en --reference test.de\n"
-                  "  attune evaluate runs/demo/model --source test.en --reference test.de --json --output test.out.de\n"
-                  "  attune evaluate --hypotheses test.out.de --reference test.de --bleu-tokenizer none",
-                  [c] { return run_evaluate(*c); });
+  CLI::App* command = add_command(
+      app, "evaluate", "How good a model is on given text, or BLEU and chrF of translations",
+      "  attune evaluate runs/demo/model --source test.en --reference test.de\n"
+      "  attune evaluate runs/demo/model --source test.en --reference test.de --json --output test.out.de\n"
+      "  attune evaluate --hypotheses test.out.de --reference test.de --bleu-tokenizer none\n"
+      "  attune evaluate runs/reviews/model --data test.tsv\n"
+      "  attune evaluate runs/shakespeare/model --data valid.txt --stride 128\n"
+      "Of a model that translates: BLEU, chrF, loss, perplexity. Of a classifier: accuracy, precision, recall and F1 of\n"
+      "each label, which label is taken for which. Of a language model: loss, perplexity, bits per byte",
+      [c] { return run_evaluate(*c); });
   command->add_option("model", c->model, "Folder of the model");
   command->add_option("--source", c->source, "Text to translate, plain or gzip");
-  command->add_option("--reference", c->reference, "Its translation, line by line")->required();
+  command->add_option("--reference", c->reference, "Its translation, line by line");
   command->add_option("--hypotheses", c->hypotheses, "Translations to score in place of a model's");
   command->add_option("--output", c->output, "File for the model's translations");
   command->add_option("--bleu-tokenizer", c->bleu_tokenizer,
                       "13a or none [13a, but none for a model with a whitespace vocabulary]");
   command->add_flag("--lowercase", c->lowercase, "BLEU without regard to case");
+  command->add_option("--data", c->text.data, "Labelled texts of a classifier, or text of a language model");
+  command->add_option("--format", c->text.format, "Of labelled texts: tsv, csv or jsonl [by the file's name]");
+  command->add_option("--label-field", c->text.label_field, "Of csv and jsonl")->capture_default_str();
+  command->add_option("--text-field", c->text.text_field, "Of csv and jsonl")->capture_default_str();
+  command->add_option("--stride", c->text.stride,
+                      "Tokens from one window of a language model to the next: fewer give more context, and cost more "
+                      "[the model's context]");
   command->add_flag("--json", c->json, "For programs");
   c->generation.add_to(*command);
 }

@@ -103,9 +103,11 @@ std::string fill_template(std::string_view text, const std::vector<std::pair<std
 std::string attention_page(const AttentionPage& page) {
   Json maps = Json::array();
   for (const AttentionMaps& m : page.maps) maps.push_back(maps_json(m));
+  std::string texts;
+  for (const auto& [name, text] : page.texts)
+    texts += fmt::format("<dt>{}</dt><dd>{}</dd>", escape_html(name), escape_html(text));
   return fill_template(heat_map_template, {{"{{title}}", escape_html(page.title)},
-                                           {"{{source}}", escape_html(page.source)},
-                                           {"{{target}}", escape_html(page.target)},
+                                           {"{{texts}}", texts},
                                            {"{{data}}", script_json(maps)}});
 }
 

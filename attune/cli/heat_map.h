@@ -2,6 +2,7 @@
 // Attention weights as a page to look at.
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "attune/tensor/tensor.h"
@@ -20,7 +21,7 @@ struct AttentionMaps {
 
 struct AttentionPage {
   std::string title;
-  std::string source, target;  // the texts
+  std::vector<std::pair<std::string, std::string>> texts;  // what each is ("Source"), and the text
   std::vector<AttentionMaps> maps;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// The page around the heat maps; {{title}}, {{source}}, {{target}} and {{data}} are filled in by heat_map.cpp.
+// The page around the heat maps; {{title}}, {{texts}} and {{data}} are filled in by heat_map.cpp.
 
 namespace attune::cli {
 
@@ -56,7 +56,7 @@ figure canvas { display: block; cursor: crosshair; }
 <body>
 <header>
 <h1>{{title}}</h1>
-<dl><dt>Source</dt><dd>{{source}}</dd><dt>Target</dt><dd>{{target}}</dd></dl>
+<dl>{{texts}}</dl>
 </header>
 <nav><div>
 <fieldset id="kinds"><legend>Attention</legend></fieldset>

@@ -7,10 +7,10 @@
 
 namespace attune::cli {
 
-/// A bar on standard error that counts translated lines, where standard error is a terminal; else nothing.
+/// A bar on standard error that counts lines or the like, where standard error is a terminal; else nothing.
 class LineProgress {
  public:
-  LineProgress() { state_.unit = "lines"; }
+  explicit LineProgress(const char* unit = "lines") { state_.unit = unit; }
 
   bool shown() const { return terminal_.interactive(); }
   void set_total(int64_t lines) { state_.total = lines; }

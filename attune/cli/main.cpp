@@ -58,7 +58,7 @@ CLI::App* add_command(CLI::App& parent, const std::string& name, const std::stri
 }
 
 int run(int argc, char** argv) {
-  CLI::App app{"Attune trains and runs Transformers: translation, with standard and latent attention, without Python."};
+  CLI::App app{"Attune trains and runs Transformers: translation, language models and classifiers, without Python."};
   app.name("attune");
   app.set_version_flag("--version", "attune " ATTUNE_VERSION);
   app.require_subcommand(1);
@@ -69,6 +69,8 @@ int run(int argc, char** argv) {
       "  attune COMMAND --help");
   add_train(app);
   add_translate(app);
+  add_generate(app);
+  add_classify(app);
   add_evaluate(app);
   add_inspect(app);
   add_tokenizer(app);

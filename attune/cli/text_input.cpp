@@ -1,21 +1,43 @@
 #include "attune/cli/text_input.h"
 
+#include <poll.h>
+#include <unistd.h>
+
+#include <filesystem>
+
 #include "attune/base/error.h"
-#include "attune/data/text_file.h"
 
 namespace attune::cli {
+namespace {
 
-void add_texts(CLI::App& command, const std::string& name, std::vector<std::string>& texts,
-               const std::string& description) {
-  const auto take = [&texts](const CLI::results_t& arguments) {
+constexpr size_t chunk_lines = 512;  // read ahead, so that texts of similar length find each other
+constexpr int patience_ms = 20;      // for more input, before what has come is answered
+
+CLI::callback_t take_into(std::vector<std::string>& texts) {
+  return [&texts](const CLI::results_t& arguments) {
     texts = arguments;
     return true;
   };
+}
+
+}  // namespace
+
+void add_texts(CLI::App& command, const std::string& name, std::vector<std::string>& texts,
+               const std::string& description) {
   // What turns the reading of brackets off ends the list at the least number of values, which the policy does not
   // check.
-  command.add_option(name, take, description)
+  command.add_option(name, take_into(texts), description)
       ->type_name("TEXT")
       ->expected(CLI::detail::expected_max_vector_size / 2, CLI::detail::expected_max_vector_size)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->allow_extra_args(false);
+}
+
+void add_repeated_text(CLI::App& command, const std::string& name, std::vector<std::string>& texts,
+                       const std::string& description) {
+  command.add_option(name, take_into(texts), description)
+      ->type_name("TEXT")
+      ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->allow_extra_args(false);
 }
@@ -24,6 +46,63 @@ std::string place_of_text(const std::vector<std::string>& texts, size_t index) {
   std::string place = fmt::format("text {} of the command line", index + 1);
   if (!valid_utf8(texts[index])) fail<DataError>("{}: is not valid UTF-8", place);
   return place;
+}
+
+InputLines::InputLines(std::vector<std::string> arguments, const std::string& file, Check check)
+    : arguments_(std::move(arguments)), check_(std::move(check)) {
+  if (!file.empty() && !arguments_.empty())
+    fail<ConfigError>("text as arguments and --file {} at once: give one of them", file);
+  if (!file.empty()) {
+    reader_.emplace(std::filesystem::path(file));
+  } else if (arguments_.empty()) {
+    reader_.emplace(STDIN_FILENO, "standard input");
+    live_ = true;
+  }
+}
+
+std::vector<std::string> InputLines::next() {
+  if (error_) std::rethrow_exception(error_);
+  std::vector<std::string> lines;
+  try {
+    std::string line;
+    while (lines.size() < chunk_lines && (lines.empty() || more_at_hand()) && read(line)) lines.push_back(line);
+  } catch (const Error&) {
+    if (lines.empty()) throw;
+    error_ = std::current_exception();
+  }
+  return lines;
+}
+
+bool InputLines::read(std::string& line) {
+  std::string where;
+  if (reader_) {
+    if (!reader_->next(line)) return false;
+    where = fmt::format("{}:{}", reader_->name(), reader_->line_number());
+  } else {
+    if (taken_ == arguments_.size()) return false;
+    line = arguments_[taken_];
+    where = place_of_text(arguments_, taken_++);
+  }
+  if (check_) check_(line, where);
+  return true;
+}
+
+bool InputLines::more_at_hand() const {
+  if (!live_) return true;
+  pollfd input{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
+  return ::poll(&input, 1, patience_ms) != 0;
+}
+
+int64_t count_lines(const std::string& file) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(file, ignored)) return 0;
+  try {
+    LineReader reader{std::filesystem::path(file)};
+    for (std::string line; reader.next(line);) continue;
+    return reader.line_number();
+  } catch (const Error&) {
+    return 0;
+  }
 }
 
 }  // namespace attune::cli

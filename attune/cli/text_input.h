@@ -1,9 +1,15 @@
 #pragma once
-// Sentences on the command line.
+// Texts from the command line, a file or standard input.
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "attune/data/text_file.h"
 
 namespace attune::cli {
 
@@ -12,7 +18,40 @@ namespace attune::cli {
 void add_texts(CLI::App& command, const std::string& name, std::vector<std::string>& texts,
                const std::string& description);
 
+/// Adds an option that may be given several times, with one text each, taken as it is.
+void add_repeated_text(CLI::App& command, const std::string& name, std::vector<std::string>& texts,
+                       const std::string& description);
+
 /// "text 2 of the command line", for messages; `index` counts from 0. Throws DataError when the text is not UTF-8.
 std::string place_of_text(const std::vector<std::string>& texts, size_t index);
+
+/// Arguments, else the lines of a file, else those of standard input, some hundred at a time.
+class InputLines {
+ public:
+  /// `check` throws when a line cannot be used; it is told where the line is from. Throws ConfigError when there are
+  /// both arguments and a file.
+  using Check = std::function<void(const std::string& line, const std::string& where)>;
+  InputLines(std::vector<std::string> arguments, const std::string& file, Check check = {});
+
+  /// The next lines, none at the end. A line that cannot be used is an error of the call after the one that returns the
+  /// lines before it. Whoever types, or waits for an answer at the other end of a pipe, gets one without the next line.
+  std::vector<std::string> next();
+
+  bool from_standard_input() const { return live_; }
+
+ private:
+  bool read(std::string& line);
+  bool more_at_hand() const;
+
+  std::vector<std::string> arguments_;
+  Check check_;
+  std::optional<LineReader> reader_;
+  bool live_ = false;
+  size_t taken_ = 0;  // of the arguments
+  std::exception_ptr error_;
+};
+
+/// How many lines a file has; 0, for unknown, where it can be read but once or will turn out to be damaged.
+int64_t count_lines(const std::string& file);
 
 }  // namespace attune::cli

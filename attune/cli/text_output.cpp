@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iostream>
 
 #include "attune/base/error.h"
 
@@ -49,6 +50,10 @@ void TextOutput::flush() {
 void TextOutput::finish() {
   flush();
   if (file_ != nullptr) file_->commit();
+}
+
+void write_note(const std::string& text) {
+  std::cerr << "attune: " << text << "\n";
 }
 
 std::string one_line(std::string text) {

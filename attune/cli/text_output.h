@@ -26,6 +26,9 @@ class TextOutput {
   std::unique_ptr<AtomicFile> file_;  // null: standard output
 };
 
+/// A line on standard error, for people.
+void write_note(const std::string& text);
+
 /// The text with line breaks as spaces, so that it stays one line of an output.
 std::string one_line(std::string text);
 

@@ -1,11 +1,14 @@
 // attune train: trains a model as a configuration file says.
 
+#include <algorithm>
 #include <cmath>
 #include <iostream>
+#include <span>
 
 #include "attune/base/parallel.h"
 #include "attune/cli/command.h"
 #include "attune/cli/terminal.h"
+#include "attune/models/presets.h"
 #include "attune/train/config.h"
 #include "attune/train/trainer.h"
 
@@ -15,53 +18,95 @@ namespace {
 struct Options {
   std::string config;
   std::string out;
+  std::string preset;
   std::vector<std::string> set;
   bool resume = false;
   bool describe = false;
 };
+
+// What a validation says of the model, by what matters for its architecture.
+std::string validation_line(const ValidationReport& report) {
+  std::string line = fmt::format("step {}: validation loss {:.4f}", report.step, report.loss.nll);
+  if (report.classification) {
+    line += fmt::format("  accuracy {:.2f}%  macro-F1 {:.4f}", 100 * report.classification->accuracy,
+                        report.classification->macro_f1);
+  } else {
+    line += fmt::format("  perplexity {:.3f}", report.loss.perplexity);
+    if (!report.bleu) line += fmt::format("  accuracy {:.2f}%", 100 * report.loss.accuracy);
+  }
+  if (report.bleu) line += fmt::format("  BLEU {:.2f}", *report.bleu);
+  if (report.bits_per_character) line += fmt::format("  bits per character {:.4f}", *report.bits_per_character);
+  if (report.bits_per_byte) line += fmt::format("  bits per byte {:.4f}", *report.bits_per_byte);
+  return line + (report.best ? "  (best)" : "");
+}
+
+std::string model_line(const StartReport& report) {
+  const TransformerConfig& model = report.model;
+  std::string line = fmt::format("{}, {} parameters, ", enum_name(model.architecture), report.parameters);
+  if (model.architecture == Architecture::encoder_decoder)
+    return line + fmt::format("vocabularies of {} and {}", model.source_vocab, model.target_vocab);
+  line += fmt::format("a vocabulary of {}", model.vocab);
+  if (model.architecture == Architecture::decoder_lm) line += fmt::format(", context of {}", model.context_length);
+  if (model.architecture == Architecture::encoder_classifier) {
+    constexpr size_t kShown = 8;
+    const std::span shown = std::span(model.labels).first(std::min(kShown, model.labels.size()));
+    line += fmt::format(", {} labels: {}{}", model.labels.size(), fmt::join(shown, ", "),
+                        shown.size() < model.labels.size() ? ", ..." : "");
+  }
+  return line;
+}
+
+std::string text_line(const StartReport& report) {
+  const CorpusReport& corpus = report.corpus;
+  const CorpusSize& size = corpus.size;
+  const Architecture architecture = report.model.architecture;
+  std::string line = fmt::format("{} {}, ", size.examples, example_name(architecture));
+  line += architecture == Architecture::encoder_decoder
+              ? fmt::format("{} and {} tokens", size.tokens, size.target_tokens)
+              : fmt::format("{} tokens", size.tokens);
+  line += fmt::format(", about {} batches an epoch", report.batches);
+  if (corpus.validation_examples > 0) line += fmt::format("; {} for validation", corpus.validation_examples);
+  if (architecture == Architecture::encoder_decoder || corpus.skipped_long + corpus.skipped_empty > 0)
+    line += fmt::format("; left out: {} too long, {} empty", corpus.skipped_long, corpus.skipped_empty);
+  if (corpus.cut > 0) line += fmt::format("; {} too long and cut", corpus.cut);
+  return line;
+}
 
 // Shows the run on the terminal: a bar that is redrawn, or plain lines in a log.
 class TerminalObserver final : public TrainingObserver {
  public:
   void on_start(const StartReport& report) override {
     start_step_ = report.step;
-    terminal_.message(fmt::format("{} parameters, vocabularies of {} and {}", report.parameters, report.source_vocab,
-                                  report.target_vocab));
-    terminal_.message(fmt::format(
-        "{} pairs, {} and {} tokens, about {} batches an epoch; left out: {} too long, {} empty", report.training_pairs,
-        report.source_tokens, report.target_tokens, report.batches, report.skipped_long, report.skipped_empty));
+    shows_perplexity_ = report.model.architecture != Architecture::encoder_classifier;
+    terminal_.message(model_line(report));
+    terminal_.message(text_line(report));
     if (report.step > 0) terminal_.message(fmt::format("going on from step {}", report.step));
   }
 
   void on_step(const StepReport& report) override {
     if (start_seconds_ < 0) start_seconds_ = report.seconds;
-    terminal_.progress({.done = report.step,
+    ProgressState state{.done = report.step,
                         .total = report.total_steps,
                         .seconds = report.seconds - start_seconds_,
                         .rate = report.tokens_per_second,
                         .unit = "tok",
-                        .fields = {{"step", std::to_string(report.step)},
-                                   {"loss", fmt::format("{:.3f}", report.loss)},
-                                   {"ppl", fmt::format("{:.4g}", std::exp(report.nll))},
-                                   {"lr", fmt::format("{:.2e}", report.learning_rate)},
-                                   {"epoch", std::to_string(report.epoch)}},
-                        .start = start_step_},
-                       report.logged);
+                        .fields = {{"step", std::to_string(report.step)}, {"loss", fmt::format("{:.3f}", report.loss)}},
+                        .start = start_step_};
+    if (shows_perplexity_) state.fields.emplace_back("ppl", fmt::format("{:.4g}", std::exp(report.nll)));
+    state.fields.emplace_back("lr", fmt::format("{:.2e}", report.learning_rate));
+    state.fields.emplace_back("epoch", std::to_string(report.epoch));
+    terminal_.progress(state, report.logged);
   }
 
   void on_validation(const ValidationReport& report) override { terminal_.message(validation_line(report)); }
   void on_message(const std::string& text) override { terminal_.message(text); }
   void finish() { terminal_.clear(); }
 
-  static std::string validation_line(const ValidationReport& report) {
-    return fmt::format("step {}: validation loss {:.4f}  perplexity {:.3f}  BLEU {:.2f}{}", report.step,
-                       report.loss.nll, report.loss.perplexity, report.bleu, report.best ? "  (best)" : "");
-  }
-
  private:
   Terminal terminal_;
   int64_t start_step_ = 0;
   double start_seconds_ = -1;
+  bool shows_perplexity_ = true;
 };
 
 const char* describe(StopReason reason) {
@@ -80,16 +125,46 @@ const char* describe(StopReason reason) {
   return "?";
 }
 
+// The metric with its value, as people write it.
+std::string best_text(ValidationMetric metric, double value) {
+  switch (metric) {
+    case ValidationMetric::bleu:
+      return fmt::format("BLEU {:.2f}", value);
+    case ValidationMetric::accuracy:
+      return fmt::format("accuracy {:.2f}%", 100 * value);
+    case ValidationMetric::macro_f1:
+      return fmt::format("macro-F1 {:.4f}", value);
+    case ValidationMetric::loss:
+    case ValidationMetric::automatic:
+      break;
+  }
+  return fmt::format("loss {:.4f}", value);
+}
+
+// The sections of a preset: what the configuration file says comes after them.
+Json sections_of(const std::string& preset_name) {
+  if (preset_name.empty()) return Json::object();
+  const Preset& preset = find_preset(preset_name);
+  Json sections = preset.training;
+  sections["model"] = preset.model;
+  return sections;
+}
+
+RunConfig read_config(const Options& options) {
+  const bool own_config = options.config.empty() && options.resume && !options.out.empty();
+  const std::string file = own_config ? options.out + "/config.toml" : options.config;
+  if (file.empty() && options.preset.empty() && options.set.empty() && !options.describe)
+    fail<ConfigError>("a configuration file is needed, for instance examples/demo.toml");
+  return read_run_config(file, options.set, sections_of(options.preset));
+}
+
 int run(const Options& options) {
+  const RunConfig config = read_config(options);
   if (options.describe) {
-    std::cout << describe_config();
+    std::cout << describe_config(config);
     return 0;
   }
-  const bool own_config = options.config.empty() && options.resume && !options.out.empty();
-  const std::string config_file = own_config ? options.out + "/config.toml" : options.config;
-  if (config_file.empty()) fail<ConfigError>("a configuration file is needed, for instance examples/demo.toml");
   if (options.out.empty()) fail<ConfigError>("--out is needed: the folder of the run");
-  const RunConfig config = read_run_config(config_file, options.set);
   if (config.train.threads > 0) set_thread_count(static_cast<int>(config.train.threads));
   catch_stop_signals();
   TerminalObserver observer;
@@ -99,10 +174,11 @@ int run(const Options& options) {
   std::cerr << fmt::format("{}: step {}, {:.1f} minutes of training\n", describe(result.reason), result.step,
                            result.seconds / 60);
   if (result.best_step)
-    std::cerr << fmt::format("best validation: {:.4g} at step {}\n", result.best_value, *result.best_step);
-  if (result.outcome) std::cerr << "averaged model: " << TerminalObserver::validation_line(*result.outcome) << "\n";
+    std::cerr << fmt::format("best validation: {} at step {}\n", best_text(config.best_metric(), result.best_value),
+                             *result.best_step);
+  if (result.outcome) std::cerr << "averaged model: " << validation_line(*result.outcome) << "\n";
   if (result.reason == StopReason::requested) return 130;
-  std::cerr << "the model is " << options.out << "/model\n";
+  std::cerr << "the model is " << options.out << "/model" << "\n";
   return 0;
 }
 
@@ -110,19 +186,27 @@ int run(const Options& options) {
 
 void add_train(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  CLI::App* command =
-      add_command(app, "train", "Train a model; Ctrl-C saves and stops, --resume goes on",
-                  "  attune train examples/demo.toml --out runs/demo\n"
-                  "  attune train run.toml --out runs/a --set train.steps=20000 --set model.encoder_attention=latent\n"
-                  "  attune train --out runs/a --resume\n"
-                  "  attune train --describe-config",
-                  [options] { return run(*options); });
+  CLI::App* command = add_command(
+      app, "train", "Train a model; Ctrl-C saves and stops, --resume goes on",
+      "  attune train examples/demo.toml --out runs/demo                     # translation\n"
+      "  attune train --preset gpt-char --out runs/lm --set data.train_files=book.txt \\\n"
+      "      --set data.tokenizer_type=characters --set data.valid_fraction=0.1   # a language model\n"
+      "  attune train --preset bert-tiny --out runs/mood --set data.train_files=reviews.tsv \\\n"
+      "      --set data.valid_fraction=0.1                                        # a classifier\n"
+      "  attune train mlm.toml --out runs/mlm --set model.architecture=encoder_masked_lm   # its pretraining\n"
+      "  attune train mood.toml --out runs/tuned --set train.initialize_from=runs/mlm/model\n"
+      "  attune train run.toml --out runs/a --set train.steps=20000 --set model.encoder_attention=latent\n"
+      "  attune train --out runs/a --resume\n"
+      "  attune train --describe-config --set model.architecture=decoder_lm",
+      [options] { return run(*options); });
   command->add_option("config", options->config, "Configuration (TOML)")->check(CLI::ExistingFile);
   command->add_option("--out", options->out, "Folder of the run: checkpoints, metrics, and at the end model/");
+  command->add_option("--preset", options->preset, "A configuration of the literature, to which the file's keys are added");
   command->add_option("--set", options->set, "Overrides one key: train.steps=20000")->expected(1)->take_all();
   command->add_flag("--resume", options->resume,
                     "Go on from the newest checkpoint, bit for bit; without a configuration, with that of the run");
-  command->add_flag("--describe-config", options->describe, "Print every key with its default");
+  command->add_flag("--describe-config", options->describe,
+                    "Print every key of the architecture as the other options set it");
 }
 
 }  // namespace attune::cli

@@ -1,22 +1,13 @@
 // attune translate: text in, text out.
 
-#include <poll.h>
-#include <unistd.h>
-
-#include <optional>
-
 #include "attune/cli/command.h"
 #include "attune/cli/generation_options.h"
 #include "attune/cli/line_progress.h"
 #include "attune/cli/text_input.h"
 #include "attune/cli/text_output.h"
-#include "attune/data/text_file.h"
 
 namespace attune::cli {
 namespace {
-
-constexpr size_t chunk_lines = 512;  // read ahead, so that sentences of similar length find each other
-constexpr int patience_ms = 20;      // for more input, before what has come is answered
 
 struct TranslateCommand {
   std::string model, file, output;
@@ -25,87 +16,6 @@ struct TranslateCommand {
   bool scores = false;
   GenerationOptions generation;
 };
-
-/// Sentences from the command line, a file or standard input, some hundred at a time.
-class SentenceSource {
- public:
-  SentenceSource(const TranslateCommand& command, const Tokenizer& tokenizer, int64_t most_tokens)
-      : tokenizer_(tokenizer), most_tokens_(most_tokens) {
-    if (!command.file.empty() && !command.text.empty())
-      fail<ConfigError>("text as arguments and --file {} at once: give one of them", command.file);
-    if (!command.file.empty()) {
-      reader_.emplace(std::filesystem::path(command.file));
-    } else if (command.text.empty()) {
-      reader_.emplace(STDIN_FILENO, "standard input");
-      live_ = true;
-    } else {
-      arguments_ = command.text;
-    }
-  }
-
-  /// The next sentences, none at the end. A line that cannot be translated is an error of the call after the one that
-  /// returns the sentences before it.
-  std::vector<std::string> next() {
-    if (error_) std::rethrow_exception(error_);
-    std::vector<std::string> sentences;
-    try {
-      std::string sentence;
-      while (sentences.size() < chunk_lines && (sentences.empty() || more_at_hand()) && read(sentence))
-        sentences.push_back(sentence);
-    } catch (const Error&) {
-      if (sentences.empty()) throw;
-      error_ = std::current_exception();
-    }
-    return sentences;
-  }
-
- private:
-  bool read(std::string& sentence) {
-    if (reader_) {
-      if (!reader_->next(sentence)) return false;
-      check_length(sentence, fmt::format("{}:{}", reader_->name(), reader_->line_number()));
-      return true;
-    }
-    if (taken_ == arguments_.size()) return false;
-    sentence = arguments_[taken_];
-    check_length(sentence, place_of_text(arguments_, taken_++));
-    return true;
-  }
-
-  void check_length(const std::string& sentence, const std::string& where) const {
-    const size_t tokens = tokenizer_.encode(sentence).size();
-    if (static_cast<int64_t>(tokens) > most_tokens_)
-      fail<DataError>("{}: the sentence has {} tokens, at most {} are accepted", where, tokens, most_tokens_);
-  }
-
-  /// Whoever types, or waits for an answer at the other end of a pipe, gets one without the next line.
-  bool more_at_hand() const {
-    if (!live_) return true;
-    pollfd input{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
-    return ::poll(&input, 1, patience_ms) != 0;
-  }
-
-  const Tokenizer& tokenizer_;
-  int64_t most_tokens_;
-  std::optional<LineReader> reader_;
-  bool live_ = false;
-  std::vector<std::string> arguments_;
-  size_t taken_ = 0;
-  std::exception_ptr error_;
-};
-
-/// How many lines a file has; 0, for unknown, where it can be read but once or will turn out to be damaged.
-int64_t count_lines(const std::string& file) {
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(file, ignored)) return 0;
-  try {
-    LineReader reader{std::filesystem::path(file)};
-    for (std::string line; reader.next(line);) continue;
-    return reader.line_number();
-  } catch (const Error&) {
-    return 0;
-  }
-}
 
 /// Thrown between two batches after Ctrl-C, so that an output file is left as it was and no temporary one stays.
 struct Stopped {};
@@ -127,10 +37,14 @@ int translate(const TranslateCommand& command) {
   if (command.n_best < 1 || command.n_best > beam_size)
     fail<ConfigError>("--n-best {}: needs a number from 1 to the beam size, {}", command.n_best, beam_size);
 
-  SentenceSource source(command, translator.source_tokenizer(), options.max_source_tokens);
+  InputLines source(command.text, command.file, [&](const std::string& sentence, const std::string& where) {
+    const auto tokens = static_cast<int64_t>(translator.source_tokenizer().encode(sentence).size());
+    if (tokens > options.max_source_tokens)
+      fail<DataError>("{}: the sentence has {} tokens, at most {} are accepted", where, tokens,
+                      options.max_source_tokens);
+  });
   TextOutput output(command.output);
-  const bool from_standard_input = command.file.empty() && command.text.empty();
-  if (!command.output.empty() && !from_standard_input) catch_stop_signals();
+  if (!command.output.empty() && !source.from_standard_input()) catch_stop_signals();
   LineProgress progress;
   const bool shown = !command.file.empty() && progress.shown();
   if (shown) progress.set_total(count_lines(command.file));

@@ -32,14 +32,14 @@ struct WindowSamplerOptions {
 /// is random.
 class WindowSampler {
  public:
-  /// `documents` has to outlive the sampler. Throws ConfigError, and DataError when there is nothing to predict.
+  /// Throws ConfigError, and DataError when there is nothing to predict.
   WindowSampler(const TokenDocuments& documents, const WindowSamplerOptions& options);
 
   /// Each batch as windows. Epochs count from 0.
   std::vector<std::vector<Window>> epoch(int64_t epoch) const;
 
  private:
-  const TokenDocuments& documents_;
+  std::vector<int64_t> offsets_;  // of the documents
   WindowSamplerOptions options_;
 };
 

@@ -155,17 +155,25 @@ class BlockScores {
       const T* from = relative + t * rows.padded;
       T* row = to + t * padded(block);
       const int64_t place = task.span().place(block.queries[static_cast<size_t>(t)]);
+      if (rows.count == 1) {  // all of the block is farther away than the tables reach
+        for (int64_t u = 0; u < block.columns; ++u) row[u] += from[0];
+        continue;
+      }
       for (int64_t u = 0; u < block.columns; ++u) row[u] += from[rows.at(block.keys[static_cast<size_t>(u)] - place)];
     }
   }
 
-  // relative[t][r] = the sum of weights[t][u] over the keys u at relative row r.
+  // relative[t][r] = the sum of weights[t][u] over the keys u at relative row r. Weights beyond the keys are zero.
   RelativeRows Collect(const Task<T>& task, const AttentionBlock& block, const T* weights) {
     const RelativeRows rows = relative_rows(task, block);
     for (int64_t t = 0; t < block.rows; ++t) {
       T* to = relative + t * rows.padded;
       std::fill_n(to, rows.padded, T{0});
       const T* row = weights + t * padded(block);
+      if (rows.count == 1) {
+        to[0] = SumRow(hn::ScalableTag<T>(), padded(block), row);
+        continue;
+      }
       const int64_t place = task.span().place(block.queries[static_cast<size_t>(t)]);
       for (int64_t u = 0; u < block.columns; ++u) to[rows.at(block.keys[static_cast<size_t>(u)] - place)] += row[u];
     }

@@ -141,6 +141,14 @@ T MaxRow(D d, int64_t padded, const T* HWY_RESTRICT scores) {
   return hn::GetLane(hn::MaxOfLanes(d, largest));
 }
 
+template <class D, class T = hn::TFromD<D>>
+T SumRow(D d, int64_t padded, const T* HWY_RESTRICT row) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  auto sum = hn::LoadU(d, row);
+  for (int64_t j = lanes; j < padded; j += lanes) sum = hn::Add(sum, hn::LoadU(d, row + j));
+  return hn::GetLane(hn::SumOfLanes(d, sum));
+}
+
 // Max and exp may lose a NaN; a broken row has to stay broken, so that training notices.
 template <class T>
 bool HasNan(const T* row, int64_t n) {

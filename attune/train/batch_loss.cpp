@@ -1,11 +1,62 @@
 #include "attune/train/batch_loss.h"
 
+#include <memory>
+
 namespace attune {
+namespace {
+
+Tensor vector_of(const std::vector<int32_t>& values) {
+  return Tensor::from({static_cast<int64_t>(values.size())}, values);
+}
+
+int64_t size_of(const std::vector<int32_t>& values) {
+  return static_cast<int64_t>(values.size());
+}
+
+// `batch` is moved from once `tokens` is known.
+template <class Model, class Batch>
+TrainingBatch make(const Model& model, Batch&& batch, int64_t tokens) {
+  TrainingBatch made{.labels = size_of(batch.labels), .tokens = tokens, .loss = {}};
+  made.loss = [&model, kept = std::make_shared<const Batch>(std::move(batch))](const CrossEntropyOptions& options) {
+    return batch_loss(model, *kept, options);
+  };
+  return made;
+}
+
+}  // namespace
 
 CrossEntropy batch_loss(const Transformer& model, const PackedBatch& batch, const CrossEntropyOptions& options) {
   return model.loss(pack_tokens(batch.source, batch.source_offsets),
-                    pack_tokens(batch.target_input, batch.target_offsets),
-                    Tensor::from({batch.target_tokens()}, batch.labels), options);
+                    pack_tokens(batch.target_input, batch.target_offsets), vector_of(batch.labels), options);
+}
+
+CrossEntropy batch_loss(const EncoderClassifier& model, const LabelledBatch& batch,
+                        const CrossEntropyOptions& options) {
+  return model.loss(pack_tokens(batch.tokens, batch.offsets), vector_of(batch.labels), options);
+}
+
+CrossEntropy batch_loss(const EncoderMaskedLm& model, const MaskedBatch& batch, const CrossEntropyOptions& options) {
+  return model.loss(pack_tokens(batch.tokens, batch.offsets), vector_of(batch.rows), vector_of(batch.labels), options);
+}
+
+CrossEntropy batch_loss(const DecoderLm& model, const LanguageModelBatch& batch, const CrossEntropyOptions& options) {
+  return model.loss(pack_tokens(batch.input, batch.offsets), vector_of(batch.labels), options);
+}
+
+TrainingBatch training_batch(const Transformer& model, PackedBatch batch) {
+  return make(model, std::move(batch), size_of(batch.labels));
+}
+
+TrainingBatch training_batch(const EncoderClassifier& model, LabelledBatch batch) {
+  return make(model, std::move(batch), size_of(batch.tokens));
+}
+
+TrainingBatch training_batch(const EncoderMaskedLm& model, MaskedBatch batch) {
+  return make(model, std::move(batch), size_of(batch.tokens));
+}
+
+TrainingBatch training_batch(const DecoderLm& model, LanguageModelBatch batch) {
+  return make(model, std::move(batch), size_of(batch.input));
 }
 
 }  // namespace attune

@@ -1,11 +1,30 @@
 #pragma once
+// The loss of a batch under each kind of model.
 
 #include "attune/data/batch_sampler.h"
+#include "attune/data/labelled_corpus.h"
+#include "attune/data/masking.h"
+#include "attune/data/window_sampler.h"
+#include "attune/models/decoder_lm.h"
+#include "attune/models/encoder_classifier.h"
 #include "attune/models/transformer.h"
+#include "attune/train/update.h"
 
 namespace attune {
 
 /// Cross entropy of the batch's labels given its source and, for each place, the target before it (teacher forcing).
 CrossEntropy batch_loss(const Transformer& model, const PackedBatch& batch, const CrossEntropyOptions& options);
+/// Of the texts' labels; a text with the label -1 takes no part.
+CrossEntropy batch_loss(const EncoderClassifier& model, const LabelledBatch& batch, const CrossEntropyOptions& options);
+/// Of the tokens that were hidden.
+CrossEntropy batch_loss(const EncoderMaskedLm& model, const MaskedBatch& batch, const CrossEntropyOptions& options);
+/// Of the token that follows each one.
+CrossEntropy batch_loss(const DecoderLm& model, const LanguageModelBatch& batch, const CrossEntropyOptions& options);
+
+/// The same as update() takes it; the model has to outlive it, and all labels take part.
+TrainingBatch training_batch(const Transformer& model, PackedBatch batch);
+TrainingBatch training_batch(const EncoderClassifier& model, LabelledBatch batch);
+TrainingBatch training_batch(const EncoderMaskedLm& model, MaskedBatch batch);
+TrainingBatch training_batch(const DecoderLm& model, LanguageModelBatch batch);
 
 }  // namespace attune

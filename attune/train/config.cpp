@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "attune/io/toml_config.h"
+#include "attune/train/config_fields.h"
 
 namespace attune {
 namespace {
@@ -36,9 +36,7 @@ void check_pairs(const char* source, const char* target, const DataConfig& data,
   if (sources != targets) fail<ConfigError>("{} names {} files but {} names {}", source, sources, target, targets);
 }
 
-void check_data(const DataConfig& data) {
-  check_pairs("data.train_source", "data.train_target", data, true);
-  check_pairs("data.valid_source", "data.valid_target", data, false);
+void check_tokenizers(const DataConfig& data) {
   if (data.source_tokenizer.empty() != data.target_tokenizer.empty())
     fail<ConfigError>("data.source_tokenizer = \"{}\" and data.target_tokenizer = \"{}\": needs both or none",
                       data.source_tokenizer, data.target_tokenizer);
@@ -49,7 +47,29 @@ void check_data(const DataConfig& data) {
     fail<ConfigError>("data.subword_marker = \"{}\" needs data.tokenizer_type = \"whitespace\", found \"{}\"",
                       data.subword_marker, enum_name(data.tokenizer_type));
   check_range<int64_t>("data.vocab_size", data.vocab_size, 8, 1 << 24);
+}
+
+// A table of positions has no place for what is beyond its end.
+void check_length(const char* field, int64_t length, const TransformerConfig& model) {
+  const auto* learned = std::get_if<LearnedPositions>(&model.positions);
+  if (learned != nullptr && length > model.max_positions(*learned))
+    fail<ConfigError>("{} = {}: model.positions are {} learned ones", field, length, model.max_positions(*learned));
+}
+
+void check_data(const DataConfig& data, const TransformerConfig& model) {
+  check_pairs("data.train_source", "data.train_target", data, true);
+  check_pairs("data.valid_source", "data.valid_target", data, false);
+  check_tokenizers(data);
+  check_below_one("data.valid_fraction", data.valid_fraction);
+  if (data.valid_fraction > 0 && !data.valid_files.empty())
+    fail<ConfigError>("data.valid_fraction = {}: there are data.valid_files to validate on", data.valid_fraction);
+  check_range<int64_t>("data.max_tokens", data.max_tokens, 3, 1 << 20);
   check_range<int64_t>("data.max_tokens_per_sentence", data.max_tokens_per_sentence, 1, 1 << 20);
+  if (model.architecture == Architecture::encoder_decoder) {
+    check_length("data.max_tokens_per_sentence", data.max_tokens_per_sentence, model);
+  } else if (model.architecture != Architecture::decoder_lm) {
+    check_length("data.max_tokens", data.max_tokens, model);
+  }
 }
 
 void check_optimizer(const OptimizerConfig& optimizer) {
@@ -85,6 +105,9 @@ void check_train(const TrainConfig& train) {
   check_range<int64_t>("train.batch_tokens", train.batch_tokens, 1, 1 << 26);
   check_range<int64_t>("train.accumulate", train.accumulate, 1, 1 << 20);
   check_below_one("train.label_smoothing", train.label_smoothing);
+  if (!(train.mask_probability > 0 && train.mask_probability <= 1))
+    fail<ConfigError>("train.mask_probability = {}: needs a number above 0, at most 1", train.mask_probability);
+  check_below_one("train.word_dropout", train.word_dropout);
   if (train.seed > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
     fail<ConfigError>("train.seed = {}: needs a number below 2^63", train.seed);
   check_range<int64_t>("train.log_every", train.log_every, 1, kMany);
@@ -103,113 +126,81 @@ void check_train(const TrainConfig& train) {
   check_range<int64_t>("train.threads", train.threads, 0, 4096);
 }
 
-// Vocabulary sizes of 0 come from the tokenizers later; until then one number stands for both.
+// Vocabulary sizes of 0 and missing labels come from tokenizers and text later; until then something stands for them.
 void check_model(const TransformerConfig& model, const DataConfig& data) {
   if (model.share_embeddings && data.tokenizer.empty() &&
       (!data.joint_vocab || data.source_tokenizer != data.target_tokenizer))
     fail<ConfigError>("model.share_embeddings = true needs one tokenizer: data.joint_vocab = true or data.tokenizer");
   TransformerConfig complete = model;
   const int64_t stand_in = std::max<int64_t>({model.source_vocab, model.target_vocab, 1});
-  if (complete.source_vocab == 0) complete.source_vocab = stand_in;
-  if (complete.target_vocab == 0) complete.target_vocab = stand_in;
+  for (int64_t* vocab : {&complete.source_vocab, &complete.target_vocab, &complete.vocab})
+    if (*vocab == 0) *vocab = stand_in;
+  if (complete.labels.empty()) complete.labels = {"0", "1"};
   validate_section("model", complete);
 }
 
-// Sections one by one, so that errors read "run.toml: model.d_model: ...".
-class SectionReader {
- public:
-  SectionReader(const Json& json, const std::string& where) : json_(json), where_(where) {}
-
-  template <class Section>
-  void operator()(const char* name, Section& section) {
-    names_.emplace_back(name);
-    if (const auto found = json_.find(name); found != json_.end()) read_fields(*found, section, where_ + name);
-  }
-
-  void refuse_unknown() const {
-    for (const auto& [key, value] : json_.items()) {
-      if (std::find(names_.begin(), names_.end(), key) != names_.end()) continue;
-      const std::string near = nearest_name(key, names_);
-      fail<ConfigError>("{}unknown section [{}]{}", where_, key, near.empty() ? "" : ", did you mean [" + near + "]?");
-    }
-  }
-
- private:
-  const Json& json_;
-  const std::string& where_;
-  std::vector<std::string> names_;
-};
-
-class Describer {
- public:
-  template <class Field>
-  void operator()(const char* name, Field& field) {
-    if constexpr (NamedEnum<Field>) {
-      std::string known;
-      for (const auto& [value, text] : EnumNames<Field>::values)
-        known += (known.empty() ? "" : ", ") + std::string(text);
-      line(name, enum_name(field), "  # " + known);
-    } else if constexpr (std::is_same_v<Field, AttentionKind>) {
-      line(name, write_variant(field), "  # or {kind = \"latent\", latent_dim = 0}");
-    } else if constexpr (requires(Describer & v) { visit_fields(field, v); }) {
-      text_ += fmt::format("{}[{}]\n", text_.empty() ? "" : "\n", name);
-      visit_fields(field, *this);
-    } else {
-      line(name, field, "");
-    }
-  }
-  const std::string& text() const { return text_; }
-
- private:
-  void line(const char* name, const Json& value, const std::string& comment) {
-    text_ += fmt::format("{} = {}{}\n", name, write_toml_value(value), comment);
-  }
-  std::string text_;
-};
+void check_validation(const TrainConfig& train, const TransformerConfig& model) {
+  const Architecture architecture = model.architecture;
+  const bool for_this =
+      train.best_metric == ValidationMetric::bleu       ? architecture == Architecture::encoder_decoder
+      : train.best_metric == ValidationMetric::macro_f1 ? architecture == Architecture::encoder_classifier
+                                                        : true;
+  if (!for_this)
+    fail<ConfigError>("train.best_metric = \"{}\": architecture = \"{}\" is not measured by it",
+                      enum_name(train.best_metric), enum_name(architecture));
+  const int64_t longest = architecture == Architecture::decoder_lm ? model.context_length : kMany;
+  check_range<int64_t>("train.valid_stride", train.valid_stride, 0, longest);
+}
 
 }  // namespace
 
 void RunConfig::validate() const {
-  check_data(data);
+  refuse_foreign_fields(*this);
+  check_data(data, model);
   check_model(model, data);
   check_optimizer(optimizer);
   check_train(train);
+  check_validation(train, model);
   check_schedule(schedule, train.steps);
   validate_section("generation", generation);
+  validate_section("sampling", sampling);
 }
 
 void RunConfig::validate_for_training() const {
   validate();
-  if (data.train_source.empty()) fail<ConfigError>("data.train_source names no file");
-  if (data.valid_source.empty() && train.patience > 0)
-    fail<ConfigError>("train.patience = {} needs data.valid_source", train.patience);
+  const bool pairs = model.architecture == Architecture::encoder_decoder;
+  if ((pairs ? data.train_source : data.train_files).empty())
+    fail<ConfigError>("{} names no file", training_files_field(model.architecture));
+  if (train.patience > 0 && !has_validation())
+    fail<ConfigError>("train.patience = {} needs {}", train.patience,
+                      pairs ? "data.valid_source" : "data.valid_files or data.valid_fraction");
 }
 
-RunConfig read_run_config(const std::filesystem::path& path, const std::vector<std::string>& overrides) {
-  Json json = path.empty() ? Json::object() : read_toml(path);
-  for (const std::string& assignment : overrides) apply_override(json, assignment);
-  const std::string where = path.empty() ? "" : path.string() + ": ";
+bool RunConfig::has_validation() const {
+  return !data.valid_source.empty() || !data.valid_files.empty() || data.valid_fraction > 0;
+}
+
+ValidationMetric RunConfig::best_metric() const {
+  if (train.best_metric != ValidationMetric::automatic) return train.best_metric;
+  if (model.architecture == Architecture::encoder_decoder) return ValidationMetric::bleu;
+  return model.architecture == Architecture::encoder_classifier ? ValidationMetric::accuracy : ValidationMetric::loss;
+}
+
+RunConfig default_config(Architecture architecture) {
   RunConfig config;
-  SectionReader reader(json, where);
-  visit_fields(config, reader);
-  reader.refuse_unknown();
-  try {
-    config.validate();
-  } catch (const ConfigError& error) {
-    fail<ConfigError>("{}{}", where, error.what());
-  }
+  config.model.architecture = architecture;
+  if (architecture != Architecture::encoder_decoder) config.train.label_smoothing = 0;
+  if (architecture == Architecture::encoder_masked_lm) config.data.text_unit = TextUnit::line;
   return config;
 }
 
-std::string write_toml(const RunConfig& config) {
-  return write_toml(write_fields(config));
+const char* example_name(Architecture architecture) {
+  if (architecture == Architecture::encoder_decoder) return "pairs";
+  return architecture == Architecture::encoder_classifier ? "texts" : "documents";
 }
 
-std::string describe_config() {
-  RunConfig defaults;
-  Describer describer;
-  visit_fields(defaults, describer);
-  return describer.text();
+const char* training_files_field(Architecture architecture) {
+  return architecture == Architecture::encoder_decoder ? "data.train_source" : "data.train_files";
 }
 
 }  // namespace attune

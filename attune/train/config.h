@@ -1,6 +1,7 @@
 #pragma once
 // Everything that a training run is told. The file is TOML with one section per struct: [model] [data] [optimizer]
-// [schedule] [train] [generation].
+// [schedule] [train] [generation] [sampling]. model.architecture says which of the fields there are: a field of another
+// architecture is refused.
 
 #include <cstdint>
 #include <filesystem>
@@ -8,60 +9,97 @@
 #include <vector>
 
 #include "attune/base/fields.h"
+#include "attune/data/labelled_corpus.h"
+#include "attune/data/text_stream.h"
 #include "attune/generate/config.h"
+#include "attune/generate/sampling_config.h"
 #include "attune/models/config.h"
 #include "attune/optim/config.h"
 
 namespace attune {
 
-enum class TokenizerKind { unigram, bpe, whitespace };
-enum class ValidationMetric { bleu, loss };
+enum class TokenizerKind { unigram, bpe, whitespace, characters, bytes };
+enum class ValidationMetric {
+  automatic,  // BLEU of translations, the accuracy of a classifier, the loss of a language model
+  bleu,
+  loss,
+  accuracy,  // of a classifier's labels, else of the next or hidden token
+  macro_f1
+};
 
 template <>
 struct EnumNames<TokenizerKind> {
-  static constexpr std::pair<TokenizerKind, const char*> values[] = {
-      {TokenizerKind::unigram, "unigram"}, {TokenizerKind::bpe, "bpe"}, {TokenizerKind::whitespace, "whitespace"}};
+  static constexpr std::pair<TokenizerKind, const char*> values[] = {{TokenizerKind::unigram, "unigram"},
+                                                                     {TokenizerKind::bpe, "bpe"},
+                                                                     {TokenizerKind::whitespace, "whitespace"},
+                                                                     {TokenizerKind::characters, "characters"},
+                                                                     {TokenizerKind::bytes, "bytes"}};
 };
 template <>
 struct EnumNames<ValidationMetric> {
-  static constexpr std::pair<ValidationMetric, const char*> values[] = {{ValidationMetric::bleu, "bleu"},
-                                                                        {ValidationMetric::loss, "loss"}};
+  static constexpr std::pair<ValidationMetric, const char*> values[] = {{ValidationMetric::automatic, "automatic"},
+                                                                        {ValidationMetric::bleu, "bleu"},
+                                                                        {ValidationMetric::loss, "loss"},
+                                                                        {ValidationMetric::accuracy, "accuracy"},
+                                                                        {ValidationMetric::macro_f1, "macro_f1"}};
+};
+template <>
+struct EnumNames<LabelledFormat> {
+  static constexpr std::pair<LabelledFormat, const char*> values[] = {{LabelledFormat::automatic, "automatic"},
+                                                                      {LabelledFormat::tsv, "tsv"},
+                                                                      {LabelledFormat::csv, "csv"},
+                                                                      {LabelledFormat::jsonl, "jsonl"}};
 };
 
-/// Text files with one sentence a line; paths are taken from the current directory.
+/// Text files, plain or gzip; paths are taken from the current directory.
 struct DataConfig {
-  std::vector<std::string> train_source;  // files; line i of file k is translated by line i of train_target's file k
+  // encoder_decoder: files with one sentence a line.
+  std::vector<std::string> train_source;  // line i of file k is translated by line i of train_target's file k
   std::vector<std::string> train_target;
   std::vector<std::string> valid_source;  // none: no validation
   std::vector<std::string> valid_target;
-  std::string tokenizer;         // a file for both sides; "": trained on the training text
-  std::string source_tokenizer;  // or one file for each side
+  // The other architectures: texts with labels for encoder_classifier, else text.
+  std::vector<std::string> train_files;
+  std::vector<std::string> valid_files;
+  double valid_fraction = 0;  // without valid_files: so much of the end of train_files is for validation; 0: none is
+  LabelledFormat format = LabelledFormat::automatic;  // encoder_classifier
+  std::string label_field = "label";                  // of csv and jsonl
+  std::string text_field = "text";
+  TextUnit text_unit = TextUnit::stream;  // of language models: what is predicted without knowledge of the rest
+  int64_t max_tokens = 512;  // of encoders, bos and eos included: longer texts are cut, for encoder_masked_lm in parts
+
+  std::string tokenizer;         // a file; "": train.initialize_from's, or trained on the training text
+  std::string source_tokenizer;  // encoder_decoder: or one file for each side
   std::string target_tokenizer;
   TokenizerKind tokenizer_type = TokenizerKind::unigram;  // of a tokenizer to be trained
-  int64_t vocab_size = 8000;                              // of a tokenizer to be trained
-  bool joint_vocab = true;                                // one tokenizer, trained on both sides
+  int64_t vocab_size = 8000;                              // likewise; characters and bytes are as many as there are
+  bool joint_vocab = true;                                // encoder_decoder: one tokenizer, trained on both sides
   std::string subword_marker;             // ends a token that the next one continues ("@@"); whitespace only
-  int64_t max_tokens_per_sentence = 256;  // longer pairs are left out of training
+  int64_t max_tokens_per_sentence = 256;  // encoder_decoder: longer pairs are left out of training
   bool operator==(const DataConfig&) const = default;
 };
 
 struct TrainConfig {
-  int64_t steps = 100000;       // updates; 0: no limit, then epochs or max_minutes is needed
-  int64_t epochs = 0;           // passes over the training text; 0: no limit
-  double max_minutes = 0;       // of training, without validation; 0: no limit
-  int64_t batch_tokens = 4096;  // source or target tokens of a batch, whichever are more
-  int64_t accumulate = 1;       // batches whose gradients make one update
-  double label_smoothing = 0.1;
-  uint64_t seed = 1;  // below 2^63
+  int64_t steps = 100000;  // updates; 0: no limit, then epochs or max_minutes is needed
+  int64_t epochs = 0;      // passes over the training text; 0: no limit
+  double max_minutes = 0;  // of training, without validation; 0: no limit
+  std::string initialize_from;   // a model's folder: parameters of the same name and shape begin as they are there
+  int64_t batch_tokens = 4096;   // of a batch; source or target tokens, whichever are more
+  int64_t accumulate = 1;        // batches whose gradients make one update
+  double label_smoothing = 0.1;  // 0.1 for encoder_decoder, else 0
+  double mask_probability = 0.15;  // encoder_masked_lm: share of tokens that are hidden
+  double word_dropout = 0;         // encoder_classifier: share of tokens that are read as unknown in training
+  uint64_t seed = 1;               // below 2^63
   int64_t log_every = 50;
-  int64_t valid_every = 1000;                             // steps; 0: at the end of an epoch
-  int64_t valid_sentences = 0;                            // the first so many; 0: all
-  int64_t valid_beam_size = 1;                            // for BLEU in validation
-  ValidationMetric best_metric = ValidationMetric::bleu;  // says which model is the best, and when patience ends
-  int64_t patience = 0;                                   // validations without improvement before stopping; 0: off
-  int64_t checkpoint_every = 1000;                        // steps; 0: at each validation
-  int64_t checkpoint_every_epochs = 0;                    // 0: off
-  int64_t keep_checkpoints = 5;                           // the last so many; 0: all
+  int64_t valid_every = 1000;   // steps; 0: at the end of an epoch
+  int64_t valid_sentences = 0;  // the first so many sentences or texts, but for decoder_lm; 0: all
+  int64_t valid_beam_size = 1;  // encoder_decoder: for BLEU in validation
+  int64_t valid_stride = 0;     // decoder_lm: from window to window, see sliding_windows(); 0: context_length
+  ValidationMetric best_metric = ValidationMetric::automatic;  // says which model is the best, and when patience ends
+  int64_t patience = 0;                                        // validations without improvement before stopping; 0: off
+  int64_t checkpoint_every = 1000;                             // steps; 0: at each validation
+  int64_t checkpoint_every_epochs = 0;                         // 0: off
+  int64_t keep_checkpoints = 5;                                // the last so many; 0: all
   int64_t average_checkpoints = 0;  // the final model is the mean of the last so many; 0 or 1: off
   double moving_average = 0;        // decay of an exponential moving average of the weights; 0: off
   int64_t threads = 0;              // 0: all
@@ -69,29 +107,45 @@ struct TrainConfig {
 };
 
 struct RunConfig {
-  TransformerConfig model;  // vocabulary sizes of 0 are set from the tokenizers
+  TransformerConfig model;  // vocabulary sizes of 0 are set from the tokenizers, missing labels from the training text
   DataConfig data;
   OptimizerConfig optimizer;
   ScheduleConfig schedule;
   TrainConfig train;
-  GenerationConfig generation;
+  GenerationConfig generation;  // encoder_decoder
+  SamplingConfig sampling;      // decoder_lm
 
-  /// Throws ConfigError naming the field and the value. That data.train_source names files is not asked for here.
+  /// Throws ConfigError naming the field and the value. That there are files to train on is not asked for here.
   void validate() const;
   /// The same, and files for training have to be named.
   void validate_for_training() const;
+
+  bool has_validation() const;
+  /// train.best_metric, and what is automatic decided.
+  ValidationMetric best_metric() const;
   bool operator==(const RunConfig&) const = default;
 };
 
-/// Reads a TOML file, applies "key=value" assignments in order and validates. An empty path stands for an empty file.
-/// Throws FileError and ConfigError.
-RunConfig read_run_config(const std::filesystem::path& path, const std::vector<std::string>& overrides = {});
+/// The defaults of an architecture. Those of RunConfig{} are encoder_decoder's; for the others label_smoothing is 0, and
+/// encoder_masked_lm reads lines.
+RunConfig default_config(Architecture architecture);
 
-/// What read_run_config() reads back as the same configuration.
+/// Reads a TOML file, applies "key=value" assignments in order and validates. An empty path stands for an empty file.
+/// What neither names is as in `base`, sections with keys like those of the file, else as in default_config(). Throws
+/// FileError and ConfigError.
+RunConfig read_run_config(const std::filesystem::path& path, const std::vector<std::string>& overrides = {},
+                          const Json& base = Json::object());
+
+/// What read_run_config() reads back as the same configuration, without the fields of other architectures.
 std::string write_toml(const RunConfig& config);
 
-/// Every key with its default, one a line, as TOML; after enumerations a comment with their values.
-std::string describe_config();
+/// Every key of the architecture with its value, one a line, as TOML; after enumerations a comment with their names.
+std::string describe_config(const RunConfig& config);
+
+/// What the architecture learns from: "pairs", "texts", "documents".
+const char* example_name(Architecture architecture);
+/// The field that names them: "data.train_source" or "data.train_files".
+const char* training_files_field(Architecture architecture);
 
 template <class FieldVisitor>
 void visit_fields(DataConfig& c, FieldVisitor& v) {
@@ -99,6 +153,14 @@ void visit_fields(DataConfig& c, FieldVisitor& v) {
   v("train_target", c.train_target);
   v("valid_source", c.valid_source);
   v("valid_target", c.valid_target);
+  v("train_files", c.train_files);
+  v("valid_files", c.valid_files);
+  v("valid_fraction", c.valid_fraction);
+  v("format", c.format);
+  v("label_field", c.label_field);
+  v("text_field", c.text_field);
+  v("text_unit", c.text_unit);
+  v("max_tokens", c.max_tokens);
   v("tokenizer", c.tokenizer);
   v("source_tokenizer", c.source_tokenizer);
   v("target_tokenizer", c.target_tokenizer);
@@ -114,14 +176,18 @@ void visit_fields(TrainConfig& c, FieldVisitor& v) {
   v("steps", c.steps);
   v("epochs", c.epochs);
   v("max_minutes", c.max_minutes);
+  v("initialize_from", c.initialize_from);
   v("batch_tokens", c.batch_tokens);
   v("accumulate", c.accumulate);
   v("label_smoothing", c.label_smoothing);
+  v("mask_probability", c.mask_probability);
+  v("word_dropout", c.word_dropout);
   v("seed", c.seed);
   v("log_every", c.log_every);
   v("valid_every", c.valid_every);
   v("valid_sentences", c.valid_sentences);
   v("valid_beam_size", c.valid_beam_size);
+  v("valid_stride", c.valid_stride);
   v("best_metric", c.best_metric);
   v("patience", c.patience);
   v("checkpoint_every", c.checkpoint_every);
@@ -140,6 +206,7 @@ void visit_fields(RunConfig& c, FieldVisitor& v) {
   v("schedule", c.schedule);
   v("train", c.train);
   v("generation", c.generation);
+  v("sampling", c.sampling);
 }
 
 }  // namespace attune

@@ -2,6 +2,8 @@
 
 #include <system_error>
 
+#include "attune/base/file.h"
+#include "attune/data/character_tokenizer.h"
 #include "attune/data/sentence_piece_tokenizer.h"
 #include "attune/data/whitespace_tokenizer.h"
 
@@ -11,15 +13,36 @@ namespace {
 namespace fs = std::filesystem;
 using Paths = std::vector<fs::path>;
 
-std::shared_ptr<const Tokenizer> learn(const Paths& files, const DataConfig& data, uint64_t seed) {
-  if (data.tokenizer_type == TokenizerKind::whitespace)
-    return std::make_shared<WhitespaceTokenizer>(
-        WhitespaceTokenizer::build(files, {.max_size = data.vocab_size, .subword_marker = data.subword_marker}));
+std::shared_ptr<const Tokenizer> learn(const Paths& files, const RunConfig& config) {
+  const DataConfig& data = config.data;
   using Kind = SentencePieceOptions::Kind;
+  switch (data.tokenizer_type) {
+    case TokenizerKind::whitespace:
+      return std::make_shared<WhitespaceTokenizer>(
+          WhitespaceTokenizer::build(files, {.max_size = data.vocab_size, .subword_marker = data.subword_marker}));
+    case TokenizerKind::characters:
+      return std::make_shared<CharacterTokenizer>(CharacterTokenizer::build(files));
+    case TokenizerKind::bytes:
+      return std::make_shared<ByteTokenizer>();
+    case TokenizerKind::unigram:
+    case TokenizerKind::bpe:
+      break;
+  }
   return train_sentence_piece_from_files(files,
                                          {.kind = data.tokenizer_type == TokenizerKind::bpe ? Kind::bpe : Kind::unigram,
                                           .vocab_size = static_cast<int32_t>(data.vocab_size),
-                                          .seed = seed});
+                                          .seed = config.train.seed});
+}
+
+Paths paths(const std::vector<std::string>& names) {
+  return {names.begin(), names.end()};
+}
+
+// The tokenizer that is there already, or null.
+std::shared_ptr<const Tokenizer> given_tokenizer(const RunConfig& config) {
+  if (!config.data.tokenizer.empty()) return load_tokenizer(config.data.tokenizer);
+  if (!config.train.initialize_from.empty()) return load_tokenizers(config.train.initialize_from).source;
+  return nullptr;
 }
 
 fs::path find(const fs::path& folder, const std::string& prefix) {
@@ -31,25 +54,47 @@ fs::path find(const fs::path& folder, const std::string& prefix) {
 
 }  // namespace
 
-TokenizerPair make_tokenizers(const DataConfig& data, uint64_t seed) {
-  if (!data.tokenizer.empty()) {
-    const std::shared_ptr<const Tokenizer> both = load_tokenizer(data.tokenizer);
-    return {both, both};
-  }
-  if (!data.source_tokenizer.empty() && data.source_tokenizer == data.target_tokenizer) {
-    const std::shared_ptr<const Tokenizer> both = load_tokenizer(data.source_tokenizer);
+TokenizerPair make_tokenizers(const RunConfig& config) {
+  const DataConfig& data = config.data;
+  const std::string& one = data.tokenizer.empty() && data.source_tokenizer == data.target_tokenizer
+                               ? data.source_tokenizer
+                               : data.tokenizer;
+  if (!one.empty()) {
+    const std::shared_ptr<const Tokenizer> both = load_tokenizer(one);
     return {both, both};
   }
   if (!data.source_tokenizer.empty())
     return {load_tokenizer(data.source_tokenizer), load_tokenizer(data.target_tokenizer)};
+  if (!config.train.initialize_from.empty()) return load_tokenizers(config.train.initialize_from);
 
-  const Paths source(data.train_source.begin(), data.train_source.end());
-  const Paths target(data.train_target.begin(), data.train_target.end());
-  if (!data.joint_vocab) return {learn(source, data, seed), learn(target, data, seed)};
-  Paths all = source;
-  all.insert(all.end(), target.begin(), target.end());
-  const std::shared_ptr<const Tokenizer> both = learn(all, data, seed);
+  Paths source = paths(data.train_source);
+  const Paths target = paths(data.train_target);
+  if (!data.joint_vocab) return {learn(source, config), learn(target, config)};
+  source.insert(source.end(), target.begin(), target.end());
+  const std::shared_ptr<const Tokenizer> both = learn(source, config);
   return {both, both};
+}
+
+std::shared_ptr<const Tokenizer> make_tokenizer(const RunConfig& config) {
+  if (auto given = given_tokenizer(config)) return given;
+  return learn(paths(config.data.train_files), config);
+}
+
+std::shared_ptr<const Tokenizer> make_tokenizer(const RunConfig& config, const std::vector<std::string>& texts,
+                                                const fs::path& scratch) {
+  if (auto given = given_tokenizer(config)) return given;
+  // Tokenizers learn from files, and these have labels as well.
+  struct File {
+    fs::path path;
+    ~File() {
+      std::error_code ignored;
+      fs::remove(path, ignored);
+    }
+  } const file{scratch / "texts.tmp"};
+  std::string lines;
+  for (const std::string& text : texts) lines += text + "\n";
+  write_file(file.path, lines);
+  return learn({file.path}, config);
 }
 
 void save_tokenizers(const fs::path& folder, const TokenizerPair& tokenizers) {

@@ -5,10 +5,8 @@
 #include <cmath>
 #include <system_error>
 
-#include "attune/autograd/graph.h"
+#include "attune/base/file.h"
 #include "attune/base/parallel.h"
-#include "attune/data/batch_sampler.h"
-#include "attune/generate/model_files.h"
 #include "attune/io/model_folder.h"
 #include "attune/optim/schedule.h"
 #include "attune/train/event_log.h"
@@ -19,19 +17,6 @@ namespace attune {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::vector<fs::path> paths(const std::vector<std::string>& names) {
-  return {names.begin(), names.end()};
-}
-
-CorpusSize size_of(const ParallelCorpus& corpus) {
-  CorpusSize size{.pairs = static_cast<int64_t>(corpus.examples.size())};
-  for (const ParallelExample& e : corpus.examples) {
-    size.source_tokens += static_cast<int64_t>(e.source.size());
-    size.target_tokens += static_cast<int64_t>(e.target.size());
-  }
-  return size;
-}
 
 // The model as it is to be used: with its moving averages, while this lives.
 class Averaged {
@@ -53,13 +38,13 @@ class Run {
 
  private:
   std::optional<int64_t> step_to_resume(bool resume);
-  void load_text(bool resumes);
-  void build_model();
+  void make_task(bool resumes);
   void report_start();
 
   void step();
   void report_step(double learning_rate);
   void log(double learning_rate);
+  ValidationReport measure();
   void validate();
   void save();
   std::optional<ValidationReport> write_outcome();
@@ -73,22 +58,16 @@ class Run {
     return learning_rate(config_.schedule, step, config_.train.steps, config_.model.d_model);
   }
   int64_t total_steps() const;
-  TrainingParts parts() { return {*model_, *adam_, config_, corpus_size_}; }
+  bool validates() const { return task_->corpus().validation_examples > 0; }
+  TrainingParts parts() { return {task_->model(), *adam_, config_, task_->corpus().size}; }
 
-  RunConfig config_;  // with the model's vocabulary sizes
+  RunConfig config_;  // with the model complete
   fs::path folder_;
   TrainingObserver& observer_;
   const std::atomic<bool>& stop_;
   CheckpointFolder checkpoints_;
 
-  TokenizerPair tokenizers_;
-  ParallelCorpus corpus_;
-  CorpusSize corpus_size_;
-  std::optional<Validation> validation_;
-  std::optional<BatchSampler> sampler_;
-  std::vector<std::vector<int32_t>> batches_;  // of the current epoch
-
-  std::shared_ptr<Transformer> model_;
+  std::unique_ptr<TrainingTask> task_;
   std::optional<Adam> adam_;
   std::optional<EventLog> log_;
   TrainingState state_;
@@ -106,21 +85,20 @@ Run::Run(const RunConfig& config, const fs::path& folder, TrainingObserver& obse
   if (config.train.threads > 0) set_thread_count(static_cast<int>(config.train.threads));
   const std::optional<int64_t> resumed = step_to_resume(resume);
   make_directories(folder_);
-  load_text(resumed.has_value());
-  build_model();
+  make_task(resumed.has_value());
   if (resumed) {
     state_ = restore_checkpoint(checkpoints_.file(*resumed), parts());
     saved_step_ = state_.step;
     saved_validation_ = state_.last_validation;
   } else {
-    save_tokenizers(folder_, tokenizers_);
+    task_->save_tokenizers(folder_);
   }
   write_file(folder_ / "config.toml", write_toml(config));
   log_.emplace(folder_, state_.step);
-  batches_ = sampler_->epoch(state_.epoch);
-  if (static_cast<size_t>(state_.batch) >= batches_.size())
+  task_->begin_epoch(state_.epoch);
+  if (state_.batch >= task_->batches())
     fail<FileError>("{}: goes on at batch {} of an epoch of {}", checkpoints_.file(state_.step).string(), state_.batch,
-                    batches_.size());
+                    task_->batches());
   report_start();
 }
 
@@ -142,42 +120,20 @@ std::optional<int64_t> Run::step_to_resume(bool resume) {
   return newest;
 }
 
-void Run::load_text(bool resumes) {
-  const DataConfig& data = config_.data;
-  tokenizers_ = resumes ? load_tokenizers(folder_) : make_tokenizers(data, config_.train.seed);
-  corpus_ = load_parallel_corpus(paths(data.train_source), paths(data.train_target), *tokenizers_.source,
-                                 *tokenizers_.target, {.max_tokens = data.max_tokens_per_sentence});
-  corpus_size_ = size_of(corpus_);
-  if (!data.valid_source.empty()) validation_.emplace(config_, tokenizers_);
-  sampler_.emplace(lengths_of(corpus_.examples),
-                   BatchSamplerOptions{.max_tokens = config_.train.batch_tokens, .seed = config_.train.seed});
-}
-
-void Run::build_model() {
-  const auto set = [](const char* field, int64_t& size, const Tokenizer& tokenizer) {
-    if (size != 0 && size != tokenizer.vocab_size())
-      fail<ConfigError>("model.{} = {}: the tokenizer has {} tokens (0 takes its size)", field, size,
-                        tokenizer.vocab_size());
-    size = tokenizer.vocab_size();
-  };
-  set("source_vocab", config_.model.source_vocab, *tokenizers_.source);
-  set("target_vocab", config_.model.target_vocab, *tokenizers_.target);
-  model_ = build_transformer(config_.model, config_.train.seed);
-  require_gradients(*model_);
-  adam_.emplace(named_parameters(*model_), config_.optimizer, config_.train.moving_average);
+void Run::make_task(bool resumes) {
+  task_ = make_training_task(config_, folder_, resumes);
+  config_.model = task_->model_config();
+  const std::string& initial = config_.train.initialize_from;
+  if (!resumes && !initial.empty()) observer_.on_message(initialize_from(initial, task_->model()));
+  require_gradients(task_->model());
+  adam_.emplace(named_parameters(task_->model()), config_.optimizer, config_.train.moving_average);
 }
 
 void Run::report_start() {
-  observer_.on_start({.parameters = parameter_count(*model_),
-                      .source_vocab = config_.model.source_vocab,
-                      .target_vocab = config_.model.target_vocab,
-                      .training_pairs = corpus_size_.pairs,
-                      .skipped_long = corpus_.skipped_long,
-                      .skipped_empty = corpus_.skipped_empty,
-                      .source_tokens = corpus_size_.source_tokens,
-                      .target_tokens = corpus_size_.target_tokens,
-                      .validation_sentences = validation_ ? validation_->sentences() : 0,
-                      .batches = static_cast<int64_t>(batches_.size()),
+  observer_.on_start({.model = config_.model,
+                      .parameters = parameter_count(task_->model()),
+                      .corpus = task_->corpus(),
+                      .batches = task_->batches(),
                       .total_steps = total_steps(),
                       .step = state_.step});
 }
@@ -189,12 +145,12 @@ TrainingResult Run::train() {
       return result(StopReason::requested);
     }
     // Each is done once for a step, also when the run was interrupted in between.
-    if (validation_ && at_validation() && state_.last_validation != state_.step) validate();
+    if (validates() && at_validation() && state_.last_validation != state_.step) validate();
     const bool outdated = saved_step_ == state_.step && saved_validation_ != state_.last_validation;
     if (outdated || (at_checkpoint() && saved_step_ != state_.step)) save();
     if (const auto reason = limit_reached()) {
       if (state_.window.steps > 0) log(rate_of(state_.step));
-      if (validation_ && state_.last_validation != state_.step) validate();
+      if (validates() && state_.last_validation != state_.step) validate();
       if (saved_step_ != state_.step || saved_validation_ != state_.last_validation) save();
       TrainingResult finished = result(*reason);
       finished.outcome = write_outcome();
@@ -206,38 +162,39 @@ TrainingResult Run::train() {
 
 void Run::step() {
   const auto begin = std::chrono::steady_clock::now();
-  const auto first = static_cast<size_t>(state_.batch);
-  const size_t count = std::min(static_cast<size_t>(config_.train.accumulate), batches_.size() - first);
-  std::vector<PackedBatch> batches;
-  for (size_t i = first; i < first + count; ++i)
-    batches.push_back(pack(corpus_.examples, batches_[i], tokenizers_.target->bos_id()));
+  const int64_t count = std::min(config_.train.accumulate, task_->batches() - state_.batch);
+  const uint64_t first_forward =
+      static_cast<uint64_t>(state_.step) * static_cast<uint64_t>(config_.train.accumulate);
+  std::vector<TrainingBatch> batches;
+  for (int64_t i = 0; i < count; ++i)
+    batches.push_back(task_->batch(state_.batch + i, first_forward + static_cast<uint64_t>(i)));
   const double rate = rate_of(state_.step + 1);
-  const UpdateResult done =
-      update(*model_, *adam_,
-             {.batches = batches,
-              .step = state_.step + 1,
-              .epoch = state_.epoch + 1,
-              .first_batch = state_.batch + 1,
-              .learning_rate = rate,
-              .label_smoothing = config_.train.label_smoothing,
-              .seed = config_.train.seed,
-              .first_forward = static_cast<uint64_t>(state_.step) * static_cast<uint64_t>(config_.train.accumulate)});
+  const UpdateResult done = update(task_->model(), *adam_,
+                                   {.batches = batches,
+                                    .step = state_.step + 1,
+                                    .epoch = state_.epoch + 1,
+                                    .first_batch = state_.batch + 1,
+                                    .learning_rate = rate,
+                                    .label_smoothing = config_.train.label_smoothing,
+                                    .seed = config_.train.seed,
+                                    .first_forward = first_forward});
   ++state_.step;
-  state_.batch += static_cast<int64_t>(count);
+  state_.batch += count;
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   state_.seconds += seconds;
   LogWindow& window = state_.window;
   window.loss += done.loss;
   window.nll += done.nll;
+  window.labels += done.labels;
   window.tokens += done.tokens;
   window.gradient_norm += done.gradient_norm;
   window.steps += 1;
   window.seconds += seconds;
   report_step(rate);
-  if (static_cast<size_t>(state_.batch) == batches_.size()) {
+  if (state_.batch == task_->batches()) {
     ++state_.epoch;
     state_.batch = 0;
-    batches_ = sampler_->epoch(state_.epoch);
+    task_->begin_epoch(state_.epoch);
   }
 }
 
@@ -245,41 +202,50 @@ void Run::report_step(double learning_rate) {
   const LogWindow window = state_.window;
   const bool logged = state_.step % config_.train.log_every == 0;
   if (logged) log(learning_rate);
-  const auto tokens = static_cast<double>(window.tokens);
+  const auto labels = static_cast<double>(window.labels);
   observer_.on_step({.step = state_.step,
                      .total_steps = total_steps(),
                      .epoch = state_.epoch + 1,
-                     .loss = window.loss / tokens,
-                     .nll = window.nll / tokens,
+                     .loss = window.loss / labels,
+                     .nll = window.nll / labels,
                      .learning_rate = learning_rate,
                      .gradient_norm = window.gradient_norm / static_cast<double>(window.steps),
-                     .tokens_per_second = tokens / window.seconds,
+                     .tokens_per_second = static_cast<double>(window.tokens) / window.seconds,
                      .seconds = state_.seconds,
                      .logged = logged});
 }
 
 void Run::log(double learning_rate) {
   const LogWindow window = std::exchange(state_.window, {});
-  const auto tokens = static_cast<double>(window.tokens);
+  const auto labels = static_cast<double>(window.labels);
   const std::pair<std::string, double> scalars[] = {
-      {"loss", window.loss / tokens},
-      {"nll", window.nll / tokens},
-      {"perplexity", std::exp(window.nll / tokens)},
+      {"loss", window.loss / labels},
+      {"nll", window.nll / labels},
+      {"perplexity", std::exp(window.nll / labels)},
       {"learning_rate", learning_rate},
       {"gradient_norm", window.gradient_norm / static_cast<double>(window.steps)},
-      {"tokens_per_second", tokens / window.seconds}};
+      {"tokens_per_second", static_cast<double>(window.tokens) / window.seconds}};
   log_->write(state_.step, scalars);
+}
+
+ValidationReport Run::measure() {
+  const auto begin = std::chrono::steady_clock::now();
+  ValidationReport report = task_->validate();
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  report.step = state_.step;
+  return report;
 }
 
 void Run::validate() {
   const Averaged averaged(*adam_);
-  ValidationReport report = validation_->measure(model_);
-  const bool by_bleu = config_.train.best_metric == ValidationMetric::bleu;
-  const double value = by_bleu ? report.bleu : report.loss.loss;
-  report.step = state_.last_validation = state_.step;
-  report.best = state_.best_step < 0 || (by_bleu ? value >= state_.best_value : value < state_.best_value);
+  ValidationReport report = measure();
+  const ValidationMetric metric = config_.best_metric();
+  const double value = value_of(report, metric);
+  state_.last_validation = state_.step;
+  report.best = state_.best_step < 0 ||
+                (more_is_better(metric) ? value >= state_.best_value : value < state_.best_value);
   if (report.best) {
-    save_model_folder(folder_ / "best", *model_, *tokenizers_.source, *tokenizers_.target, config_.generation);
+    task_->save_model(folder_ / "best");
     state_.best_step = state_.step;
     state_.best_value = value;
     state_.without_improvement = 0;
@@ -287,12 +253,7 @@ void Run::validate() {
     ++state_.without_improvement;
   }
   report.without_improvement = state_.without_improvement;
-  const std::pair<std::string, double> scalars[] = {{"valid_loss", report.loss.loss},
-                                                    {"valid_nll", report.loss.nll},
-                                                    {"valid_perplexity", report.loss.perplexity},
-                                                    {"valid_accuracy", report.loss.accuracy},
-                                                    {"valid_bleu", report.bleu}};
-  log_->write(state_.step, scalars);
+  log_->write(state_.step, validation_scalars(report));
   observer_.on_validation(report);
 }
 
@@ -311,17 +272,14 @@ std::optional<ValidationReport> Run::write_outcome() {
     for (const int64_t step : checkpoints_.steps())
       if (step <= state_.step) files.push_back(checkpoints_.file(step));
     const auto count = std::min(files.size(), static_cast<size_t>(config_.train.average_checkpoints));
-    mean_of_checkpoints(std::span(files).last(count), *model_);
-    if (validation_) {
-      outcome = validation_->measure(model_);
-      outcome->step = state_.step;
-    }
+    mean_of_checkpoints(std::span(files).last(count), task_->model());
+    if (validates()) outcome = measure();
   } else if (state_.best_step >= 0) {
-    load_parameters(folder_ / "best" / kParameterFile, *model_);
+    load_parameters(folder_ / "best" / kParameterFile, task_->model());
   } else {
     adam_->swap_averages();
   }
-  save_model_folder(folder_ / "model", *model_, *tokenizers_.source, *tokenizers_.target, config_.generation);
+  task_->save_model(folder_ / "model");
   return outcome;
 }
 
@@ -356,8 +314,7 @@ int64_t Run::total_steps() const {
   const TrainConfig& train = config_.train;
   if (train.epochs == 0) return train.steps;
   // Epochs differ by a batch or two: the current one stands for all that follow.
-  const auto batches = static_cast<int64_t>(batches_.size());
-  const int64_t per_epoch = (batches + train.accumulate - 1) / train.accumulate;
+  const int64_t per_epoch = (task_->batches() + train.accumulate - 1) / train.accumulate;
   const int64_t of_epoch = (state_.batch + train.accumulate - 1) / train.accumulate;
   const int64_t by_epochs = state_.step + std::max<int64_t>(0, train.epochs - state_.epoch) * per_epoch - of_epoch;
   return train.steps > 0 ? std::min(train.steps, by_epochs) : by_epochs;

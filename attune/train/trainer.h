@@ -1,11 +1,11 @@
 #pragma once
-// Trains an encoder-decoder model and keeps what comes of it in a folder:
+// Trains a model of any architecture and keeps what comes of it in a folder:
 //
 //   config.toml                                  the configuration
-//   tokenizer.model (or .json, or one each side) the vocabularies
+//   tokenizer.model (or .json, or one each side) the vocabulary
 //   metrics.jsonl, events.out.tfevents.*         what was measured, see EventLog
 //   checkpoints/step-00001000.safetensors        the last train.keep_checkpoints
-//   best/                                        the model that was best in validation, by train.best_metric
+//   best/                                        the model that was best in validation, by RunConfig::best_metric()
 //   model/                                       what a user should use, written at the end: the mean of the last
 //                                                train.average_checkpoints checkpoints where that is on, else a copy of
 //                                                best/, else (without validation) the last weights
@@ -15,17 +15,14 @@
 #include <optional>
 #include <string>
 
-#include "attune/train/config.h"
-#include "attune/train/validation.h"
+#include "attune/train/training_task.h"
 
 namespace attune {
 
 struct StartReport {
+  TransformerConfig model;  // with the vocabularies' sizes and all labels
   int64_t parameters = 0;
-  int64_t source_vocab = 0, target_vocab = 0;
-  int64_t training_pairs = 0, skipped_long = 0, skipped_empty = 0;
-  int64_t source_tokens = 0, target_tokens = 0;
-  int64_t validation_sentences = 0;
+  CorpusReport corpus;
   int64_t batches = 0;      // of an epoch, about
   int64_t total_steps = 0;  // an estimate where epochs are the limit; 0: unknown
   int64_t step = 0;         // from which a resumed run goes on
@@ -35,11 +32,11 @@ struct StartReport {
 struct StepReport {
   int64_t step = 0, total_steps = 0;  // 0: unknown
   int64_t epoch = 0;                  // from 1
-  double loss = 0;                    // label-smoothed, per target token
-  double nll = 0;                     // per target token
+  double loss = 0;                    // label-smoothed, per prediction
+  double nll = 0;                     // per prediction
   double learning_rate = 0;
   double gradient_norm = 0;      // before clipping
-  double tokens_per_second = 0;  // of the target
+  double tokens_per_second = 0;  // of the target, where there are two sides
   double seconds = 0;            // of training since step 0
   bool logged = false;           // these numbers are in metrics.jsonl
 };
@@ -62,7 +59,7 @@ struct TrainingResult {
   int64_t step = 0;
   double seconds = 0;                            // of training, in all parts of the run
   std::optional<int64_t> best_step = {};         // without a value there was no validation
-  double best_value = 0;                         // BLEU or loss, as train.best_metric says
+  double best_value = 0;                         // of RunConfig::best_metric()
   std::optional<ValidationReport> outcome = {};  // of model/, where that is a mean of checkpoints
 };
 

@@ -37,15 +37,20 @@ void check_identity(const Json& stored, const RunConfig& config, const std::stri
   }
 }
 
-void check_corpus(const Json& stored, const CorpusSize& found, const std::string& where) {
+std::string describe(const CorpusSize& size, Architecture architecture) {
+  const char* examples = example_name(architecture);
+  if (architecture != Architecture::encoder_decoder)
+    return fmt::format("{} {} with {} tokens", size.examples, examples, size.tokens);
+  return fmt::format("{} {} with {} and {} tokens", size.examples, examples, size.tokens, size.target_tokens);
+}
+
+void check_corpus(const Json& stored, const TrainingParts& parts, const std::string& where) {
   CorpusSize expected;
   read_fields(stored, expected, where + ": corpus");
-  if (found != expected)
-    fail<ConfigError>(
-        "data.train_source: the text has {} pairs with {} and {} tokens, the run to be resumed has {} with {} and {} "
-        "({})",
-        found.pairs, found.source_tokens, found.target_tokens, expected.pairs, expected.source_tokens,
-        expected.target_tokens, where);
+  const Architecture architecture = parts.config.model.architecture;
+  if (parts.corpus != expected)
+    fail<ConfigError>("{}: the text has {}, the run to be resumed has {} ({})", training_files_field(architecture),
+                      describe(parts.corpus, architecture), describe(expected, architecture), where);
 }
 
 }  // namespace
@@ -71,7 +76,7 @@ TrainingState restore_checkpoint(const std::filesystem::path& file, const Traini
   const std::string where = file.string();
   const Json stored = checkpoint_state(reader);
   check_identity(member(stored, "run", where), parts.config, where);
-  check_corpus(member(stored, "corpus", where), parts.corpus, where);
+  check_corpus(member(stored, "corpus", where), parts, where);
   TrainingState state;
   read_fields(member(stored, "training", where), state, where + ": training");
   if (state.step < 0 || state.epoch < 0 || state.batch < 0)

@@ -4,17 +4,17 @@
 #include <cstdint>
 
 #include "attune/io/checkpoint.h"
-#include "attune/models/transformer.h"
 #include "attune/optim/adam.h"
-#include "attune/train/config.h"
+#include "attune/train/training_task.h"
 
 namespace attune {
 
 /// Sums since the last entry of the log.
 struct LogWindow {
-  double loss = 0;  // label-smoothed, over `tokens`
+  double loss = 0;  // label-smoothed, over `labels`
   double nll = 0;
-  int64_t tokens = 0;        // of the target
+  int64_t labels = 0;        // predictions
+  int64_t tokens = 0;        // that the model worked on
   double gradient_norm = 0;  // over `steps`, before clipping
   int64_t steps = 0;
   double seconds = 0;
@@ -33,16 +33,10 @@ struct TrainingState {
   double best_value = 0;   // of train.best_metric
 };
 
-/// The training text that a place in an epoch refers to.
-struct CorpusSize {
-  int64_t pairs = 0, source_tokens = 0, target_tokens = 0;
-  bool operator==(const CorpusSize&) const = default;
-};
-
 struct TrainingParts {
-  Transformer& model;
+  Module& model;
   Adam& adam;
-  const RunConfig& config;  // with the model's vocabulary sizes
+  const RunConfig& config;  // with the model complete
   CorpusSize corpus;
 };
 
@@ -58,6 +52,7 @@ template <class FieldVisitor>
 void visit_fields(LogWindow& w, FieldVisitor& v) {
   v("loss", w.loss);
   v("nll", w.nll);
+  v("labels", w.labels);
   v("tokens", w.tokens);
   v("gradient_norm", w.gradient_norm);
   v("steps", w.steps);
@@ -79,8 +74,8 @@ void visit_fields(TrainingState& s, FieldVisitor& v) {
 
 template <class FieldVisitor>
 void visit_fields(CorpusSize& c, FieldVisitor& v) {
-  v("pairs", c.pairs);
-  v("source_tokens", c.source_tokens);
+  v("examples", c.examples);
+  v("tokens", c.tokens);
   v("target_tokens", c.target_tokens);
 }
 

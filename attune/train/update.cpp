@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "attune/autograd/graph.h"
-#include "attune/train/batch_loss.h"
 
 namespace attune {
 namespace {
@@ -38,19 +37,22 @@ std::string batches_of(const UpdateInput& input) {
 
 }  // namespace
 
-UpdateResult update(Transformer& model, Adam& adam, const UpdateInput& input) {
+UpdateResult update(Module& model, Adam& adam, const UpdateInput& input) {
   UpdateResult result;
-  for (const PackedBatch& batch : input.batches) result.tokens += batch.target_tokens();
-  const auto tokens = static_cast<double>(result.tokens);
+  for (const TrainingBatch& batch : input.batches) {
+    result.labels += batch.labels;
+    result.tokens += batch.tokens;
+  }
+  const auto labels = static_cast<double>(result.labels);
   for (size_t i = 0; i < input.batches.size(); ++i) {
     set_training(model, input.seed, input.first_forward + i);
     const CrossEntropy cross_entropy =
-        batch_loss(model, input.batches[i], {.label_smoothing = input.label_smoothing, .scale = 1 / tokens});
+        input.batches[i].loss({.label_smoothing = input.label_smoothing, .scale = 1 / labels});
     const double loss = cross_entropy.loss.item();
     backward(cross_entropy.loss);
     if (!std::isfinite(loss))
       fail_not_finite("loss", loss, model, input, fmt::format("batch {}", input.first_batch + static_cast<int64_t>(i)));
-    result.loss += loss * tokens;
+    result.loss += loss * labels;
     result.nll += cross_entropy.sum_negative_log_likelihood;
   }
   result.gradient_norm = adam.step(input.learning_rate);

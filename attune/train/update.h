@@ -2,19 +2,26 @@
 // One update of the parameters.
 
 #include <cstdint>
+#include <functional>
 #include <span>
 
-#include "attune/data/batch_sampler.h"
-#include "attune/models/transformer.h"
+#include "attune/ops/cross_entropy.h"
 #include "attune/optim/adam.h"
 
 namespace attune {
 
+/// A batch of any model.
+struct TrainingBatch {
+  int64_t labels = 0;  // predictions that the loss is a mean over, at least 1
+  int64_t tokens = 0;  // that the model works on, of the target where there are two sides
+  std::function<CrossEntropy(const CrossEntropyOptions&)> loss;
+};
+
 struct UpdateInput {
-  std::span<const PackedBatch> batches;  // their gradients are added up
-  int64_t step = 1;                      // of this update, from 1
-  int64_t epoch = 1;                     // for messages, from 1
-  int64_t first_batch = 1;               // place of batches[0] in the epoch, for messages, from 1
+  std::span<const TrainingBatch> batches;  // their gradients are added up
+  int64_t step = 1;                        // of this update, from 1
+  int64_t epoch = 1;                       // for messages, from 1
+  int64_t first_batch = 1;                 // place of batches[0] in the epoch, for messages, from 1
   double learning_rate = 0;
   double label_smoothing = 0;
   uint64_t seed = 1;           // of dropout, with ...
@@ -22,17 +29,18 @@ struct UpdateInput {
 };
 
 struct UpdateResult {
-  double loss = 0;  // sum over the target tokens, label-smoothed
+  double loss = 0;  // sum over the labels, label-smoothed
   double nll = 0;   // the same without smoothing
+  int64_t labels = 0;
   int64_t tokens = 0;
-  double gradient_norm = 0;  // of the mean over tokens, before clipping
+  double gradient_norm = 0;  // of the mean over labels, before clipping
 };
 
-/// Adam's step on the loss per target token of all batches together: however a set of sentence pairs is cut into
-/// batches, the gradient is the same but for rounding. Gradients are cleared afterwards.
+/// Adam's step on the loss per label of all batches together: however a set of examples is cut into batches, the
+/// gradient is the same but for rounding. Gradients are cleared afterwards.
 ///
 /// When loss or gradient is not finite, throws NumericError naming step, epoch, batch and the first parameter or
 /// gradient with such a number, and leaves parameters and moments as they were.
-UpdateResult update(Transformer& model, Adam& adam, const UpdateInput& input);
+UpdateResult update(Module& model, Adam& adam, const UpdateInput& input);
 
 }  // namespace attune

@@ -1,76 +1,29 @@
 #include "attune/train/validation.h"
 
-#include <algorithm>
-#include <chrono>
-#include <limits>
-
-#include "attune/data/text_file.h"
-#include "attune/data/whitespace_tokenizer.h"
-#include "attune/generate/translator.h"
-#include "attune/train/bleu.h"
-
 namespace attune {
-namespace {
 
-constexpr int64_t kMostTokens = 1024;
-constexpr size_t kSamples = 3;
-
-std::vector<int32_t> encode_line(const Tokenizer& tokenizer, const LineReader& reader, const std::string& line,
-                                 int64_t most_tokens) {
-  std::vector<int32_t> ids = tokenizer.encode(line);
-  if (static_cast<int64_t>(ids.size()) > most_tokens)
-    fail<DataError>("{}:{}: has {} tokens, at most {} are accepted for validation", reader.name(), reader.line_number(),
-                    ids.size(), most_tokens);
-  ids.push_back(tokenizer.eos_id());
-  return ids;
+double value_of(const ValidationReport& report, ValidationMetric metric) {
+  if (metric == ValidationMetric::loss) return report.loss.loss;
+  if (metric == ValidationMetric::accuracy) return report.loss.accuracy;
+  if (metric == ValidationMetric::bleu && report.bleu) return *report.bleu;
+  if (metric == ValidationMetric::macro_f1 && report.classification) return report.classification->macro_f1;
+  fail<ConfigError>("train.best_metric = \"{}\": the model is not measured by it", enum_name(metric));
 }
 
-}  // namespace
-
-Validation::Validation(const RunConfig& config, const TokenizerPair& tokenizers)
-    : tokenizers_(tokenizers),
-      generation_(config.generation),
-      evaluate_options_{.batch_tokens = config.train.batch_tokens, .label_smoothing = config.train.label_smoothing},
-      most_tokens_(std::max(kMostTokens, config.data.max_tokens_per_sentence)) {
-  generation_.beam_size = config.train.valid_beam_size;
-  const size_t limit = config.train.valid_sentences > 0 ? static_cast<size_t>(config.train.valid_sentences)
-                                                        : std::numeric_limits<size_t>::max();
-  for (size_t i = 0; i < config.data.valid_source.size(); ++i)
-    read(config.data.valid_source[i], config.data.valid_target[i], limit);
-  if (sources_.empty()) fail<DataError>("{}: has no line to validate on", config.data.valid_source.at(0));
+bool more_is_better(ValidationMetric metric) {
+  return metric != ValidationMetric::loss;
 }
 
-void Validation::read(const std::string& source_file, const std::string& target_file, size_t limit) {
-  LineReader sources(source_file), targets(target_file);
-  std::string source, target;
-  for (;;) {  // to the end, so that files of different lengths are noticed
-    const bool more = sources.next(source);
-    if (targets.next(target) != more)
-      fail<DataError>("{} ends after {} lines, but {} goes on", more ? target_file : source_file,
-                      more ? targets.line_number() : sources.line_number(), more ? source_file : target_file);
-    if (!more) return;
-    if (sources_.size() >= limit) continue;
-    examples_.push_back({encode_line(*tokenizers_.source, sources, source, most_tokens_),
-                         encode_line(*tokenizers_.target, targets, target, most_tokens_)});
-    sources_.push_back(source);
-    references_.push_back(target);
-  }
-}
-
-ValidationReport Validation::measure(const std::shared_ptr<Transformer>& model) const {
-  const auto begin = std::chrono::steady_clock::now();
-  ValidationReport report{.loss = evaluate(*model, examples_, tokenizers_.target->bos_id(), evaluate_options_),
-                          .sentences = sentences()};
-  const Translator translator(model, tokenizers_.source, tokenizers_.target, generation_);
-  std::vector<std::string> outputs;
-  for (const Translation& t : translator.translate(sources_, {.max_source_tokens = most_tokens_}))
-    outputs.push_back(t.text());
-  const bool words = dynamic_cast<const WhitespaceTokenizer*>(tokenizers_.target.get()) != nullptr;
-  report.bleu = corpus_bleu(outputs, references_, words ? BleuTokenizer::none : BleuTokenizer::v13a).score;
-  for (size_t i = 0; i < std::min(kSamples, outputs.size()); ++i)
-    report.samples.push_back({sources_[i], references_[i], outputs[i]});
-  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  return report;
+std::vector<std::pair<std::string, double>> validation_scalars(const ValidationReport& report) {
+  std::vector<std::pair<std::string, double>> scalars = {{"valid_loss", report.loss.loss},
+                                                         {"valid_nll", report.loss.nll},
+                                                         {"valid_perplexity", report.loss.perplexity},
+                                                         {"valid_accuracy", report.loss.accuracy}};
+  if (report.bleu) scalars.emplace_back("valid_bleu", *report.bleu);
+  if (report.classification) scalars.emplace_back("valid_macro_f1", report.classification->macro_f1);
+  if (report.bits_per_character) scalars.emplace_back("valid_bits_per_character", *report.bits_per_character);
+  if (report.bits_per_byte) scalars.emplace_back("valid_bits_per_byte", *report.bits_per_byte);
+  return scalars;
 }
 
 }  // namespace attune

@@ -1,53 +1,41 @@
 #pragma once
 // What a model in training is measured by.
 
-#include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "attune/train/classification_scores.h"
 #include "attune/train/config.h"
 #include "attune/train/evaluate.h"
-#include "attune/train/tokenizers.h"
 
 namespace attune {
 
 struct ValidationReport {
   int64_t step = 0;
   CorpusLoss loss;
-  double bleu = 0;  // percent, of the detokenized translations against the lines of valid_target
-  int64_t sentences = 0;
+  int64_t examples = 0;             // sentences, texts or documents
   double seconds = 0;               // that the validation took
-  bool best = false;                // so far, by train.best_metric
+  bool best = false;                // so far, by RunConfig::best_metric()
   int64_t without_improvement = 0;  // validations since the best
+
+  std::optional<double> bleu = {};  // percent, of the detokenized translations against the lines of valid_target
+  std::optional<ClassificationScores> classification = {};  // of a classifier's labels
+  std::optional<double> bits_per_character = {};            // of a language model with single characters for tokens
+  std::optional<double> bits_per_byte = {};                 // or with bytes
 
   struct Sample {
     std::string source, reference, translation;
   };
-  std::vector<Sample> samples = {};  // the first three
+  std::vector<Sample> samples = {};  // the first three translations
 };
 
-/// The validation text. Nothing is left out of it: BLEU compares all lines.
-class Validation {
- public:
-  /// Reads data.valid_source and valid_target. Throws DataError, naming the line, for different numbers of lines and
-  /// for lines that are too long to be translated.
-  Validation(const RunConfig& config, const TokenizerPair& tokenizers);
+/// The value of a metric, and whether more of it is better. Throws ConfigError when the report does not have it.
+double value_of(const ValidationReport& report, ValidationMetric metric);
+bool more_is_better(ValidationMetric metric);
 
-  /// Loss as evaluate() gives it; BLEU of what beam search with train.valid_beam_size finds, in mteval-v13a tokens, or
-  /// for a whitespace vocabulary in its words. Takes the model into evaluation mode.
-  ValidationReport measure(const std::shared_ptr<Transformer>& model) const;
-
-  int64_t sentences() const { return static_cast<int64_t>(sources_.size()); }
-
- private:
-  void read(const std::string& source_file, const std::string& target_file, size_t limit);
-
-  TokenizerPair tokenizers_;
-  GenerationConfig generation_;
-  EvaluateOptions evaluate_options_;
-  int64_t most_tokens_;
-  std::vector<std::string> sources_, references_;
-  std::vector<ParallelExample> examples_;
-};
+/// What metrics.jsonl keeps of a validation: "valid_loss" and so on.
+std::vector<std::pair<std::string, double>> validation_scalars(const ValidationReport& report);
 
 }  // namespace attune

@@ -8,83 +8,13 @@
 
 #include "attune/autograd/graph.h"
 #include "attune/base/parallel.h"
+#include "tests/ops/attention_reference.h"
 #include "tests/support/errors.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/targets.h"
 
 namespace attune {
 namespace {
-
-struct Problem {
-  Tensor q, k, v;
-  AttentionOptions options;
-};
-
-struct Sizes {
-  std::vector<int32_t> queries, keys;
-  int64_t heads = 2, kv_heads = 2, d_k = 5, d_v = 3;
-};
-
-Problem random_problem(const Sizes& s, DType dtype, uint64_t seed = 1) {
-  Problem p;
-  p.options.query_sequences = Sequences::from_lengths(s.queries);
-  p.options.key_sequences = Sequences::from_lengths(s.keys);
-  p.q = normal({p.options.query_sequences.total(), s.heads, s.d_k}, {.dtype = dtype, .seed = seed});
-  p.k = normal({p.options.key_sequences.total(), s.kv_heads, s.d_k}, {.dtype = dtype, .seed = seed + 1});
-  p.v = normal({p.options.key_sequences.total(), s.kv_heads, s.d_v}, {.dtype = dtype, .seed = seed + 2});
-  return p;
-}
-
-// The formula, one number at a time: what every fast kernel has to agree with.
-Tensor reference(const Problem& p, Tensor* weights = nullptr) {
-  const AttentionOptions& o = p.options;
-  const Tensor q = p.q.to(DType::f64), k = p.k.to(DType::f64), v = p.v.to(DType::f64);
-  const int64_t heads = q.size(1), group = heads / k.size(1), d_k = q.size(2), d_v = v.size(2);
-  const double scale = o.scale > 0 ? o.scale : 1 / std::sqrt(static_cast<double>(d_k));
-  Tensor out = Tensor::zeros({q.size(0), heads, d_v}, {.dtype = DType::f64});
-  const int64_t most_q = o.query_sequences.max_length(), most_k = o.key_sequences.max_length();
-  if (weights) *weights = Tensor::zeros({o.query_sequences.count(), heads, most_q, most_k}, {.dtype = DType::f64});
-  for (int64_t s = 0; s < o.query_sequences.count(); ++s) {
-    const int64_t queries = o.query_sequences.length(s), keys = o.key_sequences.length(s);
-    for (int64_t h = 0; h < heads; ++h) {
-      for (int64_t i = 0; i < queries; ++i) {
-        const int64_t q_row = (o.query_sequences.begin(s) + i) * heads + h;
-        std::vector<double> w(static_cast<size_t>(keys));
-        double total = 0;
-        for (int64_t j = 0; j < keys; ++j) {
-          const int64_t mask_row = (o.mask.defined() ? (o.mask.size(0) == 1 ? 0 : s) * o.mask.size(1) + i : 0);
-          const bool allowed = (!o.causal || j <= i + keys - queries) &&
-                               (!o.mask.defined() || o.mask.data<uint8_t>()[mask_row * o.mask.size(2) + j] != 0);
-          const int64_t k_row = (o.key_sequences.begin(s) + j) * k.size(1) + h / group;
-          double score = 0;
-          for (int64_t c = 0; c < d_k; ++c)
-            score += q.data<double>()[q_row * d_k + c] * k.data<double>()[k_row * d_k + c];
-          w[static_cast<size_t>(j)] = allowed ? std::exp(score * scale) : 0;
-          total += w[static_cast<size_t>(j)];
-        }
-        for (int64_t j = 0; j < keys && total > 0; ++j) {
-          const double weight = w[static_cast<size_t>(j)] / total;
-          if (weights) weights->data<double>()[((s * heads + h) * most_q + i) * most_k + j] = weight;
-          const bool keep = !o.dropout.active() || kept(o.dropout, q_row, j);
-          const double factor = keep ? weight / (1 - o.dropout.probability) : 0;
-          const int64_t v_row = (o.key_sequences.begin(s) + j) * k.size(1) + h / group;
-          for (int64_t c = 0; c < d_v; ++c)
-            out.data<double>()[q_row * d_v + c] += factor * v.data<double>()[v_row * d_v + c];
-        }
-      }
-    }
-  }
-  return out;
-}
-
-Tensor random_mask(const Sizes& s, bool per_sequence) {
-  const Sequences q = Sequences::from_lengths(s.queries), k = Sequences::from_lengths(s.keys);
-  const int64_t blocks = per_sequence ? q.count() : 1;
-  const Tensor draw = normal({blocks, q.max_length(), k.max_length()}, {.seed = 99});
-  Tensor mask = Tensor::empty(draw.shape(), {.dtype = DType::u8});
-  for (int64_t i = 0; i < draw.numel(); ++i) mask.data<uint8_t>()[i] = draw.data<double>()[i] > -0.5;
-  return mask;
-}
 
 std::vector<std::pair<const char*, Problem>> problems(DType dtype) {
   std::vector<std::pair<const char*, Problem>> all;

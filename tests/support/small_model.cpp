@@ -4,13 +4,35 @@
 
 #include <sstream>
 
+#include "attune/base/random.h"
+#include "attune/data/character_tokenizer.h"
 #include "attune/data/grammar_corpus.h"
 #include "attune/data/sentence_piece_tokenizer.h"
+#include "attune/models/build.h"
 
 namespace attune {
 namespace {
 
 constexpr int32_t kVocab = 300;
+
+TransformerConfig small_config(Architecture architecture, int64_t vocab) {
+  TransformerConfig config;
+  config.architecture = architecture;
+  config.vocab = vocab;
+  config.d_model = 32;
+  config.heads = 4;
+  config.layers = 2;
+  config.d_ff = 64;
+  return config;
+}
+
+// Initial weights are so small that every output is alike.
+void make_decided(Module& model, uint64_t seed) {
+  Random random(seed, 99);
+  for (const NamedParameter& p : named_parameters(model)) {
+    for (float& value : p.tensor->values<float>()) value += static_cast<float>(0.2 * random.normal());
+  }
+}
 
 }  // namespace
 
@@ -37,6 +59,29 @@ void write_small_model(const std::filesystem::path& folder, uint64_t seed) {
   const auto tokenizer = train_sentence_piece(small_text(), options);
   const auto model = build_transformer(small_model_config(), seed);
   save_model_folder(folder, *model, *tokenizer, *tokenizer, {.beam_size = 3, .max_length = 12});
+}
+
+void write_small_language_model(const std::filesystem::path& folder, TextUnit text_unit, uint64_t seed) {
+  const auto tokenizer = CharacterTokenizer::build_from_texts({joined(small_text())});
+  TransformerConfig config = small_config(Architecture::decoder_lm, tokenizer.vocab_size());
+  config.attention = MultiHead{.kv_heads = 2};
+  config.positions = RotaryOptions{};
+  config.context_length = 48;
+  const auto model = build_decoder_lm(config, seed);
+  make_decided(*model, seed);
+  save_model_folder(folder, *model, tokenizer, {.max_tokens = 40}, text_unit);
+}
+
+void write_small_classifier(const std::filesystem::path& folder, uint64_t seed) {
+  SentencePieceOptions options;
+  options.vocab_size = kVocab;
+  const auto tokenizer = train_sentence_piece(small_text(), options);
+  TransformerConfig config = small_config(Architecture::encoder_classifier, kVocab);
+  config.positions = LearnedPositions{.max_length = 24};
+  config.labels = {"bad", "good", "so so"};
+  const auto model = build_encoder_classifier(config, seed);
+  make_decided(*model, seed);
+  save_model_folder(folder, *model, *tokenizer);
 }
 
 std::string joined(const std::vector<std::string>& lines) {

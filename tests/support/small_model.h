@@ -1,5 +1,5 @@
 #pragma once
-// A model folder that is made in a moment: random weights, and a tokenizer of a few hundred pieces.
+// Model folders that are made in a moment: random weights, and a tokenizer of a few hundred pieces or characters.
 
 #include <filesystem>
 #include <memory>
@@ -19,6 +19,13 @@ TransformerConfig small_model_config();
 /// Trains a SentencePiece tokenizer on small_text(), draws the weights from `seed` and writes the folder. Translations
 /// are cut off after 12 tokens.
 void write_small_model(const std::filesystem::path& folder, uint64_t seed = 1);
+
+/// A language model of characters with rotary positions and a context of 48; the longest text has 40 tokens.
+void write_small_language_model(const std::filesystem::path& folder, TextUnit text_unit = TextUnit::stream,
+                                uint64_t seed = 1);
+
+/// A classifier of the labels "bad", "good" and "so so" that reads at most 24 tokens.
+void write_small_classifier(const std::filesystem::path& folder, uint64_t seed = 1);
 
 /// The lines, each with its end.
 std::string joined(const std::vector<std::string>& lines);

@@ -185,8 +185,9 @@ TEST(RunConfig, LimitsThatAreFineTogether) {
 TEST(RunConfig, WhatIsWrittenIsRead) {
   RunConfig config;
   config.model.encoder_attention = MultiHeadLatent{.latent_dim = 64};
-  config.model.cross_attention = MultiHead{.bias = false};
-  config.model.layer_norm = LayerNormForm::unbiased_std;
+  config.model.cross_attention = MultiHead{.bias = AttentionBias::output};
+  config.model.norm_form = NormForm::unbiased_std;
+  config.model.positions = LearnedPositions{.max_length = 600};
   config.data.train_source = {"a \"b\".en", "\xC3\xA9.en"};
   config.data.train_target = {"a.de", "b.de"};
   config.data.tokenizer_type = TokenizerKind::bpe;
@@ -198,12 +199,82 @@ TEST(RunConfig, WhatIsWrittenIsRead) {
   EXPECT_EQ(read(write_toml(config), {}), config);
 }
 
+TEST(RunConfig, WhatIsWrittenIsReadForEveryArchitecture) {
+  for (const auto& [architecture, name] : EnumNames<Architecture>::values) {
+    RunConfig config = default_config(architecture);
+    config.data.vocab_size = 100;
+    EXPECT_EQ(read(write_toml(config), {}), config) << name;
+    const bool pairs = architecture == Architecture::encoder_decoder;
+    EXPECT_EQ(write_toml(config).find("train_source") != std::string::npos, pairs) << name;
+    EXPECT_EQ(write_toml(config).find("train_files") != std::string::npos, !pairs) << name;
+    EXPECT_EQ(write_toml(config).find("[generation]") != std::string::npos, pairs) << name;
+    EXPECT_EQ(nlohmann::json(parse_toml(describe_config(config), "description")),
+              nlohmann::json(parse_toml(write_toml(config), "config")))
+        << name;
+  }
+  EXPECT_EQ(read("[model]\narchitecture = \"decoder_lm\"", {}), default_config(Architecture::decoder_lm));
+}
+
+TEST(RunConfig, FieldsOfAnotherArchitectureAreRefused) {
+  const auto refusal = [](const std::string& architecture, const std::string& assignment) {
+    return message_of<ConfigError>([&] { read_run_config("", {"model.architecture=" + architecture, assignment}); });
+  };
+  EXPECT_EQ(refusal("decoder_lm", "data.train_source=a"),
+            "data.train_source: architecture = \"decoder_lm\" reads data.train_files");
+  EXPECT_EQ(refusal("encoder_decoder", "data.train_files=a"),
+            "data.train_files: architecture = \"encoder_decoder\" reads data.train_source and data.train_target");
+  EXPECT_EQ(refusal("encoder_classifier", "generation.beam_size=2"),
+            "generation.beam_size: architecture = \"encoder_classifier\" has no use for it");
+  EXPECT_THAT(refusal("encoder_decoder", "sampling.top_k=2"), HasSubstr("sampling.top_k: "));
+  EXPECT_THAT(refusal("decoder_lm", "train.mask_probability=0.3"), HasSubstr("has no use for it"));
+  EXPECT_THAT(refusal("encoder_masked_lm", "train.word_dropout=0.3"), HasSubstr("has no use for it"));
+  EXPECT_THAT(refusal("decoder_lm", "train.best_metric=bleu"), HasSubstr("is not measured by it"));
+  EXPECT_THAT(refusal("encoder_masked_lm", "train.best_metric=macro_f1"), HasSubstr("is not measured by it"));
+  EXPECT_THAT(refusal("decoder_lm", "train.valid_stride=2000"), HasSubstr("train.valid_stride = 2000"));
+  EXPECT_THAT(refusal("encoder_classifier", "data.valid_fraction=1"), HasSubstr("data.valid_fraction = 1"));
+  EXPECT_THAT(refusal("encoder_masked_lm", "train.mask_probability=0"), HasSubstr("train.mask_probability = 0"));
+  EXPECT_THAT(message_of<ConfigError>([] {
+                read_run_config("", {"model.architecture=encoder_classifier", "model.positions=learned",
+                                     "data.max_tokens=600"});
+              }),
+              HasSubstr("data.max_tokens = 600: model.positions are 512 learned ones"));
+  EXPECT_THAT(message_of<ConfigError>([] {
+                read_run_config("", {"model.architecture=decoder_lm"}).validate_for_training();
+              }),
+              HasSubstr("data.train_files names no file"));
+}
+
+TEST(RunConfig, TheFileComesAfterItsBaseAndAssignmentsComeLast) {
+  const Json base = {{"model", {{"architecture", "decoder_lm"}, {"d_model", 64}, {"heads", 2},
+                                {"positions", {{"kind", "learned"}, {"max_length", 2000}}}}},
+                     {"train", {{"steps", 7}, {"log_every", 3}}}};
+  const TemporaryFolder folder;
+  write_file(folder / "run.toml", "[model]\nheads = 4\npositions = \"rotary\"\n[train]\nsteps = 8\n");
+  const RunConfig config = read_run_config(folder / "run.toml", {"train.steps=9"}, base);
+  EXPECT_EQ(config.model.architecture, Architecture::decoder_lm);
+  EXPECT_EQ(config.model.d_model, 64);
+  EXPECT_EQ(config.model.heads, 4);
+  EXPECT_TRUE(std::holds_alternative<RotaryOptions>(config.model.positions)) << "a value is replaced as a whole";
+  EXPECT_EQ(config.train.steps, 9);
+  EXPECT_EQ(config.train.log_every, 3);
+  EXPECT_EQ(config.train.label_smoothing, 0) << "that of the base's architecture";
+}
+
+TEST(RunConfig, TheBestModelIsChosenByWhatTheArchitectureIsFor) {
+  EXPECT_EQ(default_config(Architecture::encoder_decoder).best_metric(), ValidationMetric::bleu);
+  EXPECT_EQ(default_config(Architecture::encoder_classifier).best_metric(), ValidationMetric::accuracy);
+  EXPECT_EQ(default_config(Architecture::encoder_masked_lm).best_metric(), ValidationMetric::loss);
+  EXPECT_EQ(default_config(Architecture::decoder_lm).best_metric(), ValidationMetric::loss);
+}
+
 TEST(RunConfig, DescriptionHasEveryKeyOnce) {
-  const std::string text = describe_config();
+  const std::string text = describe_config({});
   EXPECT_THAT(text, HasSubstr("[schedule]\nkind = \"noam\"  # noam, inverse_sqrt, cosine, linear, constant\n"));
   EXPECT_THAT(text, HasSubstr("beta_2 = 0.98\n"));
   // Read back as TOML it is the default, written out in full.
-  EXPECT_EQ(nlohmann::json(parse_toml(text, "description")), nlohmann::json(write_fields(RunConfig{})));
+  EXPECT_EQ(nlohmann::json(parse_toml(text, "description")), nlohmann::json(parse_toml(write_toml(RunConfig{}), "")));
+  EXPECT_THAT(text, HasSubstr("architecture = \"encoder_decoder\"  # encoder_decoder, encoder_classifier, "));
+  EXPECT_THAT(text, HasSubstr("positions = \"sinusoidal\"  # or {kind = \"learned\", max_length = 0}, "));
 }
 
 TEST(GenerationConfig, LongestOutput) {

@@ -42,7 +42,7 @@ TEST_F(TrainerTest, LearnsToReverse) {
   EXPECT_GT(run.seen.steps.front().nll, 1.8);
   EXPECT_LT(run.seen.steps.back().nll, 0.1);
   ASSERT_EQ(run.seen.validations.size(), 3);
-  EXPECT_GT(run.seen.validations.back().bleu, 98);
+  EXPECT_GT(run.seen.validations.back().bleu.value(), 98);
   EXPECT_GT(run.seen.validations.back().loss.accuracy, 0.99);
   EXPECT_LT(run.seen.validations.back().loss.perplexity, 1.1);
 
@@ -57,14 +57,14 @@ TEST_F(TrainerTest, ReportsWhatItDoes) {
   config_.train.checkpoint_every = 4;
   config_.train.keep_checkpoints = 2;
   const TrainedRun run = train(config_, folder_ / "run");
-  EXPECT_EQ(run.seen.start.source_vocab, 12);
-  EXPECT_EQ(run.seen.start.target_vocab, 12);
-  EXPECT_EQ(run.seen.start.training_pairs, 200);
-  EXPECT_EQ(run.seen.start.validation_sentences, 20);
+  EXPECT_EQ(run.seen.start.model.source_vocab, 12);
+  EXPECT_EQ(run.seen.start.model.target_vocab, 12);
+  EXPECT_EQ(run.seen.start.corpus.size.examples, 200);
+  EXPECT_EQ(run.seen.start.corpus.validation_examples, 20);
   EXPECT_EQ(run.seen.start.total_steps, 12);
   TransformerConfig model = config_.model;
   model.source_vocab = model.target_vocab = 12;
-  EXPECT_EQ(run.seen.start.parameters, parameter_count(model));
+  EXPECT_EQ(run.seen.start.parameters, count_parameters(model).total());
   ASSERT_EQ(run.seen.steps.size(), 12);
   for (size_t i = 0; i < 12; ++i) {
     EXPECT_EQ(run.seen.steps[i].step, static_cast<int64_t>(i) + 1);

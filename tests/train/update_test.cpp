@@ -36,6 +36,12 @@ PackedBatch batch_of(int32_t begin, int32_t end) {
   return pack(examples(), indices, 2);
 }
 
+std::vector<TrainingBatch> batches_of(const Transformer& model, std::vector<PackedBatch> packed) {
+  std::vector<TrainingBatch> batches;
+  for (PackedBatch& batch : packed) batches.push_back(training_batch(model, std::move(batch)));
+  return batches;
+}
+
 std::unique_ptr<Transformer> small_model(double dropout) {
   auto model = build_transformer({.source_vocab = 20,
                                   .target_vocab = 20,
@@ -56,11 +62,12 @@ TEST(Update, ManySmallBatchesAreOneLargeOne) {
   const auto whole = small_model(0), pieces = small_model(0);
   Adam whole_adam(named_parameters(*whole), {.epsilon = 1e-3});  // so that rounding is not blown up to the full rate
   Adam pieces_adam(named_parameters(*pieces), {.epsilon = 1e-3});
-  const std::vector<PackedBatch> one = {batch_of(0, 24)};
-  const std::vector<PackedBatch> four = {batch_of(0, 3), batch_of(3, 11), batch_of(11, 12), batch_of(12, 24)};
+  const auto one = batches_of(*whole, {batch_of(0, 24)});
+  const auto four = batches_of(*pieces, {batch_of(0, 3), batch_of(3, 11), batch_of(11, 12), batch_of(12, 24)});
   for (int64_t step = 1; step <= 5; ++step) {
     const UpdateResult a = update(*whole, whole_adam, {.batches = one, .step = step, .learning_rate = 0.01});
     const UpdateResult b = update(*pieces, pieces_adam, {.batches = four, .step = step, .learning_rate = 0.01});
+    EXPECT_EQ(a.labels, b.labels);
     EXPECT_EQ(a.tokens, b.tokens);
     EXPECT_NEAR(a.loss, b.loss, 1e-5 * a.loss);
     EXPECT_NEAR(a.nll, b.nll, 1e-5 * a.nll);
@@ -73,9 +80,9 @@ TEST(Update, ManySmallBatchesAreOneLargeOne) {
 }
 
 TEST(Update, DropoutChangesFromForwardToForward) {
-  const std::vector<PackedBatch> one = {batch_of(0, 24)};
   const auto loss = [&](uint64_t forward) {
     const auto model = small_model(0.3);
+    const auto one = batches_of(*model, {batch_of(0, 24)});
     Adam adam(named_parameters(*model), {});
     return update(*model, adam, {.batches = one, .learning_rate = 0.01, .first_forward = forward}).loss;
   };
@@ -91,7 +98,7 @@ class UpdateOfBadNumbers : public ::testing::Test {
   // The message of step 12, which begins with batch 40 of epoch 3.
   std::string message_of_update() {
     Adam adam(parameters_, {});
-    const std::vector<PackedBatch> batches = {batch_of(0, 8), batch_of(8, 16)};
+    const auto batches = batches_of(*model_, {batch_of(0, 8), batch_of(8, 16)});
     return message_of<NumericError>([&] {
       update(*model_, adam, {.batches = batches, .step = 12, .epoch = 3, .first_batch = 40, .learning_rate = 0.01});
     });
@@ -121,7 +128,8 @@ TEST(Update, AsksTheSystemForNothingInSteadyState) {
   const OneThread one_thread;
   const auto model = small_model(0.1);
   Adam adam(named_parameters(*model), {.clip_norm = 1}, 0.99);
-  const std::vector<PackedBatch> shapes[] = {{batch_of(0, 12), batch_of(12, 24)}, {batch_of(3, 20)}};
+  const std::vector<TrainingBatch> shapes[] = {batches_of(*model, {batch_of(0, 12), batch_of(12, 24)}),
+                                               batches_of(*model, {batch_of(3, 20)})};
   int64_t after_warm_up = 0;
   for (int64_t step = 1; step <= 12; ++step) {
     for (const auto& batches : shapes)

@@ -1,0 +1,118 @@
+// attune classify: text in, labels out.
+
+#include <algorithm>
+
+#include "attune/base/fields.h"
+#include "attune/cli/command.h"
+#include "attune/cli/generation_options.h"
+#include "attune/cli/line_progress.h"
+#include "attune/cli/text_input.h"
+#include "attune/cli/text_output.h"
+#include "attune/generate/classifier.h"
+
+namespace attune::cli {
+namespace {
+
+struct ClassifyCommand {
+  std::string model, file, output;
+  std::vector<std::string> text;
+  int64_t top = 1, batch_texts = 64, threads = 0;
+  bool json = false;
+};
+
+/// Thrown between two batches after Ctrl-C, so that an output file is left as it was and no temporary one stays.
+struct Stopped {};
+
+void write_labels(TextOutput& output, const Classification& result, const Classifier& classifier, int64_t top) {
+  std::string line;
+  for (size_t i = 0; i < std::min(result.labels.size(), static_cast<size_t>(top)); ++i) {
+    const LabelProbability& l = result.labels[i];
+    line += fmt::format("{}{}\t{:.4f}", i > 0 ? "\t" : "", one_line(classifier.labels()[static_cast<size_t>(l.label)]),
+                        l.probability);
+  }
+  output.line(line);
+}
+
+void write_json(TextOutput& output, const std::string& text, const Classification& result,
+                const Classifier& classifier) {
+  const auto label = [&](const LabelProbability& l) { return classifier.labels()[static_cast<size_t>(l.label)]; };
+  Json labels = Json::object();
+  for (const LabelProbability& l : result.labels) labels[label(l)] = l.probability;
+  Json json = {{"text", text},
+               {"label", label(result.labels.front())},
+               {"probability", result.labels.front().probability},
+               {"labels", labels}};
+  if (result.cut_tokens > 0) json["cut_tokens"] = result.cut_tokens;
+  output.line(json.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+int classify(const ClassifyCommand& command) {
+  use_threads(command.threads);
+  const Classifier classifier = Classifier::load(command.model);
+  const auto labels = static_cast<int64_t>(classifier.labels().size());
+  if (command.top < 1) fail<ConfigError>("--top {}: needs a number from 1", command.top);
+  if (command.batch_texts < 1) fail<ConfigError>("--batch-size {}: needs a number from 1", command.batch_texts);
+  ClassifyOptions options;
+  options.batch_texts = command.batch_texts;
+
+  InputLines source(command.text, command.file);
+  TextOutput output(command.output);
+  if (!command.output.empty() && !source.from_standard_input()) catch_stop_signals();
+  LineProgress progress;
+  const bool shown = !command.file.empty() && progress.shown();
+  if (shown) progress.set_total(count_lines(command.file));
+  int64_t done = 0, cut = 0;
+  options.progress = [&](int64_t of_chunk, int64_t) {
+    if (stop_requested()) throw Stopped();
+    if (shown) progress.show(done + of_chunk);
+  };
+  for (auto texts = source.next(); !texts.empty(); texts = source.next()) {
+    const std::vector<Classification> results = classifier.classify(texts, options);
+    for (size_t i = 0; i < texts.size(); ++i) {
+      cut += results[i].cut_tokens > 0 ? 1 : 0;
+      if (command.json) {
+        write_json(output, texts[i], results[i], classifier);
+      } else {
+        write_labels(output, results[i], classifier, std::min(command.top, labels));
+      }
+    }
+    done += static_cast<int64_t>(texts.size());
+    output.flush();
+  }
+  output.finish();
+  if (cut > 0)
+    write_note(fmt::format("{} of {} texts were cut: the model reads {} tokens, with bos and eos", cut, done,
+                           classifier.longest_text(options.max_tokens)));
+  return 0;
+}
+
+}  // namespace
+
+void add_classify(CLI::App& app) {
+  const auto c = std::make_shared<ClassifyCommand>();
+  CLI::App* command = add_command(app, "classify", "Give each text the label that a classifier finds likeliest",
+                                  "  attune classify runs/reviews/model \"What a film!\" \"I left after ten minutes.\"\n"
+                                  "  attune classify runs/reviews/model --file reviews.txt.gz --output labels.tsv\n"
+                                  "  attune classify runs/topics/model --top 3 < headlines.txt\n"
+                                  "  attune classify runs/topics/model --json < headlines.txt\n"
+                                  "Output, one line for each input line, in the same order:\n"
+                                  "  label<TAB>probability  With --top several of them, likeliest first\n"
+                                  "  {\"text\", \"label\", \"probability\", \"labels\"}  With --json; all labels",
+                                  [c] {
+                                    try {
+                                      return classify(*c);
+                                    } catch (const Stopped&) {
+                                      return 130;
+                                    }
+                                  });
+  command->add_option("model", c->model, "Folder of the model")->required();
+  add_texts(*command, "text", c->text, "Texts; without them --file, else standard input");
+  command->add_option("--file", c->file, "Texts to classify, one a line, plain or gzip");
+  command->add_option("--output", c->output, "File for the labels, written whole or not at all");
+  command->add_option("--top", c->top, "So many labels for each text")->capture_default_str();
+  command->add_flag("--json", c->json, "For programs");
+  command->add_option("--batch-size", c->batch_texts, "Texts classified at once")->capture_default_str();
+  command->add_option("--threads", c->threads, "0: all")->capture_default_str();
+}
+
+}  // namespace attune::cli

@@ -1,0 +1,204 @@
+#include "attune/cli/evaluate_text.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "attune/data/labelled_corpus.h"
+#include "attune/generate/classifier.h"
+#include "attune/generate/model_files.h"
+#include "attune/train/classification_scores.h"
+#include "attune/train/config.h"
+#include "attune/train/evaluate.h"
+
+namespace attune::cli {
+namespace {
+
+constexpr size_t most_labels_shown = 12;  // of the confusion matrix
+
+void write_row(TextOutput& out, const char* name, const std::string& value, const std::string& note = "") {
+  out.line(fmt::format("{:<12}{:>9}{}{}", name, value, note.empty() ? "" : "  ", note));
+}
+
+LabelledFormat format_of(const std::string& name) {
+  std::string known;
+  for (const auto& [format, format_name] : EnumNames<LabelledFormat>::values) {
+    if (name == format_name) return format;
+    known += (known.empty() ? "" : ", ") + std::string(format_name);
+  }
+  fail<ConfigError>("--format {}: needs one of {}", name, known);
+}
+
+struct LabelEvaluation {
+  std::vector<std::string> labels;
+  ClassificationScores scores;
+  CorpusLoss loss;
+  int64_t texts = 0, cut = 0, skipped_empty = 0;
+};
+
+LabelEvaluation evaluate_labels(const TextEvaluation& evaluation) {
+  const LabelledFormat format = format_of(evaluation.format);
+  const ClassifierFiles files = load_classifier_folder(evaluation.model);
+  const TransformerConfig& config = files.model->config();
+  const auto* learned = std::get_if<LearnedPositions>(&config.positions);
+  const int64_t longest = ClassifyOptions{}.max_tokens;
+  const auto texts = read_labelled(
+      evaluation.data, {.format = format, .label_field = evaluation.label_field, .text_field = evaluation.text_field});
+  const LabelledCorpus corpus = encode_labelled(
+      texts, config.labels, *files.tokenizer,
+      {.max_tokens = learned != nullptr ? std::min(longest, config.max_positions(*learned)) : longest});
+  const ClassifierEvaluation result = evaluate(*files.model, corpus.examples);
+
+  std::vector<int32_t> references;
+  for (const LabelledExample& example : corpus.examples) references.push_back(example.label);
+  return {.labels = config.labels,
+          .scores = classification_scores(result.predictions, references, static_cast<int64_t>(config.labels.size())),
+          .loss = result.loss,
+          .texts = static_cast<int64_t>(references.size()),
+          .cut = corpus.cut,
+          .skipped_empty = corpus.skipped_empty};
+}
+
+Json to_json(const LabelEvaluation& e) {
+  Json labels = Json::object();
+  for (size_t i = 0; i < e.labels.size(); ++i) {
+    const LabelScore& s = e.scores.labels[i];
+    labels[e.labels[i]] = {{"precision", s.precision}, {"recall", s.recall}, {"f1", s.f1}, {"support", s.support}};
+  }
+  return {{"texts", e.texts},
+          {"cut_texts", e.cut},
+          {"empty_texts", e.skipped_empty},
+          {"accuracy", e.scores.accuracy},
+          {"macro_f1", e.scores.macro_f1},
+          {"loss", e.loss.nll},
+          {"labels", labels},
+          {"confusion", {{"labels", e.labels}, {"rows", "right labels"}, {"matrix", e.scores.confusion}}}};
+}
+
+/// Characters are counted, not bytes, and a long name is cut.
+std::string column(const std::string& name, size_t width) {
+  std::string text;
+  size_t shown = 0;
+  for (const char c : one_line(name)) {
+    if ((static_cast<unsigned char>(c) & 0xC0) != 0x80 && ++shown > width) return text;
+    text += c;
+  }
+  return text + std::string(width - shown, ' ');
+}
+
+void write_confusion(TextOutput& out, const LabelEvaluation& e) {
+  out.line("Right label (row) and prediction (column), texts");
+  const auto row = [&](const std::string& name, const auto& cell) {
+    std::string line = "  " + column(name, 20);
+    for (size_t i = 0; i < e.labels.size(); ++i) line += " " + cell(i);
+    out.line(line);
+  };
+  row("", [&](size_t i) { return fmt::format("{:>8}", i + 1); });
+  for (size_t r = 0; r < e.labels.size(); ++r)
+    row(fmt::format("{} {}", r + 1, e.labels[r]),
+        [&](size_t i) { return fmt::format("{:>8}", e.scores.confusion[r][i]); });
+}
+
+void write_table(TextOutput& out, const LabelEvaluation& e) {
+  std::string note;
+  if (e.cut > 0) note = fmt::format("{} cut", e.cut);
+  if (e.skipped_empty > 0) note += fmt::format("{}{} empty, left out", note.empty() ? "" : ", ", e.skipped_empty);
+  write_row(out, "accuracy", fmt::format("{:.1f}%", 100 * e.scores.accuracy));
+  write_row(out, "macro F1", fmt::format("{:.4f}", e.scores.macro_f1), "mean of the labels'");
+  write_row(out, "loss", fmt::format("{:.4f}", e.loss.nll), "nats a text");
+  write_row(out, "texts", std::to_string(e.texts), note);
+  out.line(fmt::format("  {}{:>10}{:>10}{:>10}{:>10}", column("Label", 20), "precision", "recall", "F1", "texts"));
+  for (size_t i = 0; i < e.labels.size(); ++i) {
+    const LabelScore& s = e.scores.labels[i];
+    out.line(fmt::format("  {}{:>10.4f}{:>10.4f}{:>10.4f}{:>10}", column(fmt::format("{} {}", i + 1, e.labels[i]), 20),
+                         s.precision, s.recall, s.f1, s.support));
+  }
+  if (e.labels.size() <= most_labels_shown) {
+    write_confusion(out, e);
+  } else {
+    out.line(fmt::format("The confusion matrix of {} labels is in --json", e.labels.size()));
+  }
+}
+
+struct PredictionEvaluation {
+  CorpusLoss loss;
+  TextUnit text_unit = TextUnit::stream;
+  int64_t documents = 0, bytes = 0, context = 0, stride = 0;
+
+  /// Of the text as it is in the file: comparable between vocabularies.
+  double bits_per_byte() const {
+    return loss.nll * static_cast<double>(loss.tokens) / std::numbers::ln2 / static_cast<double>(bytes);
+  }
+};
+
+int64_t count_bytes(const std::string& file) {
+  int64_t bytes = 0;
+  TextReader reader{std::filesystem::path(file)};
+  for (std::string piece; reader.next(piece);) bytes += static_cast<int64_t>(piece.size());
+  return bytes;
+}
+
+PredictionEvaluation evaluate_predictions(const TextEvaluation& evaluation) {
+  const LanguageModelFiles files = load_language_model_folder(evaluation.model);
+  PredictionEvaluation result;
+  result.context = files.model->config().context_length;
+  result.stride = evaluation.stride == 0 ? result.context : evaluation.stride;
+  if (result.stride < 1 || result.stride > result.context)
+    fail<ConfigError>("--stride {}: needs a number from 1 to the model's context of {}", evaluation.stride,
+                      result.context);
+  const TokenDocuments documents = load_text({evaluation.data}, *files.tokenizer, {.unit = files.text_unit});
+  result.loss = evaluate(*files.model, documents, result.stride);
+  result.text_unit = files.text_unit;
+  result.documents = documents.documents();
+  result.bytes = count_bytes(evaluation.data);
+  return result;
+}
+
+Json to_json(const PredictionEvaluation& e) {
+  return {{"tokens", e.loss.tokens},
+          {"documents", e.documents},
+          {"text_unit", enum_name(e.text_unit)},
+          {"bytes", e.bytes},
+          {"loss", e.loss.nll},
+          {"perplexity", e.loss.perplexity},
+          {"bits_per_byte", e.bits_per_byte()},
+          {"accuracy", e.loss.accuracy},
+          {"context_length", e.context},
+          {"stride", e.stride}};
+}
+
+void write_table(TextOutput& out, const PredictionEvaluation& e) {
+  write_row(out, "loss", fmt::format("{:.4f}", e.loss.nll), "nats a token");
+  write_row(out, "perplexity", fmt::format("{:.4g}", e.loss.perplexity),
+            fmt::format("in windows of {} tokens that advance by {}", e.context, e.stride));
+  write_row(out, "bits a byte", fmt::format("{:.4f}", e.bits_per_byte()), fmt::format("of {} bytes", e.bytes));
+  write_row(out, "accuracy", fmt::format("{:.1f}%", 100 * e.loss.accuracy), "of the next token");
+  write_row(out, "tokens", std::to_string(e.loss.tokens),
+            e.text_unit == TextUnit::stream ? "one stream"
+                                            : fmt::format("in {} {}s", e.documents, enum_name(e.text_unit)));
+}
+
+template <class Result>
+void write_result(TextOutput& out, const Result& result, bool json) {
+  if (json) {
+    out.line(to_json(result).dump(2, ' ', false, Json::error_handler_t::replace));
+  } else {
+    write_table(out, result);
+  }
+}
+
+}  // namespace
+
+void evaluate_text(const TextEvaluation& evaluation, Architecture architecture, TextOutput& out) {
+  switch (architecture) {
+    case Architecture::encoder_classifier:
+      return write_result(out, evaluate_labels(evaluation), evaluation.json);
+    case Architecture::decoder_lm:
+      return write_result(out, evaluate_predictions(evaluation), evaluation.json);
+    default:
+      fail<ConfigError>("evaluate: a model of architecture \"{}\" is measured while it is trained",
+                        enum_name(architecture));
+  }
+}
+
+}  // namespace attune::cli

@@ -1,0 +1,22 @@
+#pragma once
+// The part of `attune evaluate` that is about classifiers and language models.
+
+#include <cstdint>
+#include <string>
+
+#include "attune/cli/text_output.h"
+#include "attune/models/config.h"
+
+namespace attune::cli {
+
+struct TextEvaluation {
+  std::string model, data;
+  std::string format = "automatic", label_field = "label", text_field = "text";  // of labelled texts
+  int64_t stride = 0;                                                            // of a language model; 0: its context
+  bool json = false;
+};
+
+/// Writes a table, or JSON. Throws ConfigError for an architecture that is neither of the two.
+void evaluate_text(const TextEvaluation& evaluation, Architecture architecture, TextOutput& out);
+
+}  // namespace attune::cli

@@ -1,0 +1,186 @@
+// attune generate: text that goes on from a prompt.
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "attune/base/fields.h"
+#include "attune/cli/command.h"
+#include "attune/cli/generation_options.h"
+#include "attune/cli/text_input.h"
+#include "attune/cli/text_output.h"
+#include "attune/data/text_file.h"
+#include "attune/generate/text_generator.h"
+
+namespace attune::cli {
+namespace {
+
+struct GenerateCommand {
+  std::string model, file;
+  std::vector<std::string> prompts, stop;
+  int64_t samples = 1, threads = 0;
+  bool json = false, echo = false, slide = false;
+  // What is not given comes from the model's generation_config.json.
+  std::optional<double> repetition_penalty, temperature, top_p, min_p;
+  std::optional<int64_t> top_k, max_tokens;
+  std::optional<uint64_t> seed;
+};
+
+/// The whole text without the line end at its end: whoever types or writes a file ends it with one.
+std::string read_prompt(LineReader reader) {
+  std::string prompt;
+  for (std::string line; reader.next(line);) prompt += (reader.line_number() == 1 ? "" : "\n") + line;
+  return prompt;
+}
+
+std::vector<std::string> prompts_of(const GenerateCommand& command) {
+  constexpr TextLimits kLimits{.total_bytes = int64_t{64} << 20};
+  if (!command.file.empty() && !command.prompts.empty())
+    fail<ConfigError>("--prompt and --file {} at once: give one of them", command.file);
+  if (!command.file.empty()) return {read_prompt(LineReader(std::filesystem::path(command.file), kLimits))};
+  for (const std::string& prompt : command.prompts) {
+    if (!valid_utf8(prompt)) fail<DataError>("--prompt: is not valid UTF-8");
+  }
+  if (!command.prompts.empty()) return command.prompts;
+  if (::isatty(STDIN_FILENO) == 1) return {""};
+  return {read_prompt(LineReader(STDIN_FILENO, "standard input", kLimits))};
+}
+
+SamplingConfig sampling_of(const GenerateCommand& command, const TextGenerator& generator) {
+  SamplingConfig sampling = generator.sampling();
+  sampling.repetition_penalty = command.repetition_penalty.value_or(sampling.repetition_penalty);
+  sampling.temperature = command.temperature.value_or(sampling.temperature);
+  sampling.top_k = command.top_k.value_or(sampling.top_k);
+  sampling.top_p = command.top_p.value_or(sampling.top_p);
+  sampling.min_p = command.min_p.value_or(sampling.min_p);
+  sampling.max_tokens = command.max_tokens.value_or(sampling.max_tokens);
+  sampling.seed = command.seed.value_or(sampling.seed);
+  sampling.slide = sampling.slide || command.slide;
+  sampling.validate();
+  return sampling;
+}
+
+/// Writes the texts one after the other, the one whose turn it is while it grows.
+class TextsInOrder {
+ public:
+  TextsInOrder(TextOutput& output, std::vector<std::string> beginnings)
+      : output_(output), waiting_(std::move(beginnings)) {
+    if (!waiting_.empty()) write(std::exchange(waiting_[0], ""));
+  }
+
+  void add(size_t index, std::string_view text) {
+    if (index == turn_) {
+      write(text);
+    } else {
+      waiting_[index] += text;
+    }
+  }
+  /// All texts are complete.
+  void finish() {
+    for (;;) {
+      if (!ends_line_) output_.write("\n");
+      if (++turn_ >= waiting_.size()) break;
+      output_.line("---");
+      ends_line_ = false;
+      write(waiting_[turn_]);
+    }
+  }
+
+ private:
+  void write(std::string_view text) {
+    if (text.empty()) return;
+    output_.write(text);
+    output_.flush();
+    ends_line_ = text.back() == '\n';
+  }
+
+  TextOutput& output_;
+  std::vector<std::string> waiting_;
+  size_t turn_ = 0;
+  bool ends_line_ = false;
+};
+
+void write_json(TextOutput& output, const std::string& prompt, int64_t sample, const GeneratedText& text) {
+  const Json json = {{"prompt", prompt},
+                     {"sample", sample},
+                     {"text", text.text},
+                     {"finish_reason", enum_name(text.finish_reason)},
+                     {"tokens", text.tokens}};
+  output.line(json.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+/// What a person should know about where a text ends.
+void explain_end(const std::vector<GeneratedText>& texts, const TextGenerator& generator) {
+  const bool full = std::any_of(texts.begin(), texts.end(),
+                                [](const GeneratedText& t) { return t.finish_reason == FinishReason::context; });
+  if (full)
+    write_note(fmt::format("the text ends where the model's context of {} tokens does; --slide goes on",
+                           generator.model().config().context_length));
+}
+
+int generate(const GenerateCommand& command) {
+  use_threads(command.threads);
+  const TextGenerator generator = TextGenerator::load(command.model);
+  if (command.samples < 1 || command.samples > 1 << 16)
+    fail<ConfigError>("--n {}: needs a number from 1 to {}", command.samples, 1 << 16);
+  const std::vector<std::string> prompts = prompts_of(command);
+  const auto samples = static_cast<size_t>(command.samples);
+  GenerateOptions options{
+      .sampling = sampling_of(command, generator), .stop = command.stop, .samples = command.samples};
+  catch_stop_signals();
+  options.interrupt = &stop_requested();
+
+  TextOutput output;
+  std::vector<GeneratedText> texts;
+  if (command.json) {
+    texts = generator.generate(prompts, options);
+    for (size_t i = 0; i < texts.size(); ++i)
+      write_json(output, prompts[i / samples], static_cast<int64_t>(i % samples), texts[i]);
+  } else {
+    std::vector<std::string> beginnings(prompts.size() * samples);
+    for (size_t i = 0; command.echo && i < beginnings.size(); ++i) beginnings[i] = prompts[i / samples];
+    TextsInOrder in_order(output, std::move(beginnings));
+    options.on_text = [&](size_t index, std::string_view added) { in_order.add(index, added); };
+    texts = generator.generate(prompts, options);
+    in_order.finish();
+    explain_end(texts, generator);
+  }
+  output.finish();
+  return stop_requested() ? 130 : 0;
+}
+
+}  // namespace
+
+void add_generate(CLI::App& app) {
+  const auto c = std::make_shared<GenerateCommand>();
+  CLI::App* command = add_command(
+      app, "generate", "Go on from a prompt with a language model",
+      "  attune generate runs/shakespeare/model --prompt \"ROMEO:\" --echo\n"
+      "  attune generate runs/shakespeare/model --temperature 0.8 --top-k 200 --max-tokens 500 --seed 7\n"
+      "  attune generate runs/stories/model --prompt \"Once upon a time\" --top-p 0.9 --stop \"The end\" --n 3\n"
+      "  attune generate runs/stories/model --json < prompt.txt\n"
+      "Output, as it is generated: what follows the prompt; a line of --- between several texts. With --json one\n"
+      "object a line: prompt, sample, text, finish_reason (eos, stop, length, context, interrupted), tokens",
+      [c] { return generate(*c); });
+  command->add_option("model", c->model, "Folder of the model")->required();
+  add_repeated_text(*command, "--prompt", c->prompts,
+                    "The beginning; may be given several times; without it --file, else standard input");
+  command->add_option("--file", c->file, "The prompt, plain or gzip; a line end at its end is left out");
+  command->add_option("--temperature", c->temperature, "Below 1: likelier tokens; 0: always the likeliest [the model's]");
+  command->add_option("--top-k", c->top_k, "Only so many of the likeliest tokens; 0: all [the model's]");
+  command->add_option("--top-p", c->top_p, "Only the likeliest that together have this probability [the model's]");
+  command->add_option("--min-p", c->min_p, "Only those with this share of the likeliest one's [the model's]");
+  command->add_option("--repetition-penalty", c->repetition_penalty, "Above 1: against repetition [the model's]");
+  command->add_option("--max-tokens", c->max_tokens, "Most tokens of a text [the model's]");
+  command->add_option("--seed", c->seed, "The same one gives the same text [the model's]");
+  add_repeated_text(*command, "--stop", c->stop, "Text that ends the output before it; may be given several times");
+  command->add_option("--n", c->samples, "So many texts for each prompt")->capture_default_str();
+  command->add_flag("--slide", c->slide, "Go on when the context is full, with its last half");
+  command->add_flag("--echo", c->echo, "Write the prompt too");
+  command->add_flag("--json", c->json, "For programs");
+  command->add_option("--threads", c->threads, "0: all")->capture_default_str();
+}
+
+}  // namespace attune::cli

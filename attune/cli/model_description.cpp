@@ -1,0 +1,151 @@
+#include "attune/cli/model_description.h"
+
+#include <algorithm>
+
+namespace attune::cli {
+namespace {
+
+template <class Alternative>
+std::string changed_fields(const Alternative& value) {
+  const Json fields = write_fields(value), defaults = write_fields(Alternative{});
+  std::string text;
+  for (const auto& [name, field] : fields.items()) {
+    if (field == defaults.at(name)) continue;
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name,
+                        field.is_string() ? field.get<std::string>() : field.dump());
+  }
+  return text;
+}
+
+/// The name of the alternative, and in brackets its fields that are not the default.
+template <NamedVariant V>
+std::string variant_text(const V& value) {
+  const std::string fields = std::visit([](const auto& alternative) { return changed_fields(alternative); }, value);
+  return fields.empty() ? variant_name(value) : fmt::format("{} ({})", variant_name(value), fields);
+}
+
+std::string pattern_text(const AttentionPattern& pattern) {
+  if (std::holds_alternative<FullAttention>(pattern)) return "";
+  return ", " + std::visit([&](const auto& p) {
+           const Json fields = write_fields(p);
+           std::string text = variant_name(pattern);
+           for (const auto& [name, field] : fields.items()) text += fmt::format(" {} {}", name, field.dump());
+           return text;
+         }, pattern);
+}
+
+std::string text_of(const MultiHead& attention, const TransformerConfig& c) {
+  const int64_t keys = kv_heads(attention, c.heads);
+  std::string text = keys == c.heads ? "multi-head" : keys == 1 ? "multi-query" : fmt::format("grouped-query, {} key heads", keys);
+  if (attention.bias == AttentionBias::none) text += " without biases";
+  if (attention.bias == AttentionBias::query_key_value) text += ", biases of query, key and value";
+  if (attention.bias == AttentionBias::output) text += ", a bias of the output";
+  return text + pattern_text(attention.pattern);
+}
+
+std::string text_of(const MultiHeadLatent& latent, const TransformerConfig& c) {
+  std::string text = fmt::format("latent, {} numbers a token", latent_dim(latent, c.d_model));
+  if (latent.rotary_dim > 0) text += fmt::format(" and {} with rotary positions", latent.rotary_dim);
+  if (latent.query_latent_dim > 0) text += fmt::format(", queries from {}", latent.query_latent_dim);
+  if (latent.latent_norm) text += ", norms of latents";
+  return text + pattern_text(latent.pattern);
+}
+
+std::string attention_text(const AttentionKind& kind, const TransformerConfig& c) {
+  return std::visit([&](const auto& attention) { return text_of(attention, c); }, kind);
+}
+
+std::string positions_text(const TransformerConfig& c) {
+  const auto* learned = std::get_if<LearnedPositions>(&c.positions);
+  return learned != nullptr ? fmt::format("learned, {}", c.max_positions(*learned)) : variant_text(c.positions);
+}
+
+std::string norm_text(const TransformerConfig& c) {
+  std::string text = fmt::format("{}, {}", enum_name(c.norm), enum_name(c.norm_form));
+  if (c.norm == NormPlacement::pre && c.final_norm) text += ", final";
+  if (c.embedding_norm) text += ", of embeddings";
+  return text;
+}
+
+std::string sharing_text(const TransformerConfig& c) {
+  std::string text;
+  const auto add = [&](bool shared, const char* what) {
+    if (shared) text += (text.empty() ? "" : ", ") + std::string(what);
+  };
+  const bool two_stacks = c.architecture == Architecture::encoder_decoder;
+  add(c.share_layers, "all layers");
+  add(two_stacks && c.share_embeddings, "source and target embedding");
+  add(c.architecture != Architecture::encoder_classifier && c.share_projection,
+      two_stacks ? "target embedding and projection" : "embedding and projection");
+  return text.empty() ? "nothing" : text;
+}
+
+std::string labels_text(const std::vector<std::string>& labels) {
+  constexpr size_t shown = 8;
+  std::string text = fmt::format("{}: ", labels.size());
+  for (size_t i = 0; i < std::min(shown, labels.size()); ++i) text += (i > 0 ? ", " : "") + labels[i];
+  return labels.size() > shown ? text + ", ..." : text;
+}
+
+}  // namespace
+
+Description describe_architecture(const TransformerConfig& c) {
+  const bool two_stacks = c.architecture == Architecture::encoder_decoder;
+  Description rows = {{"architecture", enum_name(c.architecture)},
+                      {"layers", two_stacks ? fmt::format("{} encoder, {} decoder", c.layers, c.layers)
+                                            : std::to_string(c.layers)},
+                      {"d_model", std::to_string(c.d_model)},
+                      {"heads", fmt::format("{} of {}", c.heads, c.head_dim())},
+                      {"d_ff", fmt::format("{}, {}{}", c.d_ff, enum_name(c.activation),
+                                           c.feed_forward_bias ? "" : " without biases")}};
+  if (two_stacks) {
+    rows.emplace_back("encoder attention", attention_text(c.encoder_attention, c));
+    rows.emplace_back("decoder attention", attention_text(c.decoder_attention, c));
+    rows.emplace_back("cross attention", attention_text(c.cross_attention, c));
+  } else {
+    rows.emplace_back("attention", attention_text(c.attention, c));
+  }
+  rows.emplace_back("positions", positions_text(c));
+  rows.emplace_back("norm", norm_text(c));
+  if (two_stacks) {
+    rows.emplace_back("vocabularies", fmt::format("{} source, {} target", c.source_vocab, c.target_vocab));
+  } else {
+    rows.emplace_back("vocabulary", std::to_string(c.vocab));
+  }
+  if (c.architecture == Architecture::decoder_lm) rows.emplace_back("context", fmt::format("{} tokens", c.context_length));
+  if (c.architecture == Architecture::encoder_classifier) {
+    rows.emplace_back("labels", labels_text(c.labels));
+    rows.emplace_back("pooling", enum_name(c.pooling) + (c.pooler ? ", pooler" : ""));
+  }
+  rows.emplace_back("shared", sharing_text(c));
+  return rows;
+}
+
+std::vector<std::pair<std::string, int64_t>> parts_of(const TransformerConfig& c, const ParameterCounts& n) {
+  switch (c.architecture) {
+    case Architecture::encoder_decoder:
+      return {{"source_embedding", n.source_embedding},
+              {"target_embedding", n.target_embedding},
+              {"encoder", n.encoder() + n.final_norms / 2},
+              {"decoder", n.decoder() + n.final_norms / 2},
+              {"projection", n.projection}};
+    case Architecture::decoder_lm:
+      return {{"embedding", n.source_embedding}, {"decoder", n.decoder() + n.final_norms}, {"projection", n.projection}};
+    case Architecture::encoder_classifier:
+      return {{"embedding", n.source_embedding}, {"encoder", n.encoder() + n.final_norms}, {"head", n.projection}};
+    default:
+      return {{"embedding", n.source_embedding}, {"encoder", n.encoder() + n.final_norms}, {"projection", n.projection}};
+  }
+}
+
+CacheCost cache_cost(const TransformerConfig& c) {
+  const auto bytes = [&](const AttentionKind& kind) {
+    return c.layers * static_cast<int64_t>(sizeof(float)) * cache_width(kind, c.d_model, c.heads);
+  };
+  if (c.architecture == Architecture::encoder_decoder)
+    return {bytes(c.decoder_attention), bytes(c.cross_attention), bytes(MultiHead{})};
+  if (c.architecture == Architecture::decoder_lm) return {bytes(c.attention), 0, bytes(MultiHead{})};
+  return {};
+}
+
+}  // namespace attune::cli

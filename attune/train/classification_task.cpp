@@ -1,0 +1,122 @@
+// Classification: texts with labels for an encoder.
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "attune/base/random.h"
+#include "attune/data/batch_sampler.h"
+#include "attune/generate/model_files.h"
+#include "attune/train/batch_loss.h"
+#include "attune/train/task_parts.h"
+
+namespace attune {
+namespace {
+
+using Texts = std::vector<LabelledText>;
+
+constexpr uint64_t kWordDropoutStream = uint64_t{0x776f7264} << 32;  // "word": dropout and batches have other streams
+
+// Takes the last share of the texts away from them.
+Texts hold_out_last(Texts& texts, double fraction) {
+  const auto kept = static_cast<size_t>(std::floor(static_cast<double>(texts.size()) * (1 - fraction)));
+  if (kept == 0 || kept == texts.size())
+    fail<DataError>("data.valid_fraction = {}: {} texts cannot be divided like that", fraction, texts.size());
+  Texts held_out(std::make_move_iterator(texts.begin() + static_cast<int64_t>(kept)),
+                 std::make_move_iterator(texts.end()));
+  texts.resize(kept);
+  return held_out;
+}
+
+std::vector<std::string> without_labels(const Texts& texts) {
+  std::vector<std::string> result;
+  for (const LabelledText& text : texts) result.push_back(text.text);
+  return result;
+}
+
+class ClassificationTask final : public TaskOf<EncoderClassifier, int32_t> {
+ public:
+  explicit ClassificationTask(const TaskInput& input) : TaskOf(input.config) {
+    read(input);
+    complete_vocab("vocab", config_.model.vocab, *tokenizer_);
+    model_ = build_encoder_classifier(config_.model, config_.train.seed);
+    sampler_.emplace(lengths_of(text_.examples),
+                     BatchSamplerOptions{.max_tokens = config_.train.batch_tokens, .seed = config_.train.seed});
+  }
+
+  void begin_epoch(int64_t epoch) override { batches_ = sampler_->epoch(epoch); }
+  TrainingBatch batch(int64_t index, uint64_t forward) const override;
+  ValidationReport validate() override;
+  void save_model(const std::filesystem::path& folder) override { save_model_folder(folder, *model_, *tokenizer_); }
+  void save_tokenizers(const std::filesystem::path& folder) const override {
+    attune::save_tokenizers(folder, {tokenizer_, tokenizer_});
+  }
+
+ private:
+  void read(const TaskInput& input);
+
+  std::shared_ptr<const Tokenizer> tokenizer_;
+  LabelledCorpus text_;
+  std::vector<LabelledExample> validation_;
+  std::optional<BatchSampler> sampler_;
+};
+
+void ClassificationTask::read(const TaskInput& input) {
+  const DataConfig& data = config_.data;
+  const LabelledReadOptions reading{
+      .format = data.format, .label_field = data.label_field, .text_field = data.text_field};
+  Texts texts = read_labelled(paths(data.train_files), reading), held_out;
+  std::vector<std::string>& labels = config_.model.labels;
+  if (labels.empty()) labels = naming(data.train_files, [&] { return labels_of(texts); });
+  const bool splits = data.valid_files.empty() && data.valid_fraction > 0;
+  if (splits) held_out = hold_out_last(texts, data.valid_fraction);
+  if (!data.valid_files.empty()) held_out = read_labelled(paths(data.valid_files), reading);
+
+  tokenizer_ = input.resumes ? load_tokenizers(input.folder).source
+                             : make_tokenizer(config_, without_labels(texts), input.folder);
+  const auto encode = [&](const std::vector<std::string>& files, const Texts& of) {
+    return naming(files, [&] { return encode_labelled(of, labels, *tokenizer_, {.max_tokens = data.max_tokens}); });
+  };
+  text_ = encode(data.train_files, texts);
+  if (!data.valid_files.empty() || splits) {
+    const auto limit = static_cast<size_t>(config_.train.valid_sentences);
+    if (limit > 0 && limit < held_out.size()) held_out.resize(limit);
+    validation_ = encode(splits ? data.train_files : data.valid_files, held_out).examples;
+  }
+  corpus_ = {.size = {.examples = static_cast<int64_t>(text_.examples.size())},
+             .skipped_empty = text_.skipped_empty,
+             .cut = text_.cut,
+             .validation_examples = static_cast<int64_t>(validation_.size())};
+  for (const LabelledExample& example : text_.examples)
+    corpus_.size.tokens += static_cast<int64_t>(example.tokens.size());
+}
+
+TrainingBatch ClassificationTask::batch(int64_t index, uint64_t forward) const {
+  LabelledBatch batch = pack(text_.examples, batch_indices(index));
+  if (const double share = config_.train.word_dropout; share > 0) {
+    Random random(config_.train.seed, kWordDropoutStream + forward);
+    for (int32_t& token : batch.tokens) {
+      const bool drop = random.uniform() < share;  // drawn for every place, so that none depends on the others
+      if (drop && token != tokenizer_->bos_id() && token != tokenizer_->eos_id()) token = tokenizer_->unk_id();
+    }
+  }
+  return training_batch(*model_, std::move(batch));
+}
+
+ValidationReport ClassificationTask::validate() {
+  const ClassifierEvaluation found = evaluate(*model_, validation_, evaluate_options());
+  std::vector<int32_t> references;
+  for (const LabelledExample& example : validation_) references.push_back(example.label);
+  ValidationReport report{.loss = found.loss, .examples = static_cast<int64_t>(validation_.size())};
+  report.classification = classification_scores(found.predictions, references,
+                                                static_cast<int64_t>(config_.model.labels.size()));
+  return report;
+}
+
+}  // namespace
+
+std::unique_ptr<TrainingTask> make_classification_task(const TaskInput& input) {
+  return std::make_unique<ClassificationTask>(input);
+}
+
+}  // namespace attune

@@ -1,0 +1,65 @@
+#pragma once
+// What a run learns: a model, the text it learns from and the text it is measured on. The trainer knows no more than
+// this of an architecture.
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+
+#include "attune/nn/module.h"
+#include "attune/train/config.h"
+#include "attune/train/update.h"
+#include "attune/train/validation.h"
+
+namespace attune {
+
+/// The training text that a place in an epoch refers to.
+struct CorpusSize {
+  int64_t examples = 0;       // sentence pairs, labelled texts or documents, see example_name()
+  int64_t tokens = 0;         // of the source, where there are two sides
+  int64_t target_tokens = 0;  // where there are two sides
+  bool operator==(const CorpusSize&) const = default;
+};
+
+struct CorpusReport {
+  CorpusSize size;
+  int64_t skipped_long = 0, skipped_empty = 0;  // examples that were left out
+  int64_t cut = 0;                              // texts that were too long and of which the beginning was kept
+  int64_t validation_examples = 0;              // 0: there is no validation
+};
+
+class TrainingTask {
+ public:
+  virtual ~TrainingTask() = default;
+
+  virtual Module& model() = 0;
+  virtual const TransformerConfig& model_config() const = 0;  // with the vocabularies' sizes and all labels
+  virtual const CorpusReport& corpus() const = 0;
+
+  /// Forms the batches of an epoch, a pure function of the text, the configuration and the number, from 0.
+  virtual void begin_epoch(int64_t epoch) = 0;
+  virtual int64_t batches() const = 0;  // of the epoch
+  /// Batch `index` of the epoch. `forward` is the number of the forward pass: what is random about the batch is a pure
+  /// function of it and train.seed. The batch refers to the task.
+  virtual TrainingBatch batch(int64_t index, uint64_t forward) const = 0;
+
+  /// Measures the model as it is on the validation text, in evaluation mode. Only where corpus().validation_examples is
+  /// above 0.
+  virtual ValidationReport validate() = 0;
+
+  /// Writes the folder that the model is used from. Throws FileError.
+  virtual void save_model(const std::filesystem::path& folder) = 0;
+  /// Writes the tokenizers alone, from which a resumed run goes on. Throws FileError.
+  virtual void save_tokenizers(const std::filesystem::path& folder) const = 0;
+};
+
+/// Reads and encodes the text and builds the model of config.model.architecture. A run that resumes takes the tokenizers
+/// of its folder, which has to be there. Throws ConfigError, DataError and FileError.
+std::unique_ptr<TrainingTask> make_training_task(const RunConfig& config, const std::filesystem::path& run_folder,
+                                                 bool resumes);
+
+/// Copies every tensor of a model folder that `model` has under the same name and with the same shape. Returns what to
+/// tell people: "38 of 40 parameters from runs/mlm/model". Throws ConfigError when there is none; FileError.
+std::string initialize_from(const std::filesystem::path& model_folder, Module& model);
+
+}  // namespace attune

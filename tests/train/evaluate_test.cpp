@@ -1,0 +1,131 @@
+// How texts are put together does not change what is measured. The encoder-decoder is in update_test.cpp.
+
+#include "attune/train/evaluate.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "attune/autograd/graph.h"
+#include "attune/base/random.h"
+#include "attune/train/batch_loss.h"
+#include "tests/support/errors.h"
+
+namespace attune {
+namespace {
+
+TransformerConfig config_of(Architecture architecture) {
+  TransformerConfig config;
+  config.architecture = architecture;
+  config.vocab = 20;
+  config.d_model = 32;
+  config.heads = 4;
+  config.layers = 2;
+  config.d_ff = 64;
+  config.dropout = config.attention_dropout = config.activation_dropout = 0.5;  // which evaluate() turns off
+  config.labels = {"a", "b", "c"};
+  config.context_length = 6;
+  return config;
+}
+
+TokenDocuments documents_of(const std::vector<int>& lengths) {
+  Random random(4);
+  TokenDocuments documents;
+  for (const int length : lengths) {
+    for (int i = 0; i < length; ++i) documents.ids.push_back(static_cast<int32_t>(4 + random.below(16)));
+    documents.offsets.push_back(documents.tokens());
+  }
+  return documents;
+}
+
+TEST(EvaluateClassifier, BatchesDoNotChangePredictions) {
+  const auto model = build_encoder_classifier(config_of(Architecture::encoder_classifier), 3);
+  const TokenDocuments texts = documents_of({3, 9, 1, 5, 5, 12, 2});
+  std::vector<LabelledExample> examples;
+  for (int64_t i = 0; i < texts.documents(); ++i) {
+    const auto tokens = texts.document(i);
+    examples.push_back({{tokens.begin(), tokens.end()}, static_cast<int32_t>(i % 3)});
+  }
+  const ClassifierEvaluation small = evaluate(*model, examples, {.batch_tokens = 6, .label_smoothing = 0.1});
+  const ClassifierEvaluation large = evaluate(*model, examples, {.batch_tokens = 1000, .label_smoothing = 0.1});
+  EXPECT_EQ(small.predictions, large.predictions);
+  ASSERT_EQ(small.predictions.size(), examples.size());
+  ASSERT_EQ(small.probabilities.size(), 3 * examples.size());
+  double nll = 0, correct = 0;
+  for (size_t i = 0; i < examples.size(); ++i) {
+    const std::span<const float> row = std::span<const float>(small.probabilities).subspan(3 * i, 3);
+    EXPECT_NEAR(std::accumulate(row.begin(), row.end(), 0.0), 1, 1e-5);
+    for (size_t k = 0; k < 3; ++k) {
+      EXPECT_NEAR(row[k], large.probabilities[3 * i + k], 1e-5);
+      EXPECT_LE(row[k], row[static_cast<size_t>(small.predictions[i])]);
+    }
+    nll -= std::log(static_cast<double>(row[static_cast<size_t>(examples[i].label)]));
+    if (small.predictions[i] == examples[i].label) ++correct;
+  }
+  EXPECT_NEAR(small.loss.nll, nll / 7, 1e-5);
+  EXPECT_NEAR(large.loss.nll, nll / 7, 1e-5);
+  EXPECT_NE(small.loss.loss, small.loss.nll);
+  EXPECT_DOUBLE_EQ(small.loss.accuracy, correct / 7);
+
+  for (LabelledExample& example : examples) example.label = -1;
+  examples[1].label = 2;
+  const ClassifierEvaluation unlabelled = evaluate(*model, examples, {.batch_tokens = 6});
+  EXPECT_EQ(unlabelled.predictions, small.predictions);
+  EXPECT_EQ(unlabelled.loss.tokens, 1);
+  examples[1].label = -1;
+  EXPECT_EQ(evaluate(*model, examples).loss.tokens, 0);
+  EXPECT_THROW(evaluate(*model, std::span<const LabelledExample>{}), DataError);
+}
+
+// -log p of the token at `place` after the `context` tokens before it.
+double nll_of(const DecoderLm& model, const TokenDocuments& documents, int64_t begin, int64_t place, int64_t context) {
+  const int64_t first = std::max(begin, place - context);
+  const Window window{first, static_cast<int32_t>(place - first)};
+  LanguageModelBatch batch = pack(documents, std::span(&window, 1));
+  for (size_t i = 0; i + 1 < batch.labels.size(); ++i) batch.labels[i] = -1;
+  return batch_loss(model, batch, {}).sum_negative_log_likelihood;
+}
+
+TEST(EvaluateLanguageModel, EveryTokenIsPredictedOnceFromItsContext) {
+  const TransformerConfig config = config_of(Architecture::decoder_lm);
+  const auto model = build_decoder_lm(config, 3);
+  const TokenDocuments documents = documents_of({17, 1, 4, 30});
+  for (const int64_t stride : {0, 1, 4, 6}) {
+    const CorpusLoss small = evaluate(*model, documents, stride, {.batch_tokens = 7});
+    const CorpusLoss large = evaluate(*model, documents, stride, {.batch_tokens = 1000});
+    EXPECT_EQ(small.tokens, documents.tokens() - documents.documents());
+    EXPECT_EQ(large.tokens, small.tokens);
+    EXPECT_NEAR(small.nll, large.nll, 1e-5);
+    EXPECT_DOUBLE_EQ(small.accuracy, large.accuracy);
+    if (stride != 1) continue;  // then each token sees all that the model can see
+    const NoGrad no_grad;
+    double nll = 0;
+    for (int64_t d = 0; d < documents.documents(); ++d) {
+      const int64_t begin = documents.offsets[static_cast<size_t>(d)], end = documents.offsets[static_cast<size_t>(d) + 1];
+      for (int64_t place = begin + 1; place < end; ++place)
+        nll += nll_of(*model, documents, begin, place, config.context_length);
+    }
+    EXPECT_NEAR(small.nll, nll / static_cast<double>(small.tokens), 1e-5);
+  }
+  EXPECT_THROW(evaluate(*model, documents_of({1, 1})), DataError);
+  EXPECT_THROW(evaluate(*model, documents, 7), ConfigError);
+}
+
+TEST(EvaluateMaskedLanguageModel, BatchesDoNotChangeTheLoss) {
+  const auto model = build_encoder_masked_lm(config_of(Architecture::encoder_masked_lm), 3);
+  const TokenDocuments texts = documents_of({7, 3, 12, 1, 9, 20});
+  const std::vector<int32_t> offsets(texts.offsets.begin(), texts.offsets.end());
+  const MaskingOptions masking{.probability = 0.3, .vocab_size = 20, .special_ids = {0, 1, 2, 3}, .seed = 2};
+  const MaskedBatch masked = mask_tokens(texts.ids, offsets, masking);
+  const CorpusLoss small = evaluate(*model, masked, {.batch_tokens = 10});
+  const CorpusLoss large = evaluate(*model, masked, {.batch_tokens = 1000});
+  EXPECT_EQ(small.tokens, static_cast<int64_t>(masked.rows.size()));
+  EXPECT_EQ(large.tokens, small.tokens);
+  EXPECT_NEAR(small.nll, large.nll, 1e-5);
+  EXPECT_DOUBLE_EQ(small.accuracy, large.accuracy);
+  EXPECT_THROW(evaluate(*model, MaskedBatch{.tokens = {5}, .offsets = {0, 1}, .rows = {}, .labels = {}}), DataError);
+}
+
+}  // namespace
+}  // namespace attune
