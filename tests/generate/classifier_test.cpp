@@ -71,7 +71,9 @@ TEST(Classifier, ProbabilitiesAreTheSoftmaxOfTheLogits) {
     const LabelProbability& l = result.labels[i];
     const double logit = logits.values<float>()[static_cast<size_t>(l.label)];
     EXPECT_NEAR(l.probability, std::exp(logit) / sum, 1e-6);
-    if (i > 0) EXPECT_LE(l.probability, result.labels[i - 1].probability);
+    if (i > 0) {
+      EXPECT_LE(l.probability, result.labels[i - 1].probability);
+    }
   }
 }
 
