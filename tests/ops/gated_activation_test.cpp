@@ -13,7 +13,7 @@ namespace attune {
 namespace {
 
 constexpr ActivationKind kKinds[] = {ActivationKind::relu, ActivationKind::gelu, ActivationKind::gelu_tanh,
-                                     ActivationKind::silu, ActivationKind::tanh};
+                                     ActivationKind::silu};
 
 double plain(ActivationKind kind, double x) {
   switch (kind) {

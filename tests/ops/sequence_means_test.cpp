@@ -23,7 +23,9 @@ TEST(SequenceMeans, GradientMatchesFiniteDifferences) {
 }
 
 TEST(SequenceMeans, RefusesOtherRows) {
-  EXPECT_EQ(message_of<ShapeError>([] { sequence_means(normal({3, 2}), Sequences::from_lengths({2})); }),
+  EXPECT_EQ(message_of<ShapeError>([] {
+              sequence_means(normal({3, 2}), Sequences::from_lengths({2}));
+            }),
             "sequence_means: x [3, 2] does not fit sequences of 2 rows");
 }
 
