@@ -90,7 +90,7 @@ void check_train(const TrainConfig& train) {
   check_range<int64_t>("train.log_every", train.log_every, 1, kMany);
   check_range<int64_t>("train.valid_every", train.valid_every, 0, kMany);
   check_range<int64_t>("train.valid_sentences", train.valid_sentences, 0, kMany);
-  check_range<int64_t>("train.valid_beam_size", train.valid_beam_size, 1, 1024);
+  check_range<int64_t>("train.valid_beam_size", train.valid_beam_size, 1, GenerationConfig::kMostBeamSize);
   check_range<int64_t>("train.patience", train.patience, 0, kMany);
   check_range<int64_t>("train.checkpoint_every", train.checkpoint_every, 0, kMany);
   check_range<int64_t>("train.checkpoint_every_epochs", train.checkpoint_every_epochs, 0, kMany);
@@ -176,6 +176,9 @@ void RunConfig::validate() const {
   check_train(train);
   check_schedule(schedule, train.steps);
   validate_section("generation", generation);
+  GenerationConfig in_validation = generation;
+  in_validation.beam_size = train.valid_beam_size;
+  validate_section("train.valid_beam_size: generation", in_validation);
 }
 
 void RunConfig::validate_for_training() const {
