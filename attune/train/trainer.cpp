@@ -55,6 +55,8 @@ class Run {
   std::optional<int64_t> step_to_resume(bool resume);
   void load_text(bool resumes);
   void build_model();
+  void check_best();
+  void forget_best(const std::string& reason);
   void report_start();
 
   void step();
@@ -109,9 +111,12 @@ Run::Run(const RunConfig& config, const fs::path& folder, TrainingObserver& obse
   load_text(resumed.has_value());
   build_model();
   if (resumed) {
-    state_ = restore_checkpoint(checkpoints_.file(*resumed), parts());
+    RestoredRun restored = restore_checkpoint(checkpoints_.file(*resumed), parts());
+    state_ = restored.state;
     saved_step_ = state_.step;
     saved_validation_ = state_.last_validation;
+    for (const std::string& change : restored.changes) observer_.on_message(change);
+    check_best();
   } else {
     save_tokenizers(folder_, tokenizers_);
   }
@@ -165,6 +170,28 @@ void Run::build_model() {
   model_ = build_transformer(config_.model, config_.train.seed);
   require_gradients(*model_);
   adam_.emplace(named_parameters(*model_), config_.optimizer, config_.train.moving_average);
+}
+
+// The best model is in a folder of its own, not in the checkpoint. Where that was removed, or where another metric now
+// says which is the best, the run goes on without: what is validated next, at this very step if need be, is the best.
+void Run::check_best() {
+  if (state_.best_step < 0) return;
+  const ValidationMetric metric = config_.train.best_metric;
+  if (state_.best_metric != metric)
+    return forget_best(
+        fmt::format("train.best_metric changed from {} to {}", enum_name(state_.best_metric), enum_name(metric)));
+  try {
+    check_parameter_file(folder_ / "best", config_.model);
+  } catch (const Error& error) {
+    forget_best(error.what());
+  }
+}
+
+void Run::forget_best(const std::string& reason) {
+  observer_.on_message(fmt::format("the best model so far, of step {}, is forgotten: {}", state_.best_step, reason));
+  state_.best_step = state_.last_validation = -1;
+  state_.best_value = 0;
+  state_.without_improvement = 0;
 }
 
 void Run::report_start() {
@@ -282,6 +309,7 @@ void Run::validate() {
     save_model_folder(folder_ / "best", *model_, *tokenizers_.source, *tokenizers_.target, config_.generation);
     state_.best_step = state_.step;
     state_.best_value = value;
+    state_.best_metric = config_.train.best_metric;
     state_.without_improvement = 0;
   } else {
     ++state_.without_improvement;
