@@ -113,7 +113,7 @@ void check_train(const TrainConfig& train) {
   check_range<int64_t>("train.log_every", train.log_every, 1, kMany);
   check_range<int64_t>("train.valid_every", train.valid_every, 0, kMany);
   check_range<int64_t>("train.valid_sentences", train.valid_sentences, 0, kMany);
-  check_range<int64_t>("train.valid_beam_size", train.valid_beam_size, 1, 1024);
+  check_range<int64_t>("train.valid_beam_size", train.valid_beam_size, 1, GenerationConfig::kMostBeamSize);
   check_range<int64_t>("train.patience", train.patience, 0, kMany);
   check_range<int64_t>("train.checkpoint_every", train.checkpoint_every, 0, kMany);
   check_range<int64_t>("train.checkpoint_every_epochs", train.checkpoint_every_epochs, 0, kMany);
@@ -163,6 +163,9 @@ void RunConfig::validate() const {
   check_validation(train, model);
   check_schedule(schedule, train.steps);
   validate_section("generation", generation);
+  GenerationConfig in_validation = generation;
+  in_validation.beam_size = train.valid_beam_size;
+  validate_section("train.valid_beam_size: generation", in_validation);
   validate_section("sampling", sampling);
 }
 

@@ -85,7 +85,7 @@ void MaskedLanguageModelTask::read() {
   sequences_ = cut(text.train, *tokenizer_, data.max_tokens, corpus_.skipped_empty);
   if (sequences_.documents() == 0)
     fail<DataError>("{}: has no token that could be hidden", fmt::join(data.train_files, ", "));
-  corpus_.size = {.examples = text.train.documents(), .tokens = text.train.tokens()};
+  corpus_.size = {.examples = text.train.documents(), .tokens = sequences_.tokens()};
   if (text.valid.documents() == 0) return;
 
   int64_t skipped = 0;

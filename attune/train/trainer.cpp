@@ -39,6 +39,8 @@ class Run {
  private:
   std::optional<int64_t> step_to_resume(bool resume);
   void make_task(bool resumes);
+  void check_best();
+  void forget_best(const std::string& reason);
   void report_start();
 
   void step();
@@ -87,9 +89,12 @@ Run::Run(const RunConfig& config, const fs::path& folder, TrainingObserver& obse
   make_directories(folder_);
   make_task(resumed.has_value());
   if (resumed) {
-    state_ = restore_checkpoint(checkpoints_.file(*resumed), parts());
+    RestoredRun restored = restore_checkpoint(checkpoints_.file(*resumed), parts());
+    state_ = restored.state;
     saved_step_ = state_.step;
     saved_validation_ = state_.last_validation;
+    for (const std::string& change : restored.changes) observer_.on_message(change);
+    check_best();
   } else {
     task_->save_tokenizers(folder_);
   }
@@ -127,6 +132,28 @@ void Run::make_task(bool resumes) {
   if (!resumes && !initial.empty()) observer_.on_message(initialize_from(initial, task_->model()));
   require_gradients(task_->model());
   adam_.emplace(named_parameters(task_->model()), config_.optimizer, config_.train.moving_average);
+}
+
+// The best model is in a folder of its own, not in the checkpoint. Where that was removed, or where another metric now
+// says which is the best, the run goes on without: what is validated next, at this very step if need be, is the best.
+void Run::check_best() {
+  if (state_.best_step < 0) return;
+  const ValidationMetric metric = config_.best_metric();
+  if (state_.best_metric != metric)
+    return forget_best(
+        fmt::format("train.best_metric changed from {} to {}", enum_name(state_.best_metric), enum_name(metric)));
+  try {
+    check_parameter_file(folder_ / "best", config_.model);
+  } catch (const Error& error) {
+    forget_best(error.what());
+  }
+}
+
+void Run::forget_best(const std::string& reason) {
+  observer_.on_message(fmt::format("the best model so far, of step {}, is forgotten: {}", state_.best_step, reason));
+  state_.best_step = state_.last_validation = -1;
+  state_.best_value = 0;
+  state_.without_improvement = 0;
 }
 
 void Run::report_start() {
@@ -248,6 +275,7 @@ void Run::validate() {
     task_->save_model(folder_ / "best");
     state_.best_step = state_.step;
     state_.best_value = value;
+    state_.best_metric = metric;
     state_.without_improvement = 0;
   } else {
     ++state_.without_improvement;

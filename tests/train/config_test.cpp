@@ -160,6 +160,8 @@ TEST(RunConfig, ValidateNamesFieldAndValue) {
       {[](C& c) { c.train.max_minutes = -1; }, "train.max_minutes = -1"},
       {[](C& c) { c.train.threads = -1; }, "train.threads = -1"},
       {[](C& c) { c.generation.beam_size = 0; }, "generation.beam_size = 0: needs a number from 1 to 1024"},
+      {[](C& c) { c.train.valid_beam_size = 256, c.generation.max_length = 1024; },
+       "train.valid_beam_size: generation.beam_size = 256 and max_length = 1024: need a product of at most 131072"},
       {[](C& c) { c.generation.max_length = 0; }, "generation.max_length = 0"},
       {[=](C& c) { c.generation.length_penalty = nan; }, "generation.length_penalty = nan"},
       {[](C& c) { c.model.share_embeddings = true, c.data.joint_vocab = false; },
