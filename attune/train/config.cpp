@@ -141,10 +141,10 @@ void check_model(const TransformerConfig& model, const DataConfig& data) {
 
 void check_validation(const TrainConfig& train, const TransformerConfig& model) {
   const Architecture architecture = model.architecture;
-  const bool for_this =
-      train.best_metric == ValidationMetric::bleu       ? architecture == Architecture::encoder_decoder
-      : train.best_metric == ValidationMetric::macro_f1 ? architecture == Architecture::encoder_classifier
-                                                        : true;
+  const bool for_this = train.best_metric == ValidationMetric::bleu ? architecture == Architecture::encoder_decoder
+                        : train.best_metric == ValidationMetric::macro_f1
+                            ? architecture == Architecture::encoder_classifier
+                            : true;
   if (!for_this)
     fail<ConfigError>("train.best_metric = \"{}\": architecture = \"{}\" is not measured by it",
                       enum_name(train.best_metric), enum_name(architecture));

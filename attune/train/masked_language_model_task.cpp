@@ -13,8 +13,8 @@ namespace {
 
 constexpr uint64_t kValidationSeed = 0x76616c6964;  // every run hides the same places
 
-// Documents as sequences that fit the encoder: bos, at most max_tokens - 2 tokens, eos, as a classifier reads them. What
-// has no token to be hidden is left out and counted.
+// Documents as sequences that fit the encoder: bos, at most max_tokens - 2 tokens, eos, as a classifier reads them.
+// What has no token to be hidden is left out and counted.
 TokenDocuments cut(const TokenDocuments& documents, const Tokenizer& tokenizer, int64_t max_tokens, int64_t& skipped) {
   const auto ordinary = [&](int32_t id) {
     return id != tokenizer.pad_id() && id != tokenizer.unk_id() && id != tokenizer.bos_id() && id != tokenizer.eos_id();

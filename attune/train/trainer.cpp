@@ -190,8 +190,7 @@ TrainingResult Run::train() {
 void Run::step() {
   const auto begin = std::chrono::steady_clock::now();
   const int64_t count = std::min(config_.train.accumulate, task_->batches() - state_.batch);
-  const uint64_t first_forward =
-      static_cast<uint64_t>(state_.step) * static_cast<uint64_t>(config_.train.accumulate);
+  const uint64_t first_forward = static_cast<uint64_t>(state_.step) * static_cast<uint64_t>(config_.train.accumulate);
   std::vector<TrainingBatch> batches;
   for (int64_t i = 0; i < count; ++i)
     batches.push_back(task_->batch(state_.batch + i, first_forward + static_cast<uint64_t>(i)));
@@ -269,8 +268,8 @@ void Run::validate() {
   const ValidationMetric metric = config_.best_metric();
   const double value = value_of(report, metric);
   state_.last_validation = state_.step;
-  report.best = state_.best_step < 0 ||
-                (more_is_better(metric) ? value >= state_.best_value : value < state_.best_value);
+  report.best =
+      state_.best_step < 0 || (more_is_better(metric) ? value >= state_.best_value : value < state_.best_value);
   if (report.best) {
     task_->save_model(folder_ / "best");
     state_.best_step = state_.step;
