@@ -24,8 +24,7 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 [[noreturn]] void wrong_type(const Json& value, const std::string& where, std::string_view wanted) {
-  fail<ConfigError>("{}: is {}, needs {}", where,
-                    value.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 80), wanted);
+  fail<ConfigError>("{}: is {}, needs {}", where, show(value).substr(0, 80), wanted);
 }
 
 }  // namespace

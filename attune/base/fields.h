@@ -21,6 +21,11 @@ namespace attune {
 
 using Json = nlohmann::ordered_json;
 
+/// A value as JSON, for messages: never throws, whatever bytes a file has put into its strings.
+inline std::string show(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 /// The candidate with the smallest edit distance to `word`, or "" when none is near (more than half of it differs).
 std::string nearest_name(std::string_view word, const std::vector<std::string>& candidates);
 
@@ -128,7 +133,7 @@ class FieldReader {
       }
       known += (known.empty() ? "" : ", ") + std::string(name);
     }
-    fail<ConfigError>("{}: is {}, needs one of {}", where, value.dump(), known);
+    fail<ConfigError>("{}: is {}, needs one of {}", where, show(value).substr(0, 80), known);
   }
 
   // A change of kind begins with the defaults of the new one.

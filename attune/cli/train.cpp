@@ -178,7 +178,8 @@ int run(const Options& options) {
                              *result.best_step);
   if (result.outcome) std::cerr << "averaged model: " << validation_line(*result.outcome) << "\n";
   if (result.reason == StopReason::requested) return 130;
-  std::cerr << "the model is " << options.out << "/model" << "\n";
+  std::cerr << "the model is " << options.out << "/model"
+            << "\n";
   return 0;
 }
 
@@ -201,7 +202,8 @@ void add_train(CLI::App& app) {
       [options] { return run(*options); });
   command->add_option("config", options->config, "Configuration (TOML)")->check(CLI::ExistingFile);
   command->add_option("--out", options->out, "Folder of the run: checkpoints, metrics, and at the end model/");
-  command->add_option("--preset", options->preset, "A configuration of the literature, to which the file's keys are added");
+  command->add_option("--preset", options->preset,
+                      "A configuration of the literature, to which the file's keys are added");
   command->add_option("--set", options->set, "Overrides one key: train.steps=20000")->expected(1)->take_all();
   command->add_flag("--resume", options->resume,
                     "Go on from the newest checkpoint, bit for bit; without a configuration, with that of the run");

@@ -12,14 +12,21 @@ void check_range(const char* field, T value, T least, T most) {
     fail<ConfigError>("{} = {}: needs a number from {} to {}", field, value, least, most);
 }
 
+void check_work(int64_t beam_size, int64_t max_length) {
+  if (beam_size * max_length > GenerationConfig::kMostWork)
+    fail<ConfigError>("beam_size = {} and max_length = {}: need a product of at most {}", beam_size, max_length,
+                      GenerationConfig::kMostWork);
+}
+
 }  // namespace
 
 void GenerationConfig::validate() const {
-  check_range<int64_t>("beam_size", beam_size, 1, 1024);
+  check_range<int64_t>("beam_size", beam_size, 1, kMostBeamSize);
   check_range<double>("length_penalty", length_penalty, 0, 10);
-  check_range<int64_t>("max_length", max_length, 1, 1 << 20);
-  check_range<double>("max_length_ratio", max_length_ratio, 0, 1000);
-  check_range<int64_t>("max_length_offset", max_length_offset, 0, 1 << 20);
+  check_range<int64_t>("max_length", max_length, 1, kMostLength);
+  check_range<double>("max_length_ratio", max_length_ratio, 0, 100);
+  check_range<int64_t>("max_length_offset", max_length_offset, 0, kMostLength);
+  check_work(beam_size, max_length);
 }
 
 int64_t GenerationConfig::longest_output(int64_t source_tokens) const {

@@ -27,6 +27,12 @@ struct GenerationConfig {
   double max_length_ratio = 2.0;  // ... no more than ratio * source tokens + offset; 0: no such limit
   int64_t max_length_offset = 50;
 
+  // Positions have no limit in the model, so the search sets one: a model folder from somewhere, whose weights never
+  // produce eos, may cost minutes a sentence, but neither days nor all memory.
+  static constexpr int64_t kMostBeamSize = 1024;
+  static constexpr int64_t kMostLength = 1 << 14;
+  static constexpr int64_t kMostWork = 1 << 17;  // beam_size * max_length: tokens in the cache of one sentence
+
   /// Throws ConfigError naming the field and the value.
   void validate() const;
   /// The most tokens that an output of a source with so many tokens may have, eos included; at least 1.

@@ -7,6 +7,13 @@
 namespace attune {
 
 double learning_rate(const ScheduleConfig& schedule, int64_t step, int64_t total_steps, int64_t d_model) {
+  const bool decays_from_warmup = schedule.kind == ScheduleKind::noam || schedule.kind == ScheduleKind::inverse_sqrt;
+  const int64_t least_warmup = decays_from_warmup ? 1 : 0;
+  if (schedule.warmup_steps < least_warmup)
+    fail<ConfigError>("warmup_steps = {}: the schedule \"{}\" needs at least {}", schedule.warmup_steps,
+                      enum_name(schedule.kind), least_warmup);
+  if (schedule.kind == ScheduleKind::noam && d_model < 1)
+    fail<ConfigError>("d_model = {}: the schedule \"noam\" needs at least 1", d_model);
   const double peak = schedule.peak();
   const auto at = static_cast<double>(std::max<int64_t>(step, 1));
   const auto warmup = static_cast<double>(schedule.warmup_steps);

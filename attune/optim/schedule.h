@@ -14,6 +14,7 @@ namespace attune {
 ///   linear        the same along a straight line
 ///   constant      p
 /// All but noam rise to p by p * step / w while step < w. Beyond total_steps the last rate stays.
+/// Throws ConfigError when warmup_steps is negative, or 0 for noam and inverse_sqrt, whose decay is measured by it.
 double learning_rate(const ScheduleConfig& schedule, int64_t step, int64_t total_steps, int64_t d_model);
 
 }  // namespace attune

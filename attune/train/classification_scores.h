@@ -23,8 +23,8 @@ struct ClassificationScores {
 };
 
 /// Scores as scikit-learn computes them with zero_division=0; the formulas are those of Sokolova and Lapalme 2009,
-/// "A systematic analysis of performance measures for classification tasks", tables 2 and 3, with the macro average over
-/// F1 (Opitz and Burst 2019, "Macro F1 and Macro F1", equation 2).
+/// "A systematic analysis of performance measures for classification tasks", tables 2 and 3, with the macro average
+/// over F1 (Opitz and Burst 2019, "Macro F1 and Macro F1", equation 2).
 ///   predictions, references: indices in [0, labels), as many of one as of the other
 /// Throws DataError when an index is outside, the numbers differ or there are none.
 ClassificationScores classification_scores(std::span<const int32_t> predictions, std::span<const int32_t> references,

@@ -108,8 +108,8 @@ ValidationReport ClassificationTask::validate() {
   std::vector<int32_t> references;
   for (const LabelledExample& example : validation_) references.push_back(example.label);
   ValidationReport report{.loss = found.loss, .examples = static_cast<int64_t>(validation_.size())};
-  report.classification = classification_scores(found.predictions, references,
-                                                static_cast<int64_t>(config_.model.labels.size()));
+  report.classification =
+      classification_scores(found.predictions, references, static_cast<int64_t>(config_.model.labels.size()));
   return report;
 }
 

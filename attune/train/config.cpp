@@ -113,7 +113,7 @@ void check_train(const TrainConfig& train) {
   check_range<int64_t>("train.log_every", train.log_every, 1, kMany);
   check_range<int64_t>("train.valid_every", train.valid_every, 0, kMany);
   check_range<int64_t>("train.valid_sentences", train.valid_sentences, 0, kMany);
-  check_range<int64_t>("train.valid_beam_size", train.valid_beam_size, 1, 1024);
+  check_range<int64_t>("train.valid_beam_size", train.valid_beam_size, 1, GenerationConfig::kMostBeamSize);
   check_range<int64_t>("train.patience", train.patience, 0, kMany);
   check_range<int64_t>("train.checkpoint_every", train.checkpoint_every, 0, kMany);
   check_range<int64_t>("train.checkpoint_every_epochs", train.checkpoint_every_epochs, 0, kMany);
@@ -141,10 +141,10 @@ void check_model(const TransformerConfig& model, const DataConfig& data) {
 
 void check_validation(const TrainConfig& train, const TransformerConfig& model) {
   const Architecture architecture = model.architecture;
-  const bool for_this =
-      train.best_metric == ValidationMetric::bleu       ? architecture == Architecture::encoder_decoder
-      : train.best_metric == ValidationMetric::macro_f1 ? architecture == Architecture::encoder_classifier
-                                                        : true;
+  const bool for_this = train.best_metric == ValidationMetric::bleu ? architecture == Architecture::encoder_decoder
+                        : train.best_metric == ValidationMetric::macro_f1
+                            ? architecture == Architecture::encoder_classifier
+                            : true;
   if (!for_this)
     fail<ConfigError>("train.best_metric = \"{}\": architecture = \"{}\" is not measured by it",
                       enum_name(train.best_metric), enum_name(architecture));
@@ -163,6 +163,9 @@ void RunConfig::validate() const {
   check_validation(train, model);
   check_schedule(schedule, train.steps);
   validate_section("generation", generation);
+  GenerationConfig in_validation = generation;
+  in_validation.beam_size = train.valid_beam_size;
+  validate_section("train.valid_beam_size: generation", in_validation);
   validate_section("sampling", sampling);
 }
 

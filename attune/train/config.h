@@ -80,13 +80,13 @@ struct DataConfig {
 };
 
 struct TrainConfig {
-  int64_t steps = 100000;  // updates; 0: no limit, then epochs or max_minutes is needed
-  int64_t epochs = 0;      // passes over the training text; 0: no limit
-  double max_minutes = 0;  // of training, without validation; 0: no limit
-  std::string initialize_from = {};   // a model's folder: parameters of the same name and shape begin as they are there
-  int64_t batch_tokens = 4096;   // of a batch; source or target tokens, whichever are more
-  int64_t accumulate = 1;        // batches whose gradients make one update
-  double label_smoothing = 0.1;  // 0.1 for encoder_decoder, else 0
+  int64_t steps = 100000;          // updates; 0: no limit, then epochs or max_minutes is needed
+  int64_t epochs = 0;              // passes over the training text; 0: no limit
+  double max_minutes = 0;          // of training, without validation; 0: no limit
+  std::string initialize_from;     // a model's folder: parameters of the same name and shape begin as they are there
+  int64_t batch_tokens = 4096;     // of a batch; source or target tokens, whichever are more
+  int64_t accumulate = 1;          // batches whose gradients make one update
+  double label_smoothing = 0.1;    // 0.1 for encoder_decoder, else 0
   double mask_probability = 0.15;  // encoder_masked_lm: share of tokens that are hidden
   double word_dropout = 0;         // encoder_classifier: share of tokens that are read as unknown in training
   uint64_t seed = 1;               // below 2^63
@@ -96,13 +96,13 @@ struct TrainConfig {
   int64_t valid_beam_size = 1;  // encoder_decoder: for BLEU in validation
   int64_t valid_stride = 0;     // decoder_lm: from window to window, see sliding_windows(); 0: context_length
   ValidationMetric best_metric = ValidationMetric::automatic;  // says which model is the best, and when patience ends
-  int64_t patience = 0;                                        // validations without improvement before stopping; 0: off
-  int64_t checkpoint_every = 1000;                             // steps; 0: at each validation
-  int64_t checkpoint_every_epochs = 0;                         // 0: off
-  int64_t keep_checkpoints = 5;                                // the last so many; 0: all
-  int64_t average_checkpoints = 0;  // the final model is the mean of the last so many; 0 or 1: off
-  double moving_average = 0;        // decay of an exponential moving average of the weights; 0: off
-  int64_t threads = 0;              // 0: all
+  int64_t patience = 0;                 // validations without improvement before stopping; 0: off
+  int64_t checkpoint_every = 1000;      // steps; 0: at each validation
+  int64_t checkpoint_every_epochs = 0;  // 0: off
+  int64_t keep_checkpoints = 5;         // the last so many; 0: all
+  int64_t average_checkpoints = 0;      // the final model is the mean of the last so many; 0 or 1: off
+  double moving_average = 0;            // decay of an exponential moving average of the weights; 0: off
+  int64_t threads = 0;                  // 0: all
   bool operator==(const TrainConfig&) const = default;
 };
 
@@ -126,8 +126,8 @@ struct RunConfig {
   bool operator==(const RunConfig&) const = default;
 };
 
-/// The defaults of an architecture. Those of RunConfig{} are encoder_decoder's; for the others label_smoothing is 0, and
-/// encoder_masked_lm reads lines.
+/// The defaults of an architecture. Those of RunConfig{} are encoder_decoder's; for the others label_smoothing is 0,
+/// and encoder_masked_lm reads lines.
 RunConfig default_config(Architecture architecture);
 
 /// Reads a TOML file, applies "key=value" assignments in order and validates. An empty path stands for an empty file.

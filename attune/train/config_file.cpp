@@ -49,7 +49,8 @@ Json merged(Json lower, const Json& upper) {
 // The defaults of the architecture that [model] asks for.
 RunConfig defaults_of(const Json& json, const std::string& where) {
   RunConfig asked_for;
-  if (const auto model = json.find("model"); model != json.end() && model->is_object() && model->contains("architecture"))
+  if (const auto model = json.find("model");
+      model != json.end() && model->is_object() && model->contains("architecture"))
     read_fields(Json{{"architecture", model->at("architecture")}}, asked_for.model, where + "model");
   return default_config(asked_for.model.architecture);
 }

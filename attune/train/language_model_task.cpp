@@ -36,9 +36,8 @@ class LanguageModelTask final : public TaskOf<DecoderLm, Window> {
     return training_batch(*model_, pack(text_.train, batch_indices(index)));
   }
   ValidationReport validate() override {
-    ValidationReport report{
-        .loss = evaluate(*model_, text_.valid, config_.train.valid_stride, evaluate_options()),
-        .examples = text_.valid.documents()};
+    ValidationReport report{.loss = evaluate(*model_, text_.valid, config_.train.valid_stride, evaluate_options()),
+                            .examples = text_.valid.documents()};
     const double bits = report.loss.nll / std::numbers::ln2;  // of a token
     if (dynamic_cast<const CharacterTokenizer*>(tokenizer_.get()) != nullptr) report.bits_per_character = bits;
     if (dynamic_cast<const ByteTokenizer*>(tokenizer_.get()) != nullptr) report.bits_per_byte = bits;

@@ -13,8 +13,8 @@ namespace {
 
 constexpr uint64_t kValidationSeed = 0x76616c6964;  // every run hides the same places
 
-// Documents as sequences that fit the encoder: bos, at most max_tokens - 2 tokens, eos, as a classifier reads them. What
-// has no token to be hidden is left out and counted.
+// Documents as sequences that fit the encoder: bos, at most max_tokens - 2 tokens, eos, as a classifier reads them.
+// What has no token to be hidden is left out and counted.
 TokenDocuments cut(const TokenDocuments& documents, const Tokenizer& tokenizer, int64_t max_tokens, int64_t& skipped) {
   const auto ordinary = [&](int32_t id) {
     return id != tokenizer.pad_id() && id != tokenizer.unk_id() && id != tokenizer.bos_id() && id != tokenizer.eos_id();
@@ -85,7 +85,7 @@ void MaskedLanguageModelTask::read() {
   sequences_ = cut(text.train, *tokenizer_, data.max_tokens, corpus_.skipped_empty);
   if (sequences_.documents() == 0)
     fail<DataError>("{}: has no token that could be hidden", fmt::join(data.train_files, ", "));
-  corpus_.size = {.examples = text.train.documents(), .tokens = text.train.tokens()};
+  corpus_.size = {.examples = text.train.documents(), .tokens = sequences_.tokens()};
   if (text.valid.documents() == 0) return;
 
   int64_t skipped = 0;

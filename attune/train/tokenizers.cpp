@@ -56,9 +56,8 @@ fs::path find(const fs::path& folder, const std::string& prefix) {
 
 TokenizerPair make_tokenizers(const RunConfig& config) {
   const DataConfig& data = config.data;
-  const std::string& one = data.tokenizer.empty() && data.source_tokenizer == data.target_tokenizer
-                               ? data.source_tokenizer
-                               : data.tokenizer;
+  const std::string& one =
+      data.tokenizer.empty() && data.source_tokenizer == data.target_tokenizer ? data.source_tokenizer : data.tokenizer;
   if (!one.empty()) {
     const std::shared_ptr<const Tokenizer> both = load_tokenizer(one);
     return {both, both};

@@ -39,6 +39,8 @@ class Run {
  private:
   std::optional<int64_t> step_to_resume(bool resume);
   void make_task(bool resumes);
+  void check_best();
+  void forget_best(const std::string& reason);
   void report_start();
 
   void step();
@@ -87,9 +89,12 @@ Run::Run(const RunConfig& config, const fs::path& folder, TrainingObserver& obse
   make_directories(folder_);
   make_task(resumed.has_value());
   if (resumed) {
-    state_ = restore_checkpoint(checkpoints_.file(*resumed), parts());
+    RestoredRun restored = restore_checkpoint(checkpoints_.file(*resumed), parts());
+    state_ = restored.state;
     saved_step_ = state_.step;
     saved_validation_ = state_.last_validation;
+    for (const std::string& change : restored.changes) observer_.on_message(change);
+    check_best();
   } else {
     task_->save_tokenizers(folder_);
   }
@@ -129,6 +134,28 @@ void Run::make_task(bool resumes) {
   adam_.emplace(named_parameters(task_->model()), config_.optimizer, config_.train.moving_average);
 }
 
+// The best model is in a folder of its own, not in the checkpoint. Where that was removed, or where another metric now
+// says which is the best, the run goes on without: what is validated next, at this very step if need be, is the best.
+void Run::check_best() {
+  if (state_.best_step < 0) return;
+  const ValidationMetric metric = config_.best_metric();
+  if (state_.best_metric != metric)
+    return forget_best(
+        fmt::format("train.best_metric changed from {} to {}", enum_name(state_.best_metric), enum_name(metric)));
+  try {
+    check_parameter_file(folder_ / "best", config_.model);
+  } catch (const Error& error) {
+    forget_best(error.what());
+  }
+}
+
+void Run::forget_best(const std::string& reason) {
+  observer_.on_message(fmt::format("the best model so far, of step {}, is forgotten: {}", state_.best_step, reason));
+  state_.best_step = state_.last_validation = -1;
+  state_.best_value = 0;
+  state_.without_improvement = 0;
+}
+
 void Run::report_start() {
   observer_.on_start({.model = config_.model,
                       .parameters = parameter_count(task_->model()),
@@ -163,8 +190,7 @@ TrainingResult Run::train() {
 void Run::step() {
   const auto begin = std::chrono::steady_clock::now();
   const int64_t count = std::min(config_.train.accumulate, task_->batches() - state_.batch);
-  const uint64_t first_forward =
-      static_cast<uint64_t>(state_.step) * static_cast<uint64_t>(config_.train.accumulate);
+  const uint64_t first_forward = static_cast<uint64_t>(state_.step) * static_cast<uint64_t>(config_.train.accumulate);
   std::vector<TrainingBatch> batches;
   for (int64_t i = 0; i < count; ++i)
     batches.push_back(task_->batch(state_.batch + i, first_forward + static_cast<uint64_t>(i)));
@@ -242,12 +268,13 @@ void Run::validate() {
   const ValidationMetric metric = config_.best_metric();
   const double value = value_of(report, metric);
   state_.last_validation = state_.step;
-  report.best = state_.best_step < 0 ||
-                (more_is_better(metric) ? value >= state_.best_value : value < state_.best_value);
+  report.best =
+      state_.best_step < 0 || (more_is_better(metric) ? value >= state_.best_value : value < state_.best_value);
   if (report.best) {
     task_->save_model(folder_ / "best");
     state_.best_step = state_.step;
     state_.best_value = value;
+    state_.best_metric = metric;
     state_.without_improvement = 0;
   } else {
     ++state_.without_improvement;

@@ -27,13 +27,67 @@ Json identity(const RunConfig& config) {
   return fields;
 }
 
+// How the tokenizers came to be. They are made once and kept in the folder of the run, so that a resumed run reads none
+// of this; what a user changes here would do nothing.
+Json tokenizer_fields(const DataConfig& data) {
+  Json fields = {{"data.tokenizer", data.tokenizer},
+                 {"data.source_tokenizer", data.source_tokenizer},
+                 {"data.target_tokenizer", data.target_tokenizer}};
+  if (!data.tokenizer.empty() || !data.source_tokenizer.empty()) return fields;
+  fields["data.tokenizer_type"] = enum_name(data.tokenizer_type);
+  fields["data.vocab_size"] = data.vocab_size;
+  fields["data.joint_vocab"] = data.joint_vocab;
+  fields["data.subword_marker"] = data.subword_marker;
+  return fields;
+}
+
+// What may change between two parts of one run, but is then another run from there on.
+Json settings(const RunConfig& config) {
+  Json fields = Json::object();
+  const auto add = [&](const std::string& section, const Json& values) {
+    for (const auto& [key, value] : values.items()) fields[section + "." + key] = value;
+  };
+  add("optimizer", write_fields(config.optimizer));
+  add("schedule", write_fields(config.schedule));
+  const bool ends = config.schedule.kind == ScheduleKind::cosine || config.schedule.kind == ScheduleKind::linear;
+  if (ends) fields["train.steps"] = config.train.steps;  // a part of the schedule's formula
+  fields["train.accumulate"] = config.train.accumulate;
+  fields["train.label_smoothing"] = config.train.label_smoothing;
+  fields["train.mask_probability"] = config.train.mask_probability;
+  fields["train.word_dropout"] = config.train.word_dropout;
+  fields["train.moving_average"] = config.train.moving_average;
+  return fields;
+}
+
+void check_tokenizers(const Json& stored, const RunConfig& config, const std::string& where) {
+  const Json asked_for = tokenizer_fields(config.data);
+  for (const auto& [name, value] : asked_for.items()) {
+    const auto found = stored.find(name);
+    if (found != stored.end() && *found != value)
+      fail<ConfigError>("{} = {}: the run to be resumed was begun with {} and keeps its tokenizers ({})", name,
+                        show(value), show(*found), where);
+  }
+}
+
+std::vector<std::string> changes_of(const Json& stored, const RunConfig& config) {
+  std::vector<std::string> changes;
+  const Json now = settings(config);
+  for (const auto& [name, value] : now.items()) {
+    const auto before = stored.find(name);
+    if (before != stored.end() && *before != value)
+      changes.push_back(
+          fmt::format("{} changed from {} to {} in this part of the run", name, show(*before), show(value)));
+  }
+  return changes;
+}
+
 void check_identity(const Json& stored, const RunConfig& config, const std::string& where) {
   const Json asked_for = identity(config);
   for (const auto& [name, value] : asked_for.items()) {
     const auto found = stored.find(name);
     if (found == stored.end()) fail<FileError>("{}: the trainer's state lacks \"{}\"", where, name);
     if (*found != value)
-      fail<ConfigError>("{} = {}: the run to be resumed has {} ({})", name, value.dump(), found->dump(), where);
+      fail<ConfigError>("{} = {}: the run to be resumed has {} ({})", name, show(value), show(*found), where);
   }
 }
 
@@ -66,18 +120,24 @@ Checkpoint make_checkpoint(const TrainingParts& parts, const TrainingState& stat
   }
   checkpoint.state = {{"attune_version", kVersion},
                       {"run", identity(parts.config)},
+                      {"tokenizers", tokenizer_fields(parts.config.data)},
+                      {"settings", settings(parts.config)},
                       {"corpus", write_fields(parts.corpus)},
                       {"training", write_fields(state)}};
   return checkpoint;
 }
 
-TrainingState restore_checkpoint(const std::filesystem::path& file, const TrainingParts& parts) {
+RestoredRun restore_checkpoint(const std::filesystem::path& file, const TrainingParts& parts) {
   const SafetensorsReader reader(file);
   const std::string where = file.string();
   const Json stored = checkpoint_state(reader);
   check_identity(member(stored, "run", where), parts.config, where);
   check_corpus(member(stored, "corpus", where), parts, where);
-  TrainingState state;
+  // Checkpoints of version 0.1.0 that were written before there was a check lack these two.
+  if (stored.contains("tokenizers")) check_tokenizers(member(stored, "tokenizers", where), parts.config, where);
+  RestoredRun restored;
+  if (stored.contains("settings")) restored.changes = changes_of(member(stored, "settings", where), parts.config);
+  TrainingState& state = restored.state;
   read_fields(member(stored, "training", where), state, where + ": training");
   if (state.step < 0 || state.epoch < 0 || state.batch < 0)
     fail<FileError>("{}: step {}, epoch {}, batch {}: none may be negative", where, state.step, state.epoch,
@@ -90,7 +150,7 @@ TrainingState restore_checkpoint(const std::filesystem::path& file, const Traini
     if (s.average.defined()) reader.load_into(kAverage + s.name, s.average);
   }
   parts.adam.set_steps(state.step);
-  return state;
+  return restored;
 }
 
 }  // namespace attune

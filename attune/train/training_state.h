@@ -2,6 +2,8 @@
 // Where a training run stands, and the checkpoint that says so.
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "attune/io/checkpoint.h"
 #include "attune/optim/adam.h"
@@ -30,7 +32,8 @@ struct TrainingState {
   int64_t last_validation = -1;  // step
   int64_t without_improvement = 0;
   int64_t best_step = -1;  // -1: none
-  double best_value = 0;   // of train.best_metric
+  double best_value = 0;   // of best_metric
+  ValidationMetric best_metric = ValidationMetric::bleu;
 };
 
 struct TrainingParts {
@@ -43,10 +46,16 @@ struct TrainingParts {
 /// Parameters, moments, moving average and state.
 Checkpoint make_checkpoint(const TrainingParts& parts, const TrainingState& state);
 
+struct RestoredRun {
+  TrainingState state;
+  std::vector<std::string> changes;  // what is no longer as it was up to the checkpoint, one sentence each
+};
+
 /// Fills model and optimizer. Throws ConfigError naming the field when the run differs in what may not change between
-/// two parts of one run: [model], the training text, train.seed, train.batch_tokens, whether there is a moving average.
+/// two parts of one run: [model], the tokenizers, the training text, train.seed, train.batch_tokens, whether there is a
+/// moving average. [optimizer], [schedule] and the rest of what decides the next update may; `changes` names them.
 /// Throws FileError when the checkpoint lacks something.
-TrainingState restore_checkpoint(const std::filesystem::path& file, const TrainingParts& parts);
+RestoredRun restore_checkpoint(const std::filesystem::path& file, const TrainingParts& parts);
 
 template <class FieldVisitor>
 void visit_fields(LogWindow& w, FieldVisitor& v) {
@@ -70,6 +79,7 @@ void visit_fields(TrainingState& s, FieldVisitor& v) {
   v("without_improvement", s.without_improvement);
   v("best_step", s.best_step);
   v("best_value", s.best_value);
+  v("best_metric", s.best_metric);
 }
 
 template <class FieldVisitor>

@@ -34,7 +34,8 @@ std::string initialize_from(const fs::path& model_folder, Module& model) {
       reader.load_into(name, *parameter);
       ++copied;
     } else if (different.empty()) {
-      different = fmt::format(": {} is {} there and {} here", name, reader.shape(name).text(), parameter->shape().text());
+      different =
+          fmt::format(": {} is {} there and {} here", name, reader.shape(name).text(), parameter->shape().text());
     }
   }
   if (copied == 0)

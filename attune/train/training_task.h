@@ -53,8 +53,8 @@ class TrainingTask {
   virtual void save_tokenizers(const std::filesystem::path& folder) const = 0;
 };
 
-/// Reads and encodes the text and builds the model of config.model.architecture. A run that resumes takes the tokenizers
-/// of its folder, which has to be there. Throws ConfigError, DataError and FileError.
+/// Reads and encodes the text and builds the model of config.model.architecture. A run that resumes takes the
+/// tokenizers of its folder, which has to be there. Throws ConfigError, DataError and FileError.
 std::unique_ptr<TrainingTask> make_training_task(const RunConfig& config, const std::filesystem::path& run_folder,
                                                  bool resumes);
 

@@ -268,7 +268,7 @@ TEST(BeamSearch, LengthIsLimited) {
 TEST(BeamSearch, StopsWhenNothingBetterCanCome) {
   const auto model = random_model(small_config(MultiHead{}, NormPlacement::pre));
   token_bias(*model, kEos) = 200;
-  const auto found = beam_search(*model, pack_sentences(random_sentences(5, 9, 40)), options_with(4, 1, 1 << 20));
+  const auto found = beam_search(*model, pack_sentences(random_sentences(5, 9, 40)), options_with(4, 1, 1 << 14));
   for (const auto& hypotheses : found) {
     EXPECT_TRUE(hypotheses.at(0).finished);
     EXPECT_TRUE(hypotheses.at(0).tokens.empty());

@@ -38,11 +38,24 @@ TEST(GenerationConfig, RefusesAndNames) {
   const auto refusal = [](const GenerationConfig& c) { return message_of<ConfigError>([&] { c.validate(); }); };
   EXPECT_NO_THROW(GenerationConfig{}.validate());
   EXPECT_THAT(refusal({.beam_size = 0}), HasSubstr("beam_size = 0: needs a number from 1 to 1024"));
+  EXPECT_THAT(refusal({.beam_size = 1025}), HasSubstr("beam_size = 1025: needs a number from 1 to 1024"));
   EXPECT_THAT(refusal({.length_penalty = -1}), HasSubstr("length_penalty = -1"));
   EXPECT_THAT(refusal({.length_penalty = std::nan("")}), HasSubstr("length_penalty = nan"));
   EXPECT_THAT(refusal({.max_length = 0}), HasSubstr("max_length = 0"));
+  EXPECT_THAT(refusal({.max_length = 16385}), HasSubstr("max_length = 16385: needs a number from 1 to 16384"));
   EXPECT_THAT(refusal({.max_length_ratio = -1}), HasSubstr("max_length_ratio = -1"));
+  EXPECT_THAT(refusal({.max_length_ratio = 101}), HasSubstr("max_length_ratio = 101: needs a number from 0 to 100"));
+  EXPECT_THAT(refusal({.max_length_offset = 16385}), HasSubstr("max_length_offset = 16385"));
   EXPECT_THAT(refusal({.max_length_offset = -1}), HasSubstr("max_length_offset = -1"));
+}
+
+// Weights that never end a sentence are nothing one can see in a folder: the search has to be bounded by itself.
+TEST(GenerationConfig, TheWorkForASentenceIsBounded) {
+  const auto refusal = [](const GenerationConfig& c) { return message_of<ConfigError>([&] { c.validate(); }); };
+  EXPECT_NO_THROW((GenerationConfig{.beam_size = 8, .max_length = 16384}).validate());
+  EXPECT_NO_THROW((GenerationConfig{.beam_size = 256, .max_length = 512}).validate());
+  EXPECT_EQ(refusal({.beam_size = 256, .max_length = 513}),
+            "beam_size = 256 and max_length = 513: need a product of at most 131072");
 }
 
 TEST(GenerationConfig, FieldsComeBack) {

@@ -100,6 +100,9 @@ TEST_F(ModelFilesTest, GenerationConfigMayBeMissingOrInPart) {
   EXPECT_EQ(load_model_folder(path_).generation, GenerationConfig{.beam_size = 7});
   write_file(path_ / kGenerationConfigFile, "{\"beam_size\": 0}");
   EXPECT_THAT(refusal<ConfigError>(), HasSubstr("generation_config.json: beam_size = 0"));
+  write_file(path_ / kGenerationConfigFile, "{\"beam_size\": 256, \"max_length\": 16384, \"max_length_ratio\": 0}");
+  EXPECT_THAT(refusal<ConfigError>(),
+              HasSubstr("generation_config.json: beam_size = 256 and max_length = 16384: need"));
   write_file(path_ / kGenerationConfigFile, "{\"beam_sise\": 7}");
   EXPECT_THAT(refusal<ConfigError>(), HasSubstr("did you mean \"beam_size\""));
   write_file(path_ / kGenerationConfigFile, "{\"length_normalization\": \"mean\"}");

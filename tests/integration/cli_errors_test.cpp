@@ -3,13 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "attune/base/file.h"
 #include "attune/io/json_file.h"
 #include "attune/io/model_folder.h"
 #include "attune/io/safetensors.h"
-#include "tests/support/run_command.h"
-#include "tests/support/small_model.h"
-#include "tests/support/temporary_folder.h"
+#include "tests/integration/cli_fixture.h"
 
 namespace attune {
 namespace {
@@ -19,29 +16,8 @@ using ::testing::HasSubstr;
 
 namespace fs = std::filesystem;
 
-/// The message of a run that has to fail: one line that begins with the program's name.
-std::string refusal(const CommandResult& result) {
-  EXPECT_EQ(result.signal, 0);
-  EXPECT_FALSE(result.timed_out);
-  EXPECT_GT(result.status, 0);
-  EXPECT_EQ(split_lines(result.errors).size(), 1u) << result.errors;
-  EXPECT_EQ(result.errors.substr(0, 8), "attune: ");
-  return result.errors;
-}
-
-class CliErrorsTest : public ::testing::Test {
+class CliErrorsTest : public CliFixture {
  protected:
-  static void SetUpTestSuite() {
-    ::setenv("OMP_NUM_THREADS", "1", 0);  // the models are too small for more
-    shared_ = std::make_unique<TemporaryFolder>();
-    write_small_model(*shared_ / "model");
-  }
-  static void TearDownTestSuite() { shared_.reset(); }
-
-  std::string file(const std::string& name, const std::string& text) const {
-    write_file(folder_ / name, text);
-    return (folder_ / name).string();
-  }
   /// A copy of the model to be damaged.
   fs::path copy() const {
     const fs::path path = folder_ / "copy";
@@ -58,13 +34,8 @@ class CliErrorsTest : public ::testing::Test {
     return message;
   }
 
-  static std::unique_ptr<TemporaryFolder> shared_;
-  const std::string model_ = (*shared_ / "model").string();
-  TemporaryFolder folder_;
   const std::string text_ = file("text", "The dog.\n");
 };
-
-std::unique_ptr<TemporaryFolder> CliErrorsTest::shared_;
 
 TEST_F(CliErrorsTest, UsageErrors) {
   EXPECT_THAT(refusal(run_attune({})), HasSubstr("see --help"));

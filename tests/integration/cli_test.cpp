@@ -5,14 +5,11 @@
 
 #include <regex>
 
-#include "attune/base/file.h"
 #include "attune/generate/translator.h"
 #include "attune/io/json_file.h"
 #include "attune/train/bleu.h"
 #include "attune/train/chrf.h"
-#include "tests/support/run_command.h"
-#include "tests/support/small_model.h"
-#include "tests/support/temporary_folder.h"
+#include "tests/integration/cli_fixture.h"
 
 namespace attune {
 namespace {
@@ -21,39 +18,17 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// The output of a run that has to succeed without a word on standard error.
-std::string output_of(std::vector<std::string> arguments, const std::string& input = "") {
-  const CommandResult result = run_attune(std::move(arguments), {.input = input});
-  EXPECT_EQ(result.status, 0) << result.errors;
-  EXPECT_EQ(result.errors, "");
-  return result.output;
-}
-
-class CliTest : public ::testing::Test {
+class CliTest : public CliFixture {
  protected:
-  static void SetUpTestSuite() {
-    ::setenv("OMP_NUM_THREADS", "1", 0);  // the models are too small for more
-    shared_ = std::make_unique<TemporaryFolder>();
-    write_small_model(*shared_ / "model");
-  }
-  static void TearDownTestSuite() { shared_.reset(); }
-
   std::string file(const std::string& name, const std::vector<std::string>& lines) const {
-    write_file(folder_ / name, joined(lines));
-    return (folder_ / name).string();
+    return CliFixture::file(name, joined(lines));
   }
   std::vector<std::string> translate(const std::vector<std::string>& lines,
                                      std::vector<std::string> options = {}) const {
     options.insert(options.begin(), {"translate", model_});
     return split_lines(output_of(options, joined(lines)));
   }
-
-  static std::unique_ptr<TemporaryFolder> shared_;
-  const std::string model_ = (*shared_ / "model").string();
-  TemporaryFolder folder_;
 };
-
-std::unique_ptr<TemporaryFolder> CliTest::shared_;
 
 TEST_F(CliTest, HelpNamesEveryCommandAndShowsExamples) {
   EXPECT_THAT(output_of({"--version"}), HasSubstr("attune "));

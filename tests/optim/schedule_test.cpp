@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "tests/support/errors.h"
+
 namespace attune {
 namespace {
 
@@ -49,6 +51,25 @@ TEST(LearningRate, ConstantStaysAtItsPeak) {
   EXPECT_DOUBLE_EQ(learning_rate(s, 1000000, 0, 64), 3e-4);
   const ScheduleConfig at_once{.kind = ScheduleKind::constant, .learning_rate = 3e-4, .warmup_steps = 0};
   EXPECT_DOUBLE_EQ(learning_rate(at_once, 1, 0, 64), 3e-4);
+}
+
+TEST(LearningRate, WithoutWarmUpBeginsAtThePeakOrSaysWhyNot) {
+  const auto at_step_1 = [](ScheduleKind kind, int64_t warmup) {
+    return learning_rate({.kind = kind, .learning_rate = 1e-3, .warmup_steps = warmup}, 1, 1000000, 64);
+  };
+  EXPECT_NEAR(at_step_1(ScheduleKind::linear, 0), 1e-3, 1e-8);
+  EXPECT_NEAR(at_step_1(ScheduleKind::cosine, 0), 1e-3, 1e-8);
+  EXPECT_EQ(at_step_1(ScheduleKind::constant, 0), 1e-3);
+  EXPECT_EQ(at_step_1(ScheduleKind::inverse_sqrt, 1), 1e-3);
+  // Their decay is measured in warm-ups: with none, every rate would be 0 and nothing would be learnt.
+  EXPECT_EQ(message_of<ConfigError>([&] { at_step_1(ScheduleKind::inverse_sqrt, 0); }),
+            "warmup_steps = 0: the schedule \"inverse_sqrt\" needs at least 1");
+  EXPECT_EQ(message_of<ConfigError>([&] { at_step_1(ScheduleKind::noam, 0); }),
+            "warmup_steps = 0: the schedule \"noam\" needs at least 1");
+  EXPECT_EQ(message_of<ConfigError>([&] { at_step_1(ScheduleKind::constant, -3); }),
+            "warmup_steps = -3: the schedule \"constant\" needs at least 0");
+  EXPECT_EQ(message_of<ConfigError>([] { learning_rate({}, 1, 1000, 0); }),
+            "d_model = 0: the schedule \"noam\" needs at least 1");
 }
 
 TEST(LearningRate, RisesThenFallsWithoutAJump) {

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -74,9 +75,9 @@ pid_t start(const std::vector<std::string>& arguments, const Pipe& input, const 
   return process;
 }
 
-void read_some(Pipe& pipe, std::string& text) {
+void read_some(Pipe& pipe, std::string& text, size_t most = 4096) {
   std::array<char, 4096> buffer;
-  const ssize_t n = ::read(pipe.ends[0], buffer.data(), buffer.size());
+  const ssize_t n = ::read(pipe.ends[0], buffer.data(), std::min(most, buffer.size()));
   if (n > 0) text.append(buffer.data(), static_cast<size_t>(n));
   if (n == 0 || (n < 0 && errno != EINTR)) pipe.close(0);
 }
@@ -87,43 +88,86 @@ void write_some(Pipe& pipe, const std::string& text, size_t& written) {
   if (written == text.size() || (n < 0 && errno != EINTR && errno != EAGAIN)) pipe.close(1);
 }
 
-/// Feeds and drains the program until it has closed its outputs; false when time ran out.
-bool converse(Pipe& input, Pipe& output, Pipe& errors, const CommandOptions& options, CommandResult& result) {
-  const auto end = Clock::now() + options.timeout;
-  size_t written = 0;
-  if (options.input.empty()) input.close(1);
-  if (options.close_output) output.close(0);
-  while (output.ends[0] >= 0 || errors.ends[0] >= 0) {
-    std::array<pollfd, 3> polled = {
-        {{output.ends[0], POLLIN, 0}, {errors.ends[0], POLLIN, 0}, {input.ends[1], POLLOUT, 0}}};
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
-    if (left <= 0) return false;
-    if (::poll(polled.data(), polled.size(), static_cast<int>(left)) < 0 && errno != EINTR) return false;
-    if (polled[0].revents != 0) read_some(output, result.output);
-    if (polled[1].revents != 0) read_some(errors, result.errors);
-    if (polled[2].revents != 0) write_some(input, options.input, written);
-  }
-  return true;
-}
-
 }  // namespace
 
-CommandResult run_command(const std::vector<std::string>& arguments, const CommandOptions& options) {
+struct RunningCommand::Streams {
+  explicit Streams(const CommandOptions& o) : options(o), end(Clock::now() + o.timeout) {
+    ::fcntl(input.ends[1], F_SETFL, O_NONBLOCK);
+    if (options.hold_back) ::fcntl(errors.ends[1], F_SETPIPE_SZ, 4096);
+  }
+
+  void close_other_ends() {
+    input.close(0);
+    output.close(1);
+    errors.close(1);
+    if (options.input.empty()) input.close(1);
+    if (options.close_output) output.close(0);
+  }
+
+  /// Feeds and drains the program until standard error has the text, or both outputs are closed; false when time ran
+  /// out.
+  bool converse(CommandResult& result, const std::string* text) {
+    while (output.ends[0] >= 0 || errors.ends[0] >= 0) {
+      if (text != nullptr && result.errors.find(*text) != std::string::npos) return true;
+      std::array<pollfd, 3> polled = {
+          {{output.ends[0], POLLIN, 0}, {errors.ends[0], POLLIN, 0}, {input.ends[1], POLLOUT, 0}}};
+      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
+      if (left <= 0) return false;
+      if (::poll(polled.data(), polled.size(), static_cast<int>(left)) < 0 && errno != EINTR) return false;
+      if (polled[0].revents != 0) read_some(output, result.output);
+      if (polled[1].revents != 0) read_some(errors, result.errors, options.hold_back ? 256 : 4096);
+      if (polled[2].revents != 0) write_some(input, options.input, written);
+    }
+    return true;
+  }
+
   const IgnoredBrokenPipe ignored;
+  const CommandOptions options;
+  const Clock::time_point end;
   Pipe input, output, errors;
-  ::fcntl(input.ends[1], F_SETFL, O_NONBLOCK);
-  const pid_t process = start(arguments, input, output, errors);
-  input.close(0);
-  output.close(1);
-  errors.close(1);
-  CommandResult result;
-  result.timed_out = !converse(input, output, errors, options, result);
-  if (result.timed_out) ::kill(process, SIGKILL);
+  size_t written = 0;
+};
+
+RunningCommand::RunningCommand(const std::vector<std::string>& arguments, const CommandOptions& options)
+    : streams_(std::make_unique<Streams>(options)) {
+  process_ = start(arguments, streams_->input, streams_->output, streams_->errors);
+  streams_->close_other_ends();
+}
+
+RunningCommand::~RunningCommand() {
+  if (process_ == 0) return;
+  send(SIGKILL);
   int status = 0;
-  while (::waitpid(process, &status, 0) < 0 && errno == EINTR) continue;
-  if (WIFEXITED(status)) result.status = WEXITSTATUS(status);
-  if (WIFSIGNALED(status)) result.signal = WTERMSIG(status);
-  return result;
+  while (::waitpid(process_, &status, 0) < 0 && errno == EINTR) continue;
+}
+
+bool RunningCommand::wait_for_error_text(const std::string& text) {
+  return streams_->converse(result_, &text) && result_.errors.find(text) != std::string::npos;
+}
+
+void RunningCommand::send(int signal) const {
+  if (process_ != 0) ::kill(process_, signal);
+}
+
+bool RunningCommand::running() const {
+  siginfo_t info{};
+  return process_ != 0 && ::waitid(P_PID, static_cast<id_t>(process_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         info.si_pid == 0;
+}
+
+CommandResult RunningCommand::wait() {
+  result_.timed_out = !streams_->converse(result_, nullptr);
+  if (result_.timed_out) send(SIGKILL);
+  int status = 0;
+  while (::waitpid(process_, &status, 0) < 0 && errno == EINTR) continue;
+  process_ = 0;
+  if (WIFEXITED(status)) result_.status = WEXITSTATUS(status);
+  if (WIFSIGNALED(status)) result_.signal = WTERMSIG(status);
+  return result_;
+}
+
+CommandResult run_command(const std::vector<std::string>& arguments, const CommandOptions& options) {
+  return RunningCommand(arguments, options).wait();
 }
 
 }  // namespace attune

@@ -2,7 +2,9 @@
 // Programs as their users see them: arguments and standard input in; output, errors and exit status out.
 
 #include <chrono>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace attune {
@@ -11,6 +13,8 @@ struct CommandOptions {
   std::string input;                  // on standard input
   std::chrono::seconds timeout{120};  // then the program is killed
   bool close_output = false;          // nobody reads standard output: writing to it fails
+  bool hold_back =
+      false;  // standard error takes a page at a time, so that a program cannot run far ahead of its reader
 };
 
 struct CommandResult {
@@ -20,14 +24,41 @@ struct CommandResult {
   bool timed_out = false;
 };
 
+/// A program that runs beside the test. It is killed when this ends before the program does. Throws Error when it
+/// cannot be started.
+class RunningCommand {
+ public:
+  explicit RunningCommand(const std::vector<std::string>& arguments, const CommandOptions& options = {});
+  ~RunningCommand();
+  RunningCommand(const RunningCommand&) = delete;
+  RunningCommand& operator=(const RunningCommand&) = delete;
+
+  /// True as soon as standard error has this text; false when the program ends, or time runs out, without it.
+  bool wait_for_error_text(const std::string& text);
+  void send(int signal) const;
+  bool running() const;
+  /// To the end of the program, or of its time.
+  CommandResult wait();
+
+ private:
+  struct Streams;
+  std::unique_ptr<Streams> streams_;
+  CommandResult result_;
+  int process_ = 0;  // 0: waited for
+};
+
 /// Runs arguments[0], looked for in PATH, and waits for its end. Throws Error when it cannot be started.
 CommandResult run_command(const std::vector<std::string>& arguments, const CommandOptions& options = {});
 
 #ifdef ATTUNE_BINARY
+/// The `attune` of this build with these arguments.
+inline std::vector<std::string> attune_command(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), ATTUNE_BINARY);
+  return arguments;
+}
 /// Runs the `attune` of this build.
 inline CommandResult run_attune(std::vector<std::string> arguments, const CommandOptions& options = {}) {
-  arguments.insert(arguments.begin(), ATTUNE_BINARY);
-  return run_command(arguments, options);
+  return run_command(attune_command(std::move(arguments)), options);
 }
 #endif
 

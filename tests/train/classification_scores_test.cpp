@@ -58,7 +58,9 @@ TEST(ClassificationScores, TheOrderOfTheTextsDoesNotMatter) {
 }
 
 TEST(ClassificationScores, RefusesWhatIsNoLabel) {
-  EXPECT_EQ(message_of<DataError>([] { classification_scores(Labels{0, 2}, Labels{0, 0}, 2); }),
+  EXPECT_EQ(message_of<DataError>([] {
+              classification_scores(Labels{0, 2}, Labels{0, 0}, 2);
+            }),
             "text 2: label 2 is outside of the 2");
   EXPECT_THROW(classification_scores(Labels{0}, Labels{-1}, 2), DataError);
   EXPECT_THROW(classification_scores(Labels{0}, Labels{0, 1}, 2), DataError);

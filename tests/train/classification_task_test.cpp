@@ -45,7 +45,8 @@ TEST_F(ClassificationTaskTest, LearnsAKeyword) {
   EXPECT_EQ(read_model_config(folder_ / "run" / "model").labels, run.seen.start.model.labels);
   const auto metrics = metrics_of(folder_ / "run");
   EXPECT_TRUE(std::ranges::any_of(metrics, [](const auto& line) {
-    return line.find("\"valid_accuracy\":") != std::string::npos && line.find("\"valid_macro_f1\":") != std::string::npos;
+    return line.find("\"valid_accuracy\":") != std::string::npos &&
+           line.find("\"valid_macro_f1\":") != std::string::npos;
   }));
 }
 

@@ -160,6 +160,8 @@ TEST(RunConfig, ValidateNamesFieldAndValue) {
       {[](C& c) { c.train.max_minutes = -1; }, "train.max_minutes = -1"},
       {[](C& c) { c.train.threads = -1; }, "train.threads = -1"},
       {[](C& c) { c.generation.beam_size = 0; }, "generation.beam_size = 0: needs a number from 1 to 1024"},
+      {[](C& c) { c.train.valid_beam_size = 256, c.generation.max_length = 1024; },
+       "train.valid_beam_size: generation.beam_size = 256 and max_length = 1024: need a product of at most 131072"},
       {[](C& c) { c.generation.max_length = 0; }, "generation.max_length = 0"},
       {[=](C& c) { c.generation.length_penalty = nan; }, "generation.length_penalty = nan"},
       {[](C& c) { c.model.share_embeddings = true, c.data.joint_vocab = false; },
@@ -234,19 +236,21 @@ TEST(RunConfig, FieldsOfAnotherArchitectureAreRefused) {
   EXPECT_THAT(refusal("encoder_classifier", "data.valid_fraction=1"), HasSubstr("data.valid_fraction = 1"));
   EXPECT_THAT(refusal("encoder_masked_lm", "train.mask_probability=0"), HasSubstr("train.mask_probability = 0"));
   EXPECT_THAT(message_of<ConfigError>([] {
-                read_run_config("", {"model.architecture=encoder_classifier", "model.positions=learned",
-                                     "data.max_tokens=600"});
+                read_run_config(
+                    "", {"model.architecture=encoder_classifier", "model.positions=learned", "data.max_tokens=600"});
               }),
               HasSubstr("data.max_tokens = 600: model.positions are 512 learned ones"));
-  EXPECT_THAT(message_of<ConfigError>([] {
-                read_run_config("", {"model.architecture=decoder_lm"}).validate_for_training();
-              }),
-              HasSubstr("data.train_files names no file"));
+  EXPECT_THAT(
+      message_of<ConfigError>([] { read_run_config("", {"model.architecture=decoder_lm"}).validate_for_training(); }),
+      HasSubstr("data.train_files names no file"));
 }
 
 TEST(RunConfig, TheFileComesAfterItsBaseAndAssignmentsComeLast) {
-  const Json base = {{"model", {{"architecture", "decoder_lm"}, {"d_model", 64}, {"heads", 2},
-                                {"positions", {{"kind", "learned"}, {"max_length", 2000}}}}},
+  const Json base = {{"model",
+                      {{"architecture", "decoder_lm"},
+                       {"d_model", 64},
+                       {"heads", 2},
+                       {"positions", {{"kind", "learned"}, {"max_length", 2000}}}}},
                      {"train", {{"steps", 7}, {"log_every", 3}}}};
   const TemporaryFolder folder;
   write_file(folder / "run.toml", "[model]\nheads = 4\npositions = \"rotary\"\n[train]\nsteps = 8\n");

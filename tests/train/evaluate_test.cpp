@@ -102,7 +102,8 @@ TEST(EvaluateLanguageModel, EveryTokenIsPredictedOnceFromItsContext) {
     const NoGrad no_grad;
     double nll = 0;
     for (int64_t d = 0; d < documents.documents(); ++d) {
-      const int64_t begin = documents.offsets[static_cast<size_t>(d)], end = documents.offsets[static_cast<size_t>(d) + 1];
+      const int64_t begin = documents.offsets[static_cast<size_t>(d)],
+                    end = documents.offsets[static_cast<size_t>(d) + 1];
       for (int64_t place = begin + 1; place < end; ++place)
         nll += nll_of(*model, documents, begin, place, config.context_length);
     }

@@ -50,7 +50,7 @@ TEST_F(MaskedLanguageModelTaskTest, LongTextIsCutInParts) {
   const TrainedRun run = train(config_, folder_ / "run");
   EXPECT_EQ(run.seen.start.corpus.size.examples, 1);
   EXPECT_EQ(run.seen.start.corpus.validation_examples, 20);
-  EXPECT_GT(run.seen.start.batches, run.seen.start.corpus.size.tokens / 8 * 10 / 128 - 1);
+  EXPECT_GE(run.seen.start.batches, run.seen.start.corpus.size.tokens / 128);
 }
 
 TEST_F(MaskedLanguageModelTaskTest, EveryForwardPassHidesOtherPlaces) {
@@ -84,8 +84,8 @@ TEST_F(MaskedLanguageModelTaskTest, AClassifierBeginsWithItsWeights) {
     }
   }
   ASSERT_EQ(run.seen.messages.size(), 1);
-  EXPECT_EQ(run.seen.messages[0], fmt::format("{} of {} parameters from {}", same, same + 2,
-                                              tuning.train.initialize_from));
+  EXPECT_EQ(run.seen.messages[0],
+            fmt::format("{} of {} parameters from {}", same, same + 2, tuning.train.initialize_from));
   EXPECT_TRUE(train(tuning, folder_ / "tuned", true).seen.messages.empty()) << "a resumed run has its own weights";
 
   tuning.model.d_model = 16;

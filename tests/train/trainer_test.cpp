@@ -17,7 +17,9 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::SizeIs;
 
 class TrainerTest : public ::testing::Test {
  protected:
@@ -215,15 +217,100 @@ TEST_F(TrainerTest, ResumeRefusesAnotherRun) {
   EXPECT_THAT(refusal([](RunConfig&) {}), HasSubstr("data.train_source: the text has 199 pairs"));
 }
 
-TEST_F(TrainerTest, ResumeMayChangeHowLongAndHowFast) {
+TEST_F(TrainerTest, ResumeRefusesOtherTokenizers) {
+  config_.train.steps = 2;
+  train(config_, folder_ / "run");
+  const auto refusal = [&](const std::function<void(DataConfig&)>& change) {
+    RunConfig other = config_;
+    change(other.data);
+    return message_of<ConfigError>([&] { train(other, folder_ / "run", true); });
+  };
+  EXPECT_THAT(refusal([](DataConfig& d) { d.vocab_size = 100; }),
+              HasSubstr("data.vocab_size = 100: the run to be resumed was begun with 8000 and keeps its tokenizers"));
+  EXPECT_THAT(refusal([](DataConfig& d) { d.tokenizer_type = TokenizerKind::bpe; }),
+              HasSubstr("data.tokenizer_type = \"bpe\": the run to be resumed was begun with \"whitespace\""));
+  EXPECT_THAT(refusal([](DataConfig& d) { d.joint_vocab = false; }), HasSubstr("data.joint_vocab = false"));
+  EXPECT_THAT(refusal([](DataConfig& d) { d.subword_marker = "@@"; }), HasSubstr("data.subword_marker = \"@@\""));
+  EXPECT_THAT(refusal([](DataConfig& d) { d.tokenizer = "other.json"; }),
+              HasSubstr("data.tokenizer = \"other.json\": the run to be resumed was begun with \"\""));
+  EXPECT_THAT(refusal([](DataConfig& d) { d.source_tokenizer = d.target_tokenizer = "other.json"; }),
+              HasSubstr("data.source_tokenizer = \"other.json\""));
+
+  // What only says how a tokenizer is to be learnt means nothing where one was given.
+  config_.data.tokenizer = (folder_ / "run" / "tokenizer.json").string();
+  train(config_, folder_ / "given");
+  config_.data.vocab_size = 100;
+  EXPECT_TRUE(train(config_, folder_ / "given", true).seen.messages.empty());
+}
+
+TEST_F(TrainerTest, ResumeMayChangeHowLongAndHowFastAndSaysSo) {
   config_.train.steps = 2;
   train(config_, folder_ / "run");
   config_.train.steps = 4;
+  EXPECT_TRUE(train(config_, folder_ / "run", true).seen.messages.empty());  // a constant rate asks for no length
+  config_.train.steps = 6;
   config_.train.accumulate = 2;
+  config_.train.label_smoothing = 0;
   config_.schedule.learning_rate = 1e-3;
-  EXPECT_EQ(train(config_, folder_ / "run", true).result.step, 4);
-  EXPECT_EQ(read_run_config(folder_ / "run" / "config.toml").train.steps, 4);
-  EXPECT_EQ(train(config_, folder_ / "run", true).seen.steps.size(), 0);  // there is nothing left to do
+  config_.optimizer.beta_2 = 0.999;
+  config_.optimizer.kind = OptimizerKind::adamw;
+  const TrainedRun changed = train(config_, folder_ / "run", true);
+  EXPECT_EQ(changed.result.step, 6);
+  EXPECT_THAT(changed.seen.messages,
+              ElementsAre("optimizer.kind changed from \"adam\" to \"adamw\" in this part of the run",
+                          "optimizer.beta_2 changed from 0.98 to 0.999 in this part of the run",
+                          "schedule.learning_rate changed from 0.003 to 0.001 in this part of the run",
+                          "train.accumulate changed from 1 to 2 in this part of the run",
+                          "train.label_smoothing changed from 0.1 to 0.0 in this part of the run"));
+  EXPECT_EQ(read_run_config(folder_ / "run" / "config.toml").train.steps, 6);
+  const TrainedRun finished = train(config_, folder_ / "run", true);
+  EXPECT_EQ(finished.seen.steps.size(), 0);  // there is nothing left to do
+  EXPECT_TRUE(finished.seen.messages.empty()) << "a change is said once";
+
+  config_.schedule.kind = ScheduleKind::linear;
+  config_.train.steps = 14;
+  EXPECT_THAT(train(config_, folder_ / "run", true).seen.messages, SizeIs(1));  // the kind
+  config_.train.steps = 16;
+  EXPECT_THAT(train(config_, folder_ / "run", true).seen.messages,
+              ElementsAre("train.steps changed from 14 to 16 in this part of the run"))
+      << "the rate ends there";
+}
+
+TEST_F(TrainerTest, ABestModelThatWasRemovedIsNoticedAtOnce) {
+  config_.train.steps = 10;
+  config_.train.valid_every = 5;
+  config_.train.patience = 100;
+  train(config_, folder_ / "run");
+  fs::remove_all(folder_ / "run" / "best");
+  config_.train.steps = 12;
+  const TrainedRun rest = train(config_, folder_ / "run", true);
+  ASSERT_EQ(rest.seen.messages.size(), 1u);
+  EXPECT_THAT(rest.seen.messages[0], AllOf(HasSubstr("the best model so far, of step "), HasSubstr("is forgotten: "),
+                                           HasSubstr("best/model.safetensors")));
+  ASSERT_EQ(rest.seen.validations.size(), 2u);  // of the state that was resumed, and at the end
+  EXPECT_EQ(rest.seen.validations[0].step, 10);
+  EXPECT_TRUE(rest.seen.validations[0].best);
+  EXPECT_TRUE(fs::exists(folder_ / "run" / "best" / "model.safetensors"));
+  EXPECT_TRUE(train(config_, folder_ / "run", true).seen.messages.empty());
+
+  // A file that is there but is not the model is as good as none.
+  write_file(folder_ / "run" / "best" / "model.safetensors", "torn");
+  EXPECT_EQ(train(config_, folder_ / "run", true).seen.messages.size(), 1u);
+}
+
+TEST_F(TrainerTest, AnotherMetricMakesNoUseOfTheOldBest) {
+  config_.train.steps = 4;
+  config_.train.valid_every = 2;
+  train(config_, folder_ / "run");
+  config_.train.best_metric = ValidationMetric::loss;
+  config_.train.steps = 5;
+  const TrainedRun rest = train(config_, folder_ / "run", true);
+  EXPECT_THAT(rest.seen.messages, ElementsAre(HasSubstr("train.best_metric changed from bleu to loss")));
+  ASSERT_FALSE(rest.seen.validations.empty());
+  EXPECT_TRUE(rest.seen.validations[0].best);
+  double least = 1e30;
+  for (const ValidationReport& report : rest.seen.validations) least = std::min(least, report.loss.loss);
+  EXPECT_EQ(rest.result.best_value, least);
 }
 
 TEST_F(TrainerTest, ResumeBeginsWhereThereIsNothing) {

@@ -1,0 +1,131 @@
+// attune train as its users run it: stopped by Ctrl-C, killed, and resumed. What comes out in the end has to be, to the
+// bit, what a run without interruption makes.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <thread>
+
+#include "tests/integration/cli_fixture.h"
+#include "tests/train/reverse_task.h"
+
+namespace attune {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+namespace fs = std::filesystem;
+
+class TrainProcessTest : public ::testing::Test {
+ protected:
+  TrainProcessTest() {
+    write_reverse_text(folder_, "train", 200, 2, 5, 1);
+    write_reverse_text(folder_, "valid", 10, 2, 5, 2);
+    config_ = reverse_config(folder_);
+    config_.train = {.steps = 120,
+                     .batch_tokens = 64,
+                     .log_every = 1,  // a line a step: what is not read yet, at most 50 of them, holds the run back
+                     .valid_every = 40,
+                     .checkpoint_every = 5,
+                     .threads = 1};
+  }
+
+  // With at least 120 steps, a signal sent at step 12, and one right after resuming, come before the end.
+  static CommandOptions held_back() { return {.input = {}, .timeout = std::chrono::seconds(250), .hold_back = true}; }
+
+  std::vector<std::string> command(const std::string& run, bool resume = false) const {
+    write_file(folder_ / "run.toml", write_toml(config_));
+    std::vector<std::string> words = {"train", (folder_ / "run.toml").string(), "--out", (folder_ / run).string()};
+    if (resume) words.emplace_back("--resume");
+    return attune_command(words);
+  }
+  CommandResult run_to_the_end(const std::string& run, bool resume = false) const {
+    const CommandResult result = run_command(command(run, resume), {.input = {}, .timeout = std::chrono::seconds(250)});
+    EXPECT_EQ(result.status, 0) << result.errors;
+    return result;
+  }
+  void expect_the_same(const std::string& a, const std::string& b) const {
+    for (const char* part : {"model/model.safetensors", "best/model.safetensors"})
+      EXPECT_EQ(read_file(folder_ / a / part), read_file(folder_ / b / part)) << part << " differs";
+    EXPECT_EQ(tensors_of(checkpoint_file(folder_ / a, config_.train.steps)),
+              tensors_of(checkpoint_file(folder_ / b, config_.train.steps)));
+    EXPECT_EQ(metrics_of(folder_ / a), metrics_of(folder_ / b));
+  }
+  size_t checkpoints(const std::string& run) const {
+    size_t count = 0;
+    std::error_code none;
+    for (const auto& entry : fs::directory_iterator(folder_ / run / "checkpoints", none))
+      count += entry.path().extension() == ".safetensors" ? 1 : 0;
+    return count;
+  }
+
+  TemporaryFolder folder_;
+  RunConfig config_;
+};
+
+TEST_F(TrainProcessTest, CtrlCSavesAndResumeGoesOnBitForBit) {
+  run_to_the_end("whole");
+  config_.train.checkpoint_every = 1000;  // so that there is a checkpoint only because it was stopped
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const bool again = signal == SIGTERM;
+    RunningCommand running(command("stopped", again), held_back());
+    ASSERT_TRUE(running.wait_for_error_text(again ? "going on from step " : "step 12 "));
+    running.send(signal);
+    const CommandResult result = running.wait();
+    EXPECT_EQ(result.status, 130);
+    EXPECT_EQ(result.signal, 0);
+    EXPECT_THAT(result.errors, HasSubstr("stopped on request; --resume goes on: step "));
+    EXPECT_FALSE(fs::exists(folder_ / "stopped" / "model"));
+    EXPECT_GE(checkpoints("stopped"), 1u);
+  }
+  EXPECT_THAT(run_to_the_end("stopped", true).errors, HasSubstr("going on from step "));
+  expect_the_same("stopped", "whole");
+}
+
+TEST_F(TrainProcessTest, AKilledRunGoesOnBitForBit) {
+  run_to_the_end("whole");
+  for (const char* place : {"step 12 ", "going on from step "}) {
+    RunningCommand running(command("killed", true), held_back());
+    ASSERT_TRUE(running.wait_for_error_text(place));
+    running.send(SIGKILL);
+    EXPECT_EQ(running.wait().signal, SIGKILL);
+    EXPECT_GE(checkpoints("killed"), 2u);
+  }
+  EXPECT_THAT(run_to_the_end("killed", true).errors, HasSubstr("going on from step "));
+  expect_the_same("killed", "whole");
+}
+
+TEST_F(TrainProcessTest, ASecondCtrlCEndsAtOnce) {
+  write_reverse_text(folder_, "train", 20000, 5, 9, 1);
+  config_.model = {.d_model = 64, .heads = 4, .layers = 2, .d_ff = 256};
+  config_.train.accumulate = 100000;  // an epoch is one step, of seconds
+  RunningCommand running(command("run"));
+  ASSERT_TRUE(running.wait_for_error_text("batches an epoch"));
+  while (running.running()) {  // two that come before the first was received count as one
+    running.send(SIGINT);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  const CommandResult result = running.wait();
+  EXPECT_EQ(result.status, 130);
+  EXPECT_THAT(result.errors, Not(HasSubstr("stopped on request")));
+  EXPECT_THAT(result.errors, Not(HasSubstr("step 1 ")));
+  EXPECT_EQ(checkpoints("run"), 0u);
+}
+
+TEST_F(TrainProcessTest, TheRunsOwnConfigurationIsEnoughToResume) {
+  config_.train.steps = 4;
+  run_to_the_end("run");
+  const std::string out = (folder_ / "run").string();
+  const CommandResult more =
+      run_attune({"train", "--out", out, "--resume", "--set", "train.steps=6", "--set", "optimizer.beta_2=0.999"});
+  EXPECT_EQ(more.status, 0) << more.errors;
+  EXPECT_THAT(more.errors, HasSubstr("optimizer.beta_2 changed from 0.98 to 0.999 in this part of the run\n"));
+  EXPECT_THAT(refusal(run_attune({"train", "--out", out, "--resume", "--set", "data.vocab_size=99"})),
+              HasSubstr("data.vocab_size = 99: the run to be resumed was begun with 8000 and keeps its tokenizers"));
+  EXPECT_THAT(refusal(run_command(command("run"))), HasSubstr("use --resume to go on"));
+}
+
+}  // namespace
+}  // namespace attune
