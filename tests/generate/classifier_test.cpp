@@ -71,7 +71,7 @@ TEST(Classifier, ProbabilitiesAreTheSoftmaxOfTheLogits) {
     const LabelProbability& l = result.labels[i];
     const double logit = logits.values<float>()[static_cast<size_t>(l.label)];
     EXPECT_NEAR(l.probability, std::exp(logit) / sum, 1e-6);
-    if (i > 0) EXPECT_LE(l.probability, result.labels[i - 1].probability);
+    EXPECT_LE(l.probability, result.labels[i > 0 ? i - 1 : 0].probability);
   }
 }
 
@@ -126,7 +126,8 @@ TEST(Classifier, RefusesWhatDoesNotFit) {
     if (p.name == "head.bias") p.tensor->values<float>()[1] = std::numeric_limits<float>::infinity();
   }
   const Classifier no_numbers({std::move(broken), words()});
-  EXPECT_THAT(message_of<NumericError>([&] { no_numbers.classify(texts); }), HasSubstr("text 1: a label's logit is inf"));
+  EXPECT_THAT(message_of<NumericError>([&] { no_numbers.classify(texts); }),
+              HasSubstr("text 1: a label's logit is inf"));
 }
 
 }  // namespace
