@@ -23,6 +23,8 @@ void add_evaluate(CLI::App& app);
 void add_inspect(CLI::App& app);
 void add_tokenizer(CLI::App& app);
 void add_bench(CLI::App& app);
+void add_bench_attention(CLI::App& bench);
+void add_draw(CLI::App& app);
 void add_demo_corpus(CLI::App& app);
 
 /// True once Ctrl-C or SIGTERM was received; a second one ends the program at once.

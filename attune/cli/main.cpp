@@ -75,6 +75,7 @@ int run(int argc, char** argv) {
   add_inspect(app);
   add_tokenizer(app);
   add_bench(app);
+  add_draw(app);
   add_demo_corpus(app);
   try {
     app.parse(argc, argv);

@@ -13,7 +13,9 @@ template <class Alternative>
 std::string changed_fields(const Alternative& value) {
   const Json fields = write_fields(value), defaults = write_fields(Alternative{});
   std::string text;
-  for (const auto& [name, field] : fields.items()) {
+  for (const auto& entry : fields.items()) {
+    const std::string& name = entry.key();
+    const Json& field = entry.value();
     if (field == defaults.at(name)) continue;
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, text_of_json(field));
   }
