@@ -90,12 +90,11 @@ AttentionPage view_classification(const AttentionRequest& request) {
   const auto shown = pieces(classifier.tokenizer(), ids);
   const char* const first = "The first token's state stands for the text when its label is chosen.";
   const bool uses_first = classifier.model().config().pooling == Pooling::first;
-  return {
-      .title = "",
-      .texts = {{"Text", request.text},
-                {"Label", fmt::format("{} ({:.4f})", classifier.labels()[static_cast<size_t>(best.label)],
-                                      best.probability)}},
-      .maps = {{"Encoder self-attention", "text", "text", shown, shown, uses_first ? first : "", false, weights}}};
+  return {.title = "",
+          .texts = {{"Text", request.text},
+                    {"Label", fmt::format("{} ({:.4f})", classifier.labels()[static_cast<size_t>(best.label)],
+                                          best.probability)}},
+          .maps = {{"Encoder self-attention", "text", "text", shown, shown, uses_first ? first : "", false, weights}}};
 }
 
 AttentionPage view_language_model(const AttentionRequest& request) {

@@ -90,21 +90,22 @@ int classify(const ClassifyCommand& command) {
 
 void add_classify(CLI::App& app) {
   const auto c = std::make_shared<ClassifyCommand>();
-  CLI::App* command = add_command(app, "classify", "Give each text the label that a classifier finds likeliest",
-                                  "  attune classify runs/reviews/model \"What a film!\" \"I left after ten minutes.\"\n"
-                                  "  attune classify runs/reviews/model --file reviews.txt.gz --output labels.tsv\n"
-                                  "  attune classify runs/topics/model --top 3 < headlines.txt\n"
-                                  "  attune classify runs/topics/model --json < headlines.txt\n"
-                                  "Output, one line for each input line, in the same order:\n"
-                                  "  label<TAB>probability  With --top several of them, likeliest first\n"
-                                  "  {\"text\", \"label\", \"probability\", \"labels\"}  With --json; all labels",
-                                  [c] {
-                                    try {
-                                      return classify(*c);
-                                    } catch (const Stopped&) {
-                                      return 130;
-                                    }
-                                  });
+  CLI::App* command =
+      add_command(app, "classify", "Give each text the label that a classifier finds likeliest",
+                  "  attune classify runs/reviews/model \"What a film!\" \"I left after ten minutes.\"\n"
+                  "  attune classify runs/reviews/model --file reviews.txt.gz --output labels.tsv\n"
+                  "  attune classify runs/topics/model --top 3 < headlines.txt\n"
+                  "  attune classify runs/topics/model --json < headlines.txt\n"
+                  "Output, one line for each input line, in the same order:\n"
+                  "  label<TAB>probability  With --top several of them, likeliest first\n"
+                  "  {\"text\", \"label\", \"probability\", \"labels\"}  With --json; all labels",
+                  [c] {
+                    try {
+                      return classify(*c);
+                    } catch (const Stopped&) {
+                      return 130;
+                    }
+                  });
   command->add_option("model", c->model, "Folder of the model")->required();
   add_texts(*command, "text", c->text, "Texts; without them --file, else standard input");
   command->add_option("--file", c->file, "Texts to classify, one a line, plain or gzip");

@@ -218,16 +218,17 @@ int run_evaluate(const EvaluateCommand& command) {
 
 void add_evaluate(CLI::App& app) {
   const auto c = std::make_shared<EvaluateCommand>();
-  CLI::App* command = add_command(
-      app, "evaluate", "How good a model is on given text, or BLEU and chrF of translations",
-      "  attune evaluate runs/demo/model --source test.en --reference test.de\n"
-      "  attune evaluate runs/demo/model --source test.en --reference test.de --json --output test.out.de\n"
-      "  attune evaluate --hypotheses test.out.de --reference test.de --bleu-tokenizer none\n"
-      "  attune evaluate runs/reviews/model --data test.tsv\n"
-      "  attune evaluate runs/shakespeare/model --data valid.txt --stride 128\n"
-      "Of a model that translates: BLEU, chrF, loss, perplexity. Of a classifier: accuracy, precision, recall and F1 of\n"
-      "each label, which label is taken for which. Of a language model: loss, perplexity, bits per byte",
-      [c] { return run_evaluate(*c); });
+  CLI::App* command =
+      add_command(app, "evaluate", "How good a model is on given text, or BLEU and chrF of translations",
+                  "  attune evaluate runs/demo/model --source test.en --reference test.de\n"
+                  "  attune evaluate runs/demo/model --source test.en --reference test.de --json --output test.out.de\n"
+                  "  attune evaluate --hypotheses test.out.de --reference test.de --bleu-tokenizer none\n"
+                  "  attune evaluate runs/reviews/model --data test.tsv\n"
+                  "  attune evaluate runs/shakespeare/model --data valid.txt --stride 128\n"
+                  "Of a model that translates: BLEU, chrF, loss, perplexity. Of a classifier: accuracy, precision, "
+                  "recall and F1 of\n"
+                  "each label, which label is taken for which. Of a language model: loss, perplexity, bits per byte",
+                  [c] { return run_evaluate(*c); });
   command->add_option("model", c->model, "Folder of the model");
   command->add_option("--source", c->source, "Text to translate, plain or gzip");
   command->add_option("--reference", c->reference, "Its translation, line by line");

@@ -44,9 +44,9 @@ LabelEvaluation evaluate_labels(const TextEvaluation& evaluation) {
   const int64_t longest = ClassifyOptions{}.max_tokens;
   const auto texts = read_labelled(
       evaluation.data, {.format = format, .label_field = evaluation.label_field, .text_field = evaluation.text_field});
-  const LabelledCorpus corpus = encode_labelled(
-      texts, config.labels, *files.tokenizer,
-      {.max_tokens = learned != nullptr ? std::min(longest, config.max_positions(*learned)) : longest});
+  const LabelledCorpus corpus =
+      encode_labelled(texts, config.labels, *files.tokenizer,
+                      {.max_tokens = learned != nullptr ? std::min(longest, config.max_positions(*learned)) : longest});
   const ClassifierEvaluation result = evaluate(*files.model, corpus.examples);
 
   std::vector<int32_t> references;
@@ -173,9 +173,9 @@ void write_table(TextOutput& out, const PredictionEvaluation& e) {
             fmt::format("in windows of {} tokens that advance by {}", e.context, e.stride));
   write_row(out, "bits a byte", fmt::format("{:.4f}", e.bits_per_byte()), fmt::format("of {} bytes", e.bytes));
   write_row(out, "accuracy", fmt::format("{:.1f}%", 100 * e.loss.accuracy), "of the next token");
-  write_row(out, "tokens", std::to_string(e.loss.tokens),
-            e.text_unit == TextUnit::stream ? "one stream"
-                                            : fmt::format("in {} {}s", e.documents, enum_name(e.text_unit)));
+  write_row(
+      out, "tokens", std::to_string(e.loss.tokens),
+      e.text_unit == TextUnit::stream ? "one stream" : fmt::format("in {} {}s", e.documents, enum_name(e.text_unit)));
 }
 
 template <class Result>

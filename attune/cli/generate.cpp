@@ -168,7 +168,8 @@ void add_generate(CLI::App& app) {
   add_repeated_text(*command, "--prompt", c->prompts,
                     "The beginning; may be given several times; without it --file, else standard input");
   command->add_option("--file", c->file, "The prompt, plain or gzip; a line end at its end is left out");
-  command->add_option("--temperature", c->temperature, "Below 1: likelier tokens; 0: always the likeliest [the model's]");
+  command->add_option("--temperature", c->temperature,
+                      "Below 1: likelier tokens; 0: always the likeliest [the model's]");
   command->add_option("--top-k", c->top_k, "Only so many of the likeliest tokens; 0: all [the model's]");
   command->add_option("--top-p", c->top_p, "Only the likeliest that together have this probability [the model's]");
   command->add_option("--min-p", c->min_p, "Only those with this share of the likeliest one's [the model's]");

@@ -106,9 +106,8 @@ std::string attention_page(const AttentionPage& page) {
   std::string texts;
   for (const auto& [name, text] : page.texts)
     texts += fmt::format("<dt>{}</dt><dd>{}</dd>", escape_html(name), escape_html(text));
-  return fill_template(heat_map_template, {{"{{title}}", escape_html(page.title)},
-                                           {"{{texts}}", texts},
-                                           {"{{data}}", script_json(maps)}});
+  return fill_template(heat_map_template,
+                       {{"{{title}}", escape_html(page.title)}, {"{{texts}}", texts}, {"{{data}}", script_json(maps)}});
 }
 
 }  // namespace attune::cli

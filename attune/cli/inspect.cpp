@@ -106,12 +106,12 @@ Json summary_json(const InspectCommand& command, const Inspected& inspected) {
     add("decoder_layers", n.decoder_layers, n.decoder_layer);
     parameters["final_norms"] = n.final_norms;
   }
-  Json json = {{"model", inspected.name},
-               {"config", write_fields(inspected.config)},
-               {"parameters", parameters},
-               {"memory_bytes",
-                {{"weights", weight_bytes(n.total())},
-                 {"training", training_bytes(n.total(), inspected.moving_averages)}}}};
+  Json json = {
+      {"model", inspected.name},
+      {"config", write_fields(inspected.config)},
+      {"parameters", parameters},
+      {"memory_bytes",
+       {{"weights", weight_bytes(n.total())}, {"training", training_bytes(n.total(), inspected.moving_averages)}}}};
   const CacheCost& cache = inspected.cache;
   if (cache.self == 0) return json;
   json["cache_bytes_per_token"] = {{"self_attention", cache.self}};
@@ -141,16 +141,16 @@ std::string bytes_text(int64_t bytes) {
 
 void write_architecture(TextOutput& out, const TransformerConfig& config) {
   out.line("Architecture");
-  for (const auto& [name, value] : describe_architecture(config)) out.line(fmt::format("  {:<20}{}", name, one_line(value)));
+  for (const auto& [name, value] : describe_architecture(config))
+    out.line(fmt::format("  {:<20}{}", name, one_line(value)));
 }
 
 void write_layers(TextOutput& out, const char* name, int64_t layers, const ParameterCounts::Layer& layer) {
   for (int64_t i = 0; i < layers; ++i)
-    out.line(fmt::format("  {:<12}{:>14}{:>14}{:>14}{:>10}{:>16}", fmt::format("{} {}", name, i),
-                         with_separators(layer.self_attention),
-                         layer.cross_attention > 0 ? with_separators(layer.cross_attention) : "",
-                         with_separators(layer.feed_forward), with_separators(layer.norms),
-                         with_separators(layer.total())));
+    out.line(fmt::format(
+        "  {:<12}{:>14}{:>14}{:>14}{:>10}{:>16}", fmt::format("{} {}", name, i), with_separators(layer.self_attention),
+        layer.cross_attention > 0 ? with_separators(layer.cross_attention) : "", with_separators(layer.feed_forward),
+        with_separators(layer.norms), with_separators(layer.total())));
 }
 
 void write_parameters(TextOutput& out, const Inspected& inspected, bool layers) {
@@ -169,7 +169,8 @@ void write_parameters(TextOutput& out, const Inspected& inspected, bool layers) 
                        n.decoder_layer.cross_attention > 0 ? "cross-att." : "", "feed-forward", "norms", "total"));
   write_layers(out, "encoder", n.encoder_layers, n.encoder_layer);
   write_layers(out, "decoder", n.decoder_layers, n.decoder_layer);
-  if (n.final_norms > 0) out.line(fmt::format("  {:<12}{:>52}{:>16}", "final norms", "", with_separators(n.final_norms)));
+  if (n.final_norms > 0)
+    out.line(fmt::format("  {:<12}{:>52}{:>16}", "final norms", "", with_separators(n.final_norms)));
 }
 
 void write_cache(TextOutput& out, const TransformerConfig& config, const CacheCost& cache) {
@@ -246,7 +247,8 @@ void add_inspect(CLI::App& app) {
   command->add_option("--preset", c->preset, "A configuration of the literature in place of a model");
   command->add_flag("--layers", c->layers, "Parameters of every layer");
   command->add_flag("--json", c->json, "For programs; sizes in bytes");
-  command->add_option("--attention", c->attention, "Draw the attention weights for this text, the source of a translation");
+  command->add_option("--attention", c->attention,
+                      "Draw the attention weights for this text, the source of a translation");
   command->add_option("--target", c->target, "Its translation [the model's own, greedy]");
   command->add_option("--html", c->html, "File for the drawing")->capture_default_str();
 }

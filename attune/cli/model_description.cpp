@@ -17,8 +17,7 @@ std::string changed_fields(const Alternative& value) {
     const std::string& name = entry.key();
     const Json& field = entry.value();
     if (field == defaults.at(name)) continue;
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name,
-                        text_of_json(field));
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, text_of_json(field));
   }
   return text;
 }
@@ -32,17 +31,22 @@ std::string variant_text(const V& value) {
 
 std::string pattern_text(const AttentionPattern& pattern) {
   if (std::holds_alternative<FullAttention>(pattern)) return "";
-  return ", " + std::visit([&](const auto& p) {
-           const Json fields = write_fields(p);
-           std::string text = variant_name(pattern);
-           for (const auto& [name, field] : fields.items()) text += fmt::format(" {} {}", name, field.dump());
-           return text;
-         }, pattern);
+  return ", " + std::visit(
+                    [&](const auto& p) {
+                      const Json fields = write_fields(p);
+                      std::string text = variant_name(pattern);
+                      for (const auto& [name, field] : fields.items())
+                        text += fmt::format(" {} {}", name, field.dump());
+                      return text;
+                    },
+                    pattern);
 }
 
 std::string text_of(const MultiHead& attention, const TransformerConfig& c) {
   const int64_t keys = kv_heads(attention, c.heads);
-  std::string text = keys == c.heads ? "multi-head" : keys == 1 ? "multi-query" : fmt::format("grouped-query, {} key heads", keys);
+  std::string text = keys == c.heads ? "multi-head"
+                     : keys == 1     ? "multi-query"
+                                     : fmt::format("grouped-query, {} key heads", keys);
   if (attention.bias == AttentionBias::none) text += " without biases";
   if (attention.bias == AttentionBias::query_key_value) text += ", biases of query, key and value";
   if (attention.bias == AttentionBias::output) text += ", a bias of the output";
@@ -97,13 +101,12 @@ std::string labels_text(const std::vector<std::string>& labels) {
 
 Description describe_architecture(const TransformerConfig& c) {
   const bool two_stacks = c.architecture == Architecture::encoder_decoder;
-  Description rows = {{"architecture", enum_name(c.architecture)},
-                      {"layers", two_stacks ? fmt::format("{} encoder, {} decoder", c.layers, c.layers)
-                                            : std::to_string(c.layers)},
-                      {"d_model", std::to_string(c.d_model)},
-                      {"heads", fmt::format("{} of {}", c.heads, c.head_dim())},
-                      {"d_ff", fmt::format("{}, {}{}", c.d_ff, enum_name(c.activation),
-                                           c.feed_forward_bias ? "" : " without biases")}};
+  Description rows = {
+      {"architecture", enum_name(c.architecture)},
+      {"layers", two_stacks ? fmt::format("{} encoder, {} decoder", c.layers, c.layers) : std::to_string(c.layers)},
+      {"d_model", std::to_string(c.d_model)},
+      {"heads", fmt::format("{} of {}", c.heads, c.head_dim())},
+      {"d_ff", fmt::format("{}, {}{}", c.d_ff, enum_name(c.activation), c.feed_forward_bias ? "" : " without biases")}};
   if (two_stacks) {
     rows.emplace_back("encoder attention", attention_text(c.encoder_attention, c));
     rows.emplace_back("decoder attention", attention_text(c.decoder_attention, c));
@@ -118,7 +121,8 @@ Description describe_architecture(const TransformerConfig& c) {
   } else {
     rows.emplace_back("vocabulary", std::to_string(c.vocab));
   }
-  if (c.architecture == Architecture::decoder_lm) rows.emplace_back("context", fmt::format("{} tokens", c.context_length));
+  if (c.architecture == Architecture::decoder_lm)
+    rows.emplace_back("context", fmt::format("{} tokens", c.context_length));
   if (c.architecture == Architecture::encoder_classifier) {
     rows.emplace_back("labels", labels_text(c.labels));
     rows.emplace_back("pooling", enum_name(c.pooling) + (c.pooler ? ", pooler" : ""));
@@ -136,11 +140,13 @@ std::vector<std::pair<std::string, int64_t>> parts_of(const TransformerConfig& c
               {"decoder", n.decoder() + n.final_norms / 2},
               {"projection", n.projection}};
     case Architecture::decoder_lm:
-      return {{"embedding", n.source_embedding}, {"decoder", n.decoder() + n.final_norms}, {"projection", n.projection}};
+      return {
+          {"embedding", n.source_embedding}, {"decoder", n.decoder() + n.final_norms}, {"projection", n.projection}};
     case Architecture::encoder_classifier:
       return {{"embedding", n.source_embedding}, {"encoder", n.encoder() + n.final_norms}, {"head", n.projection}};
     default:
-      return {{"embedding", n.source_embedding}, {"encoder", n.encoder() + n.final_norms}, {"projection", n.projection}};
+      return {
+          {"embedding", n.source_embedding}, {"encoder", n.encoder() + n.final_norms}, {"projection", n.projection}};
   }
 }
 

@@ -55,9 +55,8 @@ std::vector<LabelProbability> ranked(std::span<const float> logits, size_t text)
     sum += labels.back().probability;
   }
   for (LabelProbability& l : labels) l.probability /= sum;
-  std::stable_sort(labels.begin(), labels.end(), [](const LabelProbability& a, const LabelProbability& b) {
-    return a.probability > b.probability;
-  });
+  std::stable_sort(labels.begin(), labels.end(),
+                   [](const LabelProbability& a, const LabelProbability& b) { return a.probability > b.probability; });
   return labels;
 }
 

@@ -32,8 +32,8 @@ struct ClassifyOptions {
   std::function<void(int64_t done, int64_t total)> progress = {};
 };
 
-/// A model with its tokenizer. The model reads bos, the text's tokens and eos, as in encode_labelled(). Safe to use from
-/// several threads at once.
+/// A model with its tokenizer. The model reads bos, the text's tokens and eos, as in encode_labelled(). Safe to use
+/// from several threads at once.
 class Classifier {
  public:
   /// Takes the model into evaluation mode. Throws ConfigError when the vocabulary is not the model's.

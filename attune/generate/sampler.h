@@ -15,10 +15,10 @@ struct TokenDistribution {
   std::vector<double> probabilities;
 };
 
-/// What SamplingConfig makes of a row of logits, in the order of its fields, which is that of Hugging Face Transformers.
-/// `past` are the tokens of the text so far, for the repetition penalty. Those in `excluded` have no probability.
-/// Among equal tokens at the edge of what is kept, those with lower ids stay; at least one token stays. With
-/// temperature 0 it is the likeliest one.
+/// What SamplingConfig makes of a row of logits, in the order of its fields, which is that of Hugging Face
+/// Transformers. `past` are the tokens of the text so far, for the repetition penalty. Those in `excluded` have no
+/// probability. Among equal tokens at the edge of what is kept, those with lower ids stay; at least one token stays.
+/// With temperature 0 it is the likeliest one.
 ///
 /// Throws NumericError where there is no distribution: a logit is NaN or plus infinity, or none is left that is not
 /// minus infinity.

@@ -66,16 +66,16 @@ class TextGenerator {
     return TextGenerator(load_language_model_folder(folder));
   }
 
-  /// `samples` continuations of each prompt, in the order of the prompts. Random numbers are a function of the seed, the
-  /// number of the sample and the token's place, so that a text does not depend on what else is generated with it.
+  /// `samples` continuations of each prompt, in the order of the prompts. Random numbers are a function of the seed,
+  /// the number of the sample and the token's place, so that a text does not depend on what else is generated with it.
   /// Throws DataError naming the prompt (counted from 1) that is longer than context_length, before anything is
   /// generated; with `slide` the last context_length / 2 tokens of such a prompt are used. ConfigError for options that
   /// do not fit, NumericError when the model's logits are not finite.
   std::vector<GeneratedText> generate(std::span<const std::string> prompts, const GenerateOptions& options = {}) const;
   GeneratedText generate(const std::string& prompt, const GenerateOptions& options = {}) const;
 
-  /// The prompt as the model was given such text in training, see load_text(): lines and paragraphs begin with bos. In a
-  /// stream an eos stands for each line end that the tokenizer does not keep. Never empty: a stream that is to begin
+  /// The prompt as the model was given such text in training, see load_text(): lines and paragraphs begin with bos. In
+  /// a stream an eos stands for each line end that the tokenizer does not keep. Never empty: a stream that is to begin
   /// with nothing begins after a line end, with bos where the vocabulary has none.
   std::vector<int32_t> encode_prompt(std::string_view prompt) const;
   /// Whether an eos is a line break within the text, and so no end of it.

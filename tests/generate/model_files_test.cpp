@@ -3,12 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "attune/base/file.h"
 #include "attune/data/sentence_piece_tokenizer.h"
 #include "attune/data/whitespace_tokenizer.h"
 #include "attune/generate/translator.h"
 #include "attune/io/json_file.h"
 #include "attune/io/model_folder.h"
+#include "attune/models/build.h"
 #include "tests/generate/random_model.h"
 #include "tests/support/errors.h"
 #include "tests/support/temporary_folder.h"
@@ -139,6 +142,63 @@ TEST_F(ModelFilesTest, AHostileConfigurationAsksForNoMemory) {
   EXPECT_THAT(refusal<FileError>(), HasSubstr("model.safetensors: holds"));
   fs::remove_all(path_);
   EXPECT_THROW(load_model_folder(path_), FileError);
+}
+
+TransformerConfig one_stack_config(Architecture architecture) {
+  TransformerConfig c = small_config(MultiHead{}, NormPlacement::pre);
+  c.architecture = architecture;
+  c.vocab = 40;
+  c.labels = {"no", "yes"};
+  return c;
+}
+
+TEST_F(ModelFilesTest, ALanguageModelComesBack) {
+  const auto model = build_decoder_lm(one_stack_config(Architecture::decoder_lm), 3);
+  const SamplingConfig sampling{.temperature = 0.5, .top_k = 7, .max_tokens = 9};
+  save();  // what was there before
+  save_model_folder(path_, *model, words_, sampling, TextUnit::paragraph);
+  const LanguageModelFiles loaded = load_language_model_folder(path_);
+  EXPECT_EQ(loaded.model->config().vocab, 40);
+  EXPECT_EQ(loaded.sampling, sampling);
+  EXPECT_EQ(loaded.text_unit, TextUnit::paragraph);
+  EXPECT_EQ(loaded.tokenizer->encode("w0 w5"), words_.encode("w0 w5"));
+  const auto saved = named_parameters(*model), found = named_parameters(*loaded.model);
+  ASSERT_EQ(saved.size(), found.size());
+  for (size_t i = 0; i < saved.size(); ++i)
+    EXPECT_TRUE(std::ranges::equal(saved[i].tensor->values<float>(), found[i].tensor->values<float>()));
+
+  const auto message = [&] { return message_of<ConfigError>([&] { load_language_model_folder(path_); }); };
+  write_file(path_ / kGenerationConfigFile, "{\"top_p\": 0}");
+  EXPECT_THAT(message(), HasSubstr("generation_config.json: top_p = 0"));
+  write_file(path_ / kGenerationConfigFile, "{\"text_unit\": \"page\"}");
+  EXPECT_THAT(message(), HasSubstr("needs one of stream, line, paragraph"));
+  write_file(path_ / kGenerationConfigFile, "{\"beam_size\": 3}");
+  EXPECT_THAT(message(), HasSubstr("unknown key \"beam_size\""));
+  fs::remove(path_ / kGenerationConfigFile);
+  EXPECT_EQ(load_language_model_folder(path_).sampling, SamplingConfig{});
+  words_tokenizer("w", 35).save(path_ / "tokenizer.json");
+  EXPECT_THAT(message(), HasSubstr("tokenizer.json: has 39 tokens, but the model has vocab = 40"));
+}
+
+TEST_F(ModelFilesTest, AClassifierComesBack) {
+  const auto model = build_encoder_classifier(one_stack_config(Architecture::encoder_classifier));
+  save();
+  save_model_folder(path_, *model, words_);
+  EXPECT_EQ(files(), (std::vector<std::string>{"config.json", "model.safetensors", "tokenizer.json"}));
+  EXPECT_EQ(load_classifier_folder(path_).model->config().labels, (std::vector<std::string>{"no", "yes"}));
+  EXPECT_THAT(message_of<ConfigError>([&] { save_model_folder(path_, *model, words_tokenizer("w", 3)); }),
+              HasSubstr("tokenizer: has 7 tokens"));
+}
+
+TEST_F(ModelFilesTest, AFolderSaysWhatItIsFor) {
+  save();
+  EXPECT_THAT(message_of<ConfigError>([&] { load_language_model_folder(path_); }),
+              HasSubstr("model: architecture is \"encoder_decoder\", generation needs \"decoder_lm\" (attune translate "
+                        "runs it)"));
+  EXPECT_THAT(message_of<ConfigError>([&] { load_classifier_folder(path_); }), HasSubstr("attune translate"));
+  const auto masked = build_encoder_masked_lm(one_stack_config(Architecture::encoder_masked_lm));
+  save_model_folder(path_, *masked, words_);
+  EXPECT_THAT(refusal<ConfigError>(), HasSubstr("architecture is \"encoder_masked_lm\", translation needs"));
 }
 
 }  // namespace

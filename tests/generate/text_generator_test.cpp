@@ -177,7 +177,9 @@ TEST(TextGenerator, TheContextEndsATextThatDoesNotSlide) {
   EXPECT_EQ(text.finish_reason, FinishReason::context);
   EXPECT_EQ(text.tokens.size(), 16u - 7 + 1) << "the last one is predicted, not read";
   EXPECT_EQ(generator.generate(std::string(16, 'a')).tokens.size(), 1u);
-  EXPECT_THAT(message_of<DataError>([&] { generator.generate(std::vector<std::string>{"a", std::string(17, 'a')}); }),
+  EXPECT_THAT(message_of<DataError>([&] {
+                generator.generate(std::vector<std::string>{"a", std::string(17, 'a')});
+              }),
               HasSubstr("prompt 2: has 17 tokens, the model's context_length is 16"));
 }
 
@@ -273,7 +275,9 @@ TEST(TextGenerator, RefusesWhatDoesNotFit) {
   options.stop = {""};
   EXPECT_THAT(message_of<ConfigError>([&] { generator.generate("a", options); }), HasSubstr("stop string"));
   auto model = random_lm(small_lm_config(7));
-  EXPECT_THAT(message_of<ConfigError>([&] { TextGenerator({std::move(model), characters(), {}, TextUnit::stream}); }),
+  EXPECT_THAT(message_of<ConfigError>([&] {
+                TextGenerator({std::move(model), characters(), {}, TextUnit::stream});
+              }),
               HasSubstr("the model has vocab = 7"));
   EXPECT_TRUE(generator.generate(std::vector<std::string>{}).empty());
 }

@@ -48,7 +48,8 @@ TEST_F(CliErrorsTest, UsageErrors) {
   EXPECT_THAT(refusal(run_attune({"translate", model_, "--threads", "-2", "a"})), HasSubstr("--threads -2"));
   EXPECT_THAT(refusal(run_attune({"translate", model_, "--file", text_, "a"})), HasSubstr("give one of them"));
   EXPECT_THAT(refusal(run_attune({"evaluate", "--reference", text_})), HasSubstr("needs a model, or --hypotheses"));
-  EXPECT_THAT(refusal(run_attune({"evaluate", model_, "--reference", text_})), HasSubstr("needs --source"));
+  EXPECT_THAT(refusal(run_attune({"evaluate", model_, "--reference", text_})),
+              HasSubstr("needs --source and --reference"));
   EXPECT_THAT(refusal(run_attune({"inspect", model_, "--target", "a"})), HasSubstr("needs --attention"));
   EXPECT_THAT(refusal(run_attune({"inspect", model_, "--attention", " "})), HasSubstr("no tokens"));
 }

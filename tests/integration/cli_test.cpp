@@ -33,7 +33,7 @@ class CliTest : public CliFixture {
 TEST_F(CliTest, HelpNamesEveryCommandAndShowsExamples) {
   EXPECT_THAT(output_of({"--version"}), HasSubstr("attune "));
   const std::string help = output_of({"--help"});
-  for (const std::string command : {"translate", "evaluate", "inspect", "tokenizer"}) {
+  for (const std::string command : {"translate", "generate", "classify", "evaluate", "inspect", "tokenizer"}) {
     EXPECT_THAT(help, HasSubstr("\n  " + command + " "));
     EXPECT_THAT(output_of({command, "--help"}), HasSubstr("Examples:\n  attune " + command + " "));
   }
