@@ -3,7 +3,8 @@ add_library(attune_private_flags INTERFACE)
 target_compile_options(attune_private_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wconversion -Wno-sign-conversion -Wshadow -Werror
   -fno-math-errno -fvisibility=hidden
-  $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)  # GCC 12 sees overlaps in std::string that are not there (its bug 105329)
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>  # GCC 12 sees overlaps in std::string that are not there (its bug 105329)
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)  # and unset alternatives read in std::variant (its bug 80635)
 
 find_program(CCACHE ccache)
 if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)

@@ -5,14 +5,20 @@
 namespace attune::cli {
 namespace {
 
+std::string text_of_json(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
 template <class Alternative>
 std::string changed_fields(const Alternative& value) {
   const Json fields = write_fields(value), defaults = write_fields(Alternative{});
   std::string text;
-  for (const auto& [name, field] : fields.items()) {
+  for (const auto& entry : fields.items()) {
+    const std::string& name = entry.key();
+    const Json& field = entry.value();
     if (field == defaults.at(name)) continue;
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name,
-                        field.is_string() ? field.get<std::string>() : field.dump());
+                        text_of_json(field));
   }
   return text;
 }

@@ -83,7 +83,7 @@ struct TrainConfig {
   int64_t steps = 100000;  // updates; 0: no limit, then epochs or max_minutes is needed
   int64_t epochs = 0;      // passes over the training text; 0: no limit
   double max_minutes = 0;  // of training, without validation; 0: no limit
-  std::string initialize_from;   // a model's folder: parameters of the same name and shape begin as they are there
+  std::string initialize_from = {};   // a model's folder: parameters of the same name and shape begin as they are there
   int64_t batch_tokens = 4096;   // of a batch; source or target tokens, whichever are more
   int64_t accumulate = 1;        // batches whose gradients make one update
   double label_smoothing = 0.1;  // 0.1 for encoder_decoder, else 0

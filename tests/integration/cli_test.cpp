@@ -209,7 +209,7 @@ TEST_F(CliTest, InspectCountsWhatTheModelHas) {
   int64_t self = 0, cross = 0;
   for (const auto& layer : model->decoder().layers()) {
     self += 4 * layer->self_attention().cache_width();
-    cross += 4 * layer->cross_attention().cache_width();
+    cross += 4 * layer->cross_attention()->cache_width();
   }
   EXPECT_EQ(json.at("cache_bytes_per_token").at("self_attention"), self);
   EXPECT_EQ(json.at("cache_bytes_per_token").at("cross_attention"), cross);

@@ -31,7 +31,7 @@ std::vector<TransformerConfig> variants() {
       TransformerConfig c = small_config();
       c.encoder_attention = c.decoder_attention = c.cross_attention = kind;
       c.norm = norm;
-      c.activation = norm == NormPlacement::pre ? Activation::gelu : Activation::relu;
+      c.activation = norm == NormPlacement::pre ? FeedForwardActivation::gelu : FeedForwardActivation::relu;
       c.norm_form = std::holds_alternative<MultiHead>(kind) ? NormForm::variance : NormForm::unbiased_std;
       all.push_back(c);
     }

@@ -13,7 +13,7 @@ namespace attune {
 namespace {
 
 constexpr ActivationKind kKinds[] = {ActivationKind::relu, ActivationKind::gelu, ActivationKind::gelu_tanh,
-                                     ActivationKind::silu};
+                                     ActivationKind::silu, ActivationKind::tanh};
 
 double plain(ActivationKind kind, double x) {
   switch (kind) {
@@ -25,6 +25,8 @@ double plain(ActivationKind kind, double x) {
       return x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))) / 2;
     case ActivationKind::silu:
       return x / (1 + std::exp(-x));
+    case ActivationKind::tanh:
+      return std::tanh(x);
   }
   return 0;
 }
