@@ -104,7 +104,7 @@ TEST(Draw, Positions) {
   EXPECT_THAT(picture({"positions", "--kind", "rotary", "--d-head", "8"}), HasSubstr("pair i"));
   EXPECT_THAT(picture({"positions", "--kind", "alibi", "--heads", "4"}), HasSubstr("slope 0.0625"));
   EXPECT_THAT(picture({"positions", "--kind", "relative", "--clip", "3"}), HasSubstr("clipped at 3"));
-  EXPECT_LT(picture({"positions", "--length", "128", "--d-model", "128"}).size(), 150000u);
+  EXPECT_LT(picture({"positions", "--length", "128", "--d-model", "128"}).size(), 100000u);
   EXPECT_EQ(picture({"positions"}), picture({"positions"}));
 }
 
@@ -152,6 +152,10 @@ TEST(Draw, AttentionOfAModel) {
               HasSubstr("Encoder self-attention, layer 0 of 2"));
   EXPECT_THAT(refusal({"attention", model, "The dog.", "--layer", "2"}), HasSubstr("--layer 2: needs 0 to 1"));
   EXPECT_THAT(refusal({"attention", model, "The dog.", "--kind", "both"}), HasSubstr("encoder, decoder, cross"));
+  write_small_language_model(folder / "lm");
+  EXPECT_THAT(picture({"attention", (folder / "lm").string(), "The dog."}), HasSubstr("Self-attention, layer"));
+  write_small_classifier(folder / "classifier");
+  EXPECT_THAT(picture({"attention", (folder / "classifier").string(), "The dog."}), HasSubstr(">head 0<"));
   EXPECT_THAT(refusal({"attention", (folder / "none").string(), "a"}), HasSubstr("none"));
 }
 
