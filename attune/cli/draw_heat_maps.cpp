@@ -30,19 +30,20 @@ Layout layout_of(const HeatMaps& picture) {
   Layout layout;
   int64_t rows = 1, columns = 1;
   double row_labels = 22, column_labels = 14;
-  bool words = false;
+  bool words = false, titles = false;
   for (const HeatMap& map : picture.maps) {
     rows = std::max(rows, map.rows);
     columns = std::max(columns, map.columns);
     row_labels = std::max(row_labels, widest(map.row_labels));
     column_labels = std::max(column_labels, widest(map.column_labels));
+    titles = titles || !map.title.empty();
     words = words || !map.row_labels.empty() || !map.column_labels.empty();
   }
-  const double room = picture.maps.size() == 1 ? 560 : 230;
-  layout.cell = std::clamp(std::floor(2 * room / static_cast<double>(std::max(rows, columns))) / 2, 2.0, 20.0);
+  const double room = picture.maps.size() == 1 ? 440 : 230;
+  layout.cell = std::clamp(std::floor(2 * room / static_cast<double>(std::max(rows, columns))) / 2, 2.0, 18.0);
   if (words) layout.cell = std::max(layout.cell, 12.0);
   layout.left = row_labels + 28;
-  layout.top = column_labels + 30;
+  layout.top = column_labels + (titles ? 30 : 8);
   layout.width = layout.left + layout.cell * static_cast<double>(columns);
   layout.height = layout.top + layout.cell * static_cast<double>(rows) + kGap;
   const double fitting = std::floor((1000 + kGap) / (layout.width + kGap));

@@ -11,7 +11,7 @@
 namespace attune::cli {
 namespace {
 
-constexpr int64_t kPoints = 500;
+constexpr int64_t kPoints = 200;
 
 struct ScheduleCommand {
   std::vector<std::string> configs;

@@ -122,11 +122,13 @@ void draw_stack(Svg& svg, const Stack& stack, const Edges& edges, const Column& 
 // From the end of the left stack over its top to every box of the right one that reads it.
 void draw_memory(Svg& svg, const std::vector<Stack>& stacks, const std::vector<Edges>& edges,
                  const std::vector<Column>& columns) {
+  size_t last = stacks[0].size() - 1;
+  while (last > 0 && !takes_part(stacks[0][last])) --last;
   const double top = edges[0].high.back() - 14, between = (columns[0].centre + columns[1].centre) / 2;
   for (size_t i = 0; i < stacks[1].size(); ++i) {
     if (!stacks[1][i].reads_neighbour) continue;
     const double y = columns[1].bottom + (edges[1].low[i] + edges[1].high[i]) / 2;
-    svg.line({{columns[0].centre, columns[0].bottom + edges[0].high.back() - 2},
+    svg.line({{columns[0].centre, columns[0].bottom + edges[0].high[last]},
               {columns[0].centre, columns[0].bottom + top},
               {between, columns[0].bottom + top},
               {between, y},

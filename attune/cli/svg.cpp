@@ -66,6 +66,32 @@ std::string arrow_head(const std::vector<Point>& points, const LineStyle& style)
                      number(tip.y - kLong * y - kWide * x), style.colour);
 }
 
+/// Cells of one colour that follow one another in a row, or in a column.
+struct Run {
+  int64_t line, begin, length;
+  int colour;
+};
+
+/// How a grid is read: `lines` of `length` cells, and how far apart lines and cells are.
+struct Reading {
+  int64_t lines, length, line_step, cell_step;
+};
+
+std::vector<Run> runs_of(const std::vector<int>& colours, const Reading& r) {
+  std::vector<Run> runs;
+  for (int64_t line = 0; line < r.lines; ++line) {
+    for (int64_t i = 0; i < r.length; ++i) {
+      const int colour = colours[static_cast<size_t>(line * r.line_step + i * r.cell_step)];
+      if (i > 0 && runs.back().colour == colour) {
+        ++runs.back().length;
+      } else {
+        runs.push_back({line, i, 1, colour});
+      }
+    }
+  }
+  return runs;
+}
+
 }  // namespace
 
 Svg::Svg(double width, double height, std::string_view title) {
@@ -113,20 +139,20 @@ void Svg::circle(Point centre, double radius, const FillStyle& style) {
 
 void Svg::cells(Point corner, double cell_size, int64_t columns, const std::vector<int>& colour_of_cell,
                 const std::vector<std::string>& colours) {
+  const int64_t rows = static_cast<int64_t>(colour_of_cell.size()) / columns;
+  const std::vector<Run> across = runs_of(colour_of_cell, {rows, columns, columns, 1});
+  const std::vector<Run> down = runs_of(colour_of_cell, {columns, rows, 1, columns});
+  const bool upright = down.size() < across.size();
   std::vector<std::string> paths(colours.size());
-  const auto count = static_cast<int64_t>(colour_of_cell.size());
-  for (int64_t begin = 0; begin < count;) {
-    const int colour = colour_of_cell[static_cast<size_t>(begin)];
-    const int64_t row_end = (begin / columns + 1) * columns;
-    int64_t end = begin + 1;
-    while (end < row_end && colour_of_cell[static_cast<size_t>(end)] == colour) ++end;
-    paths[static_cast<size_t>(colour)] += fmt::format("M{} {}h{}", begin % columns, begin / columns, end - begin);
-    begin = end;
-  }
+  for (const Run& run : upright ? down : across)
+    paths[static_cast<size_t>(run.colour)] += upright ? fmt::format("M{} {}v{}", run.line, run.begin, run.length)
+                                                      : fmt::format("M{} {}h{}", run.begin, run.line, run.length);
   // A stroke of width 1 that runs through the middle of a cell.
-  text_ += fmt::format(R"svg(<g transform="translate({} {}) scale({})" shape-rendering="crispEdges" fill="none">)svg"
-                       "\n",
-                       number(corner.x), number(corner.y + cell_size / 2), number(cell_size));
+  const double half = cell_size / 2;
+  text_ +=
+      fmt::format(R"svg(<g transform="translate({} {}) scale({})" shape-rendering="crispEdges" fill="none">)svg"
+                  "\n",
+                  number(corner.x + (upright ? half : 0)), number(corner.y + (upright ? 0 : half)), number(cell_size));
   for (size_t c = 0; c < colours.size(); ++c)
     if (!paths[c].empty()) text_ += fmt::format("<path stroke=\"{}\" d=\"{}\"/>\n", colours[c], paths[c]);
   text_ += "</g>\n";

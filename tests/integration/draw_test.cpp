@@ -1,0 +1,252 @@
+// Pictures and the benchmark of the attention operation, through the binary.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <regex>
+
+#include "attune/base/file.h"
+#include "attune/data/text_file.h"
+#include "attune/io/json_file.h"
+#include "tests/support/run_command.h"
+#include "tests/support/small_model.h"
+#include "tests/support/temporary_folder.h"
+
+namespace attune {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string output_of(std::vector<std::string> arguments) {
+  const CommandResult result = run_attune(std::move(arguments));
+  EXPECT_EQ(result.status, 0) << result.errors;
+  EXPECT_EQ(result.errors, "");
+  return result.output;
+}
+
+/// What is wrong with a text as XML, or "": tags that do not match, attributes without quotes, bare markup.
+std::string xml_error(const std::string& text) {
+  static const std::regex tag(R"re(^<(/?)([a-z]+)((?: [a-zA-Z:-]+="[^"<&]*")*)(/?)>)re");
+  static const std::regex entity("^&(?:amp|lt|gt|quot);");
+  if (!valid_utf8(text)) return "not UTF-8";
+  std::vector<std::string> open;
+  for (size_t at = 0; at < text.size();) {
+    const auto from = text.cbegin() + static_cast<std::ptrdiff_t>(at);
+    const std::string here = text.substr(at, 60);
+    std::smatch match;
+    if (text[at] == '<') {
+      // A path may be long; the expression would recurse over each character of its value.
+      const size_t end = text.find('>', at);
+      if (end == std::string::npos) return "a tag without an end: " + here;
+      std::string head = text.substr(at, end + 1 - at);
+      if (const size_t d = head.find(" d=\""); d != std::string::npos) {
+        const size_t close = head.find('"', d + 4);
+        if (close == std::string::npos || head.find_first_of("<&", d) < close) return "a path without quotes: " + here;
+        head.erase(d, close + 1 - d);
+      }
+      if (!std::regex_search(head, match, tag)) return "not a tag: " + here;
+      if (match[1].length() > 0) {
+        if (open.empty() || open.back() != match[2]) return "closes what is not open: " + here;
+        open.pop_back();
+      } else if (match[4].length() == 0) {
+        open.push_back(match[2]);
+      }
+      at = end + 1;
+    } else if (text[at] == '&') {
+      if (!std::regex_search(from, text.cend(), match, entity)) return "bare &: " + here;
+      at += static_cast<size_t>(match.length());
+    } else {
+      if (static_cast<unsigned char>(text[at]) < 0x20 && text[at] != '\n') return "a control character: " + here;
+      ++at;
+    }
+  }
+  return open.empty() ? "" : "not closed: " + open.back();
+}
+
+size_t count(const std::string& text, const std::string& what) {
+  size_t n = 0;
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++n;
+  return n;
+}
+
+/// The picture, checked to be one.
+std::string picture(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "draw");
+  std::string svg = output_of(arguments);
+  EXPECT_EQ(xml_error(svg), "");
+  EXPECT_EQ(svg.rfind("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"", 0), 0u);
+  EXPECT_THAT(svg, Not(HasSubstr("nan")));
+  EXPECT_THAT(svg, Not(HasSubstr("inf")));
+  EXPECT_LT(svg.size(), 200000u);
+  return svg;
+}
+
+std::string refusal(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "draw");
+  const CommandResult result = run_attune(std::move(arguments));
+  EXPECT_GT(result.status, 0);
+  EXPECT_EQ(result.output, "");
+  EXPECT_EQ(split_lines(result.errors).size(), 1u) << result.errors;
+  EXPECT_EQ(result.errors.substr(0, 8), "attune: ");
+  return result.errors;
+}
+
+TEST(Draw, TheCheckOfXmlFindsWhatIsWrong) {
+  EXPECT_EQ(xml_error("<svg a=\"1\"><path d=\"M0 0\"/><text>a &amp; b</text></svg>\n"), "");
+  for (const char* wrong : {"<svg>", "</svg>", "<svg><g></svg></g>", "<svg a=1></svg>", "<svg>a & b</svg>", "<svg",
+                            "<svg>a < b</svg>", "<svg>\x01</svg>", "<svg>\xff</svg>"})
+    EXPECT_NE(xml_error(wrong), "") << wrong;
+}
+
+TEST(Draw, Positions) {
+  EXPECT_THAT(picture({"positions", "--length", "8", "--d-model", "6"}), HasSubstr("sin(pos / 10000^"));
+  EXPECT_THAT(picture({"positions", "--kind", "rotary", "--d-head", "8"}), HasSubstr("pair i"));
+  EXPECT_THAT(picture({"positions", "--kind", "alibi", "--heads", "4"}), HasSubstr("slope 0.0625"));
+  EXPECT_THAT(picture({"positions", "--kind", "relative", "--clip", "3"}), HasSubstr("clipped at 3"));
+  EXPECT_LT(picture({"positions", "--length", "128", "--d-model", "128"}).size(), 100000u);
+  EXPECT_EQ(picture({"positions"}), picture({"positions"}));
+}
+
+TEST(Draw, MasksCountTheirPairs) {
+  EXPECT_THAT(picture({"mask", "--length", "8"}), HasSubstr("64 of 64 pairs"));
+  EXPECT_THAT(picture({"mask", "--length", "8", "--causal"}), HasSubstr("36 of 64 pairs"));
+  EXPECT_THAT(picture({"mask", "--length", "8", "--pattern", "window", "--size", "2"}), HasSubstr("22 of 64 pairs"));
+  EXPECT_THAT(picture({"mask", "--length", "8", "--pattern", "strided", "--stride", "2", "--causal"}),
+              HasSubstr("27 of 64 pairs"));  // the 8 + 7 of |i - j| < 2, and 6 + 4 + 2 at even distances
+  const std::string padded = picture({"mask", "--lengths", "3,5"});
+  EXPECT_THAT(padded, HasSubstr("9 of 9 pairs"));
+  EXPECT_THAT(padded, HasSubstr("25 of 25 pairs"));
+  EXPECT_THAT(padded, HasSubstr(">padding<"));
+}
+
+TEST(Draw, Schedules) {
+  const std::string all = picture({"schedule"});
+  for (const char* kind : {"noam", "inverse_sqrt", "cosine", "linear", "constant"})
+    EXPECT_THAT(all, HasSubstr(std::string(">") + kind + "<"));
+  EXPECT_THAT(picture({"schedule", "--schedules", "noam", "--log-x", "--log-y"}), Not(HasSubstr(">cosine<")));
+  EXPECT_THAT(picture({"schedule", ATTUNE_SOURCE_DIR "/examples/demo.toml"}), HasSubstr("demo.toml: "));
+}
+
+TEST(Draw, BlocksShowWhereTheNormStands) {
+  // Of two stacks with five sublayers; pre-norm has one more after each stack.
+  EXPECT_EQ(count(picture({"block", "--set", "model.norm=post"}), ">LayerNorm<"), 5u);
+  EXPECT_EQ(count(picture({"block", "--set", "model.norm=pre"}), ">LayerNorm<"), 7u);
+  EXPECT_THAT(picture({"block", "--preset", "transformer-base"}), HasSubstr("ReLU, 512 to 2048 to 512"));
+  const std::string llama = picture({"block", "--preset", "llama-style-small"});
+  for (const char* part : {"RMSNorm", "SwiGLU", "rotary", "Masked multi-head attention", "next token"})
+    EXPECT_THAT(llama, HasSubstr(part));
+  EXPECT_THAT(picture({"block", "--preset", "transformer-base-latent"}), HasSubstr("latent of 128"));
+  EXPECT_THAT(picture({"block", "--preset", "bert-base"}), HasSubstr("Linear, tanh"));
+}
+
+TEST(Draw, AttentionOfAModel) {
+  const TemporaryFolder folder;
+  write_small_model(folder / "model");
+  const std::string model = (folder / "model").string();
+  const std::string svg = picture({"attention", model, "The dog."});
+  EXPECT_THAT(svg, HasSubstr("Cross-attention, layer 1 of 2"));
+  EXPECT_THAT(svg, HasSubstr(">head 3<"));
+  EXPECT_THAT(svg, Not(HasSubstr(">head 4<")));
+  EXPECT_THAT(picture({"attention", model, "a < b & \"c\" \x01", "--kind", "encoder", "--layer", "0"}),
+              HasSubstr("Encoder self-attention, layer 0 of 2"));
+  EXPECT_THAT(refusal({"attention", model, "The dog.", "--layer", "2"}), HasSubstr("--layer 2: needs 0 to 1"));
+  EXPECT_THAT(refusal({"attention", model, "The dog.", "--kind", "both"}), HasSubstr("encoder, decoder, cross"));
+  write_small_language_model(folder / "lm");
+  EXPECT_THAT(picture({"attention", (folder / "lm").string(), "The dog."}), HasSubstr("Self-attention, layer"));
+  write_small_classifier(folder / "classifier");
+  EXPECT_THAT(picture({"attention", (folder / "classifier").string(), "The dog."}), HasSubstr(">head 0<"));
+  EXPECT_THAT(refusal({"attention", (folder / "none").string(), "a"}), HasSubstr("none"));
+}
+
+TEST(Draw, MetricsOfRuns) {
+  const TemporaryFolder folder;
+  for (const std::string run : {"a", "b"}) {
+    make_directories(folder / run);
+    write_file(folder / run / "metrics.jsonl",
+               "{\"step\":1,\"time\":1.5,\"loss\":4.5}\n{\"step\":2,\"time\":2.5,\"loss\":null}\n"
+               "{\"step\":3,\"time\":2.5,\"loss\":2.5,\"valid_loss\":2.75}\n{\"step\":4,\"los");
+  }
+  const std::string a = (folder / "a").string(), b = (folder / "b").string();
+  EXPECT_THAT(picture({"metrics", a}), HasSubstr(">valid_loss<"));
+  EXPECT_THAT(picture({"metrics", a, b, "--values", "loss", "--log-y"}), HasSubstr("/b loss<"));
+  EXPECT_THAT(refusal({"metrics", a, "--values", "bleu"}), HasSubstr("has no \"bleu\", but loss, valid_loss"));
+  EXPECT_THAT(refusal({"metrics", (folder / "c").string()}), HasSubstr("/c"));
+  write_file(folder / "b" / "metrics.jsonl", "{\"loss\":1}\n");
+  EXPECT_THAT(refusal({"metrics", b}), HasSubstr("metrics.jsonl:1: needs an object with a \"step\""));
+  write_file(folder / "b" / "metrics.jsonl", "hello\n");
+  EXPECT_THAT(refusal({"metrics", b}), HasSubstr("metrics.jsonl:1"));
+}
+
+TEST(Draw, WhatCannotBeDrawnIsSaidInOneLine) {
+  EXPECT_THAT(refusal({}), HasSubstr("see --help"));
+  EXPECT_THAT(refusal({"poem"}), HasSubstr("poem"));
+  EXPECT_THAT(refusal({"positions", "--kind", "magic"}), HasSubstr("sinusoidal, rotary, alibi, relative"));
+  EXPECT_THAT(refusal({"positions", "--length", "0"}), HasSubstr("--length 0: needs 1 to 128"));
+  EXPECT_THAT(refusal({"positions", "--length", "1000000000000"}), HasSubstr("needs 1 to 128"));
+  EXPECT_THAT(refusal({"positions", "--d-model", "7"}), HasSubstr("7"));
+  EXPECT_THAT(refusal({"positions", "--base", "0"}), HasSubstr("--base 0"));
+  EXPECT_THAT(refusal({"mask", "--pattern", "dense"}), HasSubstr("full, window, strided, fixed"));
+  EXPECT_THAT(refusal({"mask", "--pattern", "fixed", "--stride", "2", "--summary", "3"}), HasSubstr("summary = 3"));
+  EXPECT_THAT(refusal({"mask", "--lengths", "3,0"}), HasSubstr("--lengths 0"));
+  EXPECT_THAT(refusal({"schedule", "--schedules", "noam,warp"}), HasSubstr("warp"));
+  EXPECT_THAT(refusal({"schedule", "--warmup", "0"}), HasSubstr("--warmup 0"));
+  EXPECT_THAT(refusal({"schedule", "no-such.toml"}), HasSubstr("no-such.toml"));
+  EXPECT_THAT(refusal({"block", "--preset", "transformer-bass"}), HasSubstr("did you mean \"transformer-base\"?"));
+  EXPECT_THAT(refusal({"block", "--preset", "bert-base", "--set", "model.norm=pre"}), HasSubstr("--set"));
+  EXPECT_THAT(refusal({"mask", "--out", "/no/such/folder/a.svg"}), HasSubstr("/no/such/folder"));
+}
+
+TEST(Draw, HelpHasExamples) {
+  for (const std::string kind : {"positions", "mask", "schedule", "block", "attention", "metrics"})
+    EXPECT_THAT(output_of({"draw", kind, "--help"}), HasSubstr("Examples:\n  attune draw " + kind + " "));
+}
+
+TEST(BenchAttention, MemoryAndSparseWorkGrowLinearly) {
+  const TemporaryFolder folder;
+  const std::string chart = (folder / "chart.svg").string();
+  const Json json = Json::parse(
+      output_of({"bench", "attention", "--lengths", "512,1024", "--patterns", "full,window", "--size", "64", "--heads",
+                 "2", "--d-head", "16", "--causal", "--repeats", "1", "--json", "--svg", chart}));
+  EXPECT_EQ(xml_error(read_file(chart)), "");
+  EXPECT_EQ(json["heads"], 2);
+  EXPECT_EQ(json["causal"], true);
+  ASSERT_EQ(json["results"].size(), 4u);
+  for (const Json& row : json["results"]) {
+    const auto length = row["length"].get<int64_t>(), pairs = row["pairs"].get<int64_t>();
+    EXPECT_GT(row["forward_ms"].get<double>(), 0);
+    EXPECT_GT(row["forward_backward_ms"].get<double>(), 0);
+    EXPECT_GE(row["forward_bytes"].get<int64_t>(), length * 2 * 16 * 4);  // the output
+    EXPECT_GT(row["forward_backward_bytes"].get<int64_t>(), row["forward_bytes"].get<int64_t>());
+    EXPECT_GE(row["score_entries"].get<int64_t>(), pairs);
+    EXPECT_EQ(pairs, 2 * (row["pattern"] == "full" ? length * (length + 1) / 2 : 64 * length - 63 * 64 / 2));
+  }
+  const auto& results = json["results"];
+  const auto ratio = [&](size_t pattern, const char* field) {
+    return results[2 + pattern][field].get<double>() / results[pattern][field].get<double>();
+  };
+  for (const size_t pattern : {0u, 1u}) {
+    EXPECT_LT(ratio(pattern, "forward_bytes"), 2.3);
+    EXPECT_LT(ratio(pattern, "forward_backward_bytes"), 2.3);
+  }
+  EXPECT_GT(ratio(0, "score_entries"), 3.5);
+  EXPECT_LT(ratio(1, "score_entries"), 2.2);
+}
+
+TEST(BenchAttention, RefusesWhatCannotBe) {
+  for (const std::vector<std::string>& options : std::vector<std::vector<std::string>>{{"--lengths", "0"},
+                                                                                       {"--patterns", "dense"},
+                                                                                       {"--heads", "0"},
+                                                                                       {"--repeats", "0"},
+                                                                                       {"--size", "0"},
+                                                                                       {"--lengths", "16777216"}}) {
+    std::vector<std::string> arguments = {"bench", "attention", "--d-head", "1024"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    const CommandResult result = run_attune(arguments);
+    EXPECT_GT(result.status, 0);
+    EXPECT_EQ(split_lines(result.errors).size(), 1u) << result.errors;
+  }
+}
+
+}  // namespace
+}  // namespace attune
