@@ -101,17 +101,23 @@ TEST_F(TrainProcessTest, ASecondCtrlCEndsAtOnce) {
   write_reverse_text(folder_, "train", 20000, 5, 9, 1);
   config_.model = {.d_model = 64, .heads = 4, .layers = 2, .d_ff = 256};
   config_.train.accumulate = 100000;  // an epoch is one step, of seconds
-  RunningCommand running(command("run"));
-  ASSERT_TRUE(running.wait_for_error_text("batches an epoch"));
-  while (running.running()) {  // two that come before the first was received count as one
-    running.send(SIGINT);
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  for (int attempt = 0; attempt < 4; ++attempt) {
+    const std::string name = "run" + std::to_string(attempt);
+    RunningCommand running(command(name));
+    ASSERT_TRUE(running.wait_for_error_text("batches an epoch"));
+    std::this_thread::sleep_for(std::chrono::milliseconds(100 << attempt));
+    while (running.running()) {  // two that come before the first was received count as one
+      running.send(SIGINT);
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    const CommandResult result = running.wait();
+    EXPECT_EQ(result.status, 130);
+    if (result.errors.find("stopped on request") != std::string::npos) continue;  // it had not begun the step yet
+    EXPECT_EQ(checkpoints(name), 0u);
+    EXPECT_THAT(result.errors, Not(HasSubstr("step 1 ")));
+    return;
   }
-  const CommandResult result = running.wait();
-  EXPECT_EQ(result.status, 130);
-  EXPECT_THAT(result.errors, Not(HasSubstr("stopped on request")));
-  EXPECT_THAT(result.errors, Not(HasSubstr("step 1 ")));
-  EXPECT_EQ(checkpoints("run"), 0u);
+  FAIL() << "the first Ctrl-C always came before the first step";
 }
 
 TEST_F(TrainProcessTest, TheRunsOwnConfigurationIsEnoughToResume) {
