@@ -80,16 +80,16 @@ struct DataConfig {
 };
 
 struct TrainConfig {
-  int64_t steps = 100000;          // updates; 0: no limit, then epochs or max_minutes is needed
-  int64_t epochs = 0;              // passes over the training text; 0: no limit
-  double max_minutes = 0;          // of training, without validation; 0: no limit
-  std::string initialize_from;     // a model's folder: parameters of the same name and shape begin as they are there
-  int64_t batch_tokens = 4096;     // of a batch; source or target tokens, whichever are more
-  int64_t accumulate = 1;          // batches whose gradients make one update
-  double label_smoothing = 0.1;    // 0.1 for encoder_decoder, else 0
-  double mask_probability = 0.15;  // encoder_masked_lm: share of tokens that are hidden
-  double word_dropout = 0;         // encoder_classifier: share of tokens that are read as unknown in training
-  uint64_t seed = 1;               // below 2^63
+  int64_t steps = 100000;            // updates; 0: no limit, then epochs or max_minutes is needed
+  int64_t epochs = 0;                // passes over the training text; 0: no limit
+  double max_minutes = 0;            // of training, without validation; 0: no limit
+  std::string initialize_from = {};  // a model's folder: parameters of the same name and shape begin as they are there
+  int64_t batch_tokens = 4096;       // of a batch; source or target tokens, whichever are more
+  int64_t accumulate = 1;            // batches whose gradients make one update
+  double label_smoothing = 0.1;      // 0.1 for encoder_decoder, else 0
+  double mask_probability = 0.15;    // encoder_masked_lm: share of tokens that are hidden
+  double word_dropout = 0;           // encoder_classifier: share of tokens that are read as unknown in training
+  uint64_t seed = 1;                 // below 2^63
   int64_t log_every = 50;
   int64_t valid_every = 1000;   // steps; 0: at the end of an epoch
   int64_t valid_sentences = 0;  // the first so many sentences or texts, but for decoder_lm; 0: all
