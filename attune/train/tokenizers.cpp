@@ -6,6 +6,7 @@
 #include "attune/data/character_tokenizer.h"
 #include "attune/data/sentence_piece_tokenizer.h"
 #include "attune/data/whitespace_tokenizer.h"
+#include "attune/train/task_parts.h"
 
 namespace attune {
 namespace {
@@ -32,10 +33,6 @@ std::shared_ptr<const Tokenizer> learn(const Paths& files, const RunConfig& conf
                                          {.kind = data.tokenizer_type == TokenizerKind::bpe ? Kind::bpe : Kind::unigram,
                                           .vocab_size = static_cast<int32_t>(data.vocab_size),
                                           .seed = config.train.seed});
-}
-
-Paths paths(const std::vector<std::string>& names) {
-  return {names.begin(), names.end()};
 }
 
 // The tokenizer that is there already, or null.
@@ -76,7 +73,8 @@ TokenizerPair make_tokenizers(const RunConfig& config) {
 
 std::shared_ptr<const Tokenizer> make_tokenizer(const RunConfig& config) {
   if (auto given = given_tokenizer(config)) return given;
-  return learn(paths(config.data.train_files), config);
+  const std::vector<std::string>& files = config.data.train_files;
+  return naming(files, [&] { return learn(paths(files), config); });
 }
 
 std::shared_ptr<const Tokenizer> make_tokenizer(const RunConfig& config, const std::vector<std::string>& texts,
@@ -93,7 +91,7 @@ std::shared_ptr<const Tokenizer> make_tokenizer(const RunConfig& config, const s
   std::string lines;
   for (const std::string& text : texts) lines += text + "\n";
   write_file(file.path, lines);
-  return learn({file.path}, config);
+  return naming(config.data.train_files, [&] { return learn({file.path}, config); });
 }
 
 void save_tokenizers(const fs::path& folder, const TokenizerPair& tokenizers) {

@@ -26,20 +26,21 @@ std::unique_ptr<TrainingTask> make_training_task(const RunConfig& config, const 
 std::string initialize_from(const fs::path& model_folder, Module& model) {
   const SafetensorsReader reader(model_folder / kParameterFile);
   const std::vector<NamedParameter> parameters = named_parameters(model);
-  int64_t copied = 0;
+  int64_t copied = 0, matrices = 0;
   std::string different;  // the first parameter that is there with another shape
   for (const auto& [name, parameter] : parameters) {
     if (!reader.contains(name)) continue;
     if (reader.shape(name) == parameter->shape() && reader.dtype(name) == parameter->dtype()) {
       reader.load_into(name, *parameter);
       ++copied;
+      if (parameter->rank() > 1) ++matrices;
     } else if (different.empty()) {
       different =
           fmt::format(": {} is {} there and {} here", name, reader.shape(name).text(), parameter->shape().text());
     }
   }
-  if (copied == 0)
-    fail<ConfigError>("train.initialize_from = \"{}\": no parameter has the name and shape of one of the model's{}",
+  if (matrices == 0)  // a bias may fit by accident
+    fail<ConfigError>("train.initialize_from = \"{}\": no matrix has the name and shape of one of the model's{}",
                       model_folder.string(), different);
   return fmt::format("{} of {} parameters from {}", copied, parameters.size(), model_folder.string());
 }

@@ -59,7 +59,8 @@ std::unique_ptr<TrainingTask> make_training_task(const RunConfig& config, const 
                                                  bool resumes);
 
 /// Copies every tensor of a model folder that `model` has under the same name and with the same shape. Returns what to
-/// tell people: "38 of 40 parameters from runs/mlm/model". Throws ConfigError when there is none; FileError.
+/// tell people: "38 of 40 parameters from runs/mlm/model". Throws ConfigError when no matrix
+/// is among them; FileError.
 std::string initialize_from(const std::filesystem::path& model_folder, Module& model);
 
 }  // namespace attune

@@ -73,7 +73,7 @@ TEST_F(ClassificationTaskTest, LearnsATokenizerFromTheTextsAlone) {
     write_file(folder_ / "train.tsv", "ZQ\tone two three\nXY\tone two\nXY\tthree three\n");
     config_.data.valid_files = {};
     config_.data.tokenizer_type = kind;
-    config_.data.vocab_size = 20;
+    config_.data.vocab_size = 14;
     config_.train.steps = 1;
     const std::filesystem::path run = folder_ / enum_name(kind);
     train(config_, run);

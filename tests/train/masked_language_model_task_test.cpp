@@ -90,7 +90,7 @@ TEST_F(MaskedLanguageModelTaskTest, AClassifierBeginsWithItsWeights) {
 
   tuning.model.d_model = 16;
   EXPECT_THAT(message_of<ConfigError>([&] { train(tuning, folder_ / "other"); }),
-              HasSubstr("no parameter has the name and shape of one of the model's: embedding."));
+              HasSubstr("no matrix has the name and shape of one of the model's: embedding."));
   tuning.train.initialize_from = (folder_ / "nowhere").string();
   EXPECT_THAT(message_of<FileError>([&] { train(tuning, folder_ / "other"); }), HasSubstr("nowhere"));
 }
