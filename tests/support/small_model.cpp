@@ -69,6 +69,9 @@ void write_small_language_model(const std::filesystem::path& folder, TextUnit te
   config.context_length = 48;
   const auto model = build_decoder_lm(config, seed);
   make_decided(*model, seed);
+  for (const NamedParameter& p : named_parameters(*model)) {
+    if (p.name == "projection.bias") p.tensor->values<float>()[static_cast<size_t>(tokenizer.eos_id())] = -30;
+  }
   save_model_folder(folder, *model, tokenizer, {.max_tokens = 40}, text_unit);
 }
 
