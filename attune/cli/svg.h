@@ -51,8 +51,9 @@ class Svg {
   void line(const std::vector<Point>& points, const LineStyle& style = {});
   void rectangle(Point corner, double width, double height, const FillStyle& style = {});
   void circle(Point centre, double radius, const FillStyle& style = {});
-  /// Cells of one size, each in the colour of its number, row by row. Neighbours of one colour are one stroke, across or
-  /// down, whichever takes fewer, and all strokes of a colour are one path: ten thousand cells are some ten kilobytes.
+  /// Cells of one size, each in the colour of its number, row by row. Neighbours of one colour are one stroke, across
+  /// or down, whichever takes fewer, and all strokes of a colour are one path: ten thousand cells are some ten
+  /// kilobytes.
   void cells(Point corner, double cell_size, int64_t columns, const std::vector<int>& colour_of_cell,
              const std::vector<std::string>& colours);
 
