@@ -18,14 +18,21 @@ namespace fs = std::filesystem;
 class BenchTest : public ::testing::Test {
  protected:
   static std::vector<std::string> small(const std::string& what, const std::vector<std::string>& more) {
-    std::vector<std::string> words = {"bench", what,        "--json", "--steps",         "2", "--warmup",
-                                      "1",     "--threads", "1",      "--source-length", "5", "--target-length",
-                                      "6"};
-    for (const char* assignment : {"d_model=32", "heads=4", "layers=1", "d_ff=64", "source_vocab=50"}) {
-      words.emplace_back("--set");
-      words.push_back(std::string("model.") + assignment);
-    }
+    std::vector<std::string> words = small_of("encoder_decoder", what);
     words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  static std::vector<std::string> small_of(const std::string& architecture, const std::string& what, int steps = 2) {
+    std::vector<std::string> words = {"bench",    what, "--json",    "--steps", std::to_string(steps),
+                                      "--warmup", "1",  "--threads", "1"};
+    for (const char* length : {"--source-length=5", "--target-length=6"}) words.emplace_back(length);
+    const std::string vocab = architecture == "encoder_decoder" ? "source_vocab=50" : "vocab=50";
+    for (const std::string& assignment :
+         {"architecture=" + architecture, std::string("d_model=32"), std::string("heads=4"), std::string("layers=1"),
+          std::string("d_ff=64"), vocab}) {
+      words.emplace_back("--set");
+      words.push_back("model." + assignment);
+    }
     return words;
   }
   /// One JSON object on one line, with these fields as positive numbers.
@@ -56,10 +63,71 @@ const std::vector<std::string> kTrainNumbers = {"parameters",          "median_m
 TEST_F(BenchTest, TrainMeasuresStepsOnRandomBatches) {
   const Json json = measured(small("train", {"--tokens", "60"}), kTrainNumbers);
   EXPECT_EQ(json.at("steps"), 2);
+  EXPECT_EQ(json.at("architecture"), "encoder_decoder");
+  EXPECT_EQ(json.at("tokens"), "target");
+  EXPECT_EQ(json.at("tokens_per_s"), json.at("target_tokens_per_s"));
   EXPECT_NEAR(json.at("target_tokens_per_s").get<double>() / json.at("source_tokens_per_s").get<double>(), 6.0 / 5,
               0.01);
   EXPECT_LT(json.at("share_of_peak").get<double>(), 1);
   EXPECT_NE(json.at("loss_first"), json.at("loss_last")) << "it trains";
+}
+
+TEST_F(BenchTest, TrainMeasuresEveryArchitectureByItsInput) {
+  std::vector<std::string> numbers = {"tokens_per_s"};
+  for (const std::string& name : kTrainNumbers)
+    if (!name.ends_with("_tokens_per_s")) numbers.push_back(name);
+  // An untrained model of n classes is as unsure as one that guesses: ln(n), or more where its logits are large.
+  const auto train = [&](const std::string& architecture, int64_t tokens, double least_loss,
+                         const std::vector<std::string>& more = {}) {
+    std::vector<std::string> words = small_of(architecture, "train", 1);
+    words.insert(words.end(), {"--tokens", std::to_string(tokens)});
+    words.insert(words.end(), more.begin(), more.end());
+    const Json json = measured(words, numbers);
+    EXPECT_EQ(json.at("architecture"), architecture);
+    EXPECT_EQ(json.at("tokens"), "input");
+    EXPECT_FALSE(json.contains("source_tokens_per_s"));
+    EXPECT_NE(json.at("loss_first"), json.at("loss_last")) << "it trains";
+    EXPECT_GT(json.at("loss_first").get<double>(), least_loss);
+    return json.at("tokens_per_s").get<double>() * json.at("median_ms_per_step").get<double>() / 1e3;  // of a step
+  };
+  EXPECT_NEAR(train("encoder_classifier", 24, 0.1), 20, 1e-6);
+  EXPECT_NEAR(train("encoder_masked_lm", 24, 2.5), 20, 1e-6);
+  EXPECT_NEAR(train("decoder_lm", 24, 2.5, {"--set", "model.context_length=8"}), 24, 1e-6);
+  EXPECT_NEAR(train("decoder_lm", 7, 2.5, {"--set", "model.context_length=8"}), 8, 1e-6) << "at least one window";
+}
+
+TEST_F(BenchTest, TrainTakesAPreset) {
+  const std::vector<std::string> words = {"bench", "train",    "--preset", "gpt-char",  "--tokens", "64",    "--steps",
+                                          "1",     "--warmup", "0",        "--threads", "1",        "--json"};
+  const Json preset = measured(words, {"tokens_per_s"});
+  EXPECT_EQ(preset.at("architecture"), "decoder_lm");
+  EXPECT_EQ(preset.at("parameters"), 805248);
+  std::vector<std::string> more = words;
+  more.insert(more.end(), {"--set", "model.vocab=69"});
+  EXPECT_EQ(measured(more, {}).at("parameters").get<int64_t>() - preset.at("parameters").get<int64_t>(), 4 * 128);
+  more = words;
+  more[3] = "gpt-chat";
+  EXPECT_THAT(refusal(run_attune(more)), HasSubstr("did you mean \"gpt-char\"?"));
+}
+
+TEST_F(BenchTest, RefusesWhatAnArchitectureDoesNotHave) {
+  const std::string file = (folder_ / "batches.jsonl").string();
+  const auto complaint = [](const std::string& what, const std::vector<std::string>& more) {
+    std::vector<std::string> words = small_of("decoder_lm", what);
+    words.insert(words.end(), more.begin(), more.end());
+    return refusal(run_attune(words));
+  };
+  EXPECT_EQ(complaint("train", {"--write-batches", file}),
+            "attune: --write-batches: needs model.architecture = \"encoder_decoder\", found \"decoder_lm\"\n");
+  EXPECT_FALSE(fs::exists(file));
+  write_file(file, "");
+  EXPECT_THAT(complaint("train", {"--batches", file}), HasSubstr("attune: --batches: needs model.architecture"));
+  EXPECT_THAT(complaint("translate", {}), HasSubstr("attune: bench translate: needs model.architecture"));
+  for (const char* architecture : {"encoder_classifier", "encoder_masked_lm"}) {
+    const std::vector<std::string> words = {"bench", "train", "--source-length",
+                                            "2",     "--set", std::string("model.architecture=") + architecture};
+    EXPECT_THAT(refusal(run_attune(words)), HasSubstr("--source-length 2: "));
+  }
 }
 
 TEST_F(BenchTest, TrainWritesItsBatchesAndReadsThemAgain) {
