@@ -79,7 +79,7 @@ AttentionPage view_classification(const AttentionRequest& request) {
   std::vector<int32_t> ids = encode_shown(classifier.tokenizer(), "--attention", request.text);
   ids.insert(ids.begin(), classifier.tokenizer().bos_id());
   ids.push_back(classifier.tokenizer().eos_id());
-  const int64_t longest = classifier.longest_text(static_cast<int64_t>(ids.size()));
+  const int64_t longest = classifier.max_tokens();
   if (static_cast<int64_t>(ids.size()) > longest)
     fail<DataError>("--attention: the text has {} tokens with bos and eos, the model reads {}", ids.size(), longest);
 

@@ -81,8 +81,8 @@ int classify(const ClassifyCommand& command) {
   }
   output.finish();
   if (cut > 0)
-    write_note(fmt::format("{} of {} texts were cut: the model reads {} tokens, with bos and eos", cut, done,
-                           classifier.longest_text(options.max_tokens)));
+    write_note(fmt::format("{} of {} texts {} cut: the model reads {} tokens, with bos and eos", cut, done,
+                           cut == 1 ? "was" : "were", classifier.max_tokens()));
   return 0;
 }
 

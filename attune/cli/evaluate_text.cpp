@@ -5,7 +5,6 @@
 #include <numbers>
 
 #include "attune/data/labelled_corpus.h"
-#include "attune/generate/classifier.h"
 #include "attune/generate/model_files.h"
 #include "attune/train/classification_scores.h"
 #include "attune/train/config.h"
@@ -34,29 +33,29 @@ struct LabelEvaluation {
   ClassificationScores scores;
   CorpusLoss loss;
   int64_t texts = 0, cut = 0, skipped_empty = 0;
+  int64_t max_tokens = 0;  // of a text, bos and eos included
 };
 
 LabelEvaluation evaluate_labels(const TextEvaluation& evaluation) {
   const LabelledFormat format = format_of(evaluation.format);
   const ClassifierFiles files = load_classifier_folder(evaluation.model);
-  const TransformerConfig& config = files.model->config();
-  const auto* learned = std::get_if<LearnedPositions>(&config.positions);
-  const int64_t longest = ClassifyOptions{}.max_tokens;
+  const std::vector<std::string>& labels = files.model->config().labels;
   const auto texts = read_labelled(
       evaluation.data, {.format = format, .label_field = evaluation.label_field, .text_field = evaluation.text_field});
-  const LabelledCorpus corpus =
-      encode_labelled(texts, config.labels, *files.tokenizer,
-                      {.max_tokens = learned != nullptr ? std::min(longest, config.max_positions(*learned)) : longest});
+  const LabelledCorpus corpus = naming({evaluation.data}, [&] {
+    return encode_labelled(texts, labels, *files.tokenizer, {.max_tokens = files.max_tokens});
+  });
   const ClassifierEvaluation result = evaluate(*files.model, corpus.examples);
 
   std::vector<int32_t> references;
   for (const LabelledExample& example : corpus.examples) references.push_back(example.label);
-  return {.labels = config.labels,
-          .scores = classification_scores(result.predictions, references, static_cast<int64_t>(config.labels.size())),
+  return {.labels = labels,
+          .scores = classification_scores(result.predictions, references, static_cast<int64_t>(labels.size())),
           .loss = result.loss,
           .texts = static_cast<int64_t>(references.size()),
           .cut = corpus.cut,
-          .skipped_empty = corpus.skipped_empty};
+          .skipped_empty = corpus.skipped_empty,
+          .max_tokens = files.max_tokens};
 }
 
 Json to_json(const LabelEvaluation& e) {
@@ -68,6 +67,7 @@ Json to_json(const LabelEvaluation& e) {
   return {{"texts", e.texts},
           {"cut_texts", e.cut},
           {"empty_texts", e.skipped_empty},
+          {"max_tokens", e.max_tokens},
           {"accuracy", e.scores.accuracy},
           {"macro_f1", e.scores.macro_f1},
           {"loss", e.loss.nll},
@@ -101,7 +101,7 @@ void write_confusion(TextOutput& out, const LabelEvaluation& e) {
 
 void write_table(TextOutput& out, const LabelEvaluation& e) {
   std::string note;
-  if (e.cut > 0) note = fmt::format("{} cut", e.cut);
+  if (e.cut > 0) note = fmt::format("{} cut to the {} tokens that the model reads", e.cut, e.max_tokens);
   if (e.skipped_empty > 0) note += fmt::format("{}{} empty, left out", note.empty() ? "" : ", ", e.skipped_empty);
   write_row(out, "accuracy", fmt::format("{:.1f}%", 100 * e.scores.accuracy));
   write_row(out, "macro F1", fmt::format("{:.4f}", e.scores.macro_f1), "mean of the labels'");

@@ -145,6 +145,7 @@ int generate(const GenerateCommand& command) {
     options.on_text = [&](size_t index, std::string_view added) { in_order.add(index, added); };
     texts = generator.generate(prompts, options);
     in_order.finish();
+    output.flush();  // the text's line ends before the note begins
     explain_end(texts, generator);
   }
   output.finish();

@@ -60,7 +60,7 @@ std::string text_line(const StartReport& report) {
   const CorpusReport& corpus = report.corpus;
   const CorpusSize& size = corpus.size;
   const Architecture architecture = report.model.architecture;
-  std::string line = fmt::format("{} {}, ", size.examples, example_name(architecture));
+  std::string line = count_of_examples(size.examples, architecture) + ", ";
   line += architecture == Architecture::encoder_decoder
               ? fmt::format("{} and {} tokens", size.tokens, size.target_tokens)
               : fmt::format("{} tokens", size.tokens);

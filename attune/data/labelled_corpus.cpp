@@ -28,8 +28,8 @@ std::vector<int32_t> label_indices(std::span<const LabelledText> texts, const st
     const bool none = text.label.empty() && !needs_label;
     if (found == known.end() && !none) {
       const std::span shown = std::span(labels).first(std::min(labels.size(), kLabelsShown));
-      fail<DataError>("text {} has the label \"{}\", expected one of {}{}", indices.size(), text.label.substr(0, 100),
-                      fmt::join(shown, ", "), shown.size() < labels.size() ? ", ..." : "");
+      fail<DataError>("text {} has the label \"{}\", expected one of {}{}", indices.size() + 1,
+                      text.label.substr(0, 100), fmt::join(shown, ", "), shown.size() < labels.size() ? ", ..." : "");
     }
     indices.push_back(none ? -1 : found->second);
   }
@@ -52,7 +52,7 @@ std::vector<std::string> labels_of(std::span<const LabelledText> texts) {
   std::vector<std::string_view> all;
   all.reserve(texts.size());
   for (const LabelledText& text : texts) {
-    if (text.label.empty()) fail<DataError>("text {} has no label", all.size());
+    if (text.label.empty()) fail<DataError>("text {} has no label", all.size() + 1);
     all.push_back(text.label);
   }
   std::sort(all.begin(), all.end());
@@ -85,6 +85,7 @@ LabelledCorpus encode_labelled(std::span<const LabelledText> texts, const std::v
     if (frame(encoded[i], tokenizer, options.max_tokens)) ++corpus.cut;
     corpus.examples.push_back({std::move(encoded[i]), indices[i]});
   }
+  if (texts.empty()) fail<DataError>("there is no text");
   if (corpus.examples.empty()) fail<DataError>("no text is left ({} without tokens)", corpus.skipped_empty);
   return corpus;
 }

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "attune/base/error.h"
+
 namespace attune {
 
 /// Whether `text` is well-formed UTF-8 (Unicode 15, table 3-7): no overlong forms, no surrogates, nothing above
@@ -83,5 +85,18 @@ class TextReader {
 
 /// All lines of a file.
 std::vector<std::string> read_lines(const std::filesystem::path& path, const TextLimits& limits = {});
+
+/// Calls `read`; a DataError of it that does not begin with the name of one of `files` gets their names.
+template <class Read>
+auto naming(const std::vector<std::string>& files, const Read& read) {
+  try {
+    return read();
+  } catch (const DataError& error) {
+    const std::string message = error.what();
+    for (const std::string& file : files)
+      if (message.starts_with(file)) throw;
+    fail<DataError>("{}: {}", fmt::join(files, ", "), message);
+  }
+}
 
 }  // namespace attune

@@ -62,7 +62,7 @@ std::vector<LabelProbability> ranked(std::span<const float> logits, size_t text)
 
 }  // namespace
 
-Classifier::Classifier(ClassifierFiles files) : tokenizer_(std::move(files.tokenizer)) {
+Classifier::Classifier(ClassifierFiles files) : tokenizer_(std::move(files.tokenizer)), max_tokens_(files.max_tokens) {
   check_vocabulary(files.model->config(), *tokenizer_);
   set_evaluation(*files.model);
   model_ = std::move(files.model);
@@ -79,10 +79,11 @@ std::vector<Classification> Classifier::classify(std::span<const std::string> te
   const auto check = [](const char* field, int64_t value, int64_t least) {
     if (value < least) fail<ConfigError>("{} = {}: needs a number from {}", field, value, least);
   };
-  check("max_tokens", options.max_tokens, 2);
+  const int64_t max_tokens = options.max_tokens.value_or(max_tokens_);
+  check("max_tokens", max_tokens, 2);
   check("batch_texts", options.batch_texts, 1);
   check("batch_tokens", options.batch_tokens, 1);
-  const int64_t longest = longest_text(options.max_tokens);
+  const int64_t longest = longest_text(max_tokens);
   check("positions.max_length", longest, 2);
 
   Texts ids;

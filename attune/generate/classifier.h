@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,9 +25,9 @@ struct Classification {
 };
 
 struct ClassifyOptions {
-  int64_t max_tokens = 4096;    // bos and eos included; of longer texts the beginning is used
-  int64_t batch_texts = 64;     // a batch has at most so many texts and ...
-  int64_t batch_tokens = 8192;  // ... tokens, but at least one text
+  std::optional<int64_t> max_tokens = {};  // in place of Classifier::max_tokens()
+  int64_t batch_texts = 64;                // a batch has at most so many texts and ...
+  int64_t batch_tokens = 8192;             // ... tokens, but at least one text
 
   /// Called after each batch with the number of texts that are done.
   std::function<void(int64_t done, int64_t total)> progress = {};
@@ -48,15 +49,19 @@ class Classifier {
   std::vector<Classification> classify(std::span<const std::string> texts, const ClassifyOptions& options = {}) const;
 
   const std::vector<std::string>& labels() const { return model_->config().labels; }
-  /// Tokens, with bos and eos, that the model has positions for, or max_tokens where those are fewer.
-  int64_t longest_text(int64_t max_tokens) const;
+  /// The most tokens of a text that are read, with bos and eos: as many as in training, or as the model has positions
+  /// for where those are fewer. Of longer texts the beginning is used.
+  int64_t max_tokens() const { return longest_text(max_tokens_); }
 
   const EncoderClassifier& model() const { return *model_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
 
  private:
+  int64_t longest_text(int64_t max_tokens) const;
+
   std::shared_ptr<const EncoderClassifier> model_;
   std::shared_ptr<const Tokenizer> tokenizer_;
+  int64_t max_tokens_;
 };
 
 }  // namespace attune

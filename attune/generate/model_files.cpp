@@ -1,5 +1,6 @@
 #include "attune/generate/model_files.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <system_error>
@@ -85,6 +86,21 @@ template <class FieldVisitor>
 void visit_fields(LanguageModelSettings& c, FieldVisitor& v) {
   v("text_unit", c.text_unit);
   visit_fields(c.sampling, v);
+}
+
+// What it holds for a classifier.
+struct ClassifierSettings {
+  int64_t max_tokens = ClassifierFiles{}.max_tokens;
+  void validate() const {
+    constexpr int64_t kLeast = 3, kMost = 1 << 20;  // bos, a token, eos
+    if (max_tokens < kLeast || max_tokens > kMost)
+      fail<ConfigError>("max_tokens = {}: needs a number from {} to {}", max_tokens, kLeast, kMost);
+  }
+};
+
+template <class FieldVisitor>
+void visit_fields(ClassifierSettings& c, FieldVisitor& v) {
+  v("max_tokens", c.max_tokens);
 }
 
 template <class Config>
@@ -185,9 +201,12 @@ void save_model_folder(const fs::path& folder, DecoderLm& model, const Tokenizer
                   write_fields(LanguageModelSettings{.text_unit = text_unit, .sampling = sampling}));
 }
 
-void save_model_folder(const fs::path& folder, EncoderClassifier& model, const Tokenizer& tokenizer) {
+void save_model_folder(const fs::path& folder, EncoderClassifier& model, const Tokenizer& tokenizer,
+                       int64_t max_tokens) {
+  const ClassifierSettings settings{.max_tokens = max_tokens};
+  settings.validate();
   save_model_and_tokenizer(folder, model, tokenizer);
-  remove_generation_config(folder);
+  write_json_file(folder / kGenerationConfigFile, write_fields(settings));
 }
 
 void save_model_folder(const fs::path& folder, EncoderMaskedLm& model, const Tokenizer& tokenizer) {
@@ -219,6 +238,9 @@ ClassifierFiles load_classifier_folder(const fs::path& folder) {
   const TransformerConfig config = read_config_of(folder, Architecture::encoder_classifier, "classification");
   ClassifierFiles files;
   files.tokenizer = load_only_tokenizer(folder, config);
+  files.max_tokens = read_generation_config<ClassifierSettings>(folder).max_tokens;
+  if (const auto* learned = std::get_if<LearnedPositions>(&config.positions))
+    files.max_tokens = std::min(files.max_tokens, config.max_positions(*learned));
   files.model = with_parameters(build_encoder_classifier(config), folder);
   return files;
 }

@@ -32,6 +32,7 @@ struct LanguageModelFiles {
 struct ClassifierFiles {
   std::unique_ptr<EncoderClassifier> model;
   std::shared_ptr<const Tokenizer> tokenizer;
+  int64_t max_tokens = 4096;  // of a text, bos and eos included, as in training: longer ones are cut
 };
 
 /// Throw ConfigError, naming both sizes, when a tokenizer's vocabulary is not the model's.
@@ -49,8 +50,11 @@ void save_model_folder(const std::filesystem::path& folder, Transformer& model, 
 void save_model_folder(const std::filesystem::path& folder, DecoderLm& model, const Tokenizer& tokenizer,
                        const SamplingConfig& sampling, TextUnit text_unit);
 
+/// The same; generation_config.json holds "max_tokens" alone.
+void save_model_folder(const std::filesystem::path& folder, EncoderClassifier& model, const Tokenizer& tokenizer,
+                       int64_t max_tokens);
+
 /// The same without generation_config.json.
-void save_model_folder(const std::filesystem::path& folder, EncoderClassifier& model, const Tokenizer& tokenizer);
 void save_model_folder(const std::filesystem::path& folder, EncoderMaskedLm& model, const Tokenizer& tokenizer);
 
 /// Read what save_model_folder wrote; without generation_config.json its defaults hold. The folder may be hostile:

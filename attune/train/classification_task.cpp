@@ -51,7 +51,9 @@ class ClassificationTask final : public TaskOf<EncoderClassifier, int32_t> {
   void begin_epoch(int64_t epoch) override { batches_ = sampler_->epoch(epoch); }
   TrainingBatch batch(int64_t index, uint64_t forward) const override;
   ValidationReport validate() override;
-  void save_model(const std::filesystem::path& folder) override { save_model_folder(folder, *model_, *tokenizer_); }
+  void save_model(const std::filesystem::path& folder) override {
+    save_model_folder(folder, *model_, *tokenizer_, config_.data.max_tokens);
+  }
   void save_tokenizers(const std::filesystem::path& folder) const override {
     attune::save_tokenizers(folder, {tokenizer_, tokenizer_});
   }

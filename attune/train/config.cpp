@@ -197,9 +197,11 @@ RunConfig default_config(Architecture architecture) {
   return config;
 }
 
-const char* example_name(Architecture architecture) {
-  if (architecture == Architecture::encoder_decoder) return "pairs";
-  return architecture == Architecture::encoder_classifier ? "texts" : "documents";
+std::string count_of_examples(int64_t count, Architecture architecture) {
+  const char* name = architecture == Architecture::encoder_decoder      ? "pair"
+                     : architecture == Architecture::encoder_classifier ? "text"
+                                                                        : "document";
+  return fmt::format("{} {}{}", count, name, count == 1 ? "" : "s");
 }
 
 const char* training_files_field(Architecture architecture) {

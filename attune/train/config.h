@@ -143,8 +143,8 @@ std::string write_toml(const RunConfig& config);
 /// Every key of the architecture with its value, one a line, as TOML; after enumerations a comment with their names.
 std::string describe_config(const RunConfig& config);
 
-/// What the architecture learns from: "pairs", "texts", "documents".
-const char* example_name(Architecture architecture);
+/// So many of what the architecture learns from: "2 pairs", "2 texts", "1 document".
+std::string count_of_examples(int64_t count, Architecture architecture);
 /// The field that names them: "data.train_source" or "data.train_files".
 const char* training_files_field(Architecture architecture);
 

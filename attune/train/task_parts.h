@@ -63,17 +63,4 @@ RunText load_run_text(const DataConfig& data, const Tokenizer& tokenizer);
 /// The number of tokens in each document as BatchSampler takes them.
 std::vector<std::pair<int32_t, int32_t>> lengths_of(const TokenDocuments& documents);
 
-/// Calls `read`; a DataError of it that does not begin with the name of one of `files` gets their names.
-template <class Read>
-auto naming(const std::vector<std::string>& files, const Read& read) {
-  try {
-    return read();
-  } catch (const DataError& error) {
-    const std::string message = error.what();
-    for (const std::string& file : files)
-      if (message.starts_with(file)) throw;
-    fail<DataError>("{}: {}", fmt::join(files, ", "), message);
-  }
-}
-
 }  // namespace attune

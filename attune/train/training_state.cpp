@@ -92,10 +92,10 @@ void check_identity(const Json& stored, const RunConfig& config, const std::stri
 }
 
 std::string describe(const CorpusSize& size, Architecture architecture) {
-  const char* examples = example_name(architecture);
+  const std::string examples = count_of_examples(size.examples, architecture);
   if (architecture != Architecture::encoder_decoder)
-    return fmt::format("{} {} with {} tokens", size.examples, examples, size.tokens);
-  return fmt::format("{} {} with {} and {} tokens", size.examples, examples, size.tokens, size.target_tokens);
+    return fmt::format("{} with {} tokens", examples, size.tokens);
+  return fmt::format("{} with {} and {} tokens", examples, size.tokens, size.target_tokens);
 }
 
 void check_corpus(const Json& stored, const TrainingParts& parts, const std::string& where) {

@@ -15,7 +15,7 @@ namespace attune {
 
 /// The training text that a place in an epoch refers to.
 struct CorpusSize {
-  int64_t examples = 0;       // sentence pairs, labelled texts or documents, see example_name()
+  int64_t examples = 0;       // sentence pairs, labelled texts or documents, see count_of_examples()
   int64_t tokens = 0;         // of the source, where there are two sides
   int64_t target_tokens = 0;  // where there are two sides
   bool operator==(const CorpusSize&) const = default;

@@ -156,7 +156,7 @@ TEST(LabelsOf, AreSortedAndDifferent) {
               labels_of(Texts{{"b", ""}, {"b", "x"}});
             }),
             "there are 1 different labels in 2 texts, expected 2 or more");
-  EXPECT_EQ(message_of<DataError>([] { labels_of(Texts{{"b", ""}, {"", "x"}}); }), "text 1 has no label");
+  EXPECT_EQ(message_of<DataError>([] { labels_of(Texts{{"b", ""}, {"", "x"}}); }), "text 2 has no label");
   EXPECT_THROW(labels_of({}), DataError);
 }
 
@@ -180,8 +180,8 @@ TEST(EncodeLabelled, NamesWhatItCannotUse) {
     return message_of<DataError>([&] { encode_labelled(texts, labels, tokenizer); });
   };
   EXPECT_EQ(error({{"0", "a"}, {"maybe", "a"}}, {"0", "1", "2", "3", "4", "5", "6", "7", "8"}),
-            "text 1 has the label \"maybe\", expected one of 0, 1, 2, 3, 4, 5, 6, 7, ...");
-  EXPECT_EQ(error({{"", "a"}}, {"0", "1"}), "text 0 has the label \"\", expected one of 0, 1");
+            "text 2 has the label \"maybe\", expected one of 0, 1, 2, 3, 4, 5, 6, 7, ...");
+  EXPECT_EQ(error({{"", "a"}}, {"0", "1"}), "text 1 has the label \"\", expected one of 0, 1");
   EXPECT_EQ(error({{"0", "a"}}, {"0", "0"}), "the label \"0\" is there twice");
   EXPECT_EQ(error({{"0", ""}}, {"0", "1"}), "no text is left (1 without tokens)");
   EXPECT_EQ(message_of<ConfigError>([&] {

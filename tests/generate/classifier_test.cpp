@@ -102,14 +102,19 @@ TEST(Classifier, TheBatchChangesNothing) {
 
 TEST(Classifier, LongTextsAreCut) {
   const Classifier classifier({random_classifier(LearnedPositions{.max_length = 6}), words()});
-  EXPECT_EQ(classifier.longest_text(100), 6);
-  EXPECT_EQ(classifier.longest_text(5), 5);
+  EXPECT_EQ(classifier.max_tokens(), 6);
   const auto results = classifier.classify(std::vector<std::string>{"w1 w2 w3 w4 w5 w6 w7", "w1 w2 w3 w4", ""});
   EXPECT_EQ(results[0].cut_tokens, 3);
   EXPECT_EQ(results[1].cut_tokens, 0);
   EXPECT_EQ(results[2].cut_tokens, 0);
   EXPECT_EQ(results[0].labels[0].label, results[1].labels[0].label);
   EXPECT_NEAR(results[0].labels[0].probability, results[1].labels[0].probability, 1e-6);
+
+  const Classifier trained_short({random_classifier(), words(), 5});
+  EXPECT_EQ(trained_short.max_tokens(), 5);
+  const std::vector<std::string> text = {"w1 w2 w3 w4 w5"};
+  EXPECT_EQ(trained_short.classify(text).at(0).cut_tokens, 2);
+  EXPECT_EQ(trained_short.classify(text, {.max_tokens = 6}).at(0).cut_tokens, 1);
 }
 
 TEST(Classifier, RefusesWhatDoesNotFit) {
@@ -128,7 +133,8 @@ TEST(Classifier, RefusesWhatDoesNotFit) {
     if (p.name == "head.bias") p.tensor->values<float>()[1] = std::numeric_limits<float>::infinity();
   }
   const Classifier no_numbers({std::move(broken), words()});
-  EXPECT_THAT(message_of<NumericError>([&] { no_numbers.classify(texts); }), HasSubstr("text 1: a label's logit is inf"));
+  EXPECT_THAT(message_of<NumericError>([&] { no_numbers.classify(texts); }),
+              HasSubstr("text 1: a label's logit is inf"));
 }
 
 }  // namespace

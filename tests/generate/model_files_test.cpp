@@ -183,10 +183,19 @@ TEST_F(ModelFilesTest, ALanguageModelComesBack) {
 TEST_F(ModelFilesTest, AClassifierComesBack) {
   const auto model = build_encoder_classifier(one_stack_config(Architecture::encoder_classifier));
   save();
-  save_model_folder(path_, *model, words_);
-  EXPECT_EQ(files(), (std::vector<std::string>{"config.json", "model.safetensors", "tokenizer.json"}));
-  EXPECT_EQ(load_classifier_folder(path_).model->config().labels, (std::vector<std::string>{"no", "yes"}));
-  EXPECT_THAT(message_of<ConfigError>([&] { save_model_folder(path_, *model, words_tokenizer("w", 3)); }),
+  save_model_folder(path_, *model, words_, 400);
+  const std::vector<std::string> written = {"config.json", "generation_config.json", "model.safetensors",
+                                            "tokenizer.json"};
+  EXPECT_EQ(files(), written);
+  const ClassifierFiles found = load_classifier_folder(path_);
+  EXPECT_EQ(found.model->config().labels, (std::vector<std::string>{"no", "yes"}));
+  EXPECT_EQ(found.max_tokens, 400);
+  std::filesystem::remove(path_ / "generation_config.json");  // of an earlier version
+  EXPECT_EQ(load_classifier_folder(path_).max_tokens, 4096);
+  write_file(path_ / "generation_config.json", R"({"max_tokens": 2})");
+  EXPECT_THAT(message_of<ConfigError>([&] { load_classifier_folder(path_); }),
+              HasSubstr("generation_config.json: max_tokens = 2: needs a number from 3"));
+  EXPECT_THAT(message_of<ConfigError>([&] { save_model_folder(path_, *model, words_tokenizer("w", 3), 400); }),
               HasSubstr("tokenizer: has 7 tokens"));
 }
 

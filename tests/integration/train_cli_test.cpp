@@ -55,7 +55,7 @@ TEST_F(TrainCliTest, AClassifier) {
 
   write_file(folder_ / "valid.tsv", "purple\ta\n");
   EXPECT_THAT(refusal(run_attune({"train", "--out", (folder_ / "bert-tiny").string(), "--resume"})),
-              HasSubstr("valid.tsv: text 0 has the label \"purple\", expected one of blue, green, red"));
+              HasSubstr("valid.tsv: text 1 has the label \"purple\", expected one of blue, green, red"));
 }
 
 TEST_F(TrainCliTest, ALanguageModel) {
@@ -65,7 +65,7 @@ TEST_F(TrainCliTest, ALanguageModel) {
                                      "data.valid_fraction=0.1"}));
   EXPECT_THAT(text, HasSubstr("decoder_lm, "));
   EXPECT_THAT(text, HasSubstr("context of "));
-  EXPECT_THAT(text, HasSubstr("1 documents, "));
+  EXPECT_THAT(text, HasSubstr("1 document, "));
   EXPECT_THAT(text, HasSubstr("  perplexity "));
   EXPECT_THAT(text, HasSubstr("  bits per character "));
   EXPECT_THAT(text, HasSubstr("best validation: loss "));

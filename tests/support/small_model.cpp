@@ -84,7 +84,7 @@ void write_small_classifier(const std::filesystem::path& folder, uint64_t seed) 
   config.labels = {"bad", "good", "so so"};
   const auto model = build_encoder_classifier(config, seed);
   make_decided(*model, seed);
-  save_model_folder(folder, *model, *tokenizer);
+  save_model_folder(folder, *model, *tokenizer, 24);
 }
 
 std::string joined(const std::vector<std::string>& lines) {

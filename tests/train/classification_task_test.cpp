@@ -108,7 +108,7 @@ TEST_F(ClassificationTaskTest, WordDropoutIsAFunctionOfTheForwardPass) {
 TEST_F(ClassificationTaskTest, WhatIsWrongIsSaidInOneLine) {
   const auto refusal = [&] { return message_of<Error>([&] { train(config_, folder_ / "run"); }); };
   write_file(folder_ / "valid.tsv", "red\ta red b\npurple\ta b\n");
-  EXPECT_THAT(refusal(), HasSubstr("valid.tsv: text 1 has the label \"purple\", expected one of blue, green, red"));
+  EXPECT_THAT(refusal(), HasSubstr("valid.tsv: text 2 has the label \"purple\", expected one of blue, green, red"));
   write_file(folder_ / "valid.tsv", "");
   EXPECT_THAT(refusal(), HasSubstr("valid.tsv"));
   write_file(folder_ / "valid.tsv", "no tab\n");
