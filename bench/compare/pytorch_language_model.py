@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Training a small character-level GPT in PyTorch, timed.
 
-The same work as `attune train --preset gpt-char`: the same model, loss, optimizer and schedule on the same text, written
-as a PyTorch user would write it for speed. Prints one line of JSON.
+The same work as `attune train --preset gpt-char`: the same model, loss, optimizer and schedule on the same text,
+written as a PyTorch user would write it for speed. Prints one line of JSON.
 """
 
 import argparse
