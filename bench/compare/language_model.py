@@ -42,7 +42,7 @@ def attune_command(o: argparse.Namespace, folder: Path, seed: int) -> list[str]:
         "data.tokenizer_type": "characters",
         "data.valid_fraction": 0.1,
         "schedule.learning_rate": o.learning_rate,
-        "schedule.final_learning_rate": o.learning_rate / 10,
+        "schedule.final_learning_rate": o.final_learning_rate,
         "schedule.warmup_steps": o.warmup_steps,
         "train.batch_tokens": BATCH * CONTEXT,
         "train.steps": steps,
@@ -81,7 +81,8 @@ def attune_result(o: argparse.Namespace, folder: Path) -> dict:
 def pytorch_command(o: argparse.Namespace, seed: int) -> list[str]:
     script = str(Path(__file__).with_name("pytorch_language_model.py"))
     work = ["--text", str(o.text), "--batch", str(BATCH), "--context", str(CONTEXT)]
-    schedule = ["--learning-rate", str(o.learning_rate), "--warmup-steps", str(o.warmup_steps)]
+    schedule = ["--learning-rate", str(o.learning_rate), "--final-learning-rate", str(o.final_learning_rate)]
+    schedule += ["--warmup-steps", str(o.warmup_steps)]
     size = ["--steps", str(steps_of(o)), "--window", str(o.window), "--threads", str(o.threads), "--seed", str(seed)]
     flags = [*(["--compile"] if o.compile else []), *(["--validate"] if o.validate else [])]
     return [o.python, script, *work, *schedule, *size, *flags]
@@ -115,7 +116,8 @@ def parse_options() -> argparse.Namespace:
     p.add_argument("--rounds", type=int, help="7, with --validate 1; the number of a round is its seed")
     p.add_argument("--steps", type=int, help="timed steps, 500; with --validate all of them, 2000")
     p.add_argument("--window", type=int, default=50, help="steps that are timed together; the first so many are not")
-    p.add_argument("--learning-rate", type=float, default=1e-3, help="at the peak; a tenth of it at the end")
+    p.add_argument("--learning-rate", type=float, default=4e-3, help="at the peak")
+    p.add_argument("--final-learning-rate", type=float, default=1e-4, help="at the last step")
     p.add_argument("--warmup-steps", type=int, default=100, help="of the schedule")
     p.add_argument("--validate", action="store_true", help="also print the loss on the last 10 %% of the text")
     o = p.parse_args()
@@ -137,7 +139,7 @@ def parse_options() -> argparse.Namespace:
 def main() -> int:
     o = parse_options()
     settings = {"threads": o.threads, "steps": o.steps, "window": o.window, "rounds": o.rounds}
-    settings |= {"learning_rate": o.learning_rate, "text": str(o.text)}
+    settings |= {"learning_rate": o.learning_rate, "final_learning_rate": o.final_learning_rate, "text": str(o.text)}
     try:
         with tempfile.TemporaryDirectory() as folder:
             results = measure(o, Path(folder))

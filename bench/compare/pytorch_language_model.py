@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Training a small character-level GPT in PyTorch, timed.
 
-The same work as `attune train --preset gpt-char`: the same model, loss, optimizer and schedule on the same text, written
-as a PyTorch user would write it for speed. Prints one line of JSON.
+The same work as `attune train --preset gpt-char`: the same model, loss, optimizer and schedule on the same text,
+written as a PyTorch user would write it for speed. Prints one line of JSON.
 """
 
 import argparse
@@ -109,11 +109,11 @@ def optimizer_of(model: nn.Module, o: argparse.Namespace) -> torch.optim.Optimiz
 
 
 def learning_rate(o: argparse.Namespace, step: int) -> float:
-    """Linear from 0, then a cosine to a tenth at the last step; steps count from 1."""
+    """Linear from 0, then a cosine to the final one at the last step; steps count from 1."""
     if step < o.warmup_steps:
         return o.learning_rate * step / o.warmup_steps
     done = (step - o.warmup_steps) / max(1, o.steps - o.warmup_steps)
-    return o.learning_rate * (0.1 + 0.9 * (1 + math.cos(math.pi * done)) / 2)
+    return o.final_learning_rate + (o.learning_rate - o.final_learning_rate) * (1 + math.cos(math.pi * done)) / 2
 
 
 @torch.inference_mode()
@@ -183,7 +183,8 @@ def parse_options() -> argparse.Namespace:
     p.add_argument("--batch", type=int, default=12, help="windows of a batch")
     p.add_argument("--steps", type=int, default=2000)
     p.add_argument("--window", type=int, default=50, help="steps that are timed together; the first so many are not")
-    p.add_argument("--learning-rate", type=float, default=1e-3, help="at the peak; a tenth of it at the end")
+    p.add_argument("--learning-rate", type=float, default=4e-3, help="at the peak")
+    p.add_argument("--final-learning-rate", type=float, default=1e-4, help="at the last step")
     p.add_argument("--warmup-steps", type=int, default=100, help="of the schedule")
     p.add_argument("--validate", action="store_true", help="add the loss on the validation text")
     p.add_argument("--threads", type=int, default=1)
