@@ -88,7 +88,7 @@ TEST(Docs, PicturesAreWhatTheirCommandsDraw) {
   for (const std::string& line : split_lines(read_file(kRoot / "docs" / "tour.md"))) {
     const std::string out = " --out docs/pictures/";
     const size_t at = line.find(out);
-    if (!line.starts_with("attune draw ") || at == std::string::npos) continue;
+    if (!line.starts_with("attune draw ") || at == std::string::npos) continue;  // weights need a trained model
     std::istringstream words(line.substr(7, at - 7));
     std::vector<std::string> arguments;
     for (std::string word; words >> word;) arguments.push_back(word);

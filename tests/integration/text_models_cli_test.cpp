@@ -206,7 +206,7 @@ TEST_F(TextModelsCliTest, LongTextsAreCutWithANote) {
   const CommandResult result = run_attune({"classify", classifier_, text, "The dog."});
   EXPECT_EQ(result.status, 0);
   EXPECT_EQ(split_lines(result.output).size(), 2u);
-  EXPECT_EQ(result.errors, "attune: 1 of 2 texts were cut: the model reads 24 tokens, with bos and eos\n");
+  EXPECT_EQ(result.errors, "attune: 1 of 2 texts was cut: the model reads 24 tokens, with bos and eos\n");
 }
 
 TEST_F(TextModelsCliTest, ClassifyRefusals) {
