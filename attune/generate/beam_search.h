@@ -35,8 +35,9 @@ struct BeamSearchOptions {
 /// none gets above L / length_divisor(N). What is returned is therefore what a search up to the length limit would
 /// find. Source: Wu et al. 2016, section 7.
 ///
-/// A sentence's hypotheses do not depend on what else is in the batch. Throws ConfigError for options that do not fit,
-/// and NumericError when the model's logits are not finite.
+/// A sentence's hypotheses do not depend on what else is in the batch. With learned positions an output has no more
+/// tokens than these. Throws ConfigError for options that do not fit, and NumericError when the model's logits are not
+/// finite.
 std::vector<std::vector<Hypothesis>> beam_search(const Transformer& model, const PackedTokens& source,
                                                  const BeamSearchOptions& options);
 

@@ -263,6 +263,7 @@ ValidationReport Run::measure() {
 }
 
 void Run::validate() {
+  check_parameters(task_->model(), state_.step);
   const Averaged averaged(*adam_);
   ValidationReport report = measure();
   const ValidationMetric metric = config_.best_metric();
@@ -285,6 +286,7 @@ void Run::validate() {
 }
 
 void Run::save() {
+  check_parameters(task_->model(), state_.step);
   checkpoints_.write(state_.step, make_checkpoint(parts(), state_));
   saved_step_ = state_.step;
   saved_validation_ = state_.last_validation;

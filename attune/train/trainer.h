@@ -74,7 +74,7 @@ class Trainer {
   /// been no interruption, or begins where there is none; steps, schedule, validation and the like may have changed,
   /// what restore_checkpoint() lists may not. Throws ConfigError when checkpoints are there and `resume` is false;
   /// FileError, for instance when the disk is full (older checkpoints stay); DataError; and NumericError when loss or
-  /// gradient is not finite, after which nothing is written.
+  /// gradient is not finite, or a parameter that is to be validated or saved, after which nothing is written.
   TrainingResult run(bool resume);
 
  private:

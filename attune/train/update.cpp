@@ -1,19 +1,24 @@
 #include "attune/train/update.h"
 
 #include <cmath>
+#include <optional>
 
 #include "attune/autograd/graph.h"
 
 namespace attune {
 namespace {
 
-// Parameters come first: where one is not finite, every gradient may be its consequence.
-std::string first_culprit(Module& model) {
-  const auto parameters = named_parameters(model);
-  for (const auto& [name, parameter] : parameters)
+std::optional<std::string> bad_parameter(Module& model) {
+  for (const auto& [name, parameter] : named_parameters(model))
     if (const int64_t i = first_not_finite(*parameter); i >= 0)
       return fmt::format("parameter {} is not finite at element {}", name, i);
-  for (const auto& [name, parameter] : parameters) {
+  return std::nullopt;
+}
+
+// Parameters come first: where one is not finite, every gradient may be its consequence.
+std::string first_culprit(Module& model) {
+  if (const auto parameter = bad_parameter(model)) return *parameter;
+  for (const auto& [name, parameter] : named_parameters(model)) {
     const Tensor g = gradient(*parameter);
     if (!g.defined()) continue;
     if (const int64_t i = first_not_finite(g); i >= 0)
@@ -60,6 +65,10 @@ UpdateResult update(Module& model, Adam& adam, const UpdateInput& input) {
     fail_not_finite("gradient's norm", result.gradient_norm, model, input, batches_of(input));
   clear_gradients(model);
   return result;
+}
+
+void check_parameters(Module& model, int64_t step) {
+  if (const auto parameter = bad_parameter(model)) fail<NumericError>("step {}: {}", step, *parameter);
 }
 
 }  // namespace attune

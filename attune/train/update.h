@@ -43,4 +43,8 @@ struct UpdateResult {
 /// gradient with such a number, and leaves parameters and moments as they were.
 UpdateResult update(Module& model, Adam& adam, const UpdateInput& input);
 
+/// Throws NumericError naming the step and the first parameter with a number that is not finite. What the last update
+/// broke has been in no loss yet, and a NaN in the bias before a ReLU never is: a product's epilogue makes it 0.
+void check_parameters(Module& model, int64_t step);
+
 }  // namespace attune

@@ -265,6 +265,16 @@ TEST(BeamSearch, LengthIsLimited) {
 }
 
 // Up to the limit of a million steps this would take days.
+TEST(BeamSearch, LearnedPositionsLimitTheLengthToo) {
+  TransformerConfig config = small_config(MultiHead{}, NormPlacement::pre);
+  config.positions = LearnedPositions{.max_length = 6};
+  const auto model = random_model(config);
+  token_bias(*model, kEos) = -1000;
+  const auto found = beam_search(*model, pack_sentences({{5, 6, kEos}}), options_with(2, 1, 40));
+  EXPECT_EQ(found.at(0).at(0).tokens.size(), 6u);
+  EXPECT_FALSE(found.at(0).at(0).finished);
+}
+
 TEST(BeamSearch, StopsWhenNothingBetterCanCome) {
   const auto model = random_model(small_config(MultiHead{}, NormPlacement::pre));
   token_bias(*model, kEos) = 200;

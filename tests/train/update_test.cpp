@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "attune/autograd/graph.h"
 #include "attune/train/batch_loss.h"
@@ -122,6 +123,28 @@ TEST_F(UpdateOfBadNumbers, NamesTheFirstBadGradient) {
   EXPECT_EQ(message_of_update(),
             "step 12, epoch 3, batches 40 to 41: the gradient's norm is inf; the gradient of projection.bias is not "
             "finite at element 0");
+}
+
+// oneDNN's ReLU makes 0 of NaN, so that the loss is finite; but the gradient of its input is 0 times the weight.
+TEST_F(UpdateOfBadNumbers, ReluHidesNoWeight) {
+  for (const char* name :
+       {"encoder.layers.0.feed_forward.linear_1.weight", "decoder.layers.1.feed_forward.linear_1.weight"}) {
+    float& element = parameter(name).tensor->data<float>()[7];
+    const float good = std::exchange(element, std::numeric_limits<float>::quiet_NaN());
+    EXPECT_EQ(
+        message_of_update(),
+        fmt::format("step 12, epoch 3, batches 40 to 41: the gradient's norm is nan; parameter {} is not finite at "
+                    "element 7",
+                    name));
+    element = good;
+  }
+}
+
+TEST_F(UpdateOfBadNumbers, ABiasThatReluHidesIsFoundByTheCheckOfParameters) {
+  check_parameters(*model_, 11);
+  parameter("encoder.layers.0.feed_forward.linear_1.bias").tensor->data<float>()[3] = NAN;
+  EXPECT_EQ(message_of<NumericError>([&] { check_parameters(*model_, 12); }),
+            "step 12: parameter encoder.layers.0.feed_forward.linear_1.bias is not finite at element 3");
 }
 
 TEST(Update, AsksTheSystemForNothingInSteadyState) {
