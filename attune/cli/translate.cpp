@@ -39,9 +39,8 @@ int translate(const TranslateCommand& command) {
 
   InputLines source(command.text, command.file, [&](const std::string& sentence, const std::string& where) {
     const auto tokens = static_cast<int64_t>(translator.source_tokenizer().encode(sentence).size());
-    if (tokens > options.max_source_tokens)
-      fail<DataError>("{}: the sentence has {} tokens, at most {} are accepted", where, tokens,
-                      options.max_source_tokens);
+    if (const int64_t most = translator.longest_source(options); tokens > most)
+      fail<DataError>("{}: the sentence has {} tokens, at most {} are accepted", where, tokens, most);
   });
   TextOutput output(command.output);
   if (!command.output.empty() && !source.from_standard_input()) catch_stop_signals();

@@ -82,6 +82,13 @@ Translator::Translator(ModelFiles files)
     : Translator(std::move(files.model), std::move(files.source_tokenizer), std::move(files.target_tokenizer),
                  files.generation) {}
 
+int64_t Translator::longest_source(const TranslateOptions& options) const {
+  const TransformerConfig& config = model_->config();
+  const auto* learned = std::get_if<LearnedPositions>(&config.positions);
+  return learned == nullptr ? options.max_source_tokens
+                            : std::min(options.max_source_tokens, config.max_positions(*learned) - 1);  // and eos
+}
+
 std::vector<Translation> Translator::translate(std::span<const std::string> sentences,
                                                const TranslateOptions& options) const {
   check_options(options);
@@ -89,7 +96,7 @@ std::vector<Translation> Translator::translate(std::span<const std::string> sent
                                  .n_best = options.n_best,
                                  .special = special_ids(*target_tokenizer_)};
   search.validate(target_tokenizer_->vocab_size());
-  const Sentences ids = encode_all(*source_tokenizer_, sentences, options.max_source_tokens);
+  const Sentences ids = encode_all(*source_tokenizer_, sentences, longest_source(options));
   const auto batches = make_batches(ids, options);
 
   std::vector<Translation> translations(sentences.size(), Translation{.n_best = {ScoredText{}}});

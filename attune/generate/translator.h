@@ -55,6 +55,8 @@ class Translator {
   /// 1) that is too long, before anything is translated, and ConfigError for options that do not fit.
   std::vector<Translation> translate(std::span<const std::string> sentences,
                                      const TranslateOptions& options = {}) const;
+  /// Tokens that a sentence may have: max_source_tokens, or what learned positions have room for.
+  int64_t longest_source(const TranslateOptions& options) const;
 
   const Transformer& model() const { return *model_; }
   const Tokenizer& source_tokenizer() const { return *source_tokenizer_; }

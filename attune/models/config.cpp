@@ -37,7 +37,7 @@ void check_positions(const TransformerConfig& c) {
                         c.context_length);
   }
   if (const auto* relative = std::get_if<RelativePositions>(&c.positions))
-    check_range("positions.clip", relative->clip, 1, 1 << 16);
+    check_range("positions.clip", relative->clip, 1, 1 << 12);
   if (const auto* rotary = std::get_if<RotaryOptions>(&c.positions)) {
     try {
       rotary->validate();

@@ -54,6 +54,8 @@ Tensor Decoder::prompt(const Tensor& x, const Sequences& prompts, KvCache& cache
   if (x.rank() != 2 || x.size(0) != prompts.total() || prompts.count() != cache.rows())
     fail<ShapeError>("decoder prompt: {} for {} prompts of {} tokens and a cache of {} rows", x.shape().text(),
                      prompts.count(), prompts.total(), cache.rows());
+  if (!layers_.empty() && layers_.front()->cross_attention() != nullptr)
+    fail<ShapeError>("decoder prompt: this decoder has cross-attention");
   if (!cache.self_table.slots.empty()) fail<ShapeError>("decoder prompt: the cache has tokens already");
   const AttentionMask mask{.queries = prompts, .keys = prompts, .causal = true};
   const Tensor positions = positions_of(prompts);

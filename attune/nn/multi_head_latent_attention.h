@@ -26,7 +26,8 @@ struct MultiHeadLatentAttentionConfig {
 ///   q k^T = (q W_k_decompress^T) c^T   and   (weights v) = (weights c) W_v_decompress
 /// A rotation of k would stand between q and W_k_decompress, so that rotary positions have dimensions of their own,
 /// whose key is one for all heads: q = [q; rotary(q_in W_q_rotary)], k = [k; rotary(x W_k_rotary)].
-/// Source: DeepSeek-AI 2024, "DeepSeek-V2", section 2.1.2, equations 9 to 13, and 2.1.3, equations 14 to 19.
+/// YaRN's temperature acts on these dimensions alone. Source: DeepSeek-AI 2024, "DeepSeek-V2", section 2.1.2, equations
+/// 9 to 13, and 2.1.3, equations 14 to 19.
 class MultiHeadLatentAttention final : public Attention {
  public:
   /// Throws ConfigError naming the field.

@@ -128,6 +128,17 @@ TEST_F(TranslatorTest, RefusalsNameWhatIsWrong) {
               HasSubstr("target tokenizer: has 40 tokens, but the model has target_vocab = 30"));
 }
 
+TEST_F(TranslatorTest, LearnedPositionsLimitTheSource) {
+  TransformerConfig c = config();
+  c.positions = LearnedPositions{.max_length = 4};
+  const Translator translator(random_model(c), source_, target_, generation_);
+  EXPECT_EQ(translator.translate(std::vector<std::string>{"a1 a2 a3"}).size(), 1u);  // and eos
+  EXPECT_EQ(message_of<DataError>([&] {
+              translator.translate(std::vector<std::string>{"a1", "a1 a2 a3 a4"});
+            }),
+            "sentence 2: has 4 tokens, at most 3 are accepted");
+}
+
 TEST_F(TranslatorTest, TurnsDropoutOff) {
   const std::string text = translate({"a1 a2 a3"}).at(0).text();
   const double score = translate({"a1 a2 a3"}).at(0).n_best[0].score;

@@ -375,7 +375,7 @@ TEST(Choices, ImpossibleNumbersAreRefused) {
           [](auto& c) { c.positions = LearnedPositions{.max_length = 8}; });
   refuses("positions.dimensions = 6: d_model / heads is 4",
           [](auto& c) { c.positions = RotaryOptions{.dimensions = 6}; });
-  refuses("positions.clip = 0: needs a number from 1 to 65536",
+  refuses("positions.clip = 0: needs a number from 1 to 4096",
           [](auto& c) { c.positions = RelativePositions{.clip = 0}; });
 }
 
