@@ -40,7 +40,7 @@ int64_t vocab_of(int64_t configured, const DataConfig& data, const std::string& 
   const std::string& file = data.tokenizer.empty() ? file_of_side : data.tokenizer;
   if (!file.empty()) return load_tokenizer(file)->vocab_size();
   if (data.tokenizer_type == TokenizerKind::bytes) return ByteTokenizer().vocab_size();
-  note = fmt::format("vocabularies of data.vocab_size = {}, until the tokenizer is trained", data.vocab_size);
+  note = fmt::format("a vocabulary of data.vocab_size = {}, until the tokenizer is trained", data.vocab_size);
   if (data.tokenizer_type == TokenizerKind::characters)
     note = fmt::format("a vocabulary of data.vocab_size = {}, until the characters are counted", data.vocab_size);
   return data.vocab_size;

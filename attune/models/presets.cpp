@@ -24,7 +24,7 @@ constexpr const char* kGpt = R"({
 
 constexpr const char* kGptCharacters = R"({
   "optimizer": {"kind": "adamw", "beta_1": 0.9, "beta_2": 0.99, "epsilon": 1e-8, "weight_decay": 0.1, "clip_norm": 1},
-  "schedule": {"kind": "cosine", "learning_rate": 1e-3, "final_learning_rate": 1e-4, "warmup_steps": 100},
+  "schedule": {"kind": "cosine", "learning_rate": 4e-3, "final_learning_rate": 1e-4, "warmup_steps": 100},
   "train": {"steps": 2000, "batch_tokens": 768, "label_smoothing": 0, "valid_every": 500}})";
 
 std::vector<Preset> make_presets() {

@@ -18,13 +18,17 @@ using Texts = std::vector<LabelledText>;
 constexpr uint64_t kWordDropoutStream = uint64_t{0x776f7264} << 32;  // "word": dropout and batches have other streams
 
 // Takes the last share of the texts away from them.
-Texts hold_out_last(Texts& texts, double fraction) {
-  const auto kept = static_cast<size_t>(std::floor(static_cast<double>(texts.size()) * (1 - fraction)));
-  if (kept == 0 || kept == texts.size())
+// Evenly spread over the file, which may be sorted by label.
+Texts hold_out(Texts& texts, double fraction) {
+  Texts kept, held_out;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const auto place = static_cast<double>(i);
+    const bool held = std::floor((place + 1) * fraction) > std::floor(place * fraction);
+    (held ? held_out : kept).push_back(std::move(texts[i]));
+  }
+  if (held_out.empty())
     fail<DataError>("data.valid_fraction = {}: {} texts cannot be divided like that", fraction, texts.size());
-  Texts held_out(std::make_move_iterator(texts.begin() + static_cast<int64_t>(kept)),
-                 std::make_move_iterator(texts.end()));
-  texts.resize(kept);
+  texts = std::move(kept);
   return held_out;
 }
 
@@ -71,7 +75,7 @@ void ClassificationTask::read(const TaskInput& input) {
   std::vector<std::string>& labels = config_.model.labels;
   if (labels.empty()) labels = naming(data.train_files, [&] { return labels_of(texts); });
   const bool splits = data.valid_files.empty() && data.valid_fraction > 0;
-  if (splits) held_out = hold_out_last(texts, data.valid_fraction);
+  if (splits) held_out = hold_out(texts, data.valid_fraction);
   if (!data.valid_files.empty()) held_out = read_labelled(paths(data.valid_files), reading);
 
   tokenizer_ = input.resumes ? load_tokenizers(input.folder).source

@@ -55,7 +55,7 @@ TEST_F(ClassificationTaskTest, ResumesBitForBit) {
   expect_resume_is_exact(config_, folder_);
 }
 
-TEST_F(ClassificationTaskTest, HoldsOutTheEnd) {
+TEST_F(ClassificationTaskTest, HoldsOutAnEvenSelection) {
   config_.data.valid_files = {};
   config_.data.valid_fraction = 0.25;
   config_.train.steps = 1;
@@ -63,9 +63,9 @@ TEST_F(ClassificationTaskTest, HoldsOutTheEnd) {
   const TrainedRun run = train(config_, folder_ / "run");
   EXPECT_EQ(run.seen.start.corpus.size.examples, 225);
   EXPECT_EQ(run.seen.start.corpus.validation_examples, 70);
-  config_.data.valid_fraction = 0.999;
+  config_.data.valid_fraction = 0.001;
   EXPECT_THAT(message_of<DataError>([&] { train(config_, folder_ / "none"); }),
-              HasSubstr("data.valid_fraction = 0.999: 300 texts cannot be divided like that"));
+              HasSubstr("data.valid_fraction = 0.001: 300 texts cannot be divided like that"));
 }
 
 TEST_F(ClassificationTaskTest, LearnsATokenizerFromTheTextsAlone) {
