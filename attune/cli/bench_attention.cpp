@@ -209,7 +209,7 @@ void add_bench_attention(CLI::App& bench) {
   command->add_option("--lengths", c->lengths, "Tokens of the sequence [1024,2048,4096,8192,16384]")->delimiter(',');
   command->add_option("--patterns", c->patterns, "full, window, strided, fixed [all]")->delimiter(',');
   c->sizes.add_to(*command);
-  command->add_option("--heads", c->heads)->capture_default_str();
+  command->add_option("--heads", c->heads, "Of the attention")->capture_default_str();
   command->add_option("--d-head", c->d_head, "Dimensions of a head")->capture_default_str();
   command->add_flag("--causal", c->causal, "A query sees no later key");
   command->add_option("--repeats", c->repeats, "Of which the median is told, after one to warm up")

@@ -40,7 +40,7 @@ int64_t vocab_of(int64_t configured, const DataConfig& data, const std::string& 
   const std::string& file = data.tokenizer.empty() ? file_of_side : data.tokenizer;
   if (!file.empty()) return load_tokenizer(file)->vocab_size();
   if (data.tokenizer_type == TokenizerKind::bytes) return ByteTokenizer().vocab_size();
-  note = fmt::format("vocabularies of data.vocab_size = {}, until the tokenizer is trained", data.vocab_size);
+  note = fmt::format("a vocabulary of data.vocab_size = {}, until the tokenizer is trained", data.vocab_size);
   if (data.tokenizer_type == TokenizerKind::characters)
     note = fmt::format("a vocabulary of data.vocab_size = {}, until the characters are counted", data.vocab_size);
   return data.vocab_size;
@@ -244,7 +244,8 @@ void add_inspect(CLI::App& app) {
                   "  attune inspect runs/demo/model --attention \"The old dog sleeps.\" --html attention.html",
                   [c] { return inspect(*c); });
   command->add_option("model", c->what, "Folder of a model, or configuration (TOML) of a run");
-  command->add_option("--preset", c->preset, "A configuration of the literature in place of a model");
+  command->add_option("--preset", c->preset,
+                      "A configuration of the literature in place of a model: " + preset_names());
   command->add_flag("--layers", c->layers, "Parameters of every layer");
   command->add_flag("--json", c->json, "For programs; sizes in bytes");
   command->add_option("--attention", c->attention,

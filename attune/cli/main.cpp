@@ -28,14 +28,33 @@ int report(std::string message) {
   return 1;
 }
 
-// The subcommand that an unknown word stands near to, or "".
-std::string nearest_command(const CLI::App& app, const std::string& word) {
+/// add_texts() has a list end at a number of values that nobody gives and that help need not tell.
+class HelpFormatter final : public CLI::Formatter {
+ public:
+  std::string make_option_opts(const CLI::Option* option) const override {
+    if (!is_list(option)) return CLI::Formatter::make_option_opts(option);
+    return " " + option->get_type_name() + " ...";
+  }
+  std::string make_option_usage(const CLI::Option* option) const override {
+    if (!is_list(option)) return CLI::Formatter::make_option_usage(option);
+    return "[" + make_option_name(option, true) + "...]";
+  }
+
+ private:
+  static bool is_list(const CLI::Option* option) { return option->get_expected_min() > 1 << 20; }
+};
+
+// What is wrong with a word that stands where a subcommand is expected, or "".
+std::string explain_unknown(const CLI::App& app, const std::string& word) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands(nullptr)) {
     if (command->get_name() == word) return "";
     names.push_back(command->get_name());
   }
-  return word.starts_with("-") ? "" : nearest_name(word, names);
+  if (word.empty() || word.starts_with("-")) return "";
+  const std::string near = nearest_name(word, names);
+  return fmt::format("unknown command \"{}\"", word) +
+         (near.empty() ? " (see --help)" : fmt::format(", did you mean \"{}\"?", near));
 }
 
 }  // namespace
@@ -60,6 +79,7 @@ CLI::App* add_command(CLI::App& parent, const std::string& name, const std::stri
 int run(int argc, char** argv) {
   CLI::App app{"Attune trains and runs Transformers: translation, language models and classifiers, without Python."};
   app.name("attune");
+  app.formatter(std::make_shared<HelpFormatter>());
   app.set_version_flag("--version", "attune " ATTUNE_VERSION);
   app.require_subcommand(1);
   app.footer(
@@ -84,8 +104,8 @@ int run(int argc, char** argv) {
     return exit_status;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    const std::string hint = argc > 1 ? nearest_command(app, argv[1]) : "";
-    report(std::string(error.what()) + (hint.empty() ? " (see --help)" : ", did you mean \"" + hint + "\"?"));
+    const std::string unknown = argc > 1 ? explain_unknown(app, argv[1]) : "";
+    report(unknown.empty() ? std::string(error.what()) + " (see --help)" : unknown);
     return 2;
   } catch (const std::bad_alloc&) {
     return report("out of memory");

@@ -203,7 +203,7 @@ void add_train(CLI::App& app) {
   command->add_option("config", options->config, "Configuration (TOML)")->check(CLI::ExistingFile);
   command->add_option("--out", options->out, "Folder of the run: checkpoints, metrics, and at the end model/");
   command->add_option("--preset", options->preset,
-                      "A configuration of the literature, to which the file's keys are added");
+                      "A configuration of the literature, to which the file's keys are added: " + preset_names());
   command->add_option("--set", options->set, "Overrides one key: train.steps=20000")->expected(1)->take_all();
   command->add_flag("--resume", options->resume,
                     "Go on from the newest checkpoint, bit for bit; without a configuration, with that of the run");

@@ -219,7 +219,7 @@ std::vector<GeneratedText> TextGenerator::generate(std::span<const std::string> 
   check_options(options);
   Run run{.generator = *this, .options = options, .sampling = options.sampling.value_or(sampling_), .never_drawn = {}};
   run.sampling.validate();
-  for (const int32_t id : {tokenizer_->bos_id(), tokenizer_->pad_id()}) {
+  for (const int32_t id : {tokenizer_->bos_id(), tokenizer_->pad_id(), tokenizer_->unk_id()}) {
     if (id != tokenizer_->eos_id()) run.never_drawn.push_back(id);
   }
   std::vector<Text> texts = begin_texts(run, prompts);

@@ -98,6 +98,12 @@ const std::vector<Preset>& presets() {
   return all;
 }
 
+std::string preset_names() {
+  std::string names;
+  for (const Preset& preset : presets()) names += (names.empty() ? "" : ", ") + std::string(preset.name);
+  return names;
+}
+
 const Preset& find_preset(std::string_view name) {
   std::vector<std::string> names;
   for (const Preset& preset : presets()) {
@@ -106,7 +112,7 @@ const Preset& find_preset(std::string_view name) {
   }
   const std::string near = nearest_name(name, names);
   if (!near.empty()) fail<ConfigError>("unknown preset \"{}\", did you mean \"{}\"?", name, near);
-  fail<ConfigError>("unknown preset \"{}\", there are {}", name, fmt::join(names, ", "));
+  fail<ConfigError>("unknown preset \"{}\", there are {}", name, preset_names());
 }
 
 TransformerConfig model_of(const Preset& preset) {

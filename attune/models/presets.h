@@ -19,7 +19,10 @@ struct Preset {
 /// All of them, in the order in which people want to read them.
 const std::vector<Preset>& presets();
 
-/// Throws ConfigError naming the nearest preset.
+/// "transformer-base, transformer-big, ..."
+std::string preset_names();
+
+/// Throws ConfigError naming the nearest preset, or all where none is near.
 const Preset& find_preset(std::string_view name);
 
 /// The preset's model with its published vocabulary; a classifier has two labels.

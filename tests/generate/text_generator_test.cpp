@@ -82,7 +82,8 @@ std::vector<int32_t> greedy_without_cache(const TextGenerator& generator, const 
     const auto vocab = static_cast<size_t>(logits.size(1));
     const auto row = logits.values<float>().last(vocab);
     std::vector<float> allowed(row.begin(), row.end());
-    for (const int32_t id : {generator.tokenizer().pad_id(), generator.tokenizer().bos_id()})
+    for (const int32_t id :
+         {generator.tokenizer().pad_id(), generator.tokenizer().bos_id(), generator.tokenizer().unk_id()})
       allowed[static_cast<size_t>(id)] = -1e9f;
     ids.push_back(static_cast<int32_t>(std::max_element(allowed.begin(), allowed.end()) - allowed.begin()));
   }

@@ -39,6 +39,8 @@ class CliErrorsTest : public CliFixture {
 
 TEST_F(CliErrorsTest, UsageErrors) {
   EXPECT_THAT(refusal(run_attune({})), HasSubstr("see --help"));
+  EXPECT_THAT(refusal(run_attune({"trian"})), HasSubstr("unknown command \"trian\", did you mean \"train\"?"));
+  EXPECT_THAT(refusal(run_attune({"poem"})), HasSubstr("unknown command \"poem\" (see --help)"));
   EXPECT_THAT(refusal(run_attune({"translate"})), HasSubstr("model"));
   EXPECT_THAT(refusal(run_attune({"tokenizer"})), HasSubstr("see --help"));
   EXPECT_THAT(refusal(run_attune({"translate", model_, "--beam-size", "many", "a"})), HasSubstr("many"));

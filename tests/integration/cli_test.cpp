@@ -37,6 +37,8 @@ TEST_F(CliTest, HelpNamesEveryCommandAndShowsExamples) {
     EXPECT_THAT(help, HasSubstr("\n  " + command + " "));
     EXPECT_THAT(output_of({command, "--help"}), HasSubstr("Examples:\n  attune " + command + " "));
   }
+  EXPECT_THAT(output_of({"translate", "--help"}), HasSubstr("model [text...]\n"));
+  EXPECT_THAT(output_of({"translate", "--help"}), HasSubstr("  text TEXT ... "));
 }
 
 TEST_F(CliTest, TextFromArgumentsFilesAndStandardInputIsTranslatedAlike) {
