@@ -79,13 +79,12 @@ void check_parameter_file(const std::filesystem::path& folder, const Transformer
   const int64_t found = SafetensorsReader(path).element_count();
   const int64_t needed = count_parameters(config).total();
   if (found < needed)
-    fail<FileError>(
-        "{}: holds {} numbers, but config.json (d_model = {}, layers = {}, d_ff = {}, {}) needs {}", path.string(), found,
-        config.d_model, config.layers, config.d_ff,
-        config.architecture == Architecture::encoder_decoder
-            ? fmt::format("vocabularies {} and {}", config.source_vocab, config.target_vocab)
-            : fmt::format("vocabulary {}", config.vocab),
-        needed);
+    fail<FileError>("{}: holds {} numbers, but config.json (d_model = {}, layers = {}, d_ff = {}, {}) needs {}",
+                    path.string(), found, config.d_model, config.layers, config.d_ff,
+                    config.architecture == Architecture::encoder_decoder
+                        ? fmt::format("vocabularies {} and {}", config.source_vocab, config.target_vocab)
+                        : fmt::format("vocabulary {}", config.vocab),
+                    needed);
 }
 
 }  // namespace attune

@@ -93,8 +93,7 @@ void check_identity(const Json& stored, const RunConfig& config, const std::stri
 
 std::string describe(const CorpusSize& size, Architecture architecture) {
   const std::string examples = count_of_examples(size.examples, architecture);
-  if (architecture != Architecture::encoder_decoder)
-    return fmt::format("{} with {} tokens", examples, size.tokens);
+  if (architecture != Architecture::encoder_decoder) return fmt::format("{} with {} tokens", examples, size.tokens);
   return fmt::format("{} with {} and {} tokens", examples, size.tokens, size.target_tokens);
 }
 

@@ -159,7 +159,8 @@ TEST_F(ModelFolderTest, AbsurdSizesAreRefusedBeforeAModelIsBuilt) {
   EXPECT_GT(count_parameters(absurd).total(), int64_t{1} << 46);
   EXPECT_THAT(message_of<FileError>([&] { check_parameter_file(folder_.path(), absurd); }),
               HasSubstr("d_model = 65536"));
-  write_safetensors(parameters_, std::vector<NamedTensor>{{"all", Tensor::zeros({count_parameters(small).total() - 1})}});
+  write_safetensors(parameters_,
+                    std::vector<NamedTensor>{{"all", Tensor::zeros({count_parameters(small).total() - 1})}});
   EXPECT_THROW(check_parameter_file(folder_.path(), small), FileError);
   absurd.layers = int64_t{1} << 60;
   EXPECT_THROW(check_parameter_file(folder_.path(), absurd), ConfigError);
