@@ -155,7 +155,9 @@ void initialize(Module& model, const TransformerConfig& c, uint64_t seed, const 
     for (const NamedParameter& p : named_parameters(model)) {
       const uint64_t own = stream++;
       if (p.tensor->rank() != 2) continue;
-      const double factor = ends_sublayer(p.name) ? 1 / std::sqrt(2.0 * static_cast<double>(c.layers)) : 1.0;
+      const double factor = c.initialization == Initialization::normal_scaled && ends_sublayer(p.name)
+                                ? 1 / std::sqrt(2.0 * static_cast<double>(c.layers))
+                                : 1.0;
       initialize_normal(*p.tensor, kDeviation * factor, seed, own);
     }
   }

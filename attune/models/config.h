@@ -69,8 +69,9 @@ using PositionKind =
 
 enum class NormPlacement { pre, post };
 enum class Initialization {
-  xavier,  // uniform, Glorot and Bengio 2010: within sqrt(6 / (in + out))
-  normal,  // N(0, 0.02^2), products into a residual connection by sqrt(2 layers) smaller, Radford et al. 2019
+  xavier,         // uniform, Glorot and Bengio 2010: within sqrt(6 / (in + out))
+  normal,         // N(0, 0.02^2), Devlin et al. 2019
+  normal_scaled,  // the same, products into a residual connection by sqrt(2 layers) smaller, Radford et al. 2019
 };
 enum class EmbeddingInitialization {
   as_matrices,  // as every other matrix
@@ -191,7 +192,8 @@ struct EnumNames<FeedForwardActivation> {
 template <>
 struct EnumNames<Initialization> {
   static constexpr std::pair<Initialization, const char*> values[] = {{Initialization::xavier, "xavier"},
-                                                                      {Initialization::normal, "normal"}};
+                                                                      {Initialization::normal, "normal"},
+                                                                      {Initialization::normal_scaled, "normal_scaled"}};
 };
 template <>
 struct EnumNames<EmbeddingInitialization> {

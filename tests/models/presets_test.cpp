@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "attune/models/build.h"
 #include "tests/support/errors.h"
 
@@ -39,6 +41,30 @@ TEST(Presets, SmallOnesAreBuiltWithThatManyParameters) {
   for (const char* name : {"transformer-tiny", "bert-tiny", "gpt-char"}) {
     const auto model = build_model(model_of(find_preset(name)));
     EXPECT_EQ(parameter_count(*model), parameters_of(name)) << name;
+  }
+}
+
+double deviation_of(Module& model, const std::string& name) {
+  for (const NamedParameter& p : named_parameters(model)) {
+    if (p.name != name) continue;
+    double squares = 0;
+    for (const float value : p.tensor->values<float>()) squares += static_cast<double>(value) * value;
+    return std::sqrt(squares / static_cast<double>(p.tensor->numel()));
+  }
+  ADD_FAILURE() << name;
+  return 0;
+}
+
+TEST(Presets, InitializationsOfBertAndGpt2) {
+  TransformerConfig c = model_of(find_preset("gpt-char"));
+  for (const Initialization kind : {Initialization::normal, Initialization::normal_scaled}) {
+    c.initialization = kind;
+    const double end = kind == Initialization::normal ? 0.02 : 0.02 / std::sqrt(2.0 * static_cast<double>(c.layers));
+    const auto model = build_decoder_lm(c);
+    EXPECT_NEAR(deviation_of(*model, "decoder.layers.1.self_attention.w_q.weight"), 0.02, 0.0005);
+    EXPECT_NEAR(deviation_of(*model, "decoder.layers.1.self_attention.w_o.weight"), end, 0.0005);
+    EXPECT_NEAR(deviation_of(*model, "decoder.layers.1.feed_forward.linear_2.weight"), end, 0.0005);
+    EXPECT_NEAR(deviation_of(*model, "embedding.weight"), 0.02, 0.0005);
   }
 }
 
