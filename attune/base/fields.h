@@ -21,7 +21,7 @@ namespace attune {
 
 using Json = nlohmann::ordered_json;
 
-/// A value as JSON, for messages: never throws, whatever bytes a file has put into its strings.
+/// A value as JSON in one line: never throws, whatever bytes a file has put into its strings.
 inline std::string show(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

@@ -55,7 +55,7 @@ void write_json_file(const std::filesystem::path& path, const Json& json) {
 std::string in_quotes(std::string_view text) {
   constexpr size_t kMost = 200;
   const bool cut = text.size() > kMost;
-  const std::string shown = Json(text.substr(0, kMost)).dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string shown = show(Json(text.substr(0, kMost)));
   return cut ? shown + "..." : shown;
 }
 

@@ -185,7 +185,7 @@ std::string write_toml_value(const Json& value) {
     return "[" + text + "]";
   }
   if (value.is_null()) fail<ConfigError>("TOML has no null and no infinite number");
-  for (const char c : value.dump(-1, ' ', false, Json::error_handler_t::replace)) {
+  for (const char c : show(value)) {
     if (c == 0x7f) {
       text += "\\u007f";  // the one character that JSON allows in a string and TOML does not
     } else {

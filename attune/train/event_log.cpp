@@ -10,11 +10,10 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <system_error>
 
-#include "attune/base/error.h"
+#include "attune/base/fields.h"
 #include "attune/base/file.h"
 
 namespace attune {
@@ -186,7 +185,7 @@ EventLog::EventLog(const std::filesystem::path& folder, int64_t resume_step)
 void EventLog::write(int64_t step, std::span<const std::pair<std::string, double>> scalars) {
   if (step < 0) fail<DataError>("event log: step is {}, expected 0 or more", step);
   const double time = unix_seconds();
-  nlohmann::ordered_json line = {{"step", step}, {"time", time}};
+  Json line = {{"step", step}, {"time", time}};
   Message summary;
   for (const auto& [name, value] : scalars) {
     if (line.contains(name)) fail<DataError>("event log: the name {:?} stands twice in step {}", name, step);
@@ -200,7 +199,7 @@ void EventLog::write(int64_t step, std::span<const std::pair<std::string, double
   event.add_double(kWallTime, time);
   event.add_integer(kStep, step);
   event.add_bytes(kSummary, summary.bytes());
-  metrics_.append(line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  metrics_.append(show(line) + "\n");
   events_.append(record(event));
 }
 
