@@ -43,6 +43,9 @@ class Attention : public Module {
   /// Adds what has to be kept of `memory` [n, d_model], whose rows are at `positions` (int32 [n]) of their sequences;
   /// returns the slot of the first row.
   virtual int64_t append(const Tensor& memory, const Tensor& positions, AttentionCache& cache) const = 0;
+  /// operator()(x, x, mask) and append(x, positions, cache) in one, for whole prompts: what both need is formed once.
+  virtual Tensor prompt(const Tensor& x, const Tensor& positions, const AttentionMask& mask,
+                        AttentionCache& cache) const = 0;
   /// query [rows, d_model] at `positions` over the slots of each row -> [rows, d_model]. Equals operator() to rounding.
   /// Called under NoGrad: the sum over the cache is not differentiable.
   virtual Tensor attend(const Tensor& query, const Tensor& positions, const AttentionCache& cache,

@@ -30,10 +30,8 @@ KvCache::Layer DecoderLayer::make_cache(const Tensor& memory, const Tensor& posi
 
 Tensor DecoderLayer::prompt(const Tensor& x, const Tensor& positions, const AttentionMask& mask,
                             KvCache::Layer& layer) const {
-  const Tensor h = residual_1_(x, [&](const Tensor& y) {
-    self_attention_->append(y, positions, layer.self);
-    return (*self_attention_)(y, y, mask);
-  });
+  const Tensor h =
+      residual_1_(x, [&](const Tensor& y) { return self_attention_->prompt(y, positions, mask, layer.self); });
   return residual_3_(h, feed_forward_);
 }
 

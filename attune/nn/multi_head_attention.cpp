@@ -33,19 +33,24 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadAttentionConfig& config)
       relative_values_(relative_table(config.places.relative_clip, d_head_)),
       dropout_(config.dropout) {}
 
-Tensor MultiHeadAttention::with_rotary(const Tensor& heads, const Tensor& positions) const {
-  return places_.rotary ? rotary(heads, positions, *places_.rotary) : heads;
+Tensor MultiHeadAttention::places_of(const Sequences& sequences) const {
+  return places_.rotary ? positions_of(sequences) : Tensor{};
 }
 
-Tensor MultiHeadAttention::operator()(const Tensor& query, const Tensor& memory, const AttentionMask& mask) const {
-  Tensor q = w_q_(query).reshape({-1, heads_, d_head_});
-  Tensor k = w_k_(memory).reshape({-1, kv_heads_, d_head_});
-  const Tensor v = w_v_(memory).reshape({-1, kv_heads_, d_head_});
-  if (places_.rotary) {
-    q = with_rotary(q, positions_of(mask.queries));
-    k = with_rotary(k, positions_of(mask.keys));
-  }
-  const Tensor heads = attention(q, k, v,
+Tensor MultiHeadAttention::queries(const Tensor& x, const Tensor& positions) const {
+  const Tensor q = w_q_(x).reshape({-1, heads_, d_head_});
+  return places_.rotary ? rotary(q, positions, *places_.rotary) : q;
+}
+
+MultiHeadAttention::KeysAndValues MultiHeadAttention::keys_and_values(const Tensor& memory,
+                                                                      const Tensor& positions) const {
+  const Tensor k = w_k_(memory).reshape({-1, kv_heads_, d_head_});
+  return {.keys = places_.rotary ? rotary(k, positions, *places_.rotary) : k,
+          .values = w_v_(memory).reshape({-1, kv_heads_, d_head_})};
+}
+
+Tensor MultiHeadAttention::attend(const Tensor& q, const KeysAndValues& memory, const AttentionMask& mask) const {
+  const Tensor heads = attention(q, memory.keys, memory.values,
                                  {.query_sequences = mask.queries,
                                   .key_sequences = mask.keys,
                                   .causal = mask.causal,
@@ -59,21 +64,34 @@ Tensor MultiHeadAttention::operator()(const Tensor& query, const Tensor& memory,
   return w_o_(heads.reshape({-1, heads_ * d_head_}));
 }
 
+Tensor MultiHeadAttention::operator()(const Tensor& query, const Tensor& memory, const AttentionMask& mask) const {
+  return attend(queries(query, places_of(mask.queries)), keys_and_values(memory, places_of(mask.keys)), mask);
+}
+
 AttentionCache MultiHeadAttention::make_cache() const {
   const DType dtype = w_k_.weight().dtype();
   return {PagedRows(kv_heads_ * d_head_, dtype), PagedRows(kv_heads_ * d_head_, dtype)};
 }
 
+int64_t MultiHeadAttention::append(const KeysAndValues& memory, AttentionCache& cache) const {
+  cache.values.append(memory.values.reshape({-1, kv_heads_ * d_head_}));
+  return cache.keys.append(memory.keys.reshape({-1, kv_heads_ * d_head_}));
+}
+
 int64_t MultiHeadAttention::append(const Tensor& memory, const Tensor& positions, AttentionCache& cache) const {
-  const Tensor k = with_rotary(w_k_(memory).reshape({-1, kv_heads_, d_head_}), positions);
-  cache.values.append(w_v_(memory));
-  return cache.keys.append(k.reshape({-1, kv_heads_ * d_head_}));
+  return append(keys_and_values(memory, positions), cache);
+}
+
+Tensor MultiHeadAttention::prompt(const Tensor& x, const Tensor& positions, const AttentionMask& mask,
+                                  AttentionCache& cache) const {
+  const KeysAndValues memory = keys_and_values(x, positions);
+  append(memory, cache);
+  return attend(queries(x, positions), memory, mask);
 }
 
 Tensor MultiHeadAttention::attend(const Tensor& query, const Tensor& positions, const AttentionCache& cache,
                                   const SlotTable& table) const {
-  const Tensor q = with_rotary(w_q_(query).reshape({-1, heads_, d_head_}), positions);
-  const Tensor heads = cached_attention(q, cache.keys, cache.values, table,
+  const Tensor heads = cached_attention(queries(query, positions), cache.keys, cache.values, table,
                                         {.kv_heads = kv_heads_,
                                          .scale = 1.0 / std::sqrt(static_cast<double>(d_head_)),
                                          .pattern = places_.pattern,

@@ -26,13 +26,23 @@ class MultiHeadAttention final : public Attention {
   Tensor operator()(const Tensor& query, const Tensor& memory, const AttentionMask& mask) const override;
   AttentionCache make_cache() const override;
   int64_t append(const Tensor& memory, const Tensor& positions, AttentionCache& cache) const override;
+  Tensor prompt(const Tensor& x, const Tensor& positions, const AttentionMask& mask,
+                AttentionCache& cache) const override;
   Tensor attend(const Tensor& query, const Tensor& positions, const AttentionCache& cache,
                 const SlotTable& table) const override;
   int64_t cache_width() const override { return 2 * kv_heads_ * d_head_; }
   void visit(Visitor& v) override;
 
  private:
-  Tensor with_rotary(const Tensor& heads, const Tensor& positions) const;
+  struct KeysAndValues {
+    Tensor keys, values;  // [n, kv_heads, d_head]
+  };
+  KeysAndValues keys_and_values(const Tensor& memory, const Tensor& positions) const;
+  int64_t append(const KeysAndValues& memory, AttentionCache& cache) const;
+  Tensor queries(const Tensor& x, const Tensor& positions) const;  // [n, heads, d_head]
+  Tensor attend(const Tensor& q, const KeysAndValues& memory, const AttentionMask& mask) const;
+  /// The places of the rows where they matter, else undefined.
+  Tensor places_of(const Sequences& sequences) const;
 
   int64_t heads_, kv_heads_, d_head_;
   AttentionPlaces places_;

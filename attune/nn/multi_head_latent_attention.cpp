@@ -54,29 +54,33 @@ Tensor MultiHeadLatentAttention::query_input(const Tensor& x) const {
   return query_norm_ ? (*query_norm_)(compressed) : compressed;
 }
 
-Tensor MultiHeadLatentAttention::latent(const Tensor& x) const {
-  const Tensor compressed = w_kv_compress_(x);
-  return latent_norm_ ? (*latent_norm_)(compressed) : compressed;
-}
-
 Tensor MultiHeadLatentAttention::rotary_query(const Tensor& query_input, const Tensor& positions) const {
   return rotary((*w_q_rotary_)(query_input).reshape({-1, config_.heads, config_.rotary_dim}), positions,
                 *config_.places.rotary);
 }
 
-Tensor MultiHeadLatentAttention::rotary_key(const Tensor& x, const Tensor& positions) const {
-  return rotary((*w_k_rotary_)(x).reshape({-1, 1, config_.rotary_dim}), positions, *config_.places.rotary);
+Tensor MultiHeadLatentAttention::places_of(const Sequences& sequences) const {
+  return w_k_rotary_ ? positions_of(sequences) : Tensor{};
 }
 
-Tensor MultiHeadLatentAttention::operator()(const Tensor& query, const Tensor& memory,
-                                            const AttentionMask& mask) const {
-  const Tensor q_in = query_input(query), c = latent(memory);
-  Tensor q = split_heads(w_q_(q_in)), k = split_heads(w_k_decompress_(c));
+MultiHeadLatentAttention::Memory MultiHeadLatentAttention::memory_of(const Tensor& x, const Tensor& positions) const {
+  const Tensor compressed = w_kv_compress_(x);
+  Memory memory{.latent = latent_norm_ ? (*latent_norm_)(compressed) : compressed, .rotary_key = {}};
+  if (w_k_rotary_)
+    memory.rotary_key =
+        rotary((*w_k_rotary_)(x).reshape({-1, 1, config_.rotary_dim}), positions, *config_.places.rotary);
+  return memory;
+}
+
+Tensor MultiHeadLatentAttention::attend(const Tensor& query, const Tensor& positions, const Memory& memory,
+                                        const AttentionMask& mask) const {
+  const Tensor q_in = query_input(query);
+  Tensor q = split_heads(w_q_(q_in)), k = split_heads(w_k_decompress_(memory.latent));
   if (w_q_rotary_) {
-    q = concat_heads(q, rotary_query(q_in, positions_of(mask.queries)));
-    k = concat_heads(k, rotary_key(memory, positions_of(mask.keys)));
+    q = concat_heads(q, rotary_query(q_in, positions));
+    k = concat_heads(k, memory.rotary_key);
   }
-  const Tensor heads = attention(q, k, split_heads(w_v_decompress_(c)),
+  const Tensor heads = attention(q, k, split_heads(w_v_decompress_(memory.latent)),
                                  {.query_sequences = mask.queries,
                                   .key_sequences = mask.keys,
                                   .causal = mask.causal,
@@ -89,15 +93,30 @@ Tensor MultiHeadLatentAttention::operator()(const Tensor& query, const Tensor& m
   return w_o_(heads.reshape({-1, config_.d_model}));
 }
 
+Tensor MultiHeadLatentAttention::operator()(const Tensor& query, const Tensor& memory,
+                                            const AttentionMask& mask) const {
+  return attend(query, places_of(mask.queries), memory_of(memory, places_of(mask.keys)), mask);
+}
+
 AttentionCache MultiHeadLatentAttention::make_cache() const {
   return {PagedRows(cache_width(), w_kv_compress_.weight().dtype()), PagedRows()};
 }
 
-int64_t MultiHeadLatentAttention::append(const Tensor& memory, const Tensor& positions, AttentionCache& cache) const {
-  const Tensor c = latent(memory);
-  if (!w_k_rotary_) return cache.keys.append(c);
-  const Tensor row = concat_heads(c.reshape({-1, 1, config_.latent_dim}), rotary_key(memory, positions));
+int64_t MultiHeadLatentAttention::append(const Memory& memory, AttentionCache& cache) const {
+  if (!w_k_rotary_) return cache.keys.append(memory.latent);
+  const Tensor row = concat_heads(memory.latent.reshape({-1, 1, config_.latent_dim}), memory.rotary_key);
   return cache.keys.append(row.reshape({-1, cache_width()}));
+}
+
+int64_t MultiHeadLatentAttention::append(const Tensor& memory, const Tensor& positions, AttentionCache& cache) const {
+  return append(memory_of(memory, positions), cache);
+}
+
+Tensor MultiHeadLatentAttention::prompt(const Tensor& x, const Tensor& positions, const AttentionMask& mask,
+                                        AttentionCache& cache) const {
+  const Memory memory = memory_of(x, positions);
+  append(memory, cache);
+  return attend(x, positions, memory, mask);
 }
 
 Tensor MultiHeadLatentAttention::attend(const Tensor& query, const Tensor& positions, const AttentionCache& cache,

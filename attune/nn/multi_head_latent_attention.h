@@ -35,6 +35,8 @@ class MultiHeadLatentAttention final : public Attention {
   Tensor operator()(const Tensor& query, const Tensor& memory, const AttentionMask& mask) const override;
   AttentionCache make_cache() const override;
   int64_t append(const Tensor& memory, const Tensor& positions, AttentionCache& cache) const override;
+  Tensor prompt(const Tensor& x, const Tensor& positions, const AttentionMask& mask,
+                AttentionCache& cache) const override;
   Tensor attend(const Tensor& query, const Tensor& positions, const AttentionCache& cache,
                 const SlotTable& table) const override;
   int64_t cache_width() const override { return config_.latent_dim + config_.rotary_dim; }
@@ -44,10 +46,17 @@ class MultiHeadLatentAttention final : public Attention {
   Tensor split_heads(const Tensor& x) const { return x.reshape({-1, config_.heads, d_head_}); }
   /// What queries are made of: x, or its latent.
   Tensor query_input(const Tensor& x) const;
-  /// What keys and values are made of: the latent.
-  Tensor latent(const Tensor& x) const;
+  /// What keys and values are made of, and what is kept: the latent, and the key that carries rotary positions.
+  struct Memory {
+    Tensor latent;      // [n, latent_dim]
+    Tensor rotary_key;  // [n, 1, rotary_dim], or undefined
+  };
+  Memory memory_of(const Tensor& x, const Tensor& positions) const;
+  int64_t append(const Memory& memory, AttentionCache& cache) const;
+  Tensor attend(const Tensor& query, const Tensor& positions, const Memory& memory, const AttentionMask& mask) const;
   Tensor rotary_query(const Tensor& query_input, const Tensor& positions) const;  // [n, heads, rotary_dim]
-  Tensor rotary_key(const Tensor& x, const Tensor& positions) const;              // [n, 1, rotary_dim]
+  /// The places of the rows where they matter, else undefined.
+  Tensor places_of(const Sequences& sequences) const;
   double scale() const;
 
   MultiHeadLatentAttentionConfig config_;

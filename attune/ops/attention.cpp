@@ -5,6 +5,7 @@
 
 #include "attune/autograd/graph.h"
 #include "attune/ops/attention_kernel.h"
+#include "attune/ops/relative_tables.h"
 
 namespace attune {
 namespace {
@@ -29,14 +30,6 @@ void check_places(const AttentionOptions& options) {
       fail<ShapeError>("attention: sequence {} has {} queries but {} keys; a pattern is for self-attention", s, queries,
                        keys);
   }
-}
-
-// A table of relative positions: [2 clip + 1, width].
-void check_relative(const char* name, const Tensor& table, const Tensor& q, int64_t width) {
-  if (!table.defined()) return;
-  if (table.dtype() != q.dtype() || table.rank() != 2 || table.size(0) % 2 != 1 || table.size(1) != width)
-    fail<ShapeError>("attention: {} is {} {}, needs {} [2 clip + 1, {}]", name, name_of(table.dtype()),
-                     table.shape().text(), name_of(q.dtype()), width);
 }
 
 void check(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options) {
@@ -65,12 +58,7 @@ void check(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOpt
     fail<ShapeError>("attention: sequences hold {} rows but k has {}", keys.total(), k.size(0));
   check_mask(options);
   check_places(options);
-  check_relative("relative_keys", options.relative_keys, q, q.size(2));
-  check_relative("relative_values", options.relative_values, q, v.size(2));
-  if (options.relative_keys.defined() && options.relative_values.defined() &&
-      options.relative_keys.size(0) != options.relative_values.size(0))
-    fail<ShapeError>("attention: relative_keys {} and relative_values {} differ in rows",
-                     options.relative_keys.shape().text(), options.relative_values.shape().text());
+  check_relative_tables("attention", options.relative_keys, options.relative_values, q.dtype(), q.size(2), v.size(2));
 }
 
 template <class T>
@@ -79,11 +67,6 @@ T* data_or_null(const Tensor& x) {
 }
 Tensor empty_or_undefined(const Tensor& like) {
   return like.defined() ? Tensor::empty_like(like) : Tensor{};
-}
-
-int64_t clip_of(const AttentionOptions& o) {
-  const Tensor& table = o.relative_keys.defined() ? o.relative_keys : o.relative_values;
-  return table.defined() ? table.size(0) / 2 : 0;
 }
 
 template <class T>
@@ -108,7 +91,7 @@ AttentionInputs<T> inputs(const Tensor& q, const Tensor& k, const Tensor& v, con
           .slopes = o.alibi ? alibi_slopes(q.size(1)) : std::vector<double>{},
           .relative_keys = data_or_null<T>(o.relative_keys),
           .relative_values = data_or_null<T>(o.relative_values),
-          .clip = clip_of(o),
+          .clip = relative_clip(o.relative_keys, o.relative_values),
           .dropout = o.dropout,
           .scale = o.scale > 0 ? o.scale : 1.0 / std::sqrt(static_cast<double>(q.size(2)))};
 }

@@ -6,6 +6,7 @@
 #include "attune/base/parallel.h"
 #include "attune/ops/attention.h"
 #include "attune/ops/cached_attention_kernel.h"
+#include "attune/ops/relative_tables.h"
 
 namespace attune {
 namespace {
@@ -44,13 +45,6 @@ void check_table(const SlotTable& table, size_t rows, int64_t slots) {
   }
 }
 
-void check_relative(const char* name, const Tensor& table, const Tensor& q, int64_t width) {
-  if (!table.defined()) return;
-  if (table.dtype() != q.dtype() || table.rank() != 2 || table.size(0) % 2 != 1 || table.size(1) != width)
-    fail<ShapeError>("cached_attention: {} is {} {}, needs {} [2 clip + 1, {}]", name, name_of(table.dtype()),
-                     table.shape().text(), name_of(q.dtype()), width);
-}
-
 // What all rows share.
 struct Call {
   const Tensor& q;
@@ -64,10 +58,7 @@ struct Call {
   bool by_place = false;            // the rows have to know the places of their slots
 
   void check() const;
-  int64_t clip() const {
-    const Tensor& relative = options.relative_keys.defined() ? options.relative_keys : options.relative_values;
-    return relative.defined() ? relative.size(0) / 2 : 0;
-  }
+  int64_t clip() const { return relative_clip(options.relative_keys, options.relative_values); }
 };
 
 void Call::check() const {
@@ -83,12 +74,7 @@ void Call::check() const {
                      kv_heads, values.width() / kv_heads);
   check_table(table, static_cast<size_t>(q.size(0)), keys.size());
   check_pattern("cached_attention", options.pattern);
-  check_relative("relative_keys", options.relative_keys, q, d_k);
-  check_relative("relative_values", options.relative_values, q, d_v);
-  if (options.relative_keys.defined() && options.relative_values.defined() &&
-      options.relative_keys.size(0) != options.relative_values.size(0))
-    fail<ShapeError>("cached_attention: relative_keys {} and relative_values {} differ in rows",
-                     options.relative_keys.shape().text(), options.relative_values.shape().text());
+  check_relative_tables("cached_attention", options.relative_keys, options.relative_values, q.dtype(), d_k, d_v);
 }
 
 Call call_of(const Tensor& q, const PagedRows& keys, const PagedRows& values, const SlotTable& table,
