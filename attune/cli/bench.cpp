@@ -12,6 +12,7 @@
 #include "attune/cli/bench_batches.h"
 #include "attune/cli/command.h"
 #include "attune/cli/generation_options.h"
+#include "attune/cli/median.h"
 #include "attune/generate/beam_search.h"
 #include "attune/models/presets.h"
 #include "attune/models/transformer.h"
@@ -43,12 +44,6 @@ double peak_memory_mb() {
   return static_cast<double>(usage.ru_maxrss) / 1024.0;
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
 void require_encoder_decoder(const char* what, const RunConfig& config) {
   if (config.model.architecture == Architecture::encoder_decoder) return;
   fail<ConfigError>("{}: needs model.architecture = \"encoder_decoder\", found \"{}\"", what,
@@ -56,17 +51,11 @@ void require_encoder_decoder(const char* what, const RunConfig& config) {
 }
 
 RunConfig configuration(const Options& o) {
-  Json base = Json::object();
-  if (!o.preset.empty()) {
-    const Preset& preset = find_preset(o.preset);
-    base = preset.training;
-    base["model"] = preset.model;
-  }
-  RunConfig config = read_run_config(o.config, o.set, base);
-  if (!o.preset.empty()) {
-    const int64_t vocab = find_preset(o.preset).vocab;
+  const Preset* preset = o.preset.empty() ? nullptr : &find_preset(o.preset);
+  RunConfig config = read_run_config(o.config, o.set, preset != nullptr ? sections_of(*preset) : Json::object());
+  if (preset != nullptr) {
     for (int64_t* size : {&config.model.source_vocab, &config.model.vocab})
-      if (*size == 0) *size = vocab;
+      if (*size == 0) *size = preset->vocab;
   }
   if (!o.batches.file.empty()) require_encoder_decoder("--batches", config);
   complete_model(o.batches, config.model);

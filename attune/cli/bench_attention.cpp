@@ -11,6 +11,7 @@
 #include "attune/cli/draw.h"
 #include "attune/cli/draw_line_chart.h"
 #include "attune/cli/generation_options.h"
+#include "attune/cli/median.h"
 #include "attune/cli/pattern_options.h"
 #include "attune/nn/module.h"
 #include "attune/ops/attention.h"
@@ -58,12 +59,6 @@ Inputs random_inputs(const AttentionBench& c, int64_t length) {
     initialize_normal(*x, 1.0, 1, stream++);
   }
   return in;
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
 AttentionOptions options_of(const AttentionBench& c, const Row& row) {

@@ -20,9 +20,6 @@ struct ClassifyCommand {
   bool json = false;
 };
 
-/// Thrown between two batches after Ctrl-C, so that an output file is left as it was and no temporary one stays.
-struct Stopped {};
-
 void write_labels(TextOutput& output, const Classification& result, const Classifier& classifier, int64_t top) {
   std::string line;
   for (size_t i = 0; i < std::min(result.labels.size(), static_cast<size_t>(top)); ++i) {
@@ -43,7 +40,7 @@ void write_json(TextOutput& output, const std::string& text, const Classificatio
                {"probability", result.labels.front().probability},
                {"labels", labels}};
   if (result.cut_tokens > 0) json["cut_tokens"] = result.cut_tokens;
-  output.line(json.dump(-1, ' ', false, Json::error_handler_t::replace));
+  output.line(show(json));
 }
 
 int classify(const ClassifyCommand& command) {
@@ -58,14 +55,9 @@ int classify(const ClassifyCommand& command) {
   InputLines source(command.text, command.file);
   TextOutput output(command.output);
   if (!command.output.empty() && !source.from_standard_input()) catch_stop_signals();
-  LineProgress progress;
-  const bool shown = !command.file.empty() && progress.shown();
-  if (shown) progress.set_total(count_lines(command.file));
-  int64_t done = 0, cut = 0;
-  options.progress = [&](int64_t of_chunk, int64_t) {
-    if (stop_requested()) throw Stopped();
-    if (shown) progress.show(done + of_chunk);
-  };
+  FileProgress progress(command.file);
+  options.progress = [&](int64_t of_piece, int64_t) { progress.show(of_piece); };
+  int64_t cut = 0;
   for (auto texts = source.next(); !texts.empty(); texts = source.next()) {
     const std::vector<Classification> results = classifier.classify(texts, options);
     for (size_t i = 0; i < texts.size(); ++i) {
@@ -76,12 +68,12 @@ int classify(const ClassifyCommand& command) {
         write_labels(output, results[i], classifier, std::min(command.top, labels));
       }
     }
-    done += static_cast<int64_t>(texts.size());
+    progress.finish_piece(texts.size());
     output.flush();
   }
   output.finish();
   if (cut > 0)
-    write_note(fmt::format("{} of {} texts {} cut: the model reads {} tokens, with bos and eos", cut, done,
+    write_note(fmt::format("{} of {} texts {} cut: the model reads {} tokens, with bos and eos", cut, progress.done(),
                            cut == 1 ? "was" : "were", classifier.max_tokens()));
   return 0;
 }
@@ -99,13 +91,7 @@ void add_classify(CLI::App& app) {
                   "Output, one line for each input line, in the same order:\n"
                   "  label<TAB>probability  With --top several of them, likeliest first\n"
                   "  {\"text\", \"label\", \"probability\", \"labels\"}  With --json; all labels",
-                  [c] {
-                    try {
-                      return classify(*c);
-                    } catch (const Stopped&) {
-                      return 130;
-                    }
-                  });
+                  [c] { return until_stopped([&] { return classify(*c); }); });
   command->add_option("model", c->model, "Folder of the model")->required();
   add_texts(*command, "text", c->text, "Texts; without them --file, else standard input");
   command->add_option("--file", c->file, "Texts to classify, one a line, plain or gzip");

@@ -108,7 +108,7 @@ void write_json(TextOutput& output, const std::string& prompt, int64_t sample, c
                      {"text", text.text},
                      {"finish_reason", enum_name(text.finish_reason)},
                      {"tokens", text.tokens}};
-  output.line(json.dump(-1, ' ', false, Json::error_handler_t::replace));
+  output.line(show(json));
 }
 
 /// What a person should know about where a text ends.

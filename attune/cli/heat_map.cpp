@@ -39,7 +39,7 @@ std::string escape_html(std::string_view text) {
 /// JSON that may stand inside a script element: nothing in it can end the element or begin a comment.
 std::string script_json(const Json& json) {
   std::string escaped;
-  for (const char c : json.dump(-1, ' ', false, Json::error_handler_t::replace)) {
+  for (const char c : show(json)) {
     if (c == '<') {
       escaped += "\\u003c";
     } else {

@@ -3,7 +3,9 @@
 #include <chrono>
 #include <cstdint>
 
+#include "attune/cli/command.h"
 #include "attune/cli/terminal.h"
+#include "attune/cli/text_input.h"
 
 namespace attune::cli {
 
@@ -27,6 +29,39 @@ class LineProgress {
   Terminal terminal_;
   ProgressState state_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+/// Thrown between two batches after Ctrl-C, so that an output file is left as it was and no temporary one stays.
+struct Stopped {};
+
+/// The exit status of a command, which Stopped may end.
+template <class Command>
+int until_stopped(Command&& command) {
+  try {
+    return command();
+  } catch (const Stopped&) {
+    return 130;
+  }
+}
+
+/// The progress of a command that answers a file line by line, "" for other input, and where it may be stopped.
+class FileProgress {
+ public:
+  explicit FileProgress(const std::string& file) : shown_(!file.empty() && progress_.shown()) {
+    if (shown_) progress_.set_total(count_lines(file));
+  }
+  /// `of_piece` lines of the piece at work are done. Throws Stopped after Ctrl-C.
+  void show(int64_t of_piece) {
+    if (stop_requested()) throw Stopped();
+    if (shown_) progress_.show(done_ + of_piece);
+  }
+  void finish_piece(size_t lines) { done_ += static_cast<int64_t>(lines); }
+  int64_t done() const { return done_; }
+
+ private:
+  LineProgress progress_;
+  bool shown_;
+  int64_t done_ = 0;
 };
 
 }  // namespace attune::cli

@@ -141,21 +141,13 @@ std::string best_text(ValidationMetric metric, double value) {
   return fmt::format("loss {:.4f}", value);
 }
 
-// The sections of a preset: what the configuration file says comes after them.
-Json sections_of(const std::string& preset_name) {
-  if (preset_name.empty()) return Json::object();
-  const Preset& preset = find_preset(preset_name);
-  Json sections = preset.training;
-  sections["model"] = preset.model;
-  return sections;
-}
-
 RunConfig read_config(const Options& options) {
   const bool own_config = options.config.empty() && options.resume && !options.out.empty();
   const std::string file = own_config ? options.out + "/config.toml" : options.config;
   if (file.empty() && options.preset.empty() && options.set.empty() && !options.describe)
     fail<ConfigError>("a configuration file is needed, for instance examples/demo.toml");
-  return read_run_config(file, options.set, sections_of(options.preset));
+  const Json base = options.preset.empty() ? Json::object() : sections_of(find_preset(options.preset));
+  return read_run_config(file, options.set, base);
 }
 
 int run(const Options& options) {

@@ -17,9 +17,6 @@ struct TranslateCommand {
   GenerationOptions generation;
 };
 
-/// Thrown between two batches after Ctrl-C, so that an output file is left as it was and no temporary one stays.
-struct Stopped {};
-
 void write_translation(TextOutput& output, const Translation& translation, int64_t index,
                        const TranslateCommand& command) {
   for (const ScoredText& candidate : translation.n_best) {
@@ -44,17 +41,13 @@ int translate(const TranslateCommand& command) {
   });
   TextOutput output(command.output);
   if (!command.output.empty() && !source.from_standard_input()) catch_stop_signals();
-  LineProgress progress;
-  const bool shown = !command.file.empty() && progress.shown();
-  if (shown) progress.set_total(count_lines(command.file));
-  int64_t done = 0;
-  options.progress = [&](int64_t of_chunk, int64_t) {
-    if (stop_requested()) throw Stopped();
-    if (shown) progress.show(done + of_chunk);
-  };
+  FileProgress progress(command.file);
+  options.progress = [&](int64_t of_piece, int64_t) { progress.show(of_piece); };
   for (auto sentences = source.next(); !sentences.empty(); sentences = source.next()) {
+    int64_t line = progress.done();
     for (const Translation& translation : translator.translate(sentences, options))
-      write_translation(output, translation, ++done, command);
+      write_translation(output, translation, ++line, command);
+    progress.finish_piece(sentences.size());
     output.flush();
   }
   output.finish();
@@ -75,13 +68,7 @@ void add_translate(CLI::App& app) {
       "  translation                     An empty line stays empty\n"
       "  score<TAB>translation           With --scores; the log probability over the length penalty\n"
       "  line<TAB>score<TAB>translation  With --n-best 2 or more: several for each input line, counted from 1",
-      [c] {
-        try {
-          return translate(*c);
-        } catch (const Stopped&) {
-          return 130;
-        }
-      });
+      [c] { return until_stopped([&] { return translate(*c); }); });
   command->add_option("model", c->model, "Folder of the model")->required();
   add_texts(*command, "text", c->text, "Sentences; without them --file, else standard input");
   command->add_option("--file", c->file, "Text to translate, plain or gzip");

@@ -118,13 +118,6 @@ void check_id(const char* field, int32_t id, int64_t vocab) {
   if (id < 0 || id >= vocab) fail<ConfigError>("{} = {}: is outside the target vocabulary of {}", field, id, vocab);
 }
 
-// Learned positions end: an output may be no longer than their table.
-int64_t longest_output(const TransformerConfig& model, const GenerationConfig& generation, int64_t source_tokens) {
-  const int64_t longest = generation.longest_output(source_tokens);
-  const auto* learned = std::get_if<LearnedPositions>(&model.positions);
-  return learned != nullptr ? std::min(longest, model.max_positions(*learned)) : longest;
-}
-
 }  // namespace
 
 void BeamSearchOptions::validate(int64_t target_vocab) const {
@@ -145,7 +138,8 @@ std::vector<std::vector<Hypothesis>> beam_search(const Transformer& model, const
   std::vector<Beam> beams;
   std::vector<size_t> active;  // sentences that are not done; the cache holds their live hypotheses, in this order
   for (int64_t i = 0; i < source.sequences.count(); ++i) {
-    beams.emplace_back(options, longest_output(model.config(), options.generation, source.sequences.length(i)));
+    const int64_t longest = options.generation.longest_output(source.sequences.length(i));
+    beams.emplace_back(options, std::min(longest, model.config().longest_sequence()));
     active.push_back(static_cast<size_t>(i));
   }
   if (beams.empty()) return {};

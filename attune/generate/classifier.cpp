@@ -3,43 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 #include "attune/autograd/graph.h"
+#include "attune/generate/batches.h"
 
 namespace attune {
 namespace {
-
-using Texts = std::vector<std::vector<int32_t>>;
-
-// Indices of the texts in batches of similar length, longest first.
-std::vector<std::vector<size_t>> make_batches(const Texts& ids, const ClassifyOptions& options) {
-  std::vector<size_t> order(ids.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return ids[a].size() > ids[b].size(); });
-  std::vector<std::vector<size_t>> batches;
-  int64_t tokens = 0;
-  for (const size_t i : order) {
-    const auto length = static_cast<int64_t>(ids[i].size());
-    if (batches.empty() || static_cast<int64_t>(batches.back().size()) == options.batch_texts ||
-        tokens + length > options.batch_tokens) {
-      batches.emplace_back();
-      tokens = 0;
-    }
-    batches.back().push_back(i);
-    tokens += length;
-  }
-  return batches;
-}
-
-PackedTokens pack_batch(const Texts& ids, const std::vector<size_t>& batch) {
-  std::vector<int32_t> packed, offsets = {0};
-  for (const size_t i : batch) {
-    packed.insert(packed.end(), ids[i].begin(), ids[i].end());
-    offsets.push_back(static_cast<int32_t>(packed.size()));
-  }
-  return pack_tokens(packed, offsets);
-}
 
 // The softmax of a row of logits.
 std::vector<LabelProbability> ranked(std::span<const float> logits, size_t text) {
@@ -68,12 +37,6 @@ Classifier::Classifier(ClassifierFiles files) : tokenizer_(std::move(files.token
   model_ = std::move(files.model);
 }
 
-int64_t Classifier::longest_text(int64_t max_tokens) const {
-  const TransformerConfig& config = model_->config();
-  const auto* learned = std::get_if<LearnedPositions>(&config.positions);
-  return learned != nullptr ? std::min(max_tokens, config.max_positions(*learned)) : max_tokens;
-}
-
 std::vector<Classification> Classifier::classify(std::span<const std::string> texts,
                                                  const ClassifyOptions& options) const {
   const auto check = [](const char* field, int64_t value, int64_t least) {
@@ -83,10 +46,10 @@ std::vector<Classification> Classifier::classify(std::span<const std::string> te
   check("max_tokens", max_tokens, 2);
   check("batch_texts", options.batch_texts, 1);
   check("batch_tokens", options.batch_tokens, 1);
-  const int64_t longest = longest_text(max_tokens);
+  const int64_t longest = std::min(max_tokens, model_->config().longest_sequence());
   check("positions.max_length", longest, 2);
 
-  Texts ids;
+  TokenSequences ids;
   std::vector<Classification> results(texts.size());
   for (size_t i = 0; i < texts.size(); ++i) {
     std::vector<int32_t> tokens = tokenizer_->encode(texts[i]);
@@ -98,7 +61,7 @@ std::vector<Classification> Classifier::classify(std::span<const std::string> te
   }
   const NoGrad no_grad;
   int64_t done = 0;
-  for (const std::vector<size_t>& batch : make_batches(ids, options)) {
+  for (const std::vector<size_t>& batch : batches_by_length(ids, options.batch_texts, options.batch_tokens)) {
     const Tensor logits = (*model_)(pack_batch(ids, batch));
     const auto labels = static_cast<size_t>(logits.size(1));
     for (size_t i = 0; i < batch.size(); ++i)

@@ -51,14 +51,12 @@ class Classifier {
   const std::vector<std::string>& labels() const { return model_->config().labels; }
   /// The most tokens of a text that are read, with bos and eos: as many as in training, or as the model has positions
   /// for where those are fewer. Of longer texts the beginning is used.
-  int64_t max_tokens() const { return longest_text(max_tokens_); }
+  int64_t max_tokens() const { return std::min(max_tokens_, model_->config().longest_sequence()); }
 
   const EncoderClassifier& model() const { return *model_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
 
  private:
-  int64_t longest_text(int64_t max_tokens) const;
-
   std::shared_ptr<const EncoderClassifier> model_;
   std::shared_ptr<const Tokenizer> tokenizer_;
   int64_t max_tokens_;

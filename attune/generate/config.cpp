@@ -3,14 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "attune/base/check.h"
+
 namespace attune {
 namespace {
-
-template <class T>
-void check_range(const char* field, T value, T least, T most) {
-  if (!(value >= least && value <= most))  // also for NaN
-    fail<ConfigError>("{} = {}: needs a number from {} to {}", field, value, least, most);
-}
 
 void check_work(int64_t beam_size, int64_t max_length) {
   if (beam_size * max_length > GenerationConfig::kMostWork)

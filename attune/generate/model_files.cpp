@@ -1,11 +1,11 @@
 #include "attune/generate/model_files.h"
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <system_error>
 
 #include "attune/base/file.h"
+#include "attune/data/tokenizer_files.h"
 #include "attune/io/json_file.h"
 #include "attune/io/model_folder.h"
 #include "attune/models/build.h"
@@ -15,37 +15,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array kTokenizerFiles = {"tokenizer.model", "tokenizer.json"};
-constexpr std::array kPrefixes = {"", "source_", "target_"};  // both sides, or one each
-
 bool is_there(const fs::path& path) {
   std::error_code ignored;
   return fs::exists(path, ignored);
-}
-
-void remove_other_tokenizers(const fs::path& folder, const fs::path& source_file, const fs::path& target_file) {
-  for (const std::string prefix : kPrefixes) {
-    for (const char* name : kTokenizerFiles) {
-      const fs::path path = folder / (prefix + name);
-      if (path == source_file || path == target_file) continue;
-      std::error_code error;
-      fs::remove(path, error);
-      if (error) fail<FileError>("{}: cannot remove: {}", path.string(), error.message());
-    }
-  }
-}
-
-// The tokenizer file with this prefix, or an empty path. Throws FileError when there are two.
-fs::path find_tokenizer(const fs::path& folder, const std::string& prefix) {
-  fs::path found;
-  for (const char* name : kTokenizerFiles) {
-    const fs::path path = folder / (prefix + name);
-    if (!is_there(path)) continue;
-    if (!found.empty())
-      fail<FileError>("{}: has both {} and {}", folder.string(), found.filename().string(), path.filename().string());
-    found = path;
-  }
-  return found;
 }
 
 void check_vocab(const std::string& where, const Tokenizer& tokenizer, const char* field, int64_t vocab) {
@@ -53,22 +25,17 @@ void check_vocab(const std::string& where, const Tokenizer& tokenizer, const cha
     fail<ConfigError>("{}: has {} tokens, but the model has {} = {}", where, tokenizer.vocab_size(), field, vocab);
 }
 
-void load_tokenizers(const fs::path& folder, const TransformerConfig& config, ModelFiles& files) {
-  const fs::path shared = find_tokenizer(folder, kPrefixes[0]);
-  const fs::path source = shared.empty() ? find_tokenizer(folder, kPrefixes[1]) : shared;
-  const fs::path target = shared.empty() ? find_tokenizer(folder, kPrefixes[2]) : shared;
-  if (source.empty() || target.empty())
-    fail<FileError>(
-        "{}: needs tokenizer.model or tokenizer.json, or one for each side: source_tokenizer.* and target_tokenizer.*",
-        folder.string());
-  files.source_tokenizer = load_tokenizer(source);
-  files.target_tokenizer = shared.empty() ? load_tokenizer(target) : files.source_tokenizer;
-  check_vocab(source.string(), *files.source_tokenizer, "source_vocab", config.source_vocab);
-  check_vocab(target.string(), *files.target_tokenizer, "target_vocab", config.target_vocab);
+void load_both_tokenizers(const fs::path& folder, const TransformerConfig& config, ModelFiles& files) {
+  const TokenizerFiles found = find_tokenizers(folder);
+  TokenizerPair tokenizers = load_tokenizers(found);
+  check_vocab(found.source.string(), *tokenizers.source, "source_vocab", config.source_vocab);
+  check_vocab(found.target.string(), *tokenizers.target, "target_vocab", config.target_vocab);
+  files.source_tokenizer = std::move(tokenizers.source);
+  files.target_tokenizer = std::move(tokenizers.target);
 }
 
 std::shared_ptr<const Tokenizer> load_only_tokenizer(const fs::path& folder, const TransformerConfig& config) {
-  const fs::path file = find_tokenizer(folder, kPrefixes[0]);
+  const fs::path file = find_tokenizer(folder);
   if (file.empty()) fail<FileError>("{}: needs tokenizer.model or tokenizer.json", folder.string());
   std::shared_ptr<const Tokenizer> tokenizer = load_tokenizer(file);
   check_vocab(file.string(), *tokenizer, "vocab", config.vocab);
@@ -153,9 +120,7 @@ void save_model_and_tokenizer(const fs::path& folder, Model& model, const Tokeni
   make_directories(folder);
   write_model_config(folder, model.config());
   save_parameters(folder / kParameterFile, model);
-  const fs::path file = folder / tokenizer.file_name();
-  tokenizer.save(file);
-  remove_other_tokenizers(folder, file, file);
+  save_tokenizers(folder, tokenizer, tokenizer);
 }
 
 void remove_generation_config(const fs::path& folder) {
@@ -180,17 +145,11 @@ void save_model_folder(const fs::path& folder, Transformer& model, const Tokeniz
                        const Tokenizer& target_tokenizer, const GenerationConfig& generation) {
   generation.validate();
   check_vocabularies(model, source_tokenizer, target_tokenizer);
-  const bool shared = &source_tokenizer == &target_tokenizer;
-  const fs::path source_file = folder / (kPrefixes[shared ? 0 : 1] + source_tokenizer.file_name());
-  const fs::path target_file = folder / (kPrefixes[shared ? 0 : 2] + target_tokenizer.file_name());
-
   make_directories(folder);
   write_model_config(folder, model.config());
   save_parameters(folder / kParameterFile, model);
   write_json_file(folder / kGenerationConfigFile, write_fields(generation));
-  source_tokenizer.save(source_file);
-  if (!shared) target_tokenizer.save(target_file);
-  remove_other_tokenizers(folder, source_file, target_file);
+  save_tokenizers(folder, source_tokenizer, target_tokenizer);
 }
 
 void save_model_folder(const fs::path& folder, DecoderLm& model, const Tokenizer& tokenizer,
@@ -217,7 +176,7 @@ void save_model_folder(const fs::path& folder, EncoderMaskedLm& model, const Tok
 ModelFiles load_model_folder(const fs::path& folder) {
   const TransformerConfig config = read_config_of(folder, Architecture::encoder_decoder, "translation");
   ModelFiles files;
-  load_tokenizers(folder, config, files);
+  load_both_tokenizers(folder, config, files);
   files.generation = read_generation_config<GenerationConfig>(folder);
   files.model = with_parameters(build_transformer(config), folder);
   return files;
@@ -238,9 +197,7 @@ ClassifierFiles load_classifier_folder(const fs::path& folder) {
   const TransformerConfig config = read_config_of(folder, Architecture::encoder_classifier, "classification");
   ClassifierFiles files;
   files.tokenizer = load_only_tokenizer(folder, config);
-  files.max_tokens = read_generation_config<ClassifierSettings>(folder).max_tokens;
-  if (const auto* learned = std::get_if<LearnedPositions>(&config.positions))
-    files.max_tokens = std::min(files.max_tokens, config.max_positions(*learned));
+  files.max_tokens = std::min(read_generation_config<ClassifierSettings>(folder).max_tokens, config.longest_sequence());
   files.model = with_parameters(build_encoder_classifier(config), folder);
   return files;
 }

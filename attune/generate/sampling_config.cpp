@@ -1,16 +1,8 @@
 #include "attune/generate/sampling_config.h"
 
+#include "attune/base/check.h"
+
 namespace attune {
-namespace {
-
-template <class T>
-void check_range(const char* field, T value, T least, T most) {
-  if (!(value >= least && value <= most))  // also for NaN
-    fail<ConfigError>("{} = {}: needs a number from {} to {}", field, value, least, most);
-}
-
-}  // namespace
-
 void SamplingConfig::validate() const {
   if (!(repetition_penalty > 0 && repetition_penalty <= 100))
     fail<ConfigError>("repetition_penalty = {}: needs a number above 0, at most 100", repetition_penalty);

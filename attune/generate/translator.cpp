@@ -1,12 +1,11 @@
 #include "attune/generate/translator.h"
 
 #include <algorithm>
-#include <numeric>
+
+#include "attune/generate/batches.h"
 
 namespace attune {
 namespace {
-
-using Sentences = std::vector<std::vector<int32_t>>;
 
 void check_options(const TranslateOptions& options) {
   const auto check = [](const char* field, int64_t value) {
@@ -17,52 +16,22 @@ void check_options(const TranslateOptions& options) {
   check("max_source_tokens", options.max_source_tokens);
 }
 
-Sentences encode_all(const Tokenizer& tokenizer, std::span<const std::string> sentences, int64_t most_tokens) {
-  Sentences ids;
+// Each with eos; a sentence without tokens stays empty.
+TokenSequences encode_all(const Tokenizer& tokenizer, std::span<const std::string> sentences, int64_t most_tokens) {
+  TokenSequences ids;
   ids.reserve(sentences.size());
   for (const std::string& sentence : sentences) {
     ids.push_back(tokenizer.encode(sentence));
     if (static_cast<int64_t>(ids.back().size()) > most_tokens)
       fail<DataError>("sentence {}: has {} tokens, at most {} are accepted", ids.size(), ids.back().size(),
                       most_tokens);
+    if (!ids.back().empty()) ids.back().push_back(tokenizer.eos_id());
   }
   return ids;
 }
 
-// Indices of the sentences that have tokens, in batches of similar length, longest first.
-std::vector<std::vector<size_t>> make_batches(const Sentences& ids, const TranslateOptions& options) {
-  std::vector<size_t> order(ids.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::erase_if(order, [&](size_t i) { return ids[i].empty(); });
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return ids[a].size() > ids[b].size(); });
-  std::vector<std::vector<size_t>> batches;
-  int64_t tokens = 0;
-  for (const size_t i : order) {
-    const auto length = static_cast<int64_t>(ids[i].size()) + 1;  // with eos
-    if (batches.empty() || static_cast<int64_t>(batches.back().size()) == options.batch_sentences ||
-        tokens + length > options.batch_tokens) {
-      batches.emplace_back();
-      tokens = 0;
-    }
-    batches.back().push_back(i);
-    tokens += length;
-  }
-  return batches;
-}
-
 SpecialIds special_ids(const Tokenizer& t) {
   return {.pad = t.pad_id(), .unk = t.unk_id(), .bos = t.bos_id(), .eos = t.eos_id()};
-}
-
-PackedTokens pack_source(const Sentences& ids, const std::vector<size_t>& batch, int32_t eos) {
-  std::vector<int32_t> packed;
-  std::vector<int32_t> offsets = {0};
-  for (const size_t i : batch) {
-    packed.insert(packed.end(), ids[i].begin(), ids[i].end());
-    packed.push_back(eos);
-    offsets.push_back(static_cast<int32_t>(packed.size()));
-  }
-  return pack_tokens(packed, offsets);
 }
 
 }  // namespace
@@ -83,10 +52,7 @@ Translator::Translator(ModelFiles files)
                  files.generation) {}
 
 int64_t Translator::longest_source(const TranslateOptions& options) const {
-  const TransformerConfig& config = model_->config();
-  const auto* learned = std::get_if<LearnedPositions>(&config.positions);
-  return learned == nullptr ? options.max_source_tokens
-                            : std::min(options.max_source_tokens, config.max_positions(*learned) - 1);  // and eos
+  return std::min(options.max_source_tokens, model_->config().longest_sequence() - 1);  // and eos
 }
 
 std::vector<Translation> Translator::translate(std::span<const std::string> sentences,
@@ -96,13 +62,13 @@ std::vector<Translation> Translator::translate(std::span<const std::string> sent
                                  .n_best = options.n_best,
                                  .special = special_ids(*target_tokenizer_)};
   search.validate(target_tokenizer_->vocab_size());
-  const Sentences ids = encode_all(*source_tokenizer_, sentences, longest_source(options));
-  const auto batches = make_batches(ids, options);
+  const TokenSequences ids = encode_all(*source_tokenizer_, sentences, longest_source(options));
+  const auto batches = batches_by_length(ids, options.batch_sentences, options.batch_tokens);
 
   std::vector<Translation> translations(sentences.size(), Translation{.n_best = {ScoredText{}}});
   auto done = static_cast<int64_t>(std::count_if(ids.begin(), ids.end(), [](const auto& i) { return i.empty(); }));
   for (const std::vector<size_t>& batch : batches) {
-    const auto hypotheses = beam_search(*model_, pack_source(ids, batch, source_tokenizer_->eos_id()), search);
+    const auto hypotheses = beam_search(*model_, pack_batch(ids, batch), search);
     for (size_t i = 0; i < batch.size(); ++i) translations[batch[i]] = to_text(hypotheses[i]);
     done += static_cast<int64_t>(batch.size());
     if (options.progress) options.progress(done, static_cast<int64_t>(sentences.size()));

@@ -43,15 +43,14 @@ std::unique_ptr<Attention> build_attention(const AttentionKind& kind, const Atte
                                        .places = places});
   }
   const auto& multi_head = std::get<MultiHead>(kind);
-  const AttentionBias bias = multi_head.bias;
-  return std::make_unique<MultiHeadAttention>(MultiHeadAttentionConfig{
-      .d_model = c.d_model,
-      .heads = c.heads,
-      .kv_heads = multi_head.kv_heads,
-      .query_key_value_bias = bias == AttentionBias::all || bias == AttentionBias::query_key_value,
-      .output_bias = bias == AttentionBias::all || bias == AttentionBias::output,
-      .dropout = c.attention_dropout,
-      .places = places});
+  return std::make_unique<MultiHeadAttention>(
+      MultiHeadAttentionConfig{.d_model = c.d_model,
+                               .heads = c.heads,
+                               .kv_heads = multi_head.kv_heads,
+                               .query_key_value_bias = has_query_key_value_bias(multi_head),
+                               .output_bias = has_output_bias(multi_head),
+                               .dropout = c.attention_dropout,
+                               .places = places});
 }
 
 std::unique_ptr<Attention> build_self_attention(const AttentionKind& kind, const TransformerConfig& c) {

@@ -1,18 +1,12 @@
 #include "attune/models/config.h"
 
+#include <limits>
 #include <set>
+
+#include "attune/base/check.h"
 
 namespace attune {
 namespace {
-
-void check_range(const std::string& field, int64_t value, int64_t least, int64_t most) {
-  if (value < least || value > most)
-    fail<ConfigError>("{} = {}: needs a number from {} to {}", field, value, least, most);
-}
-
-void check_probability(const char* field, double value) {
-  if (!(value >= 0 && value < 1)) fail<ConfigError>("{} = {}: needs a number from 0 to below 1", field, value);
-}
 
 void check_sizes(const TransformerConfig& c) {
   check_range("d_model", c.d_model, 1, 1 << 16);
@@ -20,9 +14,9 @@ void check_sizes(const TransformerConfig& c) {
   check_range("layers", c.layers, 1, 1024);
   check_range("d_ff", c.d_ff, 1, 1 << 20);
   if (c.d_model % c.heads != 0) fail<ConfigError>("d_model = {} is not divisible by heads = {}", c.d_model, c.heads);
-  check_probability("dropout", c.dropout);
-  check_probability("attention_dropout", c.attention_dropout);
-  check_probability("activation_dropout", c.activation_dropout);
+  check_below_one("dropout", c.dropout);
+  check_below_one("attention_dropout", c.attention_dropout);
+  check_below_one("activation_dropout", c.activation_dropout);
   if (!(c.norm_epsilon > 0 && c.norm_epsilon < 1))
     fail<ConfigError>("norm_epsilon = {}: needs a number between 0 and 1", c.norm_epsilon);
 }
@@ -124,9 +118,22 @@ int64_t kv_heads(const MultiHead& attention, int64_t heads) {
   return attention.kv_heads > 0 ? attention.kv_heads : heads;
 }
 
+bool has_query_key_value_bias(const MultiHead& attention) {
+  return attention.bias == AttentionBias::all || attention.bias == AttentionBias::query_key_value;
+}
+
+bool has_output_bias(const MultiHead& attention) {
+  return attention.bias == AttentionBias::all || attention.bias == AttentionBias::output;
+}
+
 int64_t TransformerConfig::max_positions(const LearnedPositions& learned) const {
   if (learned.max_length > 0) return learned.max_length;
   return architecture == Architecture::decoder_lm ? context_length : 512;
+}
+
+int64_t TransformerConfig::longest_sequence() const {
+  const auto* learned = std::get_if<LearnedPositions>(&positions);
+  return learned != nullptr ? max_positions(*learned) : std::numeric_limits<int64_t>::max();
 }
 
 void TransformerConfig::validate() const {

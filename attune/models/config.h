@@ -120,6 +120,8 @@ struct TransformerConfig {
   bool operator==(const TransformerConfig&) const = default;
 
   int64_t head_dim() const { return d_model / heads; }
+  /// Tokens that a sequence may have for its positions: rows of a learned table, else no limit (INT64_MAX).
+  int64_t longest_sequence() const;
   /// Rows of the table of learned positions.
   int64_t max_positions(const LearnedPositions& positions) const;
 };
@@ -129,6 +131,10 @@ int64_t latent_dim(const MultiHeadLatent& latent, int64_t d_model);
 
 /// Key heads of an attention with so many query heads.
 int64_t kv_heads(const MultiHead& attention, int64_t heads);
+
+/// Which projections have a bias.
+bool has_query_key_value_bias(const MultiHead& attention);
+bool has_output_bias(const MultiHead& attention);
 
 /// Parameters by component, without building the model. All layers of a stack are alike.
 struct ParameterCounts {

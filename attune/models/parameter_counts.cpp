@@ -7,9 +7,8 @@ namespace {
 
 int64_t attention_parameters(const MultiHead& attention, const TransformerConfig& c) {
   const int64_t d = c.d_model, keys = kv_heads(attention, c.heads) * c.head_dim();
-  const bool inner = attention.bias == AttentionBias::all || attention.bias == AttentionBias::query_key_value;
-  const bool outer = attention.bias == AttentionBias::all || attention.bias == AttentionBias::output;
-  return 2 * d * d + 2 * d * keys + (inner ? d + 2 * keys : 0) + (outer ? d : 0);
+  return 2 * d * d + 2 * d * keys + (has_query_key_value_bias(attention) ? d + 2 * keys : 0) +
+         (has_output_bias(attention) ? d : 0);
 }
 
 int64_t attention_parameters(const MultiHeadLatent& attention, const TransformerConfig& c) {
@@ -35,8 +34,7 @@ int64_t norm_parameters(const TransformerConfig& c) {
 }
 
 int64_t feed_forward_parameters(const TransformerConfig& c) {
-  const bool gated = c.activation == FeedForwardActivation::swiglu || c.activation == FeedForwardActivation::geglu;
-  const int64_t inner = gated ? 2 * c.d_ff : c.d_ff;
+  const int64_t inner = gate_of(c.activation) ? 2 * c.d_ff : c.d_ff;
   return c.d_model * (inner + c.d_ff) + (c.feed_forward_bias ? inner + c.d_model : 0);
 }
 

@@ -27,6 +27,15 @@ constexpr const char* kGptCharacters = R"({
   "schedule": {"kind": "cosine", "learning_rate": 4e-3, "final_learning_rate": 1e-4, "warmup_steps": 100},
   "train": {"steps": 2000, "batch_tokens": 768, "label_smoothing": 0, "valid_every": 500}})";
 
+Json bert(int64_t d_model, int64_t heads, int64_t layers) {
+  Json model = sections(R"({"architecture": "encoder_classifier",
+                            "positions": {"kind": "learned", "max_length": 512}, "activation_dropout": 0,
+                            "norm": "post", "norm_epsilon": 1e-12, "activation": "gelu", "scale_embeddings": false,
+                            "embedding_norm": true, "initialization": "normal", "pooler": true})");
+  model.update({{"d_model", d_model}, {"heads", heads}, {"layers", layers}, {"d_ff", 4 * d_model}});
+  return model;
+}
+
 std::vector<Preset> make_presets() {
   return {
       {"transformer-base", "Vaswani et al. 2017, table 3, base: post-norm, ReLU, sinusoids, shared embeddings", 37000,
@@ -54,18 +63,9 @@ std::vector<Preset> make_presets() {
        sections(kPaper)},
       {"gelu-block", "pre-norm blocks with GELU, as in GPT and BERT, in an encoder-decoder", 37000,
        sections(R"({"norm": "pre", "activation": "gelu"})"), sections(kPaper)},
-      {"bert-base", "Devlin et al. 2019: 12 layers, 768, learned positions, GELU, pooler", 30522,
-       sections(R"({"architecture": "encoder_classifier", "d_model": 768, "heads": 12, "layers": 12, "d_ff": 3072,
-                    "positions": {"kind": "learned", "max_length": 512}, "activation_dropout": 0, "norm": "post", "norm_epsilon": 1e-12,
-                    "activation": "gelu", "scale_embeddings": false, "embedding_norm": true,
-                    "initialization": "normal", "pooler": true})"),
+      {"bert-base", "Devlin et al. 2019: 12 layers, 768, learned positions, GELU, pooler", 30522, bert(768, 12, 12),
        sections(kFineTuning)},
-      {"bert-tiny", "Turc et al. 2019: 2 layers, 128", 30522,
-       sections(R"({"architecture": "encoder_classifier", "d_model": 128, "heads": 2, "layers": 2, "d_ff": 512,
-                    "positions": {"kind": "learned", "max_length": 512}, "activation_dropout": 0, "norm": "post", "norm_epsilon": 1e-12,
-                    "activation": "gelu", "scale_embeddings": false, "embedding_norm": true,
-                    "initialization": "normal", "pooler": true})"),
-       sections(kFineTuning)},
+      {"bert-tiny", "Turc et al. 2019: 2 layers, 128", 30522, bert(128, 2, 2), sections(kFineTuning)},
       {"gpt2-124m", "Radford et al. 2019, the smallest GPT-2: 12 layers, 768, context 1024", 50257,
        sections(R"({"architecture": "decoder_lm", "d_model": 768, "heads": 12, "layers": 12, "d_ff": 3072,
                     "activation_dropout": 0, "positions": "learned", "activation": "gelu_tanh", "scale_embeddings": false,
@@ -113,6 +113,12 @@ const Preset& find_preset(std::string_view name) {
   const std::string near = nearest_name(name, names);
   if (!near.empty()) fail<ConfigError>("unknown preset \"{}\", did you mean \"{}\"?", name, near);
   fail<ConfigError>("unknown preset \"{}\", there are {}", name, preset_names());
+}
+
+Json sections_of(const Preset& preset) {
+  Json sections = preset.training;
+  sections["model"] = preset.model;
+  return sections;
 }
 
 TransformerConfig model_of(const Preset& preset) {

@@ -5,12 +5,6 @@
 namespace attune {
 namespace {
 
-std::optional<ActivationKind> gate_of(FeedForwardActivation activation) {
-  if (activation == FeedForwardActivation::swiglu) return ActivationKind::silu;
-  if (activation == FeedForwardActivation::geglu) return ActivationKind::gelu;
-  return std::nullopt;
-}
-
 // A gated unit has its activation behind the product of both its halves.
 FusedActivation fused_activation(FeedForwardActivation activation) {
   switch (activation) {
@@ -30,6 +24,12 @@ FusedActivation fused_activation(FeedForwardActivation activation) {
 }
 
 }  // namespace
+
+std::optional<ActivationKind> gate_of(FeedForwardActivation activation) {
+  if (activation == FeedForwardActivation::swiglu) return ActivationKind::silu;
+  if (activation == FeedForwardActivation::geglu) return ActivationKind::gelu;
+  return std::nullopt;
+}
 
 FeedForward::FeedForward(const FeedForwardConfig& config)
     : gate_(gate_of(config.activation)),

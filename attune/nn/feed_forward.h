@@ -11,6 +11,9 @@ namespace attune {
 /// The last two are gated units, Shazeer 2020: with silu (SwiGLU) and with gelu (GEGLU).
 enum class FeedForwardActivation { relu, gelu, gelu_tanh, silu, swiglu, geglu };
 
+/// What a gated unit's first half goes through; nothing for the other activations.
+std::optional<ActivationKind> gate_of(FeedForwardActivation activation);
+
 struct FeedForwardConfig {
   int64_t d_model = 512;
   int64_t d_ff = 2048;

@@ -4,17 +4,11 @@
 #include <cmath>
 
 #include "attune/autograd/graph.h"
+#include "attune/base/check.h"
 #include "attune/ops/adam_kernel.h"
 #include "attune/ops/reduce_kernel.h"
 
 namespace attune {
-namespace {
-
-void check_below_one(const char* field, double value) {
-  if (!(value >= 0 && value < 1)) fail<ConfigError>("{} = {}: needs a number from 0 to below 1", field, value);
-}
-
-}  // namespace
 
 Adam::Adam(std::vector<NamedParameter> parameters, const OptimizerConfig& config, double moving_average)
     : parameters_(std::move(parameters)), config_(config), moving_average_(moving_average) {

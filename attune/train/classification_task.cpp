@@ -17,8 +17,7 @@ using Texts = std::vector<LabelledText>;
 
 constexpr uint64_t kWordDropoutStream = uint64_t{0x776f7264} << 32;  // "word": dropout and batches have other streams
 
-// Takes the last share of the texts away from them.
-// Evenly spread over the file, which may be sorted by label.
+// Takes a share of the texts away from them, evenly spread over the file, which may be sorted by label.
 Texts hold_out(Texts& texts, double fraction) {
   Texts kept, held_out;
   for (size_t i = 0; i < texts.size(); ++i) {
@@ -55,7 +54,7 @@ class ClassificationTask final : public TaskOf<EncoderClassifier, int32_t> {
     save_model_folder(folder, *model_, *tokenizer_, config_.data.max_tokens);
   }
   void save_tokenizers(const std::filesystem::path& folder) const override {
-    attune::save_tokenizers(folder, {tokenizer_, tokenizer_});
+    attune::save_tokenizers(folder, *tokenizer_, *tokenizer_);
   }
 
  private:

@@ -3,23 +3,13 @@
 #include <algorithm>
 #include <limits>
 
+#include "attune/base/check.h"
 #include "attune/train/config_fields.h"
 
 namespace attune {
 namespace {
 
 constexpr int64_t kMany = int64_t{1} << 40;  // for counts whose only sense of a limit is that sums stay in range
-
-template <class T>
-void check_range(const char* field, T value, T least, T most) {
-  if (!(value >= least && value <= most))  // also for NaN
-    fail<ConfigError>("{} = {}: needs a number from {} to {}", field, value, least, most);
-}
-
-// A probability, a decay: 1 itself is out.
-void check_below_one(const char* field, double value) {
-  if (!(value >= 0 && value < 1)) fail<ConfigError>("{} = {}: needs a number from 0 to below 1", field, value);
-}
 
 template <class Config>
 void validate_section(const char* section, const Config& config) {
@@ -51,9 +41,8 @@ void check_tokenizers(const DataConfig& data) {
 
 // A table of positions has no place for what is beyond its end.
 void check_length(const char* field, int64_t length, const TransformerConfig& model) {
-  const auto* learned = std::get_if<LearnedPositions>(&model.positions);
-  if (learned != nullptr && length > model.max_positions(*learned))
-    fail<ConfigError>("{} = {}: model.positions are {} learned ones", field, length, model.max_positions(*learned));
+  if (const int64_t longest = model.longest_sequence(); length > longest)
+    fail<ConfigError>("{} = {}: model.positions are {} learned ones", field, length, longest);
 }
 
 void check_data(const DataConfig& data, const TransformerConfig& model) {

@@ -47,13 +47,13 @@ class LanguageModelTask final : public TaskOf<DecoderLm, Window> {
     save_model_folder(folder, *model_, *tokenizer_, config_.sampling, config_.data.text_unit);
   }
   void save_tokenizers(const std::filesystem::path& folder) const override {
-    attune::save_tokenizers(folder, {tokenizer_, tokenizer_});
+    attune::save_tokenizers(folder, *tokenizer_, *tokenizer_);
   }
 
  private:
   std::shared_ptr<const Tokenizer> tokenizer_;
   RunText text_;
-  std::optional<WindowSampler> sampler_;  // refers to text_
+  std::optional<WindowSampler> sampler_;
 };
 
 }  // namespace

@@ -63,7 +63,7 @@ class MaskedLanguageModelTask final : public TaskOf<EncoderMaskedLm, int32_t> {
   }
   void save_model(const std::filesystem::path& folder) override { save_model_folder(folder, *model_, *tokenizer_); }
   void save_tokenizers(const std::filesystem::path& folder) const override {
-    attune::save_tokenizers(folder, {tokenizer_, tokenizer_});
+    attune::save_tokenizers(folder, *tokenizer_, *tokenizer_);
   }
 
  private:

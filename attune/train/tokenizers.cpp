@@ -42,13 +42,6 @@ std::shared_ptr<const Tokenizer> given_tokenizer(const RunConfig& config) {
   return nullptr;
 }
 
-fs::path find(const fs::path& folder, const std::string& prefix) {
-  std::error_code ignored;
-  for (const char* name : {"tokenizer.model", "tokenizer.json"})
-    if (fs::exists(folder / (prefix + name), ignored)) return folder / (prefix + name);
-  return {};
-}
-
 }  // namespace
 
 TokenizerPair make_tokenizers(const RunConfig& config) {
@@ -92,32 +85,6 @@ std::shared_ptr<const Tokenizer> make_tokenizer(const RunConfig& config, const s
   for (const std::string& text : texts) lines += text + "\n";
   write_file(file.path, lines);
   return naming(config.data.train_files, [&] { return learn({file.path}, config); });
-}
-
-void save_tokenizers(const fs::path& folder, const TokenizerPair& tokenizers) {
-  for (const char* prefix : {"", "source_", "target_"}) {
-    for (fs::path old; !(old = find(folder, prefix)).empty();) {
-      std::error_code error;
-      if (!fs::remove(old, error)) fail<FileError>("cannot remove {}: {}", old.string(), error.message());
-    }
-  }
-  if (tokenizers.source == tokenizers.target) {
-    tokenizers.source->save(folder / tokenizers.source->file_name());
-  } else {
-    tokenizers.source->save(folder / ("source_" + tokenizers.source->file_name()));
-    tokenizers.target->save(folder / ("target_" + tokenizers.target->file_name()));
-  }
-}
-
-TokenizerPair load_tokenizers(const fs::path& folder) {
-  if (const fs::path shared = find(folder, ""); !shared.empty()) {
-    const std::shared_ptr<const Tokenizer> both = load_tokenizer(shared);
-    return {both, both};
-  }
-  const fs::path source = find(folder, "source_"), target = find(folder, "target_");
-  if (source.empty() || target.empty())
-    fail<FileError>("{}: has no tokenizer.* and no source_tokenizer.* with a target_tokenizer.*", folder.string());
-  return {load_tokenizer(source), load_tokenizer(target)};
 }
 
 }  // namespace attune

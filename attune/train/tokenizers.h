@@ -6,14 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "attune/data/tokenizer.h"
+#include "attune/data/tokenizer_files.h"
 #include "attune/train/config.h"
 
 namespace attune {
-
-struct TokenizerPair {
-  std::shared_ptr<const Tokenizer> source, target;  // one object where one vocabulary serves both sides
-};
 
 /// Those of the files that config.data names, else those of train.initialize_from, else new ones that are learnt from
 /// the training text; the same text and seed give the same vocabulary. Throw ConfigError, DataError and FileError.
@@ -23,10 +19,5 @@ std::shared_ptr<const Tokenizer> make_tokenizer(const RunConfig& config);
 /// The same, learnt from `texts`. `scratch` is a folder for a file that is removed again.
 std::shared_ptr<const Tokenizer> make_tokenizer(const RunConfig& config, const std::vector<std::string>& texts,
                                                 const std::filesystem::path& scratch);
-
-/// As in a model folder: tokenizer.* for one object, else source_tokenizer.* and target_tokenizer.*. What the folder
-/// had before is removed. Throws FileError.
-void save_tokenizers(const std::filesystem::path& folder, const TokenizerPair& tokenizers);
-TokenizerPair load_tokenizers(const std::filesystem::path& folder);
 
 }  // namespace attune

@@ -48,7 +48,7 @@ class TranslationTask final : public TaskOf<Transformer, int32_t> {
     save_model_folder(folder, *model_, *tokenizers_.source, *tokenizers_.target, config_.generation);
   }
   void save_tokenizers(const std::filesystem::path& folder) const override {
-    attune::save_tokenizers(folder, tokenizers_);
+    attune::save_tokenizers(folder, *tokenizers_.source, *tokenizers_.target);
   }
 
  private:
