@@ -35,7 +35,7 @@ MODELS = {
 def attune_settings(model: dict) -> list[str]:
     settings = {name: value for name, value in model.items() if name != "vocab"}
     settings |= {"source_vocab": model["vocab"], "target_vocab": model["vocab"], "norm": json.dumps(model["norm"])}
-    settings |= {"share_embeddings": "true", "share_projection": "true"}
+    settings |= {"share_embeddings": "true", "share_projection": "true", "embedding_initialization": '"normal"'}
     settings |= {"attention_dropout": 0.0, "activation_dropout": 0.0}
     return [word for name, value in settings.items() for word in ("--set", f"model.{name}={value}")]
 
