@@ -158,9 +158,9 @@ def parse_options() -> argparse.Namespace:
             p.error(f"--{name.replace('_', '-')} {getattr(o, name)}: expected at least 0")
     known = (*ATTUNE, *PYTORCH)
     if o.llmc is not None:
-        o.llmc = o.llmc.resolve()
         if not o.llmc.is_file():
             p.error(f"--llmc {o.llmc}: no such program")
+        o.llmc = o.llmc.resolve()
         known = (*known, LLMC)
         if LLMC not in o.contenders.split(","):
             o.contenders += f",{LLMC}"

@@ -32,8 +32,8 @@ Pair = tuple[list[int], list[int]]
 def read_vocabulary(path: Path) -> dict[str, int]:
     """Of a whitespace tokenizer's file: the place in the list is the id."""
     content = json.loads(path.read_text(encoding="utf-8"))
-    if not isinstance(content, dict) or content.get("type") != "whitespace":
-        raise ValueError(f'{path}: expected a vocabulary of "type": "whitespace"')
+    if not isinstance(content, dict) or content.get("type") != "whitespace" or "pieces" not in content:
+        raise ValueError(f'{path}: expected a vocabulary of "type": "whitespace" with "pieces"')
     return {piece: i for i, piece in enumerate(content["pieces"])}
 
 
