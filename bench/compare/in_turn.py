@@ -9,13 +9,24 @@ import json
 import os
 import platform
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
+import tempfile
+import threading
 from pathlib import Path
-from typing import Callable
+from typing import Callable, Iterable, NamedTuple
 
-CONTENDERS = ("attune", "pytorch", "pytorch-tuned")
+# What the programs are told to be a contender. Those of PyTorch but the first have the settings of `environments`.
+ATTUNE = {"attune": [], "attune-bf16": ["--set", "train.precision=bfloat16"]}
+PYTORCH = {
+    "pytorch": [],
+    "pytorch-tuned": [],
+    "pytorch-bf16": ["--precision", "bfloat16"],
+    "pytorch-compiled": ["--compile"],
+}
+CONTENDERS = ("attune", "pytorch", "pytorch-tuned")  # where nothing else is said
 TIMEOUT_S = 3600
 
 # MKL keeps its AVX-512 code from a processor that is not Intel's. This answers its question with yes.
@@ -28,20 +39,48 @@ class Failure(Exception):
     """One line for the user."""
 
 
-def run(command: list[str], environment: dict[str, str]) -> str:
+class Finished(NamedTuple):
+    output: str
+    peak_memory_mb: float  # the largest resident set, as the system counts it
+
+
+def run(command: list[str], environment: dict[str, str], timeout_s: float = TIMEOUT_S) -> Finished:
     """What the command prints, or a Failure with the last line of what it complained about."""
+    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+        try:
+            process = subprocess.Popen(command, env={**os.environ, **environment}, stdout=output, stderr=errors)
+        except OSError as error:
+            raise Failure(f"{command[0]}: {error.strerror}") from None
+        peak, late = wait(process, timeout_s)
+        output.seek(0)
+        errors.seek(0)
+        text, complaints = output.read(), errors.read()
+    if late:
+        raise Failure(f"{command[0]}: not finished after {timeout_s:.0f} s")
+    if process.returncode != 0:
+        complaint = (complaints.strip() or text.strip() or "no message").splitlines()[-1]
+        raise Failure(f"{' '.join(command[:3])} ... ended with {process.returncode}: {complaint}")
+    return Finished(text, peak)
+
+
+def end(process: subprocess.Popen) -> None:
+    """Process.kill() would also take the exit status, and with it what wait() asks for."""
+    if process.returncode is None:
+        os.kill(process.pid, signal.SIGKILL)
+
+
+def wait(process: subprocess.Popen, timeout_s: float) -> tuple[float, bool]:
+    """The process's peak memory in MB, and whether it was ended because it took too long."""
+    late = threading.Event()
+    timer = threading.Timer(timeout_s, lambda: (late.set(), end(process)))
+    timer.start()
     try:
-        done = subprocess.run(
-            command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=TIMEOUT_S
-        )
-    except OSError as error:
-        raise Failure(f"{command[0]}: {error.strerror}") from None
-    except subprocess.TimeoutExpired:
-        raise Failure(f"{command[0]}: not finished after {TIMEOUT_S} s") from None
-    if done.returncode != 0:
-        complaint = (done.stderr.strip() or done.stdout.strip() or "no message").splitlines()[-1]
-        raise Failure(f"{' '.join(command[:3])} ... ended with {done.returncode}: {complaint}")
-    return done.stdout
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    finally:
+        timer.cancel()
+        end(process)
+    return usage.ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10), late.is_set()
 
 
 def result_of(contender: str, output: str, rate_name: str) -> dict:
@@ -61,16 +100,29 @@ def result_of(contender: str, output: str, rate_name: str) -> dict:
 def environments(o: argparse.Namespace, folder: Path) -> dict[str, dict[str, str]]:
     """What each contender finds in its environment; `folder` is for what it refers to."""
     threads = {"OMP_NUM_THREADS": str(o.threads)}
-    result = {c: threads for c in o.contenders}
-    if "pytorch-tuned" in o.contenders:
-        tuned = {**threads, "GLIBC_TUNABLES": GLIBC_TUNABLES}
-        if platform.machine() == "x86_64":
-            source, library = folder / "mkl_shim.c", folder / "mkl_shim.so"
-            source.write_text(MKL_SHIM, encoding="utf-8")
-            run(["cc", "-shared", "-fPIC", "-o", str(library), str(source)], {})
-            tuned["LD_PRELOAD"] = str(library)
-        result["pytorch-tuned"] = tuned
-    return result
+    tuned = {**threads, "GLIBC_TUNABLES": GLIBC_TUNABLES}
+    with_settings = [c for c in o.contenders if c in PYTORCH and c != "pytorch"]
+    if with_settings and platform.machine() == "x86_64":
+        source, library = folder / "mkl_shim.c", folder / "mkl_shim.so"
+        source.write_text(MKL_SHIM, encoding="utf-8")
+        run(["cc", "-shared", "-fPIC", "-o", str(library), str(source)], {})
+        tuned["LD_PRELOAD"] = str(library)
+    return {c: tuned if c in with_settings else threads for c in o.contenders}
+
+
+def leave_out_refused(o: argparse.Namespace, folder: Path) -> None:
+    """Takes attune-bf16 from the contenders, with a message, where this build of Attune does not know its setting."""
+    if "attune-bf16" not in o.contenders:
+        return
+    try:
+        run([o.attune, "bench", "train", *ATTUNE["attune-bf16"], "--write-batches", str(folder / "unused.jsonl")], {})
+    except Failure as failure:
+        if "precision" not in str(failure):
+            raise
+        print(f"attune-bf16 is left out: {failure}", file=sys.stderr)
+        o.contenders.remove("attune-bf16")
+        if not o.contenders:
+            raise Failure("no contender is left") from None
 
 
 def in_turn(
@@ -82,7 +134,7 @@ def in_turn(
         for c in o.contenders:
             results[c].append(measure(c, number))
             rate = results[c][-1][rate_name]
-            print(f"round {number}/{o.rounds}  {c:14} {rate:10.0f} {unit}", file=sys.stderr)
+            print(f"round {number}/{o.rounds}  {c:16} {rate:10.0f} {unit}", file=sys.stderr)
     return results
 
 
@@ -90,41 +142,67 @@ def spread(values: list[float]) -> dict:
     return {"median": statistics.median(values), "min": min(values), "max": max(values)}
 
 
-def summarise(o: argparse.Namespace, results: dict[str, list[dict]], rate_name: str) -> dict:
-    def column(contender: str, key: str) -> list[float]:
-        return [r[key] for r in results[contender] if isinstance(r.get(key), (int, float))]
+def column(runs: list[dict], key: str) -> list[float]:
+    return [r[key] for r in runs if isinstance(r.get(key), (int, float))]
 
-    def median(values: list[float]):
+
+def pairs_of(contenders: Iterable[str]) -> list[tuple[str, str]]:
+    """Which are compared: the first one, and every one of Attune's, with each that comes later."""
+    names = list(contenders)
+    return [(a, b) for i, a in enumerate(names) if i == 0 or a in ATTUNE for b in names[i + 1 :]]
+
+
+def ratio_of(results: dict[str, list[dict]], a: str, b: str, key: str) -> dict:
+    """Round by round, as far as both have been measured."""
+    pairs = [x / y for x, y in zip(column(results[a], key), column(results[b], key)) if y > 0]
+    return {**spread(pairs), "pairs": pairs} if pairs else {}
+
+
+def summarise(results: dict[str, list[dict]], rate_name: str) -> dict:
+    def median(runs: list[dict], key: str):
+        values = column(runs, key)
         return statistics.median(values) if values else None
 
-    contenders, ratios = {}, {}
-    first = o.contenders[0]
-    for c in o.contenders:
-        rates = column(c, rate_name)
-        contenders[c] = {
-            rate_name: spread(rates),
-            "median_ms_per_step": median(column(c, "median_ms_per_step")),
-            "peak_memory_mb": median(column(c, "peak_memory_mb")),
-            "parameters": median(column(c, "parameters")),
-        }
-        if c != first:
-            pairs = [a / b for a, b in zip(column(first, rate_name), rates)]
-            ratios[f"{first}/{c}"] = {**spread(pairs), "pairs": pairs}
-    return {"machine": platform.platform(), "contenders": contenders, "ratios": ratios, "runs": results}
+    contenders = {}
+    for c, runs in results.items():
+        contenders[c] = {rate_name: spread(column(runs, rate_name))}
+        for key in ("median_ms_per_step", "peak_memory_mb", "import_memory_mb", "parameters"):
+            contenders[c][key] = median(runs, key)
+    ratios = {f"{a}/{b}": ratio_of(results, a, b, rate_name) for a, b in pairs_of(results)}
+    for r in (r for runs in results.values() for r in runs if "peak_memory_mb" in r):
+        r["work_memory_mb"] = r["peak_memory_mb"] - r.get("import_memory_mb", 0)
+    memory, work_memory = (
+        {f"{a}/{b}": ratio for a, b in pairs_of(results) if (ratio := ratio_of(results, a, b, key))}
+        for key in ("peak_memory_mb", "work_memory_mb")
+    )
+    return {
+        "machine": platform.platform(),
+        "contenders": contenders,
+        "ratios": ratios,
+        "memory_ratios": memory,
+        "work_memory_ratios": work_memory,
+        "runs": results,
+    }
 
 
 def table(summary: dict, rate_name: str) -> list[str]:
     def cell(value, width: int) -> str:
         return f"{'-' if value is None else format(value, '.0f'):>{width}}"
 
-    lines = [f"{'':14} {'median':>9} {'min':>9} {'max':>9} {'ms/step':>9} {'peak MB':>9}"]
+    titles = ("median", "min", "max", "ms/step", "peak MB", "import MB")
+    lines = [f"{'':16} " + " ".join(f"{title:>9}" for title in titles)]
     for c, row in summary["contenders"].items():
         rate = row[rate_name]
-        values = (rate["median"], rate["min"], rate["max"], row["median_ms_per_step"], row["peak_memory_mb"])
-        lines.append(f"{c:14} " + " ".join(cell(v, 9) for v in values))
+        values = (rate["median"], rate["min"], rate["max"])
+        values += (row["median_ms_per_step"], row["peak_memory_mb"], row["import_memory_mb"])
+        lines.append(f"{c:16} " + " ".join(cell(v, 9) for v in values))
     for pair, ratio in summary["ratios"].items():
+        if not ratio:
+            continue
         pairs = " ".join(f"{r:.2f}" for r in ratio["pairs"])
-        lines.append(f"{pair:24} median {ratio['median']:.2f}   by round: {pairs}")
+        memory, work = (summary[key].get(pair) for key in ("memory_ratios", "work_memory_ratios"))
+        of_memory = f"peak memory {memory['median']:.2f}, without imports {work['median']:.2f}" if memory else ""
+        lines.append(f"{pair:30} speed {ratio['median']:5.2f}   {of_memory:39}  speed by round: {pairs}")
     counts = {c: row["parameters"] for c, row in summary["contenders"].items() if row["parameters"] is not None}
     if len(set(counts.values())) > 1:
         numbers = ", ".join(f"{c} {n:.0f}" for c, n in counts.items())
@@ -132,12 +210,11 @@ def table(summary: dict, rate_name: str) -> list[str]:
     return lines
 
 
-def add_options(p: argparse.ArgumentParser) -> None:
+def add_options(p: argparse.ArgumentParser, contenders: Iterable[str] = CONTENDERS) -> None:
     p.add_argument("--attune", default="build/release/attune", help="the binary")
     p.add_argument("--python", default=sys.executable, help="an interpreter that has torch")
-    p.add_argument("--contenders", default=",".join(CONTENDERS), help="in the order of a round, ratios to the first")
+    p.add_argument("--contenders", default=",".join(contenders), help="in the order of a round, ratios to the first")
     p.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    p.add_argument("--compile", action="store_true", help="PyTorch through torch.compile")
     p.add_argument("--json", action="store_true", help="print everything measured as one JSON object")
 
 
@@ -147,11 +224,16 @@ def check_at_least_1(p: argparse.ArgumentParser, options: argparse.Namespace, na
             p.error(f"--{name.replace('_', '-')} {getattr(options, name)}: expected at least 1")
 
 
-def check_options(p: argparse.ArgumentParser, options: argparse.Namespace, needs_attune: bool) -> None:
+def check_options(
+    p: argparse.ArgumentParser,
+    options: argparse.Namespace,
+    needs_attune: bool,
+    known: Iterable[str] = (*ATTUNE, *PYTORCH),
+) -> None:
     """Splits options.contenders. `needs_attune`: its program is used even where it is not one of them."""
     names = options.contenders.split(",")
-    if len(set(names)) != len(names) or not set(names) <= set(CONTENDERS):
-        p.error(f"--contenders {options.contenders}: expected some of {','.join(CONTENDERS)}, each once")
+    if len(set(names)) != len(names) or not set(names) <= set(known):
+        p.error(f"--contenders {options.contenders}: expected some of {','.join(known)}, each once")
     options.contenders = names
-    if ("attune" in names or needs_attune) and shutil.which(options.attune) is None:
+    if (needs_attune or set(names) & set(ATTUNE)) and shutil.which(options.attune) is None:
         p.error(f"--attune {options.attune}: no such program")

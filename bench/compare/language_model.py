@@ -13,12 +13,15 @@ import tempfile
 from pathlib import Path
 
 from in_turn import (
+    ATTUNE,
+    PYTORCH,
     Failure,
     add_options,
     check_at_least_1,
     check_options,
     environments,
     in_turn,
+    leave_out_refused,
     result_of,
     run,
     spread,
@@ -64,7 +67,7 @@ def attune_result(o: argparse.Namespace, folder: Path) -> dict:
     if len(windows) < 2 or not losses:
         raise Failure(f"attune: {folder}/metrics.jsonl: expected windows and a validation, found {len(lines)} lines")
     rate = statistics.median(line["tokens_per_second"] for line in windows[1:])
-    model = json.loads(run([o.attune, "inspect", str(folder / "model"), "--json"], {}))
+    model = json.loads(run([o.attune, "inspect", str(folder / "model"), "--json"], {}).output)
     return {
         "program": "attune",
         "threads": o.threads,
@@ -78,26 +81,28 @@ def attune_result(o: argparse.Namespace, folder: Path) -> dict:
     }
 
 
-def pytorch_command(o: argparse.Namespace, seed: int) -> list[str]:
+def pytorch_command(o: argparse.Namespace, contender: str, seed: int) -> list[str]:
     script = str(Path(__file__).with_name("pytorch_language_model.py"))
     work = ["--text", str(o.text), "--batch", str(BATCH), "--context", str(CONTEXT)]
     schedule = ["--learning-rate", str(o.learning_rate), "--final-learning-rate", str(o.final_learning_rate)]
     schedule += ["--warmup-steps", str(o.warmup_steps)]
     size = ["--steps", str(steps_of(o)), "--window", str(o.window), "--threads", str(o.threads), "--seed", str(seed)]
-    flags = [*(["--compile"] if o.compile else []), *(["--validate"] if o.validate else [])]
+    flags = [*PYTORCH[contender], *(["--validate"] if o.validate else [])]
     return [o.python, script, *work, *schedule, *size, *flags]
 
 
 def measure(o: argparse.Namespace, folder: Path) -> dict[str, list[dict]]:
     """The results of every contender, one for each round, which is the seed as well."""
+    leave_out_refused(o, folder)
     environment = environments(o, folder)
 
     def one(contender: str, number: int) -> dict:
-        if contender == "attune":
+        if contender in ATTUNE:
             with tempfile.TemporaryDirectory(dir=folder) as run_folder:
-                run(attune_command(o, Path(run_folder), number), environment[contender])
-                return attune_result(o, Path(run_folder))
-        return result_of(contender, run(pytorch_command(o, number), environment[contender]), RATE)
+                command = [*attune_command(o, Path(run_folder), number), *ATTUNE[contender]]
+                finished = run(command, environment[contender])
+                return attune_result(o, Path(run_folder)) | {"peak_memory_mb": finished.peak_memory_mb}
+        return result_of(contender, run(pytorch_command(o, contender, number), environment[contender]).output, RATE)
 
     return in_turn(o, RATE, "tokens/s", one)
 
@@ -105,7 +110,7 @@ def measure(o: argparse.Namespace, folder: Path) -> dict[str, list[dict]]:
 def report(o: argparse.Namespace, summary: dict) -> str:
     lines = [f"gpt-char, {o.threads} threads, {o.rounds} rounds, tokens/s", *table(summary, RATE)]
     for c, loss in summary.get("validation_loss", {}).items():
-        lines.append(f"{c:14} validation loss {loss['median']:.4f} (from {loss['min']:.4f} to {loss['max']:.4f})")
+        lines.append(f"{c:16} validation loss {loss['median']:.4f} (from {loss['min']:.4f} to {loss['max']:.4f})")
     return "\n".join(lines)
 
 
@@ -146,7 +151,7 @@ def main() -> int:
     except Failure as failure:
         print(f"language_model: {failure}", file=sys.stderr)
         return 1
-    summary = {**settings, **summarise(o, results, RATE)}
+    summary = {**settings, **summarise(results, RATE)}
     if o.validate:
         summary["validation_loss"] = {c: spread([r["validation_loss"] for r in rs]) for c, rs in results.items()}
     print(json.dumps(summary, indent=2) if o.json else report(o, summary))
