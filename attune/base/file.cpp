@@ -31,6 +31,13 @@ class Descriptor {
   fail<FileError>("cannot {} {}: {}", action, path.string(), std::strerror(errno));
 }
 
+// The names in a folder are safe against a power cut once the folder is written too; a file system that cannot do that
+// is no error.
+void sync_folder(const std::filesystem::path& path) {
+  const Descriptor directory(::open(path.empty() ? "." : path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (directory.get() >= 0) ::fsync(directory.get());
+}
+
 uint64_t size_of_regular_file(int descriptor, const std::filesystem::path& path) {
   struct stat status {};
   if (::fstat(descriptor, &status) != 0) fail_errno("read", path);
@@ -95,11 +102,7 @@ void AtomicFile::commit() {
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_errno("write", path_);
   ::close(descriptor_);
   descriptor_ = -1;
-  // The new name is safe against a power cut once the folder is written too; a file system that cannot do that is no
-  // error.
-  const std::filesystem::path folder = path_.has_parent_path() ? path_.parent_path() : std::filesystem::path(".");
-  const Descriptor directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (directory.get() >= 0) ::fsync(directory.get());
+  sync_folder(path_.parent_path());
 }
 
 void write_file(const std::filesystem::path& path, std::string_view text) {
@@ -126,6 +129,12 @@ void make_directories(const std::filesystem::path& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
   if (error) fail<FileError>("cannot make folder {}: {}", path.string(), error.message());
+}
+
+void rename_folder(const std::filesystem::path& from, const std::filesystem::path& to) {
+  sync_folder(from);
+  if (::rename(from.c_str(), to.c_str()) != 0) fail_errno("write", to);
+  sync_folder(to.parent_path());
 }
 
 }  // namespace attune

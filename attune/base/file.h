@@ -54,4 +54,8 @@ class MappedFile {
 /// Makes a folder and those above it. Throws FileError.
 void make_directories(const std::filesystem::path& path);
 
+/// Gives a folder that is complete its name, safe against a power cut. Throws FileError, also when there is a folder of
+/// that name with something in it.
+void rename_folder(const std::filesystem::path& from, const std::filesystem::path& to);
+
 }  // namespace attune

@@ -22,6 +22,7 @@ void add_classify(CLI::App& app);
 void add_evaluate(CLI::App& app);
 void add_inspect(CLI::App& app);
 void add_tokenizer(CLI::App& app);
+void add_data(CLI::App& app);
 void add_bench(CLI::App& app);
 void add_bench_attention(CLI::App& bench);
 void add_draw(CLI::App& app);

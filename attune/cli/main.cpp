@@ -94,6 +94,7 @@ int run(int argc, char** argv) {
   add_evaluate(app);
   add_inspect(app);
   add_tokenizer(app);
+  add_data(app);
   add_bench(app);
   add_draw(app);
   add_demo_corpus(app);

@@ -16,7 +16,7 @@ constexpr size_t kLabelsShown = 8;
 
 /// Index of each text's label, -1 for none.
 std::vector<int32_t> label_indices(std::span<const LabelledText> texts, const std::vector<std::string>& labels,
-                                   bool needs_label) {
+                                   bool needs_label, size_t before) {
   std::unordered_map<std::string_view, int32_t> known;
   for (const std::string& label : labels)
     if (!known.emplace(label, static_cast<int32_t>(known.size())).second)
@@ -28,7 +28,7 @@ std::vector<int32_t> label_indices(std::span<const LabelledText> texts, const st
     const bool none = text.label.empty() && !needs_label;
     if (found == known.end() && !none) {
       const std::span shown = std::span(labels).first(std::min(labels.size(), kLabelsShown));
-      fail<DataError>("text {} has the label \"{}\", expected one of {}{}", indices.size() + 1,
+      fail<DataError>("text {} has the label \"{}\", expected one of {}{}", before + indices.size() + 1,
                       text.label.substr(0, 100), fmt::join(shown, ", "), shown.size() < labels.size() ? ", ..." : "");
     }
     indices.push_back(none ? -1 : found->second);
@@ -69,8 +69,16 @@ void LabelledCorpusOptions::validate() const {
 
 LabelledCorpus encode_labelled(std::span<const LabelledText> texts, const std::vector<std::string>& labels,
                                const Tokenizer& tokenizer, const LabelledCorpusOptions& options) {
+  LabelledCorpus corpus = encode_more_labelled(texts, labels, tokenizer, options, 0);
+  if (texts.empty()) fail<DataError>("there is no text");
+  if (corpus.examples.empty()) fail<DataError>("no text is left ({} without tokens)", corpus.skipped_empty);
+  return corpus;
+}
+
+LabelledCorpus encode_more_labelled(std::span<const LabelledText> texts, const std::vector<std::string>& labels,
+                                    const Tokenizer& tokenizer, const LabelledCorpusOptions& options, int64_t before) {
   options.validate();
-  const std::vector<int32_t> indices = label_indices(texts, labels, options.needs_label);
+  const std::vector<int32_t> indices = label_indices(texts, labels, options.needs_label, static_cast<size_t>(before));
   std::vector<std::vector<int32_t>> encoded(texts.size());
   parallel_for(static_cast<int64_t>(texts.size()), kTextsPerTask, [&](int64_t begin, int64_t end) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
@@ -85,8 +93,6 @@ LabelledCorpus encode_labelled(std::span<const LabelledText> texts, const std::v
     if (frame(encoded[i], tokenizer, options.max_tokens)) ++corpus.cut;
     corpus.examples.push_back({std::move(encoded[i]), indices[i]});
   }
-  if (texts.empty()) fail<DataError>("there is no text");
-  if (corpus.examples.empty()) fail<DataError>("no text is left ({} without tokens)", corpus.skipped_empty);
   return corpus;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <utility>
@@ -27,6 +28,7 @@ struct LabelledReadOptions {
   std::string text_field = "text";
   bool needs_label = true;  // false: a text may lack its label, as described at read_labelled()
   TextLimits limits = {};   // a csv record that goes over several lines is limited as one line
+  ReadProgress on_read = {};
 };
 
 struct LabelledText {
@@ -41,6 +43,9 @@ struct LabelledText {
 std::vector<LabelledText> read_labelled(const std::filesystem::path& file, const LabelledReadOptions& options = {});
 std::vector<LabelledText> read_labelled(const std::vector<std::filesystem::path>& files,
                                         const LabelledReadOptions& options = {});
+/// The same, one text after the other.
+void read_labelled(const std::vector<std::filesystem::path>& files, const LabelledReadOptions& options,
+                   const std::function<void(LabelledText&&)>& take);
 
 /// The different labels in the order of their bytes. Throws DataError when there are fewer than two or one is empty.
 std::vector<std::string> labels_of(std::span<const LabelledText> texts);
@@ -67,6 +72,9 @@ struct LabelledCorpus {
 /// twice or nothing is left, ConfigError on bad options.
 LabelledCorpus encode_labelled(std::span<const LabelledText> texts, const std::vector<std::string>& labels,
                                const Tokenizer& tokenizer, const LabelledCorpusOptions& options = {});
+/// The same for texts of which `before` ones were encoded already; all of them may be without tokens.
+LabelledCorpus encode_more_labelled(std::span<const LabelledText> texts, const std::vector<std::string>& labels,
+                                    const Tokenizer& tokenizer, const LabelledCorpusOptions& options, int64_t before);
 
 /// Texts one after the other, without padding. Text i has the tokens [offsets[i], offsets[i + 1]).
 struct LabelledBatch {

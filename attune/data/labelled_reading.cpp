@@ -15,6 +15,7 @@ constexpr size_t kMaxLabelBytes = 1000;  // a longer one is a text in the wrong 
 constexpr size_t kNamesShown = 8;
 
 using Texts = std::vector<LabelledText>;
+using Take = std::function<void(LabelledText&&)>;
 
 /// "a, b, c, ..."
 std::string shown(const std::vector<std::string>& names) {
@@ -30,20 +31,20 @@ template <class... Args>
 }
 
 void add(std::string label, std::string text, const LineReader& lines, const LabelledReadOptions& options,
-         Texts& texts) {
+         const Take& take) {
   if (label.empty() && options.needs_label) fail_at(lines, "the label is empty");
   if (label.size() > kMaxLabelBytes)
     fail_at(lines, "a label of {} bytes, at most {} are accepted", label.size(), kMaxLabelBytes);
-  texts.push_back({std::move(label), std::move(text)});
+  take({std::move(label), std::move(text)});
 }
 
-void read_tsv(LineReader& lines, const LabelledReadOptions& options, Texts& texts) {
+void read_tsv(LineReader& lines, const LabelledReadOptions& options, const Take& take) {
   for (std::string line; lines.next(line);) {
     const size_t tab = line.find('\t');
     if (tab != std::string::npos)
-      add(line.substr(0, tab), line.substr(tab + 1), lines, options, texts);
+      add(line.substr(0, tab), line.substr(tab + 1), lines, options, take);
     else if (!options.needs_label)
-      add("", line, lines, options, texts);
+      add("", line, lines, options, take);
     else if (!line.empty())
       fail_at(lines, "has no tab, expected label<TAB>text");
   }
@@ -126,7 +127,7 @@ size_t find_column(const std::vector<std::string>& header, const std::string& na
   return static_cast<size_t>(found - header.begin());
 }
 
-void read_csv(LineReader& lines, const LabelledReadOptions& options, Texts& texts) {
+void read_csv(LineReader& lines, const LabelledReadOptions& options, const Take& take) {
   CsvReader csv(lines, options.limits);
   std::vector<std::string> header, fields;
   if (!csv.next(header)) fail<DataError>("{}:1: has no header line", lines.name());
@@ -135,7 +136,7 @@ void read_csv(LineReader& lines, const LabelledReadOptions& options, Texts& text
   while (csv.next(fields)) {
     if (fields.size() != header.size())
       fail_at(lines, "has {} fields, expected {} as in the header", fields.size(), header.size());
-    add(label == kNoColumn ? "" : std::move(fields[label]), std::move(fields[text]), lines, options, texts);
+    add(label == kNoColumn ? "" : std::move(fields[label]), std::move(fields[text]), lines, options, take);
   }
 }
 
@@ -161,7 +162,7 @@ std::string label_of(const json& object, const LabelledReadOptions& options, con
           label->is_number() ? "a number with a fraction" : label->type_name());
 }
 
-void read_jsonl(LineReader& lines, const LabelledReadOptions& options, Texts& texts) {
+void read_jsonl(LineReader& lines, const LabelledReadOptions& options, const Take& take) {
   for (std::string line; lines.next(line);) {
     if (line.empty()) continue;
     std::vector<std::string> fields;
@@ -172,7 +173,7 @@ void read_jsonl(LineReader& lines, const LabelledReadOptions& options, Texts& te
     if (text == object.end()) fail_at(lines, "has no field \"{}\", found {}", options.text_field, shown(fields));
     if (!text->is_string())
       fail_at(lines, "the field \"{}\" is {}, expected a string", options.text_field, text->type_name());
-    add(label_of(object, options, lines, fields), std::move(text->get_ref<std::string&>()), lines, options, texts);
+    add(label_of(object, options, lines, fields), std::move(text->get_ref<std::string&>()), lines, options, take);
   }
 }
 
@@ -185,33 +186,42 @@ LabelledFormat format_of(std::filesystem::path file) {
   fail<DataError>("{}: the name does not tell the format, expected .tsv, .txt, .csv, .jsonl or .json", file.string());
 }
 
-void read_into(const std::filesystem::path& file, const LabelledReadOptions& options, Texts& texts) {
+void read(const std::filesystem::path& file, const LabelledReadOptions& options, const Take& take) {
   if (options.label_field == options.text_field)
     fail<ConfigError>("the label and the text have the same field \"{}\"", options.text_field);
   const LabelledFormat format = options.format == LabelledFormat::automatic ? format_of(file) : options.format;
   LineReader lines(file, options.limits);
+  int64_t reported = 0;
+  const Take counting = [&](LabelledText&& text) {
+    take(std::move(text));
+    const int64_t bytes = lines.bytes_read();
+    if (options.on_read && bytes > reported) options.on_read(bytes - std::exchange(reported, bytes));
+  };
   switch (format) {
     case LabelledFormat::csv:
-      return read_csv(lines, options, texts);
+      return read_csv(lines, options, counting);
     case LabelledFormat::jsonl:
-      return read_jsonl(lines, options, texts);
+      return read_jsonl(lines, options, counting);
     default:
-      return read_tsv(lines, options, texts);
+      return read_tsv(lines, options, counting);
   }
 }
 
 }  // namespace
 
-Texts read_labelled(const std::filesystem::path& file, const LabelledReadOptions& options) {
-  Texts texts;
-  read_into(file, options, texts);
-  return texts;
+void read_labelled(const std::vector<std::filesystem::path>& files, const LabelledReadOptions& options,
+                   const Take& take) {
+  for (const auto& file : files) read(file, options, take);
 }
 
 Texts read_labelled(const std::vector<std::filesystem::path>& files, const LabelledReadOptions& options) {
   Texts texts;
-  for (const auto& file : files) read_into(file, options, texts);
+  read_labelled(files, options, [&](LabelledText&& text) { texts.push_back(std::move(text)); });
   return texts;
+}
+
+Texts read_labelled(const std::filesystem::path& file, const LabelledReadOptions& options) {
+  return read_labelled(std::vector{file}, options);
 }
 
 }  // namespace attune

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <vector>
 
+#include "attune/data/text_file.h"
 #include "attune/data/tokenizer.h"
 
 namespace attune {
@@ -17,19 +19,27 @@ struct ParallelExample {
 struct ParallelCorpusOptions {
   int64_t max_tokens = 256;  // of either side, eos included; longer pairs are left out
   bool skip_empty = true;    // leave out pairs of which one side has no tokens but eos
+  ReadProgress on_read = {};
 };
 
-struct ParallelCorpus {
-  std::vector<ParallelExample> examples;
+struct SkippedPairs {
   int64_t skipped_long = 0, skipped_empty = 0;  // pairs left out
+};
+
+struct ParallelCorpus : SkippedPairs {
+  std::vector<ParallelExample> examples;
 };
 
 /// Reads files of one sentence a line, plain or gzip, of which line i of the source translates to line i of the target.
 /// The first source file goes with the first target file, and so on. Encodes in parallel; the order of the lines is
 /// kept. Throws DataError when two files have different numbers of lines or nothing is left, ConfigError on bad
-/// options.
+/// options. The second form hands over one pair after the other and holds no more than a block of lines.
 ParallelCorpus load_parallel_corpus(const std::vector<std::filesystem::path>& source_files,
                                     const std::vector<std::filesystem::path>& target_files, const Tokenizer& source,
                                     const Tokenizer& target, const ParallelCorpusOptions& options = {});
+SkippedPairs read_parallel_corpus(const std::vector<std::filesystem::path>& source_files,
+                                  const std::vector<std::filesystem::path>& target_files, const Tokenizer& source,
+                                  const Tokenizer& target, const ParallelCorpusOptions& options,
+                                  const std::function<void(ParallelExample&&)>& take);
 
 }  // namespace attune

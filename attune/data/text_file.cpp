@@ -89,6 +89,8 @@ class TextSource {
     return std::exchange(input_, {});
   }
 
+  int64_t bytes_read() const { return bytes_read_; }
+
  private:
   /// Adds bytes to `input_`, whose rest moves to the front of the buffer; false at the end of the file.
   bool read_some() {
@@ -99,6 +101,7 @@ class TextSource {
     while (n < 0 && errno == EINTR);
     if (n < 0) fail<FileError>("cannot read {}: {}", name_, std::strerror(errno));
     input_ = {read_buffer_.data(), kept + static_cast<size_t>(n)};
+    bytes_read_ += n;
     return n > 0;
   }
 
@@ -145,6 +148,7 @@ class TextSource {
   bool started_ = false;
   bool inflating_ = false;
   bool between_members_ = false;
+  int64_t bytes_read_ = 0;
   z_stream stream_{};
   std::string_view input_;  // read but not yet handed over, in read_buffer_
   std::array<char, 1 << 16> read_buffer_;
@@ -158,6 +162,10 @@ LineReader::LineReader(int descriptor, std::string name, const TextLimits& limit
     : name_(std::move(name)), limits_(limits), source_(std::make_unique<TextSource>(descriptor, name_)) {}
 
 LineReader::~LineReader() = default;
+
+int64_t LineReader::bytes_read() const {
+  return source_->bytes_read();
+}
 
 bool LineReader::append_until_newline(std::string& line) {
   bool any = false;
@@ -205,6 +213,10 @@ TextReader::TextReader(const std::filesystem::path& path, const TextLimits& limi
 }
 
 TextReader::~TextReader() = default;
+
+int64_t TextReader::bytes_read() const {
+  return source_->bytes_read();
+}
 
 /// Reads until more than a piece is pending or the text ends.
 void TextReader::fill() {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -26,6 +27,10 @@ struct TextLimits {
   int64_t lines = int64_t{1} << 28;
 };
 
+/// Is told, now and then, how many bytes of the files were read since it was called last, before decompression. What it
+/// throws ends the reading.
+using ReadProgress = std::function<void(int64_t bytes)>;
+
 class TextSource;  // bytes of a file or a pipe, decompressed
 
 /// Reads UTF-8 lines ending in \n or \r\n; the last one may lack its end. A byte order mark at the start is dropped.
@@ -44,6 +49,7 @@ class LineReader {
   bool next(std::string& line);
 
   int64_t line_number() const { return line_number_; }  // of the line last returned, from 1
+  int64_t bytes_read() const;                           // of the file as it is, before decompression
   const std::string& name() const { return name_; }
 
  private:
@@ -69,6 +75,8 @@ class TextReader {
   /// The next piece; false at the end of the text. Throws DataError that names file and line of what is not UTF-8, and
   /// FileError as LineReader does.
   bool next(std::string& piece);
+
+  int64_t bytes_read() const;  // of the file as it is, before decompression
 
  private:
   void fill();

@@ -1,6 +1,7 @@
 #include "attune/data/text_stream.h"
 
 #include <string>
+#include <utility>
 
 #include "attune/base/error.h"
 #include "attune/base/parallel.h"
@@ -20,10 +21,15 @@ struct Frame {
   bool document = false;  // a text is a document; one without tokens is left out
 };
 
-/// Encodes texts in blocks, in parallel, and appends them in their order.
+using Take = std::function<void(std::span<const int32_t> ids, bool ends_document)>;
+
+/// Encodes texts in blocks, in parallel, and hands over their ids in order.
 class Encoder {
  public:
-  Encoder(const Tokenizer& tokenizer, const Frame& frame) : tokenizer_(tokenizer), frame_(frame) {}
+  Encoder(const Tokenizer& tokenizer, const Frame& frame, const ReadProgress& on_read, const Take& take)
+      : tokenizer_(tokenizer), frame_(frame), on_read_(on_read), take_(take) {}
+  Encoder(const Encoder&) = delete;
+  Encoder& operator=(const Encoder&) = delete;
 
   void add(std::string text) {
     bytes_ += text.size();
@@ -38,47 +44,56 @@ class Encoder {
       for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
         encoded[i] = tokenizer_.encode(texts_[i]);
     });
-    for (const std::vector<int32_t>& ids : encoded) append(ids);
+    for (std::vector<int32_t>& ids : encoded) hand_over(ids);
     texts_.clear();
     bytes_ = 0;
+    if (on_read_) on_read_(std::exchange(bytes_read_, 0));
   }
+
+  /// So many bytes of the files were read for what is added next.
+  void count_read(int64_t bytes) { bytes_read_ += bytes; }
 
   /// eos after everything added so far.
   void end_file() {
     flush();
-    documents_.ids.push_back(tokenizer_.eos_id());
-  }
-
-  TokenDocuments take() {
-    flush();
-    if (!frame_.document && !documents_.ids.empty()) documents_.offsets.push_back(documents_.tokens());
-    return std::move(documents_);
+    const int32_t eos = tokenizer_.eos_id();
+    take_({&eos, 1}, false);
   }
 
  private:
-  void append(const std::vector<int32_t>& ids) {
+  void hand_over(std::vector<int32_t>& ids) {
     if (frame_.document && ids.empty()) return;
-    if (frame_.bos) documents_.ids.push_back(tokenizer_.bos_id());
-    documents_.ids.insert(documents_.ids.end(), ids.begin(), ids.end());
-    if (frame_.eos) documents_.ids.push_back(tokenizer_.eos_id());
-    if (frame_.document) documents_.offsets.push_back(documents_.tokens());
+    if (frame_.bos) ids.insert(ids.begin(), tokenizer_.bos_id());
+    if (frame_.eos) ids.push_back(tokenizer_.eos_id());
+    take_(ids, frame_.document);
   }
 
   const Tokenizer& tokenizer_;
   Frame frame_;
   std::vector<std::string> texts_;
   size_t bytes_ = 0;
-  TokenDocuments documents_;
+  const ReadProgress& on_read_;
+  const Take& take_;
+  int64_t bytes_read_ = 0;
 };
 
+/// Calls add(text) for each text that the reader gives.
+template <class Reader, class Add>
+void for_each_text(Reader&& reader, Encoder& encoder, Add&& add) {
+  int64_t counted = 0;
+  for (std::string text; reader.next(text);) {
+    const int64_t read = reader.bytes_read();
+    encoder.count_read(read - std::exchange(counted, read));
+    add(text);
+  }
+}
+
 void add_pieces(const std::filesystem::path& file, const TextLimits& limits, Encoder& encoder) {
-  TextReader reader(file, limits, kPieceBytes);
-  for (std::string piece; reader.next(piece);) encoder.add(piece);
+  for_each_text(TextReader(file, limits, kPieceBytes), encoder, [&](const std::string& text) { encoder.add(text); });
 }
 
 void add_lines(const std::filesystem::path& file, const TextLimits& limits, Encoder& encoder) {
-  LineReader reader(file, limits);
-  for (std::string line; reader.next(line);) encoder.add(line);
+  for_each_text(LineReader(file, limits), encoder, [&](const std::string& text) { encoder.add(text); });
 }
 
 void add_paragraphs(const std::filesystem::path& file, const TextLimits& limits, char separator, Encoder& encoder) {
@@ -87,41 +102,38 @@ void add_paragraphs(const std::filesystem::path& file, const TextLimits& limits,
   const auto finish = [&] {
     if (!paragraph.empty()) encoder.add(std::exchange(paragraph, {}));
   };
-  for (std::string line; reader.next(line);) {
-    if (line.find_first_not_of(" \t") == std::string::npos) {
-      finish();
-      continue;
-    }
+  for_each_text(reader, encoder, [&](const std::string& line) {
+    if (line.find_first_not_of(" \t") == std::string::npos) return finish();
     if (!paragraph.empty()) paragraph += separator;
     paragraph += line;
     if (paragraph.size() > kMaxParagraphBytes)
       fail<DataError>("{}:{}: a paragraph of more than {} bytes, expected an empty line after each", reader.name(),
                       reader.line_number(), kMaxParagraphBytes);
-  }
+  });
   finish();
 }
 
-TokenDocuments load_stream(const std::vector<std::filesystem::path>& files, const Tokenizer& tokenizer,
-                           const TextLimits& limits) {
+void read_stream(const std::vector<std::filesystem::path>& files, const Tokenizer& tokenizer,
+                 const TextStreamOptions& options, const Take& take) {
   const bool whole = tokenizer.keeps_line_ends();
-  Encoder encoder(tokenizer, {.eos = !whole});
+  Encoder encoder(tokenizer, {.eos = !whole}, options.on_read, take);
   for (size_t i = 0; i < files.size(); ++i) {
     if (whole && i > 0) encoder.end_file();
-    whole ? add_pieces(files[i], limits, encoder) : add_lines(files[i], limits, encoder);
+    whole ? add_pieces(files[i], options.limits, encoder) : add_lines(files[i], options.limits, encoder);
   }
-  return encoder.take();
+  encoder.flush();
 }
 
-TokenDocuments load_documents(const std::vector<std::filesystem::path>& files, const Tokenizer& tokenizer,
-                              const TextStreamOptions& options) {
-  Encoder encoder(tokenizer, {.bos = true, .eos = true, .document = true});
+void read_documents(const std::vector<std::filesystem::path>& files, const Tokenizer& tokenizer,
+                    const TextStreamOptions& options, const Take& take) {
+  Encoder encoder(tokenizer, {.bos = true, .eos = true, .document = true}, options.on_read, take);
   for (const auto& file : files) {
     if (options.unit == TextUnit::line)
       add_lines(file, options.limits, encoder);
     else
       add_paragraphs(file, options.limits, tokenizer.keeps_line_ends() ? '\n' : ' ', encoder);
   }
-  return encoder.take();
+  encoder.flush();
 }
 
 /// Ids [begin, end), which are document `first` to before `last`, or a part of it.
@@ -136,13 +148,28 @@ TokenDocuments part(const TokenDocuments& documents, int64_t begin, int64_t end,
 
 }  // namespace
 
+void read_text(const std::vector<std::filesystem::path>& files, const Tokenizer& tokenizer,
+               const TextStreamOptions& options, const Take& take) {
+  if (files.empty()) fail<ConfigError>("a text needs at least one file");
+  bool any = false;
+  const Take counting = [&](std::span<const int32_t> ids, bool ends_document) {
+    any = any || !ids.empty();
+    take(ids, ends_document);
+  };
+  const auto read = options.unit == TextUnit::stream ? read_stream : read_documents;
+  read(files, tokenizer, options, counting);
+  if (!any)
+    fail<DataError>("{}{}: there is no text", files[0].string(), files.size() > 1 ? " and the other files" : "");
+}
+
 TokenDocuments load_text(const std::vector<std::filesystem::path>& files, const Tokenizer& tokenizer,
                          const TextStreamOptions& options) {
-  if (files.empty()) fail<ConfigError>("a text needs at least one file");
-  TokenDocuments documents = options.unit == TextUnit::stream ? load_stream(files, tokenizer, options.limits)
-                                                              : load_documents(files, tokenizer, options);
-  if (documents.ids.empty())
-    fail<DataError>("{}{}: there is no text", files[0].string(), files.size() > 1 ? " and the other files" : "");
+  TokenDocuments documents;
+  read_text(files, tokenizer, options, [&](std::span<const int32_t> ids, bool ends_document) {
+    documents.ids.insert(documents.ids.end(), ids.begin(), ids.end());
+    if (ends_document) documents.offsets.push_back(documents.tokens());
+  });
+  if (options.unit == TextUnit::stream) documents.offsets.push_back(documents.tokens());
   return documents;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -22,6 +23,7 @@ enum class TextUnit {
 struct TextStreamOptions {
   TextUnit unit = TextUnit::stream;
   TextLimits limits = {};  // line_bytes does not hold for a stream of characters or bytes
+  ReadProgress on_read = {};
 };
 
 /// Documents one after the other. Document i has the ids [offsets[i], offsets[i + 1]).
@@ -50,6 +52,12 @@ struct TokenDocuments {
 /// read; ConfigError when there is no file.
 TokenDocuments load_text(const std::vector<std::filesystem::path>& files, const Tokenizer& tokenizer,
                          const TextStreamOptions& options = {});
+
+/// The same for text that memory does not hold: hands over the ids as they come, of a line or paragraph all at once and
+/// the last of them with `ends_document`; of a stream in pieces, of which none ends it.
+void read_text(const std::vector<std::filesystem::path>& files, const Tokenizer& tokenizer,
+               const TextStreamOptions& options,
+               const std::function<void(std::span<const int32_t> ids, bool ends_document)>& take);
 
 /// Splits off the last `fraction`: of several documents the last ones, of a single one (a stream) its last ids. The
 /// first part has floor(n (1 - fraction)) of n. Throws ConfigError when the fraction is not between 0 and 1, DataError

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "attune/base/error.h"
 #include "attune/base/random.h"
@@ -76,9 +77,13 @@ void WindowSamplerOptions::validate() const {
     fail<ConfigError>("max_tokens = {} is not between 1 and 2147483647", max_tokens);
 }
 
-WindowSampler::WindowSampler(const TokenDocuments& documents, const WindowSamplerOptions& options)
-    : offsets_(documents.offsets), options_(options) {
+WindowSampler::WindowSampler(std::vector<int64_t> offsets, const WindowSamplerOptions& options)
+    : offsets_(std::move(offsets)), options_(options) {
   options_.validate();
+}
+
+WindowSampler::WindowSampler(const TokenDocuments& documents, const WindowSamplerOptions& options)
+    : WindowSampler(documents.offsets, options) {
   bool any = false;
   for_each_document(offsets_, [&](int64_t, int64_t) { any = true; });
   if (!any)

@@ -34,6 +34,8 @@ class WindowSampler {
  public:
   /// Throws ConfigError, and DataError when there is nothing to predict.
   WindowSampler(const TokenDocuments& documents, const WindowSamplerOptions& options);
+  /// Of documents that begin and end at `offsets`, as in TokenDocuments; there may be nothing to predict.
+  WindowSampler(std::vector<int64_t> offsets, const WindowSamplerOptions& options);
 
   /// Each batch as windows. Epochs count from 0.
   std::vector<std::vector<Window>> epoch(int64_t epoch) const;

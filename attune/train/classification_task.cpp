@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "attune/base/random.h"
-#include "attune/data/batch_sampler.h"
 #include "attune/generate/model_files.h"
 #include "attune/train/batch_loss.h"
 #include "attune/train/task_parts.h"
@@ -31,23 +29,14 @@ Texts hold_out(Texts& texts, double fraction) {
   return held_out;
 }
 
-std::vector<std::string> without_labels(const Texts& texts) {
-  std::vector<std::string> result;
-  for (const LabelledText& text : texts) result.push_back(text.text);
-  return result;
-}
-
 class ClassificationTask final : public TaskOf<EncoderClassifier, int32_t> {
  public:
   explicit ClassificationTask(const TaskInput& input) : TaskOf(input.config) {
     read(input);
     complete_vocab("vocab", config_.model.vocab, *tokenizer_);
     model_ = build_encoder_classifier(config_.model, config_.train.seed);
-    sampler_.emplace(lengths_of(text_.examples),
-                     BatchSamplerOptions{.max_tokens = config_.train.batch_tokens, .seed = config_.train.seed});
   }
 
-  void begin_epoch(int64_t epoch) override { batches_ = sampler_->epoch(epoch); }
   TrainingBatch batch(int64_t index, uint64_t forward) const override;
   ValidationReport validate() override;
   void save_model(const std::filesystem::path& folder) override {
@@ -59,45 +48,67 @@ class ClassificationTask final : public TaskOf<EncoderClassifier, int32_t> {
 
  private:
   void read(const TaskInput& input);
+  Texts read_training_text(const TaskInput& input, const LabelledReadOptions& reading);
+  LabelledCorpus encode(const std::vector<std::string>& files, const Texts& texts) const;
 
   std::shared_ptr<const Tokenizer> tokenizer_;
-  LabelledCorpus text_;
   std::vector<LabelledExample> validation_;
-  std::optional<BatchSampler> sampler_;
 };
+
+LabelledCorpus ClassificationTask::encode(const std::vector<std::string>& files, const Texts& texts) const {
+  return naming(files, [&] {
+    return encode_labelled(texts, config_.model.labels, *tokenizer_, {.max_tokens = config_.data.max_tokens});
+  });
+}
+
+// Returns what is held out of it.
+Texts ClassificationTask::read_training_text(const TaskInput& input, const LabelledReadOptions& reading) {
+  const DataConfig& data = config_.data;
+  Texts texts = read_labelled(paths(data.train_files), reading), held_out;
+  std::vector<std::string>& labels = config_.model.labels;
+  if (labels.empty()) labels = naming(data.train_files, [&] { return labels_of(texts); });
+  if (data.valid_fraction > 0) held_out = hold_out(texts, data.valid_fraction);
+
+  tokenizer_ = input.resumes ? load_tokenizers(input.folder).source : given_tokenizer(config_);
+  if (!tokenizer_) {
+    LearningText learning(input.folder);
+    for (const LabelledText& text : texts) learning.add(text.text);
+    tokenizer_ = learning.learn(config_);
+  }
+  const LabelledCorpus text = encode(data.train_files, texts);
+  TokenShard shard(examples_of(text.examples),
+                   {.vocab = {tokenizer_->vocab_size(), 1}, .labels = static_cast<int64_t>(labels.size())});
+  corpus_ = {.size = {.examples = shard.examples(), .tokens = shard.tokens()},
+             .skipped_empty = text.skipped_empty,
+             .cut = text.cut};
+  set_text(TokenCorpus(std::move(shard)), batches_by_length(config_.train));
+  return held_out;
+}
 
 void ClassificationTask::read(const TaskInput& input) {
   const DataConfig& data = config_.data;
   const LabelledReadOptions reading{
       .format = data.format, .label_field = data.label_field, .text_field = data.text_field};
-  Texts texts = read_labelled(paths(data.train_files), reading), held_out;
-  std::vector<std::string>& labels = config_.model.labels;
-  if (labels.empty()) labels = naming(data.train_files, [&] { return labels_of(texts); });
-  const bool splits = data.valid_files.empty() && data.valid_fraction > 0;
-  if (splits) held_out = hold_out(texts, data.valid_fraction);
-  if (!data.valid_files.empty()) held_out = read_labelled(paths(data.valid_files), reading);
-
-  tokenizer_ = input.resumes ? load_tokenizers(input.folder).source
-                             : make_tokenizer(config_, without_labels(texts), input.folder);
-  const auto encode = [&](const std::vector<std::string>& files, const Texts& of) {
-    return naming(files, [&] { return encode_labelled(of, labels, *tokenizer_, {.max_tokens = data.max_tokens}); });
-  };
-  text_ = encode(data.train_files, texts);
-  if (!data.valid_files.empty() || splits) {
-    const auto limit = static_cast<size_t>(config_.train.valid_sentences);
-    if (limit > 0 && limit < held_out.size()) held_out.resize(limit);
-    validation_ = encode(splits ? data.train_files : data.valid_files, held_out).examples;
+  Texts held_out;
+  if (const Prepared prepared = read_prepared(config_); prepared.given()) {
+    config_.model.labels = prepared.index.labels;
+    tokenizer_ = tokenizers_of_run(input, prepared).source;
+    corpus_ = prepared.report();
+    set_text(prepared.text(), batches_by_length(config_.train));
+  } else {
+    held_out = read_training_text(input, reading);
   }
-  corpus_ = {.size = {.examples = static_cast<int64_t>(text_.examples.size())},
-             .skipped_empty = text_.skipped_empty,
-             .cut = text_.cut,
-             .validation_examples = static_cast<int64_t>(validation_.size())};
-  for (const LabelledExample& example : text_.examples)
-    corpus_.size.tokens += static_cast<int64_t>(example.tokens.size());
+  if (!data.valid_files.empty()) held_out = read_labelled(paths(data.valid_files), reading);
+  if (!config_.has_validation()) return;
+  const auto limit = static_cast<size_t>(config_.train.valid_sentences);
+  if (limit > 0 && limit < held_out.size()) held_out.resize(limit);
+  validation_ = encode(data.valid_files.empty() ? data.train_files : data.valid_files, held_out).examples;
+  corpus_.validation_examples = static_cast<int64_t>(validation_.size());
 }
 
 TrainingBatch ClassificationTask::batch(int64_t index, uint64_t forward) const {
-  LabelledBatch batch = pack(text_.examples, batch_indices(index));
+  const auto [shard, indices] = batches_->at(index);
+  LabelledBatch batch = pack_labelled(*shard, indices);
   if (const double share = config_.train.word_dropout; share > 0) {
     Random random(config_.train.seed, kWordDropoutStream + forward);
     for (int32_t& token : batch.tokens) {

@@ -45,10 +45,30 @@ void check_length(const char* field, int64_t length, const TransformerConfig& mo
     fail<ConfigError>("{} = {}: model.positions are {} learned ones", field, length, longest);
 }
 
+// What stands in the place of a text and its tokenizer leaves none beside it.
+void check_prepared(const DataConfig& data) {
+  if (data.prepared.empty()) return;
+  for (const auto& [field, files] : {std::pair{"data.train_source", &data.train_source},
+                                     {"data.train_target", &data.train_target},
+                                     {"data.train_files", &data.train_files}})
+    if (!files->empty())
+      fail<ConfigError>("{} names {}: data.prepared = \"{}\" is the training text", field, files->front(),
+                        data.prepared);
+  for (const auto& [field, file] : {std::pair{"data.tokenizer", &data.tokenizer},
+                                    {"data.source_tokenizer", &data.source_tokenizer},
+                                    {"data.target_tokenizer", &data.target_tokenizer}})
+    if (!file->empty())
+      fail<ConfigError>("{} = \"{}\": data.prepared = \"{}\" has its tokenizer", field, *file, data.prepared);
+  if (data.valid_fraction > 0)
+    fail<ConfigError>("data.valid_fraction = {}: data.prepared = \"{}\" needs data.valid_files to validate on",
+                      data.valid_fraction, data.prepared);
+}
+
 void check_data(const DataConfig& data, const TransformerConfig& model) {
   check_pairs("data.train_source", "data.train_target", data, true);
   check_pairs("data.valid_source", "data.valid_target", data, false);
   check_tokenizers(data);
+  check_prepared(data);
   check_below_one("data.valid_fraction", data.valid_fraction);
   if (data.valid_fraction > 0 && !data.valid_files.empty())
     fail<ConfigError>("data.valid_fraction = {}: there are data.valid_files to validate on", data.valid_fraction);
@@ -161,7 +181,7 @@ void RunConfig::validate() const {
 void RunConfig::validate_for_training() const {
   validate();
   const bool pairs = model.architecture == Architecture::encoder_decoder;
-  if ((pairs ? data.train_source : data.train_files).empty())
+  if (data.prepared.empty() && (pairs ? data.train_source : data.train_files).empty())
     fail<ConfigError>("{} names no file", training_files_field(model.architecture));
   if (train.patience > 0 && !has_validation())
     fail<ConfigError>("train.patience = {} needs {}", train.patience,

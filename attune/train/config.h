@@ -77,6 +77,8 @@ struct DataConfig {
   bool joint_vocab = true;                                // encoder_decoder: one tokenizer, trained on both sides
   std::string subword_marker;             // ends a token that the next one continues ("@@"); whitespace only
   int64_t max_tokens_per_sentence = 256;  // encoder_decoder: longer pairs are left out of training
+  std::string prepared;                   // a folder of `attune data prepare`, in place of the training text and of the
+                                          // tokenizer: a text that memory need not hold
   bool operator==(const DataConfig&) const = default;
 };
 
@@ -170,6 +172,7 @@ void visit_fields(DataConfig& c, FieldVisitor& v) {
   v("joint_vocab", c.joint_vocab);
   v("subword_marker", c.subword_marker);
   v("max_tokens_per_sentence", c.max_tokens_per_sentence);
+  v("prepared", c.prepared);
 }
 
 template <class FieldVisitor>

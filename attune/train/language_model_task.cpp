@@ -1,7 +1,6 @@
 // Language modelling: the next token of a text for a decoder.
 
 #include <numbers>
-#include <optional>
 
 #include "attune/data/character_tokenizer.h"
 #include "attune/data/window_sampler.h"
@@ -14,30 +13,42 @@ namespace {
 
 class LanguageModelTask final : public TaskOf<DecoderLm, Window> {
  public:
-  explicit LanguageModelTask(const TaskInput& input)
-      : TaskOf(input.config),
-        tokenizer_(input.resumes ? load_tokenizers(input.folder).source : make_tokenizer(config_)),
-        text_(load_run_text(config_.data, *tokenizer_)) {
+  explicit LanguageModelTask(const TaskInput& input) : TaskOf(input.config) {
+    const Prepared prepared = read_prepared(config_);
+    tokenizer_ = tokenizers_of_run(input, prepared).source;
+    RunText text = load_run_text(config_.data, *tokenizer_);
+    valid_ = std::move(text.valid);
     const int64_t context = config_.model.context_length;
-    sampler_.emplace(text_.train, WindowSamplerOptions{.context_length = context,
-                                                       .max_tokens = config_.train.batch_tokens,
-                                                       .seed = config_.train.seed});
-    if (text_.valid.documents() > 0 && sliding_windows(text_.valid, context, context).empty())
-      fail<DataError>("the validation text has {} tokens in {} documents: none has a token before it",
-                      text_.valid.tokens(), text_.valid.documents());
-    corpus_ = {.size = {.examples = text_.train.documents(), .tokens = text_.train.tokens()},
-               .validation_examples = text_.valid.documents()};
+    const WindowSamplerOptions options{
+        .context_length = context, .max_tokens = config_.train.batch_tokens, .seed = config_.train.seed};
+    if (prepared.given()) {
+      options.validate();
+      corpus_ = prepared.report();
+    } else {
+      WindowSampler(text.train, options);  // throws where there is nothing to predict
+      corpus_.size = {.examples = text.train.documents(), .tokens = text.train.tokens()};
+    }
+    set_text(prepared.given() ? prepared.text()
+                              : TokenCorpus(TokenShard({.sequences = std::move(text.train), .labels = {}},
+                                                       {.vocab = {tokenizer_->vocab_size(), 1}})),
+             [options](const TokenShard& shard, int64_t epoch) {
+               return WindowSampler({shard.offsets().begin(), shard.offsets().end()}, options).epoch(epoch);
+             });
+    if (valid_.documents() > 0 && sliding_windows(valid_, context, context).empty())
+      fail<DataError>("the validation text has {} tokens in {} documents: none has a token before it", valid_.tokens(),
+                      valid_.documents());
+    corpus_.validation_examples = valid_.documents();
     complete_vocab("vocab", config_.model.vocab, *tokenizer_);
     model_ = build_decoder_lm(config_.model, config_.train.seed);
   }
 
-  void begin_epoch(int64_t epoch) override { batches_ = sampler_->epoch(epoch); }
   TrainingBatch batch(int64_t index, uint64_t /*forward*/) const override {
-    return training_batch(*model_, pack(text_.train, batch_indices(index)));
+    const auto [shard, windows] = batches_->at(index);
+    return training_batch(*model_, pack_windows(*shard, windows));
   }
   ValidationReport validate() override {
-    ValidationReport report{.loss = evaluate(*model_, text_.valid, config_.train.valid_stride, evaluate_options()),
-                            .examples = text_.valid.documents()};
+    ValidationReport report{.loss = evaluate(*model_, valid_, config_.train.valid_stride, evaluate_options()),
+                            .examples = valid_.documents()};
     const double bits = report.loss.nll / std::numbers::ln2;  // of a token
     if (dynamic_cast<const CharacterTokenizer*>(tokenizer_.get()) != nullptr) report.bits_per_character = bits;
     if (dynamic_cast<const ByteTokenizer*>(tokenizer_.get()) != nullptr) report.bits_per_byte = bits;
@@ -52,8 +63,7 @@ class LanguageModelTask final : public TaskOf<DecoderLm, Window> {
 
  private:
   std::shared_ptr<const Tokenizer> tokenizer_;
-  RunText text_;
-  std::optional<WindowSampler> sampler_;
+  TokenDocuments valid_;
 };
 
 }  // namespace

@@ -3,9 +3,12 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "attune/data/token_corpus.h"
+#include "attune/train/prepared_folder.h"
 #include "attune/train/tokenizers.h"
 #include "attune/train/training_task.h"
 
@@ -32,10 +35,17 @@ class TaskOf : public TrainingTask {
   Module& model() final { return *model_; }
   const TransformerConfig& model_config() const final { return model_->config(); }
   const CorpusReport& corpus() const final { return corpus_; }
-  int64_t batches() const final { return static_cast<int64_t>(batches_.size()); }
+  void begin_epoch(int64_t epoch) final {
+    batches_->begin(epoch);
+    if (batches() == 0) fail<DataError>("{}: there is nothing to predict", config_.data.prepared);
+  }
+  int64_t batches() const final { return batches_->size(); }
 
  protected:
-  const std::vector<Index>& batch_indices(int64_t batch) const { return batches_.at(static_cast<size_t>(batch)); }
+  using Sampler = typename ShardedBatches<Index>::Sampler;
+  void set_text(TokenCorpus text, Sampler sampler) {
+    batches_.emplace(std::move(text), config_.train.seed, std::move(sampler));
+  }
   EvaluateOptions evaluate_options() const {
     return {.batch_tokens = config_.train.batch_tokens, .label_smoothing = config_.train.label_smoothing};
   }
@@ -43,8 +53,29 @@ class TaskOf : public TrainingTask {
   RunConfig config_;  // with the model complete
   std::shared_ptr<Model> model_;
   CorpusReport corpus_;
-  std::vector<std::vector<Index>> batches_;  // of the epoch
+  std::optional<ShardedBatches<Index>> batches_;  // of the epoch
 };
+
+/// The folder data.prepared, or an empty path.
+struct Prepared {
+  std::filesystem::path folder;
+  PreparedIndex index;
+
+  bool given() const { return !folder.empty(); }
+  TokenCorpus text() const { return open_prepared(folder, index); }
+  CorpusReport report() const;
+};
+
+/// Reads the index and checks that the folder was prepared for such a configuration. Throws ConfigError that names the
+/// field in which they differ, and FileError.
+Prepared read_prepared(const RunConfig& config);
+
+/// The tokenizers of the run's folder where it resumes, else those that were prepared with, else make_tokenizers().
+/// Throws ConfigError when a run that resumes has others than those that its text was prepared with.
+TokenizerPair tokenizers_of_run(const TaskInput& input, const Prepared& prepared);
+
+/// Examples in the order of their batches, as BatchSampler forms them.
+ShardedBatches<int32_t>::Sampler batches_by_length(const TrainConfig& train);
 
 /// Sets a vocabulary size to the tokenizer's. Throws ConfigError naming `field` when it says something else.
 void complete_vocab(const char* field, int64_t& size, const Tokenizer& tokenizer);
@@ -55,12 +86,9 @@ inline std::vector<std::filesystem::path> paths(const std::vector<std::string>& 
 
 /// The text of a language model, and what is held out of it or read from data.valid_files for validation.
 struct RunText {
-  TokenDocuments train;
+  TokenDocuments train;  // none where it was prepared
   TokenDocuments valid;  // no document: there is no validation
 };
 RunText load_run_text(const DataConfig& data, const Tokenizer& tokenizer);
-
-/// The number of tokens in each document as BatchSampler takes them.
-std::vector<std::pair<int32_t, int32_t>> lengths_of(const TokenDocuments& documents);
 
 }  // namespace attune

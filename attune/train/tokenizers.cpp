@@ -2,7 +2,6 @@
 
 #include <system_error>
 
-#include "attune/base/file.h"
 #include "attune/data/character_tokenizer.h"
 #include "attune/data/sentence_piece_tokenizer.h"
 #include "attune/data/whitespace_tokenizer.h"
@@ -35,14 +34,13 @@ std::shared_ptr<const Tokenizer> learn(const Paths& files, const RunConfig& conf
                                           .seed = config.train.seed});
 }
 
-// The tokenizer that is there already, or null.
+}  // namespace
+
 std::shared_ptr<const Tokenizer> given_tokenizer(const RunConfig& config) {
   if (!config.data.tokenizer.empty()) return load_tokenizer(config.data.tokenizer);
   if (!config.train.initialize_from.empty()) return load_tokenizers(config.train.initialize_from).source;
   return nullptr;
 }
-
-}  // namespace
 
 TokenizerPair make_tokenizers(const RunConfig& config) {
   const DataConfig& data = config.data;
@@ -70,21 +68,24 @@ std::shared_ptr<const Tokenizer> make_tokenizer(const RunConfig& config) {
   return naming(files, [&] { return learn(paths(files), config); });
 }
 
-std::shared_ptr<const Tokenizer> make_tokenizer(const RunConfig& config, const std::vector<std::string>& texts,
-                                                const fs::path& scratch) {
-  if (auto given = given_tokenizer(config)) return given;
-  // Tokenizers learn from files, and these have labels as well.
-  struct File {
-    fs::path path;
-    ~File() {
-      std::error_code ignored;
-      fs::remove(path, ignored);
-    }
-  } const file{scratch / "texts.tmp"};
-  std::string lines;
-  for (const std::string& text : texts) lines += text + "\n";
-  write_file(file.path, lines);
-  return naming(config.data.train_files, [&] { return learn({file.path}, config); });
+LearningText::LearningText(const fs::path& scratch_folder) : path_(scratch_folder / "texts.tmp"), file_(path_) {}
+
+LearningText::~LearningText() {
+  std::error_code ignored;
+  fs::remove(path_, ignored);
+}
+
+void LearningText::add(const std::string& text) {
+  pending_ += text + "\n";
+  if (pending_.size() < (size_t{1} << 20)) return;
+  file_.write(pending_);
+  pending_.clear();
+}
+
+std::shared_ptr<const Tokenizer> LearningText::learn(const RunConfig& config) {
+  file_.write(pending_);
+  file_.commit();
+  return naming(config.data.train_files, [&] { return attune::learn({path_}, config); });
 }
 
 }  // namespace attune

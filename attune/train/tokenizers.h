@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <vector>
 
+#include "attune/base/file.h"
 #include "attune/data/tokenizer_files.h"
 #include "attune/train/config.h"
 
@@ -16,8 +16,26 @@ namespace attune {
 TokenizerPair make_tokenizers(const RunConfig& config);
 /// Of an architecture with one vocabulary. It is learnt from data.train_files.
 std::shared_ptr<const Tokenizer> make_tokenizer(const RunConfig& config);
-/// The same, learnt from `texts`. `scratch` is a folder for a file that is removed again.
-std::shared_ptr<const Tokenizer> make_tokenizer(const RunConfig& config, const std::vector<std::string>& texts,
-                                                const std::filesystem::path& scratch);
+/// That of data.tokenizer or of train.initialize_from, or null where one is to be learnt.
+std::shared_ptr<const Tokenizer> given_tokenizer(const RunConfig& config);
+
+/// Texts that one is learnt from, in a file that goes away with this: tokenizers learn from files, and those of
+/// labelled texts have labels as well.
+class LearningText {
+ public:
+  explicit LearningText(const std::filesystem::path& scratch_folder);
+  ~LearningText();
+  LearningText(const LearningText&) = delete;
+  LearningText& operator=(const LearningText&) = delete;
+
+  void add(const std::string& text);
+  /// The end: nothing may follow.
+  std::shared_ptr<const Tokenizer> learn(const RunConfig& config);
+
+ private:
+  std::filesystem::path path_;
+  AtomicFile file_;
+  std::string pending_;  // not yet written
+};
 
 }  // namespace attune

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <future>
 #include <system_error>
 
 #include "attune/base/file.h"
@@ -43,6 +44,7 @@ class Run {
   void forget_best(const std::string& reason);
   void report_start();
 
+  std::vector<TrainingBatch> next_batches();
   void step();
   void report_step(double learning_rate);
   void log(double learning_rate);
@@ -70,6 +72,7 @@ class Run {
   CheckpointFolder checkpoints_;
 
   std::unique_ptr<TrainingTask> task_;
+  std::future<std::vector<TrainingBatch>> prefetched_;  // the next step's; it goes away before the task it is made of
   std::optional<Adam> adam_;
   std::optional<EventLog> log_;
   TrainingState state_;
@@ -187,13 +190,31 @@ TrainingResult Run::train() {
   }
 }
 
+// Those of this step, formed while the last one computed. Another thread sets about those of the next step, unless an
+// epoch has to begin before.
+std::vector<TrainingBatch> Run::next_batches() {
+  const auto form = [this](int64_t first, int64_t step) {
+    const int64_t accumulate = config_.train.accumulate;
+    const auto first_forward = static_cast<uint64_t>(step) * static_cast<uint64_t>(accumulate);
+    std::vector<TrainingBatch> batches;
+    for (int64_t i = 0; i < std::min(accumulate, task_->batches() - first); ++i)
+      batches.push_back(task_->batch(first + i, first_forward + static_cast<uint64_t>(i)));
+    return batches;
+  };
+  std::vector<TrainingBatch> batches = prefetched_.valid() ? prefetched_.get() : form(state_.batch, state_.step);
+  if (const int64_t next = state_.batch + static_cast<int64_t>(batches.size()); next < task_->batches())
+    prefetched_ = std::async(std::launch::async, [form, next, step = state_.step + 1] {
+      set_thread_count(1);  // of this thread: the others are computing
+      return form(next, step);
+    });
+  return batches;
+}
+
 void Run::step() {
   const auto begin = std::chrono::steady_clock::now();
-  const int64_t count = std::min(config_.train.accumulate, task_->batches() - state_.batch);
   const uint64_t first_forward = static_cast<uint64_t>(state_.step) * static_cast<uint64_t>(config_.train.accumulate);
-  std::vector<TrainingBatch> batches;
-  for (int64_t i = 0; i < count; ++i)
-    batches.push_back(task_->batch(state_.batch + i, first_forward + static_cast<uint64_t>(i)));
+  const std::vector<TrainingBatch> batches = next_batches();
+  const auto count = static_cast<int64_t>(batches.size());
   const double rate = rate_of(state_.step + 1);
   const UpdateResult done = update(task_->model(), *adam_,
                                    {.batches = batches,

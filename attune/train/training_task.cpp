@@ -54,7 +54,8 @@ void complete_vocab(const char* field, int64_t& size, const Tokenizer& tokenizer
 
 RunText load_run_text(const DataConfig& data, const Tokenizer& tokenizer) {
   const TextStreamOptions options{.unit = data.text_unit};
-  RunText text{.train = load_text(paths(data.train_files), tokenizer, options), .valid = {}};
+  RunText text;
+  if (data.prepared.empty()) text.train = load_text(paths(data.train_files), tokenizer, options);
   if (!data.valid_files.empty()) {
     text.valid = load_text(paths(data.valid_files), tokenizer, options);
   } else if (data.valid_fraction > 0) {
@@ -64,11 +65,57 @@ RunText load_run_text(const DataConfig& data, const Tokenizer& tokenizer) {
   return text;
 }
 
-std::vector<std::pair<int32_t, int32_t>> lengths_of(const TokenDocuments& documents) {
-  std::vector<std::pair<int32_t, int32_t>> lengths;
-  for (int64_t i = 0; i < documents.documents(); ++i)
-    lengths.emplace_back(static_cast<int32_t>(documents.document(i).size()), 0);
-  return lengths;
+CorpusReport Prepared::report() const {
+  return {.size = {.examples = index.texts, .tokens = index.tokens(), .target_tokens = index.target_tokens()},
+          .skipped_long = index.skipped_long,
+          .skipped_empty = index.skipped_empty,
+          .cut = index.cut};
+}
+
+Prepared read_prepared(const RunConfig& config) {
+  const std::string& name = config.data.prepared;
+  if (name.empty()) return {};
+  Prepared prepared{.folder = name, .index = read_prepared_index(name)};
+  const PreparedIndex& index = prepared.index;
+  if (const PreparedKind needed = prepared_kind(config.model.architecture); index.kind != needed)
+    fail<ConfigError>("data.prepared = \"{}\": holds {}, architecture = \"{}\" reads {}", name, enum_name(index.kind),
+                      enum_name(config.model.architecture), enum_name(needed));
+  const Json options = shaping_options(config);
+  for (const auto& [field, value] : options.items())
+    if (index.options.at(field) != value)
+      fail<ConfigError>("data.{} = {}: data.prepared = \"{}\" was prepared with {}", field, show(value), name,
+                        show(index.options.at(field)).substr(0, 80));
+  const std::vector<std::string>& labels = config.model.labels;
+  if (!labels.empty() && labels != index.labels)
+    fail<ConfigError>("model.labels are {}: data.prepared = \"{}\" was prepared with {}", fmt::join(labels, ", "), name,
+                      fmt::join(index.labels, ", "));
+  return prepared;
+}
+
+TokenizerPair tokenizers_of_run(const TaskInput& input, const Prepared& prepared) {
+  const RunConfig& config = input.config;
+  const fs::path folder = input.resumes ? input.folder : prepared.folder;
+  if (prepared.given()) {
+    check_prepared_tokenizers(folder, prepared.index);
+    TokenizerPair tokenizers = load_tokenizers(folder);
+    for (const auto& [vocab, tokenizer] :
+         {std::pair{prepared.index.source_vocab, tokenizers.source}, {prepared.index.target_vocab, tokenizers.target}})
+      if (vocab != tokenizer->vocab_size())
+        fail<FileError>("{}: the index says a vocabulary of {}, the tokenizer has {}", prepared.folder.string(), vocab,
+                        tokenizer->vocab_size());
+    return tokenizers;
+  }
+  if (input.resumes) return load_tokenizers(folder);
+  if (config.model.architecture == Architecture::encoder_decoder) return make_tokenizers(config);
+  const std::shared_ptr<const Tokenizer> both = make_tokenizer(config);
+  return {both, both};
+}
+
+ShardedBatches<int32_t>::Sampler batches_by_length(const TrainConfig& train) {
+  const BatchSamplerOptions options{.max_tokens = train.batch_tokens, .seed = train.seed};
+  options.validate();
+  return
+      [options](const TokenShard& shard, int64_t epoch) { return BatchSampler(shard.lengths(), options).epoch(epoch); };
 }
 
 }  // namespace attune

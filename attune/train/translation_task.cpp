@@ -2,7 +2,6 @@
 
 #include <optional>
 
-#include "attune/data/batch_sampler.h"
 #include "attune/generate/model_files.h"
 #include "attune/train/batch_loss.h"
 #include "attune/train/task_parts.h"
@@ -11,37 +10,31 @@
 namespace attune {
 namespace {
 
-CorpusSize size_of(const ParallelCorpus& corpus) {
-  CorpusSize size{.examples = static_cast<int64_t>(corpus.examples.size())};
-  for (const ParallelExample& e : corpus.examples) {
-    size.tokens += static_cast<int64_t>(e.source.size());
-    size.target_tokens += static_cast<int64_t>(e.target.size());
-  }
-  return size;
-}
-
 class TranslationTask final : public TaskOf<Transformer, int32_t> {
  public:
-  explicit TranslationTask(const TaskInput& input)
-      : TaskOf(input.config), tokenizers_(input.resumes ? load_tokenizers(input.folder) : make_tokenizers(config_)) {
-    const DataConfig& data = config_.data;
-    text_ = load_parallel_corpus(paths(data.train_source), paths(data.train_target), *tokenizers_.source,
-                                 *tokenizers_.target, {.max_tokens = data.max_tokens_per_sentence});
-    if (!data.valid_source.empty()) validation_.emplace(config_, tokenizers_);
-    sampler_.emplace(lengths_of(text_.examples),
-                     BatchSamplerOptions{.max_tokens = config_.train.batch_tokens, .seed = config_.train.seed});
-    corpus_ = {.size = size_of(text_),
-               .skipped_long = text_.skipped_long,
-               .skipped_empty = text_.skipped_empty,
-               .validation_examples = validation_ ? validation_->sentences() : 0};
+  explicit TranslationTask(const TaskInput& input) : TaskOf(input.config) {
+    const Prepared prepared = read_prepared(config_);
+    tokenizers_ = tokenizers_of_run(input, prepared);
+    if (config_.model.share_embeddings && tokenizers_.source != tokenizers_.target)
+      fail<ConfigError>("model.share_embeddings = true needs one tokenizer, there is one for each side");
+    if (prepared.given()) {
+      set_text(prepared.text(), batches_by_length(config_.train));
+      corpus_ = prepared.report();
+    } else {
+      load();
+    }
+    if (!config_.data.valid_source.empty()) {
+      validation_.emplace(config_, tokenizers_);
+      corpus_.validation_examples = validation_->sentences();
+    }
     complete_vocab("source_vocab", config_.model.source_vocab, *tokenizers_.source);
     complete_vocab("target_vocab", config_.model.target_vocab, *tokenizers_.target);
     model_ = build_transformer(config_.model, config_.train.seed);
   }
 
-  void begin_epoch(int64_t epoch) override { batches_ = sampler_->epoch(epoch); }
   TrainingBatch batch(int64_t index, uint64_t /*forward*/) const override {
-    return training_batch(*model_, pack(text_.examples, batch_indices(index), tokenizers_.target->bos_id()));
+    const auto [shard, indices] = batches_->at(index);
+    return training_batch(*model_, pack_pairs(*shard, indices, tokenizers_.target->bos_id()));
   }
   ValidationReport validate() override { return validation_->measure(model_); }
   void save_model(const std::filesystem::path& folder) override {
@@ -52,11 +45,26 @@ class TranslationTask final : public TaskOf<Transformer, int32_t> {
   }
 
  private:
+  void load();
+
   TokenizerPair tokenizers_;
-  ParallelCorpus text_;
   std::optional<TranslationValidation> validation_;
-  std::optional<BatchSampler> sampler_;
 };
+
+void TranslationTask::load() {
+  const DataConfig& data = config_.data;
+  const ParallelCorpus text =
+      load_parallel_corpus(paths(data.train_source), paths(data.train_target), *tokenizers_.source, *tokenizers_.target,
+                           {.max_tokens = data.max_tokens_per_sentence});
+  TokenShard shard(examples_of(text.examples),
+                   {.sides = 2, .vocab = {tokenizers_.source->vocab_size(), tokenizers_.target->vocab_size()}});
+  corpus_ = {.size = {.examples = shard.examples(),
+                      .tokens = shard.tokens_of_side(0),
+                      .target_tokens = shard.tokens_of_side(1)},
+             .skipped_long = text.skipped_long,
+             .skipped_empty = text.skipped_empty};
+  set_text(TokenCorpus(std::move(shard)), batches_by_length(config_.train));
+}
 
 }  // namespace
 

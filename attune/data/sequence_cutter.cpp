@@ -1,0 +1,48 @@
+#include "attune/data/sequence_cutter.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "attune/base/error.h"
+
+namespace attune {
+
+SequenceCutter::SequenceCutter(const Tokenizer& tokenizer, int64_t max_tokens, Take take)
+    : tokenizer_(tokenizer), room_(static_cast<size_t>(max_tokens - 2)), take_(std::move(take)) {
+  if (max_tokens < 3) fail<ConfigError>("max_tokens = {} leaves no room beside bos and eos", max_tokens);
+}
+
+void SequenceCutter::add(std::span<const int32_t> ids) {
+  if (ids.empty()) return;
+  if (std::exchange(at_start_, false) && ids.front() == tokenizer_.bos_id()) ids = ids.subspan(1);
+  pending_.insert(pending_.end(), ids.begin(), ids.end());
+  size_t done = 0;
+  // One more than there is room for has to be there: it may be the eos at the end.
+  for (; pending_.size() - done > room_; done += room_) hand_over(std::span(pending_).subspan(done, room_));
+  pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(done));
+}
+
+void SequenceCutter::end_document() {
+  if (!pending_.empty() && pending_.back() == tokenizer_.eos_id()) pending_.pop_back();
+  if (!pending_.empty()) hand_over(pending_);
+  pending_.clear();
+  at_start_ = true;
+}
+
+void SequenceCutter::hand_over(std::span<const int32_t> part) {
+  const auto ordinary = [&](int32_t id) {
+    return id != tokenizer_.pad_id() && id != tokenizer_.unk_id() && id != tokenizer_.bos_id() &&
+           id != tokenizer_.eos_id();
+  };
+  if (std::ranges::none_of(part, ordinary)) {
+    ++skipped_;
+    return;
+  }
+  ++sequences_;
+  sequence_.assign(1, tokenizer_.bos_id());
+  sequence_.insert(sequence_.end(), part.begin(), part.end());
+  sequence_.push_back(tokenizer_.eos_id());
+  take_(sequence_);
+}
+
+}  // namespace attune

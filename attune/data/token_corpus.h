@@ -1,0 +1,121 @@
+#pragma once
+// A corpus as shards of token ids, and the batches of an epoch over it.
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "attune/base/parallel.h"
+#include "attune/data/token_shard.h"
+
+namespace attune {
+
+/// A shard as an index tells of it.
+struct ShardFile {
+  std::filesystem::path path;
+  int64_t examples = 0, tokens = 0;
+};
+
+/// Shards of one form: a text that was loaded, as one shard in memory, or files that are mapped while they are at work.
+class TokenCorpus {
+ public:
+  TokenCorpus() = default;
+  explicit TokenCorpus(TokenShard shard);
+  TokenCorpus(std::vector<ShardFile> files, const ShardForm& form);
+
+  int64_t shards() const { return memory_ ? 1 : static_cast<int64_t>(files_.size()); }
+  /// Throws FileError when the file is missing, damaged or not as the index tells.
+  std::shared_ptr<const TokenShard> open(int64_t shard) const;
+
+ private:
+  std::shared_ptr<const TokenShard> memory_;
+  std::vector<ShardFile> files_;
+  ShardForm form_;
+};
+
+/// The order in which an epoch visits the shards, a pure function of its arguments.
+std::vector<int64_t> order_of_shards(int64_t shards, uint64_t seed, int64_t epoch);
+
+/// What a sampler takes for the number of the epoch, so that every shard of every epoch has random numbers of its own;
+/// those of the first shard are the epoch's.
+inline int64_t epoch_of_shard(int64_t epoch, int64_t shard) {
+  return epoch + (shard << 32);
+}
+
+/// The batches of an epoch, a pure function of (corpus, seed, epoch): the shards in random order, and in each the
+/// batches that a sampler forms of it. Only the batches of the shard at work are kept, of the others their number.
+///
+/// `Index` is what a batch is a list of: an example's place in the shard, or a Window.
+template <class Index>
+class ShardedBatches {
+ public:
+  using Batches = std::vector<std::vector<Index>>;
+  /// The batches of a shard; the epoch is epoch_of_shard()'s. Called by several threads at once.
+  using Sampler = std::function<Batches(const TokenShard&, int64_t epoch)>;
+
+  ShardedBatches(TokenCorpus corpus, uint64_t seed, Sampler sampler)
+      : corpus_(std::move(corpus)), seed_(seed), sampler_(std::move(sampler)) {}
+
+  /// Throws what opening a shard throws. Not while another thread calls at().
+  void begin(int64_t epoch) {
+    epoch_ = epoch;
+    order_ = order_of_shards(corpus_.shards(), seed_, epoch);
+    first_.assign(order_.size() + 1, 0);
+    at_work_ = nullptr;
+    if (order_.size() == 1) {
+      at_work_ = open(0);
+      first_[1] = static_cast<int64_t>(at_work_->batches.size());
+      return;
+    }
+    parallel_for(corpus_.shards(), 1, [&](int64_t place, int64_t) {
+      first_[static_cast<size_t>(place) + 1] = static_cast<int64_t>(open(place)->batches.size());
+    });
+    for (size_t place = 0; place < order_.size(); ++place) first_[place + 1] += first_[place];
+  }
+
+  int64_t size() const { return first_.back(); }  // of the epoch
+
+  struct Batch {
+    std::shared_ptr<const TokenShard> shard;
+    std::vector<Index> indices;
+  };
+  /// Any thread may call.
+  Batch at(int64_t batch) const {
+    const std::lock_guard lock(mutex_);
+    if (batch < 0 || batch >= size()) fail<DataError>("batch {} is outside of the {} of the epoch", batch, size());
+    const auto place = std::upper_bound(first_.begin(), first_.end(), batch) - first_.begin() - 1;
+    if (!at_work_ || at_work_->place != place) {
+      at_work_ = nullptr;  // before the next one is there too
+      at_work_ = open(place);
+    }
+    return {at_work_->shard, at_work_->batches.at(static_cast<size_t>(batch - first_[static_cast<size_t>(place)]))};
+  }
+
+ private:
+  struct AtWork {
+    int64_t place;  // in the order of the epoch
+    std::shared_ptr<const TokenShard> shard;
+    Batches batches;
+  };
+
+  std::shared_ptr<const AtWork> open(int64_t place) const {
+    const int64_t number = order_[static_cast<size_t>(place)];
+    std::shared_ptr<const TokenShard> shard = corpus_.open(number);
+    Batches batches = sampler_(*shard, epoch_of_shard(epoch_, number));
+    return std::make_shared<const AtWork>(AtWork{place, std::move(shard), std::move(batches)});
+  }
+
+  TokenCorpus corpus_;
+  uint64_t seed_;
+  Sampler sampler_;
+  int64_t epoch_ = 0;
+  std::vector<int64_t> order_;      // [shards]
+  std::vector<int64_t> first_{0};   // [shards + 1] batches before the place in the order
+  mutable std::mutex mutex_;        // of what follows
+  mutable std::shared_ptr<const AtWork> at_work_;
+};
+
+}  // namespace attune

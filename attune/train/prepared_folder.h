@@ -1,0 +1,123 @@
+#pragma once
+// A training text that was tokenised once: index.json, shards of tokens and the tokenizers in one folder. See
+// docs/file-formats.md.
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "attune/data/token_corpus.h"
+#include "attune/train/config.h"
+
+namespace attune {
+
+/// What the examples are; each architecture reads one kind.
+enum class PreparedKind {
+  pairs,      // encoder_decoder: sentence pairs
+  documents,  // decoder_lm: documents, or parts of a stream
+  sequences,  // encoder_masked_lm: documents cut into sequences that fit the encoder
+  labelled    // encoder_classifier: labelled texts
+};
+
+template <>
+struct EnumNames<PreparedKind> {
+  static constexpr std::pair<PreparedKind, const char*> values[] = {{PreparedKind::pairs, "pairs"},
+                                                                    {PreparedKind::documents, "documents"},
+                                                                    {PreparedKind::sequences, "sequences"},
+                                                                    {PreparedKind::labelled, "labelled"}};
+};
+
+PreparedKind prepared_kind(Architecture architecture);
+
+struct PreparedTokenizer {
+  std::string file = {};  // beside the index
+  std::string sha256 = {};
+};
+
+struct PreparedShard {
+  std::string file = {};  // beside the index
+  int64_t examples = -1;
+  int64_t tokens = -1;  // of the source, where there are two sides
+  int64_t target_tokens = 0;
+  int64_t bytes = -1;
+  std::string sha256 = {};
+};
+
+struct PreparedIndex {
+  PreparedKind kind = PreparedKind::documents;
+  int64_t source_vocab = -1, target_vocab = -1;  // the same where there is one side
+  Json options = Json::object();                 // of [data], that shaped the examples: {"text_unit": "line"}
+  std::vector<std::string> labels = {};               // of labelled
+  int64_t texts = -1;                            // what examples are counted in: before sequences were cut of them
+  int64_t skipped_long = 0, skipped_empty = 0, cut = 0;  // see CorpusReport
+  std::vector<PreparedTokenizer> tokenizers = {};             // one, or the source's and the target's
+  std::vector<PreparedShard> shards = {};
+
+  ShardForm form() const;
+  int64_t tokens() const;
+  int64_t target_tokens() const;
+  int64_t bytes() const;  // of all shards
+};
+
+/// The fields of config.data that shape what is prepared for the architecture, by their names.
+Json shaping_options(const RunConfig& config);
+
+/// Throws FileError that names the file and the field: a key that is missing, unknown or of the wrong type, numbers
+/// that cannot be, names that lead out of the folder.
+PreparedIndex read_prepared_index(const std::filesystem::path& folder);
+
+/// The shards, none of which is read before it is needed. Throws FileError when one is missing or has another size than
+/// the index tells.
+TokenCorpus open_prepared(const std::filesystem::path& folder, const PreparedIndex& index);
+
+/// Reads all shards and tokenizers; throws FileError naming the first that is not what was written. `progress` is told
+/// how many bytes were read since it was called last, and may throw to end it.
+void verify_prepared(const std::filesystem::path& folder, const PreparedIndex& index,
+                     const std::function<void(int64_t bytes)>& progress = {});
+
+/// Throws FileError when the tokenizers in `folder` are not those of the index.
+void check_prepared_tokenizers(const std::filesystem::path& folder, const PreparedIndex& index);
+
+/// Writes such a folder whole or not at all: under another name beside it, which is gone when this goes away before
+/// commit(). Examples are handed over part by part; memory holds those of one shard.
+class PreparedWriter {
+ public:
+  /// Throws FileError when there is something at `folder` already.
+  PreparedWriter(std::filesystem::path folder, int64_t shard_tokens);
+  ~PreparedWriter();
+  PreparedWriter(const PreparedWriter&) = delete;
+  PreparedWriter& operator=(const PreparedWriter&) = delete;
+
+  /// Where tokenizers and files that are to go away again are written before the first example.
+  const std::filesystem::path& temporary() const { return temporary_; }
+
+  /// Kind, vocabularies, options and labels; the tokenizers are those that stand in temporary().
+  void begin(PreparedIndex index);
+
+  /// Ids of the sequence at work, and its end; an example ends with the last of its sides.
+  void append(std::span<const int32_t> ids);
+  void end_sequence();
+  void end_example(int32_t label = -1);
+  /// Ids of a stream, in which a shard may end anywhere: what follows is another document.
+  void append_stream(std::span<const int32_t> ids);
+
+  int64_t tokens() const { return tokens_; }  // of both sides, so far
+  int64_t shards() const { return static_cast<int64_t>(index_.shards.size()); }
+
+  /// The last shard and the index; then the folder has its name. `report` has the counts of what was left out.
+  PreparedIndex commit(int64_t texts, int64_t skipped_long, int64_t skipped_empty, int64_t cut);
+
+ private:
+  void write_shard();
+
+  std::filesystem::path folder_, temporary_;
+  int64_t shard_tokens_;
+  PreparedIndex index_;
+  TokenExamples examples_;  // of the shard at work
+  int64_t tokens_ = 0;
+  bool written_ = false;
+};
+
+}  // namespace attune

@@ -1,0 +1,223 @@
+#include "attune/train/prepare.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/errors.h"
+#include "tests/train/reverse_task.h"
+#include "tests/train/small_tasks.h"
+
+namespace attune {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr PrepareOptions kSmallShards = {.shard_tokens = 200};
+
+class PrepareTest : public ::testing::Test {
+ protected:
+  RunConfig config_of(Architecture architecture) {
+    switch (architecture) {
+      case Architecture::encoder_decoder:
+        write_reverse_text(folder_, "train", 200, 2, 5, 1);
+        write_reverse_text(folder_, "valid", 20, 2, 5, 2);
+        return reverse_config(folder_);
+      case Architecture::encoder_classifier:
+        write_keyword_text(folder_ / "train.tsv", 200, 1);
+        write_keyword_text(folder_ / "valid.tsv", 20, 2);
+        return keyword_config(folder_);
+      case Architecture::encoder_masked_lm:
+        write_pairs_text(folder_ / "train.txt", 200, 1);
+        write_pairs_text(folder_ / "valid.txt", 20, 2);
+        return pairs_config(folder_);
+      case Architecture::decoder_lm:
+        break;
+    }
+    RunConfig config = rhyme_config(folder_);
+    config.data.valid_fraction = 0;
+    config.data.valid_files = config.data.train_files;
+    return config;
+  }
+
+  /// The same run on what was prepared of its text.
+  RunConfig prepared(RunConfig config, const PrepareOptions& options = kSmallShards) {
+    fs::remove_all(folder_ / "prepared");
+    index_ = prepare_corpus(config, folder_ / "prepared", options);
+    config.data.train_source.clear();
+    config.data.train_target.clear();
+    config.data.train_files.clear();
+    config.data.prepared = (folder_ / "prepared").string();
+    return config;
+  }
+  std::string refusal(const RunConfig& config, bool resume = false) {
+    return message_of<Error>([&] { train(config, folder_ / "run", resume); });
+  }
+  void put(const std::string& file, size_t place, const std::string& bytes) {
+    std::string text = read_file(folder_ / "prepared" / file);
+    text.replace(place, bytes.size(), bytes);
+    write_file(folder_ / "prepared" / file, text);
+  }
+  std::vector<std::string> names() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(folder_.path())) names.push_back(entry.path().filename().string());
+    return names;
+  }
+
+  OneThread one_thread_;
+  TemporaryFolder folder_;
+  PreparedIndex index_;
+};
+
+class PreparedRun : public PrepareTest, public ::testing::WithParamInterface<Architecture> {};
+
+TEST_P(PreparedRun, OneShardTrainsAsTheTextDoes) {
+  RunConfig config = config_of(GetParam());
+  config.train.steps = 12;
+  config.train.checkpoint_every = 12;
+  const TrainedRun text = train(config, folder_ / "text");
+  const TrainedRun run = train(prepared(config, {}), folder_ / "shard");
+  EXPECT_EQ(index_.shards.size(), 1);
+  EXPECT_EQ(run.seen.start.corpus.size, text.seen.start.corpus.size);
+  EXPECT_EQ(run.seen.start.corpus.validation_examples, text.seen.start.corpus.validation_examples);
+  EXPECT_EQ(run.seen.start.model, text.seen.start.model);
+  EXPECT_EQ(tensors_of(checkpoint_file(folder_ / "shard", 12)), tensors_of(checkpoint_file(folder_ / "text", 12)));
+}
+
+TEST_P(PreparedRun, ManyShardsResumeBitForBit) {
+  RunConfig config = prepared(config_of(GetParam()));
+  EXPECT_GT(index_.shards.size(), 3);
+  config.train.accumulate = 2;
+  expect_resume_is_exact(config, folder_);
+}
+
+TEST_P(PreparedRun, TheNumberOfThreadsChangesNothing) {
+  RunConfig config = prepared(config_of(GetParam()));
+  config.train.steps = 10;
+  train(config, folder_ / "one");
+  set_thread_count(2);
+  train(config, folder_ / "two");
+  EXPECT_EQ(tensors_of(folder_ / "two" / "model" / "model.safetensors"),
+            tensors_of(folder_ / "one" / "model" / "model.safetensors"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Prepare, PreparedRun,
+                         ::testing::Values(Architecture::encoder_decoder, Architecture::encoder_classifier,
+                                           Architecture::encoder_masked_lm, Architecture::decoder_lm),
+                         [](const auto& test) { return enum_name(test.param); });
+
+TEST_F(PrepareTest, AStreamIsCutWhereAShardIsFull) {
+  const RunConfig config = config_of(Architecture::decoder_lm);
+  prepared(config, {.shard_tokens = 1000});
+  const auto characters = static_cast<int64_t>(30 * std::string(kRhyme).size());
+  EXPECT_EQ(index_.texts, 1);
+  EXPECT_EQ(index_.tokens(), characters);
+  EXPECT_EQ(index_.shards.size(), static_cast<size_t>(characters + 999) / 1000);
+  EXPECT_EQ(index_.shards[0].tokens, 1000);
+  EXPECT_EQ(index_.shards[0].examples, 1);
+  const TokenCorpus corpus = open_prepared(folder_ / "prepared", index_);
+  std::vector<int32_t> ids;
+  for (int64_t i = 0; i < corpus.shards(); ++i) corpus.open(i)->append_sequence(0, ids);
+  EXPECT_EQ(ids, load_text({folder_ / "rhyme.txt"}, *load_tokenizer(folder_ / "prepared" / "tokenizer.json")).ids);
+}
+
+TEST_F(PrepareTest, TheIndexIsReadAsItWasWritten) {
+  RunConfig config = config_of(Architecture::encoder_classifier);
+  config.data.max_tokens = 6;
+  prepared(config);
+  const PreparedIndex read = read_prepared_index(folder_ / "prepared");
+  EXPECT_EQ(read.kind, PreparedKind::labelled);
+  EXPECT_THAT(read.labels, ElementsAre("blue", "green", "red"));
+  EXPECT_EQ(read.options, Json({{"max_tokens", 6}}));
+  EXPECT_EQ(read.texts, 200);
+  EXPECT_GT(read.cut, 0);
+  EXPECT_EQ(read.tokens(), index_.tokens());
+  ASSERT_EQ(read.shards.size(), index_.shards.size());
+  EXPECT_EQ(read.shards.back().sha256, index_.shards.back().sha256);
+  EXPECT_NO_THROW(verify_prepared(folder_ / "prepared", read));
+}
+
+TEST_F(PrepareTest, WhatIsStoppedLeavesNothing) {
+  const RunConfig config = config_of(Architecture::encoder_decoder);
+  const std::vector<std::string> before = names();
+  struct Stop {};
+  int calls = 0;
+  EXPECT_THROW(prepare_corpus(config, folder_ / "prepared",
+                              {.shard_tokens = 10,
+                               .progress =
+                                   [&](const PrepareProgress& p) {
+                                     if (++calls == 1) EXPECT_EQ(p.tokens, 0);
+                                     if (p.shards > 0) throw Stop();
+                                   }}),
+               Stop);
+  EXPECT_EQ(names(), before);
+  make_directories(folder_ / "there");
+  EXPECT_THAT(message_of<FileError>([&] { prepare_corpus(config, folder_ / "there"); }),
+              HasSubstr("there: is there already"));
+}
+
+TEST_F(PrepareTest, WhatDoesNotFitTheConfigurationIsNamed) {
+  RunConfig config = prepared(config_of(Architecture::encoder_decoder));
+  RunConfig other = config;
+  other.data.train_source = {"a"};
+  other.data.train_target = {"b"};
+  EXPECT_THAT(refusal(other), HasSubstr("data.train_source names a: data.prepared = "));
+  other = config;
+  other.data.tokenizer = "t.model";
+  EXPECT_THAT(refusal(other), HasSubstr("data.tokenizer = \"t.model\": data.prepared = "));
+  other = config;
+  other.data.max_tokens_per_sentence = 100;
+  EXPECT_THAT(refusal(other), HasSubstr("data.max_tokens_per_sentence = 100: data.prepared = "));
+  other = small_config(Architecture::decoder_lm);
+  other.data.prepared = config.data.prepared;
+  EXPECT_THAT(refusal(other), HasSubstr("holds pairs, architecture = \"decoder_lm\" reads documents"));
+  other.data.valid_fraction = 0.1;
+  EXPECT_THAT(refusal(other), HasSubstr("data.valid_fraction = 0.1: data.prepared = "));
+  EXPECT_THAT(message_of<ConfigError>([&] { prepare_corpus(config, folder_ / "again"); }),
+              HasSubstr("data.prepared = "));
+}
+
+TEST_F(PrepareTest, DamagedFoldersAreRefused) {
+  const RunConfig config = prepared(config_of(Architecture::encoder_decoder));
+  put("00001.tokens", 8, "\x07");
+  EXPECT_THAT(refusal(config), HasSubstr("00001.tokens: version is 7, expected 1"));
+  const auto verify = [&] { verify_prepared(folder_ / "prepared", index_); };
+  EXPECT_THAT(message_of<FileError>(verify), HasSubstr("00001.tokens: sha256 is not what index.json says"));
+  fs::resize_file(folder_ / "prepared" / "00001.tokens", 100);
+  EXPECT_THAT(refusal(config), HasSubstr("00001.tokens: has 100 bytes, index.json says "));
+  fs::remove(folder_ / "prepared" / "00001.tokens");
+  EXPECT_THAT(refusal(config), HasSubstr("00001.tokens"));
+  const RunConfig other = prepared(config_of(Architecture::encoder_decoder));
+  write_file(folder_ / "prepared" / "tokenizer.json", "{}");
+  EXPECT_THAT(refusal(other), HasSubstr("tokenizer.json: is not the tokenizer that the text was prepared with"));
+}
+
+// The id is met by the thread that forms the batches of the next step.
+TEST_F(PrepareTest, AnErrorOfTheThreadThatFormsBatchesIsTheRuns) {
+  RunConfig config = prepared(config_of(Architecture::encoder_decoder), {});
+  put("00000.tokens", static_cast<size_t>(index_.bytes()) - 8, "\xff\xff");
+  config.train.steps = 100;
+  std::vector<int64_t> steps;
+  const std::string message = message_of<DataError>(
+      [&] { train(config, folder_ / "run", false, [&](const StepReport& r) { steps.push_back(r.step); }); });
+  EXPECT_THAT(message, HasSubstr("which is outside the vocabulary of 12"));
+  EXPECT_THAT(message, HasSubstr("00000.tokens"));
+  EXPECT_FALSE(steps.empty()) << "the first batch was another one";
+}
+
+TEST_F(PrepareTest, ARunThatResumesKeepsItsTokenizer) {
+  RunConfig config = prepared(config_of(Architecture::encoder_decoder));
+  config.train.steps = 2;
+  train(config, folder_ / "run");
+  write_reverse_text(folder_, "train", 200, 2, 3, 9);
+  RunConfig text = config_of(Architecture::encoder_decoder);
+  text.data.subword_marker = "@@";
+  RunConfig other = prepared(text);
+  other.train.steps = 4;
+  other.data.subword_marker = "";
+  EXPECT_THAT(refusal(other, true), HasSubstr("is not the tokenizer that the text was prepared with"));
+}
+
+}  // namespace
+}  // namespace attune
