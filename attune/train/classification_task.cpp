@@ -48,7 +48,7 @@ class ClassificationTask final : public TaskOf<EncoderClassifier, int32_t> {
   }
 
   void begin_epoch(int64_t epoch) override { batches_ = sampler_->epoch(epoch); }
-  TrainingBatch batch(int64_t index, uint64_t forward) const override;
+  TrainingBatch batch(int64_t index, uint64_t forward, const BatchPart& part) const override;
   ValidationReport validate() override;
   void save_model(const std::filesystem::path& folder) override {
     save_model_folder(folder, *model_, *tokenizer_, config_.data.max_tokens);
@@ -59,6 +59,7 @@ class ClassificationTask final : public TaskOf<EncoderClassifier, int32_t> {
 
  private:
   void read(const TaskInput& input);
+  TrainingBatch packed(std::span<const int32_t> indices, uint64_t forward) const;
 
   std::shared_ptr<const Tokenizer> tokenizer_;
   LabelledCorpus text_;
@@ -96,8 +97,17 @@ void ClassificationTask::read(const TaskInput& input) {
     corpus_.size.tokens += static_cast<int64_t>(example.tokens.size());
 }
 
-TrainingBatch ClassificationTask::batch(int64_t index, uint64_t forward) const {
-  LabelledBatch batch = pack(text_.examples, batch_indices(index));
+TrainingBatch ClassificationTask::batch(int64_t index, uint64_t forward, const BatchPart& part) const {
+  const auto size = [&](int32_t i) {
+    const auto tokens = std::ssize(text_.examples[static_cast<size_t>(i)].tokens);
+    return ExampleSize{.labels = 1, .tokens = tokens, .work = tokens};
+  };
+  return make_part(batch_indices(index), part, size,
+                   [&](std::span<const int32_t> indices) { return packed(indices, forward_of(forward, part)); });
+}
+
+TrainingBatch ClassificationTask::packed(std::span<const int32_t> indices, uint64_t forward) const {
+  LabelledBatch batch = pack(text_.examples, indices);
   if (const double share = config_.train.word_dropout; share > 0) {
     Random random(config_.train.seed, kWordDropoutStream + forward);
     for (int32_t& token : batch.tokens) {

@@ -32,8 +32,13 @@ class LanguageModelTask final : public TaskOf<DecoderLm, Window> {
   }
 
   void begin_epoch(int64_t epoch) override { batches_ = sampler_->epoch(epoch); }
-  TrainingBatch batch(int64_t index, uint64_t /*forward*/) const override {
-    return training_batch(*model_, pack(text_.train, batch_indices(index)));
+  TrainingBatch batch(int64_t index, uint64_t /*forward*/, const BatchPart& part) const override {
+    const auto size = [](const Window& w) {
+      return ExampleSize{.labels = w.length, .tokens = w.length, .work = w.length};
+    };
+    return make_part(batch_indices(index), part, size, [&](std::span<const Window> windows) {
+      return training_batch(*model_, pack(text_.train, windows));
+    });
   }
   ValidationReport validate() override {
     ValidationReport report{.loss = evaluate(*model_, text_.valid, config_.train.valid_stride, evaluate_options()),

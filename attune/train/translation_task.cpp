@@ -40,8 +40,15 @@ class TranslationTask final : public TaskOf<Transformer, int32_t> {
   }
 
   void begin_epoch(int64_t epoch) override { batches_ = sampler_->epoch(epoch); }
-  TrainingBatch batch(int64_t index, uint64_t /*forward*/) const override {
-    return training_batch(*model_, pack(text_.examples, batch_indices(index), tokenizers_.target->bos_id()));
+  TrainingBatch batch(int64_t index, uint64_t /*forward*/, const BatchPart& part) const override {
+    const auto size = [&](int32_t i) {
+      const ParallelExample& example = text_.examples[static_cast<size_t>(i)];
+      const auto source = std::ssize(example.source), target = std::ssize(example.target);
+      return ExampleSize{.labels = target, .tokens = target, .work = source + target};
+    };
+    return make_part(batch_indices(index), part, size, [&](std::span<const int32_t> indices) {
+      return training_batch(*model_, pack(text_.examples, indices, tokenizers_.target->bos_id()));
+    });
   }
   ValidationReport validate() override { return validation_->measure(model_); }
   void save_model(const std::filesystem::path& folder) override {
