@@ -37,10 +37,10 @@ target_compile_definitions(attune_highway INTERFACE "HWY_DISABLED_TARGETS=(${dis
 set(ATTUNE_PRIVATE_LIBRARIES Threads::Threads OpenMP::OpenMP_CXX OneDNN::OneDNN attune_highway PkgConfig::SENTENCEPIECE
     ZLIB::ZLIB tomlplusplus::tomlplusplus)
 if(MPI_CXX_FOUND)
-  # As system headers, and without the compiler flags of MPI's wrapper.
+  # As system headers, without the compiler flags of MPI's wrapper and without its C++ interface.
+  list(FILTER MPI_CXX_LIBRARIES EXCLUDE REGEX "mpi_cxx")
   add_library(attune_mpi INTERFACE)
   target_include_directories(attune_mpi SYSTEM INTERFACE ${MPI_CXX_INCLUDE_DIRS})
-  target_link_libraries(attune_mpi INTERFACE ${MPI_CXX_LIBRARIES})
-  list(APPEND ATTUNE_PRIVATE_LIBRARIES $<BUILD_INTERFACE:attune_mpi>)
+  list(APPEND ATTUNE_PRIVATE_LIBRARIES $<BUILD_INTERFACE:attune_mpi> ${MPI_CXX_LIBRARIES})
 endif()
 set(ATTUNE_CLI_LIBRARIES CLI11::CLI11)
