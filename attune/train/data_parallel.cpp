@@ -10,6 +10,12 @@
 namespace attune {
 namespace {
 
+int64_t default_bucket_bytes(const std::vector<NamedParameter>& parameters) {
+  int64_t all = 0;
+  for (const NamedParameter& p : parameters) all += static_cast<int64_t>(p.tensor->bytes());
+  return std::clamp<int64_t>(all / 8, int64_t{1} << 20, int64_t{25} << 20);
+}
+
 std::span<std::byte> bytes_of(const Tensor& x) {
   return {static_cast<std::byte*>(x.raw()), x.bytes()};
 }
@@ -23,7 +29,7 @@ Tensor flattened(const Tensor& x) {
 DataParallel::DataParallel(Communicator& communicator, std::vector<NamedParameter> parameters, bool shard,
                            int64_t bucket_bytes)
     : communicator_(communicator), parameters_(std::move(parameters)), shard_(shard) {
-  make_buckets(bucket_bytes);
+  make_buckets(bucket_bytes > 0 ? bucket_bytes : default_bucket_bytes(parameters_));
   bytes_before_ = communicator_.bytes_sent();
 }
 

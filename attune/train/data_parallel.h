@@ -29,19 +29,18 @@ struct UpdateTotals {
   double squares = 0;  // of the summed gradient
 };
 
-/// Gradients travel in buckets of about `bucket_bytes`, last parameters first, since backward ends with the first ones:
-/// a bucket is on its way as soon as the gradients in it and in those before it are complete, while backward goes on
-/// (Li et al. 2020, "PyTorch Distributed"). The order of all messages is the same on every rank.
+/// Gradients travel in buckets of about `bucket_bytes`, by default an eighth of them all but 1 MiB at least and 25 MiB
+/// at most, last parameters first, since backward ends with the first ones: a bucket is on its way as soon as the
+/// gradients in it and in those before it are complete, while backward goes on (Li et al. 2020, "PyTorch Distributed").
+/// The order of all messages is the same on every rank.
 ///
 /// With `shard` every rank updates its part of each bucket alone (ZeRO stage 1, Rajbhandari et al. 2020): gradients are
 /// reduced and scattered, and the updated parameters gathered. The numbers are the same to the bit.
 class DataParallel {
  public:
-  static constexpr int64_t kBucketBytes = int64_t{25} << 20;
-
   /// The parameters must require gradients; communicator and parameters must outlive this.
   DataParallel(Communicator& communicator, std::vector<NamedParameter> parameters, bool shard,
-               int64_t bucket_bytes = kBucketBytes);
+               int64_t bucket_bytes = 0);
 
   Communicator& communicator() const { return communicator_; }
   /// What Adam has to be given; empty where it is to update everything.

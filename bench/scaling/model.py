@@ -11,19 +11,24 @@ class Run:
     parameters: float            # numbers that are learnt
     compute: float               # seconds of a step's arithmetic on a node, that is of its share of the batch
     backward: float = 2 / 3      # of it, the share in which gradients become complete
-    bucket: float = 25 * 2**20   # bytes
-    last_bucket: float = None    # bytes that are complete only at the very end, at most; default: a bucket
+    last_bucket: float = None    # bytes that are complete only at the very end; default: a bucket
+
+    def bucket(self):            # bytes
+        return min(max(4 * self.parameters / 8, 2**20), 25 * 2**20)
 
 
 @dataclasses.dataclass
 class Link:
     bandwidth: float  # bytes a second, each way at the same time
     delay: float      # seconds from one node to another
+    eager: float = 65536  # bytes; of a larger message MPI over TCP asks first and is answered: three delays, not one
 
 
-def messages(nodes):
-    """Of a reduce-scatter or an all-gather, one after the other."""
-    return int(math.log2(nodes)) if nodes & (nodes - 1) == 0 else nodes - 1
+def messages(size, nodes):
+    """Bytes of those of a reduce-scatter or an all-gather, one after the other."""
+    if nodes & (nodes - 1) == 0:
+        return [size / 2**i for i in range(1, int(math.log2(nodes)) + 1)]
+    return [size / nodes] * (nodes - 1)
 
 
 def bytes_sent(run, nodes):
@@ -32,7 +37,8 @@ def bytes_sent(run, nodes):
 
 def reduce_seconds(size, link, nodes):
     """All-reduce of `size` bytes."""
-    return 2 * (nodes - 1) / nodes * size / link.bandwidth + 2 * messages(nodes) * link.delay
+    delays = sum(3 if message > link.eager else 1 for message in messages(size, nodes))
+    return 2 * (nodes - 1) / nodes * size / link.bandwidth + 2 * delays * link.delay
 
 
 def step(run, link, nodes):
@@ -40,7 +46,7 @@ def step(run, link, nodes):
     if nodes == 1:
         return run.compute, 0.0, 0.0
     size = 4 * run.parameters
-    buckets = max(1, math.ceil(size / run.bucket))
+    buckets = max(1, math.ceil(size / run.bucket()))
     communication = buckets * reduce_seconds(size / buckets, link, nodes)
     last = min(size, run.last_bucket or size / buckets)
     tail = reduce_seconds(last, link, nodes)  # begins when backward ends

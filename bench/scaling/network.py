@@ -60,7 +60,8 @@ class Network:
             for host in range(self.hosts):
                 subprocess.run(["ip", "netns", "add", namespace(host)], check=True)
                 self.tuns.append(open_tun(host))
-                for command in (f"ip link set lo up", f"ip link set eth0 mtu {MTU} txqueuelen 10000 up",
+                # A step's pause is no reason to begin slowly again.
+                for command in ("sysctl -qw net.ipv4.tcp_slow_start_after_idle=0", "ip link set lo up", f"ip link set eth0 mtu {MTU} txqueuelen 10000 up",
                                 f"ip addr add {address(host)}/24 dev eth0"):
                     subprocess.run(inside(host, command.split()), check=True)
         except BaseException:
