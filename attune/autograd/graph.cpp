@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 #include <queue>
+#include <unordered_map>
 #include <unordered_set>
 
 namespace attune {
@@ -27,6 +29,32 @@ void accumulate(GradientNode& node, Tensor gradient) {
   if (node.gradient.shared_by() > 1) node.gradient = node.gradient.clone();
   add_in_place(node.gradient, gradient);
 }
+
+// How often the steps that are still to be walked use each leaf.
+class LeafUses {
+ public:
+  explicit LeafUses(const GradientNode& loss) {
+    std::vector<const GradientNode*> rest = {&loss};
+    std::unordered_set<const GradientNode*> seen = {&loss};
+    while (!rest.empty()) {
+      const GradientNode* node = rest.back();
+      rest.pop_back();
+      for (const auto& input : node->inputs) {
+        if (!input) continue;
+        if (!input->backward) ++uses_[input.get()];
+        if (seen.insert(input.get()).second) rest.push_back(input.get());
+      }
+    }
+  }
+  /// One use less; true for the last.
+  bool walk(const GradientNode* node) {
+    const auto found = uses_.find(node);
+    return found != uses_.end() && --found->second == 0;
+  }
+
+ private:
+  std::unordered_map<const GradientNode*, int64_t> uses_;
+};
 
 struct LaterFirst {
   bool operator()(const std::shared_ptr<GradientNode>& a, const std::shared_ptr<GradientNode>& b) const {
@@ -80,9 +108,11 @@ void record(const char* op, std::initializer_list<Tensor> inputs, Tensor& output
   output.set_node(std::move(node));
 }
 
-void backward(const Tensor& loss, const Tensor& cotangent) {
+void backward(const Tensor& loss, const Tensor& cotangent, const LeafObserver& on_complete) {
   if (!loss.node()) fail<ShapeError>("backward: the loss depends on nothing that requires a gradient");
   const NoGrad no_grad;
+  std::optional<LeafUses> uses;
+  if (on_complete) uses.emplace(*loss.node());
   accumulate(*loss.node(),
              cotangent.defined() ? cotangent : Tensor::full(loss.shape(), 1.0, {loss.dtype(), loss.device()}));
 
@@ -104,6 +134,9 @@ void backward(const Tensor& loss, const Tensor& cotangent) {
       accumulate(*inputs[i], std::move(gradients[i]));
       if (seen.insert(inputs[i].get()).second) ready.push(inputs[i]);
     }
+    if (!uses) continue;
+    for (const auto& input : inputs)
+      if (input && uses->walk(input.get())) on_complete(*input);
   }
 }
 

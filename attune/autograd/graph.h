@@ -42,10 +42,14 @@ bool is_recording(std::initializer_list<Tensor> inputs);
 /// once.
 void record(const char* op, std::initializer_list<Tensor> inputs, Tensor& output, BackwardFunction backward);
 
+/// Is told of a leaf whose gradient is complete, while backward() goes on with the others.
+using LeafObserver = std::function<void(const GradientNode& leaf)>;
+
 /// Adds d(loss)/d(leaf) to the gradient of every leaf that `loss` depends on. `cotangent` defaults to ones. What a step
-/// kept for its gradient is freed as soon as the step has been walked. Throws ShapeError when loss was not recorded, or
-/// when a step of it has been walked before.
-void backward(const Tensor& loss, const Tensor& cotangent = {});
+/// kept for its gradient is freed as soon as the step has been walked. `on_complete` is called once the last step that
+/// uses a leaf has been walked; not for a leaf that a step without gradient uses too. Throws ShapeError when loss was
+/// not recorded, or when a step of it has been walked before.
+void backward(const Tensor& loss, const Tensor& cotangent = {}, const LeafObserver& on_complete = {});
 
 /// While one lives, nothing is recorded on this thread and nothing is kept alive.
 class NoGrad {

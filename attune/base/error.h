@@ -44,6 +44,12 @@ class NumericError : public Error {
   using Error::Error;
 };
 
+/// Another process of the run cannot be reached or has failed: names the call.
+class CommunicationError : public Error {
+ public:
+  using Error::Error;
+};
+
 /// Throws `E` with a formatted message: fail<ShapeError>("softmax: rank {} is below 1", rank).
 template <class E, class... Args>
 [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) {

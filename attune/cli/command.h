@@ -28,6 +28,10 @@ void add_bench_attention(CLI::App& bench);
 void add_draw(CLI::App& app);
 void add_demo_corpus(CLI::App& app);
 
+/// Prints "attune: <message>" on stderr, as one line whatever a hostile file has put into it. Returns the exit
+/// status 1.
+int report(std::string message);
+
 /// True once Ctrl-C or SIGTERM was received; a second one ends the program at once.
 const std::atomic<bool>& stop_requested();
 /// Lets signals set stop_requested() instead of ending the program.

@@ -20,14 +20,6 @@ void on_signal(int signal) {
   if (stop.exchange(true)) ::_exit(128 + signal);
 }
 
-// One line, whatever a hostile file has put into the message.
-int report(std::string message) {
-  std::replace_if(
-      message.begin(), message.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
-  std::cerr << "attune: " << message << "\n";
-  return 1;
-}
-
 /// add_texts() has a list end at a number of values that nobody gives and that help need not tell.
 class HelpFormatter final : public CLI::Formatter {
  public:
@@ -58,6 +50,13 @@ std::string explain_unknown(const CLI::App& app, const std::string& word) {
 }
 
 }  // namespace
+
+int report(std::string message) {
+  std::replace_if(
+      message.begin(), message.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
+  std::cerr << "attune: " + message + "\n";
+  return 1;
+}
 
 const std::atomic<bool>& stop_requested() {
   return stop;

@@ -1,13 +1,16 @@
 // attune train: trains a model as a configuration file says.
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <iostream>
 #include <span>
+#include <thread>
 
 #include "attune/base/parallel.h"
 #include "attune/cli/command.h"
 #include "attune/cli/terminal.h"
+#include "attune/dist/launch.h"
 #include "attune/models/presets.h"
 #include "attune/train/config.h"
 #include "attune/train/trainer.h"
@@ -22,6 +25,7 @@ struct Options {
   std::vector<std::string> set;
   bool resume = false;
   bool describe = false;
+  bool mpi = false;
 };
 
 // What a validation says of the model, by what matters for its architecture.
@@ -150,29 +154,50 @@ RunConfig read_config(const Options& options) {
   return read_run_config(file, options.set, base);
 }
 
-int run(const Options& options) {
+int train(const Options& options, std::shared_ptr<Communicator> communicator) {
   const RunConfig config = read_config(options);
-  if (options.describe) {
-    std::cout << describe_config(config);
-    return 0;
-  }
   if (options.out.empty()) fail<ConfigError>("--out is needed: the folder of the run");
   if (config.train.threads > 0) set_thread_count(static_cast<int>(config.train.threads));
   catch_stop_signals();
   TerminalObserver observer;
-  Trainer trainer(config, options.out, observer, stop_requested());
+  Trainer trainer(config, options.out, observer, stop_requested(), communicator);
   const TrainingResult result = trainer.run(options.resume);
   observer.finish();
+  const int status = result.reason == StopReason::requested ? 130 : 0;
+  if (communicator->rank() > 0) return status;
   std::cerr << fmt::format("{}: step {}, {:.1f} minutes of training\n", describe(result.reason), result.step,
                            result.seconds / 60);
   if (result.best_step)
     std::cerr << fmt::format("best validation: {} at step {}\n", best_text(config.best_metric(), result.best_value),
                              *result.best_step);
   if (result.outcome) std::cerr << "averaged model: " << validation_line(*result.outcome) << "\n";
-  if (result.reason == StopReason::requested) return 130;
-  std::cerr << "the model is " << options.out << "/model"
-            << "\n";
-  return 0;
+  if (status == 0) std::cerr << "the model is " << options.out << "/model\n";
+  return status;
+}
+
+// The others wait for a rank that has failed: it says why, and ends them. What fails everywhere is said once, by the
+// first rank; the others give it the time to do so.
+int end_all_ranks(Communicator& communicator, const std::string& message) {
+  if (communicator.rank() > 0) std::this_thread::sleep_for(std::chrono::seconds(1));
+  const int status = report(fmt::format("rank {}: {}", communicator.rank(), message));
+  communicator.abort(status);
+  return status;
+}
+
+int run(const Options& options) {
+  if (options.describe) {
+    std::cout << describe_config(read_config(options));
+    return 0;
+  }
+  const std::shared_ptr<Communicator> communicator = make_communicator(options.mpi);
+  if (communicator->size() == 1) return train(options, communicator);
+  try {
+    return train(options, communicator);
+  } catch (const std::bad_alloc&) {
+    return end_all_ranks(*communicator, "out of memory");
+  } catch (const std::exception& error) {
+    return end_all_ranks(*communicator, error.what());
+  }
 }
 
 }  // namespace
@@ -190,6 +215,7 @@ void add_train(CLI::App& app) {
       "  attune train mood.toml --out runs/tuned --set train.initialize_from=runs/mlm/model\n"
       "  attune train run.toml --out runs/a --set train.steps=20000 --set model.encoder_attention=latent\n"
       "  attune train --out runs/a --resume\n"
+      "  mpirun -n 4 attune train run.toml --out runs/a      # four processes, see docs/scaling.md\n"
       "  attune train --describe-config --set model.architecture=decoder_lm",
       [options] { return run(*options); });
   command->add_option("config", options->config, "Configuration (TOML)")->check(CLI::ExistingFile);
@@ -199,6 +225,7 @@ void add_train(CLI::App& app) {
   command->add_option("--set", options->set, "Overrides one key: train.steps=20000")->expected(1)->take_all();
   command->add_flag("--resume", options->resume,
                     "Go on from the newest checkpoint, bit for bit; without a configuration, with that of the run");
+  command->add_flag("--mpi", options->mpi, "Be one of several processes also where mpirun is not recognised");
   command->add_flag("--describe-config", options->describe,
                     "Print every key of the architecture as the other options set it");
 }

@@ -62,6 +62,11 @@ class TokenShard {
 
   /// Sequence i has the ids [offsets[i], offsets[i + 1]).   [examples * sides + 1]
   std::span<const int64_t> offsets() const { return offsets_; }
+  /// Tokens of a side of an example.
+  int64_t length(int64_t example, int64_t side = 0) const {
+    const auto at = static_cast<size_t>(example * form_.sides + side);
+    return offsets_[at + 1] - offsets_[at];
+  }
   /// The lengths of the examples' sides as BatchSampler takes them; 0 where there is one side. Throws DataError on a
   /// sequence that 32 bits cannot count.
   std::vector<std::pair<int32_t, int32_t>> lengths() const;

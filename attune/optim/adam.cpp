@@ -10,17 +10,25 @@
 
 namespace attune {
 
-Adam::Adam(std::vector<NamedParameter> parameters, const OptimizerConfig& config, double moving_average)
+Adam::Adam(std::vector<NamedParameter> parameters, const OptimizerConfig& config, double moving_average,
+           const std::vector<ElementRange>& owned)
     : parameters_(std::move(parameters)), config_(config), moving_average_(moving_average) {
   check_below_one("beta_1", config.beta_1);
   check_below_one("beta_2", config.beta_2);
   check_below_one("moving_average", moving_average);
   if (!(config.epsilon > 0)) fail<ConfigError>("epsilon = {}: needs a positive number", config.epsilon);
-  for (const auto& [name, parameter] : parameters_)
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const auto& [name, parameter] = parameters_[i];
+    const ElementRange range = owned.empty() ? ElementRange{0, parameter->numel()} : owned.at(i);
+    const Tensor kept = range.size() == parameter->numel()
+                            ? parameter->detach()
+                            : parameter->reshape({-1}).detach().rows(range.begin, range.end);
     states_.push_back({.name = name,
-                       .m = Tensor::zeros_like(*parameter),
-                       .v = Tensor::zeros_like(*parameter),
-                       .average = moving_average > 0 ? parameter->clone() : Tensor{}});
+                       .m = Tensor::zeros_like(kept),
+                       .v = Tensor::zeros_like(kept),
+                       .average = moving_average > 0 ? kept.clone() : Tensor{},
+                       .range = range});
+  }
 }
 
 double Adam::gradient_norm() const {
@@ -37,7 +45,11 @@ double Adam::gradient_norm() const {
 
 double Adam::step(double learning_rate) {
   const double norm = gradient_norm();
-  if (!std::isfinite(norm)) return norm;
+  if (std::isfinite(norm)) step(learning_rate, norm);
+  return norm;
+}
+
+void Adam::step(double learning_rate, double norm) {
   ++steps_;
   const auto t = static_cast<double>(steps_);
   const double decay = std::min(moving_average_, (1 + t) / (10 + t));
@@ -60,19 +72,21 @@ double Adam::step(double learning_rate) {
     dispatch_floating("adam", p.dtype(), [&]<class T>(T) {
       T* average = state.average.defined() ? state.average.data<T>() : nullptr;
       dispatch(p.device(), [&](auto device) {
-        adam_step(device, p.data<T>(), g.data<T>(), state.m.data<T>(), state.v.data<T>(), average, decay, p.numel(),
-                  arguments);
+        adam_step(device, p.data<T>() + state.range.begin, g.data<T>() + state.range.begin, state.m.data<T>(),
+                  state.v.data<T>(), average, decay, state.range.size(), arguments);
       });
     });
   }
-  return norm;
 }
 
 void Adam::swap_averages() const {
   for (size_t i = 0; i < parameters_.size(); ++i) {
     if (!states_[i].average.defined()) continue;
     dispatch_floating("adam", parameters_[i].tensor->dtype(), [&]<class T>(T) {
-      std::ranges::swap_ranges(parameters_[i].tensor->template values<T>(), states_[i].average.template values<T>());
+      const ElementRange range = states_[i].range;
+      std::ranges::swap_ranges(parameters_[i].tensor->template values<T>().subspan(static_cast<size_t>(range.begin),
+                                                                                   static_cast<size_t>(range.size())),
+                               states_[i].average.template values<T>());
     });
   }
 }

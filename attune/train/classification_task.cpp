@@ -37,7 +37,7 @@ class ClassificationTask final : public TaskOf<EncoderClassifier, int32_t> {
     model_ = build_encoder_classifier(config_.model, config_.train.seed);
   }
 
-  TrainingBatch batch(int64_t index, uint64_t forward) const override;
+  TrainingBatch batch(int64_t index, uint64_t forward, const BatchPart& part) const override;
   ValidationReport validate() override;
   void save_model(const std::filesystem::path& folder) override {
     save_model_folder(folder, *model_, *tokenizer_, config_.data.max_tokens);
@@ -50,6 +50,7 @@ class ClassificationTask final : public TaskOf<EncoderClassifier, int32_t> {
   void read(const TaskInput& input);
   Texts read_training_text(const TaskInput& input, const LabelledReadOptions& reading);
   LabelledCorpus encode(const std::vector<std::string>& files, const Texts& texts) const;
+  TrainingBatch packed(const TokenShard& shard, std::span<const int32_t> indices, uint64_t forward) const;
 
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::vector<LabelledExample> validation_;
@@ -106,9 +107,20 @@ void ClassificationTask::read(const TaskInput& input) {
   corpus_.validation_examples = static_cast<int64_t>(validation_.size());
 }
 
-TrainingBatch ClassificationTask::batch(int64_t index, uint64_t forward) const {
-  const auto [shard, indices] = batches_->at(index);
-  LabelledBatch batch = pack_labelled(*shard, indices);
+TrainingBatch ClassificationTask::batch(int64_t index, uint64_t forward, const BatchPart& part) const {
+  const auto [shard, all] = batches_->at(index);
+  const auto size = [&shard = *shard](int32_t i) {
+    const int64_t tokens = shard.length(i);
+    return ExampleSize{.labels = 1, .tokens = tokens, .work = tokens};
+  };
+  return make_part(all, part, size, [&, &shard = *shard](std::span<const int32_t> indices) {
+    return packed(shard, indices, forward_of(forward, part));
+  });
+}
+
+TrainingBatch ClassificationTask::packed(const TokenShard& shard, std::span<const int32_t> indices,
+                                         uint64_t forward) const {
+  LabelledBatch batch = pack_labelled(shard, indices);
   if (const double share = config_.train.word_dropout; share > 0) {
     Random random(config_.train.seed, kWordDropoutStream + forward);
     for (int32_t& token : batch.tokens) {

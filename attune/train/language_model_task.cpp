@@ -42,9 +42,14 @@ class LanguageModelTask final : public TaskOf<DecoderLm, Window> {
     model_ = build_decoder_lm(config_.model, config_.train.seed);
   }
 
-  TrainingBatch batch(int64_t index, uint64_t /*forward*/) const override {
-    const auto [shard, windows] = batches_->at(index);
-    return training_batch(*model_, pack_windows(*shard, windows));
+  TrainingBatch batch(int64_t index, uint64_t /*forward*/, const BatchPart& part) const override {
+    const auto [shard, all] = batches_->at(index);
+    const auto size = [](const Window& w) {
+      return ExampleSize{.labels = w.length, .tokens = w.length, .work = w.length};
+    };
+    return make_part(all, part, size, [&, &shard = *shard](std::span<const Window> windows) {
+      return training_batch(*model_, pack_windows(shard, windows));
+    });
   }
   ValidationReport validate() override {
     ValidationReport report{.loss = evaluate(*model_, valid_, config_.train.valid_stride, evaluate_options()),

@@ -28,6 +28,23 @@ TokenDocuments cut(const TokenDocuments& documents, const Tokenizer& tokenizer, 
   return sequences;
 }
 
+// The sequences of a rank.
+MaskedBatch part_of(const MaskedBatch& batch, const BatchPart& part) {
+  std::vector<int64_t> lengths;
+  for (size_t i = 0; i + 1 < batch.offsets.size(); ++i) lengths.push_back(batch.offsets[i + 1] - batch.offsets[i]);
+  const auto [first, last] = examples_of_part(lengths, part);
+  const int32_t begin = batch.offsets[first], end = batch.offsets[last];
+  MaskedBatch mine;
+  mine.tokens.assign(batch.tokens.begin() + begin, batch.tokens.begin() + end);
+  for (size_t i = first; i <= last; ++i) mine.offsets.push_back(batch.offsets[i] - begin);
+  for (size_t i = 0; i < batch.rows.size(); ++i) {
+    if (batch.rows[i] < begin || batch.rows[i] >= end) continue;
+    mine.rows.push_back(batch.rows[i] - begin);
+    mine.labels.push_back(batch.labels[i]);
+  }
+  return mine;
+}
+
 class MaskedLanguageModelTask final : public TaskOf<EncoderMaskedLm, int32_t> {
  public:
   explicit MaskedLanguageModelTask(const TaskInput& input) : TaskOf(input.config) {
@@ -40,11 +57,18 @@ class MaskedLanguageModelTask final : public TaskOf<EncoderMaskedLm, int32_t> {
     model_ = build_encoder_masked_lm(config_.model, config_.train.seed);
   }
 
-  TrainingBatch batch(int64_t index, uint64_t forward) const override {
+  // Which tokens are hidden depends on the whole batch: a rank masks all of it and works on its sequences.
+  TrainingBatch batch(int64_t index, uint64_t forward, const BatchPart& part) const override {
     const auto [shard, indices] = batches_->at(index);
-    MaskedBatch masked = mask(pack_sequences(*shard, indices), config_.train.seed, forward);
-    if (masked.rows.empty()) fail<DataError>("{}: a batch has no token that could be hidden", shard->name());
-    return training_batch(*model_, std::move(masked));
+    MaskedBatch whole = mask(pack_sequences(*shard, indices), config_.train.seed, forward);
+    if (whole.rows.empty()) fail<DataError>("{}: a batch has no token that could be hidden", shard->name());
+    const auto labels = std::ssize(whole.labels), tokens = std::ssize(whole.tokens);
+    MaskedBatch mine = part.ranks == 1 ? std::move(whole) : part_of(whole, part);
+    TrainingBatch batch;
+    if (!mine.labels.empty()) batch = training_batch(*model_, std::move(mine));
+    batch.labels = labels;
+    batch.tokens = tokens;
+    return batch;
   }
   ValidationReport validate() override {
     return {.loss = evaluate(*model_, *validation_, evaluate_options()), .examples = corpus_.validation_examples};

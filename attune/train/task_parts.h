@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -76,6 +77,32 @@ TokenizerPair tokenizers_of_run(const TaskInput& input, const Prepared& prepared
 
 /// Examples in the order of their batches, as BatchSampler forms them.
 ShardedBatches<int32_t>::Sampler batches_by_length(const TrainConfig& train);
+/// What an example adds to its batch.
+struct ExampleSize {
+  int64_t labels = 0, tokens = 0;  // as in TrainingBatch
+  int64_t work = 0;                // tokens that are read, by which a batch is divided among ranks
+};
+
+/// make(indices) where that is the whole batch; of a part its examples alone, with the counts of the whole batch.
+/// size_of(index) says what an example adds.
+template <class Index, class SizeOf, class Make>
+TrainingBatch make_part(const std::vector<Index>& indices, const BatchPart& part, SizeOf&& size_of, Make&& make) {
+  if (part.ranks == 1) return make(std::span<const Index>(indices));
+  int64_t labels = 0, tokens = 0;
+  std::vector<int64_t> work;
+  for (const Index& index : indices) {
+    const ExampleSize size = size_of(index);
+    labels += size.labels;
+    tokens += size.tokens;
+    work.push_back(size.work);
+  }
+  const auto [begin, end] = examples_of_part(work, part);
+  TrainingBatch batch;
+  if (begin < end) batch = make(std::span<const Index>(indices).subspan(begin, end - begin));
+  batch.labels = labels;
+  batch.tokens = tokens;
+  return batch;
+}
 
 /// Sets a vocabulary size to the tokenizer's. Throws ConfigError naming `field` when it says something else.
 void complete_vocab(const char* field, int64_t& size, const Tokenizer& tokenizer);

@@ -10,6 +10,7 @@
 #include "attune/base/parallel.h"
 #include "attune/io/model_folder.h"
 #include "attune/optim/schedule.h"
+#include "attune/train/data_parallel.h"
 #include "attune/train/event_log.h"
 #include "attune/train/training_state.h"
 #include "attune/train/update.h"
@@ -19,26 +20,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The model as it is to be used: with its moving averages, while this lives.
-class Averaged {
- public:
-  explicit Averaged(const Adam& adam) : adam_(adam) { adam_.swap_averages(); }
-  ~Averaged() { adam_.swap_averages(); }
-  Averaged(const Averaged&) = delete;
-  Averaged& operator=(const Averaged&) = delete;
-
- private:
-  const Adam& adam_;
-};
-
 class Run {
  public:
   Run(const RunConfig& config, const fs::path& folder, TrainingObserver& observer, const std::atomic<bool>& stop,
-      bool resume);
+      Communicator& communicator);
+  void prepare(bool resume);
   TrainingResult train();
 
  private:
+  std::optional<int64_t> newest_checkpoint(bool resume);
   std::optional<int64_t> step_to_resume(bool resume);
+  bool stop_agreed();
+  void share_state();
+  void swap_averages();
   void make_task(bool resumes);
   void check_best();
   void forget_best(const std::string& reason);
@@ -49,6 +43,7 @@ class Run {
   void report_step(double learning_rate);
   void log(double learning_rate);
   ValidationReport measure();
+  void judge(ValidationReport report);
   void validate();
   void save();
   std::optional<ValidationReport> write_outcome();
@@ -69,11 +64,14 @@ class Run {
   fs::path folder_;
   TrainingObserver& observer_;
   const std::atomic<bool>& stop_;
+  Communicator& communicator_;
+  const bool is_first_ = communicator_.rank() == 0;
   CheckpointFolder checkpoints_;
 
   std::unique_ptr<TrainingTask> task_;
   std::future<std::vector<TrainingBatch>> prefetched_;  // the next step's; it goes away before the task it is made of
   std::optional<Adam> adam_;
+  std::optional<DataParallel> ranks_;  // where there are several
   std::optional<EventLog> log_;
   TrainingState state_;
   int64_t saved_step_ = -1;  // of the last checkpoint that was written or read
@@ -81,15 +79,19 @@ class Run {
 };
 
 Run::Run(const RunConfig& config, const fs::path& folder, TrainingObserver& observer, const std::atomic<bool>& stop,
-         bool resume)
+         Communicator& communicator)
     : config_(config),
       folder_(folder),
       observer_(observer),
       stop_(stop),
-      checkpoints_(folder / "checkpoints", config.train.keep_checkpoints) {
-  if (config.train.threads > 0) set_thread_count(static_cast<int>(config.train.threads));
+      communicator_(communicator),
+      checkpoints_(folder / "checkpoints", config.train.keep_checkpoints) {}
+
+void Run::prepare(bool resume) {
+  if (config_.train.threads > 0) set_thread_count(static_cast<int>(config_.train.threads));
+  const RunConfig given = config_;
   const std::optional<int64_t> resumed = step_to_resume(resume);
-  make_directories(folder_);
+  if (is_first_) make_directories(folder_);
   make_task(resumed.has_value());
   if (resumed) {
     RestoredRun restored = restore_checkpoint(checkpoints_.file(*resumed), parts());
@@ -97,12 +99,13 @@ Run::Run(const RunConfig& config, const fs::path& folder, TrainingObserver& obse
     saved_step_ = state_.step;
     saved_validation_ = state_.last_validation;
     for (const std::string& change : restored.changes) observer_.on_message(change);
-    check_best();
-  } else {
-    task_->save_tokenizers(folder_);
+    if (is_first_) check_best();
+    share_state();
   }
-  write_file(folder_ / "config.toml", write_toml(config));
-  log_.emplace(folder_, state_.step);
+  if (is_first_) {
+    write_file(folder_ / "config.toml", write_toml(given));
+    log_.emplace(folder_, state_.step);
+  }
   task_->begin_epoch(state_.epoch);
   if (state_.batch >= task_->batches())
     fail<FileError>("{}: goes on at batch {} of an epoch of {}", checkpoints_.file(state_.step).string(), state_.batch,
@@ -110,7 +113,39 @@ Run::Run(const RunConfig& config, const fs::path& folder, TrainingObserver& obse
   report_start();
 }
 
+// The first rank looks, and tells the others.
 std::optional<int64_t> Run::step_to_resume(bool resume) {
+  const std::optional<int64_t> found = is_first_ ? newest_checkpoint(resume) : std::nullopt;
+  int64_t step = found.value_or(-1);
+  communicator_.broadcast(std::as_writable_bytes(std::span(&step, 1)));
+  return step < 0 ? std::nullopt : std::optional(step);
+}
+
+// Clocks and signals are each rank's own: here all come to go by the same.
+bool Run::stop_agreed() {
+  struct Said {
+    double seconds;
+    int64_t stop;
+  };
+  const std::vector<Said> all = communicator_.all_gather_values(Said{state_.seconds, stop_ ? 1 : 0});
+  state_.seconds = all[0].seconds;
+  return std::ranges::any_of(all, [](const Said& said) { return said.stop != 0; });
+}
+
+// What the first rank has decided alone.
+void Run::share_state() {
+  if (!ranks_) return;
+  const std::string text = communicator_.broadcast(write_fields(state_).dump());
+  read_fields(Json::parse(text), state_, "the first rank's state");
+}
+
+// The model as it is to be used, with its moving averages, and back again.
+void Run::swap_averages() {
+  adam_->swap_averages();
+  if (ranks_ && config_.train.moving_average > 0) ranks_->share_parameters();
+}
+
+std::optional<int64_t> Run::newest_checkpoint(bool resume) {
   const std::vector<int64_t> steps = checkpoints_.steps();
   if (steps.empty()) return std::nullopt;
   if (!resume)
@@ -129,12 +164,22 @@ std::optional<int64_t> Run::step_to_resume(bool resume) {
 }
 
 void Run::make_task(bool resumes) {
-  task_ = make_training_task(config_, folder_, resumes);
+  // The first rank may have to learn the tokenizers that the others read.
+  if (is_first_ || resumes) task_ = make_training_task(config_, folder_, resumes);
+  if (is_first_ && !resumes) task_->save_tokenizers(folder_);
+  communicator_.barrier();
+  if (!task_) task_ = make_training_task(config_, folder_, true);
   config_.model = task_->model_config();
   const std::string& initial = config_.train.initialize_from;
   if (!resumes && !initial.empty()) observer_.on_message(initialize_from(initial, task_->model()));
   require_gradients(task_->model());
-  adam_.emplace(named_parameters(task_->model()), config_.optimizer, config_.train.moving_average);
+  const std::vector<NamedParameter> parameters = named_parameters(task_->model());
+  if (communicator_.size() > 1) {
+    ranks_.emplace(communicator_, parameters, config_.train.shard_optimizer);
+    if (!resumes) ranks_->broadcast_parameters();
+  }
+  adam_.emplace(parameters, config_.optimizer, config_.train.moving_average,
+                ranks_ ? ranks_->owned() : std::vector<ElementRange>{});
 }
 
 // The best model is in a folder of its own, not in the checkpoint. Where that was removed, or where another metric now
@@ -170,7 +215,7 @@ void Run::report_start() {
 
 TrainingResult Run::train() {
   for (;;) {
-    if (stop_) {
+    if (stop_agreed()) {
       if (saved_step_ != state_.step) save();
       return result(StopReason::requested);
     }
@@ -194,11 +239,12 @@ TrainingResult Run::train() {
 // epoch has to begin before.
 std::vector<TrainingBatch> Run::next_batches() {
   const auto form = [this](int64_t first, int64_t step) {
+    const BatchPart part = {.rank = communicator_.rank(), .ranks = communicator_.size()};
     const int64_t accumulate = config_.train.accumulate;
     const auto first_forward = static_cast<uint64_t>(step) * static_cast<uint64_t>(accumulate);
     std::vector<TrainingBatch> batches;
     for (int64_t i = 0; i < std::min(accumulate, task_->batches() - first); ++i)
-      batches.push_back(task_->batch(first + i, first_forward + static_cast<uint64_t>(i)));
+      batches.push_back(task_->batch(first + i, first_forward + static_cast<uint64_t>(i), part));
     return batches;
   };
   std::vector<TrainingBatch> batches = prefetched_.valid() ? prefetched_.get() : form(state_.batch, state_.step);
@@ -224,7 +270,8 @@ void Run::step() {
                                     .learning_rate = rate,
                                     .label_smoothing = config_.train.label_smoothing,
                                     .seed = config_.train.seed,
-                                    .first_forward = first_forward});
+                                    .first_forward = forward_of(first_forward, {.rank = communicator_.rank(), .ranks = communicator_.size()}),
+                                    .ranks = ranks_ ? &*ranks_ : nullptr});
   ++state_.step;
   state_.batch += count;
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -237,6 +284,9 @@ void Run::step() {
   window.gradient_norm += done.gradient_norm;
   window.steps += 1;
   window.seconds += seconds;
+  window.bytes_sent += done.bytes_sent;
+  window.communication_seconds += done.communication_seconds;
+  window.exposed_seconds += done.exposed_seconds;
   report_step(rate);
   if (state_.batch == task_->batches()) {
     ++state_.epoch;
@@ -265,14 +315,22 @@ void Run::report_step(double learning_rate) {
 void Run::log(double learning_rate) {
   const LogWindow window = std::exchange(state_.window, {});
   const auto labels = static_cast<double>(window.labels);
-  const std::pair<std::string, double> scalars[] = {
+  const auto steps = static_cast<double>(window.steps);
+  std::vector<std::pair<std::string, double>> scalars = {
       {"loss", window.loss / labels},
       {"nll", window.nll / labels},
       {"perplexity", std::exp(window.nll / labels)},
       {"learning_rate", learning_rate},
-      {"gradient_norm", window.gradient_norm / static_cast<double>(window.steps)},
+      {"gradient_norm", window.gradient_norm / steps},
       {"tokens_per_second", static_cast<double>(window.tokens) / window.seconds}};
-  log_->write(state_.step, scalars);
+  if (ranks_) {  // of a step, seen from the first rank
+    const double hidden = window.communication_seconds - window.exposed_seconds;
+    scalars.insert(scalars.end(), {{"step_seconds", window.seconds / steps},
+                                   {"bytes_sent", static_cast<double>(window.bytes_sent) / steps},
+                                   {"communication_seconds", window.communication_seconds / steps},
+                                   {"communication_hidden", std::max(0.0, hidden / window.communication_seconds)}});
+  }
+  if (log_) log_->write(state_.step, scalars);
 }
 
 ValidationReport Run::measure() {
@@ -285,8 +343,13 @@ ValidationReport Run::measure() {
 
 void Run::validate() {
   check_parameters(task_->model(), state_.step);
-  const Averaged averaged(*adam_);
-  ValidationReport report = measure();
+  swap_averages();
+  if (is_first_) judge(measure());
+  swap_averages();
+  share_state();
+}
+
+void Run::judge(ValidationReport report) {
   const ValidationMetric metric = config_.best_metric();
   const double value = value_of(report, metric);
   state_.last_validation = state_.step;
@@ -308,7 +371,8 @@ void Run::validate() {
 
 void Run::save() {
   check_parameters(task_->model(), state_.step);
-  checkpoints_.write(state_.step, make_checkpoint(parts(), state_));
+  const std::vector<AdamState> adam = ranks_ ? ranks_->gather_states(*adam_) : adam_->states();
+  if (is_first_) checkpoints_.write(state_.step, make_checkpoint(parts(), adam, state_));
   saved_step_ = state_.step;
   saved_validation_ = state_.last_validation;
   observer_.on_checkpoint(checkpoints_.file(state_.step));
@@ -317,6 +381,8 @@ void Run::save() {
 std::optional<ValidationReport> Run::write_outcome() {
   std::optional<ValidationReport> outcome;
   const bool mean = config_.train.average_checkpoints > 1;
+  if (!mean && state_.best_step < 0) swap_averages();
+  if (!is_first_) return outcome;
   if (mean) {
     std::vector<fs::path> files;
     for (const int64_t step : checkpoints_.steps())
@@ -326,8 +392,6 @@ std::optional<ValidationReport> Run::write_outcome() {
     if (validates()) outcome = measure();
   } else if (state_.best_step >= 0) {
     load_parameters(folder_ / "best" / kParameterFile, task_->model());
-  } else {
-    adam_->swap_averages();
   }
   task_->save_model(folder_ / "model");
   return outcome;
@@ -373,13 +437,20 @@ int64_t Run::total_steps() const {
 }  // namespace
 
 Trainer::Trainer(RunConfig config, fs::path run_folder, TrainingObserver& observer,
-                 const std::atomic<bool>& stop_requested)
-    : config_(std::move(config)), folder_(std::move(run_folder)), observer_(observer), stop_requested_(stop_requested) {
+                 const std::atomic<bool>& stop_requested, std::shared_ptr<Communicator> communicator)
+    : config_(std::move(config)),
+      folder_(std::move(run_folder)),
+      observer_(observer),
+      stop_requested_(stop_requested),
+      communicator_(std::move(communicator)) {
   config_.validate_for_training();
 }
 
 TrainingResult Trainer::run(bool resume) {
-  return Run(config_, folder_, observer_, stop_requested_, resume).train();
+  TrainingObserver nobody;
+  Run run(config_, folder_, communicator_->rank() == 0 ? observer_ : nobody, stop_requested_, *communicator_);
+  run.prepare(resume);
+  return run.train();
 }
 
 }  // namespace attune

@@ -12,9 +12,11 @@
 
 #include <atomic>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 
+#include "attune/dist/communicator.h"
 #include "attune/train/training_task.h"
 
 namespace attune {
@@ -67,14 +69,20 @@ class Trainer {
  public:
   /// Once `stop_requested` is true, the step at work is finished, a checkpoint is written and run() returns. Both
   /// references must outlive this. Throws ConfigError.
+  ///
+  /// With several ranks, every one makes a Trainer of the same configuration and folder, which all have to see: the
+  /// first rank alone writes, validates and observes, the others read from there. A request to stop at one rank stops
+  /// all.
   Trainer(RunConfig config, std::filesystem::path run_folder, TrainingObserver& observer,
-          const std::atomic<bool>& stop_requested);
+          const std::atomic<bool>& stop_requested,
+          std::shared_ptr<Communicator> communicator = std::make_shared<LocalCommunicator>());
 
   /// Trains until one of the limits. `resume` goes on from the newest valid checkpoint, bit for bit as if there had
   /// been no interruption, or begins where there is none; steps, schedule, validation and the like may have changed,
   /// what restore_checkpoint() lists may not. Throws ConfigError when checkpoints are there and `resume` is false;
   /// FileError, for instance when the disk is full (older checkpoints stay); DataError; and NumericError when loss or
-  /// gradient is not finite, or a parameter that is to be validated or saved, after which nothing is written.
+  /// gradient is not finite, or a parameter that is to be validated or saved, after which nothing is written. What one
+  /// rank throws the others may wait for in vain: its process has to abort() them.
   TrainingResult run(bool resume);
 
  private:
@@ -82,6 +90,7 @@ class Trainer {
   std::filesystem::path folder_;
   TrainingObserver& observer_;
   const std::atomic<bool>& stop_requested_;
+  std::shared_ptr<Communicator> communicator_;
 };
 
 }  // namespace attune

@@ -106,13 +106,22 @@ void check_corpus(const Json& stored, const TrainingParts& parts, const std::str
                       describe(parts.corpus, architecture), describe(expected, architecture), where);
 }
 
+// Of a tensor in the file, what `state` keeps of the parameter.
+void load_part(const SafetensorsReader& reader, const std::string& name, const AdamState& state, const Tensor& target,
+               const Tensor& parameter) {
+  if (state.range.size() == parameter.numel()) return reader.load_into(name, target);
+  const Tensor whole = Tensor::empty_like(parameter);
+  reader.load_into(name, whole);
+  target.copy_from(whole.reshape({whole.numel()}).rows(state.range.begin, state.range.end));
+}
+
 }  // namespace
 
-Checkpoint make_checkpoint(const TrainingParts& parts, const TrainingState& state) {
+Checkpoint make_checkpoint(const TrainingParts& parts, const std::vector<AdamState>& adam, const TrainingState& state) {
   Checkpoint checkpoint;
   for (const auto& [name, parameter] : named_parameters(parts.model))
     checkpoint.tensors.push_back({kParameter + name, parameter->detach()});
-  for (const AdamState& s : parts.adam.states()) {
+  for (const AdamState& s : adam) {
     checkpoint.tensors.push_back({kMean + s.name, s.m});
     checkpoint.tensors.push_back({kSquare + s.name, s.v});
     if (s.average.defined()) checkpoint.tensors.push_back({kAverage + s.name, s.average});
@@ -142,11 +151,14 @@ RestoredRun restore_checkpoint(const std::filesystem::path& file, const Training
     fail<FileError>("{}: step {}, epoch {}, batch {}: none may be negative", where, state.step, state.epoch,
                     state.batch);
 
-  for (const auto& [name, parameter] : named_parameters(parts.model)) reader.load_into(kParameter + name, *parameter);
-  for (const AdamState& s : parts.adam.states()) {
-    reader.load_into(kMean + s.name, s.m);
-    reader.load_into(kSquare + s.name, s.v);
-    if (s.average.defined()) reader.load_into(kAverage + s.name, s.average);
+  const std::vector<NamedParameter> parameters = named_parameters(parts.model);
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const Tensor& parameter = *parameters[i].tensor;
+    const AdamState& s = parts.adam.states()[i];
+    reader.load_into(kParameter + s.name, parameter);
+    load_part(reader, kMean + s.name, s, s.m, parameter);
+    load_part(reader, kSquare + s.name, s, s.v, parameter);
+    if (s.average.defined()) load_part(reader, kAverage + s.name, s, s.average, parameter);
   }
   parts.adam.set_steps(state.step);
   return restored;

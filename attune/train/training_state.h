@@ -20,6 +20,9 @@ struct LogWindow {
   double gradient_norm = 0;  // over `steps`, before clipping
   int64_t steps = 0;
   double seconds = 0;
+  int64_t bytes_sent = 0;  // by one of several ranks; see UpdateResult
+  double communication_seconds = 0;
+  double exposed_seconds = 0;
 };
 
 /// Everything beside tensors that a run needs to go on as if it had never stopped.
@@ -43,8 +46,8 @@ struct TrainingParts {
   CorpusSize corpus;
 };
 
-/// Parameters, moments, moving average and state.
-Checkpoint make_checkpoint(const TrainingParts& parts, const TrainingState& state);
+/// Parameters, moments, moving average and state. `adam` are the optimizer's states of whole parameters.
+Checkpoint make_checkpoint(const TrainingParts& parts, const std::vector<AdamState>& adam, const TrainingState& state);
 
 struct RestoredRun {
   TrainingState state;
@@ -54,7 +57,8 @@ struct RestoredRun {
 /// Fills model and optimizer. Throws ConfigError naming the field when the run differs in what may not change between
 /// two parts of one run: [model], the tokenizers, the training text, train.seed, train.batch_tokens, whether there is a
 /// moving average. [optimizer], [schedule] and the rest of what decides the next update may; `changes` names them.
-/// Throws FileError when the checkpoint lacks something.
+/// How many ranks there are may change too: one that keeps a part of a state takes that part. Throws FileError when the
+/// checkpoint lacks something.
 RestoredRun restore_checkpoint(const std::filesystem::path& file, const TrainingParts& parts);
 
 template <class FieldVisitor>
@@ -66,6 +70,9 @@ void visit_fields(LogWindow& w, FieldVisitor& v) {
   v("gradient_norm", w.gradient_norm);
   v("steps", w.steps);
   v("seconds", w.seconds);
+  v("bytes_sent", w.bytes_sent);
+  v("communication_seconds", w.communication_seconds);
+  v("exposed_seconds", w.exposed_seconds);
 }
 
 template <class FieldVisitor>

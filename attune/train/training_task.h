@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "attune/data/batch_part.h"
 #include "attune/nn/module.h"
 #include "attune/train/config.h"
 #include "attune/train/update.h"
@@ -40,9 +41,10 @@ class TrainingTask {
   virtual void begin_epoch(int64_t epoch) = 0;
   virtual int64_t batches() const = 0;  // of the epoch
   /// Batch `index` of the epoch. `forward` is the number of the forward pass: what is random about the batch is a pure
-  /// function of it and train.seed. The batch refers to the task. The trainer calls it on another thread while it
+  /// function of it and train.seed, but for word dropout, which differs between parts. Of a batch that several ranks
+  /// work on only `part` is packed. The batch refers to the task. The trainer calls it on another thread while it
   /// computes, validates or saves, though not during begin_epoch().
-  virtual TrainingBatch batch(int64_t index, uint64_t forward) const = 0;
+  virtual TrainingBatch batch(int64_t index, uint64_t forward, const BatchPart& part = {}) const = 0;
 
   /// Measures the model as it is on the validation text, in evaluation mode. Only where corpus().validation_examples is
   /// above 0.

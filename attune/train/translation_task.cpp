@@ -32,9 +32,15 @@ class TranslationTask final : public TaskOf<Transformer, int32_t> {
     model_ = build_transformer(config_.model, config_.train.seed);
   }
 
-  TrainingBatch batch(int64_t index, uint64_t /*forward*/) const override {
-    const auto [shard, indices] = batches_->at(index);
-    return training_batch(*model_, pack_pairs(*shard, indices, tokenizers_.target->bos_id()));
+  TrainingBatch batch(int64_t index, uint64_t /*forward*/, const BatchPart& part) const override {
+    const auto [shard, all] = batches_->at(index);
+    const auto size = [&shard = *shard](int32_t i) {
+      const int64_t source = shard.length(i, 0), target = shard.length(i, 1);
+      return ExampleSize{.labels = target, .tokens = target, .work = source + target};
+    };
+    return make_part(all, part, size, [&, &shard = *shard](std::span<const int32_t> indices) {
+      return training_batch(*model_, pack_pairs(shard, indices, tokenizers_.target->bos_id()));
+    });
   }
   ValidationReport validate() override { return validation_->measure(model_); }
   void save_model(const std::filesystem::path& folder) override {

@@ -1,9 +1,12 @@
 #include "attune/train/update.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 
 #include "attune/autograd/graph.h"
+#include "attune/train/data_parallel.h"
 
 namespace attune {
 namespace {
@@ -15,16 +18,34 @@ std::optional<std::string> bad_parameter(Module& model) {
   return std::nullopt;
 }
 
-// Parameters come first: where one is not finite, every gradient may be its consequence.
-std::string first_culprit(Module& model) {
-  if (const auto parameter = bad_parameter(model)) return *parameter;
-  for (const auto& [name, parameter] : named_parameters(model)) {
-    const Tensor g = gradient(*parameter);
+// Where the first gradient with a bad number is, or nothing; only in the parts that Adam updates here.
+struct BadGradient {
+  int64_t parameter = std::numeric_limits<int64_t>::max(), element = -1;
+};
+
+BadGradient bad_gradient(Module& model, const Adam& adam) {
+  const std::vector<NamedParameter> parameters = named_parameters(model);
+  for (size_t p = 0; p < parameters.size(); ++p) {
+    const Tensor g = gradient(*parameters[p].tensor);
     if (!g.defined()) continue;
-    if (const int64_t i = first_not_finite(g); i >= 0)
-      return fmt::format("the gradient of {} is not finite at element {}", name, i);
+    const ElementRange range = adam.states()[p].range;
+    const int64_t i = first_not_finite(g.detach().reshape({g.numel()}).rows(range.begin, range.end));
+    if (i >= 0) return {static_cast<int64_t>(p), range.begin + i};
   }
-  return "all parameters and gradients are finite";
+  return {};
+}
+
+// Parameters come first: where one is not finite, every gradient may be its consequence.
+// With a communicator, all ranks look for it together.
+std::string first_culprit(Module& model, const Adam& adam, Communicator* communicator) {
+  if (const auto parameter = bad_parameter(model)) return *parameter;
+  BadGradient bad = bad_gradient(model, adam);
+  if (communicator != nullptr)
+    bad = std::ranges::min(communicator->all_gather_values(bad), {},
+                           [](const BadGradient& b) { return std::pair(b.parameter, b.element); });
+  if (bad.element < 0) return "all parameters and gradients are finite";
+  return fmt::format("the gradient of {} is not finite at element {}",
+                     named_parameters(model)[static_cast<size_t>(bad.parameter)].name, bad.element);
 }
 
 std::string batches_of(const UpdateInput& input) {
@@ -33,11 +54,52 @@ std::string batches_of(const UpdateInput& input) {
                                    : fmt::format("batches {} to {}", input.first_batch, last);
 }
 
-[[noreturn]] void fail_not_finite(const char* what, double value, Module& model, const UpdateInput& input,
-                                  const std::string& batches) {
-  const std::string culprit = first_culprit(model);
+// "step 3, epoch 1, batch 7: the loss is nan; parameter ...".
+std::string not_finite(const char* what, double value, const UpdateInput& input, const std::string& batches,
+                       const std::string& culprit) {
+  return fmt::format("step {}, epoch {}, {}: the {} is {}; {}", input.step, input.epoch, batches, what, value, culprit);
+}
+
+[[noreturn]] void give_up(Module& model, const std::string& message) {
   clear_gradients(model);
-  fail<NumericError>("step {}, epoch {}, {}: the {} is {}; {}", input.step, input.epoch, batches, what, value, culprit);
+  throw NumericError(message);
+}
+
+// Losses and gradients of all batches, as far as they are this rank's. Returns what is wrong with the first loss that
+// is not finite, or nothing; what follows it is not done.
+std::optional<std::string> accumulate_gradients(Module& model, const Adam& adam, const UpdateInput& input,
+                                                UpdateResult& result) {
+  const auto labels = static_cast<double>(result.labels);
+  for (size_t i = 0; i < input.batches.size(); ++i) {
+    if (!input.batches[i].loss) continue;
+    set_training(model, input.seed, input.first_forward + i);
+    const CrossEntropy cross_entropy =
+        input.batches[i].loss({.label_smoothing = input.label_smoothing, .scale = 1 / labels});
+    const double loss = cross_entropy.loss.item();
+    const bool completes = input.ranks != nullptr && i + 1 == input.batches.size() && std::isfinite(loss);
+    LeafObserver observer;
+    if (completes) observer = [&](const GradientNode& leaf) { input.ranks->on_complete(leaf); };
+    backward(cross_entropy.loss, {}, observer);
+    if (!std::isfinite(loss))
+      return not_finite("loss", loss, input, fmt::format("batch {}", input.first_batch + static_cast<int64_t>(i)),
+                        first_culprit(model, adam, nullptr));
+    result.loss += loss * labels;
+    result.nll += cross_entropy.sum_negative_log_likelihood;
+  }
+  return std::nullopt;
+}
+
+// What all ranks have together. They fail together too: with the message of the first rank that has one.
+void reduce(Module& model, const UpdateInput& input, const std::optional<std::string>& failure, UpdateResult& result) {
+  DataParallel& ranks = *input.ranks;
+  ranks.reduce();
+  const UpdateTotals totals =
+      ranks.agree({.loss = result.loss, .nll = result.nll, .failures = failure.has_value() ? 1 : 0});
+  if (totals.failures > 0)
+    give_up(model, ranks.communicator().broadcast(failure.value_or(""), static_cast<int>(totals.first_failure)));
+  result.loss = totals.loss;
+  result.nll = totals.nll;
+  result.gradient_norm = std::sqrt(totals.squares);
 }
 
 }  // namespace
@@ -48,22 +110,27 @@ UpdateResult update(Module& model, Adam& adam, const UpdateInput& input) {
     result.labels += batch.labels;
     result.tokens += batch.tokens;
   }
-  const auto labels = static_cast<double>(result.labels);
-  for (size_t i = 0; i < input.batches.size(); ++i) {
-    set_training(model, input.seed, input.first_forward + i);
-    const CrossEntropy cross_entropy =
-        input.batches[i].loss({.label_smoothing = input.label_smoothing, .scale = 1 / labels});
-    const double loss = cross_entropy.loss.item();
-    backward(cross_entropy.loss);
-    if (!std::isfinite(loss))
-      fail_not_finite("loss", loss, model, input, fmt::format("batch {}", input.first_batch + static_cast<int64_t>(i)));
-    result.loss += loss * labels;
-    result.nll += cross_entropy.sum_negative_log_likelihood;
+  const std::optional<std::string> failure = accumulate_gradients(model, adam, input, result);
+  if (input.ranks != nullptr) {
+    reduce(model, input, failure, result);
+    if (std::isfinite(result.gradient_norm)) adam.step(input.learning_rate, result.gradient_norm);
+  } else {
+    if (failure) give_up(model, *failure);
+    result.gradient_norm = adam.step(input.learning_rate);
   }
-  result.gradient_norm = adam.step(input.learning_rate);
-  if (!std::isfinite(result.gradient_norm))
-    fail_not_finite("gradient's norm", result.gradient_norm, model, input, batches_of(input));
+  if (!std::isfinite(result.gradient_norm)) {
+    Communicator* communicator = input.ranks != nullptr ? &input.ranks->communicator() : nullptr;
+    give_up(model, not_finite("gradient's norm", result.gradient_norm, input, batches_of(input),
+                              first_culprit(model, adam, communicator)));
+  }
   clear_gradients(model);
+  if (input.ranks != nullptr) {
+    input.ranks->share_parameters();
+    const CommunicationCost cost = input.ranks->take_cost();
+    result.bytes_sent = cost.bytes_sent;
+    result.communication_seconds = cost.seconds;
+    result.exposed_seconds = cost.exposed;
+  }
   return result;
 }
 

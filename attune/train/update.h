@@ -10,11 +10,13 @@
 
 namespace attune {
 
-/// A batch of any model.
+class DataParallel;  // attune/train/data_parallel.h
+
+/// A batch of any model, or of one that several ranks work on this rank's part.
 struct TrainingBatch {
-  int64_t labels = 0;  // predictions that the loss is a mean over, at least 1
-  int64_t tokens = 0;  // that the model works on, of the target where there are two sides
-  std::function<CrossEntropy(const CrossEntropyOptions&)> loss;
+  int64_t labels = 0;  // predictions that the loss is a mean over, at least 1; of the whole batch
+  int64_t tokens = 0;  // that the model works on, of the target where there are two sides; of the whole batch
+  std::function<CrossEntropy(const CrossEntropyOptions&)> loss;  // of the part; none: the part is empty
 };
 
 struct UpdateInput {
@@ -24,8 +26,9 @@ struct UpdateInput {
   int64_t first_batch = 1;                 // place of batches[0] in the epoch, for messages, from 1
   double learning_rate = 0;
   double label_smoothing = 0;
-  uint64_t seed = 1;           // of dropout, with ...
-  uint64_t first_forward = 0;  // ... the number of the first forward pass, unique in the run
+  uint64_t seed = 1;              // of dropout, with ...
+  uint64_t first_forward = 0;     // ... the number of the first forward pass, unique in the run and among the ranks
+  DataParallel* ranks = nullptr;  // that work on the same batches
 };
 
 struct UpdateResult {
@@ -34,13 +37,20 @@ struct UpdateResult {
   int64_t labels = 0;
   int64_t tokens = 0;
   double gradient_norm = 0;  // of the mean over labels, before clipping
+  // Of this rank, 0 without others:
+  int64_t bytes_sent = 0;
+  double communication_seconds = 0;  // in which gradients or parameters were on their way
+  double exposed_seconds = 0;        // of these, those in which the rank did nothing but wait
 };
 
 /// Adam's step on the loss per label of all batches together: however a set of examples is cut into batches, the
 /// gradient is the same but for rounding. Gradients are cleared afterwards.
 ///
+/// With `ranks`, every rank calls this with its parts of the same batches, and the update is that of the whole batches
+/// but for rounding. The order of all sums depends on the number of ranks alone.
+///
 /// When loss or gradient is not finite, throws NumericError naming step, epoch, batch and the first parameter or
-/// gradient with such a number, and leaves parameters and moments as they were.
+/// gradient with such a number, and leaves parameters and moments as they were; on every rank with the same message.
 UpdateResult update(Module& model, Adam& adam, const UpdateInput& input);
 
 /// Throws NumericError naming the step and the first parameter with a number that is not finite. What the last update

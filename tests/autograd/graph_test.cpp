@@ -105,5 +105,28 @@ TEST(Autograd, ALossThatDependsOnNothing) {
             "backward: the loss depends on nothing that requires a gradient");
 }
 
+TEST(Autograd, ALeafIsCompleteAfterItsLastUse) {
+  const Tensor early = leaf(1), late = leaf(2), tied = leaf(3), unused = leaf(4);
+  const Tensor first = sum_of(scale(early, 2), tied);
+  const Tensor y = sum_of(sum_of(first, scale(late, 3)), scale(tied, 5));
+  std::vector<std::pair<const GradientNode*, float>> seen;
+  backward(y, {}, [&](const GradientNode& node) { seen.emplace_back(&node, node.gradient.data<float>()[0]); });
+  const std::vector<std::pair<const GradientNode*, float>> expected = {
+      {late.node().get(), 3.0F}, {tied.node().get(), 6.0F}, {early.node().get(), 2.0F}};
+  EXPECT_EQ(seen, expected);
+  EXPECT_FALSE(gradient(unused).defined());
+}
+
+// Both inputs of one step.
+TEST(Autograd, ALeafThatAStepUsesTwiceIsCompleteOnce) {
+  const Tensor x = leaf(1);
+  int64_t calls = 0;
+  backward(sum_of(x, x), {}, [&](const GradientNode& node) {
+    ++calls;
+    EXPECT_EQ(node.gradient.data<float>()[0], 2);
+  });
+  EXPECT_EQ(calls, 1);
+}
+
 }  // namespace
 }  // namespace attune

@@ -22,10 +22,11 @@ const std::map<std::string, Folders>& direct() {
       {"nn", {"ops"}},
       {"models", {"nn"}},
       {"optim", {"nn"}},
+      {"dist", {"tensor"}},
       {"io", {"models"}},
       {"data", {"base"}},
       {"generate", {"models", "data", "io"}},
-      {"train", {"generate", "models", "data", "optim", "io"}},
+      {"train", {"generate", "models", "data", "optim", "dist", "io"}},
       {"cli", {"train", "generate"}},
   };
   return arrows;

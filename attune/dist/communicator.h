@@ -1,0 +1,121 @@
+#pragma once
+// What the processes ("ranks") of one training run say to each other. Every rank calls the same operations in the same
+// order; an operation works in place, on memory that is left alone until its wait() has returned.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "attune/tensor/tensor.h"
+
+namespace attune {
+
+/// float32 or float64 numbers. Those of a tensor live until the operation is over, whatever becomes of the caller;
+/// those of a span are the caller's.
+struct Numbers {
+  std::byte* data = nullptr;
+  int64_t count = 0;
+  DType dtype = DType::f32;
+  Tensor owner = {};
+
+  Numbers(std::byte* data_, int64_t count_, DType dtype_) : data(data_), count(count_), dtype(dtype_) {}
+  Numbers(std::span<float> x) : Numbers(std::as_writable_bytes(x).data(), std::ssize(x), DType::f32) {}
+  Numbers(std::span<double> x) : Numbers(std::as_writable_bytes(x).data(), std::ssize(x), DType::f64) {}
+  Numbers(const Tensor& x) : Numbers(static_cast<std::byte*>(x.raw()), x.numel(), x.dtype()) { owner = x.detach(); }
+
+  /// The elements [begin, end).
+  Numbers part(int64_t begin, int64_t end) const {
+    return {data + begin * static_cast<int64_t>(size_of(dtype)), end - begin, dtype};
+  }
+  std::span<std::byte> bytes() const { return {data, static_cast<size_t>(count) * size_of(dtype)}; }
+};
+
+/// Where the part of a rank begins when `count` elements are divided among `ranks`; part_begin(count, ranks, ranks) is
+/// the end.
+int64_t part_begin(int64_t count, int64_t rank, int64_t ranks);
+
+/// An operation that goes on while the caller does something else.
+class Pending {
+ public:
+  class State {
+   public:
+    virtual ~State() = default;
+    virtual double wait() = 0;
+  };
+
+  Pending() = default;  // of something that is done
+  explicit Pending(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+  /// Returns when the operation is complete: the seconds it took from its begin, the time included in which other ranks
+  /// were not ready. Throws what went wrong.
+  double wait() { return state_ ? std::exchange(state_, {})->wait() : 0; }
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+/// Sums are the same to the bit on every rank, and from run to run with as many ranks. Throws CommunicationError.
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+
+  virtual int rank() const = 0;  // from 0
+  virtual int size() const = 0;
+
+  /// x = the sum of every rank's x: start_reduce_scatter(), then start_all_gather().
+  virtual Pending start_all_reduce(Numbers x) = 0;
+  /// The elements [part_begin(count, rank), part_begin(count, rank + 1)) become the sum over the ranks; the others are
+  /// undefined afterwards.
+  virtual Pending start_reduce_scatter(Numbers x) = 0;
+  /// Every rank has its part of x, divided likewise, and gets those of the others.
+  virtual Pending start_all_gather(Numbers x) = 0;
+  /// Every rank gets the root's.
+  virtual Pending start_broadcast(std::span<std::byte> x, int root) = 0;
+  /// `mine` is of the same size on every rank; `all` holds them in the order of the ranks. For small pieces: takes
+  /// log2(size) messages one after the other.
+  virtual Pending start_all_gather_bytes(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
+  /// The root gets every rank's bytes, which may differ in number, in the order of the ranks.
+  virtual std::vector<std::vector<std::byte>> gather(std::span<const std::byte> mine, int root) = 0;
+
+  virtual int64_t bytes_sent() const = 0;  // by this rank so far
+  /// Ends every rank at once, this one with `status`, where the ranks are processes; else makes what the others wait
+  /// for throw.
+  virtual void abort(int status) = 0;
+
+  void all_reduce(Numbers x) { start_all_reduce(x).wait(); }
+  void reduce_scatter(Numbers x) { start_reduce_scatter(x).wait(); }
+  void all_gather(Numbers x) { start_all_gather(x).wait(); }
+  void broadcast(std::span<std::byte> x, int root = 0) { start_broadcast(x, root).wait(); }
+  std::string broadcast(const std::string& text, int root = 0);
+  void barrier();
+
+  /// Every rank's `mine`, a plain struct of numbers, by rank.
+  template <class T>
+  std::vector<T> all_gather_values(const T& mine) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    std::vector<T> all(static_cast<size_t>(size()));
+    start_all_gather_bytes(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all))).wait();
+    return all;
+  }
+};
+
+/// One rank: everything is done before it is asked for.
+class LocalCommunicator final : public Communicator {
+ public:
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  Pending start_all_reduce(Numbers) override { return {}; }
+  Pending start_reduce_scatter(Numbers) override { return {}; }
+  Pending start_all_gather(Numbers) override { return {}; }
+  Pending start_broadcast(std::span<std::byte>, int) override { return {}; }
+  Pending start_all_gather_bytes(std::span<const std::byte> mine, std::span<std::byte> all) override;
+  std::vector<std::vector<std::byte>> gather(std::span<const std::byte> mine, int root) override;
+  int64_t bytes_sent() const override { return 0; }
+  void abort(int) override {}
+};
+
+}  // namespace attune

@@ -1,0 +1,121 @@
+// Built where MPI was found; else mpi_transport_missing.cpp is.
+
+#include "attune/dist/mpi_transport.h"
+
+#define OMPI_SKIP_MPICXX 1  // the C interface alone
+#define MPICH_SKIP_MPICXX 1
+#include <mpi.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <thread>
+
+#include "attune/base/error.h"
+
+namespace attune {
+namespace {
+
+void check(int code, const char* call) {
+  if (code == MPI_SUCCESS) return;
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  fail<CommunicationError>("{}: {}", call, text);
+}
+
+class MpiSession {
+ public:
+  MpiSession() {
+    int provided = MPI_THREAD_SINGLE;
+    check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
+    if (provided < MPI_THREAD_FUNNELED) {
+      MPI_Finalize();
+      fail<CommunicationError>("MPI_Init_thread: this MPI cannot be used beside threads");
+    }
+  }
+  ~MpiSession() { MPI_Finalize(); }
+  MpiSession(const MpiSession&) = delete;
+  MpiSession& operator=(const MpiSession&) = delete;
+};
+
+// MPI's own waiting keeps a core busy, which the computation needs: this looks often at first, then more and more
+// seldom.
+class Patience {
+ public:
+  void pause() {
+    const auto waited = Clock::now() - begin_;
+    if (waited < std::chrono::microseconds(50)) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(std::clamp<Clock::duration>(waited / 16, std::chrono::microseconds(10), kLongest));
+    }
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::microseconds kLongest{500};
+  Clock::time_point begin_ = Clock::now();
+};
+
+class MpiTransport final : public Transport {
+ public:
+  MpiTransport() {
+    check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    check(MPI_Comm_rank(MPI_COMM_WORLD, &rank_), "MPI_Comm_rank");
+    check(MPI_Comm_size(MPI_COMM_WORLD, &size_), "MPI_Comm_size");
+  }
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+
+  void exchange(int to, std::span<const std::byte> out, int from, std::span<std::byte> in) override {
+    do {  // at least one message each way, also of nothing
+      const std::span<const std::byte> out_piece = out.first(std::min(out.size(), kLargest));
+      const std::span<std::byte> in_piece = in.first(std::min(in.size(), kLargest));
+      out = out.subspan(out_piece.size());
+      in = in.subspan(in_piece.size());
+      exchange_piece(to, out_piece, from, in_piece);
+      if (out.empty()) to = kNobody;
+      if (in.empty()) from = kNobody;
+    } while (!out.empty() || !in.empty());
+  }
+
+  void abort(int status) override {
+    MPI_Abort(MPI_COMM_WORLD, status);
+    ::_exit(status);  // should MPI let this process live
+  }
+
+ private:
+  static constexpr size_t kLargest = size_t{1} << 30;  // MPI counts with int
+
+  static void exchange_piece(int to, std::span<const std::byte> out, int from, std::span<std::byte> in) {
+    MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    if (from != kNobody)
+      check(MPI_Irecv(in.data(), static_cast<int>(in.size()), MPI_BYTE, from, 0, MPI_COMM_WORLD, &requests[0]),
+            "MPI_Irecv");
+    if (to != kNobody)
+      check(MPI_Isend(out.data(), static_cast<int>(out.size()), MPI_BYTE, to, 0, MPI_COMM_WORLD, &requests[1]),
+            "MPI_Isend");
+    int done = 0;
+    for (Patience patience;; patience.pause()) {
+      check(MPI_Testall(2, requests, &done, MPI_STATUSES_IGNORE), "MPI_Testall");
+      if (done != 0) return;
+    }
+  }
+
+  MpiSession session_;
+  int rank_ = 0, size_ = 1;
+};
+
+}  // namespace
+
+bool has_mpi() {
+  return true;
+}
+
+std::unique_ptr<Transport> make_mpi_transport() {
+  return std::make_unique<MpiTransport>();
+}
+
+}  // namespace attune

@@ -1,0 +1,16 @@
+// Built in the place of mpi_transport.cpp where there is no MPI.
+
+#include "attune/base/error.h"
+#include "attune/dist/mpi_transport.h"
+
+namespace attune {
+
+bool has_mpi() {
+  return false;
+}
+
+std::unique_ptr<Transport> make_mpi_transport() {
+  fail<ConfigError>("this attune was built without MPI (CMake: -DATTUNE_MPI=ON, package libopenmpi-dev)");
+}
+
+}  // namespace attune

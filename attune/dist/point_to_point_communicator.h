@@ -1,0 +1,56 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "attune/dist/communicator.h"
+#include "attune/dist/transport.h"
+
+namespace attune {
+
+/// Does the operations one after the other, in the order in which they were started, on a thread of its own: they
+/// progress while the caller computes, and the transport is made, used and destroyed by one thread alone. Once one has
+/// failed, every later one fails likewise.
+class PointToPointCommunicator final : public Communicator {
+ public:
+  using MakeTransport = std::function<std::unique_ptr<Transport>()>;
+
+  /// Returns when the transport is there. Throws what making it throws.
+  explicit PointToPointCommunicator(MakeTransport make_transport);
+  /// Finishes what was started.
+  ~PointToPointCommunicator() override;
+  PointToPointCommunicator(const PointToPointCommunicator&) = delete;
+  PointToPointCommunicator& operator=(const PointToPointCommunicator&) = delete;
+
+  int rank() const override { return transport_->rank(); }
+  int size() const override { return transport_->size(); }
+  Pending start_all_reduce(Numbers x) override;
+  Pending start_reduce_scatter(Numbers x) override;
+  Pending start_all_gather(Numbers x) override;
+  Pending start_broadcast(std::span<std::byte> x, int root) override;
+  Pending start_all_gather_bytes(std::span<const std::byte> mine, std::span<std::byte> all) override;
+  std::vector<std::vector<std::byte>> gather(std::span<const std::byte> mine, int root) override;
+  int64_t bytes_sent() const override { return bytes_sent_; }
+  void abort(int status) override { transport_->abort(status); }
+
+ private:
+  class Operation;
+  class Counted;
+
+  void work(const std::shared_ptr<Operation>& make_transport);
+  Pending start(std::function<void()> body);
+
+  std::unique_ptr<Transport> transport_;
+  std::atomic<int64_t> bytes_sent_{0};
+  std::vector<std::byte> scratch_;
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::deque<std::shared_ptr<Operation>> queue_;  // null: no more will come
+  std::jthread thread_;
+};
+
+}  // namespace attune

@@ -1,0 +1,102 @@
+#pragma once
+// One update by several ranks: each has the gradients of its part of the batches; what all of them have to apply is the
+// sum.
+
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "attune/autograd/graph.h"
+#include "attune/dist/communicator.h"
+#include "attune/optim/adam.h"
+
+namespace attune {
+
+/// What one update cost on this rank.
+struct CommunicationCost {
+  int64_t bytes_sent = 0;
+  double seconds = 0;  // gradients, and parameters where the optimizer is sharded, were on their way
+  double exposed = 0;  // of these, seconds in which this rank did nothing but wait
+};
+
+/// What the ranks tell each other of an update; sums after agree().
+struct UpdateTotals {
+  double loss = 0, nll = 0;
+  int64_t failures = 0;  // ranks of which a loss is not finite
+  int64_t first_failure = -1;
+  double squares = 0;  // of the summed gradient
+};
+
+/// Gradients travel in buckets of about `bucket_bytes`, by default an eighth of them all but 1 MiB at least and 25 MiB
+/// at most, last parameters first, since backward ends with the first ones: a bucket is on its way as soon as the
+/// gradients in it and in those before it are complete, while backward goes on (Li et al. 2020, "PyTorch Distributed").
+/// The order of all messages is the same on every rank.
+///
+/// With `shard` every rank updates its part of each bucket alone (ZeRO stage 1, Rajbhandari et al. 2020): gradients are
+/// reduced and scattered, and the updated parameters gathered. The numbers are the same to the bit.
+class DataParallel {
+ public:
+  /// The parameters must require gradients; communicator and parameters must outlive this.
+  DataParallel(Communicator& communicator, std::vector<NamedParameter> parameters, bool shard,
+               int64_t bucket_bytes = 0);
+
+  Communicator& communicator() const { return communicator_; }
+  /// What Adam has to be given; empty where it is to update everything.
+  std::vector<ElementRange> owned() const;
+  /// Every rank takes over those of rank 0.
+  void broadcast_parameters() const;
+
+  /// For the last backward() of an update.
+  void on_complete(const GradientNode& leaf);
+  /// Every gradient becomes the sum over all ranks, of which a sharded one is valid in the part owned() alone. A rank
+  /// without a gradient has added zeros.
+  void reduce();
+  /// The totals of all ranks, the same on each; `squares` is filled from the sums. Clears the gradients of parameters
+  /// that no rank has one of.
+  UpdateTotals agree(const UpdateTotals& mine);
+  /// Where the optimizer is sharded, every rank takes over the parts of the parameters that the others own.
+  void share_parameters();
+
+  /// Adam's whole states on rank 0, nothing on the others. Called by all.
+  std::vector<AdamState> gather_states(const Adam& adam) const;
+
+  /// Since the last call.
+  CommunicationCost take_cost();
+
+ private:
+  struct Bucket {
+    Tensor flat;                 // [numbers], gradients one after the other
+    size_t first = 0, last = 0;  // its parameters are places_[first] to places_[last - 1]
+    size_t missing = 0;          // gradients that are not complete
+    bool started = false;
+    Pending pending = {};
+  };
+  struct Place {  // of a parameter
+    size_t parameter = 0, bucket = 0;
+    int64_t begin = 0;  // in the bucket
+    bool complete = false, has_gradient = false;
+  };
+
+  void make_buckets(int64_t bucket_bytes);
+  const Tensor& parameter(const Place& place) const { return *parameters_[place.parameter].tensor; }
+  Tensor view(const Place& place) const;
+  void fill(Place& place);
+  void start_complete_buckets();
+  void wait(Bucket& bucket);
+  double sum_of_squares() const;
+  ElementRange owned_part(const Place& place) const;
+
+  Communicator& communicator_;
+  std::vector<NamedParameter> parameters_;
+  bool shard_;
+  std::vector<Place> places_;  // in the order in which they travel
+  std::vector<Bucket> buckets_;
+  std::unordered_map<const GradientNode*, size_t> place_of_;
+  size_t next_ = 0;  // bucket to be started
+  CommunicationCost cost_;
+  int64_t bytes_before_ = 0;
+};
+
+}  // namespace attune

@@ -1,0 +1,158 @@
+// attune train under mpirun, on this machine: several processes make one run.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/types.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "attune/dist/mpi_transport.h"
+#include "tests/integration/cli_fixture.h"
+#include "tests/train/reverse_task.h"
+
+namespace attune {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+namespace fs = std::filesystem;
+
+class MpiTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!has_mpi()) GTEST_SKIP() << "this build has no MPI";
+    if (run_command({"sh", "-c", "command -v mpirun"}).status != 0) GTEST_SKIP() << "mpirun is not installed";
+    write_reverse_text(folder_, "train", 200, 2, 5, 1);
+    write_reverse_text(folder_, "valid", 10, 2, 5, 2);
+    config_ = reverse_config(folder_);
+    config_.train.threads = 1;
+    config_.train.log_every = 1;
+    config_.train.valid_every = 10;
+    config_.train.checkpoint_every = 10;
+  }
+
+  // Each rank writes its process to pid.<rank> before it becomes attune.
+  std::vector<std::string> command(int ranks, const std::string& run, bool resume = false) const {
+    write_file(folder_ / "run.toml", write_toml(config_));
+    std::vector<std::string> words = {
+        "mpirun",
+        "-n",
+        std::to_string(ranks),
+        "--oversubscribe",
+        "--allow-run-as-root",
+        "--bind-to",
+        "none",
+        "--mca",
+        "btl",
+        "self,vader,tcp",
+        "--mca",
+        "btl_vader_single_copy_mechanism",
+        "none",
+        "sh",
+        "-c",
+        "echo $$ > " + (folder_ / "pid.$OMPI_COMM_WORLD_RANK").string() + "; exec \"$0\" \"$@\"",
+        ATTUNE_BINARY,
+        "train",
+        (folder_ / "run.toml").string(),
+        "--out",
+        (folder_ / run).string()};
+    if (resume) words.emplace_back("--resume");
+    return words;
+  }
+  CommandResult run_to_the_end(int ranks, const std::string& run, bool resume = false) const {
+    const CommandResult result =
+        run_command(command(ranks, run, resume), {.input = {}, .timeout = std::chrono::seconds(100)});
+    EXPECT_FALSE(result.timed_out);
+    EXPECT_EQ(result.status, 0) << result.errors;
+    return result;
+  }
+  CommandOptions held_back() const { return {.input = {}, .timeout = std::chrono::seconds(100), .hold_back = true}; }
+  std::map<std::string, std::string> last_checkpoint(const std::string& run) const {
+    return tensors_of(checkpoint_file(folder_ / run, config_.train.steps));
+  }
+  pid_t process_of(int rank) const { return std::stoi(read_file(folder_ / ("pid." + std::to_string(rank)))); }
+
+  TemporaryFolder folder_;
+  RunConfig config_;
+};
+
+size_t count_of(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+TEST_F(MpiTest, FourProcessesTrainAsOne) {
+  config_.model.dropout = config_.model.attention_dropout = config_.model.activation_dropout = 0;
+  config_.optimizer.epsilon = 1e-3;
+  config_.train.shard_optimizer = true;
+  const CommandResult one =
+      run_attune({"train", (command(1, "one"), (folder_ / "run.toml").string()), "--out", (folder_ / "one").string()});
+  EXPECT_EQ(one.status, 0) << one.errors;
+  const CommandResult four = run_to_the_end(4, "four");
+  EXPECT_EQ(count_of(four.errors, "all steps are done"), 1u) << four.errors;
+  EXPECT_EQ(count_of(four.errors, "step 20: validation loss"), 1u) << four.errors;
+  const SafetensorsReader a(folder_ / "one" / "model" / "model.safetensors");
+  const SafetensorsReader b(folder_ / "four" / "model" / "model.safetensors");
+  for (const std::string& name : a.names()) {
+    const Tensor p = a.load(name), q = b.load(name);
+    for (size_t i = 0; i < p.values<float>().size(); ++i)
+      ASSERT_NEAR(p.values<float>()[i], q.values<float>()[i], 1e-5) << name;
+  }
+  EXPECT_THAT(read_file(folder_ / "four" / "metrics.jsonl"), HasSubstr("\"communication_hidden\":"));
+}
+
+TEST_F(MpiTest, AKilledRankEndsTheJobAndResumeGoesOn) {
+  config_.train.steps = 120;
+  run_to_the_end(2, "whole");
+  RunningCommand running(command(2, "killed"), held_back());
+  ASSERT_TRUE(running.wait_for_error_text("step 22 "));
+  ::kill(process_of(1), SIGKILL);
+  const CommandResult result = running.wait();
+  EXPECT_FALSE(result.timed_out);
+  EXPECT_NE(result.status, 0);
+  EXPECT_THAT(result.output + result.errors, HasSubstr("signal 9"));
+  EXPECT_FALSE(fs::exists(folder_ / "killed" / "model"));
+  EXPECT_THAT(run_to_the_end(2, "killed", true).errors, HasSubstr("going on from step "));
+  EXPECT_EQ(last_checkpoint("killed"), last_checkpoint("whole"));
+}
+
+TEST_F(MpiTest, SigtermStopsAllAfterTheSameStep) {
+  config_.train.steps = 120;
+  config_.train.checkpoint_every = 1000;  // so that there is a checkpoint only because it was stopped
+  run_to_the_end(2, "whole");
+  RunningCommand running(command(2, "stopped"), held_back());
+  ASSERT_TRUE(running.wait_for_error_text("step 12 "));
+  running.send(SIGTERM);
+  const CommandResult result = running.wait();
+  EXPECT_FALSE(result.timed_out);
+  EXPECT_NE(result.status, 0);
+  EXPECT_FALSE(fs::exists(folder_ / "stopped" / "model"));
+  EXPECT_THAT(run_to_the_end(2, "stopped", true).errors, HasSubstr("going on from step "));
+  EXPECT_EQ(last_checkpoint("stopped"), last_checkpoint("whole"));
+}
+
+// A file that is there for one rank alone, and an error that all have.
+TEST_F(MpiTest, AnErrorIsSaidOnceWithItsRank) {
+  std::vector<std::string> words = command(2, "run");
+  *std::next(std::ranges::find(words, "-c")) =
+      "if [ $OMPI_COMM_WORLD_RANK = 1 ]; then set -- \"$@\" --set train.threads=5000; fi; exec \"$0\" \"$@\"";
+  const CommandResult one = run_command(words, {.input = {}, .timeout = std::chrono::seconds(60)});
+  EXPECT_FALSE(one.timed_out);
+  EXPECT_NE(one.status, 0);
+  EXPECT_THAT(one.errors, HasSubstr("train.threads = 5000"));
+  EXPECT_EQ(count_of(one.errors, "attune: rank 1: "), 1u) << one.errors;
+  EXPECT_EQ(count_of(one.errors, "attune: rank"), 1u) << one.errors;
+
+  words = command(2, "run");
+  words.insert(words.end(), {"--set", "train.threads=5000"});
+  const CommandResult all = run_command(words, {.input = {}, .timeout = std::chrono::seconds(60)});
+  EXPECT_NE(all.status, 0);
+  EXPECT_THAT(all.errors, HasSubstr("train.threads = 5000"));
+  EXPECT_EQ(count_of(all.errors, "attune: rank"), 1u) << all.errors;
+}
+
+}  // namespace
+}  // namespace attune

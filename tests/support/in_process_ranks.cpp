@@ -1,0 +1,92 @@
+#include "tests/support/in_process_ranks.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "attune/base/parallel.h"
+#include "attune/dist/point_to_point_communicator.h"
+
+namespace attune {
+namespace {
+
+// Messages on their way, by sender and receiver.
+class Post {
+ public:
+  void send(int from, int to, std::span<const std::byte> message) {
+    const std::lock_guard lock(mutex_);
+    boxes_[{from, to}].emplace_back(message.begin(), message.end());
+    arrived_.notify_all();
+  }
+  void receive(int from, int to, std::span<std::byte> message) {
+    std::unique_lock lock(mutex_);
+    std::deque<std::vector<std::byte>>& box = boxes_[{from, to}];
+    const bool in_time = arrived_.wait_for(lock, std::chrono::seconds(60), [&] { return !box.empty() || aborted_; });
+    if (!in_time) fail<CommunicationError>("rank {} waited for rank {} in vain", to, from);
+    if (box.empty()) fail<CommunicationError>("another rank has failed");
+    if (box.front().size() != message.size())
+      fail<CommunicationError>("rank {} expects {} bytes, rank {} sent {}", to, message.size(), from,
+                               box.front().size());
+    if (!message.empty()) std::memcpy(message.data(), box.front().data(), message.size());
+    box.pop_front();
+  }
+  void abort() {
+    const std::lock_guard lock(mutex_);
+    aborted_ = true;
+    arrived_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::map<std::pair<int, int>, std::deque<std::vector<std::byte>>> boxes_;
+  bool aborted_ = false;
+};
+
+class ThreadTransport final : public Transport {
+ public:
+  ThreadTransport(Post& post, int rank, int size) : post_(post), rank_(rank), size_(size) {}
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  void exchange(int to, std::span<const std::byte> out, int from, std::span<std::byte> in) override {
+    if (to != kNobody) post_.send(rank_, to, out);
+    if (from != kNobody) post_.receive(from, rank_, in);
+  }
+  void abort(int) override { post_.abort(); }
+
+ private:
+  Post& post_;
+  int rank_, size_;
+};
+
+}  // namespace
+
+void run_in_process(int ranks, const std::function<void(Communicator&)>& body) {
+  Post post;
+  std::mutex mutex;
+  std::exception_ptr first;
+  {
+    std::vector<std::jthread> threads;
+    for (int rank = 0; rank < ranks; ++rank)
+      threads.emplace_back([&, rank] {
+        set_thread_count(1);
+        PointToPointCommunicator communicator([&] { return std::make_unique<ThreadTransport>(post, rank, ranks); });
+        try {
+          body(communicator);
+        } catch (...) {
+          const std::lock_guard lock(mutex);
+          if (!first) first = std::current_exception();
+          communicator.abort(1);
+        }
+      });
+  }
+  if (first) std::rethrow_exception(first);
+}
+
+}  // namespace attune

@@ -1,0 +1,398 @@
+// Several ranks, threads here, make the update of one.
+
+#include "attune/train/data_parallel.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <mutex>
+#include <numeric>
+
+#include "attune/train/batch_loss.h"
+#include "tests/support/errors.h"
+#include "tests/support/in_process_ranks.h"
+#include "tests/train/reverse_task.h"
+#include "tests/train/small_tasks.h"
+
+namespace attune {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+// The same run on several ranks; what is returned is the first rank's.
+TrainedRun train_on(int ranks, const RunConfig& config, const fs::path& folder, bool resume = false) {
+  TrainedRun first;
+  run_in_process(ranks, [&](Communicator& communicator) {
+    const std::atomic<bool> stop{false};
+    Recorder seen;
+    const std::shared_ptr<Communicator> shared(&communicator, [](Communicator*) {});
+    const TrainingResult result = Trainer(config, folder, seen, stop, shared).run(resume);
+    if (communicator.rank() == 0) {
+      first = {result, std::move(seen)};
+    } else {
+      EXPECT_TRUE(seen.steps.empty() && seen.messages.empty());
+    }
+  });
+  return first;
+}
+
+void expect_near(const fs::path& a, const fs::path& b, double tolerance) {
+  const SafetensorsReader x(a), y(b);
+  ASSERT_EQ(x.names(), y.names());
+  for (const std::string& name : x.names()) {
+    const Tensor p = x.load(name), q = y.load(name);
+    ASSERT_EQ(p.shape(), q.shape()) << name;
+    for (size_t i = 0; i < p.values<float>().size(); ++i)
+      ASSERT_NEAR(p.values<float>()[i], q.values<float>()[i], tolerance) << name << " " << i;
+  }
+}
+
+void without_dropout(RunConfig& config) {
+  config.model.dropout = config.model.attention_dropout = config.model.activation_dropout = 0;
+  config.optimizer.epsilon = 1e-3;  // so that rounding is not blown up to the full rate
+  config.optimizer.weight_decay = 0.01;
+  config.optimizer.kind = OptimizerKind::adamw;
+}
+
+class RanksTest : public ::testing::Test {
+ protected:
+  RanksTest() {
+    write_reverse_text(folder_, "train", 100, 2, 5, 1);
+    write_reverse_text(folder_, "valid", 10, 2, 5, 2);
+    config_ = reverse_config(folder_);
+  }
+  fs::path checkpoint(const std::string& run, int64_t step = 20) const { return checkpoint_file(folder_ / run, step); }
+
+  OneThread one_thread_;
+  TemporaryFolder folder_;
+  RunConfig config_;
+};
+
+struct EqualCase {
+  const char* name;
+  Architecture architecture;
+  std::function<void(RunConfig&)> change;
+};
+void PrintTo(const EqualCase& c, std::ostream* out) {
+  *out << c.name;
+}
+
+class RanksEqualOneProcess : public RanksTest, public ::testing::WithParamInterface<EqualCase> {
+ protected:
+  RunConfig config_for(Architecture architecture) {
+    switch (architecture) {
+      case Architecture::encoder_decoder:
+        break;
+      case Architecture::encoder_classifier:
+        write_keyword_text(folder_ / "train.tsv", 100, 1);
+        write_keyword_text(folder_ / "valid.tsv", 10, 2);
+        return keyword_config(folder_);
+      case Architecture::encoder_masked_lm:
+        write_pairs_text(folder_ / "train.txt", 100, 1);
+        write_pairs_text(folder_ / "valid.txt", 10, 2);
+        return pairs_config(folder_);
+      case Architecture::decoder_lm:
+        return rhyme_config(folder_);
+    }
+    return config_;
+  }
+};
+
+TEST_P(RanksEqualOneProcess, After20Steps) {
+  RunConfig config = config_for(GetParam().architecture);
+  without_dropout(config);
+  GetParam().change(config);
+  const TrainedRun one = train(config, folder_ / "one");
+  for (const int ranks : {2, 3}) {
+    const std::string name = std::to_string(ranks);
+    const TrainedRun several = train_on(ranks, config, folder_ / name);
+    expect_near(checkpoint(name), checkpoint("one"), 1e-5);
+    ASSERT_EQ(several.seen.steps.size(), one.seen.steps.size());
+    for (size_t i = 0; i < one.seen.steps.size(); ++i) {
+      EXPECT_NEAR(several.seen.steps[i].loss, one.seen.steps[i].loss, 1e-4);
+      EXPECT_NEAR(several.seen.steps[i].nll, one.seen.steps[i].nll, 1e-4);
+      EXPECT_NEAR(several.seen.steps[i].gradient_norm, one.seen.steps[i].gradient_norm, 1e-3);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Tasks, RanksEqualOneProcess,
+                         ::testing::Values(EqualCase{"translation", Architecture::encoder_decoder, [](RunConfig&) {}},
+                                           EqualCase{"tied_embeddings_and_clipping", Architecture::encoder_decoder,
+                                                     [](RunConfig& c) {
+                                                       c.model.share_embeddings = true;
+                                                       c.optimizer.clip_norm = 0.3;
+                                                     }},
+                                           EqualCase{"accumulation", Architecture::encoder_decoder,
+                                                     [](RunConfig& c) {
+                                                       c.train.accumulate = 3;
+                                                       c.train.batch_tokens = 40;
+                                                     }},
+                                           EqualCase{"batches_of_one_example", Architecture::encoder_decoder,
+                                                     [](RunConfig& c) { c.train.batch_tokens = 1; }},
+                                           EqualCase{"language_model", Architecture::decoder_lm,
+                                                     [](RunConfig& c) {
+                                                       c.train.accumulate = 2;
+                                                       c.optimizer.clip_norm = 0.3;
+                                                     }},
+                                           EqualCase{"classifier", Architecture::encoder_classifier, [](RunConfig&) {}},
+                                           EqualCase{"masked_language_model", Architecture::encoder_masked_lm,
+                                                     [](RunConfig& c) { c.train.batch_tokens = 30; }}),
+                         [](const auto& test) { return test.param.name; });
+
+TEST_F(RanksTest, ShardedIsTheSameToTheBit) {
+  config_.optimizer.clip_norm = 0.5;
+  config_.train.moving_average = 0.9;
+  config_.train.valid_every = 7;
+  RunConfig sharded = config_;
+  sharded.train.shard_optimizer = true;
+  for (const int ranks : {2, 3}) {
+    const std::string n = std::to_string(ranks);
+    const TrainedRun a = train_on(ranks, config_, folder_ / ("whole" + n));
+    const TrainedRun again = train_on(ranks, config_, folder_ / ("again" + n));
+    const TrainedRun b = train_on(ranks, sharded, folder_ / ("sharded" + n));
+    const auto expected = tensors_of(checkpoint("whole" + n));
+    EXPECT_EQ(tensors_of(checkpoint("again" + n)), expected);
+    EXPECT_EQ(tensors_of(checkpoint("sharded" + n)), expected);
+    ASSERT_EQ(b.seen.validations.size(), 3u);  // of the moving averages
+    for (size_t i = 0; i < 3; ++i) EXPECT_EQ(a.seen.validations[i].loss.nll, b.seen.validations[i].loss.nll);
+    for (const char* part : {"best", "model"})
+      EXPECT_EQ(tensors_of(folder_ / ("whole" + n) / part / "model.safetensors"),
+                tensors_of(folder_ / ("sharded" + n) / part / "model.safetensors"));
+  }
+}
+
+TEST_F(RanksTest, DropoutDiffersBetweenRanks) {
+  config_.train.steps = 1;
+  config_.train.log_every = 1;
+  const double one = train(config_, folder_ / "one").seen.steps[0].loss;
+  const double two = train_on(2, config_, folder_ / "two").seen.steps[0].loss;
+  EXPECT_NE(one, two);
+  EXPECT_NEAR(one, two, 0.5);
+}
+
+// The first half on some ranks, the second on others.
+TEST_F(RanksTest, ACheckpointGoesOnWithAnyNumberOfRanks) {
+  without_dropout(config_);
+  config_.train.checkpoint_every = 10;
+  config_.train.moving_average = 0.9;
+  train(config_, folder_ / "whole");
+  struct Change {
+    int before, after;
+    bool shard_before, shard_after;
+  };
+  for (const Change& c : {Change{1, 2, false, true}, Change{2, 4, true, false}, Change{4, 1, true, true},
+                          Change{4, 2, true, true}, Change{2, 2, true, true}}) {
+    const std::string name = fmt::format("{}{}{}{}", c.before, c.after, c.shard_before, c.shard_after);
+    RunConfig half = config_, rest = config_;
+    half.train.steps = 10;
+    half.train.shard_optimizer = c.shard_before;
+    rest.train.shard_optimizer = c.shard_after;
+    train_on(c.before, half, folder_ / name);
+    const TrainedRun resumed = train_on(c.after, rest, folder_ / name, true);
+    EXPECT_EQ(resumed.seen.start.step, 10);
+    EXPECT_EQ(resumed.seen.steps.size(), 10u);
+    expect_near(checkpoint(name), checkpoint("whole"), 1e-5);
+  }
+}
+
+TEST_F(RanksTest, ResumingOnTheSameRanksIsExact) {
+  config_.train.checkpoint_every = 10;
+  config_.train.valid_every = 5;
+  config_.train.shard_optimizer = true;
+  train_on(2, config_, folder_ / "whole");
+  RunConfig half = config_;
+  half.train.steps = 10;
+  train_on(2, half, folder_ / "parts");
+  train_on(2, config_, folder_ / "parts", true);
+  EXPECT_EQ(tensors_of(checkpoint("parts")), tensors_of(checkpoint("whole")));
+}
+
+TEST_F(RanksTest, ARequestAtOneRankStopsAllAfterTheSameStep) {
+  std::array<TrainingResult, 3> results;
+  run_in_process(3, [&](Communicator& communicator) {
+    std::atomic<bool> stop{communicator.rank() == 2};
+    TrainingObserver nobody;
+    const std::shared_ptr<Communicator> shared(&communicator, [](Communicator*) {});
+    results[static_cast<size_t>(communicator.rank())] =
+        Trainer(config_, folder_ / "run", nobody, stop, shared).run(false);
+  });
+  for (const TrainingResult& result : results) {
+    EXPECT_EQ(result.reason, StopReason::requested);
+    EXPECT_EQ(result.step, results[0].step);
+  }
+  EXPECT_TRUE(fs::exists(checkpoint("run", results[0].step)));
+}
+
+TEST_F(RanksTest, PatienceEndsOnAllRanks) {
+  config_.schedule.learning_rate = 1e-30;  // nothing changes
+  config_.train.best_metric = ValidationMetric::loss;
+  config_.train.valid_every = 2;
+  config_.train.patience = 2;
+  const TrainedRun run = train_on(3, config_, folder_ / "run");
+  EXPECT_EQ(run.result.reason, StopReason::patience);
+  EXPECT_EQ(run.result.step, 6);
+}
+
+TEST_F(RanksTest, TheLogSaysWhatCommunicationCosts) {
+  train_on(2, config_, folder_ / "run");
+  const std::string line = metrics_of(folder_ / "run").front();
+  for (const char* key : {"\"bytes_sent\":", "\"communication_seconds\":", "\"communication_hidden\":"})
+    EXPECT_THAT(line, HasSubstr(key));
+  train(config_, folder_ / "one");
+  EXPECT_THAT(metrics_of(folder_ / "one").front(), ::testing::Not(HasSubstr("bytes_sent")));
+}
+
+// Below: one update.
+
+std::unique_ptr<DecoderLm> small_lm() {
+  TransformerConfig config{.d_model = 32, .heads = 4, .layers = 1, .d_ff = 64, .dropout = 0};
+  config.architecture = Architecture::decoder_lm;
+  config.vocab = 20;
+  config.context_length = 16;
+  auto model = build_decoder_lm(config, 7);
+  require_gradients(*model);
+  return model;
+}
+
+LanguageModelBatch lm_batch(int rank) {
+  LanguageModelBatch batch;
+  batch.offsets = {0, 8};
+  for (int32_t i = 0; i < 8; ++i) {
+    batch.input.push_back((i * 3 + rank) % 20);
+    batch.labels.push_back((i * 5 + rank) % 20);
+  }
+  return batch;
+}
+
+TEST(DataParallel, GradientsTravelWhileBackwardGoesOn) {
+  run_in_process(2, [&](Communicator& communicator) {
+    const auto model = small_lm();
+    DataParallel ranks(communicator, named_parameters(*model), false, 4096);
+    const TrainingBatch batch = training_batch(*model, lm_batch(communicator.rank()));
+    int64_t sent_in_backward = 0;
+    backward(batch.loss({}).loss, {}, [&](const GradientNode& leaf) {
+      ranks.on_complete(leaf);
+      sent_in_backward = communicator.bytes_sent();
+    });
+    communicator.barrier();  // comes after all that was started
+    const int64_t after_backward = communicator.bytes_sent();
+    ranks.reduce();
+    EXPECT_GE(after_backward, parameter_count(*model) * 4);  // 2 (N - 1) / N of four bytes each
+    EXPECT_LE(sent_in_backward, after_backward);
+    EXPECT_EQ(communicator.bytes_sent(), after_backward);
+  });
+}
+
+TEST(DataParallel, ALateGradientIsNoticed) {
+  EXPECT_THAT(message_of<Error>([] {
+                run_in_process(2, [](Communicator& communicator) {
+                  const auto model = small_lm();
+                  DataParallel ranks(communicator, named_parameters(*model), false);
+                  const TrainingBatch batch = training_batch(*model, lm_batch(communicator.rank()));
+                  backward(batch.loss({}).loss, {}, [&](const GradientNode& leaf) { ranks.on_complete(leaf); });
+                  backward(batch.loss({}).loss);
+                  ranks.reduce();
+                });
+              }),
+              HasSubstr("after it had been said to be complete"));
+}
+
+TEST(DataParallel, EveryRankKeepsItsPartOfTheStates) {
+  for (const int ranks : {2, 4}) {
+    std::vector<int64_t> kept(static_cast<size_t>(ranks));
+    int64_t whole = 0;
+    run_in_process(ranks, [&](Communicator& communicator) {
+      const auto model = small_lm();
+      const DataParallel parallel(communicator, named_parameters(*model), true, 10000);
+      const Adam adam(named_parameters(*model), {}, 0.9, parallel.owned());
+      int64_t bytes = 0;
+      for (const AdamState& s : adam.states())
+        bytes += static_cast<int64_t>(s.m.bytes() + s.v.bytes() + s.average.bytes());
+      kept[static_cast<size_t>(communicator.rank())] = bytes;
+      if (communicator.rank() == 0) whole = parameter_count(*model) * 12;
+    });
+    EXPECT_EQ(std::accumulate(kept.begin(), kept.end(), int64_t{0}), whole);
+    for (const int64_t bytes : kept) EXPECT_NEAR(static_cast<double>(bytes), static_cast<double>(whole) / ranks, 1000);
+  }
+}
+
+class UpdateOnRanks : public ::testing::TestWithParam<bool> {
+ protected:
+  // The message with which three ranks fail at once, of which `change` may spoil one.
+  std::string message(const std::function<void(int, TrainingBatch&, Module&)>& change) {
+    std::mutex mutex;
+    std::vector<std::string> messages;
+    run_in_process(3, [&](Communicator& communicator) {
+      const auto model = small_lm();
+      DataParallel ranks(communicator, named_parameters(*model), GetParam(), 4096);
+      Adam adam(named_parameters(*model), {}, 0, ranks.owned());
+      TrainingBatch batch = training_batch(*model, lm_batch(communicator.rank()));
+      batch.labels = 24;
+      change(communicator.rank(), batch, *model);
+      const Tensor before = named_parameters(*model)[0].tensor->clone();
+      const std::string text = message_of<NumericError>([&] {
+        update(*model, adam,
+               {.batches = std::span(&batch, 1), .step = 4, .first_batch = 9, .learning_rate = 0.1, .ranks = &ranks});
+      });
+      EXPECT_EQ(tensor_bytes(*named_parameters(*model)[0].tensor), tensor_bytes(before));
+      const std::lock_guard lock(mutex);
+      messages.push_back(text);
+    });
+    EXPECT_EQ(messages.size(), 3u);
+    for (const std::string& text : messages) EXPECT_EQ(text, messages.at(0));
+    return messages.at(0);
+  }
+  static std::string tensor_bytes(const Tensor& x) { return {static_cast<const char*>(x.raw()), x.bytes()}; }
+};
+INSTANTIATE_TEST_SUITE_P(Sharded, UpdateOnRanks, ::testing::Bool());
+
+TEST_P(UpdateOnRanks, ABadLossOnOneRankFailsOnAll) {
+  const std::string text = message([](int rank, TrainingBatch& batch, Module&) {
+    if (rank != 1) return;
+    batch.loss = [loss = batch.loss](const CrossEntropyOptions& options) {
+      CrossEntropy bad = loss(options);
+      bad.loss.data<float>()[0] = std::numeric_limits<float>::quiet_NaN();
+      return bad;
+    };
+  });
+  EXPECT_EQ(text, "step 4, epoch 1, batch 9: the loss is nan; all parameters and gradients are finite");
+}
+
+TEST_P(UpdateOnRanks, ABadGradientOnOneRankFailsOnAll) {
+  const std::string text = message([](int rank, TrainingBatch&, Module& model) {
+    if (rank != 2) return;
+    const NamedParameter last = named_parameters(model).back();
+    Tensor bad = Tensor::zeros_like(*last.tensor);
+    bad.data<float>()[bad.numel() - 1] = std::numeric_limits<float>::infinity();
+    set_gradient(*last.tensor, bad);
+  });
+  EXPECT_THAT(text, HasSubstr("step 4, epoch 1, batch 9: the gradient's norm is inf; the gradient of "));
+  EXPECT_THAT(text, HasSubstr(" is not finite at element "));
+}
+
+TEST_P(UpdateOnRanks, WhatNoRankHasAGradientOfStaysAsItIs) {
+  run_in_process(2, [&](Communicator& communicator) {
+    Tensor used = Tensor::full({3, 4}, 1), unused = Tensor::full({3, 4}, 1);
+    require_gradient(used);
+    require_gradient(unused);
+    const std::vector<NamedParameter> parameters = {{"used", &used}, {"unused", &unused}};
+    DataParallel ranks(communicator, parameters, GetParam());
+    Adam adam(parameters, {.kind = OptimizerKind::adamw, .weight_decay = 1}, 0, ranks.owned());
+    if (communicator.rank() == 1) set_gradient(used, Tensor::full({3, 4}, 2));  // the other rank has none at all
+    ranks.reduce();
+    const UpdateTotals totals = ranks.agree({});
+    EXPECT_DOUBLE_EQ(totals.squares, 48);
+    adam.step(0.1, std::sqrt(totals.squares));
+    ranks.share_parameters();
+    for (const float x : used.values<float>()) EXPECT_NEAR(x, 1 - 0.1 - 0.1, 1e-5);
+    for (const float x : unused.values<float>()) EXPECT_EQ(x, 1);
+  });
+}
+
+}  // namespace
+}  // namespace attune
