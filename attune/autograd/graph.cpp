@@ -5,6 +5,8 @@
 #include <queue>
 #include <unordered_set>
 
+#include "attune/base/profile.h"
+
 namespace attune {
 namespace {
 
@@ -24,6 +26,7 @@ void accumulate(GradientNode& node, Tensor gradient) {
     node.gradient = gradient.reshape({node.shape.begin(), node.shape.end()}).detach();
     return;
   }
+  const ProfileScope scope("gradient accumulation");
   if (node.gradient.shared_by() > 1) node.gradient = node.gradient.clone();
   add_in_place(node.gradient, gradient);
 }
@@ -96,6 +99,7 @@ void backward(const Tensor& loss, const Tensor& cotangent) {
     if (node->walked) fail<ShapeError>("backward: {} has been walked before; its inputs are no longer kept", node->op);
     if (!node->backward) continue;  // a leaf keeps its gradient
     node->walked = true;
+    const ProfileScope scope(node->op, " backward");
     const Tensor dy = std::exchange(node->gradient, {});
     Gradients gradients = std::exchange(node->backward, {})(dy);
     const auto inputs = std::exchange(node->inputs, {});
