@@ -253,10 +253,12 @@ void add_bench(CLI::App& app) {
   CLI::App* bench = add_command(app, "bench", "Measure steady-state speed with random weights",
                                 "  attune bench train --set model.d_model=256 --json\n"
                                 "  attune bench translate --set model.layers=3 --sentences 64\n"
-                                "  attune bench attention --causal",
+                                "  attune bench attention --causal\n"
+                                "  attune bench machine",
                                 nullptr);
   bench->require_subcommand(1);
   add_bench_attention(*bench);
+  add_bench_machine(*bench);
 
   auto train = std::make_shared<Options>();
   CLI::App* command = add_command(

@@ -31,8 +31,8 @@ Json profile_json(const std::vector<ProfileEntry>& entries, int64_t steps, doubl
 }
 
 std::string profile_table(const Json& profile) {
-  std::string table = fmt::format("{:<40}{:>10}{:>12}{:>9}{:>10}{:>9}\n", "operation", "calls", "ms", "of step",
-                                  "GFLOP/s", "of peak");
+  std::string table =
+      fmt::format("{:<40}{:>10}{:>12}{:>9}{:>10}{:>9}\n", "operation", "calls", "ms", "of step", "GFLOP/s", "of peak");
   for (const Json& row : profile) {
     table += fmt::format("{:<40}{:>10.4g}{:>12.3f}{:>8.1f}%", row.at("operation").get<std::string>(),
                          row.at("calls_per_step").get<double>(), row.at("ms_per_step").get<double>(),
@@ -50,12 +50,8 @@ Json trace_json(const std::vector<ProfileEvent>& events) {
   for (const ProfileEvent& event : events) first = std::min(first, event.begin);
   Json complete = Json::array();
   for (const ProfileEvent& event : events) {
-    Json json = {{"name", event.name},
-                 {"ph", "X"},
-                 {"ts", (event.begin - first) * 1e6},
-                 {"dur", event.seconds * 1e6},
-                 {"pid", 1},
-                 {"tid", 1}};
+    Json json = {{"name", event.name},         {"ph", "X"}, {"ts", (event.begin - first) * 1e6},
+                 {"dur", event.seconds * 1e6}, {"pid", 1},  {"tid", 1}};
     if (event.work > 0) json["args"] = {{"flops", event.work}};
     complete.push_back(std::move(json));
   }

@@ -221,6 +221,16 @@ TEST_F(BenchTest, TranslateMeasuresDecodingAndCountsTheCache) {
   EXPECT_THAT(refusal(run_attune(small("translate", {"--sentences", "0"}))), HasSubstr("--sentences"));
 }
 
+TEST_F(BenchTest, MachineSaysWhatItCanDo) {
+  const Json json = measured({"bench", "machine", "--threads", "1", "--json"},
+                             {"float32_gflops_per_s", "memory_read_gb_per_s", "memory_triad_gb_per_s", "buffer_mib"});
+  EXPECT_GE(json.at("buffer_mib"), 128);
+  EXPECT_GE(json.at("last_level_cache_mib"), 0);
+  EXPECT_NEAR(json.at("flops_per_byte").get<double>() * json.at("memory_read_gb_per_s").get<double>(),
+              json.at("float32_gflops_per_s").get<double>(), 1e-6 * json.at("float32_gflops_per_s").get<double>());
+  EXPECT_THAT(output_of({"bench", "machine", "--threads", "1"}), HasSubstr("memory_triad_gb_per_s"));
+}
+
 TEST(DemoCorpus, WritesThreePartsThatShareNoSentence) {
   const TemporaryFolder folder;
   const auto write = [&](const std::string& name, const std::vector<std::string>& more) {
