@@ -73,7 +73,10 @@ bool is_recording(std::initializer_list<Tensor> inputs) {
 }
 
 void record(const char* op, std::initializer_list<Tensor> inputs, Tensor& output, BackwardFunction backward) {
-  if (!is_recording(inputs)) return;
+  if (is_recording(inputs)) record_always(op, {inputs.begin(), inputs.size()}, output, std::move(backward));
+}
+
+void record_always(const char* op, std::span<const Tensor> inputs, Tensor& output, BackwardFunction backward) {
   auto node = std::make_shared<GradientNode>();
   node->op = op;
   for (const Tensor& input : inputs) node->inputs.push_back(input.node());
@@ -113,6 +116,11 @@ void backward(const Tensor& loss, const Tensor& cotangent) {
 
 NoGrad::NoGrad() : previous_(std::exchange(recording_enabled, false)) {}
 NoGrad::~NoGrad() {
+  recording_enabled = previous_;
+}
+
+EnableGrad::EnableGrad() : previous_(std::exchange(recording_enabled, true)) {}
+EnableGrad::~EnableGrad() {
   recording_enabled = previous_;
 }
 

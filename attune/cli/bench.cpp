@@ -144,6 +144,7 @@ int bench_train(const Options& o) {
   const TrainingWork work = make_training_work(o.batches, config);
   const double peak_gflops = measured_peak_flops() / 1e9;
   require_gradients(*work.model);
+  set_activation_checkpointing(*work.model, config.train.checkpoint_activations);
   const Measured measured = train(o, work, config);
   const double gflops = median(measured.gflops_per_s), rate = median(measured.tokens_per_s);
   Json result = {{"program", "attune"},

@@ -45,7 +45,8 @@ void Triad(float* HWY_RESTRICT a, const float* HWY_RESTRICT b, const float* HWY_
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto factor = hn::Set(d, 0.5f);
-  for (int64_t i = 0; i < n; i += lanes) hn::Stream(hn::MulAdd(factor, hn::Load(d, c + i), hn::Load(d, b + i)), d, a + i);
+  for (int64_t i = 0; i < n; i += lanes)
+    hn::Stream(hn::MulAdd(factor, hn::Load(d, c + i), hn::Load(d, b + i)), d, a + i);
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

@@ -104,6 +104,7 @@ struct TrainConfig {
   int64_t average_checkpoints = 0;      // the final model is the mean of the last so many; 0 or 1: off
   double moving_average = 0;            // decay of an exponential moving average of the weights; 0: off
   int64_t threads = 0;                  // 0: all
+  bool checkpoint_activations = false;  // layers compute their activations again in the backward pass: less memory
   bool operator==(const TrainConfig&) const = default;
 };
 
@@ -197,6 +198,7 @@ void visit_fields(TrainConfig& c, FieldVisitor& v) {
   v("average_checkpoints", c.average_checkpoints);
   v("moving_average", c.moving_average);
   v("threads", c.threads);
+  v("checkpoint_activations", c.checkpoint_activations);
 }
 
 template <class FieldVisitor>

@@ -131,6 +131,7 @@ void Run::make_task(bool resumes) {
   const std::string& initial = config_.train.initialize_from;
   if (!resumes && !initial.empty()) observer_.on_message(initialize_from(initial, task_->model()));
   require_gradients(task_->model());
+  set_activation_checkpointing(task_->model(), config_.train.checkpoint_activations);
   adam_.emplace(named_parameters(task_->model()), config_.optimizer, config_.train.moving_average);
 }
 
