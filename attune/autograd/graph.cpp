@@ -7,6 +7,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "attune/base/profile.h"
+
 namespace attune {
 namespace {
 
@@ -26,6 +28,7 @@ void accumulate(GradientNode& node, Tensor gradient) {
     node.gradient = gradient.reshape({node.shape.begin(), node.shape.end()}).detach();
     return;
   }
+  const ProfileScope scope("gradient accumulation");
   if (node.gradient.shared_by() > 1) node.gradient = node.gradient.clone();
   add_in_place(node.gradient, gradient);
 }
@@ -98,7 +101,10 @@ bool is_recording(std::initializer_list<Tensor> inputs) {
 }
 
 void record(const char* op, std::initializer_list<Tensor> inputs, Tensor& output, BackwardFunction backward) {
-  if (!is_recording(inputs)) return;
+  if (is_recording(inputs)) record_always(op, {inputs.begin(), inputs.size()}, output, std::move(backward));
+}
+
+void record_always(const char* op, std::span<const Tensor> inputs, Tensor& output, BackwardFunction backward) {
   auto node = std::make_shared<GradientNode>();
   node->op = op;
   for (const Tensor& input : inputs) node->inputs.push_back(input.node());
@@ -126,6 +132,7 @@ void backward(const Tensor& loss, const Tensor& cotangent, const LeafObserver& o
     if (node->walked) fail<ShapeError>("backward: {} has been walked before; its inputs are no longer kept", node->op);
     if (!node->backward) continue;  // a leaf keeps its gradient
     node->walked = true;
+    const ProfileScope scope(node->op, " backward");
     const Tensor dy = std::exchange(node->gradient, {});
     Gradients gradients = std::exchange(node->backward, {})(dy);
     const auto inputs = std::exchange(node->inputs, {});
@@ -142,6 +149,11 @@ void backward(const Tensor& loss, const Tensor& cotangent, const LeafObserver& o
 
 NoGrad::NoGrad() : previous_(std::exchange(recording_enabled, false)) {}
 NoGrad::~NoGrad() {
+  recording_enabled = previous_;
+}
+
+EnableGrad::EnableGrad() : previous_(std::exchange(recording_enabled, true)) {}
+EnableGrad::~EnableGrad() {
   recording_enabled = previous_;
 }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "attune/tensor/tensor.h"
@@ -42,6 +43,9 @@ bool is_recording(std::initializer_list<Tensor> inputs);
 /// once.
 void record(const char* op, std::initializer_list<Tensor> inputs, Tensor& output, BackwardFunction backward);
 
+/// The same whether or not an input requires a gradient, for what depends on parameters that are not among its inputs.
+void record_always(const char* op, std::span<const Tensor> inputs, Tensor& output, BackwardFunction backward);
+
 /// Is told of a leaf whose gradient is complete, while backward() goes on with the others.
 using LeafObserver = std::function<void(const GradientNode& leaf)>;
 
@@ -58,6 +62,18 @@ class NoGrad {
   ~NoGrad();
   NoGrad(const NoGrad&) = delete;
   NoGrad& operator=(const NoGrad&) = delete;
+
+ private:
+  bool previous_;
+};
+
+/// While one lives, operations are recorded again: within a backward function, which runs under NoGrad.
+class EnableGrad {
+ public:
+  EnableGrad();
+  ~EnableGrad();
+  EnableGrad(const EnableGrad&) = delete;
+  EnableGrad& operator=(const EnableGrad&) = delete;
 
  private:
   bool previous_;

@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <chrono>
 #include <iostream>
+#include <optional>
 
 #include "attune/autograd/graph.h"
+#include "attune/base/file.h"
 #include "attune/base/parallel.h"
 #include "attune/base/random.h"
 #include "attune/cli/bench_batches.h"
+#include "attune/cli/bench_profile.h"
 #include "attune/cli/command.h"
 #include "attune/cli/generation_options.h"
 #include "attune/cli/median.h"
@@ -32,6 +35,8 @@ struct Options {
   int64_t steps = 10, warmup = 3;
   int64_t threads = 0;
   bool json = false;
+  bool profile = false;
+  std::string trace;
 };
 
 double seconds_now() {
@@ -84,22 +89,33 @@ void print(const Options& o, const Json& result) {
 struct Measured {
   std::vector<double> milliseconds, tokens_per_s, source_tokens_per_s, gflops_per_s;
   double loss_first = 0, loss_last = 0;
+  std::vector<ProfileEntry> operations;  // with --profile
+  std::vector<ProfileEvent> last_step;   // with --trace
 };
+
+UpdateResult measured_update(Module& model, Adam& adam, const UpdateInput& input) {
+  const ProfileScope scope(kStepScope);
+  return update(model, adam, input);
+}
 
 Measured train(const Options& o, const TrainingWork& work, const RunConfig& config) {
   Adam adam(named_parameters(*work.model), config.optimizer);
   Measured measured;
+  std::optional<Profile> profile;
   for (int64_t i = 0; i < o.warmup + o.steps; ++i) {
+    const bool last = i + 1 == o.warmup + o.steps;
+    if (i == o.warmup && (o.profile || !o.trace.empty())) profile.emplace(matmul_flops);
+    if (last && !o.trace.empty()) profile->keep_events();
     const auto at = static_cast<size_t>(i) % work.batches.size();
     const double begin = seconds_now();
     const int64_t flops = matmul_flops();
-    const UpdateResult result = update(*work.model, adam,
-                                       {.batches = {&work.batches[at], 1},
-                                        .step = i + 1,
-                                        .learning_rate = 1e-4,
-                                        .label_smoothing = config.train.label_smoothing,
-                                        .seed = config.train.seed,
-                                        .first_forward = static_cast<uint64_t>(i)});
+    const UpdateResult result = measured_update(*work.model, adam,
+                                                {.batches = {&work.batches[at], 1},
+                                                 .step = i + 1,
+                                                 .learning_rate = 1e-4,
+                                                 .label_smoothing = config.train.label_smoothing,
+                                                 .seed = config.train.seed,
+                                                 .first_forward = static_cast<uint64_t>(i)});
     const double seconds = seconds_now() - begin;
     measured.loss_last = result.loss / static_cast<double>(result.labels);
     if (i == 0) measured.loss_first = measured.loss_last;
@@ -109,6 +125,10 @@ Measured train(const Options& o, const TrainingWork& work, const RunConfig& conf
     measured.gflops_per_s.push_back(static_cast<double>(matmul_flops() - flops) / seconds / 1e9);
     if (!work.source_tokens.empty())
       measured.source_tokens_per_s.push_back(static_cast<double>(work.source_tokens[at]) / seconds);
+  }
+  if (profile) {
+    measured.operations = profile->entries();
+    measured.last_step = profile->take_events();
   }
   return measured;
 }
@@ -124,6 +144,7 @@ int bench_train(const Options& o) {
   const TrainingWork work = make_training_work(o.batches, config);
   const double peak_gflops = measured_peak_flops() / 1e9;
   require_gradients(*work.model);
+  set_activation_checkpointing(*work.model, config.train.checkpoint_activations);
   const Measured measured = train(o, work, config);
   const double gflops = median(measured.gflops_per_s), rate = median(measured.tokens_per_s);
   Json result = {{"program", "attune"},
@@ -144,7 +165,11 @@ int bench_train(const Options& o) {
                  {"peak_memory_mb", peak_memory_mb()},
                  {"loss_first", measured.loss_first},
                  {"loss_last", measured.loss_last}});
+  const Json profile = o.profile ? profile_json(measured.operations, o.steps, peak_gflops) : Json();
+  if (o.profile && o.json) result["profile"] = profile;
+  if (!o.trace.empty()) write_file(o.trace, trace_json(measured.last_step).dump() + "\n");
   print(o, result);
+  if (o.profile && !o.json) std::cout << "\n" << profile_table(profile);
   return 0;
 }
 
@@ -229,10 +254,12 @@ void add_bench(CLI::App& app) {
   CLI::App* bench = add_command(app, "bench", "Measure steady-state speed with random weights",
                                 "  attune bench train --set model.d_model=256 --json\n"
                                 "  attune bench translate --set model.layers=3 --sentences 64\n"
-                                "  attune bench attention --causal",
+                                "  attune bench attention --causal\n"
+                                "  attune bench machine",
                                 nullptr);
   bench->require_subcommand(1);
   add_bench_attention(*bench);
+  add_bench_machine(*bench);
 
   auto train = std::make_shared<Options>();
   CLI::App* command = add_command(
@@ -242,7 +269,8 @@ void add_bench(CLI::App& app) {
       "  attune bench train --preset gpt-char --tokens 768         # a language model, random windows\n"
       "  attune bench train --preset bert-tiny --source-length 128 # a classifier, random texts\n"
       "  attune bench train --config run.toml --set data.tokenizer=tokenizer.model --write-batches b.jsonl\n"
-      "  attune bench train --batches b.jsonl --steps 20 --json",
+      "  attune bench train --batches b.jsonl --steps 20 --json\n"
+      "  attune bench train --profile --trace step.json            # for chrome://tracing or Perfetto",
       [train] { return bench_train(*train); });
   add_common(command, *train, "Tokens of a random source sentence, or of an encoder's text");
   command
@@ -253,6 +281,8 @@ void add_bench(CLI::App& app) {
       ->check(CLI::ExistingFile);
   command->add_option("--write-batches", train->write_batches,
                       "Only write the batches, for other programs; encoder_decoder");
+  command->add_flag("--profile", train->profile, "Also the time of each operation, and its share of the step");
+  command->add_option("--trace", train->trace, "File for the last step's operations as a Chrome trace (JSON)");
 
   auto translate = std::make_shared<Options>();
   auto generation = std::make_shared<GenerationConfig>();

@@ -13,6 +13,15 @@ DecoderLayer::DecoderLayer(std::unique_ptr<Attention> self_attention, std::uniqu
 
 Tensor DecoderLayer::operator()(const Tensor& x, const Tensor& memory, const AttentionMask& self_mask,
                                 const AttentionMask& cross_mask) const {
+  const bool with_weights = self_mask.weights != nullptr || cross_mask.weights != nullptr;  // which are written once
+  if (!checkpointing() || with_weights) return forward(x, memory, self_mask, cross_mask);
+  return checkpoint({x, memory}, [this, self_mask, cross_mask](std::span<const Tensor> inputs) {
+    return forward(inputs[0], inputs[1], self_mask, cross_mask);
+  });
+}
+
+Tensor DecoderLayer::forward(const Tensor& x, const Tensor& memory, const AttentionMask& self_mask,
+                             const AttentionMask& cross_mask) const {
   Tensor h = residual_1_(x, [&](const Tensor& y) { return (*self_attention_)(y, y, self_mask); });
   if (cross_attention_)
     h = (*residual_2_)(h, [&](const Tensor& y) { return (*cross_attention_)(y, memory, cross_mask); });

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "attune/nn/attention.h"
+#include "attune/nn/checkpointed_layer.h"
 #include "attune/nn/feed_forward.h"
 #include "attune/nn/kv_cache.h"
 #include "attune/nn/residual_connection.h"
@@ -11,7 +12,7 @@ namespace attune {
 
 /// Masked self-attention, cross-attention to the encoder's output and feed-forward, each within a residual connection:
 /// Vaswani et al. 2017, figure 1, right. In a decoder-only model there is no cross-attention: Radford et al. 2018.
-class DecoderLayer final : public Module {
+class DecoderLayer final : public CheckpointedLayer {
  public:
   /// `cross_attention` may be null.
   DecoderLayer(std::unique_ptr<Attention> self_attention, std::unique_ptr<Attention> cross_attention,
@@ -34,6 +35,9 @@ class DecoderLayer final : public Module {
   void visit(Visitor& v) override;
 
  private:
+  Tensor forward(const Tensor& x, const Tensor& memory, const AttentionMask& self_mask,
+                 const AttentionMask& cross_mask) const;
+
   std::unique_ptr<Attention> self_attention_, cross_attention_;
   FeedForward feed_forward_;
   ResidualConnection residual_1_;

@@ -10,6 +10,11 @@ EncoderLayer::EncoderLayer(std::unique_ptr<Attention> self_attention, const Feed
       residual_2_(residual) {}
 
 Tensor EncoderLayer::operator()(const Tensor& x, const AttentionMask& mask) const {
+  if (!checkpointing() || mask.weights != nullptr) return forward(x, mask);  // weights are written once
+  return checkpoint({x}, [this, mask](std::span<const Tensor> inputs) { return forward(inputs[0], mask); });
+}
+
+Tensor EncoderLayer::forward(const Tensor& x, const AttentionMask& mask) const {
   const Tensor h = residual_1_(x, [&](const Tensor& y) { return (*self_attention_)(y, y, mask); });
   return residual_2_(h, feed_forward_);
 }

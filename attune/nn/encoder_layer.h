@@ -3,13 +3,14 @@
 #include <memory>
 
 #include "attune/nn/attention.h"
+#include "attune/nn/checkpointed_layer.h"
 #include "attune/nn/feed_forward.h"
 #include "attune/nn/residual_connection.h"
 
 namespace attune {
 
 /// Self-attention and feed-forward, each within a residual connection. Vaswani et al. 2017, figure 1, left.
-class EncoderLayer final : public Module {
+class EncoderLayer final : public CheckpointedLayer {
  public:
   EncoderLayer(std::unique_ptr<Attention> self_attention, const FeedForwardConfig& feed_forward,
                const ResidualConnectionConfig& residual);
@@ -19,6 +20,8 @@ class EncoderLayer final : public Module {
   void visit(Visitor& v) override;
 
  private:
+  Tensor forward(const Tensor& x, const AttentionMask& mask) const;
+
   std::unique_ptr<Attention> self_attention_;
   FeedForward feed_forward_;
   ResidualConnection residual_1_, residual_2_;

@@ -6,6 +6,7 @@
 
 #include "attune/autograd/graph.h"
 #include "attune/base/random.h"
+#include "attune/nn/checkpointed_layer.h"
 #include "attune/nn/dropout.h"
 
 namespace attune {
@@ -67,6 +68,17 @@ class DropoutSetter final : public Visitor {
   uint32_t count_ = 0;
 };
 
+class CheckpointingSetter final : public Visitor {
+ public:
+  explicit CheckpointingSetter(bool on) : on_(on) {}
+
+ protected:
+  void on_checkpointed_layer(const std::string&, CheckpointedLayer& layer) override { layer.set_checkpointing(on_); }
+
+ private:
+  bool on_;
+};
+
 }  // namespace
 
 void Visitor::operator()(const std::string& name, Tensor& parameter) {
@@ -77,6 +89,7 @@ void Visitor::operator()(const std::string& name, Module& part) {
   const std::string outer = path_;
   path_ = outer.empty() ? name : outer + "." + name;
   if (auto* dropout = dynamic_cast<Dropout*>(&part)) on_dropout(path_, *dropout);
+  if (auto* layer = dynamic_cast<CheckpointedLayer*>(&part)) on_checkpointed_layer(path_, *layer);
   part.visit(*this);
   path_ = outer;
 }
@@ -100,6 +113,11 @@ void set_training(Module& module, uint64_t seed, uint64_t step) {
 
 void set_evaluation(Module& module) {
   DropoutSetter setter(false, 0, 0);
+  module.visit(setter);
+}
+
+void set_activation_checkpointing(Module& module, bool on) {
+  CheckpointingSetter setter(on);
   module.visit(setter);
 }
 

@@ -11,6 +11,7 @@ namespace attune {
 
 class Module;
 class Dropout;
+class CheckpointedLayer;
 
 /// Walks the parts of a module and keeps the path: "encoder.layers.0.self_attention.w_q.weight".
 class Visitor {
@@ -22,6 +23,7 @@ class Visitor {
  protected:
   virtual void on_parameter(const std::string& /*path*/, Tensor& /*parameter*/) {}
   virtual void on_dropout(const std::string& /*path*/, Dropout& /*dropout*/) {}
+  virtual void on_checkpointed_layer(const std::string& /*path*/, CheckpointedLayer& /*layer*/) {}
 
  private:
   std::string path_;
@@ -54,6 +56,11 @@ void set_training(Module& module, uint64_t seed, uint64_t step);
 
 /// Dropout off.
 void set_evaluation(Module& module);
+
+/// Whether each layer keeps only its inputs for the backward pass and computes its activations again there: less memory
+/// for a second forward pass, the same numbers. Off until set. The module has to be in the same mode, with the same
+/// dropout masks, until the backward pass has ended.
+void set_activation_checkpointing(Module& module, bool on);
 
 /// Makes every parameter a leaf whose gradient is kept; a shared one has one gradient.
 void require_gradients(Module& module);

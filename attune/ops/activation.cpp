@@ -1,12 +1,14 @@
 #include "attune/ops/activation.h"
 
 #include "attune/autograd/graph.h"
+#include "attune/base/profile.h"
 #include "attune/ops/activation_kernel.h"
 
 namespace attune {
 namespace {
 
 Tensor activate(const char* op, ActivationKind kind, const Tensor& x) {
+  const ProfileScope scope(op);
   if (!x.defined()) fail<ShapeError>("{}: the input is undefined", op);
   Tensor y = Tensor::empty_like(x);
   dispatch_floating(op, x.dtype(), [&]<class T>(T) {

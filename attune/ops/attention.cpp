@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "attune/autograd/graph.h"
+#include "attune/base/profile.h"
 #include "attune/ops/attention_kernel.h"
 #include "attune/ops/relative_tables.h"
 
@@ -114,6 +115,7 @@ std::vector<double> alibi_slopes(int64_t heads) {
 }
 
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options) {
+  const ProfileScope scope("attention");
   check(q, k, v, options);
   Tensor out = Tensor::empty({q.size(0), q.size(1), v.size(2)}, {q.dtype(), q.device()});
   const Tensor log_sum_exp = Tensor::empty({q.size(0), q.size(1)}, {q.dtype(), q.device()});

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "attune/base/parallel.h"
+#include "attune/base/profile.h"
 #include "attune/ops/attention.h"
 #include "attune/ops/cached_attention_kernel.h"
 #include "attune/ops/relative_tables.h"
@@ -183,6 +184,7 @@ int64_t PagedRows::append(const Tensor& rows) {
 
 Tensor cached_attention(const Tensor& q, const PagedRows& keys, const PagedRows& values, const SlotTable& table,
                         const CachedAttentionOptions& options) {
+  const ProfileScope scope("cached_attention");
   const Call call = call_of(q, keys, values, table, options);
   Tensor out = Tensor::empty({q.size(0), call.heads, call.d_v}, {q.dtype(), q.device()});
   dispatch_floating("cached_attention", q.dtype(), [&]<class T>(T) {

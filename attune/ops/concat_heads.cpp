@@ -4,6 +4,7 @@
 
 #include "attune/autograd/graph.h"
 #include "attune/base/parallel.h"
+#include "attune/base/profile.h"
 #include "attune/ops/rows.h"
 
 namespace attune {
@@ -43,6 +44,7 @@ void split(const Sizes& s, const T* joined, T* a, T* b) {
 }  // namespace
 
 Tensor concat_heads(const Tensor& a, const Tensor& b) {
+  const ProfileScope scope("concat_heads");
   if (!a.defined() || !b.defined() || a.rank() != 3 || b.rank() != 3)
     fail<ShapeError>("concat_heads: needs a and b as [rows, heads, d], found {} and {}", a.shape().text(),
                      b.shape().text());

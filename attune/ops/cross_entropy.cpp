@@ -5,6 +5,7 @@
 
 #include "attune/autograd/graph.h"
 #include "attune/base/parallel.h"
+#include "attune/base/profile.h"
 #include "attune/ops/column_sums_kernel.h"
 #include "attune/ops/cross_entropy_kernel.h"
 #include "attune/ops/matmul_kernel.h"
@@ -137,6 +138,7 @@ void scale_in_place(const Tensor& x, double factor) {
 }  // namespace
 
 CrossEntropy cross_entropy(const Tensor& logits, const Tensor& labels, const CrossEntropyOptions& options) {
+  const ProfileScope scope("cross_entropy");
   if (!logits.defined() || logits.rank() != 2)
     fail<ShapeError>("cross_entropy: the logits need two dimensions, found {}", logits.shape().text());
   const int64_t count = check_labels("cross_entropy", labels, logits.size(0), logits.size(1), options);
@@ -165,6 +167,7 @@ CrossEntropy cross_entropy(const Tensor& logits, const Tensor& labels, const Cro
 
 CrossEntropy linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& labels,
                                   const CrossEntropyOptions& options) {
+  const ProfileScope scope("linear_cross_entropy");
   const LinearInputs in{x, weight, bias};
   check_linear(in);
   const int64_t n = x.size(0);

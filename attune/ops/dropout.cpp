@@ -1,6 +1,7 @@
 #include "attune/ops/dropout.h"
 
 #include "attune/autograd/graph.h"
+#include "attune/base/profile.h"
 #include "attune/base/random.h"
 #include "attune/ops/dropout_kernel.h"
 #include "attune/ops/rows.h"
@@ -39,6 +40,7 @@ bool kept(const DropoutMask& mask, int64_t row, int64_t column) {
 Tensor dropout(const Tensor& x, const DropoutMask& mask) {
   check_dropout("dropout", mask);
   if (!mask.active()) return x;
+  const ProfileScope scope("dropout");
   Tensor y = apply(x, mask);
   record("dropout", {x}, y, [mask](const Tensor& dy) { return Gradients{apply(dy, mask)}; });
   return y;

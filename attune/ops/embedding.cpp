@@ -1,6 +1,7 @@
 #include "attune/ops/embedding.h"
 
 #include "attune/autograd/graph.h"
+#include "attune/base/profile.h"
 #include "attune/ops/embedding_kernel.h"
 #include "attune/ops/rows.h"
 
@@ -27,6 +28,7 @@ int64_t first_outside_of(const Tensor& ids, int64_t bound) {
 }  // namespace
 
 Tensor embedding(const Tensor& ids, const Tensor& table, double scale) {
+  const ProfileScope scope("embedding");
   check_table("embedding", table);
   check_ids("embedding", "the ids", ids);
   if (const int64_t i = first_outside_of(ids, table.size(0)); i >= 0)
@@ -59,6 +61,7 @@ Tensor embedding(const Tensor& ids, const Tensor& table, double scale) {
 }
 
 Tensor add_rows(const Tensor& x, const Tensor& table, const Tensor& rows, const DropoutMask& mask) {
+  const ProfileScope scope("add_rows");
   check_table("add_rows", table);
   check_ids("add_rows", "the rows", rows);
   check_dropout("add_rows", mask);

@@ -1,6 +1,7 @@
 #include "attune/ops/gated_activation.h"
 
 #include "attune/autograd/graph.h"
+#include "attune/base/profile.h"
 #include "attune/ops/gated_activation_kernel.h"
 #include "attune/ops/rows.h"
 
@@ -8,6 +9,7 @@ namespace attune {
 
 Tensor gated_activation(const Tensor& x, ActivationKind activation) {
   constexpr const char* op = "gated_activation";
+  const ProfileScope scope(op);
   const Rows size = rows_of(op, x);
   if (size.columns % 2 != 0)
     fail<ShapeError>("{}: input {} has {} columns, which are not two halves", op, x.shape().text(), size.columns);

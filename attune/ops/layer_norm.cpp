@@ -1,6 +1,7 @@
 #include "attune/ops/layer_norm.h"
 
 #include "attune/autograd/graph.h"
+#include "attune/base/profile.h"
 #include "attune/ops/layer_norm_kernel.h"
 #include "attune/ops/rows.h"
 
@@ -94,6 +95,7 @@ void check(std::string_view op, const Tensor& x, const Tensor& gain, const Tenso
 }  // namespace
 
 Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, const LayerNormOptions& options) {
+  const ProfileScope scope("layer_norm");
   check("layer_norm", x, gain, bias, options);
   if (!is_recording({x, gain, bias})) return forward(x, {}, {}, gain, bias, options, nullptr);
   Tape tape;
@@ -108,6 +110,7 @@ Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, const
 Tensor residual_dropout_layer_norm(const Tensor& x, const Tensor& y, const DropoutMask& mask, const Tensor& gain,
                                    const Tensor& bias, const LayerNormOptions& options) {
   constexpr std::string_view op = "residual_dropout_layer_norm";
+  const ProfileScope scope(op);
   check(op, x, gain, bias, options);
   check_like(op, x, "the sublayer's output", y);
   check_dropout(op, mask);

@@ -1,6 +1,7 @@
 #include "attune/ops/linear.h"
 
 #include "attune/autograd/graph.h"
+#include "attune/base/profile.h"
 #include "attune/ops/activation_kernel.h"
 #include "attune/ops/column_sums_kernel.h"
 
@@ -102,6 +103,7 @@ Gradients backward(const LinearTape& tape, const Tensor& dy) {
 }  // namespace
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, FusedActivation activation) {
+  const ProfileScope scope("linear");
   const LinearSizes sizes = check(x, weight, bias);
   const bool recording = is_recording({x, weight, bias});
   // The gradients of all but ReLU need the value before them, so that a step that is recorded applies them in a pass of

@@ -1,6 +1,7 @@
 #include "attune/ops/matmul.h"
 
 #include "attune/autograd/graph.h"
+#include "attune/base/profile.h"
 #include "attune/ops/matmul_kernel.h"
 
 namespace attune {
@@ -23,6 +24,7 @@ Tensor product(const Tensor& a, const Tensor& b, const MatmulOptions& options) {
 }  // namespace
 
 Tensor matmul(const Tensor& a, const Tensor& b, const MatmulOptions& options) {
+  const ProfileScope scope("matmul");
   if (a.rank() != 2 || b.rank() != 2)
     fail<ShapeError>("matmul: needs two matrices, found {} and {}", a.shape().text(), b.shape().text());
   const int64_t k = a.size(options.transpose_a ? 0 : 1);

@@ -1,12 +1,14 @@
 #include "attune/ops/residual.h"
 
 #include "attune/autograd/graph.h"
+#include "attune/base/profile.h"
 #include "attune/ops/dropout_kernel.h"
 #include "attune/ops/rows.h"
 
 namespace attune {
 
 Tensor residual_dropout(const Tensor& x, const Tensor& y, const DropoutMask& mask) {
+  const ProfileScope scope("residual_dropout");
   const auto [rows, columns] = rows_of("residual_dropout", x);
   check_like("residual_dropout", x, "the sublayer's output", y);
   check_dropout("residual_dropout", mask);

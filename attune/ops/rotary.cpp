@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "attune/autograd/graph.h"
+#include "attune/base/profile.h"
 #include "attune/ops/rotary_kernel.h"
 
 namespace attune {
@@ -119,6 +120,7 @@ RotaryFrequencies rotary_frequencies(const RotaryOptions& options, int64_t dimen
 }
 
 Tensor rotary(const Tensor& x, const Tensor& positions, const RotaryOptions& options) {
+  const ProfileScope scope("rotary");
   check(x, positions, options);
   Rotations rotations = rotations_of(x, positions, options);
   Tensor y = rotated(x, rotations, options.pairing, false);

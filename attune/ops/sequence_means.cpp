@@ -3,10 +3,12 @@
 #include <algorithm>
 
 #include "attune/autograd/graph.h"
+#include "attune/base/profile.h"
 
 namespace attune {
 
 Tensor sequence_means(const Tensor& x, const Sequences& sequences) {
+  const ProfileScope scope("sequence_means");
   if (x.rank() != 2 || x.size(0) != sequences.total())
     fail<ShapeError>("sequence_means: x {} does not fit sequences of {} rows", x.shape().text(), sequences.total());
   const int64_t d = x.size(1);

@@ -1,6 +1,7 @@
 #include "attune/ops/softmax.h"
 
 #include "attune/autograd/graph.h"
+#include "attune/base/profile.h"
 #include "attune/ops/rows.h"
 #include "attune/ops/softmax_kernel.h"
 
@@ -8,6 +9,7 @@ namespace attune {
 namespace {
 
 Tensor apply(const char* op, SoftmaxKind kind, const Tensor& x) {
+  const ProfileScope scope(op);
   const Rows size = rows_of(op, x);
   Tensor y = Tensor::empty_like(x);
   dispatch_floating(op, x.dtype(), [&]<class T>(T) {

@@ -3,10 +3,12 @@
 #include <algorithm>
 
 #include "attune/autograd/graph.h"
+#include "attune/base/profile.h"
 
 namespace attune {
 
 Tensor take_rows(const Tensor& x, const Tensor& rows) {
+  const ProfileScope scope("take_rows");
   if (x.rank() != 2 || rows.rank() != 1)
     fail<ShapeError>("take_rows: needs a matrix and a list of rows, found {} and {}", x.shape().text(),
                      rows.shape().text());

@@ -5,6 +5,7 @@
 
 #include "attune/autograd/graph.h"
 #include "attune/base/check.h"
+#include "attune/base/profile.h"
 #include "attune/ops/adam_kernel.h"
 #include "attune/ops/reduce_kernel.h"
 
@@ -32,6 +33,7 @@ Adam::Adam(std::vector<NamedParameter> parameters, const OptimizerConfig& config
 }
 
 double Adam::gradient_norm() const {
+  const ProfileScope scope("gradient norm");
   double sum = 0;
   for (const auto& [name, parameter] : parameters_) {
     const Tensor g = gradient(*parameter);
@@ -44,6 +46,7 @@ double Adam::gradient_norm() const {
 }
 
 double Adam::step(double learning_rate) {
+  const ProfileScope scope("adam");
   const double norm = gradient_norm();
   if (std::isfinite(norm)) step(learning_rate, norm);
   return norm;

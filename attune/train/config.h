@@ -107,6 +107,7 @@ struct TrainConfig {
   double moving_average = 0;            // decay of an exponential moving average of the weights; 0: off
   int64_t threads = 0;                  // 0: all
   bool shard_optimizer = false;         // several ranks: each keeps the moments of its part of the parameters alone
+  bool checkpoint_activations = false;  // layers compute their activations again in the backward pass: less memory
   bool operator==(const TrainConfig&) const = default;
 };
 
@@ -202,6 +203,7 @@ void visit_fields(TrainConfig& c, FieldVisitor& v) {
   v("moving_average", c.moving_average);
   v("threads", c.threads);
   v("shard_optimizer", c.shard_optimizer);
+  v("checkpoint_activations", c.checkpoint_activations);
 }
 
 template <class FieldVisitor>

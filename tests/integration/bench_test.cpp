@@ -148,6 +148,65 @@ TEST_F(BenchTest, TrainWritesItsBatchesAndReadsThemAgain) {
   EXPECT_THAT(refusal(run_attune(small("train", {"--batches", file}))), HasSubstr("batches.jsonl:1: "));
 }
 
+TEST_F(BenchTest, TrainProfilesItsOperations) {
+  const Json json = measured(small("train", {"--tokens", "60", "--profile"}), kTrainNumbers);
+  std::set<std::string> names;
+  double shares = 0, milliseconds = 0, longest = 1;
+  for (const Json& row : json.at("profile")) {
+    const auto name = row.at("operation").get<std::string>();
+    EXPECT_TRUE(names.insert(name).second) << name;
+    EXPECT_GT(row.at("calls_per_step"), 0) << name;
+    // The loss forms its gradients on the way forward.
+    const bool has_products = name.starts_with("linear") && name != "linear_cross_entropy backward";
+    EXPECT_EQ(row.contains("gflops_per_s"), has_products) << name;
+    EXPECT_EQ(row.contains("gflops_per_s"), row.contains("share_of_peak")) << name;
+    if (name != "other") {
+      EXPECT_LE(row.at("share_of_step").get<double>(), longest) << name;
+      longest = row.at("share_of_step").get<double>();
+    }
+    shares += row.at("share_of_step").get<double>();
+    milliseconds += row.at("ms_per_step").get<double>();
+  }
+  EXPECT_NEAR(shares, 1, 1e-9);
+  EXPECT_GT(milliseconds, 0);  // of two steps the median is the mean, and the profile's clock runs within the other
+  EXPECT_LE(milliseconds, json.at("median_ms_per_step").get<double>());
+  for (const char* name : {"linear", "linear backward", "attention", "attention backward", "embedding", "batch", "adam",
+                           "embedding backward", "gradient norm", "gradient accumulation"})
+    EXPECT_TRUE(names.contains(name)) << name;
+  EXPECT_EQ(json.at("profile").back().at("operation"), "other");
+  EXPECT_EQ(json.at("profile").back().at("calls_per_step"), 1);
+
+  const std::vector<std::string> words = {
+      "bench",        "train", "--tokens",       "60",    "--threads",        "1",     "--warmup",      "0",
+      "--profile",    "--set", "model.layers=1", "--set", "model.d_model=32", "--set", "model.d_ff=32", "--set",
+      "model.heads=2"};
+  const std::string table = output_of(words);
+  for (const char* text : {"loss_last", "operation ", "of peak", "\nlinear backward ", "\nother "})
+    EXPECT_THAT(table, HasSubstr(text));
+}
+
+TEST_F(BenchTest, TrainWritesATraceOfOneStep) {
+  const std::string file = (folder_ / "step.json").string();
+  EXPECT_FALSE(measured(small("train", {"--tokens", "60", "--trace", file}), kTrainNumbers).contains("profile"));
+  const Json events = Json::parse(read_file(file)).at("traceEvents");
+  int64_t steps = 0, products = 0;
+  double end = 0;
+  for (const Json& event : events)
+    if (event.at("name") == "step") end = event.at("dur").get<double>();
+  for (const Json& event : events) {
+    EXPECT_EQ(event.at("ph"), "X");
+    EXPECT_GE(event.at("ts").get<double>(), 0);
+    EXPECT_LE(event.at("ts").get<double>() + event.at("dur").get<double>(), end * (1 + 1e-9));
+    for (const char* id : {"pid", "tid"}) EXPECT_TRUE(event.at(id).is_number_integer());
+    steps += event.at("name") == "step" ? 1 : 0;
+    if (event.at("name") == "linear") products += event.at("args").at("flops").get<int64_t>() > 0 ? 1 : 0;
+  }
+  EXPECT_EQ(steps, 1);
+  EXPECT_EQ(products, 4 + 2 + 8 + 2) << "of an encoder layer and a decoder layer";
+  EXPECT_THAT(refusal(run_attune(small("train", {"--tokens", "60", "--trace", (folder_ / "no" / "a").string()}))),
+              HasSubstr("no/a"));
+}
+
 TEST_F(BenchTest, TranslateMeasuresDecodingAndCountsTheCache) {
   const std::vector<std::string> numbers = {"parameters",          "cache_bytes_per_source_token",
                                             "median_ms_per_batch", "cache_bytes_per_target_token",
@@ -160,6 +219,16 @@ TEST_F(BenchTest, TranslateMeasuresDecodingAndCountsTheCache) {
       measured(small("translate", {"--sentences", "3", "--set", "model.decoder_attention=latent"}), numbers);
   EXPECT_EQ(latent.at("cache_bytes_per_target_token"), 32 / 4 * 4.0);
   EXPECT_THAT(refusal(run_attune(small("translate", {"--sentences", "0"}))), HasSubstr("--sentences"));
+}
+
+TEST_F(BenchTest, MachineSaysWhatItCanDo) {
+  const Json json = measured({"bench", "machine", "--threads", "1", "--json"},
+                             {"float32_gflops_per_s", "memory_read_gb_per_s", "memory_triad_gb_per_s", "buffer_mib"});
+  EXPECT_GE(json.at("buffer_mib"), 128);
+  EXPECT_GE(json.at("last_level_cache_mib"), 0);
+  EXPECT_NEAR(json.at("flops_per_byte").get<double>() * json.at("memory_read_gb_per_s").get<double>(),
+              json.at("float32_gflops_per_s").get<double>(), 1e-6 * json.at("float32_gflops_per_s").get<double>());
+  EXPECT_THAT(output_of({"bench", "machine", "--threads", "1"}), HasSubstr("memory_triad_gb_per_s"));
 }
 
 TEST(DemoCorpus, WritesThreePartsThatShareNoSentence) {

@@ -1,0 +1,58 @@
+#include "attune/autograd/checkpoint.h"
+
+#include <utility>
+
+#include "attune/autograd/graph.h"
+#include "attune/base/profile.h"
+
+namespace attune {
+namespace {
+
+// Keeps the nodes of its inputs beside their values.
+struct Kept {
+  std::vector<Tensor> inputs;
+  CheckpointedFunction function;
+};
+
+// The sum of an input's gradients so far is what its leaf begins with: every addition is then the one that there would
+// be without a checkpoint, in the same order, and the results are equal bit for bit.
+Gradients walk_again(const Kept& kept, const Tensor& dy) {
+  std::vector<Tensor> leaves;
+  for (const Tensor& input : kept.inputs) {
+    Tensor& leaf = leaves.emplace_back(input.detach());
+    if (!requires_gradient(input)) continue;
+    require_gradient(leaf);
+    set_gradient(leaf, gradient(input));
+    clear_gradient(input);
+  }
+  Tensor y;
+  {
+    const EnableGrad enable_grad;
+    y = kept.function(leaves);
+  }
+  if (requires_gradient(y)) backward(y, dy);
+  Gradients gradients;
+  for (const Tensor& leaf : leaves) {
+    gradients.push_back(gradient(leaf));
+    clear_gradient(leaf);
+  }
+  return gradients;
+}
+
+}  // namespace
+
+Tensor checkpoint(std::vector<Tensor> inputs, CheckpointedFunction function) {
+  if (!gradients_enabled()) return function(inputs);
+  const ProfileScope scope("checkpoint");
+  Tensor y;
+  {
+    const NoGrad no_grad;
+    y = function(inputs).detach();
+  }
+  // Also where no input requires a gradient: parameters within the function may.
+  Kept kept{.inputs = inputs, .function = std::move(function)};
+  record_always("checkpoint", inputs, y, [kept = std::move(kept)](const Tensor& dy) { return walk_again(kept, dy); });
+  return y;
+}
+
+}  // namespace attune

@@ -1,0 +1,95 @@
+#pragma once
+// Where the time of a training step goes, operation by operation.
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace attune {
+
+/// What was measured of one operation: its own, without that of the operations called within it, so that the times of
+/// all of them add up to the time of the outermost.
+struct ProfileEntry {
+  std::string name;
+  int64_t calls = 0;
+  double seconds = 0;
+  int64_t work = 0;  // by the profile's counter
+};
+
+/// One call of an operation, with all that was called within it.
+struct ProfileEvent {
+  std::string name;
+  double begin = 0;  // seconds since the profile began
+  double seconds = 0;
+  int64_t work = 0;
+};
+
+class ProfileScope;
+
+/// While one lives, the ProfileScopes of this thread are recorded in it; of two the inner one records. It has to
+/// outlive the scopes that are opened meanwhile.
+class Profile {
+ public:
+  using Counter = std::function<int64_t()>;  // of work done so far, say floating-point operations
+
+  explicit Profile(Counter counter = nullptr);
+  ~Profile();
+  Profile(const Profile&) = delete;
+  Profile& operator=(const Profile&) = delete;
+
+  /// Of all scopes that have ended, the longest first.
+  std::vector<ProfileEntry> entries() const;
+  /// Their calls since keep_events() or the last take, in the order in which they ended.
+  void keep_events() { keeps_events_ = true; }
+  std::vector<ProfileEvent> take_events() { return std::exchange(events_, {}); }
+
+ private:
+  friend class ProfileScope;
+
+  Counter counter_;
+  std::chrono::steady_clock::time_point begin_;
+  std::map<std::string, ProfileEntry, std::less<>> entries_;
+  std::vector<ProfileEvent> events_;
+  bool keeps_events_ = false;
+  ProfileScope* innermost_ = nullptr;
+  Profile* outer_;
+};
+
+namespace detail {
+extern constinit thread_local Profile* active_profile;
+}
+
+/// An operation, from here to the end of the block. Costs one load where no Profile is active.
+class ProfileScope {
+ public:
+  /// Both parts of the name are joined: "linear", " backward".
+  explicit ProfileScope(std::string_view name, std::string_view suffix = "") : profile_(detail::active_profile) {
+    if (profile_ != nullptr) [[unlikely]]
+      begin(name, suffix);
+  }
+  ~ProfileScope() {
+    if (profile_ != nullptr) [[unlikely]]
+      end();
+  }
+  ProfileScope(const ProfileScope&) = delete;
+  ProfileScope& operator=(const ProfileScope&) = delete;
+
+ private:
+  void begin(std::string_view name, std::string_view suffix);
+  void end() noexcept;
+
+  Profile* profile_;  // null: nothing is recorded
+  ProfileScope* outer_ = nullptr;
+  ProfileEntry* entry_ = nullptr;
+  std::chrono::steady_clock::time_point begin_;
+  int64_t work_at_begin_ = 0;
+  double seconds_within_ = 0;  // of the scopes that ended within this one
+  int64_t work_within_ = 0;
+};
+
+}  // namespace attune

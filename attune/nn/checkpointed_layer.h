@@ -1,0 +1,21 @@
+#pragma once
+
+#include "attune/autograd/checkpoint.h"
+#include "attune/nn/module.h"
+
+namespace attune {
+
+/// A layer that can compute its activations again in the backward pass, see set_activation_checkpointing(). It has to
+/// live until that has ended.
+class CheckpointedLayer : public Module {
+ public:
+  void set_checkpointing(bool on) { checkpointing_ = on; }
+
+ protected:
+  bool checkpointing() const { return checkpointing_; }
+
+ private:
+  bool checkpointing_ = false;
+};
+
+}  // namespace attune
