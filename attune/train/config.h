@@ -14,6 +14,7 @@
 #include "attune/generate/config.h"
 #include "attune/generate/sampling_config.h"
 #include "attune/models/config.h"
+#include "attune/ops/precision.h"
 #include "attune/optim/config.h"
 
 namespace attune {
@@ -42,6 +43,11 @@ struct EnumNames<ValidationMetric> {
                                                                         {ValidationMetric::loss, "loss"},
                                                                         {ValidationMetric::accuracy, "accuracy"},
                                                                         {ValidationMetric::macro_f1, "macro_f1"}};
+};
+template <>
+struct EnumNames<ProductPrecision> {
+  static constexpr std::pair<ProductPrecision, const char*> values[] = {{ProductPrecision::float32, "float32"},
+                                                                        {ProductPrecision::bfloat16, "bfloat16"}};
 };
 template <>
 struct EnumNames<LabelledFormat> {
@@ -104,6 +110,7 @@ struct TrainConfig {
   int64_t average_checkpoints = 0;      // the final model is the mean of the last so many; 0 or 1: off
   double moving_average = 0;            // decay of an exponential moving average of the weights; 0: off
   int64_t threads = 0;                  // 0: all
+  ProductPrecision precision = ProductPrecision::float32;  // of the training step's matrix products
   bool operator==(const TrainConfig&) const = default;
 };
 
@@ -126,6 +133,9 @@ struct RunConfig {
   ValidationMetric best_metric() const;
   bool operator==(const RunConfig&) const = default;
 };
+
+/// What is to be said of a precision on this machine; empty: nothing.
+std::string precision_note(ProductPrecision precision);
 
 /// The defaults of an architecture. Those of RunConfig{} are encoder_decoder's; for the others label_smoothing is 0,
 /// and encoder_masked_lm reads lines.
@@ -197,6 +207,7 @@ void visit_fields(TrainConfig& c, FieldVisitor& v) {
   v("average_checkpoints", c.average_checkpoints);
   v("moving_average", c.moving_average);
   v("threads", c.threads);
+  v("precision", c.precision);
 }
 
 template <class FieldVisitor>

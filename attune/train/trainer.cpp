@@ -105,6 +105,7 @@ Run::Run(const RunConfig& config, const fs::path& folder, TrainingObserver& obse
     fail<FileError>("{}: goes on at batch {} of an epoch of {}", checkpoints_.file(state_.step).string(), state_.batch,
                     task_->batches());
   report_start();
+  if (const std::string note = precision_note(config_.train.precision); !note.empty()) observer_.on_message(note);
 }
 
 std::optional<int64_t> Run::step_to_resume(bool resume) {
@@ -194,6 +195,7 @@ void Run::step() {
   std::vector<TrainingBatch> batches;
   for (int64_t i = 0; i < count; ++i)
     batches.push_back(task_->batch(state_.batch + i, first_forward + static_cast<uint64_t>(i)));
+  for (TrainingBatch& batch : batches) batch.precision = config_.train.precision;
   const double rate = rate_of(state_.step + 1);
   const UpdateResult done = update(task_->model(), *adam_,
                                    {.batches = batches,

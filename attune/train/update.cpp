@@ -49,6 +49,8 @@ UpdateResult update(Module& model, Adam& adam, const UpdateInput& input) {
     result.tokens += batch.tokens;
   }
   const auto labels = static_cast<double>(result.labels);
+  std::optional<ProductPrecisionScope> precision;
+  if (!input.batches.empty()) precision.emplace(input.batches.front().precision);
   for (size_t i = 0; i < input.batches.size(); ++i) {
     set_training(model, input.seed, input.first_forward + i);
     const CrossEntropy cross_entropy =
@@ -60,6 +62,7 @@ UpdateResult update(Module& model, Adam& adam, const UpdateInput& input) {
     result.loss += loss * labels;
     result.nll += cross_entropy.sum_negative_log_likelihood;
   }
+  precision.reset();  // the parameters change
   result.gradient_norm = adam.step(input.learning_rate);
   if (!std::isfinite(result.gradient_norm))
     fail_not_finite("gradient's norm", result.gradient_norm, model, input, batches_of(input));

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "attune/ops/cross_entropy.h"
+#include "attune/ops/precision.h"
 #include "attune/optim/adam.h"
 
 namespace attune {
@@ -14,11 +15,12 @@ namespace attune {
 struct TrainingBatch {
   int64_t labels = 0;  // predictions that the loss is a mean over, at least 1
   int64_t tokens = 0;  // that the model works on, of the target where there are two sides
+  ProductPrecision precision = ProductPrecision::float32;  // of the matrix products, forward and backward
   std::function<CrossEntropy(const CrossEntropyOptions&)> loss;
 };
 
 struct UpdateInput {
-  std::span<const TrainingBatch> batches;  // their gradients are added up
+  std::span<const TrainingBatch> batches;  // of one precision; their gradients are added up
   int64_t step = 1;                        // of this update, from 1
   int64_t epoch = 1;                       // for messages, from 1
   int64_t first_batch = 1;                 // place of batches[0] in the epoch, for messages, from 1
