@@ -19,7 +19,8 @@ uint64_t next_order() {
   return ++counter;
 }
 
-// The first gradient is kept as it is; a second one is added in place only when nobody else holds that memory.
+// The first gradient is kept as it is; a second one is added in place only when nobody else holds that memory, and
+// never in bfloat16, whose sums would lose what is small.
 void accumulate(GradientNode& node, Tensor gradient) {
   if (gradient.numel() != node.shape.numel())
     fail<ShapeError>("backward: gradient {} does not fit the output {} of {}", gradient.shape().text(),
@@ -29,6 +30,8 @@ void accumulate(GradientNode& node, Tensor gradient) {
     return;
   }
   const ProfileScope scope("gradient accumulation");
+  if (gradient.dtype() == DType::bf16) gradient = gradient.to(DType::f32);
+  if (node.gradient.dtype() == DType::bf16) node.gradient = node.gradient.to(DType::f32);
   if (node.gradient.shared_by() > 1) node.gradient = node.gradient.clone();
   add_in_place(node.gradient, gradient);
 }

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "attune/base/file.h"
+#include "attune/cli/text_output.h"
 #include "attune/train/batch_loss.h"
 
 namespace attune::cli {
@@ -196,7 +197,9 @@ void write_batches(const std::string& path, const std::vector<Pairs>& batches) {
   write_file(path, text);
 }
 
-TrainingWork make_training_work(const BatchOptions& o, RunConfig& config) {
+namespace {
+
+TrainingWork work_of(const BatchOptions& o, RunConfig& config) {
   const TransformerConfig& model = config.model;
   const uint64_t seed = config.train.seed;
   switch (model.architecture) {
@@ -213,6 +216,14 @@ TrainingWork make_training_work(const BatchOptions& o, RunConfig& config) {
       break;
   }
   return translation_work(o, config);
+}
+
+}  // namespace
+
+TrainingWork make_training_work(const BatchOptions& o, RunConfig& config) {
+  TrainingWork work = work_of(o, config);
+  if (const std::string note = precision_note(config.train.precision); !note.empty()) write_note(note);
+  return work;
 }
 
 }  // namespace attune::cli

@@ -2,6 +2,8 @@
 
 #include <numeric>
 
+#include "attune/ops/precision.h"
+
 namespace attune {
 
 Decoder::Decoder(std::vector<std::shared_ptr<DecoderLayer>> layers, std::unique_ptr<LayerNorm> final_norm)
@@ -14,10 +16,11 @@ Tensor Decoder::operator()(const Tensor& x, const Tensor& memory, AttentionMask 
     weights->cross.resize(layers_.size());
   }
   Tensor h = x;
+  const Tensor source = memory.defined() ? for_products(memory) : memory;
   for (size_t i = 0; i < layers_.size(); ++i) {
     self_mask.weights = weights != nullptr ? &weights->self[i] : nullptr;
     cross_mask.weights = weights != nullptr ? &weights->cross[i] : nullptr;
-    h = (*layers_[i])(h, memory, self_mask, cross_mask);
+    h = (*layers_[i])(h, source, self_mask, cross_mask);
   }
   return norm_ ? (*norm_)(h) : h;
 }

@@ -39,8 +39,8 @@ FeedForward::FeedForward(const FeedForwardConfig& config)
       dropout_(config.dropout) {}
 
 Tensor FeedForward::operator()(const Tensor& x) const {
-  const Tensor hidden = linear_1_(x);
-  return linear_2_(dropout_(gate_ ? gated_activation(hidden, *gate_) : hidden));
+  if (gate_) return linear_2_.narrow(dropout_(gated_activation(linear_1_.narrow(x), *gate_)));
+  return linear_2_.narrow(linear_1_.narrow(x, dropout_.mask()));
 }
 
 }  // namespace attune

@@ -15,6 +15,12 @@ class LayerNorm final : public Module {
         options_(options) {}
 
   Tensor operator()(const Tensor& x) const { return layer_norm(x, gain_, bias_, options_); }
+  /// For products alone: see LayerNormOptions.
+  Tensor for_products(const Tensor& x) const {
+    LayerNormOptions options = options_;
+    options.for_products = true;
+    return layer_norm(x, gain_, bias_, options);
+  }
   /// LayerNorm(x + dropout(y)) in one pass.
   Tensor of_sum(const Tensor& x, const Tensor& y, const DropoutMask& mask) const {
     return residual_dropout_layer_norm(x, y, mask, gain_, bias_, options_);

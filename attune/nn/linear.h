@@ -11,10 +11,18 @@ class Linear final : public Module {
   Linear(int64_t in, int64_t out, bool bias = true, FusedActivation activation = FusedActivation::none)
       : weight_(Tensor::zeros({out, in})), bias_(bias ? Tensor::zeros({out}) : Tensor{}), activation_(activation) {}
 
+  /// Of parameters that are made elsewhere, rows of larger ones for instance; see linear_side_by_side.
+  explicit Linear(const LinearParameters& parameters) : weight_(parameters.weight), bias_(parameters.bias) {}
+
   Tensor operator()(const Tensor& x) const { return linear(x, weight_, bias_, activation_); }
+  /// With dropout, and for readers that take a narrow result; see LinearOptions.
+  Tensor narrow(const Tensor& x, const DropoutMask& dropout = {}) const {
+    return linear(x, weight_, bias_, {.activation = activation_, .dropout = dropout, .narrow = true});
+  }
   Tensor& weight() { return weight_; }
   const Tensor& weight() const { return weight_; }
   const Tensor& bias() const { return bias_; }
+  LinearParameters parameters() const { return {weight_, bias_}; }
 
   void visit(Visitor& v) override {
     v("weight", weight_);
@@ -24,7 +32,21 @@ class Linear final : public Module {
  private:
   Tensor weight_;  // [out, in]
   Tensor bias_;    // [out], or undefined
-  FusedActivation activation_;
+  FusedActivation activation_ = FusedActivation::none;
 };
+
+/// Parameters of zeros for several products of one input, which lie one after the other in memory.
+inline std::vector<LinearParameters> adjacent_parameters(int64_t in, std::initializer_list<int64_t> outs, bool bias) {
+  int64_t row = 0;
+  for (const int64_t out : outs) row += out;
+  const Tensor weights = Tensor::zeros({row, in}), biases = bias ? Tensor::zeros({row}) : Tensor{};
+  std::vector<LinearParameters> parameters;
+  row = 0;
+  for (const int64_t out : outs) {
+    parameters.push_back({weights.rows(row, row + out), bias ? biases.rows(row, row + out) : Tensor{}});
+    row += out;
+  }
+  return parameters;
+}
 
 }  // namespace attune

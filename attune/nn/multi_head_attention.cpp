@@ -1,5 +1,6 @@
 #include "attune/nn/multi_head_attention.h"
 
+#include <array>
 #include <cmath>
 
 namespace attune {
@@ -14,6 +15,12 @@ int64_t key_heads(const MultiHeadAttentionConfig& config) {
   return kv_heads;
 }
 
+// Adjacent, so that one product forms all three.
+std::vector<LinearParameters> query_key_value(const MultiHeadAttentionConfig& config) {
+  const int64_t of_keys = key_heads(config) * (config.d_model / config.heads);
+  return adjacent_parameters(config.d_model, {config.d_model, of_keys, of_keys}, config.query_key_value_bias);
+}
+
 Tensor relative_table(int64_t clip, int64_t d_head) {
   return clip > 0 ? Tensor::zeros({2 * clip + 1, d_head}) : Tensor{};
 }
@@ -21,13 +28,17 @@ Tensor relative_table(int64_t clip, int64_t d_head) {
 }  // namespace
 
 MultiHeadAttention::MultiHeadAttention(const MultiHeadAttentionConfig& config)
+    : MultiHeadAttention(config, query_key_value(config)) {}
+
+MultiHeadAttention::MultiHeadAttention(const MultiHeadAttentionConfig& config,
+                                       const std::vector<LinearParameters>& query_key_value)
     : heads_(config.heads),
       kv_heads_(key_heads(config)),
       d_head_(config.d_model / config.heads),
       places_(config.places),
-      w_q_(config.d_model, config.d_model, config.query_key_value_bias),
-      w_k_(config.d_model, kv_heads_ * d_head_, config.query_key_value_bias),
-      w_v_(config.d_model, kv_heads_ * d_head_, config.query_key_value_bias),
+      w_q_(query_key_value.at(0)),
+      w_k_(query_key_value.at(1)),
+      w_v_(query_key_value.at(2)),
       w_o_(config.d_model, config.d_model, config.output_bias),
       relative_keys_(relative_table(config.places.relative_clip, d_head_)),
       relative_values_(relative_table(config.places.relative_clip, d_head_)),
@@ -49,8 +60,9 @@ MultiHeadAttention::KeysAndValues MultiHeadAttention::keys_and_values(const Tens
           .values = w_v_(memory).reshape({-1, kv_heads_, d_head_})};
 }
 
-Tensor MultiHeadAttention::attend(const Tensor& q, const KeysAndValues& memory, const AttentionMask& mask) const {
-  const Tensor heads = attention(q, memory.keys, memory.values,
+Tensor MultiHeadAttention::attend(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v,
+                                  const AttentionMask& mask) const {
+  const Tensor heads = attention(q, k, v,
                                  {.query_sequences = mask.queries,
                                   .key_sequences = mask.keys,
                                   .causal = mask.causal,
@@ -61,11 +73,35 @@ Tensor MultiHeadAttention::attend(const Tensor& q, const KeysAndValues& memory, 
                                   .relative_values = relative_values_,
                                   .dropout = dropout_.mask(),
                                   .weights = mask.weights});
-  return w_o_(heads.reshape({-1, heads_ * d_head_}));
+  return w_o_.narrow(heads.reshape({-1, heads_ * d_head_}));
+}
+
+Tensor MultiHeadAttention::attend(const Tensor& q, const KeysAndValues& memory, const AttentionMask& mask) const {
+  return attend(head_columns(q), head_columns(memory.keys), head_columns(memory.values), mask);
+}
+
+// Queries, keys and values in one product; those that are rotated are turned in one pass.
+Tensor MultiHeadAttention::self_attention(const Tensor& x, const AttentionMask& mask) const {
+  const int64_t all_heads = heads_ + 2 * kv_heads_;
+  Tensor rows = linear_side_by_side(x, std::array{w_q_.parameters(), w_k_.parameters(), w_v_.parameters()});
+  if (places_.rotary)
+    rows =
+        rotary(rows.reshape({-1, all_heads, d_head_}), positions_of(mask.queries), *places_.rotary, heads_ + kv_heads_)
+            .reshape({-1, all_heads * d_head_});
+  const HeadColumns q{.x = rows, .heads = heads_, .d = d_head_};
+  const HeadColumns k{.x = rows, .column = heads_ * d_head_, .heads = kv_heads_, .d = d_head_};
+  const HeadColumns v{.x = rows, .column = (heads_ + kv_heads_) * d_head_, .heads = kv_heads_, .d = d_head_};
+  return attend(q, k, v, mask);
 }
 
 Tensor MultiHeadAttention::operator()(const Tensor& query, const Tensor& memory, const AttentionMask& mask) const {
-  return attend(queries(query, places_of(mask.queries)), keys_and_values(memory, places_of(mask.keys)), mask);
+  if (query.raw() == memory.raw() && query.node() == memory.node()) return self_attention(query, mask);
+  if (places_.rotary)
+    return attend(queries(query, places_of(mask.queries)), keys_and_values(memory, places_of(mask.keys)), mask);
+  const Tensor rows = linear_side_by_side(memory, std::array{w_k_.parameters(), w_v_.parameters()});
+  const HeadColumns k{.x = rows, .heads = kv_heads_, .d = d_head_};
+  const HeadColumns v{.x = rows, .column = kv_heads_ * d_head_, .heads = kv_heads_, .d = d_head_};
+  return attend({.x = w_q_(query), .heads = heads_, .d = d_head_}, k, v, mask);
 }
 
 AttentionCache MultiHeadAttention::make_cache() const {

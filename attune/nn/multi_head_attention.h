@@ -41,8 +41,13 @@ class MultiHeadAttention final : public Attention {
   int64_t append(const KeysAndValues& memory, AttentionCache& cache) const;
   Tensor queries(const Tensor& x, const Tensor& positions) const;  // [n, heads, d_head]
   Tensor attend(const Tensor& q, const KeysAndValues& memory, const AttentionMask& mask) const;
+  Tensor attend(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v, const AttentionMask& mask) const;
   /// The places of the rows where they matter, else undefined.
   Tensor places_of(const Sequences& sequences) const;
+
+  /// The first of three, whose weights are adjacent.
+  MultiHeadAttention(const MultiHeadAttentionConfig& config, const std::vector<LinearParameters>& query_key_value);
+  Tensor self_attention(const Tensor& x, const AttentionMask& mask) const;
 
   int64_t heads_, kv_heads_, d_head_;
   AttentionPlaces places_;

@@ -1,5 +1,6 @@
 #include "attune/nn/multi_head_latent_attention.h"
 
+#include <array>
 #include <cmath>
 
 #include "attune/ops/concat_heads.h"
@@ -29,6 +30,10 @@ int64_t checked_head(const MultiHeadLatentAttentionConfig& c) {
 }  // namespace
 
 MultiHeadLatentAttention::MultiHeadLatentAttention(const MultiHeadLatentAttentionConfig& c)
+    : MultiHeadLatentAttention(c, adjacent_parameters(c.latent_dim, {c.d_model, c.d_model}, false)) {}
+
+MultiHeadLatentAttention::MultiHeadLatentAttention(const MultiHeadLatentAttentionConfig& c,
+                                                   const std::vector<LinearParameters>& decompress)
     : config_(c),
       d_head_(checked_head(c)),
       w_q_compress_(optional_linear(c.query_latent_dim > 0, c.d_model, c.query_latent_dim)),
@@ -36,8 +41,8 @@ MultiHeadLatentAttention::MultiHeadLatentAttention(const MultiHeadLatentAttentio
       latent_norm_(optional_norm(c.latent_norm, c.latent_dim)),
       w_q_(c.query_latent_dim > 0 ? c.query_latent_dim : c.d_model, c.d_model, false),
       w_kv_compress_(c.d_model, c.latent_dim, false),
-      w_k_decompress_(c.latent_dim, c.d_model, false),
-      w_v_decompress_(c.latent_dim, c.d_model, false),
+      w_k_decompress_(decompress.at(0)),
+      w_v_decompress_(decompress.at(1)),
       w_o_(c.d_model, c.d_model, false),
       w_q_rotary_(optional_linear(c.rotary_dim > 0, c.query_latent_dim > 0 ? c.query_latent_dim : c.d_model,
                                   c.heads * c.rotary_dim)),
@@ -75,12 +80,23 @@ MultiHeadLatentAttention::Memory MultiHeadLatentAttention::memory_of(const Tenso
 Tensor MultiHeadLatentAttention::attend(const Tensor& query, const Tensor& positions, const Memory& memory,
                                         const AttentionMask& mask) const {
   const Tensor q_in = query_input(query);
-  Tensor q = split_heads(w_q_(q_in)), k = split_heads(w_k_decompress_(memory.latent));
+  const Tensor q = w_q_(q_in);
   if (w_q_rotary_) {
-    q = concat_heads(q, rotary_query(q_in, positions));
-    k = concat_heads(k, memory.rotary_key);
+    const Tensor with_rotary = concat_heads(split_heads(q), rotary_query(q_in, positions));
+    const Tensor k = concat_heads(split_heads(w_k_decompress_(memory.latent)), memory.rotary_key);
+    const Tensor v = split_heads(w_v_decompress_(memory.latent));
+    return attend(head_columns(with_rotary), head_columns(k), head_columns(v), mask);
   }
-  const Tensor heads = attention(q, k, split_heads(w_v_decompress_(memory.latent)),
+  const Tensor rows =
+      linear_side_by_side(memory.latent, std::array{w_k_decompress_.parameters(), w_v_decompress_.parameters()});
+  const HeadColumns k{.x = rows, .heads = config_.heads, .d = d_head_};
+  const HeadColumns v{.x = rows, .column = config_.d_model, .heads = config_.heads, .d = d_head_};
+  return attend({.x = q, .heads = config_.heads, .d = d_head_}, k, v, mask);
+}
+
+Tensor MultiHeadLatentAttention::attend(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v,
+                                        const AttentionMask& mask) const {
+  const Tensor heads = attention(q, k, v,
                                  {.query_sequences = mask.queries,
                                   .key_sequences = mask.keys,
                                   .causal = mask.causal,
@@ -90,7 +106,7 @@ Tensor MultiHeadLatentAttention::attend(const Tensor& query, const Tensor& posit
                                   .dropout = dropout_.mask(),
                                   .scale = scale(),
                                   .weights = mask.weights});
-  return w_o_(heads.reshape({-1, config_.d_model}));
+  return w_o_.narrow(heads.reshape({-1, config_.d_model}));
 }
 
 Tensor MultiHeadLatentAttention::operator()(const Tensor& query, const Tensor& memory,

@@ -43,6 +43,9 @@ class MultiHeadLatentAttention final : public Attention {
   void visit(Visitor& v) override;
 
  private:
+  /// The two decompressions, whose weights are adjacent.
+  MultiHeadLatentAttention(const MultiHeadLatentAttentionConfig& config,
+                           const std::vector<LinearParameters>& decompress);
   Tensor split_heads(const Tensor& x) const { return x.reshape({-1, config_.heads, d_head_}); }
   /// What queries are made of: x, or its latent.
   Tensor query_input(const Tensor& x) const;
@@ -54,6 +57,7 @@ class MultiHeadLatentAttention final : public Attention {
   Memory memory_of(const Tensor& x, const Tensor& positions) const;
   int64_t append(const Memory& memory, AttentionCache& cache) const;
   Tensor attend(const Tensor& query, const Tensor& positions, const Memory& memory, const AttentionMask& mask) const;
+  Tensor attend(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v, const AttentionMask& mask) const;
   Tensor rotary_query(const Tensor& query_input, const Tensor& positions) const;  // [n, heads, rotary_dim]
   /// The places of the rows where they matter, else undefined.
   Tensor places_of(const Sequences& sequences) const;

@@ -13,6 +13,7 @@ struct ResidualConnectionConfig {
   LayerNormOptions layer_norm;
 };
 
+/// The sublayer reads its input through products alone.
 /// post-norm: LayerNorm(x + dropout(sublayer(x))), Vaswani et al. 2017, section 3.1
 /// pre-norm:  x + dropout(sublayer(LayerNorm(x))), Xiong et al. 2020        [tokens, d_model] -> same
 class ResidualConnection final : public Module {
@@ -22,7 +23,7 @@ class ResidualConnection final : public Module {
 
   template <class Sublayer>
   Tensor operator()(const Tensor& x, Sublayer&& sublayer) const {
-    if (pre_norm_) return residual_dropout(x, sublayer(norm_(x)), dropout_.mask());
+    if (pre_norm_) return residual_dropout(x, sublayer(norm_.for_products(x)), dropout_.mask());
     return norm_.of_sum(x, sublayer(x), dropout_.mask());
   }
   void visit(Visitor& v) override {

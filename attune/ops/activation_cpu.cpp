@@ -7,6 +7,7 @@
 #include "attune/base/parallel.h"
 #include "attune/ops/activation_inl.h"
 #include "attune/ops/activation_kernel.h"
+#include "attune/ops/bfloat16_inl.h"
 #include "attune/ops/simd_inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -16,10 +17,11 @@ namespace {
 
 template <class T>
 void Forward(ActivationKind kind, const T* x, T* y, size_t n) {
-  const hn::ScalableTag<T> d;
+  const hn::ScalableTag<Arithmetic<T>> d;
   WithActivation(kind, [&](auto activation) HWY_ATTR {
-    ForEachVector(
-        d, n, [&](size_t i, auto part) HWY_ATTR { part.Store(d, activation.Value(d, part.Load(d, x + i)), y + i); });
+    ForEachVector(d, n, [&](size_t i, auto part) HWY_ATTR {
+      StoreAs(d, part, activation.Value(d, LoadAs(d, part, x + i)), y + i);
+    });
   });
 }
 
@@ -37,6 +39,9 @@ void Forward32(ActivationKind kind, const float* x, float* y, size_t n) {
   Forward(kind, x, y, n);
 }
 void Forward64(ActivationKind kind, const double* x, double* y, size_t n) {
+  Forward(kind, x, y, n);
+}
+void Forward16(ActivationKind kind, const bfloat16* x, bfloat16* y, size_t n) {
   Forward(kind, x, y, n);
 }
 void Backward32(ActivationKind kind, const float* saved, const float* dy, float* dx, size_t n) {
@@ -58,6 +63,7 @@ namespace {
 
 HWY_EXPORT(Forward32);
 HWY_EXPORT(Forward64);
+HWY_EXPORT(Forward16);
 HWY_EXPORT(Backward32);
 HWY_EXPORT(Backward64);
 
@@ -73,6 +79,11 @@ void activation_forward(Cpu, ActivationKind kind, const float* x, float* y, int6
 void activation_forward(Cpu, ActivationKind kind, const double* x, double* y, int64_t n) {
   parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
     HWY_DYNAMIC_DISPATCH(Forward64)(kind, x + begin, y + begin, static_cast<size_t>(end - begin));
+  });
+}
+void activation_forward(Cpu, ActivationKind kind, const bfloat16* x, bfloat16* y, int64_t n) {
+  parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(Forward16)(kind, x + begin, y + begin, static_cast<size_t>(end - begin));
   });
 }
 void activation_backward(Cpu, ActivationKind kind, const float* saved, const float* dy, float* dx, int64_t n) {

@@ -1,7 +1,9 @@
 #include "attune/ops/attention.h"
 
+#include <array>
 #include <bit>
 #include <cmath>
+#include <string>
 
 #include "attune/autograd/graph.h"
 #include "attune/base/profile.h"
@@ -33,33 +35,41 @@ void check_places(const AttentionOptions& options) {
   }
 }
 
-void check(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options) {
+// As [rows, heads, d].
+std::string text(const HeadColumns& part) {
+  return Shape{part.x.size(0), part.heads, part.d}.text();
+}
+
+void check(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v, const AttentionOptions& options) {
   check_dropout("attention", options.dropout);
   if (options.scale < 0)
     fail<ShapeError>("attention: scale = {}, needs a positive number, or 0 for 1 / sqrt(d_k)", options.scale);
-  if (q.rank() != 3 || k.rank() != 3 || v.rank() != 3)
-    fail<ShapeError>("attention: needs q, k and v as [rows, heads, d], found {}, {} and {}", q.shape().text(),
-                     k.shape().text(), v.shape().text());
-  if (q.dtype() != k.dtype() || q.dtype() != v.dtype())
-    fail<ShapeError>("attention: q is {}, k {}, v {}", name_of(q.dtype()), name_of(k.dtype()), name_of(v.dtype()));
-  if (q.size(2) != k.size(2))
-    fail<ShapeError>("attention: q {} has d_k = {} but k {} has {}", q.shape().text(), q.size(2), k.shape().text(),
-                     k.size(2));
-  if (k.size(0) != v.size(0) || k.size(1) != v.size(1))
-    fail<ShapeError>("attention: k {} and v {} differ in rows or heads", k.shape().text(), v.shape().text());
-  if (k.size(1) < 1 || q.size(1) % k.size(1) != 0)
-    fail<ShapeError>("attention: {} query heads are not divisible by {} key heads", q.size(1), k.size(1));
+  if (q.x.dtype() != k.x.dtype() || q.x.dtype() != v.x.dtype())
+    fail<ShapeError>("attention: q is {}, k {}, v {}", name_of(q.x.dtype()), name_of(k.x.dtype()),
+                     name_of(v.x.dtype()));
+  if (q.d != k.d) fail<ShapeError>("attention: q {} has d_k = {} but k {} has {}", text(q), q.d, text(k), k.d);
+  if (k.x.size(0) != v.x.size(0) || k.heads != v.heads)
+    fail<ShapeError>("attention: k {} and v {} differ in rows or heads", text(k), text(v));
+  if (k.heads < 1 || q.heads % k.heads != 0)
+    fail<ShapeError>("attention: {} query heads are not divisible by {} key heads", q.heads, k.heads);
   const Sequences& queries = options.query_sequences;
   const Sequences& keys = options.key_sequences;
   if (queries.count() != keys.count())
     fail<ShapeError>("attention: {} query sequences but {} key sequences", queries.count(), keys.count());
-  if (queries.total() != q.size(0))
-    fail<ShapeError>("attention: sequences hold {} rows but q has {}", queries.total(), q.size(0));
-  if (keys.total() != k.size(0))
-    fail<ShapeError>("attention: sequences hold {} rows but k has {}", keys.total(), k.size(0));
+  if (queries.total() != q.x.size(0))
+    fail<ShapeError>("attention: sequences hold {} rows but q has {}", queries.total(), q.x.size(0));
+  if (keys.total() != k.x.size(0))
+    fail<ShapeError>("attention: sequences hold {} rows but k has {}", keys.total(), k.x.size(0));
   check_mask(options);
   check_places(options);
-  check_relative_tables("attention", options.relative_keys, options.relative_values, q.dtype(), q.size(2), v.size(2));
+  check_relative_tables("attention", options.relative_keys, options.relative_values, q.x.dtype(), q.d, v.d);
+}
+
+void check_columns(const char* name, const HeadColumns& part) {
+  const bool matrix = part.x.defined() && part.x.rank() == 2;
+  if (!matrix || part.column < 0 || part.heads < 0 || part.d < 0 || part.column + part.heads * part.d > part.x.size(1))
+    fail<ShapeError>("attention: {} heads of {} from column {} on do not lie in {} {}", part.heads, part.d, part.column,
+                     name, part.x.shape().text());
 }
 
 template <class T>
@@ -70,16 +80,32 @@ Tensor empty_or_undefined(const Tensor& like) {
   return like.defined() ? Tensor::empty_like(like) : Tensor{};
 }
 
+// The three inputs, and which of them has the gradient of each: the first of those that are parts of one tensor. Two
+// that read the same columns have a gradient each.
+struct Parts {
+  std::array<HeadColumns, 3> heads;  // q, k, v
+  std::array<size_t, 3> owner;
+};
+
 template <class T>
-AttentionInputs<T> inputs(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o) {
+T* begin_of(const Tensor& x, const HeadColumns& part) {
+  return x.data<T>() + part.column;
+}
+
+template <class T>
+AttentionInputs<T> inputs(const Parts& in, const AttentionOptions& o) {
   const bool masked = o.mask.defined();
-  return {.q = q.data<T>(),
-          .k = k.data<T>(),
-          .v = v.data<T>(),
-          .heads = q.size(1),
-          .kv_heads = k.size(1),
-          .d_k = q.size(2),
-          .d_v = v.size(2),
+  const auto& [q, k, v] = in.heads;
+  return {.q = begin_of<T>(q.x, q),
+          .k = begin_of<T>(k.x, k),
+          .v = begin_of<T>(v.x, v),
+          .q_row = q.x.size(1),
+          .k_row = k.x.size(1),
+          .v_row = v.x.size(1),
+          .heads = q.heads,
+          .kv_heads = k.heads,
+          .d_k = q.d,
+          .d_v = v.d,
           .query_offsets = o.query_sequences.offsets().data(),
           .key_offsets = o.key_sequences.offsets().data(),
           .sequences = o.query_sequences.count(),
@@ -89,12 +115,12 @@ AttentionInputs<T> inputs(const Tensor& q, const Tensor& k, const Tensor& v, con
           .mask_queries = masked ? o.mask.size(1) : 0,
           .mask_keys = masked ? o.mask.size(2) : 0,
           .pattern = o.pattern,
-          .slopes = o.alibi ? alibi_slopes(q.size(1)) : std::vector<double>{},
+          .slopes = o.alibi ? alibi_slopes(q.heads) : std::vector<double>{},
           .relative_keys = data_or_null<T>(o.relative_keys),
           .relative_values = data_or_null<T>(o.relative_values),
           .clip = relative_clip(o.relative_keys, o.relative_values),
           .dropout = o.dropout,
-          .scale = o.scale > 0 ? o.scale : 1.0 / std::sqrt(static_cast<double>(q.size(2)))};
+          .scale = o.scale > 0 ? o.scale : 1.0 / std::sqrt(static_cast<double>(q.d))};
 }
 
 // 2^(-8 (h + 1) / n) for h = 0, step, 2 step, ...
@@ -103,7 +129,47 @@ void append_slopes(int64_t n, int64_t step, int64_t count, std::vector<double>& 
     slopes.push_back(std::exp2(-8.0 * static_cast<double>(i * step + 1) / static_cast<double>(n)));
 }
 
+bool overlap(const HeadColumns& a, const HeadColumns& b) {
+  return a.column < b.column + b.heads * b.d && b.column < a.column + a.heads * a.d;
+}
+
+bool are_parts_of_one(const HeadColumns& a, const HeadColumns& b) {
+  return a.x.raw() == b.x.raw() && a.x.shape() == b.x.shape() && a.x.node() == b.x.node() && !overlap(a, b);
+}
+
+Parts parts_of(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v) {
+  Parts parts{.heads = {q, k, v}, .owner = {0, 1, 2}};
+  for (size_t i = 1; i < 3; ++i) {
+    for (size_t j = 0; j < i && parts.owner[i] == i; ++j) {
+      bool fits = parts.owner[j] == j;
+      for (size_t other = j; other < i; ++other)
+        if (parts.owner[other] == j) fits = fits && are_parts_of_one(parts.heads[other], parts.heads[i]);
+      if (fits) parts.owner[i] = j;
+    }
+  }
+  for (HeadColumns& part : parts.heads) part.x = part.x.detach();
+  return parts;
+}
+
+// What the owners' gradients are written to, with zeros where no part is; undefined for the others.
+std::array<Tensor, 3> make_gradients(const Parts& in) {
+  std::array<Tensor, 3> gradients;
+  for (size_t i = 0; i < 3; ++i) {
+    if (in.owner[i] != i) continue;
+    const Tensor& x = in.heads[i].x;
+    int64_t columns = 0;
+    for (size_t j = i; j < 3; ++j) columns += in.owner[j] == i ? in.heads[j].heads * in.heads[j].d : 0;
+    gradients[i] = columns == x.size(1) ? Tensor::empty_like(x) : Tensor::zeros_like(x);
+  }
+  return gradients;
+}
+
 }  // namespace
+
+HeadColumns head_columns(const Tensor& x) {
+  if (x.rank() != 3) fail<ShapeError>("attention: needs q, k and v as [rows, heads, d], found {}", x.shape().text());
+  return {.x = x.reshape({x.size(0), x.size(1) * x.size(2)}), .heads = x.size(1), .d = x.size(2)};
+}
 
 std::vector<double> alibi_slopes(int64_t heads) {
   if (heads < 1) fail<ConfigError>("alibi_slopes: heads = {}, needs at least 1", heads);
@@ -115,43 +181,55 @@ std::vector<double> alibi_slopes(int64_t heads) {
 }
 
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options) {
+  if (q.rank() != 3 || k.rank() != 3 || v.rank() != 3)
+    fail<ShapeError>("attention: needs q, k and v as [rows, heads, d], found {}, {} and {}", q.shape().text(),
+                     k.shape().text(), v.shape().text());
+  return attention(head_columns(q), head_columns(k), head_columns(v), options);
+}
+
+Tensor attention(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v, const AttentionOptions& options) {
   const ProfileScope scope("attention");
+  check_columns("q", q);
+  check_columns("k", k);
+  check_columns("v", v);
   check(q, k, v, options);
-  Tensor out = Tensor::empty({q.size(0), q.size(1), v.size(2)}, {q.dtype(), q.device()});
-  const Tensor log_sum_exp = Tensor::empty({q.size(0), q.size(1)}, {q.dtype(), q.device()});
-  dispatch_floating("attention", q.dtype(), [&]<class T>(T) {
-    dispatch(q.device(), [&](auto device) {
-      const AttentionInputs<T> in = inputs<T>(q, k, v, options);
+  Parts parts = parts_of(q, k, v);
+  const TensorOptions like{q.x.dtype(), q.x.device()};
+  Tensor out = Tensor::empty({q.x.size(0), q.heads, v.d}, like);
+  const Tensor log_sum_exp = Tensor::empty({q.x.size(0), q.heads}, like);
+  dispatch_floating("attention", q.x.dtype(), [&]<class T>(T) {
+    dispatch(q.x.device(), [&](auto device) {
+      const AttentionInputs<T> in = inputs<T>(parts, options);
       attention_forward(device, {.in = in, .out = out.data<T>(), .log_sum_exp = log_sum_exp.data<T>()});
       if (options.weights == nullptr) return;
       const int64_t most_queries = options.query_sequences.max_length();
       const int64_t most_keys = options.key_sequences.max_length();
-      *options.weights = Tensor::zeros({in.sequences, in.heads, most_queries, most_keys}, {q.dtype(), q.device()});
+      *options.weights = Tensor::zeros({in.sequences, in.heads, most_queries, most_keys}, like);
       attention_weights<T>(device, in, log_sum_exp.data<T>(), options.weights->template data<T>(), most_queries,
                            most_keys);
     });
   });
   const Tensor &a = options.relative_keys, &b = options.relative_values;
-  if (!is_recording({q, k, v, a, b})) return out;
+  if (!is_recording({q.x, k.x, v.x, a, b})) return out;
 
   AttentionOptions kept = options;
   kept.weights = nullptr;
   kept.relative_keys = a.detach();
   kept.relative_values = b.detach();
-  record("attention", {q, k, v, a, b}, out,
-         [q = q.detach(), k = k.detach(), v = v.detach(), out = out.detach(), log_sum_exp,
-          kept = std::move(kept)](const Tensor& dy) {
-           Gradients gradients{Tensor::empty_like(q), Tensor::empty_like(k), Tensor::empty_like(v),
-                               empty_or_undefined(kept.relative_keys), empty_or_undefined(kept.relative_values)};
-           dispatch_floating("attention", q.dtype(), [&]<class T>(T) {
-             dispatch(q.device(), [&](auto device) {
-               attention_backward(device, {.in = inputs<T>(q, k, v, kept),
+  record("attention", {q.x, k.x, v.x, a, b}, out,
+         [in = std::move(parts), out = out.detach(), log_sum_exp, kept = std::move(kept)](const Tensor& dy) {
+           const auto [dq, dk, dv] = make_gradients(in);
+           Gradients gradients{dq, dk, dv, empty_or_undefined(kept.relative_keys),
+                               empty_or_undefined(kept.relative_values)};
+           dispatch_floating("attention", dy.dtype(), [&]<class T>(T) {
+             dispatch(dy.device(), [&](auto device) {
+               attention_backward(device, {.in = inputs<T>(in, kept),
                                            .out = out.data<T>(),
                                            .log_sum_exp = log_sum_exp.data<T>(),
                                            .d_out = dy.data<T>(),
-                                           .dq = gradients[0].data<T>(),
-                                           .dk = gradients[1].data<T>(),
-                                           .dv = gradients[2].data<T>(),
+                                           .dq = begin_of<T>(gradients[in.owner[0]], in.heads[0]),
+                                           .dk = begin_of<T>(gradients[in.owner[1]], in.heads[1]),
+                                           .dv = begin_of<T>(gradients[in.owner[2]], in.heads[2]),
                                            .d_relative_keys = data_or_null<T>(gradients[3]),
                                            .d_relative_values = data_or_null<T>(gradients[4])});
              });

@@ -46,6 +46,21 @@ struct AttentionOptions {
 /// Source: Vaswani et al. 2017, section 3.2.1; Dao et al. 2022 for the tiling.
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options);
 
+/// Heads within longer rows: head h of row r is x[r][column + h * d ... column + (h + 1) * d). One product that forms
+/// queries, keys and values leaves them so.
+struct HeadColumns {
+  Tensor x;  // [rows, columns]
+  int64_t column = 0;
+  int64_t heads = 1;
+  int64_t d = 1;
+};
+
+/// All of x [rows, heads, d]. Throws ShapeError.
+HeadColumns head_columns(const Tensor& x);
+
+/// The same of heads that lie within longer rows, read in place. Those that share a tensor share its gradient.
+Tensor attention(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v, const AttentionOptions& options);
+
 /// The slope of each head: the geometric sequence 2^(-8 / heads), 2^(-16 / heads), ... for a power of two; for other
 /// numbers that of the power below, then every other one of the power above. Throws ConfigError.
 /// Source: Press et al. 2022, section 3, and their reference recipe.

@@ -116,7 +116,7 @@ class BlockScores {
 
   void LoadKeys(const Task<T>& task, const AttentionBlock& block) {
     const AttentionInputs<T>& in = task.in;
-    const int64_t stride = in.kv_heads * in.d_k;
+    const int64_t stride = in.k_row;
     GatherRows(in.k + task.k_begin * stride + task.kv_head * in.d_k, stride, block.keys, block.columns, in.d_k, dkp,
                keys);
     PackTransposed(keys, dkp, block.columns, in.d_k, padded(block), keys_t_);
@@ -126,7 +126,7 @@ class BlockScores {
   void Compute(const Task<T>& task, const AttentionBlock& block, int64_t head) {
     const hn::ScalableTag<T> d;
     const AttentionInputs<T>& in = task.in;
-    const int64_t stride = in.heads * in.d_k, width = padded(block);
+    const int64_t stride = in.q_row, width = padded(block);
     GatherRows(in.q + task.q_begin * stride + head * in.d_k, stride, block.queries, block.rows, in.d_k, dkp, q);
     SmallMatmul(d, {q, dkp, 1}, keys_t_, width, scores, width, block.rows, width, in.d_k, false);
     if (relative_keys.table) AddRelative(task, block, q, dkp, relative_keys, scores);
@@ -248,7 +248,7 @@ class BlockForward {
     const hn::ScalableTag<T> d;
     const AttentionInputs<T>& in = task.in;
     const int64_t dvp = tiles_.dvp, padded = tiles_.padded(block);
-    const int64_t v_stride = in.kv_heads * in.d_v, o_stride = in.heads * in.d_v;
+    const int64_t v_stride = in.v_row, o_stride = in.heads * in.d_v;
     tiles_.LoadKeys(task, block);
     GatherRows(in.v + task.k_begin * v_stride + task.kv_head * in.d_v, v_stride, block.keys, block.columns, in.d_v, dvp,
                values_);
@@ -329,16 +329,16 @@ class BlockBackward {
     for (int64_t i = 0; i < task.queries; ++i) {
       for (int64_t h = task.first_head(); h < task.last_head(); ++h) {
         const int64_t row = (task.q_begin + i) * in.heads + h;
-        std::fill_n(arguments_.dq + row * in.d_k, in.d_k, T{0});
+        std::fill_n(arguments_.dq + (task.q_begin + i) * in.q_row + h * in.d_k, in.d_k, T{0});
         *dot = 0;
         for (int64_t c = row * in.d_v; c < (row + 1) * in.d_v; ++c) *dot += arguments_.out[c] * arguments_.d_out[c];
         ++dot;
       }
     }
     for (int64_t j = 0; j < task.keys; ++j) {
-      const int64_t row = (task.k_begin + j) * in.kv_heads + task.kv_head;
-      std::fill_n(arguments_.dk + row * in.d_k, in.d_k, T{0});
-      std::fill_n(arguments_.dv + row * in.d_v, in.d_v, T{0});
+      const int64_t row = task.k_begin + j;
+      std::fill_n(arguments_.dk + row * in.k_row + task.kv_head * in.d_k, in.d_k, T{0});
+      std::fill_n(arguments_.dv + row * in.v_row + task.kv_head * in.d_v, in.d_v, T{0});
     }
     for_each_block(in.pattern, task.span(), [&](const AttentionBlock& block) { Add(task, block); });
   }
@@ -363,7 +363,7 @@ class BlockBackward {
     const hn::ScalableTag<T> d;
     const AttentionInputs<T>& in = task.in;
     const int64_t dkp = tiles_.dkp, dvp = tiles_.dvp, padded = tiles_.padded(block);
-    const int64_t q_stride = in.heads * in.d_k, k_stride = in.kv_heads * in.d_k, v_stride = in.kv_heads * in.d_v;
+    const int64_t q_stride = in.q_row, k_stride = in.k_row, v_stride = in.v_row;
     tiles_.LoadKeys(task, block);
     GatherRows(in.v + task.k_begin * v_stride + task.kv_head * in.d_v, v_stride, block.keys, block.columns, in.d_v, dvp,
                values_);

@@ -27,7 +27,7 @@ void ForwardHead(const Task<T>& task, int64_t head, const AttentionForward<T>& a
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const AttentionInputs<T>& in = task.in;
   const int64_t dvp = RoundUp(in.d_v, lanes);
-  const int64_t q_stride = in.heads * in.d_k, k_stride = in.kv_heads * in.d_k, v_stride = in.kv_heads * in.d_v;
+  const int64_t q_stride = in.q_row, k_stride = in.k_row, v_stride = in.v_row;
   T* keys_t = scratch.take(in.d_k * kTile);
   T* values = scratch.take(kTile * dvp);
   T* scores = scratch.take(kTile * kTile);
@@ -147,7 +147,7 @@ void BackwardKeyTile(const Task<T>& task, const AttentionBackward<T>& arguments,
                      int64_t columns, int64_t padded, BackwardTiles<T>& tiles) {
   const hn::ScalableTag<T> d;
   const AttentionInputs<T>& in = task.in;
-  const int64_t q_stride = in.heads * in.d_k, o_stride = in.heads * in.d_v;
+  const int64_t q_stride = in.q_row, o_stride = in.heads * in.d_v;
   for (int64_t q0 = 0; q0 < task.queries; q0 += kTile) {
     const int64_t rows = std::min(kTile, task.queries - q0);
     if (task.causal_limit(q0 + rows - 1) <= k0) continue;
@@ -173,7 +173,7 @@ void BackwardTask(const Task<T>& task, const AttentionBackward<T>& arguments, Ba
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const AttentionInputs<T>& in = task.in;
-  const int64_t q_stride = in.heads * in.d_k, k_stride = in.kv_heads * in.d_k, v_stride = in.kv_heads * in.d_v;
+  const int64_t q_stride = in.q_row, k_stride = in.k_row, v_stride = in.v_row;
   for (int64_t i = 0; i < task.queries; ++i) {
     for (int64_t h = task.first_head(); h < task.last_head(); ++h)
       std::fill_n(arguments.dq + (task.q_begin + i) * q_stride + h * in.d_k, in.d_k, T{0});
@@ -359,11 +359,12 @@ void attention_weights(Cpu, const AttentionInputs<T>& in, const T* log_sum_exp, 
         const uint8_t* mask =
             in.mask ? in.mask + ((in.mask_sequences == 1 ? 0 : s) * in.mask_queries + i) * in.mask_keys : nullptr;
         const int64_t q_row = (q_begin + i) * in.heads + h;
+        const T* q = in.q + (q_begin + i) * in.q_row + h * in.d_k;
         T* out = weights + ((s * in.heads + h) * most_queries + i) * most_keys;
         for (int64_t j = 0; j < visible; ++j) {
           if ((mask && mask[j] == 0) || !allows(in.pattern, span.place(i), j)) continue;
-          const T* k = in.k + ((k_begin + j) * in.kv_heads + h / group) * in.d_k;
-          out[j] = std::exp(score(in, span, in.q + q_row * in.d_k, k, h, i, j) - log_sum_exp[q_row]);
+          const T* k = in.k + (k_begin + j) * in.k_row + h / group * in.d_k;
+          out[j] = std::exp(score(in, span, q, k, h, i, j) - log_sum_exp[q_row]);
         }
       }
     }

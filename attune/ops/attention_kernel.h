@@ -10,12 +10,14 @@
 
 namespace attune {
 
-/// What forward and backward share. Row r, head h of q begins at q + (r * heads + h) * d_k, and so on.
+/// What forward and backward share. Row r, head h of q begins at q + r * q_row + h * d_k, and so on: rows may lie
+/// within longer ones.
 template <class T>
 struct AttentionInputs {
   const T* q;
   const T* k;
   const T* v;
+  int64_t q_row, k_row, v_row;
   int64_t heads, kv_heads, d_k, d_v;
   const int32_t* query_offsets;  // sequences + 1
   const int32_t* key_offsets;
@@ -45,7 +47,8 @@ struct AttentionForward {
   T* log_sum_exp;
 };
 
-/// The gradients are written, not added to; those of the tables where there is such a table.
+/// The gradients are written, not added to; those of the tables where there is such a table. The rows of dq, dk and dv
+/// are as long as those of q, k and v.
 template <class T>
 struct AttentionBackward {
   AttentionInputs<T> in;

@@ -1,6 +1,7 @@
 #include "attune/ops/cross_entropy.h"
 
 #include <algorithm>
+#include <type_traits>
 #include <vector>
 
 #include "attune/autograd/graph.h"
@@ -8,7 +9,9 @@
 #include "attune/base/profile.h"
 #include "attune/ops/column_sums_kernel.h"
 #include "attune/ops/cross_entropy_kernel.h"
+#include "attune/ops/linear_gradient_kernel.h"
 #include "attune/ops/matmul_kernel.h"
+#include "attune/ops/precision.h"
 #include "attune/ops/rows.h"
 
 namespace attune {
@@ -85,21 +88,59 @@ Gradients make_gradients(const LinearInputs& in, bool recording) {
   return {made(in.x), made(in.weight), made(in.bias)};
 }
 
-// Rows [begin, begin + rows) of x: their logits and results, and when gradients are defined their part of those.
-template <class T>
-void run_piece(const LinearInputs& in, const Tensor& logits, const CrossEntropyRows<T>& piece, int64_t begin,
-               double scale, CrossEntropyRow* results, const Gradients& gradients) {
+// The inputs and the gradient of the logits as the products take them, and the logits of a piece.
+struct Pieces {
+  Tensor x, weight, bias;
+  Tensor logits, d_logits;  // [rows of a piece, vocabulary]; of one type they are one
+};
+
+Pieces make_pieces(const LinearInputs& in, int64_t rows) {
+  const auto& [x, weight, bias] = in;
+  const Shape shape{rows, weight.size(0)};
+  const Tensor logits = Tensor::empty(shape, {x.dtype(), x.device()});
+  if (!bfloat16_products() || x.dtype() != DType::f32) return {x, weight, bias, logits, logits};
+  return {to_bfloat16(x), stacked_in_bfloat16({&weight, 1}), bias, logits, Tensor::empty(shape, {DType::bf16})};
+}
+
+// The bias's part of a piece, of either type.
+template <class T, class In>
+void add_bias_gradient(const Tensor& d_logits, int64_t rows, T* d_bias, bool accumulate) {
+  const int64_t columns = d_logits.size(1);
+  if constexpr (std::is_same_v<T, In>) {
+    dispatch(d_logits.device(),
+             [&](auto device) { column_sums(device, d_logits.data<T>(), rows, columns, d_bias, accumulate); });
+  } else {
+    const Tensor part = Tensor::empty({columns}, {dtype_of<T>, d_logits.device()});
+    dispatch(d_logits.device(), [&](auto device) {
+      linear_gradient(device, LinearGradient<T, In, In>{.rows = rows,
+                                                        .columns = columns,
+                                                        .dy = d_logits.data<In>(),
+                                                        .saved = nullptr,
+                                                        .kind = ActivationKind::relu,
+                                                        .scale = 1,
+                                                        .dz = nullptr,
+                                                        .d_bias = part.template data<T>()});
+      column_sums(device, part.template data<T>(), 1, columns, d_bias, accumulate);
+    });
+  }
+}
+
+// Rows [begin, begin + rows) of x: their logits and results, and when gradients are defined their part of those. In is
+// the type of the products' inputs.
+template <class T, class In>
+void run_piece(const Pieces& in, const CrossEntropyRows<T>& piece, int64_t begin, double scale,
+               CrossEntropyRow* results, const Gradients& gradients) {
   const int64_t vocabulary = in.weight.size(0);
   const int64_t columns = in.x.size(1);
   const T* none = nullptr;
-  const T* x = in.x.data<T>() + begin * columns;
-  const T* weight = in.weight.data<T>();
-  T* buffer = logits.data<T>();
+  const In* x = in.x.data<In>() + begin * columns;
+  const In* weight = in.weight.data<In>();
+  In* buffer = in.d_logits.data<In>();
   const Tensor& d_x = gradients[0];
   const Tensor& d_weight = gradients[1];
   const Tensor& d_bias = gradients[2];
   dispatch(in.x.device(), [&](auto device) {
-    matmul(device, x, weight, in.bias.defined() ? in.bias.data<T>() : none, buffer,
+    matmul(device, x, weight, in.bias.defined() ? in.bias.data<T>() : none, in.logits.data<T>(),
            {.m = piece.rows, .n = vocabulary, .k = columns, .transpose_b = true});
     cross_entropy_forward(device, piece, results);
     if (!d_x.defined() && !d_weight.defined() && !d_bias.defined()) return;
@@ -110,7 +151,7 @@ void run_piece(const LinearInputs& in, const Tensor& logits, const CrossEntropyR
     if (d_weight.defined())
       matmul(device, buffer, x, none, d_weight.template data<T>(),
              {.m = vocabulary, .n = columns, .k = piece.rows, .transpose_a = true, .accumulate = begin > 0});
-    if (d_bias.defined()) column_sums(device, buffer, piece.rows, vocabulary, d_bias.template data<T>(), begin > 0);
+    if (d_bias.defined()) add_bias_gradient<T, In>(in.d_logits, piece.rows, d_bias.template data<T>(), begin > 0);
   });
 }
 
@@ -177,11 +218,16 @@ CrossEntropy linear_cross_entropy(const Tensor& x, const Tensor& weight, const T
 
   std::vector<CrossEntropyRow> rows(static_cast<size_t>(n));
   const int64_t step = piece_rows(n, weight.size(0), x.dtype());
-  const Tensor logits = Tensor::empty({step, weight.size(0)}, {x.dtype(), x.device()});
+  const Pieces pieces = make_pieces(in, step);
   dispatch_floating("linear_cross_entropy", x.dtype(), [&]<class T>(T) {
     for (int64_t begin = 0; begin < n; begin += step) {
-      const auto piece = rows_in<T>(logits, labels.data<int32_t>() + begin, std::min(step, n - begin), options);
-      run_piece(in, logits, piece, begin, scale, rows.data() + begin, gradients);
+      const auto piece = rows_in<T>(pieces.logits, labels.data<int32_t>() + begin, std::min(step, n - begin), options);
+      if (pieces.x.dtype() == DType::bf16) {
+        if constexpr (std::is_same_v<T, float>)
+          run_piece<T, bfloat16>(pieces, piece, begin, scale, rows.data() + begin, gradients);
+      } else {
+        run_piece<T, T>(pieces, piece, begin, scale, rows.data() + begin, gradients);
+      }
     }
   });
   CrossEntropy result = collect(rows, count, scale, {x.dtype(), x.device()});

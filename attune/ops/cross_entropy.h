@@ -26,7 +26,8 @@ CrossEntropy cross_entropy(const Tensor& logits, const Tensor& labels, const Cro
 /// cross_entropy(x weight^T + bias, labels) by pieces of rows, so that all logits of a batch are never held at once.
 /// When recording, the gradients are formed with the loss, while a piece is in cache.
 ///   x [n, d]   weight [vocabulary, d]   bias [vocabulary] or undefined   labels int32 [n]
-/// Differentiable in x, weight and bias.
+/// Differentiable in x, weight and bias. Where bfloat16_products() the products take float32 inputs, and the gradient
+/// of the logits, in bfloat16; the logits are float32.
 CrossEntropy linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& labels,
                                   const CrossEntropyOptions& options = {});
 

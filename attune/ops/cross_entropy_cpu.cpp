@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "attune/base/parallel.h"
+#include "attune/ops/bfloat16_inl.h"
 #include "attune/ops/cross_entropy_kernel.h"
 #include "attune/ops/rows.h"
 #include "attune/ops/softmax_inl.h"
@@ -51,27 +53,34 @@ void LossRows(const CrossEntropyRows<T>& in, CrossEntropyRow* results, int64_t b
 }
 
 // scale * (p - epsilon / columns - (1 - epsilon) [c = label])
-template <class T>
-void GradientRows(const CrossEntropyRows<T>& in, const CrossEntropyRow* results, double scale, T* d_logits,
+template <class T, class Out>
+void GradientRows(const CrossEntropyRows<T>& in, const CrossEntropyRow* results, double scale, Out* d_logits,
                   int64_t begin, int64_t end) {
   const hn::ScalableTag<T> d;
   const auto columns = static_cast<size_t>(in.columns);
   const auto uniform = hn::Set(d, static_cast<T>(scale * in.label_smoothing / static_cast<double>(columns)));
   for (int64_t row = begin; row < end; ++row) {
     const T* x = in.logits + row * in.columns;
-    T* dx = d_logits + row * in.columns;
+    Out* dx = d_logits + row * in.columns;
     const int32_t label = in.labels[row];
     if (label == in.ignore_index) {
-      std::fill_n(dx, columns, T{0});
+      std::fill_n(dx, columns, Out{});
       continue;
     }
     const auto shift = hn::Set(d, static_cast<T>(results[row].shift));
     const auto factor = hn::Set(d, static_cast<T>(scale / results[row].sum));
+    const T at_label = x[label];  // dx may be x
     ForEachVector(d, columns, [&](size_t i, auto part) HWY_ATTR {
       const auto e = ExpOf(d, hn::Sub(part.Load(d, x + i), shift));
-      part.Store(d, hn::MulSub(e, factor, uniform), dx + i);
+      StoreAs(d, part, hn::MulSub(e, factor, uniform), dx + i);
     });
-    dx[label] -= static_cast<T>(scale * (1 - in.label_smoothing));
+    if constexpr (std::is_same_v<T, Out>) {
+      dx[label] -= static_cast<T>(scale * (1 - in.label_smoothing));
+    } else {  // rounded once: p - 1 of a label that is almost certain is small
+      const double p = std::exp(static_cast<double>(at_label) - results[row].shift) / results[row].sum;
+      const double rest = in.label_smoothing / static_cast<double>(columns);
+      dx[label] = static_cast<Out>(scale * (p - rest - (1 - in.label_smoothing)));
+    }
   }
 }
 
@@ -90,6 +99,11 @@ void GradientRows64(const CrossEntropyRows<double>& in, const CrossEntropyRow* r
   GradientRows(in, results, scale, d_logits, begin, end);
 }
 
+void GradientRows16(const CrossEntropyRows<float>& in, const CrossEntropyRow* results, double scale, bfloat16* d_logits,
+                    int64_t begin, int64_t end) {
+  GradientRows(in, results, scale, d_logits, begin, end);
+}
+
 }  // namespace
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
@@ -103,6 +117,7 @@ HWY_EXPORT(LossRows32);
 HWY_EXPORT(LossRows64);
 HWY_EXPORT(GradientRows32);
 HWY_EXPORT(GradientRows64);
+HWY_EXPORT(GradientRows16);
 
 void cross_entropy_forward(Cpu, const CrossEntropyRows<float>& in, CrossEntropyRow* results) {
   parallel_for(in.rows, row_grain(in.columns), [&](int64_t begin, int64_t end) {
@@ -124,6 +139,13 @@ void cross_entropy_backward(Cpu, const CrossEntropyRows<double>& in, const Cross
                             double* d_logits) {
   parallel_for(in.rows, row_grain(in.columns), [&](int64_t begin, int64_t end) {
     HWY_DYNAMIC_DISPATCH(GradientRows64)(in, results, scale, d_logits, begin, end);
+  });
+}
+
+void cross_entropy_backward(Cpu, const CrossEntropyRows<float>& in, const CrossEntropyRow* results, double scale,
+                            bfloat16* d_logits) {
+  parallel_for(in.rows, row_grain(in.columns), [&](int64_t begin, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(GradientRows16)(in, results, scale, d_logits, begin, end);
   });
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "attune/tensor/device.h"
+#include "attune/tensor/dtype.h"
 
 namespace attune {
 
@@ -35,5 +36,7 @@ void cross_entropy_backward(Cpu, const CrossEntropyRows<float>& in, const CrossE
                             float* d_logits);
 void cross_entropy_backward(Cpu, const CrossEntropyRows<double>& in, const CrossEntropyRow* results, double scale,
                             double* d_logits);
+void cross_entropy_backward(Cpu, const CrossEntropyRows<float>& in, const CrossEntropyRow* results, double scale,
+                            bfloat16* d_logits);
 
 }  // namespace attune

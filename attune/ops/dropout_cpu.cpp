@@ -14,8 +14,9 @@ namespace attune {
 namespace HWY_NAMESPACE {
 namespace {
 
-template <class T>
-void DropoutRows(const T* x, const T* y, T* out, int64_t begin, int64_t end, int64_t columns, const DropoutMask& mask) {
+template <class X, class Y, class Out>
+void DropoutRows(const X* x, const Y* y, Out* out, int64_t begin, int64_t end, int64_t columns,
+                 const DropoutMask& mask) {
   for (int64_t row = begin; row < end; ++row) {
     const int64_t at = row * columns;
     DropoutRow(x == nullptr ? x : x + at, y + at, out + at, mask, row, static_cast<size_t>(columns));
@@ -30,6 +31,18 @@ void DropoutRows64(const double* x, const double* y, double* out, int64_t begin,
                    const DropoutMask& mask) {
   DropoutRows(x, y, out, begin, end, columns, mask);
 }
+void DropoutRowsWidening(const float* x, const bfloat16* y, float* out, int64_t begin, int64_t end, int64_t columns,
+                         const DropoutMask& mask) {
+  DropoutRows(x, y, out, begin, end, columns, mask);
+}
+void DropoutRowsNarrowing(const float* y, bfloat16* out, int64_t begin, int64_t end, int64_t columns,
+                          const DropoutMask& mask) {
+  DropoutRows(static_cast<const float*>(nullptr), y, out, begin, end, columns, mask);
+}
+void DropoutRows16(const bfloat16* y, bfloat16* out, int64_t begin, int64_t end, int64_t columns,
+                   const DropoutMask& mask) {
+  DropoutRows(static_cast<const float*>(nullptr), y, out, begin, end, columns, mask);
+}
 
 }  // namespace
 // NOLINTNEXTLINE(google-readability-namespace-comments)
@@ -41,6 +54,9 @@ HWY_AFTER_NAMESPACE();
 namespace attune {
 HWY_EXPORT(DropoutRows32);
 HWY_EXPORT(DropoutRows64);
+HWY_EXPORT(DropoutRowsWidening);
+HWY_EXPORT(DropoutRowsNarrowing);
+HWY_EXPORT(DropoutRows16);
 
 void dropout_rows(Cpu, const float* x, const float* y, float* out, int64_t rows, int64_t columns,
                   const DropoutMask& mask) {
@@ -53,6 +69,25 @@ void dropout_rows(Cpu, const double* x, const double* y, double* out, int64_t ro
                   const DropoutMask& mask) {
   parallel_for(rows, row_grain(columns), [&](int64_t begin, int64_t end) {
     HWY_DYNAMIC_DISPATCH(DropoutRows64)(x, y, out, begin, end, columns, mask);
+  });
+}
+
+void dropout_rows(Cpu, const float* x, const bfloat16* y, float* out, int64_t rows, int64_t columns,
+                  const DropoutMask& mask) {
+  parallel_for(rows, row_grain(columns), [&](int64_t begin, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(DropoutRowsWidening)(x, y, out, begin, end, columns, mask);
+  });
+}
+
+void dropout_rows(Cpu, const float* y, bfloat16* out, int64_t rows, int64_t columns, const DropoutMask& mask) {
+  parallel_for(rows, row_grain(columns), [&](int64_t begin, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(DropoutRowsNarrowing)(y, out, begin, end, columns, mask);
+  });
+}
+
+void dropout_rows(Cpu, const bfloat16* y, bfloat16* out, int64_t rows, int64_t columns, const DropoutMask& mask) {
+  parallel_for(rows, row_grain(columns), [&](int64_t begin, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(DropoutRows16)(y, out, begin, end, columns, mask);
   });
 }
 

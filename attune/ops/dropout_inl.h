@@ -10,6 +10,7 @@
 #include <hwy/highway.h>
 
 #include "attune/base/random.h"
+#include "attune/ops/bfloat16_inl.h"
 #include "attune/ops/dropout.h"
 #include "attune/ops/simd_inl.h"
 
@@ -119,19 +120,20 @@ HWY_INLINE void ForEachDropoutVector(D d, const DropoutMask& mask, int64_t row, 
 }
 
 /// out = dropout(y) for one row; with x, out = x + dropout(y). out may be x or y.
-template <class T>
-HWY_INLINE void DropoutRow(const T* x, const T* y, T* out, const DropoutMask& mask, int64_t row, size_t columns) {
+template <class X, class Y, class Out>
+HWY_INLINE void DropoutRow(const X* x, const Y* y, Out* out, const DropoutMask& mask, int64_t row, size_t columns) {
+  using T = Arithmetic<Y>;
   const hn::ScalableTag<T> d;
   const auto scale = hn::Set(d, static_cast<T>(mask.active() ? mask.scale() : 1.0));
   const auto survivor = [&](size_t i, auto part, auto dropped)
-                            HWY_ATTR { return hn::IfThenZeroElse(dropped, hn::Mul(part.Load(d, y + i), scale)); };
+                            HWY_ATTR { return hn::IfThenZeroElse(dropped, hn::Mul(LoadAs(d, part, y + i), scale)); };
   if (x == nullptr) {
     ForEachDropoutVector(d, mask, row, columns, [&](size_t i, auto part, auto dropped) HWY_ATTR {
-      part.Store(d, survivor(i, part, dropped), out + i);
+      StoreAs(d, part, survivor(i, part, dropped), out + i);
     });
   } else {
     ForEachDropoutVector(d, mask, row, columns, [&](size_t i, auto part, auto dropped) HWY_ATTR {
-      part.Store(d, hn::Add(part.Load(d, x + i), survivor(i, part, dropped)), out + i);
+      StoreAs(d, part, hn::Add(LoadAs(d, part, x + i), survivor(i, part, dropped)), out + i);
     });
   }
 }

@@ -6,7 +6,7 @@
 namespace attune {
 
 /// activation(gate) * up of a row's two halves, the gate first: with silu SwiGLU, with gelu GEGLU.
-///   x [..., 2 d]; returns [..., d]
+///   x [..., 2 d], floating or bfloat16; returns [..., d] of that type
 /// Differentiable; keeps its input for the backward pass. Throws ShapeError. Source: Shazeer 2020, equations 5 and 6.
 Tensor gated_activation(const Tensor& x, ActivationKind activation);
 

@@ -6,6 +6,7 @@
 
 #include "attune/base/parallel.h"
 #include "attune/ops/activation_inl.h"
+#include "attune/ops/bfloat16_inl.h"
 #include "attune/ops/gated_activation_kernel.h"
 #include "attune/ops/rows.h"
 #include "attune/ops/simd_inl.h"
@@ -17,14 +18,14 @@ namespace {
 
 template <class T>
 void ForwardRows(ActivationKind kind, const T* x, T* y, size_t rows, size_t columns) {
-  const hn::ScalableTag<T> d;
+  const hn::ScalableTag<Arithmetic<T>> d;
   WithActivation(kind, [&](auto activation) HWY_ATTR {
     for (size_t row = 0; row < rows; ++row) {
       const T* gate = x + row * 2 * columns;
       const T* up = gate + columns;
       T* out = y + row * columns;
       ForEachVector(d, columns, [&](size_t i, auto part) HWY_ATTR {
-        part.Store(d, hn::Mul(activation.Value(d, part.Load(d, gate + i)), part.Load(d, up + i)), out + i);
+        StoreAs(d, part, hn::Mul(activation.Value(d, LoadAs(d, part, gate + i)), LoadAs(d, part, up + i)), out + i);
       });
     }
   });
@@ -32,7 +33,7 @@ void ForwardRows(ActivationKind kind, const T* x, T* y, size_t rows, size_t colu
 
 template <class T>
 void BackwardRows(ActivationKind kind, const T* x, const T* dy, T* dx, size_t rows, size_t columns) {
-  const hn::ScalableTag<T> d;
+  const hn::ScalableTag<Arithmetic<T>> d;
   WithActivation(kind, [&](auto activation) HWY_ATTR {
     for (size_t row = 0; row < rows; ++row) {
       const T* gate = x + row * 2 * columns;
@@ -41,10 +42,10 @@ void BackwardRows(ActivationKind kind, const T* x, const T* dy, T* dx, size_t ro
       T* d_up = d_gate + columns;
       const T* cotangent = dy + row * columns;
       ForEachVector(d, columns, [&](size_t i, auto part) HWY_ATTR {
-        const auto g = part.Load(d, gate + i);
-        const auto v = part.Load(d, cotangent + i);
-        part.Store(d, activation.Gradient(d, g, hn::Mul(v, part.Load(d, up + i))), d_gate + i);
-        part.Store(d, hn::Mul(v, activation.Value(d, g)), d_up + i);
+        const auto g = LoadAs(d, part, gate + i);
+        const auto v = LoadAs(d, part, cotangent + i);
+        StoreAs(d, part, activation.Gradient(d, g, hn::Mul(v, LoadAs(d, part, up + i))), d_gate + i);
+        StoreAs(d, part, hn::Mul(v, activation.Value(d, g)), d_up + i);
       });
     }
   });
@@ -55,6 +56,12 @@ void Forward32(ActivationKind kind, const float* x, float* y, size_t rows, size_
 }
 void Forward64(ActivationKind kind, const double* x, double* y, size_t rows, size_t columns) {
   ForwardRows(kind, x, y, rows, columns);
+}
+void Forward16(ActivationKind kind, const bfloat16* x, bfloat16* y, size_t rows, size_t columns) {
+  ForwardRows(kind, x, y, rows, columns);
+}
+void Backward16(ActivationKind kind, const bfloat16* x, const bfloat16* dy, bfloat16* dx, size_t rows, size_t columns) {
+  BackwardRows(kind, x, dy, dx, rows, columns);
 }
 void Backward32(ActivationKind kind, const float* x, const float* dy, float* dx, size_t rows, size_t columns) {
   BackwardRows(kind, x, dy, dx, rows, columns);
@@ -77,6 +84,8 @@ HWY_EXPORT(Forward32);
 HWY_EXPORT(Forward64);
 HWY_EXPORT(Backward32);
 HWY_EXPORT(Backward64);
+HWY_EXPORT(Forward16);
+HWY_EXPORT(Backward16);
 
 }  // namespace
 
@@ -90,6 +99,20 @@ void gated_activation_forward(Cpu, ActivationKind activation, const double* x, d
   parallel_for(rows, row_grain(2 * d), [&](int64_t begin, int64_t end) {
     HWY_DYNAMIC_DISPATCH(Forward64)
     (activation, x + begin * 2 * d, y + begin * d, static_cast<size_t>(end - begin), static_cast<size_t>(d));
+  });
+}
+void gated_activation_forward(Cpu, ActivationKind activation, const bfloat16* x, bfloat16* y, int64_t rows, int64_t d) {
+  parallel_for(rows, row_grain(2 * d), [&](int64_t begin, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(Forward16)
+    (activation, x + begin * 2 * d, y + begin * d, static_cast<size_t>(end - begin), static_cast<size_t>(d));
+  });
+}
+void gated_activation_backward(Cpu, ActivationKind activation, const bfloat16* x, const bfloat16* dy, bfloat16* dx,
+                               int64_t rows, int64_t d) {
+  parallel_for(rows, row_grain(2 * d), [&](int64_t begin, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(Backward16)
+    (activation, x + begin * 2 * d, dy + begin * d, dx + begin * 2 * d, static_cast<size_t>(end - begin),
+     static_cast<size_t>(d));
   });
 }
 void gated_activation_backward(Cpu, ActivationKind activation, const float* x, const float* dy, float* dx, int64_t rows,

@@ -4,6 +4,7 @@
 
 #include "attune/ops/activation.h"
 #include "attune/tensor/device.h"
+#include "attune/tensor/dtype.h"
 
 namespace attune {
 
@@ -15,6 +16,9 @@ void gated_activation_forward(Cpu, ActivationKind activation, const double* x, d
 void gated_activation_backward(Cpu, ActivationKind activation, const float* x, const float* dy, float* dx, int64_t rows,
                                int64_t d);
 void gated_activation_backward(Cpu, ActivationKind activation, const double* x, const double* dy, double* dx,
+                               int64_t rows, int64_t d);
+void gated_activation_forward(Cpu, ActivationKind activation, const bfloat16* x, bfloat16* y, int64_t rows, int64_t d);
+void gated_activation_backward(Cpu, ActivationKind activation, const bfloat16* x, const bfloat16* dy, bfloat16* dx,
                                int64_t rows, int64_t d);
 
 }  // namespace attune

@@ -1,8 +1,11 @@
 #include "attune/ops/layer_norm.h"
 
+#include <type_traits>
+
 #include "attune/autograd/graph.h"
 #include "attune/base/profile.h"
 #include "attune/ops/layer_norm_kernel.h"
+#include "attune/ops/precision.h"
 #include "attune/ops/rows.h"
 
 namespace attune {
@@ -16,6 +19,7 @@ struct Tape {
   bool fused;  // with a residual connection
   bool centred;
   bool has_bias;
+  DType dropped;  // type of the gradient of y
 };
 
 template <class T>
@@ -24,28 +28,42 @@ LayerNormStatistics<T>* statistics_of(const Tensor& t) {
   return t.defined() ? reinterpret_cast<LayerNormStatistics<T>*>(t.data<T>()) : nullptr;
 }
 
+// f(Y{}, Out{}) with the types of y and of the result: of one type with T, or one of them bfloat16.
+template <class T, class F>
+void with_types(DType y, DType out, F&& f) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (y == DType::bf16) return f(bfloat16{}, float{});
+    if (out == DType::bf16) return f(float{}, bfloat16{});
+  }
+  f(T{}, T{});
+}
+
 // dx, d_dropped (undefined unless fused with an active mask), d_gain, d_bias (undefined without a bias)
 std::array<Tensor, 4> backward(const Tape& tape, const Tensor& dy) {
   const Tensor& x = tape.normalised;
   const auto [rows, columns] = rows_of("layer_norm", x);
-  Tensor dx = Tensor::empty_like(x);
-  Tensor d_dropped = tape.fused && tape.mask.active() ? Tensor::empty_like(x) : Tensor{};
-  Tensor d_gain = Tensor::empty_like(tape.gain);
-  Tensor d_bias = tape.has_bias ? Tensor::empty_like(tape.gain) : Tensor{};
+  const Tensor dx = Tensor::empty_like(x);
+  const bool dropped = tape.fused && tape.mask.active();
+  const Tensor d_dropped = dropped ? Tensor::empty(x.shape(), {tape.dropped, x.device()}) : Tensor{};
+  const Tensor d_gain = Tensor::empty_like(tape.gain);
+  const Tensor d_bias = tape.has_bias ? Tensor::empty_like(tape.gain) : Tensor{};
   dispatch_floating("layer_norm", x.dtype(), [&, rows = rows, columns = columns]<class T>(T) {
-    const LayerNormBackward<T> arguments{.rows = rows,
-                                         .columns = columns,
-                                         .normalised = x.data<T>(),
-                                         .statistics = statistics_of<T>(tape.statistics),
-                                         .gain = tape.gain.data<T>(),
-                                         .dy = dy.data<T>(),
-                                         .mask = tape.mask,
-                                         .centred = tape.centred,
-                                         .dx = dx.data<T>(),
-                                         .d_dropped = d_dropped.defined() ? d_dropped.data<T>() : nullptr,
-                                         .d_gain = d_gain.data<T>(),
-                                         .d_bias = d_bias.defined() ? d_bias.data<T>() : nullptr};
-    dispatch(x.device(), [&](auto device) { layer_norm_backward(device, arguments); });
+    with_types<T>(dy.dtype(), tape.dropped, [&]<class Dy, class Dropped>(Dy, Dropped) {
+      const LayerNormBackward<T, Dy, Dropped> arguments{
+          .rows = rows,
+          .columns = columns,
+          .normalised = x.data<T>(),
+          .statistics = statistics_of<T>(tape.statistics),
+          .gain = tape.gain.data<T>(),
+          .dy = dy.data<Dy>(),
+          .mask = tape.mask,
+          .centred = tape.centred,
+          .dx = dx.data<T>(),
+          .d_dropped = d_dropped.defined() ? d_dropped.data<Dropped>() : nullptr,
+          .d_gain = d_gain.data<T>(),
+          .d_bias = d_bias.defined() ? d_bias.data<T>() : nullptr};
+      dispatch(x.device(), [&](auto device) { layer_norm_backward(device, arguments); });
+    });
   });
   return {dx, d_dropped, d_gain, d_bias};
 }
@@ -54,7 +72,9 @@ std::array<Tensor, 4> backward(const Tape& tape, const Tensor& dy) {
 Tensor forward(const Tensor& x, const Tensor& y, const DropoutMask& mask, const Tensor& gain, const Tensor& bias,
                const LayerNormOptions& options, Tape* tape) {
   const auto [rows, columns] = rows_of("layer_norm", x);
-  Tensor out = Tensor::empty_like(x);
+  const bool narrow = options.for_products && bfloat16_products() && !y.defined() && x.dtype() == DType::f32;
+  Tensor out = Tensor::empty(x.shape(), {narrow ? DType::bf16 : x.dtype(), x.device()});
+  const DType of_y = y.defined() ? y.dtype() : x.dtype();
   if (tape != nullptr) {
     *tape = {.normalised = y.defined() ? Tensor::empty_like(x) : x.detach(),
              .statistics = Tensor::empty({rows, 3}, {x.dtype(), x.device()}),
@@ -62,22 +82,25 @@ Tensor forward(const Tensor& x, const Tensor& y, const DropoutMask& mask, const 
              .mask = mask,
              .fused = y.defined(),
              .centred = options.form != NormForm::rms,
-             .has_bias = bias.defined()};
+             .has_bias = bias.defined(),
+             .dropped = of_y};
   }
   dispatch_floating("layer_norm", x.dtype(), [&, rows = rows, columns = columns]<class T>(T) {
-    const LayerNormForward<T> arguments{
-        .rows = rows,
-        .columns = columns,
-        .x = x.data<T>(),
-        .y = y.defined() ? y.data<T>() : nullptr,
-        .mask = mask,
-        .gain = gain.data<T>(),
-        .bias = bias.defined() ? bias.data<T>() : nullptr,
-        .options = options,
-        .sum = tape != nullptr && y.defined() ? tape->normalised.template data<T>() : nullptr,
-        .out = out.data<T>(),
-        .statistics = tape != nullptr ? statistics_of<T>(tape->statistics) : nullptr};
-    dispatch(x.device(), [&](auto device) { layer_norm_forward(device, arguments); });
+    with_types<T>(of_y, out.dtype(), [&]<class Y, class Out>(Y, Out) {
+      const LayerNormForward<T, Y, Out> arguments{
+          .rows = rows,
+          .columns = columns,
+          .x = x.data<T>(),
+          .y = y.defined() ? y.data<Y>() : nullptr,
+          .mask = mask,
+          .gain = gain.data<T>(),
+          .bias = bias.defined() ? bias.data<T>() : nullptr,
+          .options = options,
+          .sum = tape != nullptr && y.defined() ? tape->normalised.template data<T>() : nullptr,
+          .out = out.data<Out>(),
+          .statistics = tape != nullptr ? statistics_of<T>(tape->statistics) : nullptr};
+      dispatch(x.device(), [&](auto device) { layer_norm_forward(device, arguments); });
+    });
   });
   return out;
 }
@@ -112,7 +135,7 @@ Tensor residual_dropout_layer_norm(const Tensor& x, const Tensor& y, const Dropo
   constexpr std::string_view op = "residual_dropout_layer_norm";
   const ProfileScope scope(op);
   check(op, x, gain, bias, options);
-  check_like(op, x, "the sublayer's output", y);
+  check_addend(op, x, y);
   check_dropout(op, mask);
   if (!is_recording({x, y, gain, bias})) return forward(x, y, mask, gain, bias, options, nullptr);
   Tape tape;

@@ -10,7 +10,8 @@ enum class NormForm { variance, unbiased_std, rms };
 
 struct LayerNormOptions {
   NormForm form = NormForm::variance;
-  double epsilon = 1e-5;  // above 0
+  double epsilon = 1e-5;      // above 0
+  bool for_products = false;  // layer_norm alone: the result is bfloat16 where bfloat16_products()
 };
 
 /// Each row of x normalised over its last dimension:
@@ -21,7 +22,7 @@ struct LayerNormOptions {
 /// Differentiable in x, gain and bias, also where a row is constant. Throws ShapeError, ConfigError.
 Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, const LayerNormOptions& options = {});
 
-/// layer_norm(x + dropout(y)): the end of a post-norm sublayer in one pass.
+/// layer_norm(x + dropout(y)): the end of a post-norm sublayer in one pass. y may be bfloat16 beside a float32 x.
 Tensor residual_dropout_layer_norm(const Tensor& x, const Tensor& y, const DropoutMask& mask, const Tensor& gain,
                                    const Tensor& bias, const LayerNormOptions& options = {});
 

@@ -10,7 +10,9 @@
 
 #include "attune/base/error.h"
 #include "attune/base/parallel.h"
+#include "attune/ops/bfloat16_kernel.h"
 #include "attune/ops/matmul_kernel.h"
+#include "attune/ops/precision.h"
 #include "attune/tensor/buffer.h"
 
 namespace attune {
@@ -29,7 +31,10 @@ struct Product {
   dnnl::matmul primitive;
 };
 
-using ProductKey = std::tuple<int64_t, int64_t, int64_t, bool, bool, bool, bool, FusedActivation, int>;
+// Of a and b, and of c; the bias is float32.
+enum class ProductTypes { float32, bfloat16, bfloat16_to_float32 };
+
+using ProductKey = std::tuple<int64_t, int64_t, int64_t, bool, bool, bool, bool, FusedActivation, ProductTypes, int>;
 
 dnnl::algorithm algorithm_of(FusedActivation activation) {
   switch (activation) {
@@ -67,14 +72,16 @@ dnnl::primitive_attr attributes(const MatmulShape& shape) {
   return attr;
 }
 
-Product make_product(const MatmulShape& shape, bool with_bias) {
+Product make_product(const MatmulShape& shape, bool with_bias, ProductTypes types) {
   using dnnl::memory;
-  const auto f32 = memory::data_type::f32;
+  const auto f32 = memory::data_type::f32, bf16 = memory::data_type::bf16;
+  const auto input = types == ProductTypes::float32 ? f32 : bf16;
+  const auto output = types == ProductTypes::bfloat16 ? bf16 : f32;
   const auto plain = memory::format_tag::ab;
   const auto transposed = memory::format_tag::ba;
-  const memory::desc a({shape.m, shape.k}, f32, shape.transpose_a ? transposed : plain);
-  const memory::desc b({shape.k, shape.n}, f32, shape.transpose_b ? transposed : plain);
-  const memory::desc c({shape.m, shape.n}, f32, plain);
+  const memory::desc a({shape.m, shape.k}, input, shape.transpose_a ? transposed : plain);
+  const memory::desc b({shape.k, shape.n}, input, shape.transpose_b ? transposed : plain);
+  const memory::desc c({shape.m, shape.n}, output, plain);
   const memory::desc bias({1, shape.n}, f32, plain);
   const dnnl::primitive_attr attr = attributes(shape);
 #if DNNL_VERSION_MAJOR >= 3
@@ -88,17 +95,17 @@ Product make_product(const MatmulShape& shape, bool with_bias) {
 }
 
 // Shapes repeat from layer to layer and from epoch to epoch. When very many have been seen, the cache starts anew.
-std::shared_ptr<const Product> find_product(const MatmulShape& shape, bool with_bias) {
+std::shared_ptr<const Product> find_product(const MatmulShape& shape, bool with_bias, ProductTypes types) {
   static std::mutex mutex;
   static std::map<ProductKey, std::shared_ptr<const Product>> products;
   constexpr size_t kMostProducts = 4096;
-  const ProductKey key{shape.m,          shape.n,   shape.k,          shape.transpose_a, shape.transpose_b,
-                       shape.accumulate, with_bias, shape.activation, thread_count()};
+  const ProductKey key{shape.m,   shape.n,          shape.k, shape.transpose_a, shape.transpose_b, shape.accumulate,
+                       with_bias, shape.activation, types,   thread_count()};
   const std::lock_guard lock(mutex);
   const auto found = products.find(key);
   if (found != products.end()) return found->second;
   if (products.size() >= kMostProducts) products.clear();
-  return products.emplace(key, std::make_shared<Product>(make_product(shape, with_bias))).first->second;
+  return products.emplace(key, std::make_shared<Product>(make_product(shape, with_bias, types))).first->second;
 }
 
 // One number at a time, for float64 and for products without terms.
@@ -124,24 +131,23 @@ T activate(FusedActivation activation, T x) {
 }
 
 // A product of no terms is zero (or the bias); a library need not know that.
-template <class T>
-bool finish_empty(const T* bias, T* c, const MatmulShape& shape) {
+template <class T, class C>
+bool finish_empty(const T* bias, C* c, const MatmulShape& shape) {
   if (shape.m == 0 || shape.n == 0) return true;
   if (shape.k > 0) return false;
   for (int64_t i = 0; i < shape.m; ++i) {
     for (int64_t j = 0; j < shape.n; ++j) {
       const T value = activate(shape.activation, bias ? bias[j] : T{0});
-      c[i * shape.n + j] = shape.accumulate ? c[i * shape.n + j] + value : value;
+      C& out = c[i * shape.n + j];
+      out = static_cast<C>(shape.accumulate ? out + value : value);
     }
   }
   return true;
 }
 
-}  // namespace
-
-void matmul(Cpu, const float* a, const float* b, const float* bias, float* c, const MatmulShape& shape) {
-  if (finish_empty(bias, c, shape)) return;
-  const std::shared_ptr<const Product> product = find_product(shape, bias != nullptr);
+void run_product(ProductTypes types, const void* a, const void* b, const float* bias, void* c,
+                 const MatmulShape& shape) {
+  const std::shared_ptr<const Product> product = find_product(shape, bias != nullptr, types);
   const dnnl::memory::desc scratch_description = product->description.scratchpad_desc();
   const std::shared_ptr<Buffer> scratch = allocate_buffer(scratch_description.get_size());
   auto memory = [](const dnnl::memory::desc& description, const void* data) {
@@ -158,6 +164,48 @@ void matmul(Cpu, const float* a, const float* b, const float* bias, float* c, co
   product->primitive.execute(stream, arguments);
   stream.wait();
   flops_done.fetch_add(2 * shape.m * shape.n * shape.k, std::memory_order_relaxed);
+}
+
+std::shared_ptr<Buffer> widened(const bfloat16* x, int64_t n) {
+  auto buffer = allocate_buffer(static_cast<size_t>(n) * sizeof(float));
+  widen(Cpu{}, x, static_cast<float*>(buffer->data()), n);
+  return buffer;
+}
+
+// In float32 on the same numbers, for processors whose bfloat16 products oneDNN would form one number at a time.
+void emulate_product(const bfloat16* a, const bfloat16* b, const float* bias, float* c, const MatmulShape& shape) {
+  const auto wide_a = widened(a, shape.m * shape.k), wide_b = widened(b, shape.k * shape.n);
+  run_product(ProductTypes::float32, wide_a->data(), wide_b->data(), bias, c, shape);
+}
+
+}  // namespace
+
+bool has_bfloat16_products() {
+  // The instruction sets are numbers of bits, of which a larger set has all of a smaller one's.
+  const auto wanted = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);
+  static const bool found = (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & wanted) == wanted;
+  return found;
+}
+
+void matmul(Cpu, const float* a, const float* b, const float* bias, float* c, const MatmulShape& shape) {
+  if (finish_empty(bias, c, shape)) return;
+  run_product(ProductTypes::float32, a, b, bias, c, shape);
+}
+
+void matmul(Cpu, const bfloat16* a, const bfloat16* b, const float* bias, float* c, const MatmulShape& shape) {
+  if (finish_empty(bias, c, shape)) return;
+  if (!has_bfloat16_products()) return emulate_product(a, b, bias, c, shape);
+  run_product(ProductTypes::bfloat16_to_float32, a, b, bias, c, shape);
+}
+
+void matmul(Cpu, const bfloat16* a, const bfloat16* b, const float* bias, bfloat16* c, const MatmulShape& shape) {
+  if (finish_empty(bias, c, shape)) return;
+  if (has_bfloat16_products()) return run_product(ProductTypes::bfloat16, a, b, bias, c, shape);
+  const auto wide = shape.accumulate ? widened(c, shape.m * shape.n)
+                                     : allocate_buffer(static_cast<size_t>(shape.m * shape.n) * sizeof(float));
+  auto* values = static_cast<float*>(wide->data());
+  emulate_product(a, b, bias, values, shape);
+  narrow(Cpu{}, values, c, shape.m * shape.n);
 }
 
 void matmul(Cpu, const double* a, const double* b, const double* bias, double* c, const MatmulShape& shape) {

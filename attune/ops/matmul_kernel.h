@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "attune/tensor/device.h"
+#include "attune/tensor/dtype.h"
 
 namespace attune {
 
@@ -26,6 +27,9 @@ struct MatmulShape {
 /// `bias` may be null.
 void matmul(Cpu, const float* a, const float* b, const float* bias, float* c, const MatmulShape& shape);
 void matmul(Cpu, const double* a, const double* b, const double* bias, double* c, const MatmulShape& shape);
+/// Sums in float32; see has_bfloat16_products().
+void matmul(Cpu, const bfloat16* a, const bfloat16* b, const float* bias, float* c, const MatmulShape& shape);
+void matmul(Cpu, const bfloat16* a, const bfloat16* b, const float* bias, bfloat16* c, const MatmulShape& shape);
 
 /// Floating-point operations of all matrix products of this process so far (2 m n k each); for measuring.
 int64_t matmul_flops();

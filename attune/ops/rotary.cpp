@@ -61,7 +61,7 @@ Rotations rotations_of(const Tensor& x, const Tensor& positions, const RotaryOpt
   return rotations;
 }
 
-Tensor rotated(const Tensor& x, const Rotations& rotations, RotaryPairing pairing, bool back) {
+Tensor rotated(const Tensor& x, const Rotations& rotations, RotaryPairing pairing, int64_t heads, bool back) {
   Tensor y = Tensor::empty_like(x);
   dispatch_floating("rotary", x.dtype(), [&]<class T>(T) {
     dispatch(x.device(), [&](auto device) {
@@ -70,6 +70,7 @@ Tensor rotated(const Tensor& x, const Rotations& rotations, RotaryPairing pairin
                                         .table_rows = rotations.rows.data<int32_t>(),
                                         .n = x.size(0),
                                         .heads = x.size(1),
+                                        .rotated = heads,
                                         .d = x.size(2),
                                         .pairs = rotations.table.size(2),
                                         .pairing = pairing,
@@ -119,14 +120,17 @@ RotaryFrequencies rotary_frequencies(const RotaryOptions& options, int64_t dimen
   return result;
 }
 
-Tensor rotary(const Tensor& x, const Tensor& positions, const RotaryOptions& options) {
+Tensor rotary(const Tensor& x, const Tensor& positions, const RotaryOptions& options, std::optional<int64_t> heads) {
   const ProfileScope scope("rotary");
   check(x, positions, options);
+  const int64_t count = heads.value_or(x.size(1));
+  if (count < 0 || count > x.size(1))
+    fail<ShapeError>("rotary: x {} has {} heads, {} are to be rotated", x.shape().text(), x.size(1), count);
   Rotations rotations = rotations_of(x, positions, options);
-  Tensor y = rotated(x, rotations, options.pairing, false);
+  Tensor y = rotated(x, rotations, options.pairing, count, false);
   // A rotation is orthogonal up to its magnitude, so that the gradient is rotated back.
-  record("rotary", {x}, y, [rotations = std::move(rotations), pairing = options.pairing](const Tensor& dy) {
-    return Gradients{rotated(dy, rotations, pairing, true)};
+  record("rotary", {x}, y, [rotations = std::move(rotations), pairing = options.pairing, count](const Tensor& dy) {
+    return Gradients{rotated(dy, rotations, pairing, count, true)};
   });
   return y;
 }

@@ -1,6 +1,7 @@
 #pragma once
 // Rotary positions: queries and keys are rotated by angles that grow with their place.
 
+#include <optional>
 #include <vector>
 
 #include "attune/base/fields.h"
@@ -73,6 +74,8 @@ RotaryFrequencies rotary_frequencies(const RotaryOptions& options, int64_t dimen
 /// The product of a rotated query and a rotated key depends on their places through the difference alone. A row's
 /// result depends on that row and its place alone. Differentiable in x. Throws ShapeError, ConfigError. Source: Su et
 /// al. 2021, eq. 34.
-Tensor rotary(const Tensor& x, const Tensor& positions, const RotaryOptions& options);
+/// With `heads` only the first so many of each row are rotated and the others copied.
+Tensor rotary(const Tensor& x, const Tensor& positions, const RotaryOptions& options,
+              std::optional<int64_t> heads = {});
 
 }  // namespace attune

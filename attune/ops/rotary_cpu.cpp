@@ -69,7 +69,7 @@ void RotateRows(const RotaryRows<T>& a, int64_t begin, int64_t end) {
   for (int64_t row = begin; row < end; ++row) {
     const T* cosines = a.table + a.table_rows[row] * 2 * a.pairs;
     const T* sines = cosines + a.pairs;
-    for (int64_t h = 0; h < a.heads; ++h) {
+    for (int64_t h = 0; h < a.rotated; ++h) {
       const int64_t at = (row * a.heads + h) * a.d;
       if (a.pairing == RotaryPairing::half) {
         RotateHalves(a.x + at, cosines, sines, sign, pairs, a.y + at);
@@ -78,6 +78,8 @@ void RotateRows(const RotaryRows<T>& a, int64_t begin, int64_t end) {
       }
       std::copy(a.x + at + 2 * a.pairs, a.x + at + a.d, a.y + at + 2 * a.pairs);
     }
+    const int64_t rest = (row * a.heads + a.rotated) * a.d;
+    std::copy(a.x + rest, a.x + (row + 1) * a.heads * a.d, a.y + rest);
   }
 }
 

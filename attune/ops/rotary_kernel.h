@@ -20,14 +20,14 @@ struct RotaryTable {
 void rotary_table(Cpu, const RotaryTable<float>& arguments);
 void rotary_table(Cpu, const RotaryTable<double>& arguments);
 
-/// y = x with the first 2 * pairs numbers of each head rotated, or rotated back; row i takes row
-/// table_rows[i].
+/// y = x with the first 2 * pairs numbers of each of the first `rotated` heads rotated, or rotated back; row i takes
+/// row table_rows[i].
 template <class T>
 struct RotaryRows {
   const T* x;
   const T* table;
   const int32_t* table_rows;
-  int64_t n, heads, d, pairs;
+  int64_t n, heads, rotated, d, pairs;
   RotaryPairing pairing;
   bool back;
   T* y;

@@ -17,6 +17,11 @@ void check_like(std::string_view op, const Tensor& x, std::string_view other_nam
                      name_of(other.dtype()), other.shape().text());
 }
 
+void check_addend(std::string_view op, const Tensor& x, const Tensor& y) {
+  if (y.defined() && y.dtype() == DType::bf16 && x.dtype() == DType::f32 && x.shape() == y.shape()) return;
+  check_like(op, x, "the sublayer's output", y);
+}
+
 void check_column_vector(std::string_view op, const Tensor& x, std::string_view name, const Tensor& v) {
   if (!v.defined()) fail<ShapeError>("{}: {} is undefined", op, name);
   if (v.rank() != 1 || v.size(0) != x.size(-1) || v.dtype() != x.dtype())

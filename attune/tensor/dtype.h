@@ -1,6 +1,8 @@
 #pragma once
 // Element types.
 
+#include <bit>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -9,7 +11,28 @@
 
 namespace attune {
 
-enum class DType { f32, f64, i32, i64, u8 };
+enum class DType { f32, f64, i32, i64, u8, bf16 };
+
+/// The upper half of a float: its range with 8 bits of precision. Arithmetic is done in float32.
+struct bfloat16 {
+  uint16_t bits = 0;
+
+  bfloat16() = default;
+  /// The nearest one, of two as near the even one; NaN stays NaN.
+  template <class T>
+  requires std::convertible_to<T, float>
+  constexpr explicit bfloat16(T value) : bits(rounded(static_cast<float>(value))) {}
+  constexpr operator float() const {  // NOLINT: loses nothing
+    return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+  }
+
+ private:
+  static constexpr uint16_t rounded(float value) {
+    const auto whole = std::bit_cast<uint32_t>(value);
+    if ((whole & 0x7fffffffu) > 0x7f800000u) return static_cast<uint16_t>(whole >> 16 | 0x40u);
+    return static_cast<uint16_t>((whole + 0x7fffu + (whole >> 16 & 1u)) >> 16);
+  }
+};
 
 constexpr size_t size_of(DType dtype) {
   switch (dtype) {
@@ -21,6 +44,8 @@ constexpr size_t size_of(DType dtype) {
       return 8;
     case DType::u8:
       return 1;
+    case DType::bf16:
+      return 2;
   }
   return 0;
 }
@@ -37,6 +62,8 @@ constexpr std::string_view name_of(DType dtype) {
       return "int64";
     case DType::u8:
       return "uint8";
+    case DType::bf16:
+      return "bfloat16";
   }
   return "?";
 }
@@ -63,6 +90,10 @@ template <>
 struct DTypeOf<uint8_t> {
   static constexpr DType value = DType::u8;
 };
+template <>
+struct DTypeOf<bfloat16> {
+  static constexpr DType value = DType::bf16;
+};
 template <class T>
 inline constexpr DType dtype_of = DTypeOf<T>::value;
 
@@ -70,7 +101,7 @@ constexpr bool is_floating(DType dtype) {
   return dtype == DType::f32 || dtype == DType::f64;
 }
 
-/// Calls f(float{}) or f(double{}); anything else is a ShapeError that names the operation.
+/// Calls f(float{}) or f(double{}), the types of parameters; anything else is a ShapeError that names the operation.
 template <class F>
 decltype(auto) dispatch_floating(std::string_view op, DType dtype, F&& f) {
   if (dtype == DType::f32) return f(float{});

@@ -1,5 +1,6 @@
 #include "attune/tensor/tensor.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -24,6 +25,8 @@ void dispatch_any(DType dtype, F&& f) {
       return f(int64_t{});
     case DType::u8:
       return f(uint8_t{});
+    case DType::bf16:
+      return f(bfloat16{});
   }
 }
 
@@ -98,6 +101,23 @@ Tensor Tensor::rows(int64_t begin, int64_t end) const {
   Tensor t = detach();
   t.shape_ = Shape{std::span<const int64_t>(sizes)};
   t.offset_ += static_cast<size_t>(begin * row) * size_of(dtype_);
+  return t;
+}
+
+Tensor Tensor::joined(std::span<const Tensor> parts) {
+  if (parts.empty() || !parts[0].defined() || parts[0].rank() == 0) return {};
+  Tensor t = parts[0].detach();
+  std::vector<int64_t> sizes(t.shape_.begin(), t.shape_.end());
+  const std::vector<int64_t> row(sizes.begin() + 1, sizes.end());
+  size_t end = t.offset_ + t.bytes();
+  for (const Tensor& part : parts.subspan(1)) {
+    if (part.buffer_ != t.buffer_ || part.offset_ != end || part.dtype_ != t.dtype_ || part.rank() != t.rank() ||
+        !std::equal(row.begin(), row.end(), part.shape_.begin() + 1))
+      return {};
+    sizes[0] += part.size(0);
+    end += part.bytes();
+  }
+  t.shape_ = Shape{std::span<const int64_t>(sizes)};
   return t;
 }
 

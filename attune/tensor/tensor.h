@@ -67,6 +67,8 @@ class Tensor {
   Tensor reshape(const std::vector<int64_t>& sizes) const;
   /// Rows [begin, end) of the first dimension, sharing the data.
   Tensor rows(int64_t begin, int64_t end) const;
+  /// The way back: one tensor over `parts` that follow one another in memory, rows() of one tensor; else undefined.
+  static Tensor joined(std::span<const Tensor> parts);
   Tensor detach() const;
   Tensor clone() const;
   Tensor to(DType dtype) const;

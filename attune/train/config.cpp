@@ -198,6 +198,12 @@ ValidationMetric RunConfig::best_metric() const {
   return model.architecture == Architecture::encoder_classifier ? ValidationMetric::accuracy : ValidationMetric::loss;
 }
 
+std::string precision_note(ProductPrecision precision) {
+  if (precision == ProductPrecision::float32 || has_bfloat16_products()) return "";
+  return "train.precision = \"bfloat16\": this processor has no instructions for it, so that products are formed in "
+         "float32 from the same rounded numbers, and take longer than with \"float32\"";
+}
+
 RunConfig default_config(Architecture architecture) {
   RunConfig config;
   config.model.architecture = architecture;

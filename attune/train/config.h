@@ -14,6 +14,7 @@
 #include "attune/generate/config.h"
 #include "attune/generate/sampling_config.h"
 #include "attune/models/config.h"
+#include "attune/ops/precision.h"
 #include "attune/optim/config.h"
 
 namespace attune {
@@ -42,6 +43,11 @@ struct EnumNames<ValidationMetric> {
                                                                         {ValidationMetric::loss, "loss"},
                                                                         {ValidationMetric::accuracy, "accuracy"},
                                                                         {ValidationMetric::macro_f1, "macro_f1"}};
+};
+template <>
+struct EnumNames<ProductPrecision> {
+  static constexpr std::pair<ProductPrecision, const char*> values[] = {{ProductPrecision::float32, "float32"},
+                                                                        {ProductPrecision::bfloat16, "bfloat16"}};
 };
 template <>
 struct EnumNames<LabelledFormat> {
@@ -108,6 +114,7 @@ struct TrainConfig {
   int64_t threads = 0;                  // 0: all
   bool shard_optimizer = false;         // several ranks: each keeps the moments of its part of the parameters alone
   bool checkpoint_activations = false;  // layers compute their activations again in the backward pass: less memory
+  ProductPrecision precision = ProductPrecision::float32;  // of the training step's matrix products
   bool operator==(const TrainConfig&) const = default;
 };
 
@@ -130,6 +137,9 @@ struct RunConfig {
   ValidationMetric best_metric() const;
   bool operator==(const RunConfig&) const = default;
 };
+
+/// What is to be said of a precision on this machine; empty: nothing.
+std::string precision_note(ProductPrecision precision);
 
 /// The defaults of an architecture. Those of RunConfig{} are encoder_decoder's; for the others label_smoothing is 0,
 /// and encoder_masked_lm reads lines.
@@ -204,6 +214,7 @@ void visit_fields(TrainConfig& c, FieldVisitor& v) {
   v("threads", c.threads);
   v("shard_optimizer", c.shard_optimizer);
   v("checkpoint_activations", c.checkpoint_activations);
+  v("precision", c.precision);
 }
 
 template <class FieldVisitor>

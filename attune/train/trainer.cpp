@@ -111,6 +111,7 @@ void Run::prepare(bool resume) {
     fail<FileError>("{}: goes on at batch {} of an epoch of {}", checkpoints_.file(state_.step).string(), state_.batch,
                     task_->batches());
   report_start();
+  if (const std::string note = precision_note(config_.train.precision); !note.empty()) observer_.on_message(note);
 }
 
 // The first rank looks, and tells the others.
@@ -269,6 +270,7 @@ void Run::step() {
                                     .epoch = state_.epoch + 1,
                                     .first_batch = state_.batch + 1,
                                     .learning_rate = rate,
+                                    .precision = config_.train.precision,
                                     .label_smoothing = config_.train.label_smoothing,
                                     .seed = config_.train.seed,
                                     .first_forward = forward_of(first_forward, {.rank = communicator_.rank(), .ranks = communicator_.size()}),

@@ -56,6 +56,7 @@ Json settings(const RunConfig& config) {
   fields["train.mask_probability"] = config.train.mask_probability;
   fields["train.word_dropout"] = config.train.word_dropout;
   fields["train.moving_average"] = config.train.moving_average;
+  fields["train.precision"] = enum_name(config.train.precision);
   return fields;
 }
 

@@ -70,6 +70,7 @@ std::string not_finite(const char* what, double value, const UpdateInput& input,
 std::optional<std::string> accumulate_gradients(Module& model, const Adam& adam, const UpdateInput& input,
                                                 UpdateResult& result) {
   const auto labels = static_cast<double>(result.labels);
+  const ProductPrecisionScope precision(input.precision);  // ends before the parameters change
   for (size_t i = 0; i < input.batches.size(); ++i) {
     if (!input.batches[i].loss) continue;
     set_training(model, input.seed, input.first_forward + i);

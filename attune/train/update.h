@@ -6,6 +6,7 @@
 #include <span>
 
 #include "attune/ops/cross_entropy.h"
+#include "attune/ops/precision.h"
 #include "attune/optim/adam.h"
 
 namespace attune {
@@ -25,6 +26,7 @@ struct UpdateInput {
   int64_t epoch = 1;                       // for messages, from 1
   int64_t first_batch = 1;                 // place of batches[0] in the epoch, for messages, from 1
   double learning_rate = 0;
+  ProductPrecision precision = ProductPrecision::float32;  // of the matrix products, forward and backward
   double label_smoothing = 0;
   uint64_t seed = 1;              // of dropout, with ...
   uint64_t first_forward = 0;     // ... the number of the first forward pass, unique in the run and among the ranks

@@ -177,5 +177,72 @@ TEST(Attention, ErrorsNameTheShapes) {
             "attention: sequences hold 5 rows but k has 4");
 }
 
+// q, k and v within the rows of one tensor, as one product leaves them, of two, and with columns that nobody reads.
+TEST(Attention, HeadsWithinLongerRows) {
+  const std::vector<int32_t> lengths = {6, 1, 70};
+  AttentionOptions options{.query_sequences = Sequences::from_lengths(lengths),
+                           .key_sequences = Sequences::from_lengths(lengths),
+                           .causal = true,
+                           .dropout = {.probability = 0.2, .seed = 4}};
+  const int64_t rows = 77, d = 4;
+  for (const bool pattern : {false, true}) {
+    if (pattern) options.pattern = SlidingWindow{.size = 5};
+    for (const int64_t spare : {0, 3}) {
+      const Tensor x = normal({rows, spare + 8 * d}, {.seed = 1});
+      const auto part = [&](int64_t first, int64_t heads) {  // copied out
+        Tensor y = Tensor::empty({rows, heads, d}, {.dtype = DType::f64});
+        for (int64_t r = 0; r < rows; ++r)
+          std::copy_n(x.data<double>() + r * x.size(1) + spare + first * d, heads * d,
+                      y.data<double>() + r * heads * d);
+        return y;
+      };
+      const auto packed = [&](const Tensor& t) {
+        return attention({.x = t, .column = spare, .heads = 4, .d = d},
+                         {.x = t, .column = spare + 4 * d, .heads = 2, .d = d},
+                         {.x = t, .column = spare + 6 * d, .heads = 2, .d = d}, options);
+      };
+      EXPECT_TRUE(same_bits(packed(x), attention(part(0, 4), part(4, 2), part(6, 2), options)));
+      Tensor weights, expected_weights;
+      options.weights = &weights;
+      packed(x);
+      options.weights = &expected_weights;
+      attention(part(0, 4), part(4, 2), part(6, 2), options);
+      options.weights = nullptr;
+      EXPECT_TRUE(same_bits(weights, expected_weights));
+      Tensor leaf = x.detach();
+      std::vector<Tensor> parts{part(0, 4), part(4, 2), part(6, 2)};
+      require_gradient(leaf);
+      for (Tensor& t : parts) require_gradient(t);
+      const Tensor dy = normal({rows, 4, d}, {.seed = 2});
+      backward(packed(leaf), dy);
+      backward(attention(parts[0], parts[1], parts[2], options), dy);
+      for (int64_t r = 0; r < rows; ++r) {
+        const double* found = gradient(leaf).data<double>() + r * x.size(1);
+        for (int64_t c = 0; c < spare; ++c) ASSERT_EQ(found[c], 0);
+        int64_t column = spare;
+        for (const Tensor& t : parts)
+          for (int64_t c = 0; c < t.size(1) * d; ++c)
+            ASSERT_EQ(found[column++], gradient(t).data<double>()[r * t.size(1) * d + c]) << r << " " << column;
+      }
+    }
+  }
+}
+
+TEST(Attention, HeadsThatOverlapHaveAGradientEach) {
+  const AttentionOptions options{.query_sequences = Sequences::from_lengths({5}),
+                                 .key_sequences = Sequences::from_lengths({5})};
+  const auto same_keys_and_values = [&](const Tensor& x) {
+    const HeadColumns all{.x = x, .heads = 2, .d = 3};
+    return attention({.x = x, .column = 6, .heads = 2, .d = 3}, all, all, options);
+  };
+  EXPECT_LT(gradient_error(same_keys_and_values, normal({5, 12}, {.seed = 1})), 1e-7);
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              const Tensor x = Tensor::zeros({5, 12});
+              attention({.x = x, .column = 7, .heads = 2, .d = 3}, head_columns(Tensor::zeros({5, 2, 3})),
+                        head_columns(Tensor::zeros({5, 2, 3})), options);
+            }),
+            "attention: 2 heads of 3 from column 7 on do not lie in q [5, 12]");
+}
+
 }  // namespace
 }  // namespace attune

@@ -8,9 +8,11 @@
 #include "attune/autograd/graph.h"
 #include "attune/base/parallel.h"
 #include "attune/ops/activation.h"
+#include "attune/ops/linear_gradient_kernel.h"
 #include "attune/ops/matmul.h"
 #include "tests/support/errors.h"
 #include "tests/support/gradient_check.h"
+#include "tests/support/targets.h"
 
 namespace attune {
 namespace {
@@ -202,6 +204,127 @@ TEST(Matmul, InnerSizesMustAgree) {
               matmul(Tensor::zeros({2, 3}), Tensor::zeros({4, 5}));
             }),
             "matmul: [2, 3] and [4, 5] have inner sizes 3 and 4");
+}
+
+TEST(LinearSideBySide, GradientMatchesFiniteDifferences) {
+  const auto of_three = [](const std::vector<Tensor>& t) {
+    return linear_side_by_side(t[0], std::vector<LinearParameters>{{t[1], t[4]}, {t[2], t[5]}, {t[3], t[6]}});
+  };
+  EXPECT_LT(gradient_error(of_three, {normal({5, 4}, {.seed = 1}), normal({3, 4}, {.seed = 2}),
+                                      normal({2, 4}, {.seed = 3}), normal({6, 4}, {.seed = 4}),
+                                      normal({3}, {.seed = 5}), normal({2}, {.seed = 6}), normal({6}, {.seed = 7})}),
+            1e-7);
+  const auto of_two = [](const std::vector<Tensor>& t) {
+    return linear_side_by_side(t[0], std::vector<LinearParameters>{{t[1], {}}, {t[2], {}}});
+  };
+  EXPECT_LT(gradient_error(of_two, {normal({5, 4}, {.seed = 1}), normal({3, 4}, {.seed = 2}), normal({2, 4})}), 1e-7);
+}
+
+// Rows of one tensor are not copied, and give the same numbers as parameters of their own.
+TEST(LinearSideBySide, AdjacentParametersAreReadInPlace) {
+  const Tensor x = normal({9, 8}, {.dtype = DType::f32, .seed = 1});
+  const Tensor weights = normal({12, 8}, {.dtype = DType::f32, .seed = 2});
+  const Tensor biases = normal({12}, {.dtype = DType::f32, .seed = 3});
+  const Tensor dy = normal({9, 12}, {.dtype = DType::f32, .seed = 4});
+  const auto run = [&](bool copied) {
+    std::vector<LinearParameters> parameters;
+    for (const auto& [begin, end] : {std::pair<int64_t, int64_t>{0, 5}, {5, 6}, {6, 12}}) {
+      Tensor w = weights.rows(begin, end), b = biases.rows(begin, end);
+      if (copied) w = w.clone(), b = b.clone();
+      require_gradient(w);
+      require_gradient(b);
+      parameters.push_back({w, b});
+    }
+    const Tensor y = linear_side_by_side(x, parameters);
+    backward(y, dy);
+    std::vector<Tensor> results{y.detach()};
+    for (const auto& [w, b] : parameters) {
+      EXPECT_EQ(gradient(w).shape(), w.shape());
+      results.insert(results.end(), {gradient(w), gradient(b)});
+    }
+    return results;
+  };
+  const auto in_place = run(false), copied = run(true);
+  for (size_t i = 0; i < copied.size(); ++i) EXPECT_TRUE(same_bits(in_place[i], copied[i])) << i;
+  for (int64_t row = 0; row < 9; ++row)
+    for (int64_t column : {0, 5, 11})
+      EXPECT_NEAR(in_place[0].data<float>()[row * 12 + column],
+                  linear(x, weights, biases).data<float>()[row * 12 + column], 1e-5);
+}
+
+TEST(LinearSideBySide, NamesWhatDoesNotFit) {
+  const Tensor x = Tensor::zeros({2, 4}), w = Tensor::zeros({3, 4}), b = Tensor::zeros({3});
+  const auto message = [&](const std::vector<LinearParameters>& parameters) {
+    return message_of<ShapeError>([&] { linear_side_by_side(x, parameters); });
+  };
+  EXPECT_EQ(message({}), "linear_side_by_side: takes 1 to 3 weights, found 0");
+  EXPECT_EQ(message({{w, b}, {w, {}}}), "linear_side_by_side: either every weight has a bias or none has");
+  EXPECT_EQ(message({{w, b}, {Tensor::zeros({3, 5}), b}}),
+            "linear: input [2, 4] has 4 columns but weight [3, 5] takes 5");
+}
+
+// The gradient behind a ReLU needs no mask, that of other activations does; either way it is that of the parts.
+TEST(Linear, DropoutIsThatOfTheOperation) {
+  const DropoutMask mask{.probability = 0.4, .seed = 3, .step = 2, .op = 1};
+  const Tensor dy = normal({70, 33}, {.dtype = DType::f32, .seed = 9});
+  for (const FusedActivation activation : kActivations) {
+    const auto run = [&](bool fused) {
+      std::vector<Tensor> t{normal({70, 8}, {.dtype = DType::f32, .seed = 1}),
+                            normal({33, 8}, {.dtype = DType::f32, .seed = 2}),
+                            normal({33}, {.dtype = DType::f32, .seed = 3})};
+      for (Tensor& leaf : t) require_gradient(leaf);
+      const Tensor y = fused ? linear(t[0], t[1], t[2], {.activation = activation, .dropout = mask})
+                             : dropout(linear(t[0], t[1], t[2], activation), mask);
+      backward(y, dy);
+      return std::vector<Tensor>{y.detach(), gradient(t[0]), gradient(t[1]), gradient(t[2])};
+    };
+    const auto fused = run(true), parts = run(false);
+    for (size_t i = 0; i < parts.size(); ++i) EXPECT_TRUE(same_bits(fused[i], parts[i])) << i;
+  }
+}
+
+// dz and its column sums against one number at a time.
+template <class T, class Dy, class Dz>
+void expect_linear_gradient(const char* target, double tolerance) {
+  for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{1, 5}, {6, 16}, {200, 37}}) {
+    const Tensor dy = normal({rows, columns}, {.seed = 1}).to(dtype_of<Dy>);
+    const Tensor saved = normal({rows, columns}, {.seed = 2}).to(dtype_of<Dz>);
+    for (const bool relu : {false, true}) {
+      const auto [one, two] = with_one_and_two_threads([&, rows = rows, columns = columns] {
+        const Tensor dz = Tensor::empty({rows, columns}, {.dtype = dtype_of<Dz>});
+        const Tensor sums = Tensor::empty({columns}, {.dtype = dtype_of<T>});
+        linear_gradient(Cpu{}, LinearGradient<T, Dy, Dz>{.rows = rows,
+                                                         .columns = columns,
+                                                         .dy = dy.data<Dy>(),
+                                                         .saved = relu ? saved.data<Dz>() : nullptr,
+                                                         .kind = ActivationKind::relu,
+                                                         .scale = 1.25,
+                                                         .dz = dz.data<Dz>(),
+                                                         .d_bias = sums.data<T>()});
+        return std::pair(dz, sums);
+      });
+      EXPECT_TRUE(same_bits(one.first, two.first) && same_bits(one.second, two.second)) << target;
+      const Tensor sums = Tensor::zeros({columns}, {.dtype = DType::f64});
+      for (int64_t i = 0; i < rows * columns; ++i) {
+        const double slope = !relu || static_cast<double>(saved.data<Dz>()[i]) > 0 ? 1.25 : 0;
+        const double dz = static_cast<double>(dy.data<Dy>()[i]) * slope;
+        ASSERT_EQ(static_cast<double>(one.first.template data<Dz>()[i]),
+                  static_cast<double>(static_cast<Dz>(static_cast<T>(dz))))
+            << target << " " << i;
+        sums.data<double>()[i % columns] += dz;
+      }
+      EXPECT_LT(relative_error(one.second.to(DType::f64), sums), tolerance) << target;
+    }
+  }
+}
+
+TEST(LinearGradient, EveryTargetAgreesWithAPlainLoop) {
+  for_each_target([](const char* target) {
+    expect_linear_gradient<float, float, float>(target, 1e-5);
+    expect_linear_gradient<double, double, double>(target, 1e-13);
+    expect_linear_gradient<float, float, bfloat16>(target, 1e-5);
+    expect_linear_gradient<float, bfloat16, bfloat16>(target, 1e-5);
+  });
 }
 
 }  // namespace

@@ -228,5 +228,16 @@ TEST(Rotary, NamesWhatDoesNotFit) {
   EXPECT_THROW(rotary(Tensor::zeros({2, 1, 4}), places({0, 1}), {.base = 0}), ConfigError);
 }
 
+TEST(Rotary, TurnsTheFirstHeadsAndCopiesTheOthers) {
+  const Tensor x = normal({6, 5, 8}, {.seed = 1});
+  const Tensor positions = Tensor::from<int32_t>({6}, std::vector<int32_t>{0, 1, 2, 0, 7, 3});
+  const Tensor all = rotary(x, positions, {}), some = rotary(x, positions, {}, 3);
+  for (int64_t i = 0; i < x.numel(); ++i)
+    ASSERT_EQ(some.data<double>()[i], (i / 8 % 5 < 3 ? all : x).data<double>()[i]) << i;
+  EXPECT_LT(gradient_error([&](auto& t) { return rotary(t, positions, {}, 3); }, x), 1e-8);
+  EXPECT_EQ(message_of<ShapeError>([&] { rotary(x, positions, {}, 6); }),
+            "rotary: x [6, 5, 8] has 5 heads, 6 are to be rotated");
+}
+
 }  // namespace
 }  // namespace attune

@@ -83,5 +83,27 @@ TEST(Allocator, IsAlignedAndSafeAcrossThreads) {
   for (std::thread& thread : threads) thread.join();
 }
 
+TEST(Tensor, RowsThatFollowOneAnotherAreJoined) {
+  const Tensor x = Tensor::from<float>({6, 2}, std::vector<float>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
+  const Tensor joined = Tensor::joined(std::vector{x.rows(1, 2), x.rows(2, 2), x.rows(2, 5)});
+  ASSERT_TRUE(joined.defined());
+  EXPECT_EQ(joined.shape(), (Shape{4, 2}));
+  EXPECT_EQ(joined.raw(), x.rows(1, 2).raw());
+  EXPECT_FALSE(Tensor::joined(std::vector{x.rows(0, 1), x.rows(2, 3)}).defined());
+  EXPECT_FALSE(Tensor::joined(std::vector{x.rows(2, 3), x.rows(1, 2)}).defined());
+  EXPECT_FALSE(Tensor::joined(std::vector{x.rows(0, 1), x.rows(1, 2).clone()}).defined());
+  EXPECT_FALSE(Tensor::joined(std::vector{x.rows(0, 1), x.rows(1, 3).reshape({1, 4})}).defined());
+  EXPECT_FALSE(Tensor::joined(std::vector<Tensor>{}).defined());
+}
+
+TEST(Tensor, Bfloat16IsConvertedBothWays) {
+  const Tensor x = Tensor::from<float>({3}, std::vector<float>{1.5f, -0.1f, 3e38f});
+  const Tensor y = x.to(DType::bf16);
+  EXPECT_EQ(y.bytes(), 6u);
+  EXPECT_EQ(name_of(y.dtype()), "bfloat16");
+  for (size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(y.to(DType::f64).values<double>()[i], static_cast<double>(float(bfloat16(x.values<float>()[i]))));
+}
+
 }  // namespace
 }  // namespace attune

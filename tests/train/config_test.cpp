@@ -294,5 +294,15 @@ TEST(GenerationConfig, LongestOutput) {
   EXPECT_EQ((GenerationConfig{.max_length_ratio = 0.1, .max_length_offset = 0}).longest_output(1), 1);
 }
 
+TEST(RunConfig, PrecisionIsReadAndWritten) {
+  RunConfig config = read_run_config("", {"train.precision=bfloat16"});
+  EXPECT_EQ(config.train.precision, ProductPrecision::bfloat16);
+  EXPECT_THAT(write_toml(config), HasSubstr("precision = \"bfloat16\""));
+  EXPECT_THAT(message_of<ConfigError>([] { read_run_config("", {"train.precision=float16"}); }),
+              HasSubstr("train.precision"));
+  EXPECT_EQ(precision_note(ProductPrecision::float32), "");
+  EXPECT_EQ(precision_note(ProductPrecision::bfloat16).empty(), has_bfloat16_products());
+}
+
 }  // namespace
 }  // namespace attune

@@ -188,5 +188,28 @@ TEST(Evaluate, IsTheMeanOverAllTokensHoweverTheyAreBatched) {
   EXPECT_THROW(evaluate(*model, {}, 2), DataError);
 }
 
+TEST(Update, Bfloat16ProductsFollowTheParameters) {
+  const OneThread one_thread;
+  const auto exact = small_model(0.1), model = small_model(0.1);
+  Adam exact_adam(named_parameters(*exact), {}), adam(named_parameters(*model), {});
+  const auto exact_batches = batches_of(*exact, {batch_of(0, 24)});
+  const auto batches = batches_of(*model, {batch_of(0, 12), batch_of(12, 24)});
+  double first = 0, last = 0;
+  for (int64_t step = 1; step <= 30; ++step) {
+    const UpdateResult a = update(*exact, exact_adam, {.batches = exact_batches, .step = step, .learning_rate = 3e-3});
+    const UpdateResult b = update(
+        *model, adam,
+        {.batches = batches, .step = step, .learning_rate = 3e-3, .precision = ProductPrecision::bfloat16});
+    EXPECT_FALSE(bfloat16_products());
+    if (step == 1) {
+      EXPECT_NE(a.gradient_norm, b.gradient_norm);
+      EXPECT_NEAR(a.gradient_norm, b.gradient_norm, 0.05 * a.gradient_norm);
+      first = b.loss;
+    }
+    last = b.loss;
+  }
+  EXPECT_LT(last, 0.8 * first);  // copies of the first parameters would learn nothing
+}
+
 }  // namespace
 }  // namespace attune

@@ -1,0 +1,82 @@
+#include "attune/ops/precision.h"
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "attune/autograd/graph.h"
+#include "attune/ops/bfloat16_kernel.h"
+
+namespace attune {
+namespace {
+
+// The parameters that were converted, by where they are. They are held, so that no other tensor comes to lie there.
+struct Converted {
+  std::vector<Tensor> parameters;
+  Tensor bfloat16s;
+};
+
+thread_local ProductPrecision precision = ProductPrecision::float32;
+thread_local int scopes = 0;
+thread_local std::map<std::pair<const void*, int64_t>, Converted> converted;
+
+Tensor convert(std::span<const Tensor> parameters) {
+  if (const Tensor joined = Tensor::joined(parameters); joined.defined()) return to_bfloat16(joined);
+  std::vector<int64_t> sizes(parameters[0].shape().begin(), parameters[0].shape().end());
+  for (const Tensor& parameter : parameters.subspan(1)) sizes[0] += parameter.size(0);
+  const Tensor all =
+      Tensor::empty(Shape{std::span<const int64_t>(sizes)}, {.dtype = DType::bf16, .device = parameters[0].device()});
+  int64_t row = 0;
+  for (const Tensor& parameter : parameters) {
+    all.rows(row, row + parameter.size(0)).copy_from(to_bfloat16(parameter));
+    row += parameter.size(0);
+  }
+  return all;
+}
+
+}  // namespace
+
+ProductPrecisionScope::ProductPrecisionScope(ProductPrecision wanted) : previous_(std::exchange(precision, wanted)) {
+  ++scopes;
+}
+
+ProductPrecisionScope::~ProductPrecisionScope() {
+  precision = previous_;
+  if (--scopes == 0) converted.clear();
+}
+
+bool bfloat16_products() {
+  return precision == ProductPrecision::bfloat16;
+}
+
+Tensor to_bfloat16(const Tensor& x) {
+  if (x.dtype() == DType::bf16) return x.detach();
+  const Tensor y = Tensor::empty(x.shape(), {.dtype = DType::bf16, .device = x.device()});
+  dispatch(x.device(), [&](auto device) { narrow(device, x.data<float>(), y.data<bfloat16>(), x.numel()); });
+  return y;
+}
+
+Tensor to_float32(const Tensor& x) {
+  if (x.dtype() == DType::f32) return x.detach();
+  const Tensor y = Tensor::empty(x.shape(), {.dtype = DType::f32, .device = x.device()});
+  dispatch(x.device(), [&](auto device) { widen(device, x.data<bfloat16>(), y.data<float>(), x.numel()); });
+  return y;
+}
+
+Tensor for_products(const Tensor& x) {
+  if (!bfloat16_products() || x.dtype() != DType::f32) return x;
+  Tensor y = to_bfloat16(x);
+  record("for_products", {x}, y, [](const Tensor& dy) { return Gradients{to_float32(dy)}; });
+  return y;
+}
+
+Tensor stacked_in_bfloat16(std::span<const Tensor> parameters) {
+  if (!bfloat16_products()) return convert(parameters);
+  int64_t numbers = 0;
+  for (const Tensor& parameter : parameters) numbers += parameter.numel();
+  const auto [place, is_new] = converted.try_emplace({parameters[0].raw(), numbers});
+  if (is_new) place->second = {.parameters = {parameters.begin(), parameters.end()}, .bfloat16s = convert(parameters)};
+  return place->second.bfloat16s;
+}
+
+}  // namespace attune

@@ -1,0 +1,251 @@
+#include "attune/ops/precision.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "attune/autograd/graph.h"
+#include "attune/ops/bfloat16_kernel.h"
+#include "attune/ops/cross_entropy.h"
+#include "attune/ops/gated_activation.h"
+#include "attune/ops/layer_norm.h"
+#include "attune/ops/linear.h"
+#include "attune/ops/matmul.h"
+#include "attune/ops/residual.h"
+#include "tests/support/gradient_check.h"
+#include "tests/support/run_command.h"
+#include "tests/support/targets.h"
+
+namespace attune {
+namespace {
+
+constexpr FusedActivation kActivations[] = {FusedActivation::none,      FusedActivation::relu, FusedActivation::gelu,
+                                            FusedActivation::gelu_tanh, FusedActivation::silu, FusedActivation::tanh};
+
+// Of 8 bits of precision: half a unit in the last place, and the sums of a few dozen such errors.
+constexpr double kRounding = 1.0 / 256;
+constexpr double kLoose = 4 * kRounding;
+
+Tensor random32(const Shape& shape, uint64_t seed) {
+  return normal(shape, {.dtype = DType::f32, .seed = seed});
+}
+Tensor rounded(const Tensor& x) {
+  return to_float32(to_bfloat16(x));
+}
+Tensor wide(const Tensor& x) {
+  return x.to(DType::f64);
+}
+
+TEST(Bfloat16, RoundsToTheNearest) {
+  EXPECT_EQ(float(bfloat16(1.0)), 1.0f);
+  EXPECT_EQ(float(bfloat16(1.0 + 1.0 / 256)), 1.0f);              // a tie goes to the even one, downwards ...
+  EXPECT_EQ(float(bfloat16(1.0 + 3.0 / 256)), 1.0f + 1.0f / 64);  // ... and upwards
+  EXPECT_EQ(float(bfloat16(1.0 + 1.01 / 256)), 1.0f + 1.0f / 128);
+  EXPECT_EQ(float(bfloat16(-3e38)), -3.0040553e38f);
+  EXPECT_EQ(float(bfloat16(std::numeric_limits<float>::max())), std::numeric_limits<float>::infinity());
+  EXPECT_TRUE(std::isnan(float(bfloat16(std::numeric_limits<float>::quiet_NaN()))));
+  EXPECT_TRUE(std::isnan(float(bfloat16(std::bit_cast<float>(0x7f800001u)))));  // whose upper half is infinity's
+}
+
+TEST(Bfloat16, EveryTargetConvertsAlike) {
+  std::mt19937 random(1);
+  std::vector<float> x(1003);
+  for (float& value : x) value = std::bit_cast<float>(static_cast<uint32_t>(random()));
+  x[0] = INFINITY;
+  x[1] = std::bit_cast<float>(0x7f800001u);
+  x[2] = 1.0f + 1.0f / 256;
+  x[3] = -0.0f;
+  for_each_target([&](const char* target) {
+    std::vector<bfloat16> y(x.size() + 1);
+    std::vector<float> back(x.size());
+    narrow(Cpu{}, x.data(), y.data(), static_cast<int64_t>(x.size()));
+    widen(Cpu{}, y.data(), back.data(), static_cast<int64_t>(x.size()));
+    for (size_t i = 0; i < x.size(); ++i) {
+      ASSERT_EQ(y[i].bits, bfloat16(x[i]).bits) << target << " " << i << " " << x[i];
+      ASSERT_EQ(std::bit_cast<uint32_t>(back[i]), uint32_t{y[i].bits} << 16) << target << " " << i;
+    }
+    EXPECT_EQ(y.back().bits, 0) << target;
+  });
+}
+
+struct LinearResult {
+  Tensor y, dx, d_weight, d_bias;
+};
+
+LinearResult run(const Tensor& x_in, const Tensor& w_in, const Tensor& b_in, const Tensor& cotangent,
+                 const LinearOptions& options, ProductPrecision precision) {
+  const ProductPrecisionScope scope(precision);
+  Tensor x = x_in.detach(), w = w_in.detach(), b = b_in.detach();
+  for (Tensor* leaf : {&x, &w, &b}) require_gradient(*leaf);
+  const Tensor y = linear(x, w, b, options);
+  backward(y, cotangent);
+  return {y.detach(), gradient(x), gradient(w), gradient(b)};
+}
+
+// Sums in float32 of the rounded numbers are those of float64 up to rounding of float32.
+TEST(Bfloat16Products, AreThoseOfTheRoundedNumbers) {
+  for (const int64_t rows : {1, 7, 64, 130}) {
+    const Tensor x = random32({rows, 40}, 1), w = random32({33, 40}, 2), b = random32({33}, 3);
+    const Tensor cotangent = random32({rows, 33}, 4);
+    const LinearResult found = run(x, w, b, cotangent, {}, ProductPrecision::bfloat16);
+    EXPECT_EQ(found.y.dtype(), DType::f32);
+    EXPECT_EQ(found.dx.dtype(), DType::f32);
+    const Tensor x_64 = wide(rounded(x)), w_64 = wide(rounded(w)), dy_64 = wide(rounded(cotangent));
+    EXPECT_LT(relative_error(wide(found.y), linear(x_64, w_64, wide(b))), 1e-6) << rows;
+    EXPECT_LT(relative_error(wide(found.dx), matmul(dy_64, w_64)), 1e-6) << rows;
+    EXPECT_LT(relative_error(wide(found.d_weight), matmul(dy_64, x_64, {.transpose_a = true})), 1e-6) << rows;
+    const Tensor ones = Tensor::full({1, rows}, 1, {.dtype = DType::f64});
+    EXPECT_LT(relative_error(wide(found.d_bias), matmul(ones, wide(cotangent)).reshape({33})), 1e-6) << rows;
+  }
+}
+
+TEST(Bfloat16Products, AgreeWithFloat64AsFarAsTheirPrecisionGoes) {
+  const Tensor x = random32({50, 40}, 1), b = random32({24}, 3);
+  const Tensor w = normal({24, 40}, {.dtype = DType::f32, .seed = 2, .deviation = 0.15});  // outputs near 1
+  const Tensor cotangent = random32({50, 24}, 4);
+  for (const FusedActivation activation : kActivations) {
+    for (const bool dropout : {false, true}) {
+      LinearOptions options{.activation = activation};
+      if (dropout) options.dropout = {.probability = 0.3, .seed = 5};
+      const LinearResult exact =
+          run(wide(x), wide(w), wide(b), wide(cotangent), options, ProductPrecision::bfloat16);  // float64 as it is
+      for (const bool narrow : {false, true}) {
+        options.narrow = narrow;
+        const LinearResult found = run(x, w, b, cotangent, options, ProductPrecision::bfloat16);
+        EXPECT_EQ(found.y.dtype(), narrow ? DType::bf16 : DType::f32);
+        EXPECT_LT(relative_error(wide(found.y), exact.y), kLoose);
+        // The slope of a ReLU jumps where the sum is almost 0: single gradients may be wrong by their whole size.
+        if (activation == FusedActivation::relu) continue;
+        EXPECT_LT(relative_error(wide(found.dx), exact.dx), kLoose);
+        EXPECT_LT(relative_error(wide(found.d_weight), exact.d_weight), kLoose);
+        EXPECT_LT(relative_error(wide(found.d_bias), exact.d_bias), kLoose);
+      }
+      const LinearResult plain = run(x, w, b, cotangent, options, ProductPrecision::float32);
+      EXPECT_EQ(plain.y.dtype(), DType::f32);  // narrow results are for bfloat16 products alone
+    }
+  }
+}
+
+// linear_1, a gated unit or a ReLU, dropout and linear_2 between a norm and a residual connection, all in bfloat16.
+Tensor sublayer(const std::vector<Tensor>& t, bool gated, bool pre_norm) {
+  const Tensor &x = t[0], &gain = t[1], &w_1 = t[2], &b_1 = t[3], &w_2 = t[4], &b_2 = t[5];
+  const DropoutMask mask{.probability = 0.2, .seed = 9};
+  const Tensor normal = pre_norm ? layer_norm(x, gain, {}, {.for_products = true}) : x;
+  Tensor hidden =
+      linear(normal, w_1, b_1, {.activation = gated ? FusedActivation::none : FusedActivation::gelu, .narrow = true});
+  if (gated) hidden = dropout(gated_activation(hidden, ActivationKind::silu), mask);
+  const Tensor y = linear(hidden, w_2, b_2, {.narrow = true});
+  if (bfloat16_products() && x.dtype() == DType::f32) {
+    EXPECT_EQ(hidden.dtype(), DType::bf16);
+    EXPECT_EQ(y.dtype(), DType::bf16);
+  }
+  return pre_norm ? residual_dropout(x, y, mask) : residual_dropout_layer_norm(x, y, mask, gain, {});
+}
+
+TEST(Bfloat16Products, ASublayerAgreesWithFloat64) {
+  for (const bool gated : {false, true}) {
+    for (const bool pre_norm : {false, true}) {
+      const int64_t hidden = gated ? 12 : 24;
+      const std::vector<Tensor> inputs = {random32({30, 16}, 1), random32({16}, 2),         random32({24, 16}, 3),
+                                          random32({24}, 4),     random32({16, hidden}, 5), random32({16}, 6)};
+      const Tensor cotangent = random32({30, 16}, 7);
+      const auto gradients = [&](DType dtype) {
+        const ProductPrecisionScope scope(ProductPrecision::bfloat16);
+        std::vector<Tensor> leaves;
+        for (const Tensor& input : inputs) require_gradient(leaves.emplace_back(input.to(dtype)));
+        const Tensor y = sublayer(leaves, gated, pre_norm);
+        backward(y, cotangent.to(dtype));
+        std::vector<Tensor> results{y.detach()};
+        for (const Tensor& leaf : leaves) results.push_back(gradient(leaf));
+        return results;
+      };
+      const auto exact = gradients(DType::f64), found = gradients(DType::f32);
+      for (size_t i = 0; i < exact.size(); ++i) {
+        EXPECT_EQ(found[i].dtype(), DType::f32);
+        EXPECT_LT(relative_error(wide(found[i]), exact[i]), 2 * kLoose) << gated << pre_norm << i;
+      }
+    }
+  }
+}
+
+TEST(Bfloat16Products, ASharedInputGathersItsGradientInFloat32) {
+  const ProductPrecisionScope scope(ProductPrecision::bfloat16);
+  Tensor x = random32({20, 16}, 1);
+  require_gradient(x);
+  const Tensor shared = for_products(x);
+  EXPECT_EQ(shared.dtype(), DType::bf16);
+  Tensor sum = random32({20, 8}, 2), expected = Tensor::zeros({20, 16});
+  const Tensor dy = random32({20, 8}, 3);
+  for (uint64_t i = 0; i < 3; ++i) {
+    const Tensor w = random32({8, 16}, 10 + i);
+    sum = residual_dropout(sum, linear(shared, w));
+    add_in_place(expected, matmul(dy, w));
+  }
+  backward(sum, dy);
+  EXPECT_EQ(gradient(x).dtype(), DType::f32);
+  EXPECT_LT(relative_error(wide(gradient(x)), wide(expected)), kLoose);
+}
+
+TEST(Bfloat16Products, LossAndItsGradientsAgreeWithFloat64) {
+  const Tensor x = random32({70, 24}, 1), w = random32({50, 24}, 2), b = random32({50}, 3);
+  Tensor labels = uniform_ids(70, 50, 4);
+  labels.data<int32_t>()[3] = -1;
+  const auto run_loss = [&](DType dtype, bool with_gradients) {
+    const ProductPrecisionScope scope(ProductPrecision::bfloat16);
+    std::vector<Tensor> leaves{x.to(dtype), w.to(dtype), b.to(dtype)};
+    if (with_gradients)
+      for (Tensor& leaf : leaves) require_gradient(leaf);
+    const CrossEntropy result = linear_cross_entropy(leaves[0], leaves[1], leaves[2], labels, {.label_smoothing = 0.1});
+    std::vector<Tensor> all{result.loss.detach()};
+    if (with_gradients) {
+      backward(result.loss);
+      for (const Tensor& leaf : leaves) all.push_back(gradient(leaf));
+    }
+    return all;
+  };
+  const auto exact = run_loss(DType::f64, true), found = run_loss(DType::f32, true);
+  EXPECT_LT(relative_error(wide(found[0]), exact[0]), kRounding);
+  for (size_t i = 1; i < 4; ++i) EXPECT_LT(relative_error(wide(found[i]), exact[i]), 2 * kLoose) << i;
+  EXPECT_TRUE(same_bits(run_loss(DType::f32, false)[0], found[0]));
+}
+
+TEST(Bfloat16Products, ParametersAreConvertedOncePerScope) {
+  const Tensor x = random32({4, 8}, 1), w = random32({6, 8}, 2), other = random32({6, 8}, 3);
+  Tensor before, after;
+  {
+    const ProductPrecisionScope scope(ProductPrecision::bfloat16);
+    before = linear(x, w);
+    EXPECT_EQ(stacked_in_bfloat16({&w, 1}).raw(), stacked_in_bfloat16({&w, 1}).raw());
+    {
+      const ProductPrecisionScope inner(ProductPrecision::float32);
+      EXPECT_FALSE(bfloat16_products());
+    }
+    EXPECT_TRUE(bfloat16_products());
+  }
+  EXPECT_FALSE(bfloat16_products());
+  w.copy_from(other);
+  {
+    const ProductPrecisionScope scope(ProductPrecision::bfloat16);
+    after = linear(x, w);
+    EXPECT_TRUE(same_bits(after, linear(x, other)));
+  }
+  EXPECT_FALSE(same_bits(after, before));
+}
+
+// The other way of forming these products is that of processors without the instructions.
+TEST(Bfloat16Products, WithoutInstructionsTheSameTestsPass) {
+  if (!has_bfloat16_products()) GTEST_SKIP() << "that is what all of them just did";
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
+  const CommandResult result = run_command(
+      {"env", "ONEDNN_MAX_CPU_ISA=AVX512_CORE", "DNNL_MAX_CPU_ISA=AVX512_CORE", program, "--gtest_filter=*Bfloat16*"});
+  EXPECT_EQ(result.status, 0) << result.output;
+  EXPECT_NE(result.output.find("that is what all of them just did"), std::string::npos) << result.output;
+}
+
+}  // namespace
+}  // namespace attune
