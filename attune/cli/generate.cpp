@@ -18,9 +18,9 @@ namespace attune::cli {
 namespace {
 
 struct GenerateCommand {
-  std::string model, file;
+  std::string model, file, draft;
   std::vector<std::string> prompts, stop;
-  int64_t samples = 1, threads = 0;
+  int64_t samples = 1, threads = 0, draft_tokens = GenerateOptions{}.draft_tokens;
   bool json = false, echo = false, slide = false;
   // What is not given comes from the model's generation_config.json.
   std::optional<double> repetition_penalty, temperature, top_p, min_p;
@@ -120,6 +120,15 @@ void explain_end(const std::vector<GeneratedText>& texts, const TextGenerator& g
                            generator.model().config().context_length));
 }
 
+std::unique_ptr<DecoderLm> load_draft(const std::string& folder, const TextGenerator& generator) {
+  LanguageModelFiles files = load_language_model_folder(folder);
+  const Tokenizer& own = generator.tokenizer();
+  bool same = files.tokenizer->vocab_size() == own.vocab_size();
+  for (int32_t id = 0; same && id < own.vocab_size(); ++id) same = files.tokenizer->piece(id) == own.piece(id);
+  if (!same) fail<ConfigError>("--draft {}: its tokens are not those of the model", folder);
+  return std::move(files.model);
+}
+
 int generate(const GenerateCommand& command) {
   use_threads(command.threads);
   const TextGenerator generator = TextGenerator::load(command.model);
@@ -129,6 +138,10 @@ int generate(const GenerateCommand& command) {
   const auto samples = static_cast<size_t>(command.samples);
   GenerateOptions options{
       .sampling = sampling_of(command, generator), .stop = command.stop, .samples = command.samples};
+  std::unique_ptr<DecoderLm> draft;
+  if (!command.draft.empty()) draft = load_draft(command.draft, generator);
+  options.draft = draft.get();
+  options.draft_tokens = command.draft_tokens;
   catch_stop_signals();
   options.interrupt = &stop_requested();
 
@@ -179,6 +192,8 @@ void add_generate(CLI::App& app) {
   command->add_option("--seed", c->seed, "The same one gives the same text [the model's]");
   add_repeated_text(*command, "--stop", c->stop, "Text that ends the output before it; may be given several times");
   command->add_option("--n", c->samples, "So many texts for each prompt")->capture_default_str();
+  command->add_option("--draft", c->draft, "A smaller model of the same tokens that proposes what comes; same texts");
+  command->add_option("--draft-tokens", c->draft_tokens, "So many at once")->capture_default_str();
   command->add_flag("--slide", c->slide, "Go on when the context is full, with its last half");
   command->add_flag("--echo", c->echo, "Write the prompt too");
   command->add_flag("--json", c->json, "For programs");

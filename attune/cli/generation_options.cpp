@@ -1,5 +1,6 @@
 #include "attune/cli/generation_options.h"
 
+#include "attune/base/fields.h"
 #include "attune/base/parallel.h"
 
 namespace attune::cli {
@@ -8,6 +9,17 @@ void GenerationOptions::add_to(CLI::App& command) {
   command.add_option("--beam-size", beam_size, "Hypotheses kept in the search; 1: greedy [the model's]");
   command.add_option("--length-penalty", length_penalty, "0: none; more favours longer translations [the model's]");
   command.add_option("--max-length", max_length, "Most tokens of a translation [the model's]");
+  command.add_option("--min-length", min_length, "Least tokens of a translation [the model's]");
+  command.add_option("--coverage-penalty", coverage_penalty,
+                     "0: none; more favours translations that attend to all of the source [the model's]");
+  command.add_option("--early-stopping", early_stopping,
+                     "bound: no better one can come; first: as many as the beam are finished; patience [the model's]");
+  command.add_option("--patience", patience, "So many times the beam have to be finished [the model's]");
+  command.add_option("--beam-groups", beam_groups, "Parts of the beam that avoid each other's tokens [the model's]");
+  command.add_option("--diversity-penalty", diversity_penalty, "What a token of an earlier group costs [the model's]");
+  command.add_option("--no-repeat-ngram-size", no_repeat_ngram_size,
+                     "So many tokens in a row never come twice; 0: no limit [the model's]");
+  command.add_option("--repetition-penalty", repetition_penalty, "Above 1: against repetition [the model's]");
   command.add_option("--batch-size", batch_sentences, "Sentences translated at once")->capture_default_str();
   command.add_option("--threads", threads, "0: all")->capture_default_str();
 }
@@ -19,6 +31,17 @@ TranslateOptions GenerationOptions::for_model(const Translator& translator) cons
   generation.beam_size = beam_size.value_or(generation.beam_size);
   generation.length_penalty = length_penalty.value_or(generation.length_penalty);
   generation.max_length = max_length.value_or(generation.max_length);
+  generation.min_length = min_length.value_or(generation.min_length);
+  generation.coverage_penalty = coverage_penalty.value_or(generation.coverage_penalty);
+  generation.patience = patience.value_or(generation.patience);
+  generation.beam_groups = beam_groups.value_or(generation.beam_groups);
+  generation.diversity_penalty = diversity_penalty.value_or(generation.diversity_penalty);
+  generation.no_repeat_ngram_size = no_repeat_ngram_size.value_or(generation.no_repeat_ngram_size);
+  generation.repetition_penalty = repetition_penalty.value_or(generation.repetition_penalty);
+  if (!early_stopping.empty()) {
+    Json given = {{"early_stopping", early_stopping}};
+    read_fields(given, generation, "--early-stopping");
+  }
   generation.validate();
   TranslateOptions options;
   options.generation = generation;

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "attune/generate/translator.h"
 
@@ -13,6 +14,9 @@ struct GenerationOptions {
   std::optional<int64_t> beam_size;  // what is not given comes from the model's generation_config.json
   std::optional<double> length_penalty;
   std::optional<int64_t> max_length;
+  std::optional<double> coverage_penalty, patience, diversity_penalty, repetition_penalty;
+  std::optional<int64_t> beam_groups, min_length, no_repeat_ngram_size;
+  std::string early_stopping;
   int64_t batch_sentences = 64;
   int64_t threads = 0;  // 0: all
 

@@ -8,6 +8,7 @@
 
 #include "attune/base/fields.h"
 #include "attune/cli/command.h"
+#include "attune/cli/text_output.h"
 
 namespace attune::cli {
 namespace {
@@ -94,6 +95,7 @@ int run(int argc, char** argv) {
   add_inspect(app);
   add_tokenizer(app);
   add_data(app);
+  add_shortlist(app);
   add_bench(app);
   add_draw(app);
   add_demo_corpus(app);
@@ -107,6 +109,8 @@ int run(int argc, char** argv) {
     const std::string unknown = argc > 1 ? explain_unknown(app, argv[1]) : "";
     report(unknown.empty() ? std::string(error.what()) + " (see --help)" : unknown);
     return 2;
+  } catch (const ReaderGone&) {
+    return 128 + SIGPIPE;  // what a shell says of a program that the signal ends
   } catch (const std::bad_alloc&) {
     return report("out of memory");
   } catch (const std::exception& error) {
@@ -117,7 +121,7 @@ int run(int argc, char** argv) {
 }  // namespace attune::cli
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of the write, reported like any other
+  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of the write, so that files are left as they were
   std::signal(SIGXFSZ, SIG_IGN);
   return attune::cli::run(argc, argv);
 }

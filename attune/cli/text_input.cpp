@@ -74,6 +74,17 @@ std::vector<std::string> InputLines::next() {
 }
 
 bool InputLines::read(std::string& line) {
+  try {
+    return read_checked(line);
+  } catch (const DataError& error) {
+    if (!tell_) throw;
+    tell_(error.what());
+    line.clear();
+    return true;
+  }
+}
+
+bool InputLines::read_checked(std::string& line) {
   std::string where;
   if (reader_) {
     if (!reader_->next(line)) return false;
@@ -81,7 +92,8 @@ bool InputLines::read(std::string& line) {
   } else {
     if (taken_ == arguments_.size()) return false;
     line = arguments_[taken_];
-    where = place_of_text(arguments_, taken_++);
+    const size_t index = taken_++;
+    where = place_of_text(arguments_, index);
   }
   if (check_) check_(line, where);
   return true;

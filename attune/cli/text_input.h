@@ -33,6 +33,9 @@ class InputLines {
   using Check = std::function<void(const std::string& line, const std::string& where)>;
   InputLines(std::vector<std::string> arguments, const std::string& file, Check check = {});
 
+  /// A line that cannot be used is from now on an empty line, and `tell` gets the message.
+  void skip_errors(std::function<void(const std::string& message)> tell) { tell_ = std::move(tell); }
+
   /// The next lines, none at the end. A line that cannot be used is an error of the call after the one that returns the
   /// lines before it. Whoever types, or waits for an answer at the other end of a pipe, gets one without the next line.
   std::vector<std::string> next();
@@ -41,10 +44,12 @@ class InputLines {
 
  private:
   bool read(std::string& line);
+  bool read_checked(std::string& line);
   bool more_at_hand() const;
 
   std::vector<std::string> arguments_;
   Check check_;
+  std::function<void(const std::string&)> tell_;
   std::optional<LineReader> reader_;
   bool live_ = false;
   size_t taken_ = 0;  // of the arguments

@@ -18,6 +18,7 @@ void write_to_standard_output(std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
+    if (written < 0 && errno == EPIPE) throw ReaderGone();
     if (written < 0) fail<FileError>("cannot write standard output: {}", std::strerror(errno));
     text.remove_prefix(static_cast<size_t>(written));
   }
@@ -30,7 +31,18 @@ TextOutput::TextOutput(const std::filesystem::path& file)
 
 void TextOutput::write(std::string_view text) {
   buffer_ += text;
-  if (buffer_.size() >= buffer_bytes) flush();
+  if (buffer_.size() < buffer_bytes) return;
+  const size_t whole_lines = buffer_.rfind('\n') + 1;  // 0 where there is none
+  hand_over(std::string_view(buffer_).substr(0, whole_lines));
+  buffer_.erase(0, whole_lines);
+}
+
+void TextOutput::hand_over(std::string_view text) {
+  if (file_ != nullptr) {
+    file_->write(text);
+  } else {
+    write_to_standard_output(text);
+  }
 }
 
 void TextOutput::line(std::string_view text) {
@@ -39,11 +51,7 @@ void TextOutput::line(std::string_view text) {
 }
 
 void TextOutput::flush() {
-  if (file_ != nullptr) {
-    file_->write(buffer_);
-  } else {
-    write_to_standard_output(buffer_);
-  }
+  hand_over(buffer_);
   buffer_.clear();
 }
 

@@ -10,48 +10,122 @@ namespace attune::cli {
 namespace {
 
 struct TranslateCommand {
-  std::string model, file, output;
-  std::vector<std::string> text;
+  std::string model, file, output, prefixes, shortlist, on_error = "stop";
+  std::vector<std::string> text, banned, required;
   int64_t n_best = 1;
-  bool scores = false;
+  bool scores = false, token_scores = false, alignments = false, json = false;
   GenerationOptions generation;
 };
 
-void write_translation(TextOutput& output, const Translation& translation, int64_t index,
-                       const TranslateCommand& command) {
+std::string scores_text(const std::vector<double>& scores) {
+  std::string text;
+  for (const double score : scores) text += fmt::format("{}{:.4f}", text.empty() ? "" : " ", score);
+  return text;
+}
+
+void write_columns(TextOutput& output, const Translation& translation, int64_t index, const TranslateCommand& command) {
   for (const ScoredText& candidate : translation.n_best) {
     if (command.n_best > 1) output.write(fmt::format("{}\t", index));
     if (command.n_best > 1 || command.scores) output.write(fmt::format("{:.4f}\t", candidate.score));
-    output.line(one_line(candidate.text));
+    output.write(one_line(candidate.text));
+    if (command.alignments) output.write("\t" + pharaoh(candidate.alignment));
+    if (command.token_scores) output.write("\t" + scores_text(candidate.token_log_probabilities));
+    output.write("\n");
   }
+}
+
+void write_json(TextOutput& output, const Translation& translation, int64_t index, const TranslateCommand& command,
+                const Tokenizer& tokenizer) {
+  Json candidates = Json::array();
+  for (const ScoredText& candidate : translation.n_best) {
+    Json json = {{"text", candidate.text},
+                 {"score", candidate.score},
+                 {"log_probability", candidate.log_probability},
+                 {"finished", candidate.finished}};
+    if (command.token_scores) {
+      json["tokens"] = Json::array();
+      for (const int32_t id : candidate.tokens) json["tokens"].push_back(tokenizer.piece(id));
+      json["token_log_probabilities"] = candidate.token_log_probabilities;
+    }
+    if (command.alignments) json["alignment"] = pharaoh(candidate.alignment);
+    candidates.push_back(std::move(json));
+  }
+  output.line(show(Json{{"line", index}, {"translations", candidates}}));
+}
+
+/// What begins the translation of each sentence, from a file with a line for each.
+class Prefixes {
+ public:
+  explicit Prefixes(const std::string& file) {
+    if (!file.empty()) reader_.emplace(std::filesystem::path(file));
+  }
+  std::vector<TranslationDemands> next(size_t sentences) {
+    std::vector<TranslationDemands> demands(reader_ ? sentences : 0);
+    for (TranslationDemands& d : demands)
+      if (!reader_->next(d.prefix))
+        fail<DataError>("{}: has {} lines, the text has more", reader_->name(), reader_->line_number());
+    return demands;
+  }
+
+ private:
+  std::optional<LineReader> reader_;
+};
+
+TranslateOptions options_of(const TranslateCommand& command, const Translator& translator) {
+  TranslateOptions options = command.generation.for_model(translator);
+  options.n_best = command.n_best;
+  options.banned = command.banned;
+  options.required = command.required;
+  options.alignments = command.alignments;
+  if (!command.shortlist.empty())
+    options.shortlist = std::make_shared<const Shortlist>(Shortlist::load(command.shortlist));
+  const int64_t beam_size = options.generation->beam_size;
+  if (command.n_best < 1 || command.n_best > beam_size)
+    fail<ConfigError>("--n-best {}: needs a number from 1 to the beam size, {}", command.n_best, beam_size);
+  if (command.on_error != "stop" && command.on_error != "skip")
+    fail<ConfigError>("--on-error {}: needs stop or skip", command.on_error);
+  return options;
 }
 
 int translate(const TranslateCommand& command) {
   const Translator translator = Translator::load(command.model);
-  TranslateOptions options = command.generation.for_model(translator);
-  options.n_best = command.n_best;
-  const int64_t beam_size = options.generation->beam_size;
-  if (command.n_best < 1 || command.n_best > beam_size)
-    fail<ConfigError>("--n-best {}: needs a number from 1 to the beam size, {}", command.n_best, beam_size);
-
+  TranslateOptions options = options_of(command, translator);
   InputLines source(command.text, command.file, [&](const std::string& sentence, const std::string& where) {
     const auto tokens = static_cast<int64_t>(translator.source_tokenizer().encode(sentence).size());
     if (const int64_t most = translator.longest_source(options); tokens > most)
       fail<DataError>("{}: the sentence has {} tokens, at most {} are accepted", where, tokens, most);
   });
+  if (command.on_error == "skip") source.skip_errors(write_note);
+  Prefixes prefixes(command.prefixes);
   TextOutput output(command.output);
   if (!command.output.empty() && !source.from_standard_input()) catch_stop_signals();
   FileProgress progress(command.file);
   options.progress = [&](int64_t of_piece, int64_t) { progress.show(of_piece); };
   for (auto sentences = source.next(); !sentences.empty(); sentences = source.next()) {
+    options.demands = prefixes.next(sentences.size());
     int64_t line = progress.done();
-    for (const Translation& translation : translator.translate(sentences, options))
-      write_translation(output, translation, ++line, command);
+    for (const Translation& translation : translator.translate(sentences, options)) {
+      ++line;
+      if (command.json) {
+        write_json(output, translation, line, command, translator.target_tokenizer());
+      } else {
+        write_columns(output, translation, line, command);
+      }
+    }
     progress.finish_piece(sentences.size());
     output.flush();
   }
   output.finish();
   return 0;
+}
+
+void add_search(CLI::App& command, TranslateCommand& c) {
+  add_repeated_text(command, "--ban", c.banned, "A phrase that no translation has; may be given several times");
+  add_repeated_text(command, "--require", c.required, "A phrase that every translation has; likewise");
+  command.add_option("--prefixes", c.prefixes,
+                     "File with the beginning of each translation, a line each; may be empty");
+  command.add_option("--shortlist", c.shortlist, "File of attune shortlist: only targets of a sentence's own tokens");
+  c.generation.add_to(command);
 }
 
 }  // namespace
@@ -64,18 +138,27 @@ void add_translate(CLI::App& app) {
       "  attune translate runs/demo/model --file news.en.gz --output news.de --beam-size 4\n"
       "  attune translate runs/demo/model < news.en > news.de\n"
       "  attune translate runs/demo/model --beam-size 8 --n-best 3 \"Good morning.\"\n"
+      "  attune translate runs/demo/model --require Hund --ban Katze --alignments \"The old dog sleeps.\"\n"
       "Output, one line for each input line, in the same order:\n"
       "  translation                     An empty line stays empty\n"
-      "  score<TAB>translation           With --scores; the log probability over the length penalty\n"
-      "  line<TAB>score<TAB>translation  With --n-best 2 or more: several for each input line, counted from 1",
+      "  score<TAB>translation           With --scores; see beam search in docs/translation.md\n"
+      "  line<TAB>score<TAB>translation  With --n-best 2 or more: several for each input line, counted from 1\n"
+      "  ...<TAB>0-0 1-2                 With --alignments: pairs of words, source-translation, counted from 0\n"
+      "  ...<TAB>-0.1 -0.3               With --token-scores: the log probability of each token and of the end\n"
+      "  {\"line\": 1, \"translations\": [{\"text\": ..., \"score\": ...}]}  With --json",
       [c] { return until_stopped([&] { return translate(*c); }); });
   command->add_option("model", c->model, "Folder of the model")->required();
   add_texts(*command, "text", c->text, "Sentences; without them --file, else standard input");
   command->add_option("--file", c->file, "Text to translate, plain or gzip");
   command->add_option("--output", c->output, "File for the translations, written whole or not at all");
+  command->add_option("--on-error", c->on_error, "A line that cannot be read: stop, or skip it with an empty one")
+      ->capture_default_str();
   command->add_option("--n-best", c->n_best, "So many translations of each sentence")->capture_default_str();
   command->add_flag("--scores", c->scores, "Write the score before each translation");
-  c->generation.add_to(*command);
+  command->add_flag("--token-scores", c->token_scores, "Write the log probability of each token");
+  command->add_flag("--alignments", c->alignments, "Write which words of the source each word attends to most");
+  command->add_flag("--json", c->json, "For programs: an object for each line");
+  add_search(*command, *c);
 }
 
 }  // namespace attune::cli

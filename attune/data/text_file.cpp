@@ -167,20 +167,32 @@ int64_t LineReader::bytes_read() const {
   return source_->bytes_read();
 }
 
+bool LineReader::read_chunk() {
+  if (!chunk_.empty()) return true;
+  chunk_ = source_->next();
+  limits_.total_bytes -= static_cast<int64_t>(chunk_.size());
+  if (limits_.total_bytes < 0) fail<FileError>("{}: the text is larger than the limit for text files", name_);
+  return !chunk_.empty();
+}
+
+void LineReader::skip_rest_of_line() {
+  while (inside_line_ && read_chunk()) {
+    const size_t end = chunk_.find('\n');
+    inside_line_ = end == std::string_view::npos;
+    chunk_.remove_prefix(inside_line_ ? chunk_.size() : end + 1);
+  }
+  inside_line_ = false;
+}
+
 bool LineReader::append_until_newline(std::string& line) {
   bool any = false;
   for (;;) {
-    if (chunk_.empty()) {
-      chunk_ = source_->next();
-      if (chunk_.empty()) return any;
-      limits_.total_bytes -= static_cast<int64_t>(chunk_.size());
-      if (limits_.total_bytes < 0) fail<FileError>("{}: the text is larger than the limit for text files", name_);
-    }
+    if (!read_chunk()) return any;
     any = true;
     const size_t end = chunk_.find('\n');
     const size_t length = end == std::string_view::npos ? chunk_.size() : end;
-    if (static_cast<int64_t>(line.size() + length) > limits_.line_bytes + 1)  // + 1: it may be a \r
-      fail<DataError>("{}:{}: a line of more than {} bytes", name_, line_number_, limits_.line_bytes);
+    inside_line_ = static_cast<int64_t>(line.size() + length) > limits_.line_bytes + 1;  // + 1: it may be a \r
+    if (inside_line_) fail<DataError>("{}:{}: a line of more than {} bytes", name_, line_number_, limits_.line_bytes);
     line.append(chunk_, 0, length);
     chunk_.remove_prefix(end == std::string_view::npos ? length : length + 1);
     if (end != std::string_view::npos) return true;
@@ -189,6 +201,7 @@ bool LineReader::append_until_newline(std::string& line) {
 
 bool LineReader::next(std::string& line) {
   line.clear();
+  skip_rest_of_line();
   ++line_number_;
   if (!append_until_newline(line)) {
     --line_number_;

@@ -45,21 +45,25 @@ class LineReader {
   ~LineReader();
 
   /// The next line without its end; false at the end of the text. Throws DataError that names file and line when a line
-  /// is too long or is not UTF-8, and FileError when the file cannot be read, is cut off or is beyond the limits.
+  /// is too long or is not UTF-8, after which the line that follows can be read, and FileError when the file cannot be
+  /// read, is cut off or is beyond the limits.
   bool next(std::string& line);
 
-  int64_t line_number() const { return line_number_; }  // of the line last returned, from 1
+  int64_t line_number() const { return line_number_; }  // of the line last returned or refused, from 1
   int64_t bytes_read() const;                           // of the file as it is, before decompression
   const std::string& name() const { return name_; }
 
  private:
   bool append_until_newline(std::string& line);
+  bool read_chunk();
+  void skip_rest_of_line();
 
   std::string name_;
   TextLimits limits_;
   std::unique_ptr<TextSource> source_;
   std::string_view chunk_;  // bytes of the source that are not yet in a line
   int64_t line_number_ = 0;
+  bool inside_line_ = false;  // of one that was refused for its length
 };
 
 /// Reads UTF-8 text exactly as it is, line ends included, in pieces of at most `piece_bytes` (64 or more). A piece ends

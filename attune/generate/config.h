@@ -19,6 +19,19 @@ struct EnumNames<LengthNormalization> {
                                                                            {LengthNormalization::power, "power"}};
 };
 
+/// When the search for a sentence ends before the length limit. The results are the best that were finished by then.
+enum class EarlyStopping {
+  bound,     // when nothing that lives can get above the worst result: what a search up to the limit would find
+  first,     // when as many as the beam is wide are finished, like early_stopping = True of Hugging Face
+  patience,  // when `patience` times as many are, Kasai et al. 2022
+};
+
+template <>
+struct EnumNames<EarlyStopping> {
+  static constexpr std::pair<EarlyStopping, const char*> values[] = {
+      {EarlyStopping::bound, "bound"}, {EarlyStopping::first, "first"}, {EarlyStopping::patience, "patience"}};
+};
+
 struct GenerationConfig {
   int64_t beam_size = 4;        // 1: greedy
   double length_penalty = 0.6;  // alpha; 0: none
@@ -26,6 +39,14 @@ struct GenerationConfig {
   int64_t max_length = 256;       // tokens of an output, eos included, and ...
   double max_length_ratio = 2.0;  // ... no more than ratio * source tokens + offset; 0: no such limit
   int64_t max_length_offset = 50;
+  double coverage_penalty = 0;  // beta of Wu et al. 2016, equation 14, see beam_search(); 0: none
+  EarlyStopping early_stopping = EarlyStopping::bound;
+  double patience = 1;               // of that rule
+  int64_t beam_groups = 1;           // divides beam_size: diverse beam search, Vijayakumar et al. 2016
+  double diversity_penalty = 0;      // lambda, for each time that an earlier group takes a token in the same step
+  int64_t min_length = 0;            // tokens of an output before eos
+  int64_t no_repeat_ngram_size = 0;  // no n tokens in a row occur twice in an output, Paulus et al. 2018; 0: no limit
+  double repetition_penalty = 1;     // > 1: tokens that the output has are less likely, Keskar et al. 2019, section 4.1
 
   // Positions have no limit in the model, so the search sets one: a model folder from somewhere, whose weights never
   // produce eos, may cost minutes a sentence, but neither days nor all memory.
@@ -35,7 +56,7 @@ struct GenerationConfig {
 
   /// Throws ConfigError naming the field and the value.
   void validate() const;
-  /// The most tokens that an output of a source with so many tokens may have, eos included; at least 1.
+  /// The most tokens that an output of a source with so many tokens may have, eos included; more than min_length.
   int64_t longest_output(int64_t source_tokens) const;
   /// What the log probability of an output of so many tokens, eos included, is divided by.
   double length_divisor(int64_t tokens) const;
@@ -50,6 +71,14 @@ void visit_fields(GenerationConfig& c, FieldVisitor& v) {
   v("max_length", c.max_length);
   v("max_length_ratio", c.max_length_ratio);
   v("max_length_offset", c.max_length_offset);
+  v("coverage_penalty", c.coverage_penalty);
+  v("early_stopping", c.early_stopping);
+  v("patience", c.patience);
+  v("beam_groups", c.beam_groups);
+  v("diversity_penalty", c.diversity_penalty);
+  v("min_length", c.min_length);
+  v("no_repeat_ngram_size", c.no_repeat_ngram_size);
+  v("repetition_penalty", c.repetition_penalty);
 }
 
 }  // namespace attune

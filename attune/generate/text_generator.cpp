@@ -2,40 +2,16 @@
 
 #include <algorithm>
 
+#include "attune/base/check.h"
 #include "attune/base/parallel.h"
-#include "attune/generate/incremental_decoder.h"
+#include "attune/generate/running_text.h"
 #include "attune/generate/sampler.h"
-#include "attune/generate/stop_strings.h"
+#include "attune/generate/speculative.h"
 
 namespace attune {
 namespace {
 
 constexpr int64_t kBatchPromptTokens = 8192;  // of all prompts that are read at once
-
-// A text that is being generated.
-struct Text {
-  size_t index;   // in the result
-  size_t prompt;  // among the prompts
-  uint64_t sample;
-  std::vector<int32_t> tokens;  // prompt and continuation
-  size_t window_begin = 0;      // the first token that the model still sees
-  IncrementalDecoder decoder;
-  StopStrings stop;
-  GeneratedText result = {};
-
-  std::span<const int32_t> window() const { return std::span(tokens).subspan(window_begin); }
-};
-
-// What is alike for all texts of a call.
-struct Run {
-  const TextGenerator& generator;
-  const GenerateOptions& options;
-  SamplingConfig sampling;
-  std::vector<int32_t> never_drawn;
-
-  size_t context() const { return static_cast<size_t>(generator.model().config().context_length); }
-  bool interrupted() const { return options.interrupt != nullptr && options.interrupt->load(); }
-};
 
 void check_options(const GenerateOptions& options) {
   const auto check = [](const char* field, int64_t value) {
@@ -43,16 +19,12 @@ void check_options(const GenerateOptions& options) {
   };
   check("samples", options.samples);
   check("batch_texts", options.batch_texts);
+  check_range<int64_t>("draft_tokens", options.draft_tokens, 1, 64);
 }
 
-// Begins the window of a text that does not fit at its last half.
-void slide(Text& text, size_t context) {
-  if (text.window().size() > context) text.window_begin = text.tokens.size() - std::max<size_t>(1, context / 2);
-}
-
-std::vector<Text> begin_texts(const Run& run, std::span<const std::string> prompts) {
+std::vector<RunningText> begin_texts(const GenerationRun& run, std::span<const std::string> prompts) {
   const StopStrings stop(run.options.stop);
-  std::vector<Text> texts;
+  std::vector<RunningText> texts;
   for (size_t p = 0; p < prompts.size(); ++p) {
     const std::vector<int32_t> ids = run.generator.encode_prompt(prompts[p]);
     if (ids.size() > run.context() && !run.sampling.slide)
@@ -65,7 +37,7 @@ std::vector<Text> begin_texts(const Run& run, std::span<const std::string> promp
                        .tokens = ids,
                        .decoder = {run.generator.tokenizer(), ids, run.generator.eos_is_line_end()},
                        .stop = stop});
-      slide(texts.back(), run.context());
+      texts.back().slide(run.context());
     }
   }
   return texts;
@@ -73,11 +45,11 @@ std::vector<Text> begin_texts(const Run& run, std::span<const std::string> promp
 
 // Texts that are generated together. One whose window may slide is alone: all others of its batch would have to be read
 // again with it.
-std::vector<std::vector<Text*>> make_batches(const Run& run, std::vector<Text>& texts) {
-  std::vector<std::vector<Text*>> batches;
+std::vector<std::vector<RunningText*>> make_batches(const GenerationRun& run, std::vector<RunningText>& texts) {
+  std::vector<std::vector<RunningText*>> batches;
   int64_t tokens = 0;
   bool full = true;
-  for (Text& text : texts) {
+  for (RunningText& text : texts) {
     const size_t length = text.window().size() + static_cast<size_t>(run.sampling.max_tokens);
     const bool alone = run.sampling.slide && length > run.context();
     const auto prompt_tokens = static_cast<int64_t>(text.window().size());
@@ -94,7 +66,7 @@ std::vector<std::vector<Text*>> make_batches(const Run& run, std::vector<Text>& 
 }
 
 // The next token of each row of logits.
-std::vector<int32_t> draw_tokens(const Run& run, const std::vector<Text*>& texts, const Tensor& logits,
+std::vector<int32_t> draw_tokens(const GenerationRun& run, const std::vector<RunningText*>& texts, const Tensor& logits,
                                  const std::vector<int32_t>& rows) {
   const int64_t vocab = logits.size(1);
   const auto count = static_cast<int64_t>(texts.size());
@@ -102,7 +74,7 @@ std::vector<int32_t> draw_tokens(const Run& run, const std::vector<Text*>& texts
   parallel_for(count, 1, [&](int64_t begin, int64_t end) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
       const auto row = logits.values<float>().subspan(static_cast<size_t>(rows[i] * vocab), static_cast<size_t>(vocab));
-      const Text& text = *texts[i];
+      const RunningText& text = *texts[i];
       tokens[i] = draw(token_distribution(row, text.tokens, run.sampling, run.never_drawn),
                        random_number(run.sampling.seed, text.sample, text.result.tokens.size()));
     }
@@ -110,40 +82,9 @@ std::vector<int32_t> draw_tokens(const Run& run, const std::vector<Text*>& texts
   return tokens;
 }
 
-void add_text(const Run& run, Text& text, const std::string& piece) {
-  const std::string added = text.stop.push(piece);
-  text.result.text += added;
-  if (!added.empty() && run.options.on_text) run.options.on_text(text.index, added);
-}
-
-void finish(const Run& run, Text& text, FinishReason reason) {
-  if (reason != FinishReason::stop) {
-    add_text(run, text, text.decoder.finish());
-    const std::string rest = text.stop.finish();
-    text.result.text += rest;
-    if (!rest.empty() && run.options.on_text) run.options.on_text(text.index, rest);
-  }
-  text.result.finish_reason = text.stop.found() ? FinishReason::stop : reason;
-}
-
-// Whether the text goes on after this token.
-bool accept(const Run& run, Text& text, int32_t token) {
-  text.tokens.push_back(token);
-  text.result.tokens.push_back(token);
-  const auto ends = [&](FinishReason reason) {
-    finish(run, text, reason);
-    return false;
-  };
-  if (token == run.generator.tokenizer().eos_id() && !run.generator.eos_is_line_end()) return ends(FinishReason::eos);
-  add_text(run, text, text.decoder.push(token));
-  if (text.stop.found()) return ends(FinishReason::stop);
-  if (static_cast<int64_t>(text.result.tokens.size()) == run.sampling.max_tokens) return ends(FinishReason::length);
-  if (text.window().size() > run.context() && !run.sampling.slide) return ends(FinishReason::context);
-  return true;
-}
-
 // Reads the windows into a fresh cache, those of one prompt once. rows[i] is the row of the logits that texts[i] has.
-Tensor read_prompts(const Run& run, const std::vector<Text*>& texts, KvCache& cache, std::vector<int32_t>& rows) {
+Tensor read_prompts(const GenerationRun& run, const std::vector<RunningText*>& texts, KvCache& cache,
+                    std::vector<int32_t>& rows) {
   std::vector<int32_t> ids, offsets = {0};
   rows.clear();
   for (size_t i = 0; i < texts.size(); ++i) {
@@ -158,20 +99,20 @@ Tensor read_prompts(const Run& run, const std::vector<Text*>& texts, KvCache& ca
   return run.generator.model().prompt(pack_tokens(ids, offsets), cache);
 }
 
-void generate_batch(const Run& run, std::vector<Text*> texts) {
+void generate_batch(const GenerationRun& run, std::vector<RunningText*> texts) {
   KvCache cache;
   std::vector<int32_t> rows;  // of the logits and of the cache
   Tensor logits;
   if (!run.interrupted()) logits = read_prompts(run, texts, cache, rows);
   while (!texts.empty() && !run.interrupted()) {
     const std::vector<int32_t> tokens = draw_tokens(run, texts, logits, rows);
-    std::vector<Text*> alive;
+    std::vector<RunningText*> alive;
     std::vector<int32_t> parents, next;
     bool reread = false;
     for (size_t i = 0; i < texts.size(); ++i) {
-      if (!accept(run, *texts[i], tokens[i])) continue;
+      if (!texts[i]->accept(run, tokens[i])) continue;
       reread = reread || texts[i]->window().size() > run.context();
-      slide(*texts[i], run.context());
+      texts[i]->slide(run.context());
       alive.push_back(texts[i]);
       parents.push_back(rows[i]);
       next.push_back(tokens[i]);
@@ -187,7 +128,7 @@ void generate_batch(const Run& run, std::vector<Text*> texts) {
     for (size_t i = 0; i < texts.size(); ++i) rows[i] = static_cast<int32_t>(i);
     rows.resize(texts.size());
   }
-  for (Text* text : texts) finish(run, *text, FinishReason::interrupted);
+  for (RunningText* text : texts) text->finish(run, FinishReason::interrupted);
 }
 
 std::vector<int32_t> encode_lines(const Tokenizer& tokenizer, std::string_view text) {
@@ -217,16 +158,24 @@ TextGenerator::TextGenerator(LanguageModelFiles files)
 std::vector<GeneratedText> TextGenerator::generate(std::span<const std::string> prompts,
                                                    const GenerateOptions& options) const {
   check_options(options);
-  Run run{.generator = *this, .options = options, .sampling = options.sampling.value_or(sampling_), .never_drawn = {}};
+  GenerationRun run{
+      .generator = *this, .options = options, .sampling = options.sampling.value_or(sampling_), .never_drawn = {}};
   run.sampling.validate();
+  if (options.draft != nullptr) check_draft(run);
   for (const int32_t id : {tokenizer_->bos_id(), tokenizer_->pad_id(), tokenizer_->unk_id()}) {
     if (id != tokenizer_->eos_id()) run.never_drawn.push_back(id);
   }
-  std::vector<Text> texts = begin_texts(run, prompts);
-  for (std::vector<Text*>& batch : make_batches(run, texts)) generate_batch(run, std::move(batch));
+  std::vector<RunningText> texts = begin_texts(run, prompts);
+  for (std::vector<RunningText*>& batch : make_batches(run, texts)) {
+    if (options.draft != nullptr) {
+      generate_speculatively(run, std::move(batch));
+    } else {
+      generate_batch(run, std::move(batch));
+    }
+  }
   std::vector<GeneratedText> results;
   results.reserve(texts.size());
-  for (Text& text : texts) results.push_back(std::move(text.result));
+  for (RunningText& text : texts) results.push_back(std::move(text.result));
   return results;
 }
 

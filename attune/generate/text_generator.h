@@ -50,6 +50,10 @@ struct GenerateOptions {
   std::function<void(size_t index, std::string_view added)> on_text = {};
   /// Once true, generation ends with what there is.
   const std::atomic<bool>* interrupt = nullptr;
+  /// A smaller model of the same tokens that proposes up to draft_tokens at once, see generate_speculatively(): the
+  /// texts are distributed as without it. Null: none.
+  const DecoderLm* draft = nullptr;
+  int64_t draft_tokens = 4;
 };
 
 /// A language model with its tokenizer. Safe to use from several threads at once.

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "attune/base/parallel.h"
 #include "attune/ops/rows.h"
@@ -44,7 +45,8 @@ HWY_INLINE void ForEachAbove(const T* x, size_t n, Visit&& visit) {
   }
 }
 
-// A heap with the worst candidate on top. Tokens come in rising order, so that an equal one never displaces another.
+// A heap with the worst candidate on top; `excluded` is sorted. Tokens come in rising order, so that an equal one never
+// displaces another.
 template <class T>
 std::vector<Candidate> TopOfRow(const T* x, size_t n, size_t count, const std::vector<int32_t>& excluded) {
   const auto better = [](const Candidate& a, const Candidate& b) {
@@ -55,7 +57,7 @@ std::vector<Candidate> TopOfRow(const T* x, size_t n, size_t count, const std::v
   T threshold = -std::numeric_limits<T>::infinity();
   ForEachAbove(x, n, [&](size_t i) {
     const auto token = static_cast<int32_t>(i);
-    if (std::find(excluded.begin(), excluded.end(), token) != excluded.end()) return threshold;
+    if (std::binary_search(excluded.begin(), excluded.end(), token)) return threshold;
     heap.push_back({token, static_cast<double>(x[i])});
     std::push_heap(heap.begin(), heap.end(), better);
     if (heap.size() > count) {
@@ -108,23 +110,61 @@ std::vector<Candidate> top_of_row(Cpu, const double* x, size_t n, size_t count, 
   return HWY_DYNAMIC_DISPATCH(Row64)(x, n, count, excluded, log_sum);
 }
 
+void append_wanted(const CandidateRules& rules, const std::vector<int32_t>& excluded,
+                   const std::function<double(int32_t)>& log_probability, std::vector<Candidate>& candidates) {
+  if (rules.only_wanted) candidates.clear();
+  for (const int32_t token : rules.wanted) {
+    const auto same = [&](const Candidate& c) { return c.token == token; };
+    if (std::any_of(candidates.begin(), candidates.end(), same)) continue;
+    if (!rules.only_wanted && std::binary_search(excluded.begin(), excluded.end(), token)) continue;
+    if (const double value = log_probability(token); std::isfinite(value)) candidates.push_back({token, value});
+  }
+}
+
+void check_rules(std::span<const CandidateRules> rules, int64_t rows, int64_t vocab) {
+  if (!rules.empty() && static_cast<int64_t>(rules.size()) != rows)
+    fail<ShapeError>("top_candidates: {} rules for {} rows", rules.size(), rows);
+  for (const CandidateRules& r : rules) {
+    for (const int32_t token : r.wanted)
+      if (token < 0 || token >= vocab) fail<ShapeError>("top_candidates: wants token {} of {}", token, vocab);
+  }
+}
+
 }  // namespace
 
 std::vector<std::vector<Candidate>> top_candidates(const Tensor& logits, int64_t count,
-                                                   const std::vector<int32_t>& excluded) {
+                                                   const std::vector<int32_t>& excluded,
+                                                   std::span<const CandidateRules> rules) {
   if (logits.rank() != 2 || count < 1)
     fail<ShapeError>("top_candidates: needs logits [rows, vocab] and a count from 1, found {} and {}",
                      logits.shape().text(), count);
   const int64_t vocab = logits.size(1);
+  check_rules(rules, logits.size(0), vocab);
+  std::vector<int32_t> never = excluded;
+  std::sort(never.begin(), never.end());
   std::vector<std::vector<Candidate>> result(static_cast<size_t>(logits.size(0)));
   dispatch_floating("top_candidates", logits.dtype(), [&]<class T>(T) {
     parallel_for(logits.size(0), row_grain(vocab), [&](int64_t begin, int64_t end) {
+      std::vector<int32_t> of_row;
       for (int64_t r = begin; r < end; ++r) {
+        const CandidateRules* rule = rules.empty() ? nullptr : &rules[static_cast<size_t>(r)];
+        const bool excludes = rule != nullptr && !rule->excluded.empty();
+        if (excludes) {
+          of_row = never;
+          of_row.insert(of_row.end(), rule->excluded.begin(), rule->excluded.end());
+          std::sort(of_row.begin(), of_row.end());
+        }
         double log_sum = 0;
-        result[static_cast<size_t>(r)] = dispatch(logits.device(), [&](auto device) {
-          return top_of_row(device, logits.data<T>() + r * vocab, static_cast<size_t>(vocab),
-                            static_cast<size_t>(std::min(count, vocab)), excluded, &log_sum);
+        const T* x = logits.data<T>() + r * vocab;
+        std::vector<Candidate>& candidates = result[static_cast<size_t>(r)];
+        candidates = dispatch(logits.device(), [&](auto device) {
+          return top_of_row(device, x, static_cast<size_t>(vocab), static_cast<size_t>(std::min(count, vocab)),
+                            excludes ? of_row : never, &log_sum);
         });
+        if (rule != nullptr)
+          append_wanted(
+              *rule, excludes ? of_row : never, [&](int32_t token) { return static_cast<double>(x[token]) - log_sum; },
+              candidates);
         if (!std::isfinite(log_sum))
           fail<NumericError>("top_candidates: the logits of row {} of {} are not finite", r, logits.shape().text());
       }

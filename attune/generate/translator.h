@@ -12,14 +12,24 @@
 
 #include "attune/generate/beam_search.h"
 #include "attune/generate/model_files.h"
+#include "attune/generate/word_alignment.h"
 
 namespace attune {
 
 struct ScoredText {
   std::string text;
-  double score = 0;             // see Hypothesis
-  std::vector<int32_t> tokens;  // of the target vocabulary, without bos and eos
-  bool finished = true;         // not cut off by the length limit
+  double score = 0;                                  // see Hypothesis
+  std::vector<int32_t> tokens;                       // of the target vocabulary, without bos and eos
+  bool finished = true;                              // not cut off by the length limit
+  std::vector<double> token_log_probabilities = {};  // of each token, and of eos where it is finished
+  double log_probability = 0;                        // of all of them
+  WordAlignment alignment = {};                      // on request
+};
+
+/// What is asked of the translation of one sentence, in words.
+struct TranslationDemands {
+  std::string prefix = {};                 // it begins with this
+  std::vector<std::string> required = {};  // it has each of these phrases
 };
 
 struct Translation {
@@ -30,12 +40,18 @@ struct Translation {
 struct TranslateOptions {
   std::optional<GenerationConfig> generation = {};  // else the model's own
   int64_t n_best = 1;                               // at most beam_size
-  int64_t batch_sentences = 64;                     // a batch has at most so many sentences and ...
+  int64_t batch_sentences = 64;                     // at most so many sentences at once and ...
   int64_t batch_tokens = 8192;                      // ... source tokens, but at least one sentence
   int64_t max_source_tokens = 1024;                 // a longer sentence is a DataError
 
-  /// Called after each batch with the number of sentences that are done.
+  /// Called when sentences are done, with the number of all that are.
   std::function<void(int64_t done, int64_t total)> progress = {};
+
+  std::vector<std::string> banned = {};          // phrases that no translation has, as the target tokenizer splits them
+  std::vector<std::string> required = {};        // phrases that every one has, likewise
+  std::vector<TranslationDemands> demands = {};  // of each sentence, in their order, or none at all
+  bool alignments = false;                       // whether ScoredText::alignment is wanted
+  std::shared_ptr<const Shortlist> shortlist = {};  // of the tokens that sentences may be translated by, or none
 };
 
 /// A model with its tokenizers. The model reads the source's tokens and an eos. Safe to use from several threads at
@@ -50,8 +66,9 @@ class Translator {
   /// From a model folder. Throws FileError or ConfigError.
   static Translator load(const std::filesystem::path& folder) { return Translator(load_model_folder(folder)); }
 
-  /// One translation for each sentence, in their order; that of a sentence without tokens is empty. A sentence's
-  /// translation does not depend on what else is translated with it. Throws DataError naming the sentence (counted from
+  /// One translation for each sentence, in their order; that of a sentence without tokens is empty. Sentences that are
+  /// done make room for others at once. A sentence's translation does not depend on what else is translated with it.
+  /// Throws DataError naming the sentence (counted from
   /// 1) that is too long, before anything is translated, and ConfigError for options that do not fit.
   std::vector<Translation> translate(std::span<const std::string> sentences,
                                      const TranslateOptions& options = {}) const;
@@ -64,7 +81,9 @@ class Translator {
   const GenerationConfig& generation() const { return generation_; }
 
  private:
-  Translation to_text(const std::vector<Hypothesis>& hypotheses) const;
+  BeamSearchOptions search_options(const TranslateOptions& options) const;
+  std::vector<SentenceConstraints> constraints_of(const TranslateOptions& options, size_t sentences) const;
+  Translation to_text(const std::vector<Hypothesis>& hypotheses, std::span<const int32_t> source) const;
 
   std::shared_ptr<Transformer> model_;
   std::shared_ptr<const Tokenizer> source_tokenizer_;

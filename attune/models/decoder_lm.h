@@ -34,6 +34,11 @@ class DecoderLm final : public Module {
   /// One prompt for each row of a fresh cache, none of them empty; returns the logits of the next token, [rows, vocab].
   /// Throws ShapeError, and DataError for a prompt that is longer than context_length.
   Tensor prompt(const PackedTokens& prompts, KvCache& cache) const;
+  /// The same without the logits; prompts may be empty.
+  void read(const PackedTokens& prompts, KvCache& cache) const;
+  /// The next counts[r] tokens of row r, row after row; returns the logits after each of them, [tokens, vocab]. Throws
+  /// as step() does.
+  Tensor steps(std::span<const int32_t> tokens, std::span<const int32_t> counts, KvCache& cache) const;
   /// tokens[r] is the token after which row r goes on; returns the logits of the next one, [rows, vocab]. Throws
   /// ShapeError, and DataError when a row has context_length tokens already.
   Tensor step(std::span<const int32_t> tokens, KvCache& cache) const;
@@ -43,6 +48,8 @@ class DecoderLm final : public Module {
   void visit(Visitor& v) override;
 
  private:
+  Tensor prompt_states(const PackedTokens& prompts, KvCache& cache) const;
+
   TransformerConfig config_;
   Parts parts_;
 };

@@ -44,12 +44,28 @@ CrossEntropy Transformer::loss(const PackedTokens& src, const PackedTokens& tgt,
   return parts_.projection->loss(decode(encode(src), src.sequences, tgt), labels, options);
 }
 
+KvCache Transformer::start(const Tensor& memory, const Sequences& source) const {
+  KvCache cache = start();
+  add(memory, source, cache);
+  return cache;
+}
+
+void Transformer::add(const Tensor& memory, const Sequences& source, KvCache& cache) const {
+  const NoGrad no_grad;
+  parts_.decoder->add_sources(memory, source, cache);
+}
+
 Tensor Transformer::step(std::span<const int32_t> tokens, KvCache& cache) const {
+  const NoGrad no_grad;
+  return project(step_states(tokens, cache));
+}
+
+Tensor Transformer::step_states(std::span<const int32_t> tokens, KvCache& cache) const {
   if (static_cast<int64_t>(tokens.size()) != cache.rows())
     fail<ShapeError>("step: {} tokens for a cache of {} rows", tokens.size(), cache.rows());
   const NoGrad no_grad;
   const Tensor x = (*parts_.target_embedding)(Tensor::from({cache.rows()}, tokens), cache.positions());
-  return project(parts_.decoder->step(x, cache));
+  return parts_.decoder->step(x, cache);
 }
 
 Tensor Transformer::encode(const Tensor& src, const Mask& src_mask, TransformerWeights* weights) const {

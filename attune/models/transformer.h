@@ -38,6 +38,10 @@ class Transformer final : public Module {
                 TransformerWeights* weights = nullptr) const;
   /// x [..., d_model] -> logits [..., target_vocab]
   Tensor project(const Tensor& x) const { return (*parts_.projection)(x); }
+  /// x [rows, d_model] -> of each row some logits alone, see linear_columns()
+  Tensor project(const Tensor& x, std::span<const std::span<const int32_t>> columns) const {
+    return (*parts_.projection)(x, columns);
+  }
 
   // Packed batches: what training and decoding use.
 
@@ -52,12 +56,16 @@ class Transformer final : public Module {
 
   // Decoding step by step. `memory` is encode(src).
 
-  KvCache start(const Tensor& memory, const Sequences& source) const {
-    return parts_.decoder->make_cache(memory, source);
-  }
+  KvCache start(const Tensor& memory, const Sequences& source) const;
+  /// A cache without rows, to which sentences are added at any time.
+  KvCache start() const { return parts_.decoder->make_cache(); }
+  /// One more row for each sentence, after those that are there.
+  void add(const Tensor& memory, const Sequences& source, KvCache& cache) const;
   /// tokens[r] is the token after which row r goes on; returns the logits of the next one, [rows, target_vocab].
   /// Throws ShapeError when there is not one token for each row of the cache.
   Tensor step(std::span<const int32_t> tokens, KvCache& cache) const;
+  /// The same without the projection: what project() makes logits of, [rows, d_model].
+  Tensor step_states(std::span<const int32_t> tokens, KvCache& cache) const;
 
   const TransformerConfig& config() const { return config_; }
   const Encoder& encoder() const { return *parts_.encoder; }

@@ -2,6 +2,7 @@
 // What every kind of attention can do: attend over a batch, and attend over a cache while decoding.
 
 #include <optional>
+#include <span>
 
 #include "attune/nn/module.h"
 #include "attune/ops/attention.h"
@@ -34,22 +35,30 @@ struct AttentionCache {
   int64_t bytes() const { return keys.bytes() + values.bytes(); }
 };
 
+/// Queries over a cache.
+struct CachedQueries {
+  Tensor positions;                  // int32 [rows]: the place of each one
+  const SlotTable* table = nullptr;  // what each one sees
+  Tensor* weights = nullptr;         // on request, see CachedAttentionOptions
+};
+
 class Attention : public Module {
  public:
   /// query [queries, d_model], memory [keys, d_model] -> [queries, d_model]. Self-attention passes one tensor twice.
   virtual Tensor operator()(const Tensor& query, const Tensor& memory, const AttentionMask& mask) const = 0;
 
   virtual AttentionCache make_cache() const = 0;
-  /// Adds what has to be kept of `memory` [n, d_model], whose rows are at `positions` (int32 [n]) of their sequences;
-  /// returns the slot of the first row.
-  virtual int64_t append(const Tensor& memory, const Tensor& positions, AttentionCache& cache) const = 0;
-  /// operator()(x, x, mask) and append(x, positions, cache) in one, for whole prompts: what both need is formed once.
-  virtual Tensor prompt(const Tensor& x, const Tensor& positions, const AttentionMask& mask,
+  /// Keeps what is needed of `memory` [n, d_model], whose rows are at `positions` (int32 [n]) of their sequences, in
+  /// `slots`.
+  virtual void append(const Tensor& memory, const Tensor& positions, std::span<const int32_t> slots,
+                      AttentionCache& cache) const = 0;
+  /// operator()(x, x, mask) and append(x, positions, slots, cache) in one, for whole prompts: what both need is formed
+  /// once.
+  virtual Tensor prompt(const Tensor& x, const AttentionMask& mask, std::span<const int32_t> slots,
                         AttentionCache& cache) const = 0;
-  /// query [rows, d_model] at `positions` over the slots of each row -> [rows, d_model]. Equals operator() to rounding.
-  /// Called under NoGrad: the sum over the cache is not differentiable.
-  virtual Tensor attend(const Tensor& query, const Tensor& positions, const AttentionCache& cache,
-                        const SlotTable& table) const = 0;
+  /// query [rows, d_model] over the slots of each row -> [rows, d_model]. Equals operator() to rounding. Called under
+  /// NoGrad: the sum over the cache is not differentiable.
+  virtual Tensor attend(const Tensor& query, const CachedQueries& queries, const AttentionCache& cache) const = 0;
   /// Numbers kept for each token.
   virtual int64_t cache_width() const = 0;
 };

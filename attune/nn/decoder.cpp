@@ -1,5 +1,6 @@
 #include "attune/nn/decoder.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "attune/ops/precision.h"
@@ -25,32 +26,24 @@ Tensor Decoder::operator()(const Tensor& x, const Tensor& memory, AttentionMask 
   return norm_ ? (*norm_)(h) : h;
 }
 
-KvCache Decoder::make_cache(const Tensor& memory, const Sequences& source) const {
+KvCache Decoder::make_cache(int64_t rows) const {
   KvCache cache;
-  cache.source = source;
-  const Tensor positions = positions_of(source);
-  for (const auto& layer : layers_) cache.layers.push_back(layer->make_cache(memory, positions));
-  cache.cross_table.slots.resize(static_cast<size_t>(source.total()));
-  std::iota(cache.cross_table.slots.begin(), cache.cross_table.slots.end(), 0);
-  for (int64_t i = 0; i < source.count(); ++i) {
-    cache.cross_table.begin.push_back(static_cast<int32_t>(source.begin(i)));
-    cache.cross_table.end.push_back(static_cast<int32_t>(source.begin(i) + source.length(i)));
-    cache.self_table.begin.push_back(0);
-    cache.self_table.end.push_back(0);
-    cache.row_of_source.push_back(static_cast<int32_t>(i));
-  }
+  for (const auto& layer : layers_) cache.layers.push_back(layer->make_cache());
+  cache.past.add_rows(rows);
+  cache.source.add_rows(rows);
   return cache;
 }
 
-KvCache Decoder::make_cache(int64_t rows) const {
-  KvCache cache;
-  for (const auto& layer : layers_) cache.layers.push_back(layer->make_cache({}, {}));
-  const auto count = static_cast<size_t>(rows);
-  cache.cross_table = {.slots = {}, .begin = std::vector<int32_t>(count, 0), .end = std::vector<int32_t>(count, 0)};
-  cache.self_table = cache.cross_table;
-  cache.row_of_source.resize(count);
-  std::iota(cache.row_of_source.begin(), cache.row_of_source.end(), 0);
-  return cache;
+void Decoder::add_sources(const Tensor& memory, const Sequences& source, KvCache& cache) const {
+  if (memory.rank() != 2 || memory.size(0) != source.total())
+    fail<ShapeError>("decoder: memory {} for {} source tokens", memory.shape().text(), source.total());
+  std::vector<int32_t> lengths(static_cast<size_t>(cache.rows()), 0);
+  for (int64_t i = 0; i < source.count(); ++i) lengths.push_back(static_cast<int32_t>(source.length(i)));
+  cache.past.add_rows(source.count());
+  cache.source.add_rows(source.count());
+  const std::span<const int32_t> slots = cache.source.extend(lengths);
+  const Tensor positions = positions_of(source);
+  for (size_t i = 0; i < layers_.size(); ++i) layers_[i]->add_source(memory, positions, slots, cache.layers[i]);
 }
 
 Tensor Decoder::prompt(const Tensor& x, const Sequences& prompts, KvCache& cache) const {
@@ -59,26 +52,71 @@ Tensor Decoder::prompt(const Tensor& x, const Sequences& prompts, KvCache& cache
                      prompts.count(), prompts.total(), cache.rows());
   if (!layers_.empty() && layers_.front()->cross_attention() != nullptr)
     fail<ShapeError>("decoder prompt: this decoder has cross-attention");
-  if (!cache.self_table.slots.empty()) fail<ShapeError>("decoder prompt: the cache has tokens already");
+  if (cache.past.slots_in_use() > 0) fail<ShapeError>("decoder prompt: the cache has tokens already");
+  std::vector<int32_t> lengths;
+  for (int64_t i = 0; i < prompts.count(); ++i) lengths.push_back(static_cast<int32_t>(prompts.length(i)));
+  const std::span<const int32_t> slots = cache.past.extend(lengths);
   const AttentionMask mask{.queries = prompts, .keys = prompts, .causal = true};
-  const Tensor positions = positions_of(prompts);
-  const auto first = static_cast<int32_t>(layers_.empty() ? 0 : cache.layers.front().self.keys.size());
   Tensor h = x;
-  for (size_t i = 0; i < layers_.size(); ++i) h = layers_[i]->prompt(h, positions, mask, cache.layers[i]);
-  cache.self_table.slots.resize(static_cast<size_t>(prompts.total()));
-  std::iota(cache.self_table.slots.begin(), cache.self_table.slots.end(), first);
-  cache.self_table.begin.assign(prompts.offsets().begin(), prompts.offsets().end() - 1);
-  cache.self_table.end.assign(prompts.offsets().begin() + 1, prompts.offsets().end());
+  for (size_t i = 0; i < layers_.size(); ++i) h = layers_[i]->prompt(h, mask, slots, cache.layers[i]);
   return norm_ ? (*norm_)(h) : h;
 }
 
+namespace {
+
+// A query for each new token: what its row has, up to the token itself.
+SlotTable table_of_tokens(const SlotTable& rows, std::span<const int32_t> counts, bool causal) {
+  SlotTable table{.slots = rows.slots, .begin = {}, .end = {}};
+  for (size_t r = 0; r < counts.size(); ++r) {
+    for (int32_t later = counts[r] - 1; later >= 0; --later) {
+      table.begin.push_back(rows.begin[r]);
+      table.end.push_back(rows.end[r] - (causal ? later : 0));
+    }
+  }
+  return table;
+}
+
+// [rows, heads, keys] -> [rows, keys]
+Tensor mean_over_heads(const Tensor& weights) {
+  const int64_t heads = weights.size(1), keys = weights.size(2);
+  const Tensor mean = Tensor::zeros({weights.size(0), keys}, {weights.dtype(), weights.device()});
+  dispatch_floating("mean_over_heads", weights.dtype(), [&]<class T>(T) {
+    for (int64_t i = 0; i < weights.numel(); ++i)
+      mean.data<T>()[i / (heads * keys) * keys + i % keys] += weights.data<T>()[i] / static_cast<T>(heads);
+  });
+  return mean;
+}
+
+}  // namespace
+
 Tensor Decoder::step(const Tensor& x, KvCache& cache) const {
-  if (x.rank() != 2 || x.size(0) != cache.rows())
+  return steps(x, std::vector<int32_t>(static_cast<size_t>(cache.rows()), 1), cache);
+}
+
+Tensor Decoder::steps(const Tensor& x, std::span<const int32_t> counts, KvCache& cache) const {
+  if (static_cast<int64_t>(counts.size()) != cache.rows() || x.rank() != 2 ||
+      x.size(0) != std::accumulate(counts.begin(), counts.end(), int64_t{0}))
     fail<ShapeError>("decoder step: {} for a cache of {} rows", x.shape().text(), cache.rows());
-  const Tensor positions = cache.positions();
-  if (!layers_.empty()) cache.extend(cache.layers.front().self.keys.size());
-  Tensor h = x;
-  for (size_t i = 0; i < layers_.size(); ++i) h = layers_[i]->step(h, positions, cache.layers[i], cache);
+  std::vector<int32_t> positions;
+  for (size_t r = 0; r < counts.size(); ++r) {
+    for (int32_t i = 0; i < counts[r]; ++i) positions.push_back(cache.position(static_cast<int64_t>(r)) + i);
+  }
+  CachedStep step{.slots = cache.past.extend(counts), .self = {}, .cross = {}};
+  step.self = step.cross = {.positions = Tensor::from({x.size(0)}, positions)};
+  SlotTable self, cross;
+  const bool single = std::all_of(counts.begin(), counts.end(), [](int32_t count) { return count == 1; });
+  if (!single) {
+    self = table_of_tokens(cache.past.table(), counts, true);
+    cross = table_of_tokens(cache.source.table(), counts, false);
+  }
+  step.self.table = single ? &cache.past.table() : &self;
+  step.cross.table = single ? &cache.source.table() : &cross;
+  Tensor h = x, weights;
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    if (cache.keep_cross_weights && i + 1 == layers_.size()) step.cross.weights = &weights;
+    h = layers_[i]->step(h, step, cache.layers[i]);
+  }
+  if (weights.defined()) cache.cross_weights = mean_over_heads(weights);
   return norm_ ? (*norm_)(h) : h;
 }
 

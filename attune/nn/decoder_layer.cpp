@@ -28,31 +28,29 @@ Tensor DecoderLayer::forward(const Tensor& x, const Tensor& memory, const Attent
   return residual_3_(h, feed_forward_);
 }
 
-KvCache::Layer DecoderLayer::make_cache(const Tensor& memory, const Tensor& positions) const {
-  KvCache::Layer layer{.self = self_attention_->make_cache(), .cross = {}};
-  if (cross_attention_) {
-    layer.cross = cross_attention_->make_cache();
-    cross_attention_->append(memory, positions, layer.cross);
-  }
-  return layer;
+KvCache::Layer DecoderLayer::make_cache() const {
+  return {.self = self_attention_->make_cache(),
+          .cross = cross_attention_ ? cross_attention_->make_cache() : AttentionCache{}};
 }
 
-Tensor DecoderLayer::prompt(const Tensor& x, const Tensor& positions, const AttentionMask& mask,
+void DecoderLayer::add_source(const Tensor& memory, const Tensor& positions, std::span<const int32_t> slots,
+                              KvCache::Layer& layer) const {
+  if (cross_attention_) cross_attention_->append(memory, positions, slots, layer.cross);
+}
+
+Tensor DecoderLayer::prompt(const Tensor& x, const AttentionMask& mask, std::span<const int32_t> slots,
                             KvCache::Layer& layer) const {
-  const Tensor h =
-      residual_1_(x, [&](const Tensor& y) { return self_attention_->prompt(y, positions, mask, layer.self); });
+  const Tensor h = residual_1_(x, [&](const Tensor& y) { return self_attention_->prompt(y, mask, slots, layer.self); });
   return residual_3_(h, feed_forward_);
 }
 
-Tensor DecoderLayer::step(const Tensor& x, const Tensor& positions, KvCache::Layer& layer, const KvCache& cache) const {
+Tensor DecoderLayer::step(const Tensor& x, const CachedStep& step, KvCache::Layer& layer) const {
   Tensor h = residual_1_(x, [&](const Tensor& y) {
-    self_attention_->append(y, positions, layer.self);
-    return self_attention_->attend(y, positions, layer.self, cache.self_table);
+    self_attention_->append(y, step.self.positions, step.slots, layer.self);
+    return self_attention_->attend(y, step.self, layer.self);
   });
-  if (cross_attention_) {
-    h = (*residual_2_)(
-        h, [&](const Tensor& y) { return cross_attention_->attend(y, positions, layer.cross, cache.cross_table); });
-  }
+  if (cross_attention_)
+    h = (*residual_2_)(h, [&](const Tensor& y) { return cross_attention_->attend(y, step.cross, layer.cross); });
   return residual_3_(h, feed_forward_);
 }
 

@@ -22,13 +22,15 @@ class DecoderLayer final : public CheckpointedLayer {
   Tensor operator()(const Tensor& x, const Tensor& memory, const AttentionMask& self_mask,
                     const AttentionMask& cross_mask) const;
 
-  /// `memory` is undefined without cross-attention.
-  KvCache::Layer make_cache(const Tensor& memory, const Tensor& positions) const;
-  /// Whole prompts, whose self-attention is `mask`; what has to be kept of them is added to `layer`.
-  Tensor prompt(const Tensor& x, const Tensor& positions, const AttentionMask& mask, KvCache::Layer& layer) const;
-  /// One token for each row, at `positions`. The cache's self table already has the slots of these tokens, the next
-  /// ones of this layer.
-  Tensor step(const Tensor& x, const Tensor& positions, KvCache::Layer& layer, const KvCache& cache) const;
+  KvCache::Layer make_cache() const;
+  /// What the cross-attention has to keep of `memory`, whose rows are at `positions`, goes to `slots`.
+  void add_source(const Tensor& memory, const Tensor& positions, std::span<const int32_t> slots,
+                  KvCache::Layer& layer) const;
+  /// Whole prompts, whose self-attention is `mask`; what has to be kept of them goes to `slots`.
+  Tensor prompt(const Tensor& x, const AttentionMask& mask, std::span<const int32_t> slots,
+                KvCache::Layer& layer) const;
+  /// New tokens x [tokens, d_model]; with several of one sequence each sees those before it.
+  Tensor step(const Tensor& x, const CachedStep& step, KvCache::Layer& layer) const;
 
   const Attention& self_attention() const { return *self_attention_; }
   const Attention* cross_attention() const { return cross_attention_.get(); }  // or null

@@ -4,35 +4,45 @@
 #include <vector>
 
 #include "attune/nn/attention.h"
+#include "attune/nn/slot_lists.h"
 
 namespace attune {
 
 /// What decoding keeps: for each layer the past of the self-attention and what the cross-attention reads of the source.
-/// Rows are hypotheses; several of them may read the same source sentence and share a past.
+/// Rows are hypotheses; several of them may read the same source sentence and share a past. What no row needs any more
+/// makes room for what comes next.
 struct KvCache {
   struct Layer {
     AttentionCache self;
     AttentionCache cross;
   };
   std::vector<Layer> layers;
-  Sequences source;      // of the cross-attention's slots
-  SlotTable self_table;  // one entry for each row
-  SlotTable cross_table;
-  std::vector<int32_t> row_of_source;  // the source sentence of each row
+  SlotLists past;    // of the self-attention
+  SlotLists source;  // of the cross-attention; without one its rows are empty
 
-  int64_t rows() const { return static_cast<int64_t>(row_of_source.size()); }
+  bool keep_cross_weights = false;
+  /// With keep_cross_weights, after a step: what the last layer's cross-attention of each new token gave to the tokens
+  /// of its source, the mean over heads; [new tokens, longest source], zeros beyond a source.
+  Tensor cross_weights = {};
+
+  int64_t rows() const { return past.rows(); }
   /// Tokens that row r has been given so far.
-  int32_t position(int64_t r) const {
-    return self_table.end[static_cast<size_t>(r)] - self_table.begin[static_cast<size_t>(r)];
-  }
+  int32_t position(int64_t r) const { return past.length(r); }
   /// The place that the next token of each row will have, int32 [rows].
   Tensor positions() const;
   int64_t bytes() const;
 
   /// Row r goes on from what was row parents[r]: rows may be doubled, dropped and reordered; no keys are moved.
   void select(const std::vector<int32_t>& parents);
-  /// Row r has one more token, at slot first + r.
-  void extend(int64_t first_slot);
+  /// Row r forgets all but its first `length` tokens.
+  void truncate(int64_t r, int32_t length) { past.truncate(r, length); }
+};
+
+/// New tokens on their way through the layers: where they are kept and what each of them sees.
+struct CachedStep {
+  std::span<const int32_t> slots;
+  CachedQueries self;
+  CachedQueries cross;
 };
 
 }  // namespace attune

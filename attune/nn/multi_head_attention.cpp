@@ -109,31 +109,34 @@ AttentionCache MultiHeadAttention::make_cache() const {
   return {PagedRows(kv_heads_ * d_head_, dtype), PagedRows(kv_heads_ * d_head_, dtype)};
 }
 
-int64_t MultiHeadAttention::append(const KeysAndValues& memory, AttentionCache& cache) const {
-  cache.values.append(memory.values.reshape({-1, kv_heads_ * d_head_}));
-  return cache.keys.append(memory.keys.reshape({-1, kv_heads_ * d_head_}));
+void MultiHeadAttention::append(const KeysAndValues& memory, std::span<const int32_t> slots,
+                                AttentionCache& cache) const {
+  cache.values.write(memory.values.reshape({-1, kv_heads_ * d_head_}), slots);
+  cache.keys.write(memory.keys.reshape({-1, kv_heads_ * d_head_}), slots);
 }
 
-int64_t MultiHeadAttention::append(const Tensor& memory, const Tensor& positions, AttentionCache& cache) const {
-  return append(keys_and_values(memory, positions), cache);
+void MultiHeadAttention::append(const Tensor& memory, const Tensor& positions, std::span<const int32_t> slots,
+                                AttentionCache& cache) const {
+  append(keys_and_values(memory, positions), slots, cache);
 }
 
-Tensor MultiHeadAttention::prompt(const Tensor& x, const Tensor& positions, const AttentionMask& mask,
+Tensor MultiHeadAttention::prompt(const Tensor& x, const AttentionMask& mask, std::span<const int32_t> slots,
                                   AttentionCache& cache) const {
+  const Tensor positions = places_of(mask.queries);
   const KeysAndValues memory = keys_and_values(x, positions);
-  append(memory, cache);
+  append(memory, slots, cache);
   return attend(queries(x, positions), memory, mask);
 }
 
-Tensor MultiHeadAttention::attend(const Tensor& query, const Tensor& positions, const AttentionCache& cache,
-                                  const SlotTable& table) const {
-  const Tensor heads = cached_attention(queries(query, positions), cache.keys, cache.values, table,
+Tensor MultiHeadAttention::attend(const Tensor& query, const CachedQueries& q, const AttentionCache& cache) const {
+  const Tensor heads = cached_attention(queries(query, q.positions), cache.keys, cache.values, *q.table,
                                         {.kv_heads = kv_heads_,
                                          .scale = 1.0 / std::sqrt(static_cast<double>(d_head_)),
                                          .pattern = places_.pattern,
                                          .alibi = places_.alibi,
                                          .relative_keys = relative_keys_,
-                                         .relative_values = relative_values_});
+                                         .relative_values = relative_values_,
+                                         .weights = q.weights});
   return w_o_(heads.reshape({-1, heads_ * d_head_}));
 }
 

@@ -25,11 +25,11 @@ class MultiHeadAttention final : public Attention {
   explicit MultiHeadAttention(const MultiHeadAttentionConfig& config);
   Tensor operator()(const Tensor& query, const Tensor& memory, const AttentionMask& mask) const override;
   AttentionCache make_cache() const override;
-  int64_t append(const Tensor& memory, const Tensor& positions, AttentionCache& cache) const override;
-  Tensor prompt(const Tensor& x, const Tensor& positions, const AttentionMask& mask,
+  void append(const Tensor& memory, const Tensor& positions, std::span<const int32_t> slots,
+              AttentionCache& cache) const override;
+  Tensor prompt(const Tensor& x, const AttentionMask& mask, std::span<const int32_t> slots,
                 AttentionCache& cache) const override;
-  Tensor attend(const Tensor& query, const Tensor& positions, const AttentionCache& cache,
-                const SlotTable& table) const override;
+  Tensor attend(const Tensor& query, const CachedQueries& queries, const AttentionCache& cache) const override;
   int64_t cache_width() const override { return 2 * kv_heads_ * d_head_; }
   void visit(Visitor& v) override;
 
@@ -38,7 +38,7 @@ class MultiHeadAttention final : public Attention {
     Tensor keys, values;  // [n, kv_heads, d_head]
   };
   KeysAndValues keys_and_values(const Tensor& memory, const Tensor& positions) const;
-  int64_t append(const KeysAndValues& memory, AttentionCache& cache) const;
+  void append(const KeysAndValues& memory, std::span<const int32_t> slots, AttentionCache& cache) const;
   Tensor queries(const Tensor& x, const Tensor& positions) const;  // [n, heads, d_head]
   Tensor attend(const Tensor& q, const KeysAndValues& memory, const AttentionMask& mask) const;
   Tensor attend(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v, const AttentionMask& mask) const;

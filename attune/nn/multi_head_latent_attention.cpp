@@ -118,35 +118,39 @@ AttentionCache MultiHeadLatentAttention::make_cache() const {
   return {PagedRows(cache_width(), w_kv_compress_.weight().dtype()), PagedRows()};
 }
 
-int64_t MultiHeadLatentAttention::append(const Memory& memory, AttentionCache& cache) const {
-  if (!w_k_rotary_) return cache.keys.append(memory.latent);
+void MultiHeadLatentAttention::append(const Memory& memory, std::span<const int32_t> slots,
+                                      AttentionCache& cache) const {
+  if (!w_k_rotary_) return cache.keys.write(memory.latent, slots);
   const Tensor row = concat_heads(memory.latent.reshape({-1, 1, config_.latent_dim}), memory.rotary_key);
-  return cache.keys.append(row.reshape({-1, cache_width()}));
+  cache.keys.write(row.reshape({-1, cache_width()}), slots);
 }
 
-int64_t MultiHeadLatentAttention::append(const Tensor& memory, const Tensor& positions, AttentionCache& cache) const {
-  return append(memory_of(memory, positions), cache);
+void MultiHeadLatentAttention::append(const Tensor& memory, const Tensor& positions, std::span<const int32_t> slots,
+                                      AttentionCache& cache) const {
+  append(memory_of(memory, positions), slots, cache);
 }
 
-Tensor MultiHeadLatentAttention::prompt(const Tensor& x, const Tensor& positions, const AttentionMask& mask,
+Tensor MultiHeadLatentAttention::prompt(const Tensor& x, const AttentionMask& mask, std::span<const int32_t> slots,
                                         AttentionCache& cache) const {
+  const Tensor positions = places_of(mask.queries);
   const Memory memory = memory_of(x, positions);
-  append(memory, cache);
+  append(memory, slots, cache);
   return attend(x, positions, memory, mask);
 }
 
-Tensor MultiHeadLatentAttention::attend(const Tensor& query, const Tensor& positions, const AttentionCache& cache,
-                                        const SlotTable& table) const {
+Tensor MultiHeadLatentAttention::attend(const Tensor& query, const CachedQueries& q,
+                                        const AttentionCache& cache) const {
   const Tensor q_in = query_input(query);
   // Every head reads the same latents, as keys and as values: attention with one key head of latent_dim numbers.
   Tensor absorbed_query = heads_times_rows(split_heads(w_q_(q_in)), w_k_decompress_.weight());
-  if (w_q_rotary_) absorbed_query = concat_heads(absorbed_query, rotary_query(q_in, positions));
-  const Tensor latents = cached_attention(absorbed_query, cache.keys, cache.keys, table,
+  if (w_q_rotary_) absorbed_query = concat_heads(absorbed_query, rotary_query(q_in, q.positions));
+  const Tensor latents = cached_attention(absorbed_query, cache.keys, cache.keys, *q.table,
                                           {.kv_heads = 1,
                                            .d_v = config_.latent_dim,
                                            .scale = scale(),
                                            .pattern = config_.places.pattern,
-                                           .alibi = config_.places.alibi});
+                                           .alibi = config_.places.alibi,
+                                           .weights = q.weights});
   return w_o_(heads_times_columns(latents, w_v_decompress_.weight()).reshape({-1, config_.d_model}));
 }
 

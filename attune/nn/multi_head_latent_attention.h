@@ -34,11 +34,11 @@ class MultiHeadLatentAttention final : public Attention {
   explicit MultiHeadLatentAttention(const MultiHeadLatentAttentionConfig& config);
   Tensor operator()(const Tensor& query, const Tensor& memory, const AttentionMask& mask) const override;
   AttentionCache make_cache() const override;
-  int64_t append(const Tensor& memory, const Tensor& positions, AttentionCache& cache) const override;
-  Tensor prompt(const Tensor& x, const Tensor& positions, const AttentionMask& mask,
+  void append(const Tensor& memory, const Tensor& positions, std::span<const int32_t> slots,
+              AttentionCache& cache) const override;
+  Tensor prompt(const Tensor& x, const AttentionMask& mask, std::span<const int32_t> slots,
                 AttentionCache& cache) const override;
-  Tensor attend(const Tensor& query, const Tensor& positions, const AttentionCache& cache,
-                const SlotTable& table) const override;
+  Tensor attend(const Tensor& query, const CachedQueries& queries, const AttentionCache& cache) const override;
   int64_t cache_width() const override { return config_.latent_dim + config_.rotary_dim; }
   void visit(Visitor& v) override;
 
@@ -55,7 +55,7 @@ class MultiHeadLatentAttention final : public Attention {
     Tensor rotary_key;  // [n, 1, rotary_dim], or undefined
   };
   Memory memory_of(const Tensor& x, const Tensor& positions) const;
-  int64_t append(const Memory& memory, AttentionCache& cache) const;
+  void append(const Memory& memory, std::span<const int32_t> slots, AttentionCache& cache) const;
   Tensor attend(const Tensor& query, const Tensor& positions, const Memory& memory, const AttentionMask& mask) const;
   Tensor attend(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v, const AttentionMask& mask) const;
   Tensor rotary_query(const Tensor& query_input, const Tensor& positions) const;  // [n, heads, rotary_dim]

@@ -2,6 +2,7 @@
 
 #include "attune/nn/linear.h"
 #include "attune/ops/cross_entropy.h"
+#include "attune/ops/linear_columns.h"
 
 namespace attune {
 
@@ -15,6 +16,10 @@ class ProjectionLayer final : public Module {
       : weight_(weight), bias_(bias ? Tensor::zeros({weight.size(0)}) : Tensor{}) {}
 
   Tensor operator()(const Tensor& x) const { return linear(x, weight_, bias_); }
+  /// Of each row some logits alone, see linear_columns(). Called under NoGrad.
+  Tensor operator()(const Tensor& x, std::span<const std::span<const int32_t>> columns) const {
+    return linear_columns(x, weight_, bias_, columns);
+  }
   /// The loss of project(x), without ever holding all logits.
   CrossEntropy loss(const Tensor& x, const Tensor& labels, const CrossEntropyOptions& options) const {
     return linear_cross_entropy(x, weight_, bias_, labels, options);

@@ -36,13 +36,14 @@ void append_places(const FixedAttention& p, int64_t query, std::vector<int32_t>&
 void check_table(const SlotTable& table, size_t rows, int64_t slots) {
   if (table.begin.size() != rows || table.end.size() != rows)
     fail<ShapeError>("cached_attention: q has {} rows but the table has {}", rows, table.begin.size());
-  for (const int32_t slot : table.slots) {
-    if (slot < 0 || slot >= slots) fail<ShapeError>("cached_attention: slot {} of {}", slot, slots);
-  }
   for (size_t r = 0; r < rows; ++r) {
     if (table.begin[r] < 0 || table.end[r] < table.begin[r] || static_cast<size_t>(table.end[r]) > table.slots.size())
       fail<ShapeError>("cached_attention: row {} reads slots [{}, {}) of {}", r, table.begin[r], table.end[r],
                        table.slots.size());
+    for (auto i = static_cast<size_t>(table.begin[r]); i < static_cast<size_t>(table.end[r]); ++i) {
+      if (table.slots[i] < 0 || table.slots[i] >= slots)
+        fail<ShapeError>("cached_attention: slot {} of {}", table.slots[i], slots);
+    }
   }
 }
 
@@ -126,10 +127,21 @@ class RowWorker {
           .weights = weights_.data(),
           .out = out_.data<T>() + (r * c.heads + h) * c.d_v};
       dispatch(c.q.device(), [&](auto device) { cached_attention_row(device, row); });
+      if (c.options.weights != nullptr) keep_weights(r * c.heads + h);
     }
   }
 
  private:
+  // The kernel leaves them before division by their sum.
+  void keep_weights(int64_t row_and_head) const {
+    const Tensor& kept = *call_.options.weights;
+    T* to = kept.data<T>() + row_and_head * kept.size(2);
+    T total = 0;
+    for (const T weight : weights_) total += weight;
+    for (size_t j = 0; j < weights_.size(); ++j)
+      to[call_.by_place ? static_cast<size_t>(places_[j]) : j] = weights_[j] / total;
+  }
+
   void gather(int64_t r, int64_t kv_head) {
     const Call& c = call_;
     const auto row = static_cast<size_t>(r);
@@ -165,17 +177,41 @@ class RowWorker {
 
 }  // namespace
 
-int64_t PagedRows::append(const Tensor& rows) {
+void PagedRows::check_rows(const Tensor& rows) const {
   if (rows.rank() != 2 || rows.size(1) != width_ || rows.dtype() != dtype_)
     fail<ShapeError>("cache: takes rows of {} {}, found {} {}", width_, name_of(dtype_), name_of(rows.dtype()),
                      rows.shape().text());
+}
+
+void PagedRows::write(const Tensor& rows, std::span<const int32_t> slots) {
+  check_rows(rows);
+  if (rows.size(0) != static_cast<int64_t>(slots.size()))
+    fail<ShapeError>("cache: {} rows for {} slots", rows.size(0), slots.size());
+  const size_t bytes = static_cast<size_t>(width_) * size_of(dtype_);
+  for (size_t i = 0; i < slots.size(); ++i) {
+    const int64_t slot = slots[i];
+    if (slot < 0) fail<ShapeError>("cache: slot {}", slot);
+    while (slot >= static_cast<int64_t>(blocks_.size()) * kBlockRows)
+      blocks_.push_back(Tensor::empty({kBlockRows, width_}, {.dtype = dtype_}));
+    std::memcpy(static_cast<std::byte*>(blocks_[static_cast<size_t>(slot / kBlockRows)].raw()) +
+                    static_cast<size_t>(slot % kBlockRows) * bytes,
+                static_cast<const std::byte*>(rows.raw()) + i * bytes, bytes);
+    size_ = std::max(size_, slot + 1);
+  }
+}
+
+int64_t PagedRows::append(const Tensor& rows) {
+  check_rows(rows);
   const int64_t first = size_;
   int64_t done = 0;
   while (done < rows.size(0)) {
     const int64_t place = size_ % kBlockRows;
-    if (place == 0) blocks_.push_back(Tensor::empty({kBlockRows, width_}, {.dtype = dtype_}));
+    if (size_ == static_cast<int64_t>(blocks_.size()) * kBlockRows)
+      blocks_.push_back(Tensor::empty({kBlockRows, width_}, {.dtype = dtype_}));
     const int64_t count = std::min(kBlockRows - place, rows.size(0) - done);
-    blocks_.back().rows(place, place + count).copy_from(rows.rows(done, done + count));
+    blocks_[static_cast<size_t>(size_ / kBlockRows)]
+        .rows(place, place + count)
+        .copy_from(rows.rows(done, done + count));
     size_ += count;
     done += count;
   }
@@ -187,6 +223,11 @@ Tensor cached_attention(const Tensor& q, const PagedRows& keys, const PagedRows&
   const ProfileScope scope("cached_attention");
   const Call call = call_of(q, keys, values, table, options);
   Tensor out = Tensor::empty({q.size(0), call.heads, call.d_v}, {q.dtype(), q.device()});
+  if (options.weights != nullptr) {
+    int32_t most = 0;
+    for (size_t r = 0; r < table.begin.size(); ++r) most = std::max(most, table.end[r] - table.begin[r]);
+    *options.weights = Tensor::zeros({q.size(0), call.heads, most}, {q.dtype(), q.device()});
+  }
   dispatch_floating("cached_attention", q.dtype(), [&]<class T>(T) {
     parallel_for(q.size(0) * call.kv_heads, 4, [&](int64_t begin, int64_t end) {
       RowWorker<T> worker(call, out);

@@ -1,6 +1,7 @@
 #pragma once
 // Attention of single queries over a cache, for decoding. Not differentiable.
 
+#include <span>
 #include <vector>
 
 #include "attune/ops/attention_pattern.h"
@@ -8,7 +9,7 @@
 
 namespace attune {
 
-/// Rows that are only ever added, in blocks that never move: a cache grows without copying. A row is known by its slot.
+/// Rows in blocks that never move: a cache grows without copying. A row is known by its slot, and may be overwritten.
 class PagedRows {
  public:
   PagedRows() = default;
@@ -16,7 +17,9 @@ class PagedRows {
 
   /// Copies rows [n, width] to the end; returns the slot of the first.
   int64_t append(const Tensor& rows);
-  int64_t size() const { return size_; }
+  /// Row i of rows [n, width] becomes slots[i], which may be one that is not there yet.
+  void write(const Tensor& rows, std::span<const int32_t> slots);
+  int64_t size() const { return size_; }  // the highest slot + 1
   int64_t width() const { return width_; }
   int64_t bytes() const { return size_ * width_ * static_cast<int64_t>(size_of(dtype_)); }
   DType dtype() const { return dtype_; }
@@ -26,6 +29,7 @@ class PagedRows {
   }
 
  private:
+  void check_rows(const Tensor& rows) const;
   static constexpr int64_t kBlockRows = 256;
   int64_t width_ = 0;
   int64_t size_ = 0;
@@ -33,8 +37,8 @@ class PagedRows {
   std::vector<Tensor> blocks_;  // of kBlockRows rows each
 };
 
-/// The slots that each query attends to: query r sees slots[begin[r]] ... slots[end[r] - 1]. Beams that share a past
-/// share its slots, so that reordering them moves no keys.
+/// The slots that each query attends to: query r sees slots[begin[r]] ... slots[end[r] - 1]; what stands in no such
+/// range is not looked at. Beams that share a past share its slots, so that reordering them moves no keys.
 struct SlotTable {
   std::vector<int32_t> slots;
   std::vector<int32_t> begin;
@@ -54,6 +58,8 @@ struct CachedAttentionOptions {
   bool alibi = false;
   Tensor relative_keys = {};
   Tensor relative_values = {};
+  /// On request, what each head gave to the places of a row's slots: [rows, heads, most slots of a row], zeros beyond.
+  Tensor* weights = nullptr;
 };
 
 /// softmax(q k^T * scale) v over the slots of each query.

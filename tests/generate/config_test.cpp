@@ -47,6 +47,15 @@ TEST(GenerationConfig, RefusesAndNames) {
   EXPECT_THAT(refusal({.max_length_ratio = 101}), HasSubstr("max_length_ratio = 101: needs a number from 0 to 100"));
   EXPECT_THAT(refusal({.max_length_offset = 16385}), HasSubstr("max_length_offset = 16385"));
   EXPECT_THAT(refusal({.max_length_offset = -1}), HasSubstr("max_length_offset = -1"));
+  EXPECT_THAT(refusal({.coverage_penalty = -0.5}), HasSubstr("coverage_penalty = -0.5: needs a number from 0 to 10"));
+  EXPECT_THAT(refusal({.patience = 0}), HasSubstr("patience = 0: needs a number above 0, at most 100"));
+  EXPECT_THAT(refusal({.patience = std::nan("")}), HasSubstr("patience = nan"));
+  EXPECT_THAT(refusal({.beam_groups = 0}), HasSubstr("beam_groups = 0"));
+  EXPECT_THAT(refusal({.beam_size = 6, .beam_groups = 4}), HasSubstr("beam_groups = 4: has to divide beam_size = 6"));
+  EXPECT_THAT(refusal({.diversity_penalty = -1}), HasSubstr("diversity_penalty = -1"));
+  EXPECT_THAT(refusal({.max_length = 9, .min_length = 9}), HasSubstr("min_length = 9: needs a number from 0 to 8"));
+  EXPECT_THAT(refusal({.no_repeat_ngram_size = -1}), HasSubstr("no_repeat_ngram_size = -1"));
+  EXPECT_THAT(refusal({.repetition_penalty = 0}), HasSubstr("repetition_penalty = 0"));
 }
 
 // Weights that never end a sentence are nothing one can see in a folder: the search has to be bounded by itself.
@@ -64,7 +73,15 @@ TEST(GenerationConfig, FieldsComeBack) {
                            .length_normalization = LengthNormalization::power,
                            .max_length = 99,
                            .max_length_ratio = 3,
-                           .max_length_offset = 4};
+                           .max_length_offset = 4,
+                           .coverage_penalty = 0.2,
+                           .early_stopping = EarlyStopping::patience,
+                           .patience = 2,
+                           .beam_groups = 7,
+                           .diversity_penalty = 0.5,
+                           .min_length = 3,
+                           .no_repeat_ngram_size = 4,
+                           .repetition_penalty = 1.5};
   GenerationConfig read;
   read_fields(write_fields(c), read, "test");
   EXPECT_EQ(read, c);

@@ -150,6 +150,19 @@ TEST_F(TextModelsCliTest, AnInterruptedTextStays) {
   EXPECT_EQ(result.errors, "");
 }
 
+TEST_F(TextModelsCliTest, ADraftChangesNoGreedyText) {
+  const std::string model = (*shared_ / "lm").string(), draft = (folder_ / "draft").string();
+  write_small_language_model(draft, TextUnit::stream, 2);
+  const std::vector<std::string> arguments = {"generate", model, "--prompt", "The dog", "--temperature", "0", "--json"};
+  std::vector<std::string> with = arguments;
+  with.insert(with.end(), {"--draft", draft, "--draft-tokens", "3"});
+  EXPECT_EQ(output_of(with), output_of(arguments));
+  with.back() = "0";
+  EXPECT_THAT(refusal(with), HasSubstr("draft_tokens = 0"));
+  EXPECT_THAT(refusal({"generate", model, "--prompt", "a", "--draft", (*shared_ / "classifier").string()}),
+              HasSubstr("decoder_lm"));
+}
+
 TEST_F(TextModelsCliTest, GenerateRefusals) {
   EXPECT_THAT(refusal({"generate", lm_, "--temperature", "-1"}), HasSubstr("temperature = -1"));
   EXPECT_THAT(refusal({"generate", lm_, "--top-p", "0"}), HasSubstr("top_p = 0"));

@@ -1,0 +1,39 @@
+#pragma once
+// The target tokens that a sentence may be translated by, so that not every row of the projection is multiplied.
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <vector>
+
+namespace attune {
+
+/// The targets that go with each source token, and those that go with every sentence. Source: Jean et al. 2015, "On
+/// Using Very Large Target Vocabulary for Neural Machine Translation", section 3.3.
+///
+/// Stored as safetensors: offsets int32 [source_vocab + 1], targets int32 [n] (those of source token s are
+/// targets[offsets[s]] ... targets[offsets[s + 1] - 1]), frequent int32 [m], and target_vocab in the metadata.
+class Shortlist {
+ public:
+  /// Throws DataError for a target outside the vocabulary.
+  Shortlist(const std::vector<std::vector<int32_t>>& targets, std::vector<int32_t> frequent, int64_t target_vocab);
+
+  /// The file may be hostile. Throws FileError naming it and what was expected.
+  static Shortlist load(const std::filesystem::path& path);
+  void save(const std::filesystem::path& path) const;
+
+  int64_t source_vocab() const { return static_cast<int64_t>(offsets_.size()) - 1; }
+  int64_t target_vocab() const { return target_vocab_; }
+  /// The union for the tokens of a sentence, rising. Source tokens outside the vocabulary add nothing.
+  std::vector<int32_t> targets_of(std::span<const int32_t> source) const;
+
+ private:
+  Shortlist() = default;
+  /// What is wrong, or "".
+  std::string fault() const;
+
+  std::vector<int32_t> offsets_ = {0}, targets_, frequent_;
+  int64_t target_vocab_ = 0;
+};
+
+}  // namespace attune

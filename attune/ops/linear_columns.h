@@ -1,0 +1,17 @@
+#pragma once
+
+#include <span>
+
+#include "attune/tensor/tensor.h"
+
+namespace attune {
+
+/// y[r, j] = x[r] weight[columns[r][j]]^T + bias[columns[r][j]], and -inf beyond the columns of row r: some columns of
+/// linear(), others for each row. Neighbouring rows with the same span are computed together.
+///   x [rows, in]   weight [out, in]   bias [out] or undefined   columns: one list for each row
+///   returns [rows, longest list]
+/// The result of a row depends on that row and its columns alone. Not differentiable. Throws ShapeError.
+Tensor linear_columns(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                      std::span<const std::span<const int32_t>> columns);
+
+}  // namespace attune

@@ -1,0 +1,55 @@
+#include "attune/ops/linear_columns.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "attune/ops/linear.h"
+#include "tests/support/errors.h"
+#include "tests/support/gradient_check.h"
+#include "tests/support/targets.h"
+
+namespace attune {
+namespace {
+
+TEST(LinearColumns, AreThoseOfLinear) {
+  for_each_target([&](const char* target) {
+    for (const DType dtype : {DType::f32, DType::f64}) {
+      const Tensor x = normal({5, 37}, {.dtype = dtype, .seed = 1}), w = normal({50, 37}, {.dtype = dtype, .seed = 2}),
+                   b = normal({50}, {.dtype = dtype, .seed = 3});
+      const std::vector<int32_t> some = {0, 7, 8, 49}, others = {3}, none;
+      const std::vector<std::span<const int32_t>> columns = {some, some, others, none, some};
+      for (const Tensor& bias : {b, Tensor{}}) {
+        const Tensor all = linear(x, w, bias).to(DType::f64), y = linear_columns(x, w, bias, columns).to(DType::f64);
+        ASSERT_EQ(y.shape(), Shape({5, 4}));
+        for (int64_t r = 0; r < 5; ++r) {
+          for (int64_t j = 0; j < 4; ++j) {
+            const auto& list = columns[static_cast<size_t>(r)];
+            const double found = y.data<double>()[r * 4 + j];
+            if (j >= static_cast<int64_t>(list.size())) {
+              EXPECT_EQ(found, -std::numeric_limits<double>::infinity());
+            } else {
+              EXPECT_NEAR(found, all.data<double>()[r * 50 + list[static_cast<size_t>(j)]],
+                          dtype == DType::f32 ? 1e-4 : 1e-12)
+                  << target;
+            }
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST(LinearColumns, RefusesWhatDoesNotFit) {
+  const Tensor x = Tensor::zeros({1, 4}), w = Tensor::zeros({3, 4});
+  const std::vector<int32_t> list = {3};
+  const std::vector<std::span<const int32_t>> columns = {list};
+  EXPECT_EQ(message_of<ShapeError>([&] { linear_columns(x, w, {}, columns); }),
+            "linear_columns: column 3 of weight [3, 4]");
+  EXPECT_THROW(linear_columns(x, w, {}, {}), ShapeError);
+  EXPECT_THROW(linear_columns(x, Tensor::zeros({3, 5}), {}, columns), ShapeError);
+  EXPECT_THROW(linear_columns(x, w, Tensor::zeros({4}), columns), ShapeError);
+}
+
+}  // namespace
+}  // namespace attune
