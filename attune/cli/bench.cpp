@@ -43,10 +43,14 @@ double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+double megabytes(int64_t bytes) {
+  return static_cast<double>(bytes) / (1 << 20);
+}
+
 double peak_memory_mb() {
   struct rusage usage {};
   ::getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_maxrss) / 1024.0;
+  return megabytes(int64_t{usage.ru_maxrss} * 1024);
 }
 
 void require_encoder_decoder(const char* what, const RunConfig& config) {
@@ -164,6 +168,8 @@ int bench_train(const Options& o) {
                  {"machine_peak_gflops_per_s", peak_gflops},
                  {"share_of_peak", gflops / peak_gflops},
                  {"peak_memory_mb", peak_memory_mb()},
+                 {"peak_tensor_memory_mb", megabytes(allocator_statistics().peak_bytes_in_use)},
+                 {"reserved_tensor_memory_mb", megabytes(allocator_statistics().bytes_reserved)},
                  {"loss_first", measured.loss_first},
                  {"loss_last", measured.loss_last}});
   const Json profile = o.profile ? profile_json(measured.operations, o.steps, peak_gflops) : Json();
