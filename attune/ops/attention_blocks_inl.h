@@ -330,9 +330,7 @@ class BlockBackward {
       for (int64_t h = task.first_head(); h < task.last_head(); ++h) {
         const int64_t row = (task.q_begin + i) * in.heads + h;
         std::fill_n(arguments_.dq + (task.q_begin + i) * in.q_row + h * in.d_k, in.d_k, T{0});
-        *dot = 0;
-        for (int64_t c = row * in.d_v; c < (row + 1) * in.d_v; ++c) *dot += arguments_.out[c] * arguments_.d_out[c];
-        ++dot;
+        *dot++ = Dot(hn::ScalableTag<T>(), arguments_.out + row * in.d_v, arguments_.d_out + row * in.d_v, in.d_v);
       }
     }
     for (int64_t j = 0; j < task.keys; ++j) {

@@ -135,9 +135,7 @@ void RowDots(const Task<T>& task, const AttentionBackward<T>& arguments, int64_t
   const int64_t d_v = task.in.d_v;
   for (int64_t i = 0; i < task.queries; ++i) {
     const int64_t at = ((task.q_begin + i) * task.in.heads + head) * d_v;
-    T dot = 0;
-    for (int64_t c = 0; c < d_v; ++c) dot += arguments.out[at + c] * arguments.d_out[at + c];
-    dots[i] = dot;
+    dots[i] = Dot(hn::ScalableTag<T>(), arguments.out + at, arguments.d_out + at, d_v);
   }
 }
 

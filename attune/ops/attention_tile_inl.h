@@ -105,6 +105,16 @@ void PackTransposed(const T* from, int64_t stride, int64_t rows, int64_t width, 
   }
 }
 
+// sum(a[i] * b[i])
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE T Dot(D d, const T* a, const T* b, int64_t n) {
+  T total[1];
+  Sums(d, static_cast<size_t>(n), total, [&](size_t i, auto part, auto& sums) HWY_ATTR {
+    sums[0] = hn::MulAdd(part.Load(d, a + i), part.Load(d, b + i), sums[0]);
+  });
+  return total[0];
+}
+
 // Columns of a row of scores that may not be attended to become -infinity.
 template <class T>
 void MaskRow(const Task<T>& task, int64_t i, int64_t k0, int64_t padded, T* scores) {

@@ -142,9 +142,17 @@ void run_piece(const Pieces& in, const CrossEntropyRows<T>& piece, int64_t begin
   dispatch(in.x.device(), [&](auto device) {
     matmul(device, x, weight, in.bias.defined() ? in.bias.data<T>() : none, in.logits.data<T>(),
            {.m = piece.rows, .n = vocabulary, .k = columns, .transpose_b = true});
-    cross_entropy_forward(device, piece, results);
-    if (!d_x.defined() && !d_weight.defined() && !d_bias.defined()) return;
-    cross_entropy_backward(device, piece, results, scale, buffer);
+    if (!d_x.defined() && !d_weight.defined() && !d_bias.defined())
+      return cross_entropy_forward(device, piece, results);
+    cross_entropy_loss(device, CrossEntropyLoss<T, In>{.logits = in.logits.data<T>(),
+                                                       .labels = piece.labels,
+                                                       .rows = piece.rows,
+                                                       .columns = vocabulary,
+                                                       .ignore_index = piece.ignore_index,
+                                                       .label_smoothing = piece.label_smoothing,
+                                                       .scale = scale,
+                                                       .results = results,
+                                                       .d_logits = buffer});
     if (d_x.defined())
       matmul(device, buffer, weight, none, d_x.template data<T>() + begin * columns,
              {.m = piece.rows, .n = columns, .k = vocabulary});

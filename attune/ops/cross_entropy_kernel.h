@@ -36,7 +36,21 @@ void cross_entropy_backward(Cpu, const CrossEntropyRows<float>& in, const CrossE
                             float* d_logits);
 void cross_entropy_backward(Cpu, const CrossEntropyRows<double>& in, const CrossEntropyRow* results, double scale,
                             double* d_logits);
-void cross_entropy_backward(Cpu, const CrossEntropyRows<float>& in, const CrossEntropyRow* results, double scale,
-                            bfloat16* d_logits);
+/// Both at once, of logits that nobody needs afterwards: they become exponentials. d_logits of their type may be them.
+template <class T, class Out>
+struct CrossEntropyLoss {
+  T* logits;  // [rows, columns]
+  const int32_t* labels;
+  int64_t rows;
+  int64_t columns;
+  int32_t ignore_index;
+  double label_smoothing;
+  double scale;
+  CrossEntropyRow* results;  // [rows]
+  Out* d_logits;             // [rows, columns]
+};
+void cross_entropy_loss(Cpu, const CrossEntropyLoss<float, float>& arguments);
+void cross_entropy_loss(Cpu, const CrossEntropyLoss<double, double>& arguments);
+void cross_entropy_loss(Cpu, const CrossEntropyLoss<float, bfloat16>& arguments);
 
 }  // namespace attune
