@@ -26,7 +26,7 @@ class DataCliTest : public CliFixture {
     config.train.log_every = 1;
     config.train.threads = 1;
     write_file(folder_ / "run.toml", write_toml(config));
-    std::vector<std::string> words = {"data", "prepare", (folder_ / "run.toml").string(), "--out", out_,
+    std::vector<std::string> words = {"data",           "prepare", (folder_ / "run.toml").string(), "--out", out_,
                                       "--shard-tokens", "500"};
     words.insert(words.end(), more.begin(), more.end());
     return words;
@@ -55,9 +55,8 @@ TEST_F(DataCliTest, PreparesShowsAndTrains) {
               AllOf(HasSubstr("kind        documents\n"), HasSubstr("option      data.text_unit = \"stream\"\n")));
   EXPECT_EQ(Json::parse(output_of({"data", "info", out_, "--json"}))["bytes"], json["bytes"]);
 
-  const CommandResult trained =
-      run_attune({"train", (folder_ / "run.toml").string(), "--set", "data.train_files=[]", "--set",
-                  "data.prepared=" + out_, "--out", (folder_ / "run").string()});
+  const CommandResult trained = run_attune({"train", (folder_ / "run.toml").string(), "--set", "data.train_files=[]",
+                                            "--set", "data.prepared=" + out_, "--out", (folder_ / "run").string()});
   EXPECT_EQ(trained.status, 0) << trained.errors;
   EXPECT_THAT(trained.errors, HasSubstr(fmt::format("1 document, {} tokens", characters)));
   EXPECT_TRUE(fs::exists(folder_ / "run" / "model" / "model.safetensors"));
