@@ -81,16 +81,16 @@ void print(const PreparedIndex& index) {
   const bool pairs = index.kind == PreparedKind::pairs;
   line("kind", enum_name(index.kind));
   line("texts", std::to_string(index.texts));
-  line("tokens", pairs ? fmt::format("{} and {}", index.tokens(), index.target_tokens())
-                       : std::to_string(index.tokens()));
-  line("vocabulary", pairs ? fmt::format("{} and {}", index.source_vocab, index.target_vocab)
-                           : std::to_string(index.source_vocab));
+  line("tokens",
+       pairs ? fmt::format("{} and {}", index.tokens(), index.target_tokens()) : std::to_string(index.tokens()));
+  line("vocabulary",
+       pairs ? fmt::format("{} and {}", index.source_vocab, index.target_vocab) : std::to_string(index.source_vocab));
   for (const PreparedTokenizer& t : index.tokenizers) line("tokenizer", t.file + "  sha256 " + t.sha256);
   for (const auto& [field, value] : index.options.items())
     line("option", one_line(fmt::format("data.{} = {}", field, show(value).substr(0, 80))));
   if (!index.labels.empty()) line("labels", one_line(fmt::format("{}", fmt::join(index.labels, ", "))));
-  line("left out", fmt::format("{} too long, {} empty; {} too long and cut", index.skipped_long, index.skipped_empty,
-                               index.cut));
+  line("left out",
+       fmt::format("{} too long, {} empty; {} too long and cut", index.skipped_long, index.skipped_empty, index.cut));
   line("shards", fmt::format("{} of {} bytes together", index.shards.size(), index.bytes()));
   out.finish();
 }
@@ -174,8 +174,9 @@ void add_prepare(CLI::App& parent) {
   command->add_option("--out", c->out, "Folder to be made, whole or not at all")->required();
   command->add_option("--preset", c->preset, "A configuration of the literature: " + preset_names());
   command->add_option("--set", c->set, "Overrides one key: data.text_unit=line")->expected(1)->take_all();
-  command->add_option("--shard-tokens", c->shard_tokens,
-                      "A shard ends with the example that reaches so many; an epoch shuffles within shards")
+  command
+      ->add_option("--shard-tokens", c->shard_tokens,
+                   "A shard ends with the example that reaches so many; an epoch shuffles within shards")
       ->capture_default_str();
   command->add_flag("--json", c->json, "For programs");
 }

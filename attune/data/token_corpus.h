@@ -112,9 +112,9 @@ class ShardedBatches {
   uint64_t seed_;
   Sampler sampler_;
   int64_t epoch_ = 0;
-  std::vector<int64_t> order_;      // [shards]
-  std::vector<int64_t> first_{0};   // [shards + 1] batches before the place in the order
-  mutable std::mutex mutex_;        // of what follows
+  std::vector<int64_t> order_;     // [shards]
+  std::vector<int64_t> first_{0};  // [shards + 1] batches before the place in the order
+  mutable std::mutex mutex_;       // of what follows
   mutable std::shared_ptr<const AtWork> at_work_;
 };
 

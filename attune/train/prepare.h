@@ -20,8 +20,8 @@ struct PrepareOptions {
 };
 
 /// Reads the training text of config.data, with the tokenizers that a training run would use, and writes the folder
-/// whole or not at all. Memory holds a block of text and a shard; one that learns a tokenizer samples the text, or counts
-/// its words. Throws ConfigError, DataError and FileError.
+/// whole or not at all. Memory holds a block of text and a shard; one that learns a tokenizer samples the text, or
+/// counts its words. Throws ConfigError, DataError and FileError.
 PreparedIndex prepare_corpus(const RunConfig& config, const std::filesystem::path& folder,
                              const PrepareOptions& options = {});
 

@@ -34,8 +34,8 @@ namespace {
 constexpr const char* kIndex = "index.json";
 constexpr const char* kFormat = "attune tokens";
 constexpr int64_t kVersion = 1;
-constexpr uint64_t kMaxIndexBytes = uint64_t{16} << 20;    // 80,000 shards
-constexpr int64_t kMany = int64_t{1} << 56;                // sums of a million stay in range
+constexpr uint64_t kMaxIndexBytes = uint64_t{16} << 20;  // 80,000 shards
+constexpr int64_t kMany = int64_t{1} << 56;              // sums of a million stay in range
 constexpr int64_t kMaxVocab = int64_t{1} << 24;
 
 // The index beside its lists, which are read element by element.
@@ -75,10 +75,9 @@ std::vector<const char*> shaping_fields(PreparedKind kind) {
 
 // A name that leads out of the folder would have other files read.
 void check_file(const std::string& file, const std::string& where) {
-  const bool plain = !file.empty() && file.size() < 200 && file[0] != '.' &&
-                     std::ranges::all_of(file, [](char c) {
-                       return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_';
-                     });
+  const bool plain = !file.empty() && file.size() < 200 && file[0] != '.' && std::ranges::all_of(file, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_';
+  });
   if (!plain) fail<FileError>("{}.file: is {}, needs the name of a file in the folder", where, in_quotes(file));
 }
 
@@ -110,9 +109,8 @@ void check(const PreparedIndex& index, const std::string& where) {
   check_number(index.source_vocab, 1, kMaxVocab, where + ": source_vocab");
   check_number(index.target_vocab, 1, kMaxVocab, where + ": target_vocab");
   check_number(index.texts, 1, kMany, where + ": texts");
-  for (const auto& [name, count] : {std::pair{"skipped_long", index.skipped_long},
-                                    {"skipped_empty", index.skipped_empty},
-                                    {"cut", index.cut}})
+  for (const auto& [name, count] :
+       {std::pair{"skipped_long", index.skipped_long}, {"skipped_empty", index.skipped_empty}, {"cut", index.cut}})
     check_number(count, 0, kMany, fmt::format("{}: {}", where, name));
   const bool labelled = index.kind == PreparedKind::labelled, pairs = index.kind == PreparedKind::pairs;
   if (labelled != (index.labels.size() >= 2))
@@ -267,6 +265,8 @@ PreparedWriter::~PreparedWriter() {
 
 void PreparedWriter::begin(PreparedIndex index) {
   index_ = std::move(index);
+  // Growing would need the old and the new at once. What is not written to is not there.
+  examples_.sequences.ids.reserve(static_cast<size_t>(std::min(shard_tokens_, int64_t{1} << 26) + (1 << 16)));
   const TokenizerFiles files = find_tokenizers(temporary_);
   for (const fs::path& file : {files.source, files.target})
     if (index_.tokenizers.empty() || files.source != files.target)

@@ -49,10 +49,10 @@ struct PreparedIndex {
   PreparedKind kind = PreparedKind::documents;
   int64_t source_vocab = -1, target_vocab = -1;  // the same where there is one side
   Json options = Json::object();                 // of [data], that shaped the examples: {"text_unit": "line"}
-  std::vector<std::string> labels = {};               // of labelled
+  std::vector<std::string> labels = {};          // of labelled
   int64_t texts = -1;                            // what examples are counted in: before sequences were cut of them
   int64_t skipped_long = 0, skipped_empty = 0, cut = 0;  // see CorpusReport
-  std::vector<PreparedTokenizer> tokenizers = {};             // one, or the source's and the target's
+  std::vector<PreparedTokenizer> tokenizers = {};        // one, or the source's and the target's
   std::vector<PreparedShard> shards = {};
 
   ShardForm form() const;

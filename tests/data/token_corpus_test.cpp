@@ -28,9 +28,8 @@ TokenExamples numbered(int32_t begin, int32_t end) {
 }
 
 ShardedBatches<int32_t> batches_of(TokenCorpus corpus) {
-  return {std::move(corpus), kOptions.seed, [](const TokenShard& shard, int64_t epoch) {
-            return BatchSampler(shard.lengths(), kOptions).epoch(epoch);
-          }};
+  return {std::move(corpus), kOptions.seed,
+          [](const TokenShard& shard, int64_t epoch) { return BatchSampler(shard.lengths(), kOptions).epoch(epoch); }};
 }
 
 class TokenCorpusTest : public ::testing::Test {

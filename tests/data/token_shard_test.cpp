@@ -119,10 +119,9 @@ TEST_F(TokenShardTest, IdsAndLabelsAreCheckedAsTheyAreRead) {
   EXPECT_THROW(pack_pairs(shard, std::vector<int32_t>{3}, 2), DataError);
   EXPECT_THROW(pack_pairs(shard, std::vector<int32_t>{-1}, 2), DataError);
   const std::vector<LabelledExample> wrong = {{{2, 3}, 5}};
-  EXPECT_THAT(message_of<DataError>([&] {
-                pack_labelled(TokenShard(examples_of(wrong), kTextForm), std::vector<int32_t>{0});
-              }),
-              HasSubstr("example 0 has label 5 of 2"));
+  EXPECT_THAT(
+      message_of<DataError>([&] { pack_labelled(TokenShard(examples_of(wrong), kTextForm), std::vector<int32_t>{0}); }),
+      HasSubstr("example 0 has label 5 of 2"));
 }
 
 }  // namespace

@@ -13,12 +13,30 @@
 namespace attune {
 namespace {
 
-const std::vector<std::string> kNumbers = {
-    std::string(8, '\xff'), std::string(8, '\0'), std::string("\xff\xff\xff\xff\xff\xff\xff\x7f", 8),
-    std::string("\0\0\0\0\0\0\0\x80", 8), std::string("\x01\0\0\0", 4), std::string("\x02\0\0\0", 4)};
-const std::vector<std::string> kJson = {"18446744073709551615", "-1", "1e308", "[", "]", "{", "}", "null",
-                                        "\"../x\"", "\"00000.tokens\"", "\"pairs\"", "\"labelled\"",
-                                        "\"tokens\":", "\"shards\":", "[[[[", ",", "\\u0000", "\xFF"};
+const std::vector<std::string> kNumbers = {std::string(8, '\xff'),
+                                           std::string(8, '\0'),
+                                           std::string("\xff\xff\xff\xff\xff\xff\xff\x7f", 8),
+                                           std::string("\0\0\0\0\0\0\0\x80", 8),
+                                           std::string("\x01\0\0\0", 4),
+                                           std::string("\x02\0\0\0", 4)};
+const std::vector<std::string> kJson = {"18446744073709551615",
+                                        "-1",
+                                        "1e308",
+                                        "[",
+                                        "]",
+                                        "{",
+                                        "}",
+                                        "null",
+                                        "\"../x\"",
+                                        "\"00000.tokens\"",
+                                        "\"pairs\"",
+                                        "\"labelled\"",
+                                        "\"tokens\":",
+                                        "\"shards\":",
+                                        "[[[[",
+                                        ",",
+                                        "\\u0000",
+                                        "\xFF"};
 constexpr ShardForm kForm = {.sides = 2, .vocab = {20, 20}};
 
 void write(const std::filesystem::path& path, const std::string& bytes) {

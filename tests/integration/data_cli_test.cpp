@@ -26,8 +26,8 @@ class DataCliTest : public CliFixture {
     config.train.log_every = 1;
     config.train.threads = 1;
     write_file(folder_ / "run.toml", write_toml(config));
-    std::vector<std::string> words = {"data", "prepare", (folder_ / "run.toml").string(), "--out", out_,
-                                      "--shard-tokens", "500"};
+    std::vector<std::string> words = {"data",           "prepare",    (folder_ / "run.toml").string(), "--out", out_,
+                                      "--shard-tokens", shard_tokens_};
     words.insert(words.end(), more.begin(), more.end());
     return words;
   }
@@ -36,6 +36,7 @@ class DataCliTest : public CliFixture {
     for (const auto& entry : fs::directory_iterator(folder_.path())) names.push_back(entry.path().filename().string());
     return names;
   }
+  std::string shard_tokens_ = "500";
   const std::string out_ = (folder_ / "prepared").string();
 };
 
@@ -55,9 +56,8 @@ TEST_F(DataCliTest, PreparesShowsAndTrains) {
               AllOf(HasSubstr("kind        documents\n"), HasSubstr("option      data.text_unit = \"stream\"\n")));
   EXPECT_EQ(Json::parse(output_of({"data", "info", out_, "--json"}))["bytes"], json["bytes"]);
 
-  const CommandResult trained =
-      run_attune({"train", (folder_ / "run.toml").string(), "--set", "data.train_files=[]", "--set",
-                  "data.prepared=" + out_, "--out", (folder_ / "run").string()});
+  const CommandResult trained = run_attune({"train", (folder_ / "run.toml").string(), "--set", "data.train_files=[]",
+                                            "--set", "data.prepared=" + out_, "--out", (folder_ / "run").string()});
   EXPECT_EQ(trained.status, 0) << trained.errors;
   EXPECT_THAT(trained.errors, HasSubstr(fmt::format("1 document, {} tokens", characters)));
   EXPECT_TRUE(fs::exists(folder_ / "run" / "model" / "model.safetensors"));
@@ -79,7 +79,9 @@ TEST_F(DataCliTest, VerifyFindsWhatWasChanged) {
 
 TEST_F(DataCliTest, WhatCannotBeIsSaidInOneLine) {
   EXPECT_THAT(refusal(run_attune({"data", "prepare", "--out", out_})), HasSubstr("a configuration file is needed"));
-  EXPECT_THAT(refusal(run_attune(prepare({"--shard-tokens", "0"}))), HasSubstr("shard_tokens = 0"));
+  shard_tokens_ = "0";
+  EXPECT_THAT(refusal(run_attune(prepare())), HasSubstr("shard_tokens = 0"));
+  shard_tokens_ = "500";
   EXPECT_THAT(refusal(run_attune(prepare({"--set", "data.valid_fraction=0.1"}))),
               HasSubstr("data.valid_fraction = 0.1"));
   EXPECT_THAT(refusal(run_attune({"data", "info", folder_.path().string()})), HasSubstr("index.json"));
@@ -92,6 +94,7 @@ TEST_F(DataCliTest, WhatCannotBeIsSaidInOneLine) {
 TEST_F(DataCliTest, CtrlCLeavesNothing) {
   const std::string pipe = (folder_ / "pipe").string();
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  shard_tokens_ = "8000000";  // each is synced
   const std::vector<std::string> words =
       prepare({"--set", "data.train_files=" + pipe, "--set", "data.tokenizer_type=bytes"});
   const std::vector<std::string> before = names();

@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr PrepareOptions kSmallShards = {.shard_tokens = 200};
+const PrepareOptions kSmallShards = {.shard_tokens = 200};
 
 class PrepareTest : public ::testing::Test {
  protected:
@@ -147,7 +147,9 @@ TEST_F(PrepareTest, WhatIsStoppedLeavesNothing) {
                               {.shard_tokens = 10,
                                .progress =
                                    [&](const PrepareProgress& p) {
-                                     if (++calls == 1) EXPECT_EQ(p.tokens, 0);
+                                     if (++calls == 1) {
+                                       EXPECT_EQ(p.tokens, 0);
+                                     }
                                      if (p.shards > 0) throw Stop();
                                    }}),
                Stop);
