@@ -54,13 +54,14 @@ struct SentencePieceOptions {
   int32_t threads = 2;                // 1 to 128; the numbers of a unigram model depend on it in the last digits
   int64_t max_sentences = 1'000'000;  // a larger corpus is sampled
   uint64_t seed = 1;                  // of the sample
-  void validate() const;              // throws ConfigError
+  int64_t max_bytes = kMostBytes;     // of the sample: of longer sentences it has fewer; 4096 or more
+  static constexpr int64_t kMostBytes = int64_t{320} << 20;
+  void validate() const;  // throws ConfigError
 };
 
 /// Learns a vocabulary with <pad> 0, <unk> 1, <s> 2 and </s> 3. Sentences longer than 4 KiB are learnt from in parts.
-/// Silent; the same text and options give the same model. Throws DataError when there is no text to learn from, more
-/// than 320 MiB of it or some that is not UTF-8, and ConfigError when vocab_size does not fit the text, saying which
-/// size does.
+/// Silent; the same text and options give the same model. Throws DataError when there is no text to learn from or some
+/// that is not UTF-8, and ConfigError when vocab_size does not fit the text, saying which size does.
 std::unique_ptr<SentencePieceTokenizer> train_sentence_piece(const std::vector<std::string>& sentences,
                                                              const SentencePieceOptions& options = {});
 

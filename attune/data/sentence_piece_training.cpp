@@ -9,6 +9,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "attune/base/check.h"
 #include "attune/base/error.h"
 #include "attune/base/random.h"
 #include "attune/data/sentence_piece_tokenizer.h"
@@ -18,8 +19,6 @@ namespace attune {
 namespace {
 
 constexpr size_t kMaxSentenceBytes = 4096;
-// The trainer exits when there are more than 2^31 characters, and one of three bytes (U+FDFA) can become 18 characters.
-constexpr size_t kMaxCorpusBytes = size_t{320} << 20;
 
 using TrainerArguments = std::unordered_map<std::string, std::string>;
 
@@ -40,7 +39,10 @@ class Sentences final : public sentencepiece::SentenceIterator {
 /// A uniform sample of bounded size, a pure function of the sentences and the seed (Vitter 1985, algorithm R).
 class Sample {
  public:
-  Sample(int64_t size, uint64_t seed) : size_(static_cast<uint64_t>(size)), random_(seed) {}
+  explicit Sample(const SentencePieceOptions& options)
+      : size_(static_cast<uint64_t>(options.max_sentences)),
+        max_bytes_(static_cast<size_t>(options.max_bytes)),
+        random_(options.seed) {}
 
   /// Adds one sentence; a long one in parts that end at a space where there is one, else between two characters.
   void add(std::string_view sentence) {
@@ -68,12 +70,20 @@ class Sample {
       bytes_ += part.size() - sentences_[place].size();
       sentences_[place] = part;
     }
-    if (bytes_ > kMaxCorpusBytes)
-      fail<DataError>("the sample of {} sentences to train a tokenizer on is larger than {} bytes: lower max_sentences",
-                      sentences_.size(), kMaxCorpusBytes);
+    if (bytes_ > max_bytes_) thin();
+  }
+
+  /// Keeps half of the sample, which is uniform too, and goes on with that size.
+  void thin() {
+    random_.shuffle(sentences_);
+    sentences_.resize(sentences_.size() / 2);
+    size_ = sentences_.size();
+    bytes_ = 0;
+    for (const std::string& sentence : sentences_) bytes_ += sentence.size();
   }
 
   uint64_t size_;
+  size_t max_bytes_;
   Random random_;
   uint64_t seen_ = 0;
   size_t bytes_ = 0;
@@ -174,12 +184,14 @@ void SentencePieceOptions::validate() const {
     fail<ConfigError>("character_coverage = {} is not between 0.98 and 1", character_coverage);
   if (threads < 1 || threads > 128) fail<ConfigError>("threads = {} is not between 1 and 128", threads);
   if (max_sentences < 1) fail<ConfigError>("max_sentences = {} is below 1", max_sentences);
+  // The trainer exits when there are more than 2^31 characters, and one of three bytes (U+FDFA) can become 18.
+  check_range<int64_t>("max_bytes", max_bytes, kMaxSentenceBytes, kMostBytes);
 }
 
 std::unique_ptr<SentencePieceTokenizer> train_sentence_piece(const std::vector<std::string>& sentences,
                                                              const SentencePieceOptions& options) {
   options.validate();
-  Sample sample(options.max_sentences, options.seed);
+  Sample sample(options);
   for (size_t i = 0; i < sentences.size(); ++i) {
     if (!valid_utf8(sentences[i])) fail<DataError>("sentence {} to train a tokenizer on is not valid UTF-8", i + 1);
     sample.add(sentences[i]);
@@ -190,7 +202,7 @@ std::unique_ptr<SentencePieceTokenizer> train_sentence_piece(const std::vector<s
 std::unique_ptr<SentencePieceTokenizer> train_sentence_piece_from_files(const std::vector<std::filesystem::path>& files,
                                                                         const SentencePieceOptions& options) {
   options.validate();
-  Sample sample(options.max_sentences, options.seed);
+  Sample sample(options);
   std::string line;
   for (const auto& file : files)
     for (LineReader reader(file); reader.next(line);) sample.add(line);

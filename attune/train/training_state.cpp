@@ -103,7 +103,8 @@ void check_corpus(const Json& stored, const TrainingParts& parts, const std::str
   read_fields(stored, expected, where + ": corpus");
   const Architecture architecture = parts.config.model.architecture;
   if (parts.corpus != expected)
-    fail<ConfigError>("{}: the text has {}, the run to be resumed has {} ({})", training_files_field(architecture),
+    fail<ConfigError>("{}: the text has {}, the run to be resumed has {} ({})",
+                      parts.config.data.prepared.empty() ? training_files_field(architecture) : "data.prepared",
                       describe(parts.corpus, architecture), describe(expected, architecture), where);
 }
 

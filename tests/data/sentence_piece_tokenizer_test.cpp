@@ -133,6 +133,15 @@ TEST(SentencePiece, SamplesALargeCorpus) {
   EXPECT_EQ(tokenizer->decode(tokenizer->encode("gamma alpha")), "gamma alpha");
 }
 
+TEST(SentencePiece, ThinsASampleOfLongSentences) {
+  std::vector<std::string> text;
+  for (int i = 0; i < 3000; ++i) text.emplace_back(i < 1500 ? "alpha beta gamma" : "gamma delta alpha");
+  const auto tokenizer = train_sentence_piece(text, {.vocab_size = 17, .max_bytes = 4096});
+  for (const char* words : {"gamma beta", "delta alpha"})  // from the beginning and the end of the corpus
+    EXPECT_EQ(tokenizer->decode(tokenizer->encode(words)), words);
+  EXPECT_THROW(train_sentence_piece(text, {.max_bytes = 4095}), ConfigError);
+}
+
 TEST(SentencePiece, UnknownCharactersBecomeUnkOrBytes) {
   const auto plain = train_sentence_piece(sentence_piece_text(), {.vocab_size = 100});
   const Ids ids = plain->encode("日本");
