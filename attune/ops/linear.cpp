@@ -282,6 +282,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, FusedAc
 }
 
 Tensor linear_side_by_side(const Tensor& x, std::span<const LinearParameters> parameters) {
+  const ProfileScope scope("linear");
   const Stack stack = stack_of(x, parameters);
   LinearTape tape{.x = stack.weight.dtype() == DType::bf16 ? to_bfloat16(x) : x.detach(),
                   .weight = stack.weight,
