@@ -120,7 +120,7 @@ TEST_F(MpiTest, AKilledRankEndsTheJobAndResumeGoesOn) {
 }
 
 TEST_F(MpiTest, SigtermStopsAllAfterTheSameStep) {
-  config_.train.steps = 600;
+  config_.train.steps = 300;
   config_.train.checkpoint_every = 1000;  // so that there is a checkpoint only because it was stopped
   run_to_the_end(2, "whole");
   RunningCommand running(command(2, "stopped"), held_back());
