@@ -72,6 +72,13 @@ TEST_F(BenchTest, TrainMeasuresStepsOnRandomBatches) {
   EXPECT_NE(json.at("loss_first"), json.at("loss_last")) << "it trains";
 }
 
+TEST_F(BenchTest, TrainTakesAPrecision) {
+  const Json exact = measured(small("train", {"--tokens", "60"}), kTrainNumbers);
+  const Json narrow = measured(small("train", {"--tokens", "60", "--set", "train.precision=bfloat16"}), kTrainNumbers);
+  EXPECT_NE(narrow.at("loss_first"), exact.at("loss_first"));
+  EXPECT_NEAR(narrow.at("loss_first").get<double>(), exact.at("loss_first").get<double>(), 0.02);
+}
+
 TEST_F(BenchTest, TrainMeasuresEveryArchitectureByItsInput) {
   std::vector<std::string> numbers = {"tokens_per_s"};
   for (const std::string& name : kTrainNumbers)
