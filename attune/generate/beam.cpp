@@ -62,20 +62,27 @@ CandidateRules Beam::rules(int64_t row) const {
   return rules;
 }
 
-bool Beam::group_done(const Group& group) const {
+// Whether a rule says that what is finished will do. Nothing is added then, and nothing changes that.
+bool Beam::stopped(const Group& group) const {
   const GenerationConfig& g = options_.generation;
-  if (group.live.empty() || length_ == limit_) return true;
-  if (static_cast<int64_t>(group.finished.size()) < wanted()) return false;
+  if (group.live.empty()) return true;
+  if (g.early_stopping == EarlyStopping::bound || static_cast<int64_t>(group.finished.size()) < wanted()) return false;
   const double enough = static_cast<double>(width()) * (g.early_stopping == EarlyStopping::first ? 1 : g.patience);
-  if (g.early_stopping != EarlyStopping::bound && static_cast<double>(group.finished_count) >= enough) return true;
-  // Log probabilities are at most 0 and only fall, the divisor only grows, and coverage costs at least nothing.
+  return static_cast<double>(group.finished_count) >= enough;
+}
+
+// Whether nothing that lives can get above the results: log probabilities are at most 0 and only fall, the divisor only
+// grows, and coverage costs at least nothing. What lives still costs later groups its tokens.
+bool Beam::settled(const Group& group) const {
+  if (static_cast<int64_t>(group.finished.size()) < wanted()) return false;
   double best = -std::numeric_limits<double>::infinity();
   for (const Live& live : group.live) best = std::max(best, live.log_probability);
-  return best / g.length_divisor(limit_) <= group.finished.back().score;
+  return best / options_.generation.length_divisor(limit_) <= group.finished.back().score;
 }
 
 bool Beam::done() const {
-  return std::all_of(groups_.begin(), groups_.end(), [&](const Group& group) { return group_done(group); });
+  return length_ == limit_ || std::all_of(groups_.begin(), groups_.end(),
+                                          [&](const Group& group) { return stopped(group) || settled(group); });
 }
 
 // Twice the beam is enough: at most one extension of each live hypothesis ends it, so that a full beam is left to live
@@ -102,7 +109,7 @@ std::vector<Beam::Extension> Beam::ranked(const Group& group, const StepResult& 
 
 void Beam::advance(const StepResult& step) {
   for (Group& group : groups_)
-    if (group_done(group)) group.live.clear();
+    if (stopped(group)) group.live.clear();
   ++length_;
   taken_.clear();
   for (Group& group : groups_) advance_group(group, step);
@@ -125,7 +132,7 @@ void Beam::advance_group(Group& group, const StepResult& step) {
 void Beam::keep_likeliest(const std::vector<Extension>& ranked, const StepResult& step, Group& group) {
   const auto beam = static_cast<size_t>(width());
   for (size_t rank = 0; rank < ranked.size() && group.live.size() < beam; ++rank) {
-    if (ranked[rank].candidate.token != options_.special.eos) {
+    if (!ends(ranked[rank])) {
       group.live.push_back(extend(ranked[rank], step));
     } else if (rank < beam) {
       finish(ranked[rank], step, group);
@@ -134,27 +141,25 @@ void Beam::keep_likeliest(const std::vector<Extension>& ranked, const StepResult
 }
 
 // The banks take turns, the one that has the most of the phrases first, so that each gets its share of the beam and
-// what one leaves goes to the others: Post and Vilar 2018, section 3.
+// what one leaves goes to the others: Post and Vilar 2018, section 3. Only what has all of them may end.
 void Beam::keep_by_bank(const std::vector<Extension>& ranked, const StepResult& step, Group& group) {
   std::vector<std::vector<const Extension*>> banks(static_cast<size_t>(required_.tokens()) + 1);
   for (const Extension& e : ranked) {
     PhraseProgress phrases = e.parent->phrases;
-    if (e.candidate.token != options_.special.eos) required_.push(phrases, e.candidate.token);
+    if (!ends(e)) required_.push(phrases, e.candidate.token);
     banks[static_cast<size_t>(required_.bank(phrases))].push_back(&e);
   }
-  std::vector<size_t> next(banks.size(), 0);
   const auto beam = static_cast<size_t>(width());
+  for (size_t rank = 0; rank < std::min(beam, banks.back().size()); ++rank)
+    if (ends(*banks.back()[rank])) finish(*banks.back()[rank], step, group);
+  std::erase_if(banks.back(), [&](const Extension* e) { return ends(*e); });
+  std::vector<size_t> next(banks.size(), 0);
   for (bool any = true; any && group.live.size() < beam;) {
     any = false;
     for (size_t b = banks.size(); b-- > 0 && group.live.size() < beam;) {
       if (next[b] == banks[b].size()) continue;
       any = true;
-      const Extension& e = *banks[b][next[b]++];
-      if (e.candidate.token == options_.special.eos) {
-        finish(e, step, group);
-      } else {
-        group.live.push_back(extend(e, step));
-      }
+      group.live.push_back(extend(*banks[b][next[b]++], step));
     }
   }
 }
@@ -243,7 +248,8 @@ std::vector<Hypothesis> Beam::hypotheses() const {
         result.push_back(h);
     }
   };
-  std::vector<Hypothesis> finished, unfinished;
+  std::vector<Hypothesis> finished;
+  std::vector<std::pair<int64_t, Hypothesis>> unfinished;  // with its bank
   for (const Group& group : groups_) {
     finished.insert(finished.end(), group.finished.begin(), group.finished.end());
     if (length_ < limit_) continue;
@@ -251,13 +257,15 @@ std::vector<Hypothesis> Beam::hypotheses() const {
       Hypothesis h = hypothesis(live.node);
       h.log_probability = live.log_probability;
       h.score = score(live.log_probability, live.coverage);
-      unfinished.push_back(std::move(h));
+      unfinished.emplace_back(required_.bank(live.phrases), std::move(h));
     }
   }
   std::stable_sort(finished.begin(), finished.end(), worse);
-  std::stable_sort(unfinished.begin(), unfinished.end(), worse);
+  std::stable_sort(unfinished.begin(), unfinished.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.first, a.second.score) > std::pair(b.first, b.second.score);
+  });
+  for (auto& [bank, h] : unfinished) finished.push_back(std::move(h));
   add(finished);
-  add(unfinished);
   return result;
 }
 

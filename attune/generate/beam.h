@@ -68,9 +68,11 @@ class Beam {
     int64_t finished_count = 0;        // with those that were not among the best
   };
 
+  bool ends(const Extension& e) const { return e.candidate.token == options_.special.eos; }
   int64_t width() const { return options_.generation.beam_size / options_.generation.beam_groups; }
   int64_t wanted() const { return std::min(options_.n_best, width()); }
-  bool group_done(const Group& group) const;
+  bool stopped(const Group& group) const;
+  bool settled(const Group& group) const;
   std::vector<Extension> ranked(const Group& group, const StepResult& step) const;
   void advance_group(Group& group, const StepResult& step);
   void keep_likeliest(const std::vector<Extension>& ranked, const StepResult& step, Group& group);

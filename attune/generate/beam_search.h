@@ -66,7 +66,8 @@ struct SentenceConstraints {
 /// repetition penalty changes the distribution. Constraints stand in the order of `source`, or there are none. A prefix
 /// is taken as it is, whatever else rules out. For required phrases the beam is shared among banks of hypotheses that
 /// have as many tokens of them, Post and Vilar 2018, and only what has all of them is ended; what the length limit cuts
-/// off may lack some. Where it has to be, an output may be longer than longest_output(), not than max_length.
+/// off may lack some; what has most of them is first then. Where it has to be, an output may be longer than
+/// longest_output(), not than max_length.
 ///
 /// A sentence's hypotheses do not depend on what else is in the batch. With learned positions an output has no more
 /// tokens than these. Throws ConfigError for options that do not fit, and NumericError when the model's logits are not

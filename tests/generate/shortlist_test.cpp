@@ -84,6 +84,7 @@ TEST_F(ShortlistSearch, OfEveryTokenChangesNothing) {
   std::vector<int32_t> all(40);
   std::iota(all.begin(), all.end(), 0);
   const Shortlist everything(std::vector<std::vector<int32_t>>(40), all, 40);
+  token_bias(*model_, 0) = token_bias(*model_, 2) = -1000;  // pad and bos, which have a share else
   BeamSearchOptions with = options(), without = options();
   with.shortlist = &everything;
   with.generation.no_repeat_ngram_size = without.generation.no_repeat_ngram_size = 2;

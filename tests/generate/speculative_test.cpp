@@ -8,6 +8,7 @@
 #include <map>
 
 #include "attune/autograd/graph.h"
+#include "attune/base/random.h"
 #include "attune/data/character_tokenizer.h"
 #include "attune/models/build.h"
 #include "tests/support/errors.h"
