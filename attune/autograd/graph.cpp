@@ -71,7 +71,8 @@ struct LaterFirst {
 }  // namespace
 
 void require_gradient(Tensor& x) {
-  if (!is_floating(x.dtype())) fail<ShapeError>("require_gradient: {} has no gradient", name_of(x.dtype()));
+  if (!is_floating(x.dtype()) && x.dtype() != DType::bf16)
+    fail<ShapeError>("require_gradient: {} has no gradient", name_of(x.dtype()));
   auto node = std::make_shared<GradientNode>();
   node->order = next_order();
   node->shape = x.shape();

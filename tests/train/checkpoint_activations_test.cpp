@@ -62,7 +62,7 @@ struct Trained {
   std::vector<std::string> names;
 };
 
-Trained train(const TransformerConfig& config, bool checkpoints) {
+Trained train(const TransformerConfig& config, bool checkpoints, ProductPrecision precision) {
   const auto model = build_model(config, 7);
   require_gradients(*model);
   set_activation_checkpointing(*model, checkpoints);
@@ -74,12 +74,14 @@ Trained train(const TransformerConfig& config, bool checkpoints) {
                                        {.batches = batches,
                                         .step = static_cast<int64_t>(step),
                                         .learning_rate = 1e-2,
+                                        .precision = precision,
                                         .label_smoothing = 0.1,
                                         .first_forward = 2 * step});
     trained.losses.push_back(result.loss);
     trained.losses.push_back(result.gradient_norm);
   }
   set_training(*model, 1, 99);
+  const ProductPrecisionScope scope(precision);
   backward(batch_for(*model, 3).loss({}).loss);
   for (const auto& [name, parameter] : named_parameters(*model)) {
     EXPECT_TRUE(gradient(*parameter).defined()) << name;
@@ -94,11 +96,13 @@ Trained train(const TransformerConfig& config, bool checkpoints) {
 }
 
 void expect_the_same_training(const TransformerConfig& config) {
-  const Trained plain = train(config, false), checkpointed = train(config, true);
-  EXPECT_EQ(plain.losses, checkpointed.losses);
-  ASSERT_EQ(plain.tensors.size(), checkpointed.tensors.size());
-  for (size_t i = 0; i < plain.tensors.size(); ++i)
-    EXPECT_TRUE(same_bits(plain.tensors[i], checkpointed.tensors[i])) << plain.names[i];
+  for (const auto precision : {ProductPrecision::float32, ProductPrecision::bfloat16}) {
+    const Trained plain = train(config, false, precision), checkpointed = train(config, true, precision);
+    EXPECT_EQ(plain.losses, checkpointed.losses);
+    ASSERT_EQ(plain.tensors.size(), checkpointed.tensors.size());
+    for (size_t i = 0; i < plain.tensors.size(); ++i)
+      EXPECT_TRUE(same_bits(plain.tensors[i], checkpointed.tensors[i])) << plain.names[i];
+  }
 }
 
 TEST(CheckpointActivations, TrainTheSameEncoderDecoder) {
