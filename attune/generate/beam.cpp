@@ -91,7 +91,8 @@ std::vector<Beam::Extension> Beam::ranked(const Group& group, const StepResult& 
   std::vector<Extension> extensions;
   for (const Live& live : group.live) {
     for (const Candidate& c : step.candidates[static_cast<size_t>(live.row)]) {
-      const auto times = static_cast<double>(std::count(taken_.begin(), taken_.end(), c.token));
+      const auto taken = taken_.find(c.token);
+      const double times = taken == taken_.end() ? 0 : taken->second;
       const double sum = live.log_probability + c.log_probability;
       extensions.push_back({&live, c, sum, sum - options_.generation.diversity_penalty * times});
     }
@@ -125,7 +126,7 @@ void Beam::advance_group(Group& group, const StepResult& step) {
     keep_by_bank(extensions, step, next);
   }
   if (groups_.size() > 1)
-    for (const Live& live : next.live) taken_.push_back(nodes_[static_cast<size_t>(live.node)].token);
+    for (const Live& live : next.live) ++taken_[nodes_[static_cast<size_t>(live.node)].token];
   group = std::move(next);
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "attune/generate/beam_search.h"
@@ -94,7 +95,7 @@ class Beam {
   int64_t length_ = 0;  // tokens of each live hypothesis
   std::vector<Node> nodes_;
   std::vector<Group> groups_;
-  std::vector<int32_t> taken_;  // in this step, by earlier groups
+  std::unordered_map<int32_t, int32_t> taken_;  // how often earlier groups have taken a token in this step
   std::vector<int32_t> tokens_, parents_;
 };
 

@@ -31,7 +31,7 @@ void GenerationConfig::validate() const {
     fail<ConfigError>("beam_groups = {}: has to divide beam_size = {}", beam_groups, beam_size);
   check_range<double>("diversity_penalty", diversity_penalty, 0, 100);
   check_range<int64_t>("min_length", min_length, 0, max_length - 1);
-  check_range<int64_t>("no_repeat_ngram_size", no_repeat_ngram_size, 0, kMostLength);
+  check_range<int64_t>("no_repeat_ngram_size", no_repeat_ngram_size, 0, 64);
   if (!(repetition_penalty > 0 && repetition_penalty <= 100))
     fail<ConfigError>("repetition_penalty = {}: needs a number above 0, at most 100", repetition_penalty);
 }

@@ -54,6 +54,7 @@ TEST(GenerationConfig, RefusesAndNames) {
   EXPECT_THAT(refusal({.beam_size = 6, .beam_groups = 4}), HasSubstr("beam_groups = 4: has to divide beam_size = 6"));
   EXPECT_THAT(refusal({.diversity_penalty = -1}), HasSubstr("diversity_penalty = -1"));
   EXPECT_THAT(refusal({.max_length = 9, .min_length = 9}), HasSubstr("min_length = 9: needs a number from 0 to 8"));
+  EXPECT_THAT(refusal({.no_repeat_ngram_size = 65}), HasSubstr("needs a number from 0 to 64"));
   EXPECT_THAT(refusal({.no_repeat_ngram_size = -1}), HasSubstr("no_repeat_ngram_size = -1"));
   EXPECT_THAT(refusal({.repetition_penalty = 0}), HasSubstr("repetition_penalty = 0"));
 }

@@ -87,5 +87,27 @@ TEST(TopCandidates, RefuseWhatIsNoDistribution) {
   EXPECT_THROW(top_candidates(Tensor::zeros({1, 4}), 0), ShapeError);
 }
 
+TEST(TopCandidates, RulesOfARow) {
+  const Tensor logits = Tensor::from({4, 4}, std::vector<float>{4, 3, 2, 1, 4, 3, 2, 1, 4, 3, 2, 1, 4, 3, 2, 1});
+  const std::vector<CandidateRules> rules = {{},
+                                             {.excluded = {0}},
+                                             {.excluded = {2}, .wanted = {3, 0, 2}},
+                                             {.excluded = {2}, .wanted = {2}, .only_wanted = true}};
+  const auto found = top_candidates(logits, 2, {1}, rules);
+  const auto tokens = [&](size_t r) {
+    std::vector<int32_t> ids;
+    for (const Candidate& c : found[r]) ids.push_back(c.token);
+    return ids;
+  };
+  EXPECT_EQ(tokens(0), (std::vector<int32_t>{0, 2}));
+  EXPECT_EQ(tokens(1), (std::vector<int32_t>{2, 3}));
+  EXPECT_EQ(tokens(2), (std::vector<int32_t>{0, 3}));
+  EXPECT_EQ(tokens(3), (std::vector<int32_t>{2}));
+  EXPECT_EQ(found[3][0].log_probability, found[0][1].log_probability) << "what is left out keeps its share";
+  EXPECT_THROW(top_candidates(logits, 2, {}, std::span(rules).first(3)), ShapeError);
+  const std::vector<CandidateRules> outside(4, CandidateRules{.wanted = {4}});
+  EXPECT_THROW(top_candidates(logits, 2, {}, outside), ShapeError);
+}
+
 }  // namespace
 }  // namespace attune
