@@ -27,17 +27,24 @@ class CachingAllocator {
  public:
   ~CachingAllocator() { release(); }
 
-  void* take(size_t bytes) {
+  struct Block {
+    void* data;
+    size_t bytes;
+  };
+
+  /// At least so many bytes, a size class. Batches differ in their sizes: a block that is kept and up to half as large
+  /// again is taken before the system is asked for another.
+  Block take(size_t bytes) {
     const std::lock_guard lock(mutex_);
-    auto& free_blocks = free_[bytes];
-    void* block = nullptr;
-    if (!free_blocks.empty()) {
-      block = free_blocks.back();
-      free_blocks.pop_back();
-    } else {
-      block = from_system(bytes);
+    Block block{nullptr, bytes};
+    for (auto it = free_.lower_bound(bytes); it != free_.end() && it->first <= bytes + bytes / 2; ++it) {
+      if (it->second.empty()) continue;
+      block = {it->second.back(), it->first};
+      it->second.pop_back();
+      break;
     }
-    statistics_.bytes_in_use += static_cast<int64_t>(bytes);
+    if (block.data == nullptr) block.data = from_system(bytes);
+    statistics_.bytes_in_use += static_cast<int64_t>(block.bytes);
     statistics_.peak_bytes_in_use = std::max(statistics_.peak_bytes_in_use, statistics_.bytes_in_use);
     return block;
   }
@@ -108,9 +115,9 @@ const std::shared_ptr<CachingAllocator>& pool() {
 std::shared_ptr<Buffer> allocate_buffer(size_t bytes) {
   const size_t rounded = size_class(bytes);
   const std::shared_ptr<CachingAllocator> allocator = pool();
-  void* block = allocator->take(rounded);
-  std::shared_ptr<const void> owner(block, [allocator, rounded](void* p) { allocator->give_back(p, rounded); });
-  return std::make_shared<Buffer>(block, bytes, std::move(owner));
+  const auto [data, size] = allocator->take(rounded);
+  std::shared_ptr<const void> owner(data, [allocator, size = size](void* p) { allocator->give_back(p, size); });
+  return std::make_shared<Buffer>(data, bytes, std::move(owner));
 }
 
 AllocatorStatistics allocator_statistics() {

@@ -264,17 +264,18 @@ void Run::step() {
   const std::vector<TrainingBatch> batches = next_batches();
   const auto count = static_cast<int64_t>(batches.size());
   const double rate = rate_of(state_.step + 1);
-  const UpdateResult done = update(task_->model(), *adam_,
-                                   {.batches = batches,
-                                    .step = state_.step + 1,
-                                    .epoch = state_.epoch + 1,
-                                    .first_batch = state_.batch + 1,
-                                    .learning_rate = rate,
-                                    .precision = config_.train.precision,
-                                    .label_smoothing = config_.train.label_smoothing,
-                                    .seed = config_.train.seed,
-                                    .first_forward = forward_of(first_forward, {.rank = communicator_.rank(), .ranks = communicator_.size()}),
-                                    .ranks = ranks_ ? &*ranks_ : nullptr});
+  const UpdateResult done =
+      update(task_->model(), *adam_,
+             {.batches = batches,
+              .step = state_.step + 1,
+              .epoch = state_.epoch + 1,
+              .first_batch = state_.batch + 1,
+              .learning_rate = rate,
+              .precision = config_.train.precision,
+              .label_smoothing = config_.train.label_smoothing,
+              .seed = config_.train.seed,
+              .first_forward = forward_of(first_forward, {.rank = communicator_.rank(), .ranks = communicator_.size()}),
+              .ranks = ranks_ ? &*ranks_ : nullptr});
   ++state_.step;
   state_.batch += count;
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

@@ -197,9 +197,9 @@ TEST(Update, Bfloat16ProductsFollowTheParameters) {
   double first = 0, last = 0;
   for (int64_t step = 1; step <= 30; ++step) {
     const UpdateResult a = update(*exact, exact_adam, {.batches = exact_batches, .step = step, .learning_rate = 3e-3});
-    const UpdateResult b = update(
-        *model, adam,
-        {.batches = batches, .step = step, .learning_rate = 3e-3, .precision = ProductPrecision::bfloat16});
+    const UpdateResult b =
+        update(*model, adam,
+               {.batches = batches, .step = step, .learning_rate = 3e-3, .precision = ProductPrecision::bfloat16});
     EXPECT_FALSE(bfloat16_products());
     if (step == 1) {
       EXPECT_NE(a.gradient_norm, b.gradient_norm);
