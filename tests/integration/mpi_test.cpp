@@ -8,6 +8,7 @@
 #include <csignal>
 
 #include "attune/dist/mpi_transport.h"
+#include "attune/io/checkpoint.h"
 #include "tests/integration/cli_fixture.h"
 #include "tests/train/reverse_task.h"
 
@@ -18,6 +19,8 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 namespace fs = std::filesystem;
+
+constexpr int64_t kNoEnd = 1'000'000;  // more steps than are done before the test ends the run
 
 class MpiTest : public ::testing::Test {
  protected:
@@ -68,9 +71,18 @@ class MpiTest : public ::testing::Test {
     EXPECT_EQ(result.status, 0) << result.errors;
     return result;
   }
-  CommandOptions held_back() const { return {.input = {}, .timeout = std::chrono::seconds(100), .hold_back = true}; }
   std::map<std::string, std::string> last_checkpoint(const std::string& run) const {
     return tensors_of(checkpoint_file(folder_ / run, config_.train.steps));
+  }
+  // Ten steps more than the newest checkpoint, resumed, and the same number in one go.
+  void expect_resumes_as_if_never_interrupted(const std::string& run, const std::string& said) {
+    const std::optional<int64_t> newest = CheckpointFolder(folder_ / run / "checkpoints", 0).newest();
+    ASSERT_TRUE(newest.has_value()) << said;
+    config_.train.steps = *newest + 10;
+    config_.train.checkpoint_every = 10;
+    run_to_the_end(2, "whole");
+    EXPECT_THAT(run_to_the_end(2, run, true).errors, HasSubstr("going on from step "));
+    EXPECT_EQ(last_checkpoint(run), last_checkpoint("whole"));
   }
   pid_t process_of(int rank) const { return std::stoi(read_file(folder_ / ("pid." + std::to_string(rank)))); }
 
@@ -105,9 +117,8 @@ TEST_F(MpiTest, FourProcessesTrainAsOne) {
 }
 
 TEST_F(MpiTest, AKilledRankEndsTheJobAndResumeGoesOn) {
-  config_.train.steps = 120;
-  run_to_the_end(2, "whole");
-  RunningCommand running(command(2, "killed"), held_back());
+  config_.train.steps = kNoEnd;
+  RunningCommand running(command(2, "killed"), {.input = {}, .timeout = std::chrono::seconds(100)});
   ASSERT_TRUE(running.wait_for_error_text("step 22 "));
   ::kill(process_of(1), SIGKILL);
   const CommandResult result = running.wait();
@@ -115,23 +126,20 @@ TEST_F(MpiTest, AKilledRankEndsTheJobAndResumeGoesOn) {
   EXPECT_NE(result.status, 0);
   EXPECT_THAT(result.output + result.errors, HasSubstr("signal 9"));
   EXPECT_FALSE(fs::exists(folder_ / "killed" / "model"));
-  EXPECT_THAT(run_to_the_end(2, "killed", true).errors, HasSubstr("going on from step "));
-  EXPECT_EQ(last_checkpoint("killed"), last_checkpoint("whole"));
+  expect_resumes_as_if_never_interrupted("killed", result.errors);
 }
 
-TEST_F(MpiTest, SigtermStopsAllAfterTheSameStep) {
-  config_.train.steps = 300;
-  config_.train.checkpoint_every = 1000;  // so that there is a checkpoint only because it was stopped
-  run_to_the_end(2, "whole");
-  RunningCommand running(command(2, "stopped"), held_back());
+TEST_F(MpiTest, SigtermAtOneRankStopsAllAfterTheSameStep) {
+  config_.train.steps = kNoEnd;
+  config_.train.checkpoint_every = kNoEnd;  // so that there is a checkpoint only because it was stopped
+  RunningCommand running(command(2, "stopped"), {.input = {}, .timeout = std::chrono::seconds(100)});
   ASSERT_TRUE(running.wait_for_error_text("step 12 "));
-  running.send(SIGTERM);
+  ::kill(process_of(1), SIGTERM);  // mpirun itself passes a signal on, and a second later kills
   const CommandResult result = running.wait();
   EXPECT_FALSE(result.timed_out);
   EXPECT_NE(result.status, 0);
   EXPECT_FALSE(fs::exists(folder_ / "stopped" / "model"));
-  EXPECT_THAT(run_to_the_end(2, "stopped", true).errors, HasSubstr("going on from step "));
-  EXPECT_EQ(last_checkpoint("stopped"), last_checkpoint("whole"));
+  expect_resumes_as_if_never_interrupted("stopped", result.errors);
 }
 
 // A file that is there for one rank alone, and an error that all have.
