@@ -49,8 +49,12 @@ class PackedWeight {
   Tensor unpack() const;
   /// [ids, in]: the rows of unpack() that `ids` name, for embeddings that share their table. Throws ShapeError.
   Tensor rows(std::span<const int32_t> ids) const;
+  /// The outputs that `ids` name, for products with the same few of many again and again. Throws ShapeError.
+  PackedWeight select(std::span<const int32_t> ids) const;
 
  private:
+  void check_rows(std::span<const int32_t> ids) const;
+
   WeightFormat format_;
   int64_t out_, in_;
   Tensor storage_, scales_;
