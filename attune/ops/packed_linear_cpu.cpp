@@ -35,9 +35,10 @@ class Input {
     const int64_t stride = divide_up(in, 64) * 64,
                   scales = format == WeightFormat::int8 ? 1 : divide_up(in, kGroupInputs);
     const int64_t for_each_row = stride + 2 * scales * static_cast<int64_t>(sizeof(float));
-    buffer_ = allocate_buffer(static_cast<size_t>(rows * for_each_row));
+    constexpr int64_t kRoom = 16;  // rows that kernels may read behind the last one
+    buffer_ = allocate_buffer(static_cast<size_t>(rows * for_each_row + kRoom * stride));
     auto* const numbers = static_cast<uint8_t*>(buffer_->data());
-    auto* const of_scales = reinterpret_cast<float*>(numbers + rows * stride);
+    auto* const of_scales = reinterpret_cast<float*>(numbers + (rows + kRoom) * stride);
     quantised_ = {.numbers = numbers,
                   .scales = of_scales,
                   .offsets = reinterpret_cast<int32_t*>(of_scales + rows * scales),
@@ -79,16 +80,16 @@ void multiply(const PackedProduct& p, const Input& x, const PackedPart& part, co
   const Panels weight = part.weight.from_panel(piece.panel);
   const int64_t first = piece.panel * kPanelOutputs,
                 outputs = std::min(piece.panels * kPanelOutputs, part.weight.out - first);
-  float* const y = p.y + piece.row * p.width + part.column + first;
+  float* const y = part.y + piece.row * part.width + first;
   x.multiply(piece.row, {.rows = piece.rows,
                          .weight = weight,
                          .bias = part.bias != nullptr ? part.bias + first : nullptr,
                          .outputs = outputs,
                          .y = y,
-                         .width = p.width});
+                         .width = part.width});
   if (p.activation == FusedActivation::none) return;
   for (int64_t r = 0; r < piece.rows; ++r)
-    activation_forward(Cpu{}, kind_of(p.activation), y + r * p.width, y + r * p.width, outputs);
+    activation_forward(Cpu{}, kind_of(p.activation), y + r * part.width, y + r * part.width, outputs);
 }
 
 // How a product is cut into pieces for threads: by panels, so that each is read once, and by rows where there are not

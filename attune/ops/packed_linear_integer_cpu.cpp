@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "attune/ops/packed_linear_kernel.h"
+#include "attune/ops/packed_linear_x86.h"
 #include "attune/ops/simd_inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -111,6 +112,9 @@ HWY_INLINE void Finish(const Floats (&values)[kVectors], const PackedBlock& b, s
 }
 
 void Int8Block(const QuantisedRows& x, const PackedBlock& b) {
+#if HWY_TARGET == HWY_AVX3
+  if (integer_block_avx512(x, b)) return;
+#endif
   const Lanes d;
   const auto quads = static_cast<size_t>(divide_up(b.weight.in, 4));
   for (int64_t p = 0; p < panel_count(b.outputs); ++p) {
@@ -133,6 +137,9 @@ void Int8Block(const QuantisedRows& x, const PackedBlock& b) {
 }
 
 void Int4Block(const QuantisedRows& x, const PackedBlock& b) {
+#if HWY_TARGET == HWY_AVX3
+  if (integer_block_avx512(x, b)) return;
+#endif
   const Lanes d;
   const hn::RebindToSigned<Lanes> di;
   const hn::Rebind<uint16_t, Lanes> d16;

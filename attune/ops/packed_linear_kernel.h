@@ -12,16 +12,15 @@ namespace attune {
 struct PackedPart {
   Panels weight;
   const float* bias;  // or null
-  int64_t column;     // of y, where its outputs begin
+  float* y;           // of the first row
+  int64_t width;      // from a row of y to the next
 };
 
-/// y[r, part.column + o] = activation(x[r] . w_part[o] + bias[o]); the parts are of one format.
+/// part.y[r, o] = activation(x[r] . w_part[o] + bias[o]); the parts are of one format.
 struct PackedProduct {
   const float* x;  // [rows, in]
   int64_t rows, in;
   std::span<const PackedPart> parts;
-  float* y;  // [rows, width]
-  int64_t width;
   FusedActivation activation;
 };
 void packed_linear(Cpu, const PackedProduct& product);

@@ -19,9 +19,10 @@ struct Parts {
   Tensor storage, scales;
 };
 
-Parts empty_parts(WeightFormat format, int64_t out, int64_t in) {
-  Parts parts{.storage = Tensor::empty({PackedWeight::storage_bytes(format, out, in)}, {.dtype = DType::u8}),
-              .scales = {}};
+Parts empty_parts(WeightFormat format, int64_t out, int64_t in, const Tensor& storage = {}) {
+  Parts parts{.storage = storage, .scales = {}};
+  if (!storage.defined())
+    parts.storage = Tensor::empty({PackedWeight::storage_bytes(format, out, in)}, {.dtype = DType::u8});
   if (format != WeightFormat::float32)
     parts.scales =
         Tensor::empty(PackedWeight::scales_shape(format, out, in), {.dtype = PackedWeight::scales_dtype(format)});
@@ -78,18 +79,19 @@ PackedWeight::PackedWeight(WeightFormat format, int64_t out, int64_t in, Tensor 
                      scales_.defined() ? name_of(scales_.dtype()) : "nothing", scales_.shape().text());
 }
 
-PackedWeight PackedWeight::pack(const Tensor& weight, WeightFormat format) {
+PackedWeight PackedWeight::pack(const Tensor& weight, WeightFormat format, const Tensor& into) {
   if (weight.rank() != 2 || weight.dtype() != DType::f32)
     fail<ShapeError>("packed weight: needs a float32 matrix, found {} {}", name_of(weight.dtype()),
                      weight.shape().text());
   const int64_t out = weight.size(0), in = weight.size(1);
-  const auto [storage, scales] = empty_parts(format, out, in);
+  const auto [storage, scales] = empty_parts(format, out, in, into);
+  PackedWeight packed(format, out, in, storage, scales);
   const MutablePanels panels = panels_to(format, out, in, storage, scales);
   const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 16) / (in * kPanelOutputs));
   parallel_for(panel_count(out), grain, [&](int64_t begin, int64_t end) {
     dispatch(weight.device(), [&](auto device) { pack_panels(device, weight.data<float>(), panels, begin, end); });
   });
-  return {format, out, in, storage, scales};
+  return packed;
 }
 
 void PackedWeight::check_rows(std::span<const int32_t> ids) const {

@@ -28,7 +28,9 @@ class PackedWeight {
  public:
   /// weight [out, in] float32, quantised; with int4 each scale is the one of several with the least squared error.
   /// Throws ShapeError.
-  static PackedWeight pack(const Tensor& weight, WeightFormat format);
+  static PackedWeight pack(const Tensor& weight, WeightFormat format) { return pack(weight, format, {}); }
+  /// Into `storage`, uint8 [storage_bytes], unless it is undefined.
+  static PackedWeight pack(const Tensor& weight, WeightFormat format, const Tensor& storage);
   /// Of stored parts, which are not copied. storage: uint8 [storage_bytes], at a multiple of 4 in memory (of 64 is
   /// faster); scales as scales_shape and scales_dtype say, undefined for float32. Throws ShapeError if a part does not
   /// fit.

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <vector>
 
 #include "attune/ops/packed_weight_kernel.h"
 
@@ -10,11 +11,12 @@ namespace attune {
 namespace {
 
 void pack_float32(const float* weight, const MutablePanels& to, int64_t panel) {
-  auto* out = reinterpret_cast<float*>(to.panel(panel));
   const int64_t first = panel * kPanelOutputs, outputs = std::min(kPanelOutputs, to.out - first);
-  for (int64_t k = 0; k < to.in; ++k)
-    for (int64_t j = 0; j < kPanelOutputs; ++j)
-      out[k * kPanelOutputs + j] = j < outputs ? weight[(first + j) * to.in + k] : 0.0f;
+  std::vector<float> zeros(outputs < kPanelOutputs ? static_cast<size_t>(to.in) : 0);
+  std::array<const float*, kPanelOutputs> rows;
+  for (int64_t j = 0; j < kPanelOutputs; ++j)
+    rows[static_cast<size_t>(j)] = j < outputs ? weight + (first + j) * to.in : zeros.data();
+  pack_float_panel(Cpu{}, rows.data(), to.in, reinterpret_cast<float*>(to.panel(panel)));
 }
 
 // The place of an input in an int8 panel behind its sums, and of an output within.
