@@ -18,7 +18,7 @@ namespace HWY_NAMESPACE {
 namespace {
 
 // One row, or the numbers of one that have a scale of their own; returns the scale. A number that is not finite makes
-// the scale NaN, so that a broken row is seen. `numbers` has room for count rounded up to 4.
+// the scale NaN, so that a broken row is seen.
 float QuantiseSome(const float* x, size_t count, int32_t offset, uint8_t* numbers, int32_t* sum) {
   const hn::ScalableTag<float> d;
   const hn::RebindToSigned<decltype(d)> di;
@@ -34,18 +34,20 @@ float QuantiseSome(const float* x, size_t count, int32_t offset, uint8_t* number
   const bool usable = most >= std::numeric_limits<float>::min() * 127 && not_a_number == 0;
   const auto inverse = hn::Set(d, usable ? 127 / most : 0.0f);
   auto sums = hn::Zero(di);
-  size_t i = 0;
   const size_t lanes = hn::Lanes(d);
-  HWY_ALIGN uint8_t bytes[HWY_LANES(float)];
-  ForEachVector(d, usable ? count : 0, [&](size_t at, auto part) HWY_ATTR {
-    const auto q = hn::NearestInt(hn::Mul(part.Load(d, x + at), inverse));
+  const auto quantised = [&](auto value) HWY_ATTR {
+    const auto q = hn::NearestInt(hn::Mul(value, inverse));
     sums = hn::Add(sums, q);
-    hn::Store(hn::TruncateTo(d8, hn::BitCast(hn::RebindToUnsigned<decltype(d)>(), hn::Add(q, hn::Set(di, offset)))), d8,
-              bytes);
-    std::copy_n(bytes, std::min(lanes, count - at), numbers + at);
-    i = std::min(at + lanes, count);
-  });
-  std::fill(numbers + i, numbers + count, static_cast<uint8_t>(offset));
+    return hn::TruncateTo(d8, hn::BitCast(hn::RebindToUnsigned<decltype(d)>(), hn::Add(q, hn::Set(di, offset))));
+  };
+  size_t i = 0;
+  for (; usable && i + lanes <= count; i += lanes) hn::StoreU(quantised(hn::LoadU(d, x + i)), d8, numbers + i);
+  if (usable && i < count) {
+    HWY_ALIGN uint8_t bytes[HWY_LANES(float)];
+    hn::Store(quantised(PartOfVector{count - i}.Load(d, x + i)), d8, bytes);
+    std::copy_n(bytes, count - i, numbers + i);
+  }
+  if (!usable) std::fill_n(numbers, count, static_cast<uint8_t>(offset));
   *sum = hn::GetLane(hn::SumOfLanes(di, sums));
   return not_a_number == 0 ? (usable ? most / 127 : 0.0f) : std::numeric_limits<float>::quiet_NaN();
 }
