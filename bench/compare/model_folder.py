@@ -21,11 +21,11 @@ def read_json(path: Path) -> dict:
 
 
 def read_safetensors(path: Path) -> dict[str, np.ndarray]:
-    """By name, mapped from the file. All are float32."""
+    """By name, mapped from the file; what is written to them stays in this process. All are float32."""
     with open(path, "rb") as file:
         (length,) = struct.unpack("<Q", file.read(8))
         header = json.loads(file.read(length))
-    numbers = np.memmap(path, dtype=np.uint8, mode="r", offset=8 + length)
+    numbers = np.memmap(path, dtype=np.uint8, mode="c", offset=8 + length)
     tensors = {}
     for name, entry in header.items():
         if name == "__metadata__":
