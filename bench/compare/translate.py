@@ -21,6 +21,8 @@ from in_turn import (
     add_options,
     check_at_least_1,
     check_options,
+    numbers,
+    quantized,
     result_of,
     run,
     spread,
@@ -88,7 +90,7 @@ class Comparison:
         o = self.o
         self.models["attune"] = with_search(o, o.model, self.folder / "attune")
         if "attune-int8" in o.contenders:
-            quantized = o.int8 or self.quantize()
+            quantized = o.int8 or quantized(o.attune, o.model, self.folder / "quantized")
             if quantized is None:
                 o.contenders.remove("attune-int8")
             else:
@@ -98,16 +100,6 @@ class Comparison:
             if contender in o.contenders:
                 to = self.models[contender] = self.folder / contender
                 run([o.python, script, str(o.model), str(to), "--quantization", quantization], {})
-
-    def quantize(self) -> Path | None:
-        """None, with a message, where this build of Attune has no such command."""
-        to = self.folder / "quantized"
-        try:
-            run([self.o.attune, "quantize", str(self.o.model), "--output", str(to), "--format", "int8"], {})
-        except Failure as failure:
-            print(f"attune-int8 is left out: {failure}", file=sys.stderr)
-            return None
-        return to
 
     def text(self, batch: int) -> tuple[Path, Path]:
         """Source and reference; a batch of one gets fewer sentences."""
@@ -226,28 +218,13 @@ def report(o: argparse.Namespace, rows: list[dict]) -> str:
     return "\n".join(lines)
 
 
-def numbers(p: argparse.ArgumentParser, o: argparse.Namespace, name: str) -> list[int]:
-    text = getattr(o, name)
-    try:
-        found = [int(n) for n in text.split(",")]
-    except ValueError:
-        found = []
-    if not found or min(found) < 1:
-        p.error(f"--{name.replace('_', '-')} {text}: expected numbers above 0 with commas between them")
-    return found
-
-
 def parse_options() -> argparse.Namespace:
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--model", type=Path, required=True, help="folder of an encoder-decoder")
     p.add_argument("--int8", type=Path, help="the same in int8; otherwise attune quantize makes it")
     p.add_argument("--source", type=Path, required=True, help="text, as the model reads it")
     p.add_argument("--reference", type=Path, required=True, help="its translation, line by line")
-    add_options(p, DEFAULT)
-    p.set_defaults(threads="1,2")
-    for action in p._actions:
-        if action.dest == "threads":
-            action.type, action.help = str, "with commas: 1,2"
+    add_options(p, DEFAULT, thread_counts="1,2")
     p.add_argument("--batch-sizes", default="1,64")
     p.add_argument("--beam-sizes", default="1,5", help="1: greedy")
     p.add_argument("--sentences", type=int, default=500, help="the first ones of the text")
