@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from in_turn import (
-    GLIBC_TUNABLES,
     Failure,
     add_options,
     check_at_least_1,
     check_options,
+    environments,
     numbers,
     quantized,
     result_of,
@@ -30,11 +30,12 @@ from in_turn import (
 
 RATE = "target_tokens_per_s"
 OF_ATTUNE = ("attune", "attune-int8")
-CONTENDERS = (*OF_ATTUNE, "ctranslate2", "ctranslate2-int8", "pytorch")
-DEFAULT = ("attune", "ctranslate2", "attune-int8", "ctranslate2-int8", "pytorch")
+OF_PYTORCH = ("pytorch", "pytorch-tuned")
+CONTENDERS = (*OF_ATTUNE, "ctranslate2", "ctranslate2-int8", *OF_PYTORCH)
+DEFAULT = ("attune", "ctranslate2", "attune-int8", "ctranslate2-int8", "pytorch-tuned")
 # Which of the others each of Attune's is compared with; attune-int8 with attune as well.
 RIVALS = {
-    "attune": ("ctranslate2", "pytorch"),
+    "attune": ("ctranslate2", *OF_PYTORCH),
     "attune-int8": ("ctranslate2-int8", "ctranslate2", "attune"),
 }
 MATCHED_SEARCH = {  # as CTranslate2 searches
@@ -84,6 +85,7 @@ class Comparison:
         self.o, self.folder = o, folder
         self.models: dict[str, Path] = {}
         self.make_models()
+        self.environment = environments(argparse.Namespace(threads=1, contenders=o.contenders), folder)
         self.texts = {batch: self.text(batch) for batch in o.batch_sizes}
 
     def make_models(self) -> None:
@@ -120,7 +122,7 @@ class Comparison:
             return [o.attune, "evaluate", str(self.models[contender]), *text, *size, *tokenizer, "--json"]
         work = ["--model", str(o.model), "--source", str(source), "--output", str(output), *size]
         work += ["--length-penalty", str(o.length_penalty), "--max-length", str(o.max_length)]
-        if contender == "pytorch":
+        if contender in OF_PYTORCH:
             return [o.python, str(Path(__file__).with_name("pytorch_decode.py")), *work]
         of_type = ["--compute-type", "int8" if contender.endswith("int8") else "float32"]
         script = str(Path(__file__).with_name("ctranslate2_decode.py"))
@@ -128,9 +130,7 @@ class Comparison:
 
     def measure(self, contender: str, s: Setting) -> dict:
         output = self.folder / f"{contender}.txt"
-        environment = {"OMP_NUM_THREADS": str(s.threads)}
-        if contender == "pytorch":
-            environment["GLIBC_TUNABLES"] = GLIBC_TUNABLES
+        environment = self.environment[contender] | {"OMP_NUM_THREADS": str(s.threads)}
         finished = run(self.command(contender, s, output), environment)
         if contender in OF_ATTUNE:
             result = result_of(contender, finished.output, "tokens_per_second")
