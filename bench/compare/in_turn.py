@@ -135,7 +135,7 @@ def leave_out_refused(o: argparse.Namespace, folder: Path) -> None:
 def quantized(attune: str, model: Path, to: Path) -> Path | None:
     """The model in int8, or None, with a message, where this build of Attune cannot make it."""
     try:
-        run([attune, "quantize", str(model), "--output", str(to), "--format", "int8"], {})
+        run([attune, "quantize", str(model), "--out", str(to), "--type", "int8"], {})
     except Failure as failure:
         print(f"attune-int8 is left out: {failure}", file=sys.stderr)
         return None

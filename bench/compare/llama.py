@@ -144,7 +144,7 @@ def measure(o: argparse.Namespace, folder: Path) -> list[dict]:
         if c in OF_ATTUNE:
             return attune_result(o, models[c], prompt, threads)
         script = str(Path(__file__).with_name("llama_decode.py"))
-        size = ["--tokens", str(o.tokens), "--threads", str(threads)]
+        size = ["--tokens", str(o.tokens), "--threads", str(threads), "--cache", o.cache]
         command = [o.python, script, "--gguf", str(models[c]), "--prompt", str(prompt.ids), *size]
         return result_of(c, run(command, {"OMP_NUM_THREADS": str(threads)}).output, RATE)
 
@@ -222,6 +222,7 @@ def parse_options() -> argparse.Namespace:
     p.add_argument("--int8", type=Path, help="the same in int8; otherwise attune quantize makes it")
     p.add_argument("--prompt-tokens", type=int, default=512)
     p.add_argument("--tokens", type=int, default=128, help="to generate")
+    p.add_argument("--cache", choices=["float16", "float32"], default="float16", help="of llama.cpp")
     p.add_argument("--rounds", type=int, default=7)
     o = p.parse_args()
     o.threads = numbers(p, o, "threads")
@@ -245,7 +246,7 @@ def main() -> int:
     except Failure as failure:
         print(f"llama: {failure}", file=sys.stderr)
         return 1
-    names = ("prompt_tokens", "tokens", "rounds")
+    names = ("prompt_tokens", "tokens", "cache", "rounds")
     given = {name: getattr(o, name) for name in names} | {"machine": platform.platform()}
     print(json.dumps(given | {"settings": settings}, indent=2) if o.json else report(o, settings))
     return 0

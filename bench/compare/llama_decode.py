@@ -32,6 +32,9 @@ class Context:
             raise ValueError(f"{o.gguf}: llama.cpp does not load it")
         of_context = llama.llama_context_default_params()
         of_context.n_ctx, of_context.n_batch = length, length
+        if o.cache == "float32":  # as Attune's; only the plain attention reads it
+            of_context.type_k = of_context.type_v = llama.GGML_TYPE_F32
+            of_context.flash_attn_type = llama.LLAMA_FLASH_ATTN_TYPE_DISABLED
         of_context.n_threads = of_context.n_threads_batch = o.threads
         self.context = llama.llama_init_from_model(self.model, of_context)
         if not self.context:
@@ -80,6 +83,7 @@ def main() -> int:
     p.add_argument("--prompt", type=Path, required=True, help="file with token ids")
     p.add_argument("--tokens", type=int, default=128, help="to generate")
     p.add_argument("--threads", type=int, default=1)
+    p.add_argument("--cache", choices=["float16", "float32"], default="float16", help="llama.cpp's is float16")
     p.add_argument("--cold", action="store_true", help="time the first pass; otherwise the prompt is read twice")
     o = p.parse_args()
     check_at_least_1(p, o, ("threads",))
