@@ -127,9 +127,13 @@ def leave_out_refused(o: argparse.Namespace, folder: Path) -> None:
         if "precision" not in str(failure):
             raise
         print(f"attune-bf16 is left out: {failure}", file=sys.stderr)
-        o.contenders.remove("attune-bf16")
-        if not o.contenders:
-            raise Failure("no contender is left") from None
+        leave_out(o, "attune-bf16")
+
+
+def leave_out(o: argparse.Namespace, contender: str) -> None:
+    o.contenders.remove(contender)
+    if not o.contenders:
+        raise Failure("no contender is left")
 
 
 def quantized(attune: str, model: Path, to: Path) -> Path | None:

@@ -26,6 +26,7 @@ from in_turn import (
     check_at_least_1,
     check_options,
     end,
+    leave_out,
     numbers,
     quantized,
     result_of,
@@ -118,7 +119,7 @@ def make_models(o: argparse.Namespace, folder: Path) -> dict[str, Path]:
     if "attune-int8" in o.contenders:
         int8 = o.int8 or quantized(o.attune, model, folder / "int8")
         if int8 is None:
-            o.contenders.remove("attune-int8")
+            leave_out(o, "attune-int8")
         else:
             models["attune-int8"] = int8
     for c, of_type in OF_LLAMA.items():

@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from decoding_program import finish, parse_decoding_options, read_lines
-from model_folder import ModelFolder, Pieces
+from model_folder import ModelFolder, NotSupported, Pieces
 from pytorch_program import run_program, set_up
 from pytorch_transformer import BOS, EOS, PAD, Attention, Layer, Transformer, pad, rotated
 
@@ -29,15 +29,20 @@ def load(folder: Path) -> Transformer:
     model.require_plain_attention("encoder_attention", "decoder_attention", "cross_attention")
     model.require("norm_form", "variance")
     model.require("activation", "relu")
-    model.require("positions", "sinusoidal", "rotary")
+    positions, parameters = model.choice("positions")
+    if positions not in ("sinusoidal", "rotary") or parameters.get("scaling", "none") != "none":
+        raise NotSupported(f"{folder}: positions = {model.config['positions']} have no counterpart here")
+    for name, value in (("base", 10000), ("pairing", "half"), ("dimensions", 0)):
+        if parameters.get(name, value) != value:
+            raise NotSupported(f"{folder}: positions.{name} = {parameters[name]} has no counterpart here")
     model.require("final_norm", True)
     for name in ("scale_embeddings", "feed_forward_bias", "projection_bias"):
         model.require(name, True)
     for name in ("embedding_norm", "share_layers"):
         model.require(name, False)
     c = model.config
-    names = ("d_model", "heads", "layers", "d_ff", "norm", "positions")
-    options = argparse.Namespace(**{name: c[name] for name in names}, vocab=c["target_vocab"])
+    names = ("d_model", "heads", "layers", "d_ff", "norm")
+    options = argparse.Namespace(**{name: c[name] for name in names}, positions=positions, vocab=c["target_vocab"])
     options.dropout = options.attention_dropout = options.activation_dropout = 0
     options.tied = c["share_embeddings"] and c["share_projection"]
     if c["source_vocab"] != c["target_vocab"]:

@@ -21,6 +21,7 @@ from in_turn import (
     check_at_least_1,
     check_options,
     environments,
+    leave_out,
     numbers,
     quantized,
     result_of,
@@ -92,11 +93,11 @@ class Comparison:
         o = self.o
         self.models["attune"] = with_search(o, o.model, self.folder / "attune")
         if "attune-int8" in o.contenders:
-            quantized = o.int8 or quantized(o.attune, o.model, self.folder / "quantized")
-            if quantized is None:
-                o.contenders.remove("attune-int8")
+            int8 = o.int8 or quantized(o.attune, o.model, self.folder / "quantized")
+            if int8 is None:
+                leave_out(o, "attune-int8")
             else:
-                self.models["attune-int8"] = with_search(o, quantized, self.folder / "attune-int8")
+                self.models["attune-int8"] = with_search(o, int8, self.folder / "attune-int8")
         script = str(Path(__file__).with_name("to_ctranslate2.py"))
         for contender, quantization in (("ctranslate2", "float32"), ("ctranslate2-int8", "int8")):
             if contender in o.contenders:
@@ -147,7 +148,7 @@ class Comparison:
         if self.o.bleu_tokenizer:
             score += ["--bleu-tokenizer", self.o.bleu_tokenizer]
         bleu = json.loads(run(score, {}).output)["bleu"]
-        found = {"bleu": bleu, "translations": output.read_text(encoding="utf-8").split("\n")}
+        found = {"bleu": bleu, "translations": output.read_text(encoding="utf-8").split("\n")[:-1]}
         if contender in OF_ATTUNE:
             again = [self.o.attune, "translate", str(self.models[contender]), "--file", str(source)]
             size = ["--beam-size", str(s.beam), "--batch-size", str(s.batch), "--threads", str(s.threads)]
