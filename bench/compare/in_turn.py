@@ -8,6 +8,7 @@ import argparse
 import json
 import os
 import platform
+import resource
 import shutil
 import signal
 import statistics
@@ -37,6 +38,12 @@ GLIBC_TUNABLES = "glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=8589934592
 
 class Failure(Exception):
     """One line for the user."""
+
+
+def own_peak_memory_mb() -> float:
+    """The largest resident set of this process so far."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**20 if sys.platform == "darwin" else 2**10)  # macOS counts bytes, Linux KiB
 
 
 class Finished(NamedTuple):
@@ -120,9 +127,23 @@ def leave_out_refused(o: argparse.Namespace, folder: Path) -> None:
         if "precision" not in str(failure):
             raise
         print(f"attune-bf16 is left out: {failure}", file=sys.stderr)
-        o.contenders.remove("attune-bf16")
-        if not o.contenders:
-            raise Failure("no contender is left") from None
+        leave_out(o, "attune-bf16")
+
+
+def leave_out(o: argparse.Namespace, contender: str) -> None:
+    o.contenders.remove(contender)
+    if not o.contenders:
+        raise Failure("no contender is left")
+
+
+def quantized(attune: str, model: Path, to: Path) -> Path | None:
+    """The model in int8, or None, with a message, where this build of Attune cannot make it."""
+    try:
+        run([attune, "quantize", str(model), "--out", str(to), "--type", "int8"], {})
+    except Failure as failure:
+        print(f"attune-int8 is left out: {failure}", file=sys.stderr)
+        return None
+    return to
 
 
 def in_turn(
@@ -210,11 +231,17 @@ def table(summary: dict, rate_name: str) -> list[str]:
     return lines
 
 
-def add_options(p: argparse.ArgumentParser, contenders: Iterable[str] = CONTENDERS) -> None:
+def add_options(
+    p: argparse.ArgumentParser, contenders: Iterable[str] = CONTENDERS, thread_counts: str | None = None
+) -> None:
+    """`thread_counts`: of a comparison that is made with several."""
     p.add_argument("--attune", default="build/release/attune", help="the binary")
     p.add_argument("--python", default=sys.executable, help="an interpreter that has torch")
     p.add_argument("--contenders", default=",".join(contenders), help="in the order of a round, ratios to the first")
-    p.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    if thread_counts is None:
+        p.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    else:
+        p.add_argument("--threads", default=thread_counts, help="one setting after the other, with commas")
     p.add_argument("--json", action="store_true", help="print everything measured as one JSON object")
 
 
@@ -222,6 +249,18 @@ def check_at_least_1(p: argparse.ArgumentParser, options: argparse.Namespace, na
     for name in names:
         if getattr(options, name) < 1:
             p.error(f"--{name.replace('_', '-')} {getattr(options, name)}: expected at least 1")
+
+
+def numbers(p: argparse.ArgumentParser, options: argparse.Namespace, name: str) -> list[int]:
+    """Of an option like 1,2."""
+    text = getattr(options, name)
+    try:
+        found = [int(n) for n in text.split(",")]
+    except ValueError:
+        found = []
+    if not found or min(found) < 1:
+        p.error(f"--{name.replace('_', '-')} {text}: expected numbers above 0 with commas between them")
+    return found
 
 
 def check_options(

@@ -2,18 +2,13 @@
 
 import argparse
 import json
-import resource
 import sys
 from typing import Callable
 
 import torch
 
 from in_turn import check_at_least_1
-
-
-def peak_memory_mb() -> float:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (2**20 if sys.platform == "darwin" else 2**10)  # macOS counts bytes, Linux KiB
+from in_turn import own_peak_memory_mb as peak_memory_mb
 
 
 def add_program_options(p: argparse.ArgumentParser) -> None:
