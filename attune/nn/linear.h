@@ -1,6 +1,7 @@
 #pragma once
 
 #include "attune/nn/module.h"
+#include "attune/nn/new_parameter.h"
 #include "attune/ops/linear.h"
 
 namespace attune {
@@ -9,7 +10,7 @@ namespace attune {
 class Linear final : public Module {
  public:
   Linear(int64_t in, int64_t out, bool bias = true, FusedActivation activation = FusedActivation::none)
-      : weight_(Tensor::zeros({out, in})), bias_(bias ? Tensor::zeros({out}) : Tensor{}), activation_(activation) {}
+      : weight_(new_parameter({out, in})), bias_(bias ? new_parameter({out}) : Tensor{}), activation_(activation) {}
 
   /// Of parameters that are made elsewhere, rows of larger ones for instance; see linear_side_by_side.
   explicit Linear(const LinearParameters& parameters) : weight_(parameters.weight), bias_(parameters.bias) {}
@@ -35,11 +36,11 @@ class Linear final : public Module {
   FusedActivation activation_ = FusedActivation::none;
 };
 
-/// Parameters of zeros for several products of one input, which lie one after the other in memory.
+/// New parameters for several products of one input, which lie one after the other in memory.
 inline std::vector<LinearParameters> adjacent_parameters(int64_t in, std::initializer_list<int64_t> outs, bool bias) {
   int64_t row = 0;
   for (const int64_t out : outs) row += out;
-  const Tensor weights = Tensor::zeros({row, in}), biases = bias ? Tensor::zeros({row}) : Tensor{};
+  const Tensor weights = new_parameter({row, in}), biases = bias ? new_parameter({row}) : Tensor{};
   std::vector<LinearParameters> parameters;
   row = 0;
   for (const int64_t out : outs) {

@@ -11,9 +11,9 @@ namespace attune {
 class ProjectionLayer final : public Module {
  public:
   ProjectionLayer(int64_t d_model, int64_t vocab, bool bias = true)
-      : ProjectionLayer(Tensor::zeros({vocab, d_model}), bias) {}
+      : ProjectionLayer(new_parameter({vocab, d_model}), bias) {}
   explicit ProjectionLayer(const Tensor& weight, bool bias = true)
-      : weight_(weight), bias_(bias ? Tensor::zeros({weight.size(0)}) : Tensor{}) {}
+      : weight_(weight), bias_(bias ? new_parameter({weight.size(0)}) : Tensor{}) {}
 
   Tensor operator()(const Tensor& x) const { return linear(x, weight_, bias_); }
   /// Of each row some logits alone, see linear_columns(). Called under NoGrad.
