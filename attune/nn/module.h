@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,16 +14,26 @@ namespace attune {
 class Module;
 class Dropout;
 class CheckpointedLayer;
+class PackedWeight;
+
+/// What a weight is packed into for inference, or null; see pack_weights().
+using PackedSlot = std::shared_ptr<const PackedWeight>;
+enum class WeightUse { product, lookup };
 
 /// Walks the parts of a module and keeps the path: "encoder.layers.0.self_attention.w_q.weight".
 class Visitor {
  public:
   virtual ~Visitor() = default;
   void operator()(const std::string& name, Tensor& parameter);
+  /// A weight that may be packed; undefined, where it is there in packed form alone.
+  void operator()(const std::string& name, Tensor& weight, PackedSlot& packed, WeightUse use = WeightUse::product);
   void operator()(const std::string& name, Module& part);
 
  protected:
   virtual void on_parameter(const std::string& /*path*/, Tensor& /*parameter*/) {}
+  virtual void on_weight(const std::string& path, Tensor& weight, PackedSlot& /*packed*/, WeightUse /*use*/) {
+    if (weight.defined()) on_parameter(path, weight);
+  }
   virtual void on_dropout(const std::string& /*path*/, Dropout& /*dropout*/) {}
   virtual void on_checkpointed_layer(const std::string& /*path*/, CheckpointedLayer& /*layer*/) {}
 
@@ -52,7 +63,8 @@ std::vector<NamedParameter> named_parameters(Module& module);
 /// Numbers, shared parameters counted once.
 int64_t parameter_count(Module& module);
 
-/// Dropout on, its masks a pure function of (seed, step, place in the module).
+/// Dropout on, its masks a pure function of (seed, step, place in the module). Packed weights are dropped: an update
+/// would leave them behind.
 void set_training(Module& module, uint64_t seed, uint64_t step);
 
 /// Dropout off.
@@ -71,7 +83,7 @@ void clear_gradients(Module& module);
 /// as they are.
 void replace_parameters(Module& module, const std::function<Tensor(const NamedParameter&)>& make);
 
-/// Turns every parameter into another floating type; float64 is for gradient checks.
+/// Turns every parameter into another floating type; float64 is for gradient checks. Packed weights are dropped.
 void convert_parameters(Module& module, DType dtype);
 
 /// Xavier-uniform matrices (Glorot and Bengio 2010, equation 16: within +-sqrt(6 / (in + out))), from `seed`; vectors

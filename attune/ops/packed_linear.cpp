@@ -1,6 +1,7 @@
 #include "attune/ops/packed_linear.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <vector>
 
@@ -27,50 +28,68 @@ const float* data_or_null(const Tensor& x) {
   return x.defined() ? x.data<float>() : nullptr;
 }
 
-Tensor product(const char* op, const Tensor& x, std::span<const PackedParameters> parameters,
-               FusedActivation activation) {
+constexpr size_t kMostParts = 3;
+
+// The products into tensors of their own or, where `products` has one, side by side.
+void multiply(const char* op, const Tensor& x, std::span<const PackedParameters> parameters, std::span<Tensor> products,
+              FusedActivation activation) {
   const ProfileScope scope("packed_linear");
-  constexpr size_t kMostParts = 3;
   if (parameters.empty() || parameters.size() > kMostParts)
     fail<ShapeError>("{}: takes 1 to {} weights, found {}", op, kMostParts, parameters.size());
-  PackedPart parts[kMostParts];
   int64_t width = 0;
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    check(op, x, parameters[i]);
-    const PackedWeight& weight = *parameters[i].weight;
-    if (weight.format() != parameters[0].weight->format())
-      fail<ShapeError>("{}: a weight in {} beside one in {}", op, name_of(weight.format()),
+  for (const PackedParameters& part : parameters) {
+    check(op, x, part);
+    if (part.weight->format() != parameters[0].weight->format())
+      fail<ShapeError>("{}: a weight in {} beside one in {}", op, name_of(part.weight->format()),
                        name_of(parameters[0].weight->format()));
-    parts[i] = {panels_of(weight), data_or_null(parameters[i].bias), width};
-    width += weight.out();
+    width += part.weight->out();
   }
+  const bool together = products.size() == 1;
   std::vector<int64_t> shape(x.shape().begin(), x.shape().end());
-  shape.back() = width;
-  Tensor y = Tensor::empty(Shape{std::span<const int64_t>(shape)}, {DType::f32, x.device()});
-  const int64_t rows = x.numel() / x.size(-1);
-  if (y.numel() > 0) {
-    dispatch(x.device(), [&](auto device) {
-      packed_linear(device, {.x = x.data<float>(),
-                             .rows = rows,
-                             .in = x.size(-1),
-                             .parts = std::span<const PackedPart>(parts, parameters.size()),
-                             .y = y.data<float>(),
-                             .width = width,
-                             .activation = activation});
-    });
+  std::array<PackedPart, kMostParts> parts;
+  int64_t column = 0;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const PackedWeight& weight = *parameters[i].weight;
+    if (!together || i == 0) {
+      shape.back() = together ? width : weight.out();
+      products[i] = Tensor::empty(Shape{std::span<const int64_t>(shape)}, {DType::f32, x.device()});
+    }
+    parts[i] = {.weight = panels_of(weight),
+                .bias = data_or_null(parameters[i].bias),
+                .y = products[together ? 0 : i].data<float>() + (together ? column : 0),
+                .width = shape.back()};
+    column += weight.out();
   }
-  return y;
+  const int64_t rows = x.numel() / x.size(-1);
+  if (rows == 0) return;
+  dispatch(x.device(), [&](auto device) {
+    packed_linear(device, {.x = x.data<float>(),
+                           .rows = rows,
+                           .in = x.size(-1),
+                           .parts = {parts.data(), parameters.size()},
+                           .activation = activation});
+  });
 }
 
 }  // namespace
 
 Tensor packed_linear(const Tensor& x, const PackedWeight& weight, const Tensor& bias, FusedActivation activation) {
   const PackedParameters parameters{&weight, bias};
-  return product("packed_linear", x, {&parameters, 1}, activation);
+  Tensor y;
+  multiply("packed_linear", x, {&parameters, 1}, {&y, 1}, activation);
+  return y;
 }
 
 Tensor packed_linear_side_by_side(const Tensor& x, std::span<const PackedParameters> parameters) {
-  return product("packed_linear_side_by_side", x, parameters, FusedActivation::none);
+  Tensor y;
+  multiply("packed_linear_side_by_side", x, parameters, {&y, 1}, FusedActivation::none);
+  return y;
+}
+
+void packed_linear_each(const Tensor& x, std::span<const PackedParameters> parameters, std::span<Tensor> products) {
+  if (products.size() != parameters.size())
+    fail<ShapeError>("packed_linear_each: {} weights for {} products", parameters.size(), products.size());
+  multiply("packed_linear_each", x, parameters, products, FusedActivation::none);
 }
 
 Tensor packed_linear_columns(const Tensor& x, const PackedWeight& weight, const Tensor& bias,

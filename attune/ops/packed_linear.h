@@ -26,6 +26,9 @@ struct PackedParameters {
 ///   returns [..., sum of out_i], the results side by side
 Tensor packed_linear_side_by_side(const Tensor& x, std::span<const PackedParameters> parameters);
 
+/// The same, each on its own in products[i].
+void packed_linear_each(const Tensor& x, std::span<const PackedParameters> parameters, std::span<Tensor> products);
+
 /// Of row r the columns columns[r] alone, with the same bits, and -inf behind them, as linear_columns() has it.
 ///   x [rows, in]   returns [rows, longest list]
 Tensor packed_linear_columns(const Tensor& x, const PackedWeight& weight, const Tensor& bias,

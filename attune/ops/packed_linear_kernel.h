@@ -12,16 +12,15 @@ namespace attune {
 struct PackedPart {
   Panels weight;
   const float* bias;  // or null
-  int64_t column;     // of y, where its outputs begin
+  float* y;           // of the first row
+  int64_t width;      // from a row of y to the next
 };
 
-/// y[r, part.column + o] = activation(x[r] . w_part[o] + bias[o]); the parts are of one format.
+/// part.y[r, o] = activation(x[r] . w_part[o] + bias[o]); the parts are of one format.
 struct PackedProduct {
   const float* x;  // [rows, in]
   int64_t rows, in;
   std::span<const PackedPart> parts;
-  float* y;  // [rows, width]
-  int64_t width;
   FusedActivation activation;
 };
 void packed_linear(Cpu, const PackedProduct& product);
@@ -37,5 +36,27 @@ struct PackedColumns {
   int64_t width;
 };
 void packed_linear_columns(Cpu, const PackedColumns& product);
+
+/// Some rows by some panels of a product, on one thread and without the activation.
+struct PackedBlock {
+  int64_t rows;
+  Panels weight;      // beginning with the first panel
+  const float* bias;  // of the first output, or null
+  int64_t outputs;    // at most those of `weight`
+  float* y;           // of the first row and output
+  int64_t width;
+};
+void float_block(const float* x, const PackedBlock& block);
+
+/// Rows in 8 bits, q = round(x / scale), each of them, or each 32 numbers for int4, by its largest number.
+struct QuantisedRows {
+  uint8_t* numbers;  // [rows, stride]: for int8 weights q + 128, for int4 q
+  float* scales;     // [rows, scales_of_row]
+  int32_t* offsets;  // int4: [rows, scales_of_row], -8 times the sum of the numbers
+  int64_t stride;    // a multiple of 64; numbers behind the row are 0
+  int64_t scales_of_row;
+};
+void quantise_rows(WeightFormat format, const float* x, int64_t rows, int64_t in, const QuantisedRows& to);
+void integer_block(const QuantisedRows& x, const PackedBlock& block);
 
 }  // namespace attune

@@ -15,6 +15,24 @@ void check_sizes(int64_t out, int64_t in) {
                      kMostOutputs, kMostInputs);
 }
 
+struct Parts {
+  Tensor storage, scales;
+};
+
+Parts empty_parts(WeightFormat format, int64_t out, int64_t in, const Tensor& storage = {}) {
+  Parts parts{.storage = storage, .scales = {}};
+  if (!storage.defined())
+    parts.storage = Tensor::empty({PackedWeight::storage_bytes(format, out, in)}, {.dtype = DType::u8});
+  if (format != WeightFormat::float32)
+    parts.scales =
+        Tensor::empty(PackedWeight::scales_shape(format, out, in), {.dtype = PackedWeight::scales_dtype(format)});
+  return parts;
+}
+
+MutablePanels panels_to(WeightFormat format, int64_t out, int64_t in, const Tensor& storage, const Tensor& scales) {
+  return {format, out, in, static_cast<std::byte*>(storage.raw()), static_cast<std::byte*>(scales.raw())};
+}
+
 }  // namespace
 
 std::string_view name_of(WeightFormat format) {
@@ -61,21 +79,24 @@ PackedWeight::PackedWeight(WeightFormat format, int64_t out, int64_t in, Tensor 
                      scales_.defined() ? name_of(scales_.dtype()) : "nothing", scales_.shape().text());
 }
 
-PackedWeight PackedWeight::pack(const Tensor& weight, WeightFormat format) {
+PackedWeight PackedWeight::pack(const Tensor& weight, WeightFormat format, const Tensor& into) {
   if (weight.rank() != 2 || weight.dtype() != DType::f32)
     fail<ShapeError>("packed weight: needs a float32 matrix, found {} {}", name_of(weight.dtype()),
                      weight.shape().text());
   const int64_t out = weight.size(0), in = weight.size(1);
-  const Tensor storage = Tensor::empty({storage_bytes(format, out, in)}, {.dtype = DType::u8});
-  const Tensor scales = format == WeightFormat::float32
-                            ? Tensor{}
-                            : Tensor::empty(scales_shape(format, out, in), {.dtype = scales_dtype(format)});
-  const MutablePanels panels{format, out, in, static_cast<std::byte*>(storage.raw()), scales.raw()};
+  const auto [storage, scales] = empty_parts(format, out, in, into);
+  PackedWeight packed(format, out, in, storage, scales);
+  const MutablePanels panels = panels_to(format, out, in, storage, scales);
   const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 16) / (in * kPanelOutputs));
   parallel_for(panel_count(out), grain, [&](int64_t begin, int64_t end) {
     dispatch(weight.device(), [&](auto device) { pack_panels(device, weight.data<float>(), panels, begin, end); });
   });
-  return {format, out, in, storage, scales};
+  return packed;
+}
+
+void PackedWeight::check_rows(std::span<const int32_t> ids) const {
+  for (const int32_t id : ids)
+    if (id < 0 || id >= out_) fail<ShapeError>("packed weight: row {} of [{}, {}]", id, out_, in_);
 }
 
 Tensor PackedWeight::unpack() const {
@@ -89,9 +110,25 @@ Tensor PackedWeight::unpack() const {
   return weight;
 }
 
+PackedWeight PackedWeight::select(std::span<const int32_t> ids) const {
+  check_rows(ids);
+  const auto out = static_cast<int64_t>(ids.size());
+  const auto [storage, scales] = empty_parts(format_, out, in_);
+  const Panels panels = panels_of(*this);
+  const MutablePanels to = panels_to(format_, out, in_, storage, scales);
+  constexpr int64_t kGrain = 4 * kPanelOutputs;
+  parallel_for(out, kGrain, [&](int64_t begin, int64_t end) {
+    MutablePanels some = to.from_panel(begin / kPanelOutputs);
+    some.out = end - begin;
+    dispatch(storage.device(), [&](auto device) {
+      select_outputs(device, panels, ids.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)), some);
+    });
+  });
+  return {format_, out, in_, storage, scales};
+}
+
 Tensor PackedWeight::rows(std::span<const int32_t> ids) const {
-  for (const int32_t id : ids)
-    if (id < 0 || id >= out_) fail<ShapeError>("packed weight: row {} of [{}, {}]", id, out_, in_);
+  check_rows(ids);
   Tensor rows = Tensor::empty({static_cast<int64_t>(ids.size()), in_});
   const Panels panels = panels_of(*this);
   parallel_for(static_cast<int64_t>(ids.size()), 16, [&](int64_t begin, int64_t end) {

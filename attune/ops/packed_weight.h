@@ -28,7 +28,9 @@ class PackedWeight {
  public:
   /// weight [out, in] float32, quantised; with int4 each scale is the one of several with the least squared error.
   /// Throws ShapeError.
-  static PackedWeight pack(const Tensor& weight, WeightFormat format);
+  static PackedWeight pack(const Tensor& weight, WeightFormat format) { return pack(weight, format, {}); }
+  /// Into `storage`, uint8 [storage_bytes], unless it is undefined.
+  static PackedWeight pack(const Tensor& weight, WeightFormat format, const Tensor& storage);
   /// Of stored parts, which are not copied. storage: uint8 [storage_bytes], at a multiple of 4 in memory (of 64 is
   /// faster); scales as scales_shape and scales_dtype say, undefined for float32. Throws ShapeError if a part does not
   /// fit.
@@ -49,8 +51,12 @@ class PackedWeight {
   Tensor unpack() const;
   /// [ids, in]: the rows of unpack() that `ids` name, for embeddings that share their table. Throws ShapeError.
   Tensor rows(std::span<const int32_t> ids) const;
+  /// The outputs that `ids` name, for products with the same few of many again and again. Throws ShapeError.
+  PackedWeight select(std::span<const int32_t> ids) const;
 
  private:
+  void check_rows(std::span<const int32_t> ids) const;
+
   WeightFormat format_;
   int64_t out_, in_;
   Tensor storage_, scales_;

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <vector>
 
 #include "attune/ops/packed_weight_kernel.h"
 
@@ -10,11 +11,12 @@ namespace attune {
 namespace {
 
 void pack_float32(const float* weight, const MutablePanels& to, int64_t panel) {
-  auto* out = reinterpret_cast<float*>(to.panel(panel));
   const int64_t first = panel * kPanelOutputs, outputs = std::min(kPanelOutputs, to.out - first);
-  for (int64_t k = 0; k < to.in; ++k)
-    for (int64_t j = 0; j < kPanelOutputs; ++j)
-      out[k * kPanelOutputs + j] = j < outputs ? weight[(first + j) * to.in + k] : 0.0f;
+  std::vector<float> zeros(outputs < kPanelOutputs ? static_cast<size_t>(to.in) : 0);
+  std::array<const float*, kPanelOutputs> rows;
+  for (int64_t j = 0; j < kPanelOutputs; ++j)
+    rows[static_cast<size_t>(j)] = j < outputs ? weight + (first + j) * to.in : zeros.data();
+  pack_float_panel(Cpu{}, rows.data(), to.in, reinterpret_cast<float*>(to.panel(panel)));
 }
 
 // The place of an input in an int8 panel behind its sums, and of an output within.
@@ -27,7 +29,7 @@ void pack_int8(const float* weight, const MutablePanels& to, int64_t panel) {
   std::memset(begin, 0, static_cast<size_t>(panel_bytes(to.format, to.in)));
   auto* const sums = reinterpret_cast<int32_t*>(begin);
   auto* const numbers = reinterpret_cast<int8_t*>(begin + kPanelRow);
-  auto* const scales = static_cast<float*>(to.scales) + panel * kPanelOutputs;
+  auto* const scales = reinterpret_cast<float*>(to.scales_of(panel));
   const int64_t first = panel * kPanelOutputs, outputs = std::min(kPanelOutputs, to.out - first);
   std::fill_n(scales, kPanelOutputs, 0.0f);
   for (int64_t j = 0; j < outputs; ++j) {
@@ -84,7 +86,7 @@ bfloat16 quantise(Group& group) {
 void pack_int4(const float* weight, const MutablePanels& to, int64_t panel) {
   const int64_t groups = divide_up(to.in, kGroupInputs);
   auto* const numbers = reinterpret_cast<uint8_t*>(to.panel(panel));
-  auto* const scales = static_cast<bfloat16*>(to.scales) + panel * groups * kPanelOutputs;
+  auto* const scales = reinterpret_cast<bfloat16*>(to.scales_of(panel));
   const int64_t first = panel * kPanelOutputs;
   for (int64_t g = 0; g < groups; ++g) {
     for (int64_t j = 0; j < kPanelOutputs; ++j) {
@@ -100,7 +102,32 @@ void pack_int4(const float* weight, const MutablePanels& to, int64_t panel) {
   }
 }
 
+// Column ids[i] of `from`, rows of panels of 16 numbers, becomes column i of `to`.
+template <class T>
+void select_columns(int64_t out, std::span<const int32_t> ids, int64_t bytes, const std::byte* source,
+                    std::byte* target) {
+  const int64_t lines = bytes / (kPanelOutputs * static_cast<int64_t>(sizeof(T)));
+  for (int64_t i = 0; i < panel_count(out) * kPanelOutputs; ++i) {
+    T* const column = reinterpret_cast<T*>(target + i / kPanelOutputs * bytes) + i % kPanelOutputs;
+    if (i >= out) {
+      for (int64_t line = 0; line < lines; ++line) column[line * kPanelOutputs] = T{};
+      continue;
+    }
+    const int64_t id = ids[static_cast<size_t>(i)];
+    const T* const other = reinterpret_cast<const T*>(source + id / kPanelOutputs * bytes) + id % kPanelOutputs;
+    for (int64_t line = 0; line < lines; ++line) column[line * kPanelOutputs] = other[line * kPanelOutputs];
+  }
+}
+
 }  // namespace
+
+void select_outputs(Cpu, const Panels& from, std::span<const int32_t> ids, const MutablePanels& to) {
+  // Whatever the format, each line of a panel has 32 bits of each of its outputs.
+  select_columns<uint32_t>(to.out, ids, panel_bytes(from.format, from.in), from.data, to.data);
+  const int64_t scales = scale_bytes(from.format, from.in);
+  if (from.format == WeightFormat::int8) select_columns<float>(to.out, ids, scales, from.scales, to.scales);
+  if (from.format == WeightFormat::int4) select_columns<bfloat16>(to.out, ids, scales, from.scales, to.scales);
+}
 
 void pack_panels(Cpu, const float* weight, const MutablePanels& to, int64_t begin, int64_t end) {
   for (int64_t panel = begin; panel < end; ++panel) {
@@ -129,14 +156,13 @@ void unpack_row(Cpu, const Panels& from, int64_t row, float* to) {
     }
     case WeightFormat::int8: {
       const auto* numbers = reinterpret_cast<const int8_t*>(data + kPanelRow);
-      const float scale = static_cast<const float*>(from.scales)[row];
+      const float scale = reinterpret_cast<const float*>(from.scales_of(panel))[j];
       for (int64_t k = 0; k < from.in; ++k) to[k] = scale * numbers[int8_place(k, j)];
       break;
     }
     case WeightFormat::int4: {
       const auto* numbers = reinterpret_cast<const uint8_t*>(data);
-      const int64_t groups = divide_up(from.in, kGroupInputs);
-      const auto* scales = static_cast<const bfloat16*>(from.scales) + panel * groups * kPanelOutputs + j;
+      const auto* scales = reinterpret_cast<const bfloat16*>(from.scales_of(panel)) + j;
       for (int64_t k = 0; k < from.in; ++k) {
         const int64_t group = k / kGroupInputs, within = k % kGroupInputs;
         const uint8_t both = numbers[group * kGroupBytes + int8_place(within % 16, j)];

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "attune/ops/packed_weight.h"
 #include "attune/tensor/device.h"
@@ -34,25 +35,48 @@ constexpr int64_t panel_bytes(WeightFormat format, int64_t in) {
   return 0;
 }
 
+/// Of the scales of one panel.
+constexpr int64_t scale_bytes(WeightFormat format, int64_t in) {
+  switch (format) {
+    case WeightFormat::float32:
+      return 0;
+    case WeightFormat::int8:
+      return kPanelOutputs * 4;
+    case WeightFormat::int4:
+      return divide_up(in, kGroupInputs) * kPanelOutputs * 2;
+  }
+  return 0;
+}
+
 /// What kernels read, or write when they pack.
-template <class Byte, class Scale>
+template <class Byte>
 struct PanelsOf {
   WeightFormat format;
   int64_t out, in;
   Byte* data;
-  Scale* scales;  // float, or bfloat16 for int4
+  Byte* scales;  // float, or bfloat16 for int4; null for float32
 
   Byte* panel(int64_t p) const { return data + p * panel_bytes(format, in); }
+  Byte* scales_of(int64_t p) const { return scales + p * scale_bytes(format, in); }
+  /// Without the panels before one.
+  PanelsOf from_panel(int64_t p) const { return {format, out - p * kPanelOutputs, in, panel(p), scales_of(p)}; }
 };
-using Panels = PanelsOf<const std::byte, const void>;
-using MutablePanels = PanelsOf<std::byte, void>;
+using Panels = PanelsOf<const std::byte>;
+using MutablePanels = PanelsOf<std::byte>;
 
 inline Panels panels_of(const PackedWeight& w) {
-  return {w.format(), w.out(), w.in(), static_cast<const std::byte*>(w.storage().raw()), w.scales().raw()};
+  return {w.format(), w.out(), w.in(), static_cast<const std::byte*>(w.storage().raw()),
+          static_cast<const std::byte*>(w.scales().raw())};
 }
+
+/// Rows, each `in` numbers that may be anywhere, into one float32 panel.
+void pack_float_panel(Cpu, const float* const* rows /*[16]*/, int64_t in, float* panel);
 
 /// weight [out, in] into panels [begin, end).
 void pack_panels(Cpu, const float* weight, const MutablePanels& to, int64_t begin, int64_t end);
+
+/// The outputs that `ids` name into panels of their own; to.out is how many there are.
+void select_outputs(Cpu, const Panels& from, std::span<const int32_t> ids, const MutablePanels& to);
 
 /// One row of the weight, as products read it.
 void unpack_row(Cpu, const Panels& from, int64_t row, float* to);
