@@ -8,6 +8,7 @@
 #include "attune/data/tokenizer_files.h"
 #include "attune/io/json_file.h"
 #include "attune/io/model_folder.h"
+#include "attune/io/packed_parameters.h"
 #include "attune/models/build.h"
 #include "attune/nn/new_parameter.h"
 
@@ -114,7 +115,11 @@ auto build_for_use(Build build, const TransformerConfig& config, const fs::path&
     const NoInitialization no_values;
     return build(config, 1);
   }();
-  map_parameters(folder / kParameterFile, *model);
+  if (const std::optional<WeightFormat> packed = read_weight_format(folder)) {
+    map_packed_parameters(folder / kParameterFile, *model, *packed);
+  } else {
+    map_parameters(folder / kParameterFile, *model);
+  }
   set_evaluation(*model);
   return model;
 }

@@ -34,14 +34,13 @@ class ParameterReplacer final : public Visitor {
 
  protected:
   void on_parameter(const std::string& path, Tensor& parameter) override {
-    auto found = made_.find(parameter.raw());
-    if (found == made_.end()) {
+    const auto [place, is_new] = made_.try_emplace(parameter.raw(), Tensor{});
+    if (is_new) {
       originals_.push_back(parameter);  // keeps the memory, so that its address is not given out again meanwhile
       const Tensor made = make_({path, &parameter});
-      found = made_.emplace(parameter.raw(), made.defined() ? made : parameter).first;
+      place->second = made.defined() ? made : parameter;
     }
-    parameter = Tensor(found->second);
-    made_.emplace(parameter.raw(), parameter);  // a layer that has several places is visited in each
+    parameter = place->second;
   }
   void on_weight(const std::string& path, Tensor& weight, PackedSlot& packed, WeightUse) override {
     if (!weight.defined()) return;

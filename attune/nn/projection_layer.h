@@ -27,6 +27,7 @@ class ProjectionLayer final : public Module {
   }
   /// The loss of project(x), without ever holding all logits.
   CrossEntropy loss(const Tensor& x, const Tensor& labels, const CrossEntropyOptions& options) const {
+    if (!weight_.defined()) return packed_loss(x, labels, options);
     return linear_cross_entropy(x, weight_, bias_, labels, options);
   }
   void visit(Visitor& v) override {
@@ -35,6 +36,8 @@ class ProjectionLayer final : public Module {
   }
 
  private:
+  CrossEntropy packed_loss(const Tensor& x, const Tensor& labels, const CrossEntropyOptions& options) const;
+
   Tensor weight_;      // [vocab, d_model]
   Tensor bias_;        // [vocab], or undefined
   PackedSlot packed_;  // of weight_, or null
