@@ -75,7 +75,7 @@ void fuzz(WeightFormat format, const std::string& name, int rounds, uint64_t see
   }
   EXPECT_LT(successes, rounds / 2);
   if (name == kParameterFile) {
-    EXPECT_GT(successes, rounds / 10) << "other numbers are no errors";
+    EXPECT_GT(successes, rounds / 30) << "other numbers are no errors, unless they lead to what is no number";
   }
   EXPECT_LT(peak_resident_bytes() - before, int64_t{256} << 20);
 }
@@ -83,7 +83,7 @@ void fuzz(WeightFormat format, const std::string& name, int rounds, uint64_t see
 TEST(PackedModelFuzz, MutatedWeightsAreUsedOrRefused) {
   uint64_t seed = 20260101;
   for (const WeightFormat format : {WeightFormat::float32, WeightFormat::int8, WeightFormat::int4})
-    fuzz(format, kParameterFile, 300, ++seed);
+    fuzz(format, kParameterFile, 150, ++seed);
 }
 
 TEST(PackedModelFuzz, MutatedConfigurationsAreUsedOrRefused) {
