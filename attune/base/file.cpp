@@ -111,18 +111,21 @@ void write_file(const std::filesystem::path& path, std::string_view text) {
   file.commit();
 }
 
-MappedFile::MappedFile(const std::filesystem::path& path) {
+MappedFile::MappedFile(const std::filesystem::path& path, FileAccess access) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0) fail_errno("open", path);
   size_ = size_of_regular_file(file.get(), path);
   if (size_ == 0) return;
-  void* address = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.get(), 0);
+  // Pages that may be written are not counted as memory until they are: few ever are.
+  const bool writable = access == FileAccess::copy_on_write;
+  void* address = ::mmap(nullptr, size_, writable ? PROT_READ | PROT_WRITE : PROT_READ,
+                         writable ? MAP_PRIVATE | MAP_NORESERVE : MAP_PRIVATE, file.get(), 0);
   if (address == MAP_FAILED) fail_errno("map", path);
-  data_ = static_cast<const std::byte*>(address);
+  data_ = static_cast<std::byte*>(address);
 }
 
 MappedFile::~MappedFile() {
-  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+  if (data_ != nullptr) ::munmap(data_, size_);
 }
 
 void make_directories(const std::filesystem::path& path) {

@@ -37,17 +37,25 @@ class AtomicFile {
 /// AtomicFile with one piece of text.
 void write_file(const std::filesystem::path& path, std::string_view text);
 
-/// A read-only mapping of a whole file. Throws FileError.
+enum class FileAccess {
+  read_only,
+  copy_on_write,  // what is written is this process's own, page by page, and never reaches the file
+};
+
+/// A mapping of a whole file: its pages are those of the system's file cache, shared by all processes that read it. A
+/// file that is replaced by rename stays as it was here; one that is shortened in place ends the process at its first
+/// access beyond the end (SIGBUS), as with every mapping. Throws FileError.
 class MappedFile {
  public:
-  explicit MappedFile(const std::filesystem::path& path);
+  explicit MappedFile(const std::filesystem::path& path, FileAccess access = FileAccess::read_only);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
   std::span<const std::byte> bytes() const { return {data_, size_}; }
+  std::byte* writable() const { return data_; }  // with copy_on_write
 
  private:
-  const std::byte* data_ = nullptr;
+  std::byte* data_ = nullptr;
   size_t size_ = 0;
 };
 

@@ -21,6 +21,7 @@ void add_generate(CLI::App& app);
 void add_classify(CLI::App& app);
 void add_evaluate(CLI::App& app);
 void add_inspect(CLI::App& app);
+void add_quantize(CLI::App& app);
 void add_shortlist(CLI::App& app);
 void add_tokenizer(CLI::App& app);
 void add_data(CLI::App& app);

@@ -25,6 +25,8 @@ struct Inspected {
   TransformerConfig config;
   ParameterCounts counts;
   CacheCost cache;
+  std::optional<WeightFormat> packed;  // of a folder of attune quantize
+  int64_t weight_bytes = 0;
   int64_t moving_averages = 0;  // copies of the weights that training keeps
   std::string note;             // what the numbers rest on
 };
@@ -32,6 +34,13 @@ struct Inspected {
 bool is_folder(const std::string& path) {
   std::error_code ignored;
   return std::filesystem::is_directory(path, ignored);
+}
+
+int64_t bytes_of_file(const std::filesystem::path& file) {
+  std::error_code error;
+  const uintmax_t bytes = std::filesystem::file_size(file, error);
+  if (error) fail<FileError>("cannot read {}: {}", file.string(), error.message());
+  return static_cast<int64_t>(bytes);
 }
 
 /// The vocabulary's size: from the configuration, from the tokenizer that it names, or what one will be trained to.
@@ -61,6 +70,14 @@ void complete_from_run(const RunConfig& run, Inspected& inspected) {
   }
 }
 
+/// Bytes: the weights; with their gradients and Adam's two moments, all float32.
+int64_t float32_bytes(int64_t parameters) {
+  return 4 * parameters;
+}
+int64_t training_bytes(int64_t parameters, int64_t moving_averages) {
+  return float32_bytes(parameters) * (4 + moving_averages);
+}
+
 Inspected read_what(const InspectCommand& command) {
   Inspected inspected;
   inspected.name = command.preset.empty() ? command.what : command.preset;
@@ -68,22 +85,17 @@ Inspected read_what(const InspectCommand& command) {
     inspected.config = model_of(find_preset(command.preset));
   } else if (is_folder(command.what)) {
     inspected.config = read_model_config(command.what);
-    check_parameter_file(command.what, inspected.config);
+    inspected.packed = read_weight_format(command.what);
+    check_parameter_file(command.what, inspected.config, inspected.packed);
   } else {
     complete_from_run(read_run_config(command.what), inspected);
   }
   inspected.config.validate();
   inspected.counts = count_parameters(inspected.config);
   inspected.cache = cache_cost(inspected.config);
+  inspected.weight_bytes = inspected.packed ? bytes_of_file(std::filesystem::path(command.what) / kParameterFile)
+                                            : float32_bytes(inspected.counts.total());
   return inspected;
-}
-
-/// Bytes: the weights; with their gradients and Adam's two moments, all float32.
-int64_t weight_bytes(int64_t parameters) {
-  return 4 * parameters;
-}
-int64_t training_bytes(int64_t parameters, int64_t moving_averages) {
-  return 4 * parameters * (4 + moving_averages);
 }
 
 Json layer_json(const ParameterCounts::Layer& layer) {
@@ -106,12 +118,12 @@ Json summary_json(const InspectCommand& command, const Inspected& inspected) {
     add("decoder_layers", n.decoder_layers, n.decoder_layer);
     parameters["final_norms"] = n.final_norms;
   }
-  Json json = {
-      {"model", inspected.name},
-      {"config", write_fields(inspected.config)},
-      {"parameters", parameters},
-      {"memory_bytes",
-       {{"weights", weight_bytes(n.total())}, {"training", training_bytes(n.total(), inspected.moving_averages)}}}};
+  Json json = {{"model", inspected.name},
+               {"config", write_fields(inspected.config)},
+               {"weights", enum_name(inspected.packed.value_or(WeightFormat::float32))},
+               {"parameters", parameters},
+               {"memory_bytes", {{"weights", inspected.weight_bytes}}}};
+  if (!inspected.packed) json["memory_bytes"]["training"] = training_bytes(n.total(), inspected.moving_averages);
   const CacheCost& cache = inspected.cache;
   if (cache.self == 0) return json;
   json["cache_bytes_per_token"] = {{"self_attention", cache.self}};
@@ -199,10 +211,13 @@ void write_costs(TextOutput& out, const Inspected& inspected) {
     out.line(fmt::format("  {:<20}{:>16}  {}", name, bytes_text(bytes), note));
   };
   out.line("Memory");
-  row("weights", weight_bytes(total), "float32");
-  row("training", training_bytes(total, inspected.moving_averages),
-      fmt::format("with gradients, Adam's two moments{}, without activations",
-                  inspected.moving_averages > 0 ? " and a moving average" : ""));
+  row("weights", inspected.weight_bytes,
+      inspected.packed ? fmt::format("packed as {}, for use without training", enum_name(*inspected.packed))
+                       : "float32");
+  if (!inspected.packed)
+    row("training", training_bytes(total, inspected.moving_averages),
+        fmt::format("with gradients, Adam's two moments{}, without activations",
+                    inspected.moving_averages > 0 ? " and a moving average" : ""));
   if (inspected.cache.self > 0) write_cache(out, inspected.config, inspected.cache);
   if (!inspected.note.empty()) out.line("Note: " + inspected.note);
 }

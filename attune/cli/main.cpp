@@ -93,6 +93,7 @@ int run(int argc, char** argv) {
   add_classify(app);
   add_evaluate(app);
   add_inspect(app);
+  add_quantize(app);
   add_tokenizer(app);
   add_data(app);
   add_shortlist(app);

@@ -8,7 +8,9 @@
 #include "attune/data/tokenizer_files.h"
 #include "attune/io/json_file.h"
 #include "attune/io/model_folder.h"
+#include "attune/io/packed_parameters.h"
 #include "attune/models/build.h"
+#include "attune/nn/new_parameter.h"
 
 namespace attune {
 namespace {
@@ -102,13 +104,22 @@ TransformerConfig read_config_of(const fs::path& folder, Architecture needed, co
   if (config.architecture != needed)
     fail<ConfigError>("{}: architecture is \"{}\", {} needs \"{}\" ({})", folder.string(),
                       enum_name(config.architecture), task, enum_name(needed), use_of(config.architecture));
-  check_parameter_file(folder, config);
+  check_parameter_file(folder, config, read_weight_format(folder));
   return config;
 }
 
-template <class Model>
-std::unique_ptr<Model> with_parameters(std::unique_ptr<Model> model, const fs::path& folder) {
-  load_parameters(folder / kParameterFile, *model);
+// `build` makes a model of the configuration. Its parameters are only read, so that they may be the file's own pages.
+template <class Build>
+auto build_for_use(Build build, const TransformerConfig& config, const fs::path& folder) {
+  auto model = [&] {
+    const NoInitialization no_values;
+    return build(config, 1);
+  }();
+  if (const std::optional<WeightFormat> packed = read_weight_format(folder)) {
+    map_packed_parameters(folder / kParameterFile, *model, *packed);
+  } else {
+    map_parameters(folder / kParameterFile, *model);
+  }
   set_evaluation(*model);
   return model;
 }
@@ -178,7 +189,7 @@ ModelFiles load_model_folder(const fs::path& folder) {
   ModelFiles files;
   load_both_tokenizers(folder, config, files);
   files.generation = read_generation_config<GenerationConfig>(folder);
-  files.model = with_parameters(build_transformer(config), folder);
+  files.model = build_for_use(build_transformer, config, folder);
   return files;
 }
 
@@ -189,7 +200,7 @@ LanguageModelFiles load_language_model_folder(const fs::path& folder) {
   const auto settings = read_generation_config<LanguageModelSettings>(folder);
   files.sampling = settings.sampling;
   files.text_unit = settings.text_unit;
-  files.model = with_parameters(build_decoder_lm(config), folder);
+  files.model = build_for_use(build_decoder_lm, config, folder);
   return files;
 }
 
@@ -198,7 +209,7 @@ ClassifierFiles load_classifier_folder(const fs::path& folder) {
   ClassifierFiles files;
   files.tokenizer = load_only_tokenizer(folder, config);
   files.max_tokens = std::min(read_generation_config<ClassifierSettings>(folder).max_tokens, config.longest_sequence());
-  files.model = with_parameters(build_encoder_classifier(config), folder);
+  files.model = build_for_use(build_encoder_classifier, config, folder);
   return files;
 }
 

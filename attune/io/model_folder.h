@@ -4,13 +4,24 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 
 #include "attune/io/json_file.h"
+#include "attune/io/safetensors.h"
 #include "attune/models/config.h"
 #include "attune/nn/module.h"
+#include "attune/ops/packed_weight.h"
 
 namespace attune {
+
+template <>
+struct EnumNames<WeightFormat> {
+  static constexpr std::pair<WeightFormat, const char*> values[] = {
+      {WeightFormat::float32, "float32"}, {WeightFormat::int8, "int8"}, {WeightFormat::int4, "int4"}};
+};
 
 inline constexpr const char* kConfigFile = "config.json";
 inline constexpr const char* kParameterFile = "model.safetensors";
@@ -24,14 +35,34 @@ void save_parameters(const std::filesystem::path& path, Module& module,
 /// names the first that is missing, unknown or different, and the module is then as it was.
 void load_parameters(const std::filesystem::path& path, Module& module);
 
-/// config.json: "model_type", "attune_version" and the fields of TransformerConfig.
-void write_model_config(const std::filesystem::path& folder, const TransformerConfig& config);
+/// The same for a model that is only to be used: parameters become the file's own pages, which are shared with other
+/// processes and read when they are needed; see SafetensorsReader::map. Those that cannot be mapped are copied: of
+/// types that are converted, and parameters that are to be adjacent (Tensor::joined) and in the file are not. Does not
+/// need the module's parameters to have values, see NoInitialization.
+void map_parameters(const std::filesystem::path& path, Module& module);
+/// Of these parameters of the module alone; `others` are the names of what else has to be in the file.
+void map_parameters(const SafetensorsReader& reader, Module& module, const std::vector<NamedParameter>& parameters,
+                    const std::set<std::string>& others);
+
+/// config.json: "model_type", "attune_version" and the fields of TransformerConfig; of packed weights
+/// "quantization_config" too.
+void write_model_config(const std::filesystem::path& folder, const TransformerConfig& config,
+                        std::optional<WeightFormat> packed = {});
 
 /// Throws FileError or ConfigError; what is returned is valid.
 TransformerConfig read_model_config(const std::filesystem::path& folder);
 
+/// What the folder's weights are packed as, see save_packed_parameters(); nothing where they are as training wrote
+/// them. Throws FileError or ConfigError.
+std::optional<WeightFormat> read_weight_format(const std::filesystem::path& folder);
+
+/// Throws ConfigError naming the folder and `use` where weights are packed: "training" needs them as they are.
+void refuse_packed(const std::filesystem::path& folder, std::string_view use);
+
 /// To be called before the model is built, so that a config.json with absurd sizes asks for no memory. Throws FileError
-/// when model.safetensors holds fewer numbers than a model of `config` has, ConfigError when `config` is not valid.
-void check_parameter_file(const std::filesystem::path& folder, const TransformerConfig& config);
+/// when model.safetensors holds fewer numbers than a model of `config` has, in `packed` if that is given; ConfigError
+/// when `config` is not valid.
+void check_parameter_file(const std::filesystem::path& folder, const TransformerConfig& config,
+                          std::optional<WeightFormat> packed = {});
 
 }  // namespace attune

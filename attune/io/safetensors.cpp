@@ -1,6 +1,7 @@
 #include "attune/io/safetensors.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <set>
@@ -45,8 +46,10 @@ void widen(const std::byte* from, std::span<float> to, Convert convert) {
 
 }  // namespace
 
-SafetensorsReader::SafetensorsReader(const std::filesystem::path& path) : path_(path), file_(path) {
-  const std::span<const std::byte> bytes = file_.bytes();
+SafetensorsReader::SafetensorsReader(const std::filesystem::path& path)
+    : path_(path), file_(std::make_shared<const MappedFile>(path, FileAccess::copy_on_write)) {
+  const std::span<const std::byte> bytes = file_->bytes();
+  buffer_ = std::make_shared<Buffer>(file_->writable(), bytes.size(), file_);
   if (bytes.size() < kLengthBytes)
     fail<FileError>("{}: is no safetensors file: has {} bytes, needs at least 8", path.string(), bytes.size());
   uint64_t length = 0;
@@ -80,6 +83,23 @@ Tensor SafetensorsReader::load(const std::string& name) const {
   return tensor;
 }
 
+Tensor SafetensorsReader::map(const std::string& name, DType dtype) const {
+  const StoredTensor& stored = find(name);
+  const size_t offset = static_cast<size_t>(data_.data() - file_->bytes().data()) + stored.begin;
+  if (stored.type != stored_type(dtype) || offset % size_of(dtype) != 0) return {};
+  return Tensor::in_buffer(stored.shape, dtype, buffer_, offset);
+}
+
+Tensor SafetensorsReader::map_or_copy(const std::string& name, DType dtype, size_t alignment) const {
+  const StoredTensor& stored = find(name);
+  if (stored.type != stored_type(dtype))
+    fail<FileError>("{}: tensor {} is {}, needs {}", path_.string(), in_quotes(name), stored_name(stored.type),
+                    stored_name(stored_type(dtype)));
+  const Tensor mapped = map(name, dtype);
+  if (mapped.defined() && reinterpret_cast<uintptr_t>(mapped.raw()) % alignment == 0) return mapped;
+  return Tensor::from_bytes(stored.shape, dtype, data_.subspan(stored.begin, stored.end - stored.begin));
+}
+
 void SafetensorsReader::load_into(const std::string& name, const Tensor& target) const {
   const StoredTensor& stored = find(name);
   if (target.shape() != stored.shape)
@@ -106,6 +126,28 @@ const StoredTensor& SafetensorsReader::find(const std::string& name) const {
 }
 
 namespace {
+
+// As they are given, but a tensor that follows another one in memory comes right behind it.
+std::vector<const NamedTensor*> memory_order(std::span<const NamedTensor> tensors) {
+  std::multimap<const void*, size_t> at;
+  for (size_t i = 0; i < tensors.size(); ++i)
+    if (tensors[i].tensor.bytes() > 0) at.emplace(tensors[i].tensor.raw(), i);
+  std::vector<bool> done(tensors.size(), false);
+  const auto next = [&](const Tensor& t) {
+    const auto [first, last] = at.equal_range(static_cast<const std::byte*>(t.raw()) + t.bytes());
+    const auto found = std::find_if(first, last, [&](const auto& entry) {
+      return !done[entry.second] && Tensor::joined(std::array{t, tensors[entry.second].tensor}).defined();
+    });
+    return found == last ? tensors.size() : found->second;
+  };
+  std::vector<const NamedTensor*> order;
+  for (size_t begin = 0; begin < tensors.size(); ++begin)
+    for (size_t i = begin; i < tensors.size() && !done[i]; i = next(tensors[i].tensor)) {
+      done[i] = true;
+      order.push_back(&tensors[i]);
+    }
+  return order;
+}
 
 std::string json_text(const std::string& text, const std::filesystem::path& path) {
   try {
@@ -148,17 +190,18 @@ std::string header_text(const std::filesystem::path& path, std::span<const Named
 
 void write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,
                        const std::map<std::string, std::string>& metadata) {
-  std::vector<const NamedTensor*> order;
   std::set<std::string_view> names = {"__metadata__"};
   for (const NamedTensor& named : tensors) {
     if (!named.tensor.defined()) fail<FileError>("{}: tensor {} has no data", path.string(), in_quotes(named.name));
     if (!names.insert(named.name).second)
       fail<FileError>("{}: the name {} is taken, a tensor cannot have it", path.string(), in_quotes(named.name));
-    order.push_back(&named);
   }
-  // Wide elements first, so that each tensor begins at a multiple of its element size.
+  std::vector<const NamedTensor*> order = memory_order(tensors);
+  // What fills whole units of 64 bytes first, so that each begins at such a unit; then wide elements before narrow
+  // ones.
   std::stable_sort(order.begin(), order.end(), [](const NamedTensor* a, const NamedTensor* b) {
-    return size_of(a->tensor.dtype()) > size_of(b->tensor.dtype());
+    const auto last = [](const Tensor& t) { return t.bytes() % kAlignment == 0 ? 0 : kAlignment - size_of(t.dtype()); };
+    return last(a->tensor) < last(b->tensor);
   });
   const std::string header = header_text(path, order, metadata);
   const uint64_t length = header.size();

@@ -29,6 +29,12 @@ class SafetensorsReader {
   int64_t element_count() const;                                                       // over all tensors
 
   Tensor load(const std::string& name) const;  // a copy
+  /// The file's own memory, where the file has this type and the values are aligned; else undefined. Such tensors keep
+  /// the file mapped. Writing to one copies the pages: the file stays as it is. Tensors that follow one another in the
+  /// file may be Tensor::joined.
+  Tensor map(const std::string& name, DType dtype) const;
+  /// The same, but a copy where values are not aligned (to `alignment` bytes). Throws FileError where the type differs.
+  Tensor map_or_copy(const std::string& name, DType dtype, size_t alignment = 1) const;
   /// Fills `target`, which must have the tensor's shape and dtype().
   void load_into(const std::string& name, const Tensor& target) const;
 
@@ -36,7 +42,8 @@ class SafetensorsReader {
   const StoredTensor& find(const std::string& name) const;
 
   std::filesystem::path path_;
-  MappedFile file_;
+  std::shared_ptr<const MappedFile> file_;
+  std::shared_ptr<Buffer> buffer_;  // on all of the file
   std::span<const std::byte> data_;
   SafetensorsHeader header_;
 };
@@ -46,8 +53,10 @@ struct NamedTensor {
   Tensor tensor;
 };
 
-/// Replaces `path` whole or not at all. The data begins at a multiple of 64 bytes and every tensor at a multiple of its
-/// element size. Throws FileError, also for a name that comes twice and for text that is not UTF-8.
+/// Replaces `path` whole or not at all. The data begins at a multiple of 64 bytes, and so does every tensor whose bytes
+/// are a multiple of 64; the others begin at a multiple of their element size. Tensors that follow one another in
+/// memory (Tensor::rows of one) do so in the file, as far as that allows. Throws FileError, also for a name that comes
+/// twice and for text that is not UTF-8.
 void write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,
                        const std::map<std::string, std::string>& metadata = {});
 

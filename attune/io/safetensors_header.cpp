@@ -231,6 +231,7 @@ std::string_view stored_name(StoredType type) {
 }
 
 StoredType stored_type(DType type) {
+  if (type == DType::bf16) return StoredType::bf16;
   return std::find_if(std::begin(kTypes), std::end(kTypes),
                       [&](const TypeRow& r) { return r.loaded == type && r.bytes == size_of(type); })
       ->stored;

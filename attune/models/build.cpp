@@ -4,6 +4,7 @@
 
 #include "attune/nn/multi_head_attention.h"
 #include "attune/nn/multi_head_latent_attention.h"
+#include "attune/nn/new_parameter.h"
 
 namespace attune {
 namespace {
@@ -146,6 +147,7 @@ bool ends_sublayer(const std::string& name) {
 }
 
 void initialize(Module& model, const TransformerConfig& c, uint64_t seed, const std::vector<Tensor>& tables) {
+  if (!initializes_parameters()) return;
   if (c.initialization == Initialization::xavier) {
     initialize_parameters(model, seed);
   } else {

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "attune/nn/module.h"
+#include "attune/nn/new_parameter.h"
 #include "attune/ops/embedding.h"
 #include "attune/ops/packed_weight.h"
 
@@ -14,7 +15,7 @@ namespace attune {
 class InputEmbedding final : public Module {
  public:
   InputEmbedding(int64_t vocab, int64_t d_model, bool scale = true)
-      : InputEmbedding(Tensor::zeros({vocab, d_model}), scale) {}
+      : InputEmbedding(new_parameter({vocab, d_model}), scale) {}
   explicit InputEmbedding(const Tensor& table, bool scale = true)
       : weight_(table), scale_(scale ? std::sqrt(static_cast<double>(table.size(1))) : 1.0) {}
 

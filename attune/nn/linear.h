@@ -5,6 +5,7 @@
 
 #include "attune/autograd/graph.h"
 #include "attune/nn/module.h"
+#include "attune/nn/new_parameter.h"
 #include "attune/ops/linear.h"
 #include "attune/ops/packed_linear.h"
 #include "attune/ops/precision.h"
@@ -21,7 +22,7 @@ inline bool uses_packed(const PackedSlot& packed, const Tensor& x, const Tensor&
 class Linear final : public Module {
  public:
   Linear(int64_t in, int64_t out, bool bias = true, FusedActivation activation = FusedActivation::none)
-      : weight_(Tensor::zeros({out, in})), bias_(bias ? Tensor::zeros({out}) : Tensor{}), activation_(activation) {}
+      : weight_(new_parameter({out, in})), bias_(bias ? new_parameter({out}) : Tensor{}), activation_(activation) {}
 
   /// Of parameters that are made elsewhere, rows of larger ones for instance; see linear_side_by_side.
   explicit Linear(const LinearParameters& parameters) : weight_(parameters.weight), bias_(parameters.bias) {}
@@ -64,11 +65,11 @@ Tensor side_by_side(const Tensor& x, const Linear& first, const Linear& second, 
 std::array<Tensor, 3> each_of(const Tensor& x, const Linear& first, const Linear& second,
                               const Linear* third = nullptr);
 
-/// Parameters of zeros for several products of one input, which lie one after the other in memory.
+/// New parameters for several products of one input, which lie one after the other in memory.
 inline std::vector<LinearParameters> adjacent_parameters(int64_t in, std::initializer_list<int64_t> outs, bool bias) {
   int64_t row = 0;
   for (const int64_t out : outs) row += out;
-  const Tensor weights = Tensor::zeros({row, in}), biases = bias ? Tensor::zeros({row}) : Tensor{};
+  const Tensor weights = new_parameter({row, in}), biases = bias ? new_parameter({row}) : Tensor{};
   std::vector<LinearParameters> parameters;
   row = 0;
   for (const int64_t out : outs) {

@@ -27,18 +27,18 @@ class ParameterCollector final : public Visitor {
   std::unordered_set<const void*> seen_;
 };
 
-// Puts `make(tensor)` in the place of every parameter; those that share memory get the same one.
-template <class Make>
 class ParameterReplacer final : public Visitor {
  public:
-  explicit ParameterReplacer(Make make) : make_(std::move(make)) {}
+  using Make = std::function<Tensor(const NamedParameter&)>;
+  explicit ParameterReplacer(const Make& make) : make_(make) {}
 
  protected:
-  void on_parameter(const std::string&, Tensor& parameter) override {
+  void on_parameter(const std::string& path, Tensor& parameter) override {
     const auto [place, is_new] = made_.try_emplace(parameter.raw(), Tensor{});
     if (is_new) {
-      place->second = make_(parameter);
       originals_.push_back(parameter);  // keeps the memory, so that its address is not given out again meanwhile
+      const Tensor made = make_({path, &parameter});
+      place->second = made.defined() ? made : parameter;
     }
     parameter = place->second;
   }
@@ -49,7 +49,7 @@ class ParameterReplacer final : public Visitor {
   }
 
  private:
-  Make make_;
+  const Make& make_;
   std::unordered_map<const void*, Tensor> made_;
   std::vector<Tensor> originals_;
 };
@@ -134,18 +134,21 @@ void set_activation_checkpointing(Module& module, bool on) {
   module.visit(setter);
 }
 
-void require_gradients(Module& module) {
-  ParameterReplacer replacer([](const Tensor& parameter) {
-    Tensor leaf = parameter.detach();
-    require_gradient(leaf);
-    return leaf;
-  });
+void replace_parameters(Module& module, const std::function<Tensor(const NamedParameter&)>& make) {
+  ParameterReplacer replacer(make);
   module.visit(replacer);
 }
 
+void require_gradients(Module& module) {
+  replace_parameters(module, [](const NamedParameter& parameter) {
+    Tensor leaf = parameter.tensor->detach();
+    require_gradient(leaf);
+    return leaf;
+  });
+}
+
 void convert_parameters(Module& module, DType dtype) {
-  ParameterReplacer replacer([dtype](const Tensor& parameter) { return parameter.to(dtype); });
-  module.visit(replacer);
+  replace_parameters(module, [dtype](const NamedParameter& parameter) { return parameter.tensor->to(dtype); });
 }
 
 void initialize_parameters(Module& module, uint64_t seed) {

@@ -2,6 +2,7 @@
 // A part of a model that names each of its parts once. That list serves checkpoints, the optimizer and dropout.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -77,6 +78,10 @@ void set_activation_checkpointing(Module& module, bool on);
 /// Makes every parameter a leaf whose gradient is kept; a shared one has one gradient.
 void require_gradients(Module& module);
 void clear_gradients(Module& module);
+
+/// Puts make(parameter) in the place of every parameter, one for all that share memory; an undefined tensor leaves them
+/// as they are.
+void replace_parameters(Module& module, const std::function<Tensor(const NamedParameter&)>& make);
 
 /// Turns every parameter into another floating type; float64 is for gradient checks. Packed weights are dropped.
 void convert_parameters(Module& module, DType dtype);

@@ -21,7 +21,7 @@ std::vector<LinearParameters> query_key_value(const MultiHeadAttentionConfig& co
 }
 
 Tensor relative_table(int64_t clip, int64_t d_head) {
-  return clip > 0 ? Tensor::zeros({2 * clip + 1, d_head}) : Tensor{};
+  return clip > 0 ? new_parameter({2 * clip + 1, d_head}) : Tensor{};
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "attune/nn/new_parameter.h"
 #include "attune/ops/embedding.h"
 #include "attune/ops/residual.h"
 
@@ -47,7 +48,7 @@ Tensor PositionalEncoding::operator()(const Tensor& x, const Tensor& positions) 
 }
 
 LearnedPositionalEncoding::LearnedPositionalEncoding(int64_t max_length, int64_t d_model, double dropout)
-    : weight_(Tensor::zeros({max_length, d_model})), dropout_(dropout) {}
+    : weight_(new_parameter({max_length, d_model})), dropout_(dropout) {}
 
 Tensor LearnedPositionalEncoding::operator()(const Tensor& x, const Tensor& positions) const {
   const auto values = positions.values<int32_t>();

@@ -11,9 +11,9 @@ namespace attune {
 class ProjectionLayer final : public Module {
  public:
   ProjectionLayer(int64_t d_model, int64_t vocab, bool bias = true)
-      : ProjectionLayer(Tensor::zeros({vocab, d_model}), bias) {}
+      : ProjectionLayer(new_parameter({vocab, d_model}), bias) {}
   explicit ProjectionLayer(const Tensor& weight, bool bias = true)
-      : weight_(weight), bias_(bias ? Tensor::zeros({weight.size(0)}) : Tensor{}) {}
+      : weight_(weight), bias_(bias ? new_parameter({weight.size(0)}) : Tensor{}) {}
 
   Tensor operator()(const Tensor& x) const {
     return uses_packed(packed_, x, weight_, bias_) ? packed_linear(x, *packed_, bias_) : linear(x, weight_, bias_);
@@ -27,6 +27,7 @@ class ProjectionLayer final : public Module {
   }
   /// The loss of project(x), without ever holding all logits.
   CrossEntropy loss(const Tensor& x, const Tensor& labels, const CrossEntropyOptions& options) const {
+    if (!weight_.defined()) return packed_loss(x, labels, options);
     return linear_cross_entropy(x, weight_, bias_, labels, options);
   }
   void visit(Visitor& v) override {
@@ -35,6 +36,8 @@ class ProjectionLayer final : public Module {
   }
 
  private:
+  CrossEntropy packed_loss(const Tensor& x, const Tensor& labels, const CrossEntropyOptions& options) const;
+
   Tensor weight_;      // [vocab, d_model]
   Tensor bias_;        // [vocab], or undefined
   PackedSlot packed_;  // of weight_, or null

@@ -65,6 +65,20 @@ Tensor Tensor::from_bytes(const Shape& shape, DType dtype, std::span<const std::
   return t;
 }
 
+Tensor Tensor::in_buffer(const Shape& shape, DType dtype, std::shared_ptr<Buffer> buffer, size_t offset) {
+  Tensor t;
+  t.shape_ = shape;
+  t.dtype_ = dtype;
+  if (offset > buffer->bytes() || t.bytes() > buffer->bytes() - offset)
+    fail<ShapeError>("tensor: shape {} of {} takes {} bytes from byte {} on, the buffer has {}", shape.text(),
+                     name_of(dtype), t.bytes(), offset, buffer->bytes());
+  if ((reinterpret_cast<uintptr_t>(buffer->data()) + offset) % size_of(dtype) != 0)
+    fail<ShapeError>("tensor: byte {} of the buffer is not aligned for {}", offset, name_of(dtype));
+  t.buffer_ = std::move(buffer);
+  t.offset_ = offset;
+  return t;
+}
+
 double Tensor::item() const {
   if (numel() != 1) fail<ShapeError>("item: needs one element, found shape {}", shape_.text());
   double value = 0;

@@ -39,6 +39,9 @@ class Tensor {
   }
   /// A copy of raw values. Throws ShapeError unless there are exactly numel * size_of(dtype) bytes.
   static Tensor from_bytes(const Shape& shape, DType dtype, std::span<const std::byte> bytes);
+  /// What lies `offset` bytes into the buffer, which is shared. Throws ShapeError where that ends beyond the buffer or
+  /// is not aligned for the dtype.
+  static Tensor in_buffer(const Shape& shape, DType dtype, std::shared_ptr<Buffer> buffer, size_t offset);
 
   bool defined() const { return buffer_ != nullptr; }
   const Shape& shape() const { return shape_; }

@@ -1,7 +1,5 @@
 #include "attune/train/prepared_folder.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <system_error>
 
@@ -248,26 +246,13 @@ void check_prepared_tokenizers(const fs::path& folder, const PreparedIndex& inde
 }
 
 PreparedWriter::PreparedWriter(fs::path folder, int64_t shard_tokens)
-    : folder_(std::move(folder)), shard_tokens_(shard_tokens) {
-  while (!folder_.has_filename() && folder_.has_parent_path()) folder_ = folder_.parent_path();  // a slash at the end
-  std::error_code error;
-  if (fs::exists(fs::symlink_status(folder_, error)))
-    fail<FileError>("{}: is there already; remove it or choose another folder", folder_.string());
-  temporary_ = folder_;
-  temporary_ += fmt::format(".{}.tmp", ::getpid());
-  make_directories(temporary_);
-}
-
-PreparedWriter::~PreparedWriter() {
-  std::error_code ignored;
-  if (!written_) fs::remove_all(temporary_, ignored);
-}
+    : folder_(std::move(folder)), shard_tokens_(shard_tokens) {}
 
 void PreparedWriter::begin(PreparedIndex index) {
   index_ = std::move(index);
   // Growing would need the old and the new at once. What is not written to is not there.
   examples_.sequences.ids.reserve(static_cast<size_t>(std::min(shard_tokens_, int64_t{1} << 26) + (1 << 16)));
-  const TokenizerFiles files = find_tokenizers(temporary_);
+  const TokenizerFiles files = find_tokenizers(temporary());
   for (const fs::path& file : {files.source, files.target})
     if (index_.tokenizers.empty() || files.source != files.target)
       index_.tokenizers.push_back({file.filename().string(), hash_of_file(file)});
@@ -306,7 +291,7 @@ void PreparedWriter::write_shard() {
   if (form.sides == 2)
     for (size_t i = 1; i + 1 < offsets.size(); i += 2) entry.target_tokens += offsets[i + 1] - offsets[i];
   entry.tokens = examples_.sequences.tokens() - entry.target_tokens;
-  const WrittenShard written = write_token_shard(temporary_ / entry.file, examples_, form);
+  const WrittenShard written = write_token_shard(temporary() / entry.file, examples_, form);
   entry.bytes = written.bytes;
   entry.sha256 = written.sha256;
   index_.shards.push_back(std::move(entry));
@@ -328,9 +313,8 @@ PreparedIndex PreparedWriter::commit(int64_t texts, int64_t skipped_long, int64_
   json["tokenizers"] = json["shards"] = Json::array();
   for (const PreparedTokenizer& tokenizer : index_.tokenizers) json["tokenizers"].push_back(write_fields(tokenizer));
   for (const PreparedShard& shard : index_.shards) json["shards"].push_back(write_fields(shard));
-  write_json_file(temporary_ / kIndex, json);
-  rename_folder(temporary_, folder_);
-  written_ = true;
+  write_json_file(temporary() / kIndex, json);
+  folder_.commit();
   return index_;
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "attune/base/atomic_folder.h"
 #include "attune/data/token_corpus.h"
 #include "attune/train/config.h"
 
@@ -86,12 +87,9 @@ class PreparedWriter {
  public:
   /// Throws FileError when there is something at `folder` already.
   PreparedWriter(std::filesystem::path folder, int64_t shard_tokens);
-  ~PreparedWriter();
-  PreparedWriter(const PreparedWriter&) = delete;
-  PreparedWriter& operator=(const PreparedWriter&) = delete;
 
   /// Where tokenizers and files that are to go away again are written before the first example.
-  const std::filesystem::path& temporary() const { return temporary_; }
+  const std::filesystem::path& temporary() const { return folder_.temporary(); }
 
   /// Kind, vocabularies, options and labels; the tokenizers are those that stand in temporary().
   void begin(PreparedIndex index);
@@ -112,12 +110,11 @@ class PreparedWriter {
  private:
   void write_shard();
 
-  std::filesystem::path folder_, temporary_;
+  AtomicFolder folder_;
   int64_t shard_tokens_;
   PreparedIndex index_;
   TokenExamples examples_;  // of the shard at work
   int64_t tokens_ = 0;
-  bool written_ = false;
 };
 
 }  // namespace attune

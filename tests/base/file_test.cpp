@@ -44,6 +44,19 @@ TEST(File, ErrorsNameTheFile) {
   EXPECT_THROW(make_directories(folder / "a" / "below"), FileError);
 }
 
+TEST(File, WritingToAMappingLeavesTheFileAlone) {
+  const TemporaryFolder folder;
+  write_file(folder / "a", "old");
+  const MappedFile mapped(folder / "a", FileAccess::copy_on_write), other(folder / "a");
+  mapped.writable()[0] = std::byte{'c'};
+  EXPECT_EQ(static_cast<char>(mapped.bytes()[0]), 'c');
+  EXPECT_EQ(static_cast<char>(other.bytes()[0]), 'o');
+  EXPECT_EQ(read_file(folder / "a"), "old");
+  write_file(folder / "a", "new and longer");  // by rename: what is mapped is the file that was there
+  EXPECT_EQ(other.bytes().size(), 3u);
+  EXPECT_EQ(static_cast<char>(other.bytes()[2]), 'd');
+}
+
 TEST(File, DevicesAndPipesAreRefused) {
   EXPECT_THROW(read_file("/dev/zero"), FileError);
   EXPECT_THROW(MappedFile("/dev/null"), FileError);

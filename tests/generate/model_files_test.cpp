@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "attune/base/file.h"
 #include "attune/data/sentence_piece_tokenizer.h"
@@ -14,6 +15,7 @@
 #include "attune/models/build.h"
 #include "tests/generate/random_model.h"
 #include "tests/support/errors.h"
+#include "tests/support/memory.h"
 #include "tests/support/temporary_folder.h"
 
 namespace attune {
@@ -129,6 +131,21 @@ TEST_F(ModelFilesTest, TokenizersHaveToFit) {
                   [&] { save_model_folder(path_ / "new", *model_, words_tokenizer("w", 3), words_, generation_); }),
               HasSubstr("source tokenizer: has 7 tokens"));
   EXPECT_FALSE(fs::exists(path_ / "new"));
+}
+
+// Pages of the file that nobody has written to are the system's file cache, one copy for all processes.
+TEST_F(ModelFilesTest, LoadedWeightsAreTheFilesPages) {
+  save();
+  const ModelFiles loaded = load_model_folder(path_);
+  float sum = 0;
+  for (const NamedParameter& p : named_parameters(*loaded.model))
+    for (const float value : p.tensor->values<float>()) sum += value;
+  EXPECT_TRUE(std::isfinite(sum));
+  const MappedMemory memory = mapped_memory(path_ / kParameterFile);
+  if (!memory.known) GTEST_SKIP() << "the system does not say what mapped memory is";
+  EXPECT_GE(memory.resident_bytes, static_cast<int64_t>(fs::file_size(path_ / kParameterFile)));
+  EXPECT_EQ(memory.anonymous_bytes, 0);
+  EXPECT_EQ(memory.dirty_bytes, 0);
 }
 
 // The vocabulary of a model that asks for terabytes must not be believed.

@@ -3,9 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstring>
+
 #include "attune/base/version.h"
 #include "attune/io/safetensors.h"
 #include "attune/models/transformer.h"
+#include "attune/nn/new_parameter.h"
 #include "tests/support/errors.h"
 #include "tests/support/temporary_folder.h"
 
@@ -76,6 +80,60 @@ TEST_F(ModelFolderTest, ParametersComeBack) {
   EXPECT_EQ(loaded.second.bias.values<float>()[1], -3.0f);
   EXPECT_EQ(loaded.first.weight.values<float>()[4], 0.5f);
   EXPECT_EQ(loaded.tied.values<float>()[4], 0.5f);
+}
+
+TEST_F(ModelFolderTest, MappedParametersComeBack) {
+  for (const bool share : {false, true}) {
+    TransformerConfig c = config();
+    c.share_layers = share;
+    c.target_vocab = c.source_vocab;
+    c.share_embeddings = c.share_projection = share;
+    const auto saved = build_transformer(c, 3);
+    save_parameters(parameters_, *saved);
+    const auto loaded = [&] {
+      const NoInitialization no_values;
+      return build_transformer(c, 4);
+    }();
+    map_parameters(parameters_, *loaded);
+    const auto expected = named_parameters(*saved), found = named_parameters(*loaded);
+    ASSERT_EQ(found.size(), expected.size());
+    std::map<std::string, Tensor> by_name;
+    for (size_t i = 0; i < found.size(); ++i) {
+      EXPECT_EQ(found[i].name, expected[i].name);
+      ASSERT_EQ(found[i].tensor->shape(), expected[i].tensor->shape()) << found[i].name;
+      EXPECT_EQ(std::memcmp(found[i].tensor->raw(), expected[i].tensor->raw(), found[i].tensor->bytes()), 0)
+          << found[i].name;
+      EXPECT_GE(found[i].tensor->shared_by(), static_cast<int64_t>(found.size())) << "all on one file";
+      by_name.emplace(found[i].name, *found[i].tensor);
+    }
+    const std::string attention = "encoder.layers.0.self_attention.w_";
+    for (const char* part : {".weight", ".bias"})
+      EXPECT_TRUE(Tensor::joined(std::array{by_name.at(attention + "q" + part), by_name.at(attention + "k" + part),
+                                            by_name.at(attention + "v" + part)})
+                      .defined())
+          << "what is one product stays adjacent";
+  }
+}
+
+// As another program may write it: parameters that are to be adjacent are not, and one has another type.
+TEST_F(ModelFolderTest, WhatCannotBeMappedIsCopied) {
+  const auto saved = build_transformer(config(), 3);
+  std::vector<NamedTensor> tensors;
+  for (const NamedParameter& p : named_parameters(*saved)) {
+    const bool narrow = p.name == "projection.bias";
+    tensors.push_back({p.name, narrow ? p.tensor->to(DType::bf16) : p.tensor->clone()});
+  }
+  write_safetensors(parameters_, tensors);
+  const auto loaded = build_transformer(config(), 4);
+  map_parameters(parameters_, *loaded);
+  std::map<std::string, Tensor> by_name;
+  for (const NamedParameter& p : named_parameters(*loaded)) by_name.emplace(p.name, *p.tensor);
+  for (const NamedParameter& p : named_parameters(*saved))
+    EXPECT_EQ(std::memcmp(by_name.at(p.name).raw(), p.tensor->raw(), p.tensor->bytes()), 0) << p.name;
+  EXPECT_TRUE(Tensor::joined(std::array{by_name.at("encoder.layers.0.self_attention.w_q.weight"),
+                                        by_name.at("encoder.layers.0.self_attention.w_k.weight"),
+                                        by_name.at("encoder.layers.0.self_attention.w_v.weight")})
+                  .defined());
 }
 
 TEST_F(ModelFolderTest, EveryParameterMustFit) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <array>
 #include <csignal>
 #include <cstring>
 #include <limits>
@@ -123,6 +124,47 @@ TEST_F(SafetensorsTest, LoadIntoChecksShapeAndType) {
               }),
               HasSubstr("tensor \"w\" is float32, needs float64"));
   EXPECT_THAT(message_of<FileError>([&] { reader.load("v"); }), HasSubstr("has no tensor \"v\""));
+}
+
+TEST_F(SafetensorsTest, MappedTensorsAreTheFile) {
+  const Tensor both = Tensor::from<float>({4, 16}, std::vector<float>(64, 2.5f));
+  write_safetensors(path_, std::vector<NamedTensor>{{"q", both.rows(0, 1)},
+                                                    {"narrow", Tensor::full({3}, 1, {.dtype = DType::u8})},
+                                                    {"bias", Tensor::full({3}, 7)},
+                                                    {"scales", Tensor::full({32}, 0.5).to(DType::bf16)},
+                                                    {"k", both.rows(1, 4)}});
+  Tensor q, k;
+  {
+    const SafetensorsReader reader(path_);
+    q = reader.map("q", DType::f32);
+    k = reader.map("k", DType::f32);
+    EXPECT_FALSE(reader.map("q", DType::f64).defined());
+    EXPECT_EQ(reader.map_or_copy("bias", DType::f32).values<float>()[2], 7.0f);
+    EXPECT_EQ(reader.map_or_copy("scales", DType::bf16, 64).shape(), Shape({32}));
+    EXPECT_EQ(reader.load("scales").values<float>()[31], 0.5f) << "elsewhere bfloat16 becomes float32";
+    EXPECT_THAT(message_of<FileError>([&] { reader.map_or_copy("narrow", DType::f32); }),
+                HasSubstr("tensor \"narrow\" is U8, needs F32"));
+  }
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(q.raw()) % 64, 0u);
+  const Tensor joined = Tensor::joined(std::array{q, k});  // rows of one tensor stay together, and the file mapped
+  ASSERT_TRUE(joined.defined());
+  EXPECT_EQ(joined.shape(), both.shape());
+  q.fill(-1);
+  EXPECT_EQ(q.values<float>()[0], -1.0f);
+  EXPECT_EQ(SafetensorsReader(path_).load("q").values<float>()[0], 2.5f) << "what is written stays with the process";
+}
+
+TEST_F(SafetensorsTest, ValuesThatAreNotAlignedAreNotMapped) {
+  file(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"w":{"dtype":"F32","shape":[1],"data_offsets":[1,5]}})",
+       5);
+  const SafetensorsReader reader(path_);
+  const bool aligned = reinterpret_cast<uintptr_t>(reader.map("a", DType::u8).raw()) % 4 == 3;
+  EXPECT_EQ(reader.map("w", DType::f32).defined(), aligned);
+  const double expected = reader.load("w").item();
+  EXPECT_EQ(reader.map_or_copy("w", DType::f32).item(), expected);
+  const Tensor far = reader.map_or_copy("a", DType::u8, 64);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(far.raw()) % 64, 0u);
+  EXPECT_EQ(far.values<uint8_t>()[0], 0);
 }
 
 TEST_F(SafetensorsTest, RefusesBrokenFraming) {

@@ -1,0 +1,117 @@
+#include "attune/io/packed_parameters.h"
+
+#include <set>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "attune/io/model_folder.h"
+#include "attune/io/safetensors.h"
+
+namespace attune {
+namespace {
+
+std::string packed_name(const std::string& name) {
+  return name + ".packed";
+}
+
+std::string scales_name(const std::string& name) {
+  return name + ".scales";
+}
+
+// Absorbed decoding multiplies with single rows and columns of these.
+bool stays_float32(const std::string& name) {
+  return name.ends_with("w_k_decompress.weight") || name.ends_with("w_v_decompress.weight");
+}
+
+// What is to be packed, with every place that has it, and the rest.
+class Collector final : public Visitor {
+ public:
+  struct Place {
+    Tensor* weight;
+    PackedSlot* packed;
+  };
+  struct Matrix {
+    std::string name;
+    Tensor weight;
+    std::vector<Place> places;
+  };
+  std::vector<Matrix> matrices;
+  std::vector<NamedParameter> others;
+
+ protected:
+  void on_parameter(const std::string& path, Tensor& parameter) override {
+    if (seen_.insert(parameter.raw()).second) others.push_back({path, &parameter});
+  }
+  void on_weight(const std::string& path, Tensor& weight, PackedSlot& packed, WeightUse) override {
+    if (!weight.defined() || stays_float32(path)) return on_parameter(path, weight);
+    const auto [place, is_new] = matrix_of_.try_emplace(weight.raw(), matrices.size());
+    if (is_new) matrices.push_back({path, weight.detach(), {}});
+    matrices[place->second].places.push_back({&weight, &packed});
+  }
+
+ private:
+  std::unordered_set<const void*> seen_;
+  std::unordered_map<const void*, size_t> matrix_of_;
+};
+
+Collector collect(Module& module) {
+  Collector collector;
+  module.visit(collector);
+  return collector;
+}
+
+void check_part(const SafetensorsReader& reader, const std::string& name, const Shape& shape, WeightFormat format) {
+  const std::string path = reader.path().string();
+  if (!reader.contains(name))
+    fail<FileError>("{}: has no tensor {}, config.json (weights {}) asks for it", path, in_quotes(name),
+                    name_of(format));
+  if (reader.shape(name) != shape)
+    fail<FileError>("{}: tensor {} has shape {}, config.json (weights {}) says {}", path, in_quotes(name),
+                    reader.shape(name).text(), name_of(format), shape.text());
+}
+
+PackedSlot map_packed(const SafetensorsReader& reader, const Collector::Matrix& matrix, WeightFormat format) {
+  const int64_t out = matrix.weight.size(0), in = matrix.weight.size(1);
+  check_part(reader, packed_name(matrix.name), {PackedWeight::storage_bytes(format, out, in)}, format);
+  const Tensor storage = reader.map_or_copy(packed_name(matrix.name), DType::u8, alignof(float));
+  Tensor scales;
+  if (format != WeightFormat::float32) {
+    check_part(reader, scales_name(matrix.name), PackedWeight::scales_shape(format, out, in), format);
+    scales = reader.map_or_copy(scales_name(matrix.name), PackedWeight::scales_dtype(format));
+  }
+  return std::make_shared<const PackedWeight>(format, out, in, storage, scales);
+}
+
+}  // namespace
+
+void save_packed_parameters(const std::filesystem::path& path, Module& module, WeightFormat format) {
+  const Collector found = collect(module);
+  std::vector<NamedTensor> tensors;
+  for (const Collector::Matrix& matrix : found.matrices) {
+    const PackedWeight packed = PackedWeight::pack(matrix.weight, format);
+    tensors.push_back({packed_name(matrix.name), packed.storage()});
+    if (packed.scales().defined()) tensors.push_back({scales_name(matrix.name), packed.scales()});
+  }
+  for (const NamedParameter& p : found.others) tensors.push_back({p.name, p.tensor->detach()});
+  write_safetensors(path, tensors);
+}
+
+void map_packed_parameters(const std::filesystem::path& path, Module& module, WeightFormat format) {
+  const SafetensorsReader reader(path);
+  const Collector found = collect(module);
+  std::vector<PackedSlot> packed;
+  std::set<std::string> known;
+  for (const Collector::Matrix& matrix : found.matrices) {
+    packed.push_back(map_packed(reader, matrix, format));
+    known.insert(packed_name(matrix.name));
+    if (format != WeightFormat::float32) known.insert(scales_name(matrix.name));
+  }
+  map_parameters(reader, module, found.others, known);
+  for (size_t i = 0; i < packed.size(); ++i)
+    for (const auto& [weight, slot] : found.matrices[i].places) {
+      *weight = Tensor();
+      *slot = packed[i];
+    }
+}
+
+}  // namespace attune

@@ -1,0 +1,76 @@
+#include "attune/generate/quantize.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "attune/data/sentence_piece_tokenizer.h"
+#include "attune/generate/translator.h"
+#include "attune/io/model_folder.h"
+#include "attune/models/build.h"
+#include "tests/support/errors.h"
+#include "tests/support/memory.h"
+#include "tests/support/small_model.h"
+#include "tests/support/temporary_folder.h"
+
+namespace attune {
+namespace {
+
+using ::testing::HasSubstr;
+
+namespace fs = std::filesystem;
+
+class QuantizeTest : public ::testing::Test {
+ protected:
+  TemporaryFolder folder_;
+  const std::vector<std::string> lines_ = small_text(6);
+};
+
+// The weights that decoding reads are pages of the file: nobody's copy, and shared by all processes.
+TEST_F(QuantizeTest, PackedWeightsStayPagesOfTheFile) {
+  write_small_model(folder_ / "model");
+  for (const WeightFormat format : {WeightFormat::float32, WeightFormat::int8, WeightFormat::int4}) {
+    const fs::path small = folder_ / std::string(name_of(format));
+    quantize_model_folder(folder_ / "model", small, format);
+    const Translator translator = Translator::load(small);
+    EXPECT_EQ(translator.translate(lines_).size(), lines_.size());
+    const MappedMemory memory = mapped_memory(small / kParameterFile);
+    if (!memory.known) GTEST_SKIP() << "the system does not say what mapped memory is";
+    EXPECT_GE(memory.resident_bytes, static_cast<int64_t>(fs::file_size(small / kParameterFile)) / 2);
+    EXPECT_EQ(memory.anonymous_bytes, 0);
+    EXPECT_EQ(memory.dirty_bytes, 0);
+  }
+}
+
+TEST_F(QuantizeTest, AFileThatIsReplacedMeanwhileChangesNothing) {
+  write_small_model(folder_ / "model");
+  write_small_model(folder_ / "other", 2);
+  quantize_model_folder(folder_ / "model", folder_ / "small", WeightFormat::int8);
+  quantize_model_folder(folder_ / "other", folder_ / "small-other", WeightFormat::int8);
+  const Translator translator = Translator::load(folder_ / "small");
+  const std::vector<Translation> before = translator.translate(lines_);
+  write_file(folder_ / "small" / kParameterFile, read_file(folder_ / "small-other" / kParameterFile));
+  const std::vector<Translation> after = translator.translate(lines_),
+                                 other = Translator::load(folder_ / "small").translate(lines_);
+  bool differs = false;
+  for (size_t i = 0; i < lines_.size(); ++i) {
+    EXPECT_EQ(after[i].n_best[0].score, before[i].n_best[0].score);
+    differs = differs || other[i].n_best[0].score != before[i].n_best[0].score;
+  }
+  EXPECT_TRUE(differs);
+}
+
+TEST_F(QuantizeTest, ModelsForTrainingAloneAreRefused) {
+  write_small_model(folder_ / "translation");  // for its tokenizer
+  const SentencePieceTokenizer tokenizer(folder_ / "translation" / "tokenizer.model");
+  TransformerConfig config = small_model_config();
+  config.architecture = Architecture::encoder_masked_lm;
+  config.vocab = tokenizer.vocab_size();
+  save_model_folder(folder_ / "masked", *build_encoder_masked_lm(config), tokenizer);
+  EXPECT_THAT(message_of<ConfigError>(
+                  [&] { quantize_model_folder(folder_ / "masked", folder_ / "small", WeightFormat::int8); }),
+              HasSubstr("is for training alone"));
+  EXPECT_FALSE(fs::exists(folder_ / "small"));
+}
+
+}  // namespace
+}  // namespace attune
