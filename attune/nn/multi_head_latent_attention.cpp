@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "attune/ops/concat_heads.h"
+#include "attune/ops/head_products.h"
 
 namespace attune {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "attune/base/parallel.h"
-#include "attune/ops/cached_attention_kernel.h"
+#include "attune/ops/head_products_kernel.h"
 
 namespace attune {
 namespace {
@@ -56,16 +56,20 @@ Tensor linear_columns(const Tensor& x, const Tensor& weight, const Tensor& bias,
       for (int64_t g = begin; g < end; ++g) {
         const Group group = groups[static_cast<size_t>(g)];
         const std::span<const int32_t> list = columns[static_cast<size_t>(group.begin)];
-        for (size_t j = 0; j < list.size(); ++j) {  // a row of the weight is in the cache for all rows of the group
-          const int64_t column = list[j];
-          const T b = bias.defined() ? bias.data<T>()[column] : T{0};
-          for (int64_t r = group.begin; r < group.end; ++r) {
-            T* out = y.data<T>() + r * width + static_cast<int64_t>(j);
-            dispatch(x.device(), [&](auto device) {
-              matrix_times_vector(device, weight.data<T>() + column * in, x.data<T>() + r * in, out, in, 1);
-            });
-            *out += b;
-          }
+        T* out = y.data<T>() + group.begin * width;
+        const HeadProduct<T> product{.x = x.data<T>() + group.begin * in,
+                                     .x_row = in,
+                                     .weight = weight.data<T>(),
+                                     .y = out,
+                                     .y_row = width,
+                                     .rows = group.end - group.begin,
+                                     .in = in,
+                                     .out = static_cast<int64_t>(list.size()),
+                                     .columns = list.data()};
+        dispatch(x.device(), [&](auto device) { head_times_columns(device, product); });
+        if (!bias.defined()) continue;
+        for (int64_t r = 0; r < product.rows; ++r) {
+          for (size_t j = 0; j < list.size(); ++j) out[r * width + static_cast<int64_t>(j)] += bias.data<T>()[list[j]];
         }
       }
     });

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "attune/ops/attention.h"
+#include "attune/ops/head_products.h"
 #include "tests/support/errors.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/targets.h"
