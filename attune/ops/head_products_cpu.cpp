@@ -43,10 +43,7 @@ void TimesColumns(const HeadProduct<T>& p) {
     for (int64_t i = 0; i < kQueries; ++i) x[i] = p.x + (r + i) * p.x_row;
     for (int64_t o = 0; o < p.out; o += kRows) {
       const T* rows[kRows];
-      for (int64_t u = 0; u < kRows; ++u) {
-        const int64_t column = std::min(o + u, p.out - 1);
-        rows[u] = p.weight + (p.columns == nullptr ? column : p.columns[column]) * p.in;
-      }
+      for (int64_t u = 0; u < kRows; ++u) rows[u] = p.weight + std::min(o + u, p.out - 1) * p.in;
       DotTile<kQueries>(d, x, rows, 0, p.in, dots);
       for (int64_t i = 0; i < kQueries; ++i)
         std::copy_n(dots + i * kRows, std::min<int64_t>(kRows, p.out - o), p.y + (r + i) * p.y_row + o);

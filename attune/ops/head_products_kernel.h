@@ -15,7 +15,6 @@ struct HeadProduct {
   T* y;
   int64_t y_row;
   int64_t rows, in, out;
-  const int32_t* columns = nullptr;  // of head_times_columns: the rows of W that are wanted; null: 0 to out - 1
 };
 
 /// y = x W, W [in, out] row-major.

@@ -1,0 +1,133 @@
+#include "attune/nn/pack_weights.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "attune/autograd/graph.h"
+#include "tests/generate/random_model.h"
+#include "tests/support/gradient_check.h"
+
+namespace attune {
+namespace {
+
+std::vector<TransformerConfig> configs() {
+  std::vector<TransformerConfig> all = small_configs();
+  TransformerConfig c = small_config(MultiHead{.kv_heads = 2}, NormPlacement::pre);
+  c.positions = RotaryOptions{};
+  c.activation = FeedForwardActivation::swiglu;
+  c.share_embeddings = c.share_projection = true;
+  all.push_back(c);
+  c = small_config(MultiHeadLatent{.query_latent_dim = 8, .rotary_dim = 4}, NormPlacement::pre);
+  c.positions = RotaryOptions{};
+  c.cross_attention = MultiHead{};
+  all.push_back(c);
+  return all;
+}
+
+struct Outputs {
+  Tensor memory, decoded, logits, selected;
+};
+
+Outputs outputs_of(const Transformer& model) {
+  const NoGrad no_grad;
+  const Sequences source = Sequences::from_lengths({5, 1, 9}), target = Sequences::from_lengths({3, 4, 1});
+  Outputs outputs;
+  outputs.memory = model.encode({uniform_ids(source.total(), 40, 1), source});
+  outputs.decoded = model.decode(outputs.memory, source, {uniform_ids(target.total(), 40, 2), target});
+  KvCache cache = model.start(outputs.memory, source);
+  for (const int32_t token : {1, 2, 3}) outputs.logits = model.step(std::vector<int32_t>{token, 5, 6}, cache);
+  const std::vector<int32_t> some = {0, 7, 39}, others = {17};
+  const std::vector<std::span<const int32_t>> columns = {some, others, some};
+  outputs.selected = model.project(outputs.decoded.rows(0, 3), columns).reshape({-1}).rows(0, 3);
+  return outputs;
+}
+
+void expect_near(const Outputs& found, const Outputs& expected, double most, const std::string& what) {
+  const auto error = [](const Tensor& a, const Tensor& b) {
+    return relative_error(a.to(DType::f64), b.to(DType::f64));
+  };
+  EXPECT_LT(error(found.memory, expected.memory), most) << what;
+  EXPECT_LT(error(found.decoded, expected.decoded), most) << what;
+  EXPECT_LT(error(found.logits, expected.logits), most) << what;
+  EXPECT_LT(error(found.selected, expected.selected), most) << what;
+}
+
+TEST(PackWeights, ResultsAreTheSameToRounding) {
+  for (const TransformerConfig& c : configs()) {
+    const auto model = random_model(c);
+    const Outputs expected = outputs_of(*model);
+    const std::vector<NamedParameter> before = named_parameters(*model);
+    const int64_t count = parameter_count(*model);
+    pack_weights(*model, WeightFormat::float32);
+    expect_near(outputs_of(*model), expected, 1e-5, name_of(c));
+    pack_weights(*model, WeightFormat::int8);
+    expect_near(outputs_of(*model), expected, 0.1, name_of(c));
+    const std::vector<NamedParameter> after = named_parameters(*model);
+    ASSERT_EQ(after.size(), before.size());
+    for (size_t i = 0; i < after.size(); ++i) EXPECT_EQ(after[i].name, before[i].name);
+    EXPECT_EQ(parameter_count(*model), count);
+    drop_packed_weights(*model);
+    EXPECT_TRUE(same_bits(outputs_of(*model).logits, expected.logits)) << name_of(c);
+  }
+}
+
+TEST(PackWeights, GradientsAreThoseOfTheParameters) {
+  const auto model = random_model(small_config(MultiHead{}, NormPlacement::pre));
+  require_gradients(*model);
+  const Sequences text = Sequences::from_lengths({4, 6});
+  const PackedTokens source{uniform_ids(10, 40, 1), text}, target{uniform_ids(10, 40, 2), text};
+  const auto gradients = [&] {
+    clear_gradients(*model);
+    backward(model->loss(source, target, uniform_ids(10, 40, 3), {}).loss);
+    std::vector<Tensor> found;
+    for (const NamedParameter& p : named_parameters(*model)) found.push_back(gradient(*p.tensor));
+    return found;
+  };
+  const std::vector<Tensor> expected = gradients();
+  pack_weights(*model, WeightFormat::int8);
+  const std::vector<Tensor> found = gradients();
+  for (size_t i = 0; i < found.size(); ++i) EXPECT_TRUE(same_bits(found[i], expected[i]));
+}
+
+// What is packed is of one moment: whatever is about to change parameters drops it.
+TEST(PackWeights, IsDroppedWhereParametersChange) {
+  const auto model = random_model(small_config(MultiHead{}, NormPlacement::pre));
+  const Tensor expected = outputs_of(*model).logits;
+  const auto change = [&](double by) {
+    for (const NamedParameter& p : named_parameters(*model))
+      for (float& value : p.tensor->values<float>()) value = static_cast<float>(value * by);
+  };
+  pack_weights(*model, WeightFormat::float32);
+  set_training(*model, 1, 1);
+  change(2);
+  set_evaluation(*model);
+  EXPECT_GT(relative_error(outputs_of(*model).logits.to(DType::f64), expected.to(DType::f64)), 0.1);
+  change(0.5);
+  EXPECT_TRUE(same_bits(outputs_of(*model).logits, expected));
+  pack_weights(*model, WeightFormat::int4);
+  require_gradients(*model);
+  EXPECT_TRUE(same_bits(outputs_of(*model).logits, expected));
+}
+
+// A step's rows do not depend on how many there are, to the bit.
+TEST(PackWeights, StepsDoNotDependOnTheBatch) {
+  for (const WeightFormat format : {WeightFormat::float32, WeightFormat::int8, WeightFormat::int4}) {
+    const auto model = random_model(small_config(MultiHead{}, NormPlacement::post));
+    pack_weights(*model, format);
+    const NoGrad no_grad;
+    const Sequences all = Sequences::from_lengths({5, 1, 9}), last = Sequences::from_lengths({9});
+    const Tensor ids = uniform_ids(15, 40, 1);
+    KvCache together = model->start(model->encode({ids, all}), all);
+    KvCache alone = model->start(model->encode({ids.rows(6, 15), last}), last);
+    for (const int32_t token : {1, 2, 3}) {
+      const Tensor a = model->step(std::vector<int32_t>{4, 5, token}, together);
+      const Tensor b = model->step(std::vector<int32_t>{token}, alone);
+      EXPECT_TRUE(same_bits(a.rows(2, 3), b)) << name_of(format);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace attune
