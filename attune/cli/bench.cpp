@@ -262,10 +262,12 @@ void add_bench(CLI::App& app) {
                                 "  attune bench train --set model.d_model=256 --json\n"
                                 "  attune bench translate --set model.layers=3 --sentences 64\n"
                                 "  attune bench attention --causal\n"
+                                "  attune bench decode --contexts 4096 --batch 16\n"
                                 "  attune bench machine",
                                 nullptr);
   bench->require_subcommand(1);
   add_bench_attention(*bench);
+  add_bench_decode(*bench);
   add_bench_machine(*bench);
 
   auto train = std::make_shared<Options>();

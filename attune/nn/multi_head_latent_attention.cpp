@@ -1,8 +1,11 @@
 #include "attune/nn/multi_head_latent_attention.h"
 
+#include <algorithm>
 #include <cmath>
 
+#include "attune/nn/latent_cost.h"
 #include "attune/ops/concat_heads.h"
+#include "attune/ops/head_products.h"
 
 namespace attune {
 namespace {
@@ -136,8 +139,103 @@ Tensor MultiHeadLatentAttention::prompt(const Tensor& x, const AttentionMask& ma
   return attend(x, positions, memory, mask);
 }
 
+namespace {
+
+// Columns [begin, end) of the rows that a list names, one after another.
+Tensor gather(const PagedRows& cache, std::span<const int32_t> slots, int64_t begin, int64_t end) {
+  Tensor rows = Tensor::empty({static_cast<int64_t>(slots.size()), end - begin}, {.dtype = cache.dtype()});
+  dispatch_floating("latent attention", cache.dtype(), [&]<class T>(T) {
+    for (size_t i = 0; i < slots.size(); ++i)
+      std::copy_n(cache.row<T>(slots[i]) + begin, end - begin,
+                  rows.data<T>() + static_cast<int64_t>(i) * (end - begin));
+  });
+  return rows;
+}
+
+// Rows [begin, end) of a table; what they do not read is left out.
+SlotTable rows_of(const SlotTable& table, int64_t begin, int64_t end) {
+  SlotTable part;
+  for (auto r = static_cast<size_t>(begin); r < static_cast<size_t>(end); ++r) {
+    const auto first = static_cast<int32_t>(part.slots.size());
+    part.slots.insert(part.slots.end(), table.slots.begin() + table.begin[r], table.slots.begin() + table.end[r]);
+    part.begin.push_back(first);
+    part.end.push_back(static_cast<int32_t>(part.slots.size()));
+  }
+  return part;
+}
+
+// Whether each row sees one slot more than the row before: new tokens of one sequence.
+bool rises(const SlotTable& table, size_t begin, size_t end) {
+  for (size_t r = begin + 1; r < end; ++r)
+    if (table.end[r] != table.end[r - 1] + 1) return false;
+  return true;
+}
+bool is_level(const SlotTable& table, size_t begin, size_t end) {
+  return table.end[begin] == table.end[end - 1] &&
+         std::is_sorted(table.end.begin() + static_cast<std::ptrdiff_t>(begin),
+                        table.end.begin() + static_cast<std::ptrdiff_t>(end));
+}
+
+}  // namespace
+
+// A row's group is made of its own sequence or sentence alone, so that a batch does not change what is chosen.
+std::vector<MultiHeadLatentAttention::Group> MultiHeadLatentAttention::groups_of(const CachedQueries& q) const {
+  const SlotTable& table = *q.table;
+  const bool plain = std::holds_alternative<FullAttention>(config_.places.pattern) && !config_.places.alibi;
+  std::vector<Group> groups;
+  for (size_t begin = 0; begin < table.begin.size();) {
+    size_t end = begin + 1;
+    while (end < table.begin.size() && table.begin[end] == table.begin[begin]) ++end;
+    const LatentStep step{.heads = config_.heads,
+                          .d_head = d_head_,
+                          .latent_dim = config_.latent_dim,
+                          .rotary_dim = config_.rotary_dim,
+                          .queries = static_cast<int64_t>(end - begin),
+                          .slots = table.end[end - 1] - table.begin[begin]};
+    const bool expanded = plain && q.weights == nullptr && table.end[begin] > table.begin[begin] &&
+                          (rises(table, begin, end) || is_level(table, begin, end)) && !absorbs(step);
+    groups.push_back({static_cast<int64_t>(begin), static_cast<int64_t>(end), expanded});
+    begin = end;
+  }
+  return groups;
+}
+
 Tensor MultiHeadLatentAttention::attend(const Tensor& query, const CachedQueries& q,
                                         const AttentionCache& cache) const {
+  const std::vector<Group> groups = groups_of(q);
+  if (std::none_of(groups.begin(), groups.end(), [](const Group& g) { return g.expanded; }))
+    return attend_absorbed(query, q, cache);
+  Tensor out = Tensor::empty({query.size(0), config_.d_model}, {query.dtype(), query.device()});
+  for (const Group& g : groups) {
+    const SlotTable table = rows_of(*q.table, g.begin, g.end);
+    const CachedQueries part{.positions = q.positions.defined() ? q.positions.rows(g.begin, g.end) : Tensor{},
+                             .table = &table};
+    const Tensor rows = query.rows(g.begin, g.end);
+    out.rows(g.begin, g.end)
+        .copy_from(g.expanded ? attend_expanded(rows, part, cache) : attend_absorbed(rows, part, cache));
+  }
+  return out;
+}
+
+// As in training, on latents that are gathered from the cache.
+Tensor MultiHeadLatentAttention::attend_expanded(const Tensor& query, const CachedQueries& q,
+                                                 const AttentionCache& cache) const {
+  const auto last = static_cast<size_t>(query.size(0)) - 1;
+  const auto count = static_cast<size_t>(q.table->end[last] - q.table->begin[last]);
+  const std::span<const int32_t> slots(q.table->slots.data() + q.table->begin[last], count);
+  const int64_t latent = config_.latent_dim;
+  Memory memory{.latent = gather(cache.keys, slots, 0, latent), .rotary_key = {}};
+  if (w_k_rotary_)
+    memory.rotary_key = gather(cache.keys, slots, latent, cache_width()).reshape({-1, 1, config_.rotary_dim});
+  const bool causal = q.table->end[0] - q.table->begin[0] < static_cast<int32_t>(count);
+  return attend(query, q.positions, memory,
+                {.queries = Sequences::from_lengths({static_cast<int32_t>(query.size(0))}),
+                 .keys = Sequences::from_lengths({static_cast<int32_t>(count)}),
+                 .causal = causal});
+}
+
+Tensor MultiHeadLatentAttention::attend_absorbed(const Tensor& query, const CachedQueries& q,
+                                                 const AttentionCache& cache) const {
   const Tensor q_in = query_input(query);
   // Every head reads the same latents, as keys and as values: attention with one key head of latent_dim numbers.
   Tensor absorbed_query = heads_times_rows(split_heads(w_q_(q_in)), w_k_decompress_.weight());

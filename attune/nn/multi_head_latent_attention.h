@@ -26,8 +26,9 @@ struct MultiHeadLatentAttentionConfig {
 ///   q k^T = (q W_k_decompress^T) c^T   and   (weights v) = (weights c) W_v_decompress
 /// A rotation of k would stand between q and W_k_decompress, so that rotary positions have dimensions of their own,
 /// whose key is one for all heads: q = [q; rotary(q_in W_q_rotary)], k = [k; rotary(x W_k_rotary)].
-/// YaRN's temperature acts on these dimensions alone. Source: DeepSeek-AI 2024, "DeepSeek-V2", section 2.1.2, equations
-/// 9 to 13, and 2.1.3, equations 14 to 19.
+/// Several new tokens of one sequence over its cache are computed in the form that costs less: absorbs() of
+/// latent_cost.h. YaRN's temperature acts on these dimensions alone. Source: DeepSeek-AI 2024, "DeepSeek-V2",
+/// section 2.1.2, equations 9 to 13, and 2.1.3, equations 14 to 19.
 class MultiHeadLatentAttention final : public Attention {
  public:
   /// Throws ConfigError naming the field.
@@ -58,6 +59,14 @@ class MultiHeadLatentAttention final : public Attention {
   void append(const Memory& memory, std::span<const int32_t> slots, AttentionCache& cache) const;
   Tensor attend(const Tensor& query, const Tensor& positions, const Memory& memory, const AttentionMask& mask) const;
   Tensor attend(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v, const AttentionMask& mask) const;
+  /// Rows of a step whose lists begin at the same slot: new tokens of one sequence, or hypotheses of one sentence.
+  struct Group {
+    int64_t begin, end;  // rows
+    bool expanded;
+  };
+  std::vector<Group> groups_of(const CachedQueries& queries) const;
+  Tensor attend_absorbed(const Tensor& query, const CachedQueries& queries, const AttentionCache& cache) const;
+  Tensor attend_expanded(const Tensor& query, const CachedQueries& queries, const AttentionCache& cache) const;
   Tensor rotary_query(const Tensor& query_input, const Tensor& positions) const;  // [n, heads, rotary_dim]
   /// The places of the rows where they matter, else undefined.
   Tensor places_of(const Sequences& sequences) const;

@@ -1,41 +1,13 @@
 #pragma once
 // Attention of single queries over a cache, for decoding. Not differentiable.
 
-#include <span>
 #include <vector>
 
 #include "attune/ops/attention_pattern.h"
+#include "attune/ops/paged_rows.h"
 #include "attune/tensor/tensor.h"
 
 namespace attune {
-
-/// Rows in blocks that never move: a cache grows without copying. A row is known by its slot, and may be overwritten.
-class PagedRows {
- public:
-  PagedRows() = default;
-  explicit PagedRows(int64_t width, DType dtype = DType::f32) : width_(width), dtype_(dtype) {}
-
-  /// Copies rows [n, width] to the end; returns the slot of the first.
-  int64_t append(const Tensor& rows);
-  /// Row i of rows [n, width] becomes slots[i], which may be one that is not there yet.
-  void write(const Tensor& rows, std::span<const int32_t> slots);
-  int64_t size() const { return size_; }  // the highest slot + 1
-  int64_t width() const { return width_; }
-  int64_t bytes() const { return size_ * width_ * static_cast<int64_t>(size_of(dtype_)); }
-  DType dtype() const { return dtype_; }
-  template <class T>
-  const T* row(int64_t slot) const {
-    return blocks_[static_cast<size_t>(slot / kBlockRows)].data<T>() + slot % kBlockRows * width_;
-  }
-
- private:
-  void check_rows(const Tensor& rows) const;
-  static constexpr int64_t kBlockRows = 256;
-  int64_t width_ = 0;
-  int64_t size_ = 0;
-  DType dtype_ = DType::f32;
-  std::vector<Tensor> blocks_;  // of kBlockRows rows each
-};
 
 /// The slots that each query attends to: query r sees slots[begin[r]] ... slots[end[r] - 1]; what stands in no such
 /// range is not looked at. Beams that share a past share its slots, so that reordering them moves no keys.
@@ -69,15 +41,5 @@ struct CachedAttentionOptions {
 /// on that row and its slots alone. Throws ShapeError, and ConfigError for a pattern that cannot be.
 Tensor cached_attention(const Tensor& q, const PagedRows& keys, const PagedRows& values, const SlotTable& table,
                         const CachedAttentionOptions& options);
-
-/// y[r, h, :] = x[r, h, :] W_h, each head with its own rows of `weight`.
-///   x [rows, heads, in]   weight [heads * in, out]   returns [rows, heads, out]
-/// With latent attention this folds the decompression of the keys into the query (absorption).
-Tensor heads_times_rows(const Tensor& x, const Tensor& weight);
-
-/// y[r, h, :] = W_h x[r, h, :].
-///   x [rows, heads, in]   weight [heads * out, in]   returns [rows, heads, out]
-/// With latent attention this decompresses the values after the weighted sum over latents.
-Tensor heads_times_columns(const Tensor& x, const Tensor& weight);
 
 }  // namespace attune

@@ -11,124 +11,138 @@
 #include <cmath>
 #include <limits>
 
+#include "attune/ops/row_products_inl.h"
+#include "attune/ops/softmax_inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace attune {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-template <class D, class T = hn::TFromD<D>>
-HWY_INLINE T Dot(D d, const T* HWY_RESTRICT a, const T* HWY_RESTRICT b, int64_t n) {
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  auto sum_0 = hn::Zero(d), sum_1 = hn::Zero(d);
-  int64_t i = 0;
-  for (; i + 2 * lanes <= n; i += 2 * lanes) {
-    sum_0 = hn::MulAdd(hn::LoadU(d, a + i), hn::LoadU(d, b + i), sum_0);
-    sum_1 = hn::MulAdd(hn::LoadU(d, a + i + lanes), hn::LoadU(d, b + i + lanes), sum_1);
+constexpr int64_t kStride = kCachedAttentionSlots;  // from the weights of a query to those of the next
+constexpr int64_t kKeyBlock = 16;                   // slots whose key heads are read one after another
+constexpr int64_t kValueBlock = 32;                 // the same for values; their sums are added up
+
+// The scores of one tile of queries over slots [begin, end).
+template <int kQueries, class T>
+void ScoreTile(const CachedAttentionPiece<T>& p, int64_t query, int64_t begin, int64_t end, int64_t offset) {
+  const hn::ScalableTag<T> d;
+  constexpr int kRows = kTileRows<kQueries, T>;
+  HWY_ALIGN T dots[kQueries * kRows];
+  for (int64_t j = begin; j < end; j += kRows) {
+    const int64_t count = std::min<int64_t>(kRows, end - j);
+    if (count == kRows) {
+      DotTile<kQueries>(d, p.q + query, p.key_rows + j, offset, p.d_k, dots);
+    } else {  // the last row stands in for those that are missing
+      const T* rows[kRows];
+      for (int64_t u = 0; u < kRows; ++u) rows[u] = p.key_rows[std::min(j + u, end - 1)];
+      DotTile<kQueries>(d, p.q + query, rows, offset, p.d_k, dots);
+    }
+    for (int i = 0; i < kQueries; ++i) {
+      T* scores = p.weights + (query + i) * kStride + j;
+      for (int64_t u = 0; u < count; ++u) scores[u] = dots[i * kRows + u] * p.scale;
+    }
   }
-  for (; i + lanes <= n; i += lanes) sum_0 = hn::MulAdd(hn::LoadU(d, a + i), hn::LoadU(d, b + i), sum_0);
-  T dot = hn::GetLane(hn::SumOfLanes(d, hn::Add(sum_0, sum_1)));
-  for (; i < n; ++i) dot += a[i] * b[i];
-  return dot;
-}
-
-// y += factor * x
-template <class D, class T = hn::TFromD<D>>
-HWY_INLINE void AddScaled(D d, T factor, const T* HWY_RESTRICT x, T* HWY_RESTRICT y, int64_t n) {
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto f = hn::Set(d, factor);
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(hn::MulAdd(f, hn::LoadU(d, x + i), hn::LoadU(d, y + i)), d, y + i);
-  for (; i < n; ++i) y[i] += factor * x[i];
 }
 
 template <class T>
-int64_t Distance(const CachedAttentionRow<T>& r, int64_t j) {
-  return r.places[r.slots - 1] - r.places[j];
+void Scores(const CachedAttentionPiece<T>& p) {
+  for (int64_t begin = 0; begin < p.slots; begin += kKeyBlock) {
+    const int64_t end = std::min(begin + kKeyBlock, p.slots);
+    for (int64_t head = 0; head < p.kv_heads; ++head) {
+      ForEachTileOfQueries(p.group, [&](int64_t i, auto queries) HWY_ATTR {
+        ScoreTile<decltype(queries)::value>(p, head * p.group + i, begin, end, (p.first_key_head + head) * p.d_k);
+      });
+    }
+  }
 }
 
 template <class T>
-int64_t RelativeRow(const CachedAttentionRow<T>& r, int64_t j) {
-  return r.clip - std::min(Distance(r, j), r.clip);
+int64_t RelativeRow(const CachedAttentionPiece<T>& p, int64_t j) {
+  return p.clip - std::min<int64_t>(p.distances[j], p.clip);
 }
 
 // Distances fall along the slots, so that those of one row of the tables lie side by side: each row that occurs is
 // multiplied with the query once, and added to the output once.
 template <class T>
-void AddRelativeScores(const CachedAttentionRow<T>& r) {
+void AddRelativeScores(const CachedAttentionPiece<T>& p, int64_t query) {
   const hn::ScalableTag<T> d;
   int64_t row = -1;
   T score = 0;
-  for (int64_t j = 0; j < r.slots; ++j) {
-    if (const int64_t wanted = RelativeRow(r, j); wanted != row) {
+  HWY_ALIGN T dot[kTileRows<1, T>];
+  const T* rows[kTileRows<1, T>];
+  for (int64_t j = 0; j < p.slots; ++j) {
+    if (const int64_t wanted = RelativeRow(p, j); wanted != row) {
       row = wanted;
-      score = Dot(d, r.q, r.relative_keys + row * r.d_k, r.d_k) * r.scale;
+      std::fill_n(rows, kTileRows<1, T>, p.relative_keys);
+      DotTile<1>(d, p.q + query, rows, row * p.d_k, p.d_k, dot);
+      score = dot[0] * p.scale;
     }
-    r.weights[j] += score;
+    p.weights[query * kStride + j] += score;
   }
 }
 
 template <class T>
-void AddRelativeValues(const CachedAttentionRow<T>& r, T total) {
+void AddRelativeValues(const CachedAttentionPiece<T>& p, int64_t query) {
   const hn::ScalableTag<T> d;
-  for (int64_t j = 0; j < r.slots;) {
-    const int64_t row = RelativeRow(r, j);
+  for (int64_t j = 0; j < p.slots;) {
+    const int64_t row = RelativeRow(p, j);
     T weight = 0;
-    for (; j < r.slots && RelativeRow(r, j) == row; ++j) weight += r.weights[j];
-    AddScaled(d, weight / total, r.relative_values + row * r.d_v, r.out, r.d_v);
+    for (; j < p.slots && RelativeRow(p, j) == row; ++j) weight += p.weights[query * kStride + j];
+    const T* rows[1] = {p.relative_values};
+    SumRows<1>(d, &weight, 1, rows, 1, row * p.d_v, p.d_v, true, p.out + query);
   }
 }
 
 template <class T>
-void Row(const CachedAttentionRow<T>& r) {
-  const hn::ScalableTag<T> d;
-  std::fill_n(r.out, r.d_v, T{0});
-  if (r.slots == 0) return;
-  for (int64_t j = 0; j < r.slots; ++j) r.weights[j] = Dot(d, r.q, r.key_rows[j], r.d_k) * r.scale;
-  if (r.relative_keys != nullptr) AddRelativeScores(r);
-  if (r.slope != 0) {
-    for (int64_t j = 0; j < r.slots; ++j) r.weights[j] -= r.slope * static_cast<T>(Distance(r, j));
+void Softmax(const CachedAttentionPiece<T>& p, int64_t query) {
+  T* weights = p.weights + query * kStride;
+  if (p.relative_keys != nullptr) AddRelativeScores(p, query);
+  if (p.slopes != nullptr) {
+    for (int64_t j = 0; j < p.slots; ++j) weights[j] -= p.slopes[query] * static_cast<T>(p.distances[j]);
   }
-  T largest = -std::numeric_limits<T>::infinity();
-  for (int64_t j = 0; j < r.slots; ++j) largest = std::max(largest, r.weights[j]);
-  T total = 0;
-  for (int64_t j = 0; j < r.slots; ++j) {
-    r.weights[j] = std::exp(r.weights[j] - largest);
-    total += r.weights[j];
-  }
-  for (int64_t j = 0; j < r.slots; ++j) AddScaled(d, r.weights[j] / total, r.value_rows[j], r.out, r.d_v);
-  if (r.relative_values != nullptr) AddRelativeValues(r, total);
+  const auto slots = static_cast<size_t>(p.slots);
+  p.largest[query] = RowShift(weights, slots);
+  p.total[query] = SumOfExponentials(weights, p.largest[query], slots, weights);
 }
 
 template <class T>
-void TimesMatrix(const T* x, const T* w, T* y, int64_t in, int64_t out) {
+void Values(const CachedAttentionPiece<T>& p) {
   const hn::ScalableTag<T> d;
-  std::fill_n(y, out, T{0});
-  for (int64_t i = 0; i < in; ++i) AddScaled(d, x[i], w + i * out, y, out);
+  for (int64_t begin = 0; begin < p.slots; begin += kValueBlock) {
+    const int64_t count = std::min(kValueBlock, p.slots - begin);
+    for (int64_t head = 0; head < p.kv_heads; ++head) {
+      ForEachTileOfQueries(p.group, [&](int64_t i, auto queries) HWY_ATTR {
+        const int64_t query = head * p.group + i;
+        SumRows<decltype(queries)::value>(d, p.weights + query * kStride + begin, kStride, p.value_rows + begin, count,
+                                          (p.first_key_head + head) * p.value_stride, p.d_v, begin > 0, p.out + query);
+      });
+    }
+  }
 }
 
 template <class T>
-void TimesVector(const T* w, const T* x, T* y, int64_t in, int64_t out) {
+void Piece(const CachedAttentionPiece<T>& p) {
   const hn::ScalableTag<T> d;
-  for (int64_t o = 0; o < out; ++o) y[o] = Dot(d, w + o * in, x, in);
+  Scores(p);
+  for (int64_t query = 0; query < p.kv_heads * p.group; ++query) Softmax(p, query);
+  Values(p);
+  for (int64_t query = 0; query < p.kv_heads * p.group; ++query) {
+    if (p.relative_values != nullptr) AddRelativeValues(p, query);
+    if (!p.normalize) continue;
+    T* out = p.out[query];
+    const auto factor = hn::Set(d, T{1} / p.total[query]);
+    ForEachVector(d, static_cast<size_t>(p.d_v), [&](size_t c, auto part) HWY_ATTR {
+      part.Store(d, hn::Mul(part.Load(d, out + c), factor), out + c);
+    });
+  }
 }
 
-void RowF32(const CachedAttentionRow<float>& r) {
-  Row(r);
+void PieceF32(const CachedAttentionPiece<float>& p) {
+  Piece(p);
 }
-void RowF64(const CachedAttentionRow<double>& r) {
-  Row(r);
-}
-void TimesMatrixF32(const float* x, const float* w, float* y, int64_t in, int64_t out) {
-  TimesMatrix(x, w, y, in, out);
-}
-void TimesMatrixF64(const double* x, const double* w, double* y, int64_t in, int64_t out) {
-  TimesMatrix(x, w, y, in, out);
-}
-void TimesVectorF32(const float* w, const float* x, float* y, int64_t in, int64_t out) {
-  TimesVector(w, x, y, in, out);
-}
-void TimesVectorF64(const double* w, const double* x, double* y, int64_t in, int64_t out) {
-  TimesVector(w, x, y, in, out);
+void PieceF64(const CachedAttentionPiece<double>& p) {
+  Piece(p);
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
@@ -139,30 +153,14 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace attune {
 
-HWY_EXPORT(RowF32);
-HWY_EXPORT(RowF64);
-HWY_EXPORT(TimesMatrixF32);
-HWY_EXPORT(TimesMatrixF64);
-HWY_EXPORT(TimesVectorF32);
-HWY_EXPORT(TimesVectorF64);
+HWY_EXPORT(PieceF32);
+HWY_EXPORT(PieceF64);
 
-void cached_attention_row(Cpu, const CachedAttentionRow<float>& row) {
-  HWY_DYNAMIC_DISPATCH(RowF32)(row);
+void cached_attention_piece(Cpu, const CachedAttentionPiece<float>& piece) {
+  HWY_DYNAMIC_DISPATCH(PieceF32)(piece);
 }
-void cached_attention_row(Cpu, const CachedAttentionRow<double>& row) {
-  HWY_DYNAMIC_DISPATCH(RowF64)(row);
-}
-void vector_times_matrix(Cpu, const float* x, const float* w, float* y, int64_t in, int64_t out) {
-  HWY_DYNAMIC_DISPATCH(TimesMatrixF32)(x, w, y, in, out);
-}
-void vector_times_matrix(Cpu, const double* x, const double* w, double* y, int64_t in, int64_t out) {
-  HWY_DYNAMIC_DISPATCH(TimesMatrixF64)(x, w, y, in, out);
-}
-void matrix_times_vector(Cpu, const float* w, const float* x, float* y, int64_t in, int64_t out) {
-  HWY_DYNAMIC_DISPATCH(TimesVectorF32)(w, x, y, in, out);
-}
-void matrix_times_vector(Cpu, const double* w, const double* x, double* y, int64_t in, int64_t out) {
-  HWY_DYNAMIC_DISPATCH(TimesVectorF64)(w, x, y, in, out);
+void cached_attention_piece(Cpu, const CachedAttentionPiece<double>& piece) {
+  HWY_DYNAMIC_DISPATCH(PieceF64)(piece);
 }
 
 }  // namespace attune

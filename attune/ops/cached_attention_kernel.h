@@ -6,35 +6,38 @@
 
 namespace attune {
 
-/// One query head over its slots: key_rows[j] and value_rows[j] point at the head's part of slot j.
+/// Slots that are read at a time: scores of no more than these are held, and a longer list is cut into pieces of so
+/// many slots, whatever the number of threads.
+constexpr int64_t kCachedAttentionSlots = 128;
+
+/// Some queries over the same piece of a list of slots. Each of kv_heads key heads is read by `group` queries, which
+/// are side by side in `q`, `out`, `slopes` and what follows.
 template <class T>
-struct CachedAttentionRow {
-  const T* q;
-  const T* const* key_rows;
-  const T* const* value_rows;
-  int64_t slots, d_k, d_v;
+struct CachedAttentionPiece {
+  const T* const* q;           // [kv_heads * group], of d_k numbers each
+  T* const* out;               // of d_v numbers each
+  const T* const* key_rows;    // [slots]; key head h is at h * d_k
+  const T* const* value_rows;  // [slots]; key head h is at h * value_stride
+  int64_t first_key_head;
+  int64_t kv_heads, group, slots;  // slots: 1 to kCachedAttentionSlots
+  int64_t d_k, d_v, value_stride;
   T scale;
-  /// Null, or the places of the slots, rising to that of the query, for the terms that depend on the distance
-  /// places[slots - 1] - places[j]: ALiBi's slope (0: none) and the tables of Shaw et al. 2018 (null: none), whose row
-  /// for a distance is clip - min(distance, clip).
-  const int32_t* places;
-  T slope;
+  /// Null, or how far the slots are from the queries, for the terms that depend on it: ALiBi's slopes, one for each
+  /// query, and the tables of Shaw et al. 2018, whose row for a distance is clip - min(distance, clip); null: none.
+  const int32_t* distances;
+  const T* slopes;
   const T* relative_keys;    // [2 clip + 1, d_k]
   const T* relative_values;  // [2 clip + 1, d_v]
   int64_t clip;
-  T* weights;  // room for `slots` numbers
-  T* out;
+  bool normalize;  // divide `out` by `total`: there are no other pieces
+  // Of each query: its weights exp(score - largest), in rows of kCachedAttentionSlots numbers, what was subtracted, and
+  // the sum.
+  T* weights;
+  T* largest;
+  T* total;
 };
 
-void cached_attention_row(Cpu, const CachedAttentionRow<float>& row);
-void cached_attention_row(Cpu, const CachedAttentionRow<double>& row);
-
-/// y [out] = x [in] W, W [in, out] row-major.
-void vector_times_matrix(Cpu, const float* x, const float* w, float* y, int64_t in, int64_t out);
-void vector_times_matrix(Cpu, const double* x, const double* w, double* y, int64_t in, int64_t out);
-
-/// y [out] = W x [in], W [out, in] row-major.
-void matrix_times_vector(Cpu, const float* w, const float* x, float* y, int64_t in, int64_t out);
-void matrix_times_vector(Cpu, const double* w, const double* x, double* y, int64_t in, int64_t out);
+void cached_attention_piece(Cpu, const CachedAttentionPiece<float>& piece);
+void cached_attention_piece(Cpu, const CachedAttentionPiece<double>& piece);
 
 }  // namespace attune

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "attune/ops/attention.h"
+#include "attune/ops/head_products.h"
 #include "tests/support/errors.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/targets.h"
@@ -216,6 +217,59 @@ TEST(CachedAttention, OtherRowsAndThreadsDoNotChangeARow) {
       EXPECT_TRUE(
           same_bits(cached_attention(q.rows(r, r + 1), cache.keys, cache.values, alone, options), one.rows(r, r + 1)));
     }
+  }
+}
+
+// Lists that are read in several parts, shared by rows and not: a row alone, and threads, give the same bits.
+TEST(CachedAttention, LongAndSharedListsGiveTheBitsOfARowAlone) {
+  const Cache cache(700, 2, DType::f32);
+  const std::vector<int32_t> lengths{700, 700, 700, 129, 128, 128, 0, 0, 257, 1};
+  const auto rows = static_cast<int64_t>(lengths.size());
+  const Tensor q = normal({rows, kHeads, kKeyWidth}, {.dtype = DType::f32, .seed = 1});
+  SlotTable table = prefixes({700});
+  table.begin.clear();
+  table.end.clear();
+  for (const int32_t length : lengths) {
+    table.begin.push_back(0);
+    table.end.push_back(length);
+  }
+  for (CachedAttentionOptions options : every_option(2, DType::f32)) {
+    Tensor weights, weights_alone;
+    options.weights = &weights;
+    const auto [one, two] =
+        with_one_and_two_threads([&] { return cached_attention(q, cache.keys, cache.values, table, options); });
+    EXPECT_TRUE(same_bits(one, two));
+    options.weights = &weights_alone;
+    for (int64_t r = 0; r < rows; ++r) {
+      const int32_t n = lengths[static_cast<size_t>(r)];
+      EXPECT_TRUE(same_bits(cached_attention(q.rows(r, r + 1), cache.keys, cache.values, prefixes({n}), options),
+                            one.rows(r, r + 1)))
+          << options.pattern.index() << " " << n;
+      for (int64_t h = 0; h < kHeads && n > 0; ++h) {
+        const float* given = weights.data<float>() + (r * kHeads + h) * 700;
+        EXPECT_EQ(std::vector<float>(given, given + n),
+                  std::vector<float>(weights_alone.data<float>() + h * n, weights_alone.data<float>() + (h + 1) * n));
+        double sum = 0;
+        for (int32_t j = 0; j < n; ++j) sum += static_cast<double>(given[j]);
+        EXPECT_NEAR(sum, 1, 1e-5) << options.pattern.index() << " " << n;
+      }
+    }
+  }
+}
+
+// More heads than are held at once, in one group and in several.
+TEST(CachedAttention, TakesManyHeads) {
+  for (const int64_t kv_heads : {1, 2, 5, 130}) {
+    const Tensor q = normal({2, 130, kKeyWidth}, {.seed = 1});
+    const Cache cache(150, kv_heads, DType::f64);
+    SlotTable table = prefixes({150});
+    table.begin.push_back(0);
+    table.end.push_back(150);
+    const Tensor out = cached_attention(q, cache.keys, cache.values, table, {.kv_heads = kv_heads, .scale = 0.3});
+    const Sequences two = Sequences::from_lengths({2}), keys = Sequences::from_lengths({150});
+    const Tensor expected =
+        attention(q, cache.k, cache.v, {.query_sequences = two, .key_sequences = keys, .scale = 0.3});
+    EXPECT_LT(relative_error(out, expected), 1e-12) << kv_heads;
   }
 }
 

@@ -1,0 +1,105 @@
+// Latent attention over a cache, in either form, against the expanded form of training.
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <numeric>
+
+#include "attune/autograd/graph.h"
+#include "attune/nn/latent_cost.h"
+#include "attune/nn/multi_head_latent_attention.h"
+#include "tests/support/gradient_check.h"
+
+namespace attune {
+namespace {
+
+struct RandomAttention {
+  MultiHeadLatentAttention attention;
+  explicit RandomAttention(const MultiHeadLatentAttentionConfig& config) : attention(config) {
+    uint64_t stream = 0;
+    for (const auto& [name, p] : named_parameters(attention)) initialize_normal(*p, 0.3, 7, stream++);
+  }
+};
+
+Tensor places(int64_t begin, int64_t end) {
+  std::vector<int32_t> all(static_cast<size_t>(end - begin));
+  std::iota(all.begin(), all.end(), static_cast<int32_t>(begin));
+  return Tensor::from({end - begin}, all);
+}
+
+std::vector<int32_t> backwards(int64_t n) {  // slots in an order of their own
+  std::vector<int32_t> slots(static_cast<size_t>(n));
+  std::iota(slots.rbegin(), slots.rend(), 0);
+  return slots;
+}
+
+// Query i of t sees the slots up to its own place; all of them where `causal` is false.
+SlotTable table_of(int64_t n, int64_t t, bool causal) {
+  SlotTable table{.slots = backwards(n), .begin = {}, .end = {}};
+  for (int64_t i = 0; i < t; ++i) {
+    table.begin.push_back(0);
+    table.end.push_back(static_cast<int32_t>(causal ? n - t + 1 + i : n));
+  }
+  return table;
+}
+
+Tensor f64(const Tensor& x) {
+  return x.to(DType::f64);
+}
+
+TEST(LatentAbsorption, CachedEqualsExpanded) {
+  rc::check([] {
+    const NoGrad no_grad;
+    const int64_t heads = *rc::gen::element<int64_t>(1, 2, 6), d_head = *rc::gen::element<int64_t>(4, 10, 16);
+    const bool rotary = *rc::gen::arbitrary<bool>(), causal = *rc::gen::arbitrary<bool>();
+    MultiHeadLatentAttentionConfig config{.d_model = heads * d_head,
+                                          .heads = heads,
+                                          .latent_dim = *rc::gen::element<int64_t>(3, 16, 40),
+                                          .query_latent_dim = *rc::gen::element<int64_t>(0, 12),
+                                          .latent_norm = *rc::gen::arbitrary<bool>(),
+                                          .rotary_dim = rotary ? 6 : 0};
+    if (rotary) config.places.rotary = RotaryOptions{};
+    const auto n = *rc::gen::inRange<int64_t>(1, 300), t = *rc::gen::inRange<int64_t>(1, n + 1);
+    const RandomAttention random(config);
+    const MultiHeadLatentAttention& attention = random.attention;
+    const Tensor x = normal({n, config.d_model}, {.dtype = DType::f32, .seed = 1});
+    const Sequences whole = Sequences::from_lengths({static_cast<int32_t>(n)}),
+                    last = Sequences::from_lengths({static_cast<int32_t>(t)});
+    AttentionCache cache = attention.make_cache();
+    attention.append(x, places(0, n), backwards(n), cache);
+    const SlotTable table = table_of(n, t, causal);
+    const Tensor found = attention.attend(x.rows(n - t, n), {.positions = places(n - t, n), .table = &table}, cache);
+    const Tensor expected = attention(x, x, {.queries = whole, .keys = whole, .causal = causal}).rows(n - t, n);
+    RC_ASSERT(relative_error(f64(found), f64(expected)) < 2e-5);
+  });
+}
+
+// Two sequences, of which one goes on by many tokens and one by a single one, in one batch and alone.
+TEST(LatentAbsorption, TheFormThatIsChosenDoesNotDependOnTheBatch) {
+  const NoGrad no_grad;
+  MultiHeadLatentAttentionConfig config{.d_model = 32, .heads = 4, .latent_dim = 24, .rotary_dim = 4};
+  config.places.rotary = RotaryOptions{};
+  const int64_t n = 150, t = 100;
+  ASSERT_FALSE(absorbs({.heads = 4, .d_head = 8, .latent_dim = 24, .rotary_dim = 4, .queries = t, .slots = n}));
+  const RandomAttention random(config);
+  const MultiHeadLatentAttention& attention = random.attention;
+  const Tensor x = normal({n, 32}, {.dtype = DType::f32, .seed = 1});
+  AttentionCache cache = attention.make_cache();
+  attention.append(x, places(0, n), backwards(n), cache);
+  const SlotTable many = table_of(n, t, true);
+  const SlotTable single{.slots = {3, 1, 2}, .begin = {0}, .end = {3}};
+  SlotTable both = many;
+  both.slots.insert(both.slots.end(), single.slots.begin(), single.slots.end());
+  both.begin.push_back(static_cast<int32_t>(n));
+  both.end.push_back(static_cast<int32_t>(n + 3));
+  const Tensor query = normal({t + 1, 32}, {.dtype = DType::f32, .seed = 2}), at = places(n - t, n + 1);
+  const Tensor together = attention.attend(query, {.positions = at, .table = &both}, cache);
+  EXPECT_TRUE(same_bits(together.rows(0, t),
+                        attention.attend(query.rows(0, t), {.positions = at.rows(0, t), .table = &many}, cache)));
+  EXPECT_TRUE(
+      same_bits(together.rows(t, t + 1),
+                attention.attend(query.rows(t, t + 1), {.positions = at.rows(t, t + 1), .table = &single}, cache)));
+}
+
+}  // namespace
+}  // namespace attune
