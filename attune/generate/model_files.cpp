@@ -178,7 +178,7 @@ ModelFiles load_model_folder(const fs::path& folder) {
   ModelFiles files;
   load_both_tokenizers(folder, config, files);
   files.generation = read_generation_config<GenerationConfig>(folder);
-  files.model = with_parameters(build_transformer(config), folder);
+  files.model = with_parameters(allocate_transformer(config), folder);
   return files;
 }
 
@@ -189,7 +189,7 @@ LanguageModelFiles load_language_model_folder(const fs::path& folder) {
   const auto settings = read_generation_config<LanguageModelSettings>(folder);
   files.sampling = settings.sampling;
   files.text_unit = settings.text_unit;
-  files.model = with_parameters(build_decoder_lm(config), folder);
+  files.model = with_parameters(allocate_decoder_lm(config), folder);
   return files;
 }
 
@@ -198,7 +198,7 @@ ClassifierFiles load_classifier_folder(const fs::path& folder) {
   ClassifierFiles files;
   files.tokenizer = load_only_tokenizer(folder, config);
   files.max_tokens = std::min(read_generation_config<ClassifierSettings>(folder).max_tokens, config.longest_sequence());
-  files.model = with_parameters(build_encoder_classifier(config), folder);
+  files.model = with_parameters(allocate_encoder_classifier(config), folder);
   return files;
 }
 

@@ -1,6 +1,7 @@
 #include "attune/models/build.h"
 
 #include <cmath>
+#include <optional>
 
 #include "attune/nn/multi_head_attention.h"
 #include "attune/nn/multi_head_latent_attention.h"
@@ -145,7 +146,11 @@ bool ends_sublayer(const std::string& name) {
   return name.ends_with(".w_o.weight") || name.ends_with(".linear_2.weight");
 }
 
-void initialize(Module& model, const TransformerConfig& c, uint64_t seed, const std::vector<Tensor>& tables) {
+// Without a seed the parameters stay zeros.
+void initialize(Module& model, const TransformerConfig& c, std::optional<uint64_t> given,
+                const std::vector<Tensor>& tables) {
+  if (!given) return;
+  const uint64_t seed = *given;
   if (c.initialization == Initialization::xavier) {
     initialize_parameters(model, seed);
   } else {
@@ -166,9 +171,7 @@ void initialize(Module& model, const TransformerConfig& c, uint64_t seed, const 
     initialize_normal(table, 1 / std::sqrt(static_cast<double>(c.d_model)), seed, stream++);
 }
 
-}  // namespace
-
-std::unique_ptr<Transformer> build_transformer(const TransformerConfig& config, uint64_t seed) {
+std::unique_ptr<Transformer> make_transformer(const TransformerConfig& config, std::optional<uint64_t> seed) {
   const TransformerConfig& c = validated(config, Architecture::encoder_decoder);
   auto source = std::make_unique<InputEmbedding>(c.source_vocab, c.d_model, c.scale_embeddings);
   auto target = c.share_embeddings ? std::make_unique<InputEmbedding>(source->weight(), c.scale_embeddings)
@@ -184,7 +187,7 @@ std::unique_ptr<Transformer> build_transformer(const TransformerConfig& config, 
   return model;
 }
 
-std::unique_ptr<DecoderLm> build_decoder_lm(const TransformerConfig& config, uint64_t seed) {
+std::unique_ptr<DecoderLm> make_decoder_lm(const TransformerConfig& config, std::optional<uint64_t> seed) {
   const TransformerConfig& c = validated(config, Architecture::decoder_lm);
   auto embedding = build_embeddings(c);
   const Tensor table = embedding->weight();
@@ -195,7 +198,8 @@ std::unique_ptr<DecoderLm> build_decoder_lm(const TransformerConfig& config, uin
   return model;
 }
 
-std::unique_ptr<EncoderClassifier> build_encoder_classifier(const TransformerConfig& config, uint64_t seed) {
+std::unique_ptr<EncoderClassifier> make_encoder_classifier(const TransformerConfig& config,
+                                                           std::optional<uint64_t> seed) {
   const TransformerConfig& c = validated(config, Architecture::encoder_classifier);
   auto embedding = build_embeddings(c);
   const Tensor table = embedding->weight();
@@ -207,6 +211,29 @@ std::unique_ptr<EncoderClassifier> build_encoder_classifier(const TransformerCon
              .head = std::make_unique<Linear>(c.d_model, static_cast<int64_t>(c.labels.size()))});
   initialize(*model, c, seed, {table});
   return model;
+}
+
+}  // namespace
+
+std::unique_ptr<Transformer> build_transformer(const TransformerConfig& config, uint64_t seed) {
+  return make_transformer(config, seed);
+}
+std::unique_ptr<Transformer> allocate_transformer(const TransformerConfig& config) {
+  return make_transformer(config, std::nullopt);
+}
+
+std::unique_ptr<DecoderLm> build_decoder_lm(const TransformerConfig& config, uint64_t seed) {
+  return make_decoder_lm(config, seed);
+}
+std::unique_ptr<DecoderLm> allocate_decoder_lm(const TransformerConfig& config) {
+  return make_decoder_lm(config, std::nullopt);
+}
+
+std::unique_ptr<EncoderClassifier> build_encoder_classifier(const TransformerConfig& config, uint64_t seed) {
+  return make_encoder_classifier(config, seed);
+}
+std::unique_ptr<EncoderClassifier> allocate_encoder_classifier(const TransformerConfig& config) {
+  return make_encoder_classifier(config, std::nullopt);
 }
 
 std::unique_ptr<EncoderMaskedLm> build_encoder_masked_lm(const TransformerConfig& config, uint64_t seed) {

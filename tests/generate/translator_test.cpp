@@ -124,7 +124,8 @@ TEST_F(TranslatorTest, AStreamIsTranslatedInItsOrder) {
 
 TEST_F(TranslatorTest, AStreamHoldsNoMoreThanItNeeds) {
   constexpr size_t kSentences = 20000, kPiece = 64;
-  const auto distinct = translate({"a1 a2 a3", "a4", ""});
+  const TranslateOptions options{.generation = GenerationConfig{.beam_size = 1, .max_length = 3}};
+  const auto distinct = translate({"a1 a2 a3", "a4", ""}, options);
   size_t read = 0, written = 0, most = 0;
   const auto piece = [&](bool) {
     std::vector<StreamedSentence> sentences;
@@ -136,8 +137,7 @@ TEST_F(TranslatorTest, AStreamHoldsNoMoreThanItNeeds) {
   const auto write = [&](const std::vector<Translation>& translations) {
     for (const Translation& t : translations) EXPECT_EQ(t.text(), distinct[written++ % 3].text());
   };
-  translator_.translate({.read = piece, .write = write},
-                        {.generation = GenerationConfig{.beam_size = 1, .max_length = 3}});
+  translator_.translate({.read = piece, .write = write}, options);
   EXPECT_EQ(written, kSentences);
   EXPECT_LE(most, 2048 + kPiece);
 }
