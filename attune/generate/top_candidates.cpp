@@ -72,6 +72,36 @@ HWY_INLINE T OfferBlock(const T* x, size_t n, int32_t first, TopOfRow<T>& top) {
   return largest;
 }
 
+// sum(exp(x - shift)), NaN where an x is, for x up to `shift`. Its terms are off by 2e-7 of themselves at most.
+double SumOfExponentialsOf(const double* x, double shift, size_t n) {
+  return SumOfExponentials(x, shift, n, static_cast<double*>(nullptr));
+}
+double SumOfExponentialsOf(const float* x, float shift, size_t n) {
+  const hn::ScalableTag<float> d;
+  const hn::RebindToSigned<decltype(d)> integers;
+  const auto from = hn::Set(d, shift);
+  const auto least = hn::Set(d, -86.0f);  // what is below adds nothing that float32 sees; and exponents stay normal
+  const auto log2_e = hn::Set(d, 1.44269504089f);
+  const auto rounder = hn::Set(d, 12582912.0f);  // 1.5 * 2^23: its sum with a number ends in that number's integer
+  auto bad = hn::MaskFromVec(hn::Zero(d));
+  float total[1];
+  Sums(d, n, total, [&](size_t i, auto part, auto& sums) HWY_ATTR {
+    const auto difference = hn::Sub(part.Load(d, x + i), from);
+    bad = hn::Or(bad, hn::IsNaN(difference));
+    const auto bounded = hn::Max(difference, least);
+    const auto shifted = hn::MulAdd(bounded, log2_e, rounder);
+    const auto fraction = hn::MulSub(bounded, log2_e, hn::Sub(shifted, rounder));  // in [-1/2, 1/2]
+    // 2^fraction: a minimax fit with a relative error below 1e-7, and 1 at 0
+    constexpr float kPowerOfTwo[] = {1.0f, 0.6931470037f, 0.2402224243f, 0.0555073395f, 0.0096715139f, 0.0013264715f};
+    const auto power = Polynomial(d, fraction, kPowerOfTwo);
+    const auto e =
+        hn::BitCast(d, hn::Add(hn::BitCast(integers, power), hn::ShiftLeft<23>(hn::BitCast(integers, shifted))));
+    sums[0] = hn::Add(sums[0], part.OrElse(d, e, 0.0f));
+  });
+  if (!hn::AllFalse(d, bad)) return std::numeric_limits<double>::quiet_NaN();
+  return total[0];
+}
+
 // log(sum(exp(x))) and the likeliest. Where a logit is NaN so is the sum.
 template <class T>
 size_t Row(const T* x, size_t n, std::span<Candidate> heap, const std::vector<int32_t>& excluded, double* log_sum) {
@@ -86,7 +116,7 @@ size_t Row(const T* x, size_t n, std::span<Candidate> heap, const std::vector<in
       shift = largest;
     }
     const T from = shift == -std::numeric_limits<T>::infinity() ? T{0} : shift;
-    sum += static_cast<double>(SumOfExponentials(x + begin, from, size, static_cast<T*>(nullptr)));
+    sum += SumOfExponentialsOf(x + begin, from, size);
   }
   *log_sum = static_cast<double>(shift) + std::log(sum);
   const std::span<Candidate> found = heap.first(top.count);
