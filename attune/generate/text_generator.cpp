@@ -7,6 +7,7 @@
 #include "attune/generate/running_text.h"
 #include "attune/generate/sampler.h"
 #include "attune/generate/speculative.h"
+#include "attune/nn/pack_weights.h"
 
 namespace attune {
 namespace {
@@ -152,6 +153,7 @@ TextGenerator::TextGenerator(LanguageModelFiles files)
   sampling_.validate();
   check_vocabulary(files.model->config(), *tokenizer_);
   set_evaluation(*files.model);
+  pack_weights(*files.model, WeightFormat::float32);
   model_ = std::move(files.model);
 }
 

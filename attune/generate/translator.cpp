@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "attune/generate/translation_run.h"
+#include "attune/nn/pack_weights.h"
 
 namespace attune {
 namespace {
@@ -20,6 +21,7 @@ Translator::Translator(std::shared_ptr<Transformer> model, std::shared_ptr<const
   generation_.validate();
   check_vocabularies(*model_, *source_tokenizer_, *target_tokenizer_);
   set_evaluation(*model_);
+  pack_weights(*model_, WeightFormat::float32);
 }
 
 Translator::Translator(ModelFiles files)

@@ -59,6 +59,12 @@ class Attention : public Module {
   /// query [rows, d_model] over the slots of each row -> [rows, d_model]. Equals operator() to rounding. Called under
   /// NoGrad: the sum over the cache is not differentiable.
   virtual Tensor attend(const Tensor& query, const CachedQueries& queries, const AttentionCache& cache) const = 0;
+  /// append(x, q.positions, slots, cache) and attend(x, q, cache) in one, likewise.
+  virtual Tensor step(const Tensor& x, const CachedQueries& q, std::span<const int32_t> slots,
+                      AttentionCache& cache) const {
+    append(x, q.positions, slots, cache);
+    return attend(x, q, cache);
+  }
   /// Numbers kept for each token.
   virtual int64_t cache_width() const = 0;
 };

@@ -45,10 +45,8 @@ Tensor DecoderLayer::prompt(const Tensor& x, const AttentionMask& mask, std::spa
 }
 
 Tensor DecoderLayer::step(const Tensor& x, const CachedStep& step, KvCache::Layer& layer) const {
-  Tensor h = residual_1_(x, [&](const Tensor& y) {
-    self_attention_->append(y, step.self.positions, step.slots, layer.self);
-    return self_attention_->attend(y, step.self, layer.self);
-  });
+  Tensor h =
+      residual_1_(x, [&](const Tensor& y) { return self_attention_->step(y, step.self, step.slots, layer.self); });
   if (cross_attention_)
     h = (*residual_2_)(h, [&](const Tensor& y) { return cross_attention_->attend(y, step.cross, layer.cross); });
   return residual_3_(h, feed_forward_);

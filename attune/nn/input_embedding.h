@@ -4,6 +4,7 @@
 
 #include "attune/nn/module.h"
 #include "attune/ops/embedding.h"
+#include "attune/ops/packed_weight.h"
 
 namespace attune {
 
@@ -17,12 +18,15 @@ class InputEmbedding final : public Module {
   explicit InputEmbedding(const Tensor& table, bool scale = true)
       : weight_(table), scale_(scale ? std::sqrt(static_cast<double>(table.size(1))) : 1.0) {}
 
-  Tensor operator()(const Tensor& ids) const { return embedding(ids, weight_, scale_); }
+  Tensor operator()(const Tensor& ids) const {
+    return weight_.defined() ? embedding(ids, weight_, scale_) : packed_embedding(ids, *packed_, scale_);
+  }
   Tensor& weight() { return weight_; }
-  void visit(Visitor& v) override { v("weight", weight_); }
+  void visit(Visitor& v) override { v("weight", weight_, packed_, WeightUse::lookup); }
 
  private:
-  Tensor weight_;  // [vocab, d_model]
+  Tensor weight_;      // [vocab, d_model], or undefined where it is there in packed form alone
+  PackedSlot packed_;  // or null
   double scale_;
 };
 

@@ -1,9 +1,21 @@
 #pragma once
 
+#include <array>
+#include <initializer_list>
+
+#include "attune/autograd/graph.h"
 #include "attune/nn/module.h"
 #include "attune/ops/linear.h"
+#include "attune/ops/packed_linear.h"
+#include "attune/ops/precision.h"
 
 namespace attune {
+
+/// Whether a product of x uses what its weight is packed into: nothing is recorded, and it is in float32.
+inline bool uses_packed(const PackedSlot& packed, const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  return packed && x.dtype() == DType::f32 && !bfloat16_products() &&
+         (!gradients_enabled() || !is_recording({x, weight, bias}));
+}
 
 /// activation(x W^T + b)        [..., in] -> [..., out]
 class Linear final : public Module {
@@ -14,26 +26,43 @@ class Linear final : public Module {
   /// Of parameters that are made elsewhere, rows of larger ones for instance; see linear_side_by_side.
   explicit Linear(const LinearParameters& parameters) : weight_(parameters.weight), bias_(parameters.bias) {}
 
-  Tensor operator()(const Tensor& x) const { return linear(x, weight_, bias_, activation_); }
+  Tensor operator()(const Tensor& x) const {
+    if (uses_packed(x)) return packed_linear(x, *packed_, bias_, activation_);
+    return linear(x, weight_, bias_, activation_);
+  }
   /// With dropout, and for readers that take a narrow result; see LinearOptions.
   Tensor narrow(const Tensor& x, const DropoutMask& dropout = {}) const {
+    if (!dropout.active() && uses_packed(x)) return packed_linear(x, *packed_, bias_, activation_);
     return linear(x, weight_, bias_, {.activation = activation_, .dropout = dropout, .narrow = true});
   }
   Tensor& weight() { return weight_; }
   const Tensor& weight() const { return weight_; }
+  /// Of what is computed with it: float32, where the weight is there in packed form alone.
+  DType dtype() const { return weight_.defined() ? weight_.dtype() : DType::f32; }
   const Tensor& bias() const { return bias_; }
   LinearParameters parameters() const { return {weight_, bias_}; }
+  PackedParameters packed_parameters() const { return {packed_.get(), bias_}; }
+  /// See pack_weights(); null, where the weight is not packed.
+  const PackedSlot& packed() const { return packed_; }
+  bool uses_packed(const Tensor& x) const { return attune::uses_packed(packed_, x, weight_, bias_); }
 
   void visit(Visitor& v) override {
-    v("weight", weight_);
+    v("weight", weight_, packed_);
     if (bias_.defined()) v("bias", bias_);
   }
 
  private:
-  Tensor weight_;  // [out, in]
-  Tensor bias_;    // [out], or undefined
+  Tensor weight_;      // [out, in]
+  Tensor bias_;        // [out], or undefined
+  PackedSlot packed_;  // of weight_, or null
   FusedActivation activation_ = FusedActivation::none;
 };
+
+/// The products of x with 2 or 3 layers without activations as one product: side by side, [..., sum of out], ...
+Tensor side_by_side(const Tensor& x, const Linear& first, const Linear& second, const Linear* third = nullptr);
+/// ... or each on its own. That is one product where all are packed.
+std::array<Tensor, 3> each_of(const Tensor& x, const Linear& first, const Linear& second,
+                              const Linear* third = nullptr);
 
 /// Parameters of zeros for several products of one input, which lie one after the other in memory.
 inline std::vector<LinearParameters> adjacent_parameters(int64_t in, std::initializer_list<int64_t> outs, bool bias) {

@@ -8,6 +8,7 @@
 #include "attune/base/random.h"
 #include "attune/nn/checkpointed_layer.h"
 #include "attune/nn/dropout.h"
+#include "attune/ops/packed_weight.h"
 
 namespace attune {
 namespace {
@@ -41,6 +42,11 @@ class ParameterReplacer final : public Visitor {
     }
     parameter = place->second;
   }
+  void on_weight(const std::string& path, Tensor& weight, PackedSlot& packed, WeightUse) override {
+    if (!weight.defined()) return;
+    packed.reset();
+    on_parameter(path, weight);
+  }
 
  private:
   Make make_;
@@ -59,6 +65,9 @@ class DropoutSetter final : public Visitor {
     } else {
       dropout.disable();
     }
+  }
+  void on_weight(const std::string&, Tensor& weight, PackedSlot& packed, WeightUse) override {
+    if (training_ && weight.defined()) packed.reset();
   }
 
  private:
@@ -83,6 +92,10 @@ class CheckpointingSetter final : public Visitor {
 
 void Visitor::operator()(const std::string& name, Tensor& parameter) {
   on_parameter(path_.empty() ? name : path_ + "." + name, parameter);
+}
+
+void Visitor::operator()(const std::string& name, Tensor& weight, PackedSlot& packed, WeightUse use) {
+  on_weight(path_.empty() ? name : path_ + "." + name, weight, packed, use);
 }
 
 void Visitor::operator()(const std::string& name, Module& part) {

@@ -2,6 +2,7 @@
 // A part of a model that names each of its parts once. That list serves checkpoints, the optimizer and dropout.
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,16 +13,26 @@ namespace attune {
 class Module;
 class Dropout;
 class CheckpointedLayer;
+class PackedWeight;
+
+/// What a weight is packed into for inference, or null; see pack_weights().
+using PackedSlot = std::shared_ptr<const PackedWeight>;
+enum class WeightUse { product, lookup };
 
 /// Walks the parts of a module and keeps the path: "encoder.layers.0.self_attention.w_q.weight".
 class Visitor {
  public:
   virtual ~Visitor() = default;
   void operator()(const std::string& name, Tensor& parameter);
+  /// A weight that may be packed; undefined, where it is there in packed form alone.
+  void operator()(const std::string& name, Tensor& weight, PackedSlot& packed, WeightUse use = WeightUse::product);
   void operator()(const std::string& name, Module& part);
 
  protected:
   virtual void on_parameter(const std::string& /*path*/, Tensor& /*parameter*/) {}
+  virtual void on_weight(const std::string& path, Tensor& weight, PackedSlot& /*packed*/, WeightUse /*use*/) {
+    if (weight.defined()) on_parameter(path, weight);
+  }
   virtual void on_dropout(const std::string& /*path*/, Dropout& /*dropout*/) {}
   virtual void on_checkpointed_layer(const std::string& /*path*/, CheckpointedLayer& /*layer*/) {}
 
@@ -51,7 +62,8 @@ std::vector<NamedParameter> named_parameters(Module& module);
 /// Numbers, shared parameters counted once.
 int64_t parameter_count(Module& module);
 
-/// Dropout on, its masks a pure function of (seed, step, place in the module).
+/// Dropout on, its masks a pure function of (seed, step, place in the module). Packed weights are dropped: an update
+/// would leave them behind.
 void set_training(Module& module, uint64_t seed, uint64_t step);
 
 /// Dropout off.
@@ -66,7 +78,7 @@ void set_activation_checkpointing(Module& module, bool on);
 void require_gradients(Module& module);
 void clear_gradients(Module& module);
 
-/// Turns every parameter into another floating type; float64 is for gradient checks.
+/// Turns every parameter into another floating type; float64 is for gradient checks. Packed weights are dropped.
 void convert_parameters(Module& module, DType dtype);
 
 /// Xavier-uniform matrices (Glorot and Bengio 2010, equation 16: within +-sqrt(6 / (in + out))), from `seed`; vectors

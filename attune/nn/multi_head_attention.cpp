@@ -1,6 +1,5 @@
 #include "attune/nn/multi_head_attention.h"
 
-#include <array>
 #include <cmath>
 
 namespace attune {
@@ -48,16 +47,26 @@ Tensor MultiHeadAttention::places_of(const Sequences& sequences) const {
   return places_.rotary ? positions_of(sequences) : Tensor{};
 }
 
+Tensor MultiHeadAttention::placed(const Tensor& rows, const Tensor& positions) const {
+  const Tensor heads = rows.reshape({-1, rows.size(-1) / d_head_, d_head_});
+  return places_.rotary ? rotary(heads, positions, *places_.rotary) : heads;
+}
+
 Tensor MultiHeadAttention::queries(const Tensor& x, const Tensor& positions) const {
-  const Tensor q = w_q_(x).reshape({-1, heads_, d_head_});
-  return places_.rotary ? rotary(q, positions, *places_.rotary) : q;
+  return placed(w_q_(x), positions);
 }
 
 MultiHeadAttention::KeysAndValues MultiHeadAttention::keys_and_values(const Tensor& memory,
                                                                       const Tensor& positions) const {
-  const Tensor k = w_k_(memory).reshape({-1, kv_heads_, d_head_});
-  return {.keys = places_.rotary ? rotary(k, positions, *places_.rotary) : k,
-          .values = w_v_(memory).reshape({-1, kv_heads_, d_head_})};
+  const auto [k, v, none] = each_of(memory, w_k_, w_v_);
+  return {.keys = placed(k, positions), .values = v.reshape({-1, kv_heads_, d_head_})};
+}
+
+MultiHeadAttention::QueriesKeysAndValues MultiHeadAttention::queries_keys_and_values(const Tensor& x,
+                                                                                     const Tensor& positions) const {
+  const auto [q, k, v] = each_of(x, w_q_, w_k_, &w_v_);
+  return {.queries = placed(q, positions),
+          .memory = {.keys = placed(k, positions), .values = v.reshape({-1, kv_heads_, d_head_})}};
 }
 
 Tensor MultiHeadAttention::attend(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v,
@@ -83,7 +92,7 @@ Tensor MultiHeadAttention::attend(const Tensor& q, const KeysAndValues& memory, 
 // Queries, keys and values in one product; those that are rotated are turned in one pass.
 Tensor MultiHeadAttention::self_attention(const Tensor& x, const AttentionMask& mask) const {
   const int64_t all_heads = heads_ + 2 * kv_heads_;
-  Tensor rows = linear_side_by_side(x, std::array{w_q_.parameters(), w_k_.parameters(), w_v_.parameters()});
+  Tensor rows = side_by_side(x, w_q_, w_k_, &w_v_);
   if (places_.rotary)
     rows =
         rotary(rows.reshape({-1, all_heads, d_head_}), positions_of(mask.queries), *places_.rotary, heads_ + kv_heads_)
@@ -98,14 +107,14 @@ Tensor MultiHeadAttention::operator()(const Tensor& query, const Tensor& memory,
   if (query.raw() == memory.raw() && query.node() == memory.node()) return self_attention(query, mask);
   if (places_.rotary)
     return attend(queries(query, places_of(mask.queries)), keys_and_values(memory, places_of(mask.keys)), mask);
-  const Tensor rows = linear_side_by_side(memory, std::array{w_k_.parameters(), w_v_.parameters()});
+  const Tensor rows = side_by_side(memory, w_k_, w_v_);
   const HeadColumns k{.x = rows, .heads = kv_heads_, .d = d_head_};
   const HeadColumns v{.x = rows, .column = kv_heads_ * d_head_, .heads = kv_heads_, .d = d_head_};
   return attend({.x = w_q_(query), .heads = heads_, .d = d_head_}, k, v, mask);
 }
 
 AttentionCache MultiHeadAttention::make_cache() const {
-  const DType dtype = w_k_.weight().dtype();
+  const DType dtype = w_k_.dtype();
   return {PagedRows(kv_heads_ * d_head_, dtype), PagedRows(kv_heads_ * d_head_, dtype)};
 }
 
@@ -123,13 +132,25 @@ void MultiHeadAttention::append(const Tensor& memory, const Tensor& positions, s
 Tensor MultiHeadAttention::prompt(const Tensor& x, const AttentionMask& mask, std::span<const int32_t> slots,
                                   AttentionCache& cache) const {
   const Tensor positions = places_of(mask.queries);
-  const KeysAndValues memory = keys_and_values(x, positions);
+  const auto [q, memory] = queries_keys_and_values(x, positions);
   append(memory, slots, cache);
-  return attend(queries(x, positions), memory, mask);
+  return attend(q, memory, mask);
+}
+
+Tensor MultiHeadAttention::step(const Tensor& x, const CachedQueries& q, std::span<const int32_t> slots,
+                                AttentionCache& cache) const {
+  const auto [query, memory] = queries_keys_and_values(x, q.positions);
+  append(memory, slots, cache);
+  return attend_placed(query, q, cache);
 }
 
 Tensor MultiHeadAttention::attend(const Tensor& query, const CachedQueries& q, const AttentionCache& cache) const {
-  const Tensor heads = cached_attention(queries(query, q.positions), cache.keys, cache.values, *q.table,
+  return attend_placed(queries(query, q.positions), q, cache);
+}
+
+Tensor MultiHeadAttention::attend_placed(const Tensor& query, const CachedQueries& q,
+                                         const AttentionCache& cache) const {
+  const Tensor heads = cached_attention(query, cache.keys, cache.values, *q.table,
                                         {.kv_heads = kv_heads_,
                                          .scale = 1.0 / std::sqrt(static_cast<double>(d_head_)),
                                          .pattern = places_.pattern,

@@ -30,6 +30,8 @@ class MultiHeadAttention final : public Attention {
   Tensor prompt(const Tensor& x, const AttentionMask& mask, std::span<const int32_t> slots,
                 AttentionCache& cache) const override;
   Tensor attend(const Tensor& query, const CachedQueries& queries, const AttentionCache& cache) const override;
+  Tensor step(const Tensor& x, const CachedQueries& q, std::span<const int32_t> slots,
+              AttentionCache& cache) const override;
   int64_t cache_width() const override { return 2 * kv_heads_ * d_head_; }
   void visit(Visitor& v) override;
 
@@ -38,8 +40,17 @@ class MultiHeadAttention final : public Attention {
     Tensor keys, values;  // [n, kv_heads, d_head]
   };
   KeysAndValues keys_and_values(const Tensor& memory, const Tensor& positions) const;
+  struct QueriesKeysAndValues {
+    Tensor queries;
+    KeysAndValues memory;
+  };
+  QueriesKeysAndValues queries_keys_and_values(const Tensor& x, const Tensor& positions) const;
   void append(const KeysAndValues& memory, std::span<const int32_t> slots, AttentionCache& cache) const;
   Tensor queries(const Tensor& x, const Tensor& positions) const;  // [n, heads, d_head]
+  /// The heads of a product's rows, [n, heads, d_head], turned where positions are rotary.
+  Tensor placed(const Tensor& rows, const Tensor& positions) const;
+  /// placed() queries [n, heads, d_head] over the slots of each row.
+  Tensor attend_placed(const Tensor& query, const CachedQueries& queries, const AttentionCache& cache) const;
   Tensor attend(const Tensor& q, const KeysAndValues& memory, const AttentionMask& mask) const;
   Tensor attend(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v, const AttentionMask& mask) const;
   /// The places of the rows where they matter, else undefined.

@@ -1,6 +1,5 @@
 #include "attune/nn/multi_head_latent_attention.h"
 
-#include <array>
 #include <cmath>
 
 #include "attune/ops/concat_heads.h"
@@ -87,8 +86,7 @@ Tensor MultiHeadLatentAttention::attend(const Tensor& query, const Tensor& posit
     const Tensor v = split_heads(w_v_decompress_(memory.latent));
     return attend(head_columns(with_rotary), head_columns(k), head_columns(v), mask);
   }
-  const Tensor rows =
-      linear_side_by_side(memory.latent, std::array{w_k_decompress_.parameters(), w_v_decompress_.parameters()});
+  const Tensor rows = side_by_side(memory.latent, w_k_decompress_, w_v_decompress_);
   const HeadColumns k{.x = rows, .heads = config_.heads, .d = d_head_};
   const HeadColumns v{.x = rows, .column = config_.d_model, .heads = config_.heads, .d = d_head_};
   return attend({.x = q, .heads = config_.heads, .d = d_head_}, k, v, mask);
@@ -115,7 +113,7 @@ Tensor MultiHeadLatentAttention::operator()(const Tensor& query, const Tensor& m
 }
 
 AttentionCache MultiHeadLatentAttention::make_cache() const {
-  return {PagedRows(cache_width(), w_kv_compress_.weight().dtype()), PagedRows()};
+  return {PagedRows(cache_width(), w_kv_compress_.dtype()), PagedRows()};
 }
 
 void MultiHeadLatentAttention::append(const Memory& memory, std::span<const int32_t> slots,

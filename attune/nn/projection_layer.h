@@ -15,9 +15,14 @@ class ProjectionLayer final : public Module {
   explicit ProjectionLayer(const Tensor& weight, bool bias = true)
       : weight_(weight), bias_(bias ? Tensor::zeros({weight.size(0)}) : Tensor{}) {}
 
-  Tensor operator()(const Tensor& x) const { return linear(x, weight_, bias_); }
+  Tensor operator()(const Tensor& x) const {
+    return uses_packed(packed_, x, weight_, bias_) ? packed_linear(x, *packed_, bias_) : linear(x, weight_, bias_);
+  }
   /// Of each row some logits alone, see linear_columns(). Called under NoGrad.
   Tensor operator()(const Tensor& x, std::span<const std::span<const int32_t>> columns) const {
+    // The rows of a float32 weight lie together, as its panels' do not; the bits are the same.
+    if (packed_ && (packed_->format() != WeightFormat::float32 || !weight_.defined()))
+      return packed_linear_columns(x, *packed_, bias_, columns);
     return linear_columns(x, weight_, bias_, columns);
   }
   /// The loss of project(x), without ever holding all logits.
@@ -25,13 +30,14 @@ class ProjectionLayer final : public Module {
     return linear_cross_entropy(x, weight_, bias_, labels, options);
   }
   void visit(Visitor& v) override {
-    v("weight", weight_);
+    v("weight", weight_, packed_);
     if (bias_.defined()) v("bias", bias_);
   }
 
  private:
-  Tensor weight_;  // [vocab, d_model]
-  Tensor bias_;    // [vocab], or undefined
+  Tensor weight_;      // [vocab, d_model]
+  Tensor bias_;        // [vocab], or undefined
+  PackedSlot packed_;  // of weight_, or null
 };
 
 }  // namespace attune

@@ -60,6 +60,17 @@ Tensor embedding(const Tensor& ids, const Tensor& table, double scale) {
   return y;
 }
 
+Tensor packed_embedding(const Tensor& ids, const PackedWeight& table, double scale) {
+  const ProfileScope scope("embedding");
+  check_ids("embedding", "the ids", ids);
+  if (const int64_t i = first_outside_of(ids, table.out()); i >= 0)
+    fail<DataError>("token id {} at position {} is outside the vocabulary of {}", ids.data<int32_t>()[i], i,
+                    table.out());
+  Tensor y = table.rows(ids.values<int32_t>());
+  for (float& value : y.values<float>()) value = static_cast<float>(value * scale);
+  return y;
+}
+
 Tensor add_rows(const Tensor& x, const Tensor& table, const Tensor& rows, const DropoutMask& mask) {
   const ProfileScope scope("add_rows");
   check_table("add_rows", table);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "attune/ops/dropout.h"
+#include "attune/ops/packed_weight.h"
 #include "attune/tensor/tensor.h"
 
 namespace attune {
@@ -9,6 +10,9 @@ namespace attune {
 ///   ids int32 [n]   table [vocabulary, d]; returns [n, d]
 /// Differentiable in table. Throws ShapeError, and DataError for an id outside the vocabulary.
 Tensor embedding(const Tensor& ids, const Tensor& table, double scale = 1);
+
+/// The same of a table that is there in packed form alone; records no gradient.
+Tensor packed_embedding(const Tensor& ids, const PackedWeight& table, double scale = 1);
 
 /// dropout(x + table[rows]): the positional encoding. The table is constant.
 ///   x [n, d]   table [m, d]   rows int32 [n]; returns [n, d]

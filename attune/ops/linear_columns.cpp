@@ -1,11 +1,13 @@
 #include "attune/ops/linear_columns.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <vector>
 
 #include "attune/base/parallel.h"
-#include "attune/ops/cached_attention_kernel.h"
+#include "attune/ops/packed_linear_kernel.h"
+#include "attune/tensor/buffer.h"
 
 namespace attune {
 namespace {
@@ -42,34 +44,66 @@ std::vector<Group> groups_of(Columns columns) {
   return groups;
 }
 
+// The rows of the weight that a group needs are put into panels, some at a time, and multiplied from there: as many
+// numbers as dot products would read, in vectors over the outputs.
+void multiply(const Tensor& x, const Tensor& weight, const Tensor& bias, Group group, std::span<const int32_t> list,
+              const Tensor& y) {
+  constexpr int64_t kAtOnce = 4 * kPanelOutputs;
+  const int64_t in = x.size(1), width = y.size(1);
+  parallel_for(static_cast<int64_t>(list.size()), kAtOnce, [&](int64_t begin, int64_t end) {
+    const int64_t outputs = end - begin, panels = panel_count(outputs);
+    const auto buffer = allocate_buffer(static_cast<size_t>(panels * panel_bytes(WeightFormat::float32, in)));
+    auto* const data = static_cast<float*>(buffer->data());
+    std::array<float, kAtOnce> biases{};
+    std::array<const float*, kAtOnce> rows;
+    for (int64_t j = 0; j < panels * kPanelOutputs; ++j) {
+      const int64_t column = list[static_cast<size_t>(std::min(begin + j, end - 1))];
+      rows[static_cast<size_t>(j)] = weight.data<float>() + column * in;
+      if (bias.defined()) biases[static_cast<size_t>(j)] = bias.data<float>()[column];
+    }
+    for (int64_t p = 0; p < panels; ++p)
+      pack_float_panel(Cpu{}, rows.data() + p * kPanelOutputs, in, data + p * kPanelOutputs * in);
+    float_block(x.data<float>() + group.begin * in,
+                {.rows = group.end - group.begin,
+                 .weight = {WeightFormat::float32, outputs, in, static_cast<const std::byte*>(buffer->data()), nullptr},
+                 .bias = bias.defined() ? biases.data() : nullptr,
+                 .outputs = outputs,
+                 .y = y.data<float>() + group.begin * width + begin,
+                 .width = width});
+  });
+}
+
+// One number at a time, of float64.
+void multiply_plainly(const Tensor& x, const Tensor& weight, const Tensor& bias, Group group,
+                      std::span<const int32_t> list, const Tensor& y) {
+  const int64_t in = x.size(1);
+  for (int64_t r = group.begin; r < group.end; ++r) {
+    double* to = y.data<double>() + r * y.size(1);
+    for (const int32_t column : list) {
+      double sum = bias.defined() ? bias.data<double>()[column] : 0;
+      for (int64_t k = 0; k < in; ++k) sum += x.data<double>()[r * in + k] * weight.data<double>()[column * in + k];
+      *to++ = sum;
+    }
+  }
+}
+
 }  // namespace
 
 Tensor linear_columns(const Tensor& x, const Tensor& weight, const Tensor& bias, Columns columns) {
   check(x, weight, bias, columns);
   size_t longest = 0;
   for (const auto& list : columns) longest = std::max(longest, list.size());
-  const int64_t width = static_cast<int64_t>(longest), in = x.size(1);
-  Tensor y = Tensor::full({x.size(0), width}, -std::numeric_limits<double>::infinity(), {x.dtype(), x.device()});
-  const std::vector<Group> groups = groups_of(columns);
-  dispatch_floating("linear_columns", x.dtype(), [&]<class T>(T) {
-    parallel_for(static_cast<int64_t>(groups.size()), 1, [&](int64_t begin, int64_t end) {
-      for (int64_t g = begin; g < end; ++g) {
-        const Group group = groups[static_cast<size_t>(g)];
-        const std::span<const int32_t> list = columns[static_cast<size_t>(group.begin)];
-        for (size_t j = 0; j < list.size(); ++j) {  // a row of the weight is in the cache for all rows of the group
-          const int64_t column = list[j];
-          const T b = bias.defined() ? bias.data<T>()[column] : T{0};
-          for (int64_t r = group.begin; r < group.end; ++r) {
-            T* out = y.data<T>() + r * width + static_cast<int64_t>(j);
-            dispatch(x.device(), [&](auto device) {
-              matrix_times_vector(device, weight.data<T>() + column * in, x.data<T>() + r * in, out, in, 1);
-            });
-            *out += b;
-          }
-        }
-      }
-    });
-  });
+  const Tensor y = Tensor::full({x.size(0), static_cast<int64_t>(longest)}, -std::numeric_limits<double>::infinity(),
+                                {x.dtype(), x.device()});
+  for (const Group group : groups_of(columns)) {
+    const std::span<const int32_t> list = columns[static_cast<size_t>(group.begin)];
+    if (list.empty()) continue;
+    if (x.dtype() == DType::f32) {
+      multiply(x, weight, bias, group, list, y);
+    } else {
+      multiply_plainly(x, weight, bias, group, list, y);
+    }
+  }
   return y;
 }
 

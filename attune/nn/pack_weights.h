@@ -1,0 +1,17 @@
+#pragma once
+
+#include "attune/nn/module.h"
+#include "attune/ops/packed_weight.h"
+
+namespace attune {
+
+/// Lays the weights of all products out for inference, beside the parameters, which stay. Where nothing records
+/// gradients products use them from then on, and so their results are those of this moment: who writes parameters
+/// afterwards packs again. One that is shared is packed once; tables of embeddings and weights that are not float32 are
+/// left as they are, as are those that are there in packed form alone.
+void pack_weights(Module& module, WeightFormat format);
+
+/// Back to the parameters.
+void drop_packed_weights(Module& module);
+
+}  // namespace attune

@@ -1,0 +1,137 @@
+#include "attune/ops/packed_linear.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <vector>
+
+#include "attune/base/profile.h"
+#include "attune/ops/packed_linear_kernel.h"
+
+namespace attune {
+namespace {
+
+void check(const char* op, const Tensor& x, const PackedParameters& parameters) {
+  const PackedWeight& weight = *parameters.weight;
+  if (x.rank() < 1 || x.dtype() != DType::f32)
+    fail<ShapeError>("{}: needs a float32 input, found {} {}", op, name_of(x.dtype()), x.shape().text());
+  if (x.size(-1) != weight.in())
+    fail<ShapeError>("{}: input {} has {} columns but the weight [{}, {}] takes {}", op, x.shape().text(), x.size(-1),
+                     weight.out(), weight.in(), weight.in());
+  const Tensor& bias = parameters.bias;
+  if (bias.defined() && (bias.shape() != Shape({weight.out()}) || bias.dtype() != DType::f32))
+    fail<ShapeError>("{}: bias {} {} for a weight [{}, {}]", op, name_of(bias.dtype()), bias.shape().text(),
+                     weight.out(), weight.in());
+}
+
+const float* data_or_null(const Tensor& x) {
+  return x.defined() ? x.data<float>() : nullptr;
+}
+
+constexpr size_t kMostParts = 3;
+
+// The products into tensors of their own or, where `products` has one, side by side.
+void multiply(const char* op, const Tensor& x, std::span<const PackedParameters> parameters, std::span<Tensor> products,
+              FusedActivation activation) {
+  const ProfileScope scope("packed_linear");
+  if (parameters.empty() || parameters.size() > kMostParts)
+    fail<ShapeError>("{}: takes 1 to {} weights, found {}", op, kMostParts, parameters.size());
+  int64_t width = 0;
+  for (const PackedParameters& part : parameters) {
+    check(op, x, part);
+    if (part.weight->format() != parameters[0].weight->format())
+      fail<ShapeError>("{}: a weight in {} beside one in {}", op, name_of(part.weight->format()),
+                       name_of(parameters[0].weight->format()));
+    width += part.weight->out();
+  }
+  const bool together = products.size() == 1;
+  std::vector<int64_t> shape(x.shape().begin(), x.shape().end());
+  std::array<PackedPart, kMostParts> parts;
+  int64_t column = 0;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const PackedWeight& weight = *parameters[i].weight;
+    if (!together || i == 0) {
+      shape.back() = together ? width : weight.out();
+      products[i] = Tensor::empty(Shape{std::span<const int64_t>(shape)}, {DType::f32, x.device()});
+    }
+    parts[i] = {.weight = panels_of(weight),
+                .bias = data_or_null(parameters[i].bias),
+                .y = products[together ? 0 : i].data<float>() + (together ? column : 0),
+                .width = shape.back()};
+    column += weight.out();
+  }
+  const int64_t rows = x.numel() / x.size(-1);
+  if (rows == 0) return;
+  dispatch(x.device(), [&](auto device) {
+    packed_linear(device, {.x = x.data<float>(),
+                           .rows = rows,
+                           .in = x.size(-1),
+                           .parts = {parts.data(), parameters.size()},
+                           .activation = activation});
+  });
+}
+
+}  // namespace
+
+Tensor packed_linear(const Tensor& x, const PackedWeight& weight, const Tensor& bias, FusedActivation activation) {
+  const PackedParameters parameters{&weight, bias};
+  Tensor y;
+  multiply("packed_linear", x, {&parameters, 1}, {&y, 1}, activation);
+  return y;
+}
+
+Tensor packed_linear_side_by_side(const Tensor& x, std::span<const PackedParameters> parameters) {
+  Tensor y;
+  multiply("packed_linear_side_by_side", x, parameters, {&y, 1}, FusedActivation::none);
+  return y;
+}
+
+void packed_linear_each(const Tensor& x, std::span<const PackedParameters> parameters, std::span<Tensor> products) {
+  if (products.size() != parameters.size())
+    fail<ShapeError>("packed_linear_each: {} weights for {} products", parameters.size(), products.size());
+  multiply("packed_linear_each", x, parameters, products, FusedActivation::none);
+}
+
+Tensor packed_linear_columns(const Tensor& x, const PackedWeight& weight, const Tensor& bias,
+                             std::span<const std::span<const int32_t>> columns) {
+  const ProfileScope scope("packed_linear");
+  constexpr const char* kName = "packed_linear_columns";
+  check(kName, x, {&weight, bias});
+  if (x.rank() != 2 || static_cast<int64_t>(columns.size()) != x.size(0))
+    fail<ShapeError>("{}: {} lists of columns for x {}", kName, columns.size(), x.shape().text());
+  const auto same = [&](size_t a, size_t b) {
+    return columns[a].data() == columns[b].data() && columns[a].size() == columns[b].size();
+  };
+  size_t longest = 0;
+  for (size_t r = 0; r < columns.size(); ++r) {
+    if (r > 0 && same(r, r - 1)) continue;
+    longest = std::max(longest, columns[r].size());
+    for (const int32_t column : columns[r])
+      if (column < 0 || column >= weight.out())
+        fail<ShapeError>("{}: column {} of a weight [{}, {}]", kName, column, weight.out(), weight.in());
+  }
+  const int64_t width = static_cast<int64_t>(longest), in = weight.in();
+  Tensor y = Tensor::empty({x.size(0), width}, {DType::f32, x.device()});
+  for (size_t begin = 0, end = 0; begin < columns.size(); begin = end) {
+    for (end = begin + 1; end < columns.size() && same(end, begin);) ++end;
+    const std::span<const int32_t> list = columns[begin];
+    float* const first = y.data<float>() + static_cast<int64_t>(begin) * width;
+    for (size_t r = 0; list.size() < longest && r < end - begin; ++r)
+      std::fill(first + static_cast<int64_t>(r) * width + static_cast<int64_t>(list.size()),
+                first + static_cast<int64_t>(r + 1) * width, -std::numeric_limits<float>::infinity());
+    if (list.empty()) continue;
+    dispatch(x.device(), [&](auto device) {
+      packed_linear_columns(device, {.x = x.data<float>() + static_cast<int64_t>(begin) * in,
+                                     .rows = static_cast<int64_t>(end - begin),
+                                     .in = in,
+                                     .weight = panels_of(weight),
+                                     .bias = data_or_null(bias),
+                                     .columns = list,
+                                     .y = first,
+                                     .width = width});
+    });
+  }
+  return y;
+}
+
+}  // namespace attune

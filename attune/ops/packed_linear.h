@@ -1,0 +1,37 @@
+#pragma once
+
+#include <span>
+
+#include "attune/ops/matmul_kernel.h"
+#include "attune/ops/packed_weight.h"
+#include "attune/tensor/tensor.h"
+
+namespace attune {
+
+/// activation(x W^T + bias) for inference; records no gradient.
+///   x [..., in] float32   bias [out] float32 or undefined
+///   returns [..., out]
+/// A row's result depends on that row alone, to the bit, on every processor, for any number of rows and threads. With
+/// int8 weights each row of x is quantised to 8 bits (symmetrically, by its largest number), with int4 each 32 numbers
+/// of one. Throws ShapeError.
+Tensor packed_linear(const Tensor& x, const PackedWeight& weight, const Tensor& bias,
+                     FusedActivation activation = FusedActivation::none);
+
+struct PackedParameters {
+  const PackedWeight* weight = nullptr;
+  Tensor bias;  // [out], or undefined
+};
+
+/// packed_linear(x, weight_i, bias_i), for weights of one format, in one pass over x.
+///   returns [..., sum of out_i], the results side by side
+Tensor packed_linear_side_by_side(const Tensor& x, std::span<const PackedParameters> parameters);
+
+/// The same, each on its own in products[i].
+void packed_linear_each(const Tensor& x, std::span<const PackedParameters> parameters, std::span<Tensor> products);
+
+/// Of row r the columns columns[r] alone, with the same bits, and -inf behind them, as linear_columns() has it.
+///   x [rows, in]   returns [rows, longest list]
+Tensor packed_linear_columns(const Tensor& x, const PackedWeight& weight, const Tensor& bias,
+                             std::span<const std::span<const int32_t>> columns);
+
+}  // namespace attune

@@ -1,0 +1,143 @@
+#include "attune/ops/packed_weight.h"
+
+#include <cstdint>
+
+#include "attune/base/parallel.h"
+#include "attune/ops/packed_weight_kernel.h"
+
+namespace attune {
+namespace {
+
+void check_sizes(int64_t out, int64_t in) {
+  constexpr int64_t kMostOutputs = int64_t{1} << 31;
+  if (out < 0 || out > kMostOutputs || in < 1 || in > kMostInputs)
+    fail<ShapeError>("packed weight: [{}, {}] is not a matrix of at most {} outputs and from 1 to {} inputs", out, in,
+                     kMostOutputs, kMostInputs);
+}
+
+struct Parts {
+  Tensor storage, scales;
+};
+
+Parts empty_parts(WeightFormat format, int64_t out, int64_t in, const Tensor& storage = {}) {
+  Parts parts{.storage = storage, .scales = {}};
+  if (!storage.defined())
+    parts.storage = Tensor::empty({PackedWeight::storage_bytes(format, out, in)}, {.dtype = DType::u8});
+  if (format != WeightFormat::float32)
+    parts.scales =
+        Tensor::empty(PackedWeight::scales_shape(format, out, in), {.dtype = PackedWeight::scales_dtype(format)});
+  return parts;
+}
+
+MutablePanels panels_to(WeightFormat format, int64_t out, int64_t in, const Tensor& storage, const Tensor& scales) {
+  return {format, out, in, static_cast<std::byte*>(storage.raw()), static_cast<std::byte*>(scales.raw())};
+}
+
+}  // namespace
+
+std::string_view name_of(WeightFormat format) {
+  switch (format) {
+    case WeightFormat::float32:
+      return "float32";
+    case WeightFormat::int8:
+      return "int8";
+    case WeightFormat::int4:
+      return "int4";
+  }
+  return "?";
+}
+
+int64_t PackedWeight::storage_bytes(WeightFormat format, int64_t out, int64_t in) {
+  check_sizes(out, in);
+  return panel_count(out) * panel_bytes(format, in);
+}
+
+Shape PackedWeight::scales_shape(WeightFormat format, int64_t out, int64_t in) {
+  check_sizes(out, in);
+  if (format == WeightFormat::float32) return {0};
+  if (format == WeightFormat::int8) return {panel_count(out), kPanelOutputs};
+  return {panel_count(out), divide_up(in, kGroupInputs), kPanelOutputs};
+}
+
+PackedWeight::PackedWeight(WeightFormat format, int64_t out, int64_t in, Tensor storage, Tensor scales)
+    : format_(format), out_(out), in_(in), storage_(std::move(storage)), scales_(std::move(scales)) {
+  const int64_t bytes = storage_bytes(format, out, in);
+  if (!storage_.defined() || storage_.dtype() != DType::u8 || storage_.shape() != Shape({bytes}))
+    fail<ShapeError>("packed weight: [{}, {}] in {} takes uint8 [{}], found {} {}", out, in, name_of(format), bytes,
+                     storage_.defined() ? name_of(storage_.dtype()) : "nothing", storage_.shape().text());
+  if (reinterpret_cast<uintptr_t>(storage_.raw()) % alignof(float) != 0)
+    fail<ShapeError>("packed weight: the storage of [{}, {}] does not lie at a multiple of {}", out, in,
+                     alignof(float));
+  if (format == WeightFormat::float32) {
+    scales_ = {};
+    return;
+  }
+  const Shape shape = scales_shape(format, out, in);
+  if (!scales_.defined() || scales_.dtype() != scales_dtype(format) || scales_.shape() != shape)
+    fail<ShapeError>("packed weight: the scales of [{}, {}] in {} are {} {}, found {} {}", out, in, name_of(format),
+                     name_of(scales_dtype(format)), shape.text(),
+                     scales_.defined() ? name_of(scales_.dtype()) : "nothing", scales_.shape().text());
+}
+
+PackedWeight PackedWeight::pack(const Tensor& weight, WeightFormat format, const Tensor& into) {
+  if (weight.rank() != 2 || weight.dtype() != DType::f32)
+    fail<ShapeError>("packed weight: needs a float32 matrix, found {} {}", name_of(weight.dtype()),
+                     weight.shape().text());
+  const int64_t out = weight.size(0), in = weight.size(1);
+  const auto [storage, scales] = empty_parts(format, out, in, into);
+  PackedWeight packed(format, out, in, storage, scales);
+  const MutablePanels panels = panels_to(format, out, in, storage, scales);
+  const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 16) / (in * kPanelOutputs));
+  parallel_for(panel_count(out), grain, [&](int64_t begin, int64_t end) {
+    dispatch(weight.device(), [&](auto device) { pack_panels(device, weight.data<float>(), panels, begin, end); });
+  });
+  return packed;
+}
+
+void PackedWeight::check_rows(std::span<const int32_t> ids) const {
+  for (const int32_t id : ids)
+    if (id < 0 || id >= out_) fail<ShapeError>("packed weight: row {} of [{}, {}]", id, out_, in_);
+}
+
+Tensor PackedWeight::unpack() const {
+  Tensor weight = Tensor::empty({out_, in_});
+  const Panels panels = panels_of(*this);
+  parallel_for(out_, 64, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row)
+      dispatch(weight.device(),
+               [&](auto device) { unpack_row(device, panels, row, weight.data<float>() + row * in_); });
+  });
+  return weight;
+}
+
+PackedWeight PackedWeight::select(std::span<const int32_t> ids) const {
+  check_rows(ids);
+  const auto out = static_cast<int64_t>(ids.size());
+  const auto [storage, scales] = empty_parts(format_, out, in_);
+  const Panels panels = panels_of(*this);
+  const MutablePanels to = panels_to(format_, out, in_, storage, scales);
+  constexpr int64_t kGrain = 4 * kPanelOutputs;
+  parallel_for(out, kGrain, [&](int64_t begin, int64_t end) {
+    MutablePanels some = to.from_panel(begin / kPanelOutputs);
+    some.out = end - begin;
+    dispatch(storage.device(), [&](auto device) {
+      select_outputs(device, panels, ids.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)), some);
+    });
+  });
+  return {format_, out, in_, storage, scales};
+}
+
+Tensor PackedWeight::rows(std::span<const int32_t> ids) const {
+  check_rows(ids);
+  Tensor rows = Tensor::empty({static_cast<int64_t>(ids.size()), in_});
+  const Panels panels = panels_of(*this);
+  parallel_for(static_cast<int64_t>(ids.size()), 16, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      dispatch(rows.device(), [&](auto device) {
+        unpack_row(device, panels, ids[static_cast<size_t>(i)], rows.data<float>() + i * in_);
+      });
+  });
+  return rows;
+}
+
+}  // namespace attune

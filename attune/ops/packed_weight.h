@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+#include "attune/tensor/tensor.h"
+
+namespace attune {
+
+/// How a weight is kept for inference.
+///   float32   as it is
+///   int8      w = scale q, q in [-127, 127], one scale for each output
+///   int4      w = scale q, q in [-8, 7], one scale (bfloat16) for each output and 32 inputs
+enum class WeightFormat { float32, int8, int4 };
+
+std::string_view name_of(WeightFormat format);
+
+/// A weight matrix laid out for inference: panels of 16 outputs, so that a product reads it once from front to back.
+/// What goes beyond `out` or `in` is zero.
+///   float32   [panels, in, 16]
+///   int8      [panels, 64 + 64 ceil(in / 4)]: int32 [16], -128 times the sum of an output's numbers, since a product
+///             reads activations with 128 added; then [ceil(in / 4), 16, 4], the order that VNNI and AMX read
+///   int4      [panels, ceil(in / 32), 4, 16, 4]: a byte holds q + 8 of input 4 i + j of its group in the lower half,
+///             of input 16 + 4 i + j in the upper one
+/// The same bytes on every little-endian processor: a file holds them as they are, and is mapped.
+class PackedWeight {
+ public:
+  /// weight [out, in] float32, quantised; with int4 each scale is the one of several with the least squared error.
+  /// Throws ShapeError.
+  static PackedWeight pack(const Tensor& weight, WeightFormat format) { return pack(weight, format, {}); }
+  /// Into `storage`, uint8 [storage_bytes], unless it is undefined.
+  static PackedWeight pack(const Tensor& weight, WeightFormat format, const Tensor& storage);
+  /// Of stored parts, which are not copied. storage: uint8 [storage_bytes], at a multiple of 4 in memory (of 64 is
+  /// faster); scales as scales_shape and scales_dtype say, undefined for float32. Throws ShapeError if a part does not
+  /// fit.
+  PackedWeight(WeightFormat format, int64_t out, int64_t in, Tensor storage, Tensor scales);
+
+  static int64_t storage_bytes(WeightFormat format, int64_t out, int64_t in);
+  /// int8 [panels, 16], int4 [panels, groups, 16], float32 [0].
+  static Shape scales_shape(WeightFormat format, int64_t out, int64_t in);
+  static DType scales_dtype(WeightFormat format) { return format == WeightFormat::int4 ? DType::bf16 : DType::f32; }
+
+  WeightFormat format() const { return format_; }
+  int64_t out() const { return out_; }
+  int64_t in() const { return in_; }
+  const Tensor& storage() const { return storage_; }
+  const Tensor& scales() const { return scales_; }
+
+  /// [out, in] float32: what products multiply with.
+  Tensor unpack() const;
+  /// [ids, in]: the rows of unpack() that `ids` name, for embeddings that share their table. Throws ShapeError.
+  Tensor rows(std::span<const int32_t> ids) const;
+  /// The outputs that `ids` name, for products with the same few of many again and again. Throws ShapeError.
+  PackedWeight select(std::span<const int32_t> ids) const;
+
+ private:
+  void check_rows(std::span<const int32_t> ids) const;
+
+  WeightFormat format_;
+  int64_t out_, in_;
+  Tensor storage_, scales_;
+};
+
+}  // namespace attune

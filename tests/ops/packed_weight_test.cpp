@@ -1,0 +1,159 @@
+#include "attune/ops/packed_weight.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "tests/support/errors.h"
+#include "tests/support/gradient_check.h"
+#include "tests/support/targets.h"
+
+namespace attune {
+namespace {
+
+constexpr WeightFormat kFormats[] = {WeightFormat::float32, WeightFormat::int8, WeightFormat::int4};
+
+Tensor matrix(int64_t out, int64_t in, uint64_t seed = 1) {
+  return normal({out, in}, {.dtype = DType::f32, .seed = seed});
+}
+
+// The largest magnitude among numbers `begin` to `end` of a row.
+float largest(const Tensor& w, int64_t row, int64_t begin, int64_t end) {
+  float most = 0;
+  for (int64_t k = begin; k < end; ++k) most = std::max(most, std::abs(w.data<float>()[row * w.size(1) + k]));
+  return most;
+}
+
+RC_GTEST_PROP(PackedWeight, UnpacksToWithinHalfAStep, ()) {
+  const auto out = *rc::gen::inRange<int64_t>(1, 70), in = *rc::gen::inRange<int64_t>(1, 140);
+  const Tensor w = matrix(out, in, *rc::gen::arbitrary<uint64_t>());
+  RC_ASSERT(same_bits(PackedWeight::pack(w, WeightFormat::float32).unpack(), w));
+  const Tensor int8 = PackedWeight::pack(w, WeightFormat::int8).unpack();
+  const Tensor int4 = PackedWeight::pack(w, WeightFormat::int4).unpack();
+  for (int64_t o = 0; o < out; ++o) {
+    const float step = largest(w, o, 0, in) / 127;
+    for (int64_t k = 0; k < in; ++k) {
+      const float value = w.data<float>()[o * in + k],
+                  group = largest(w, o, k / 32 * 32, std::min(in, k / 32 * 32 + 32));
+      RC_ASSERT(std::abs(int8.data<float>()[o * in + k] - value) <= 0.5001f * step);
+      RC_ASSERT(std::abs(int4.data<float>()[o * in + k] - value) <=
+                0.224f * group);  // two steps of nine, where it is cut off
+    }
+  }
+}
+
+TEST(PackedWeight, Int4ChoosesTheScaleByItsError) {
+  const Tensor w = matrix(64, 512);
+  const Tensor found = PackedWeight::pack(w, WeightFormat::int4).unpack();
+  double error = 0, of_plain_rounding = 0, power = 0;
+  for (int64_t o = 0; o < 64; ++o) {
+    for (int64_t k = 0; k < 512; ++k) {
+      const float value = w.data<float>()[o * 512 + k], step = largest(w, o, k / 32 * 32, k / 32 * 32 + 32) / 7;
+      error += std::pow(found.data<float>()[o * 512 + k] - value, 2);
+      of_plain_rounding += std::pow(std::nearbyint(value / step) * step - value, 2);
+      power += value * value;
+    }
+  }
+  EXPECT_LT(error, 0.8 * of_plain_rounding);
+  EXPECT_LT(std::sqrt(error / power), 0.085);
+}
+
+TEST(PackedWeight, RowsAreThoseOfTheWhole) {
+  for (const WeightFormat format : kFormats) {
+    const PackedWeight packed = PackedWeight::pack(matrix(37, 70), format);
+    const Tensor all = packed.unpack(), some = packed.rows(std::vector<int32_t>{36, 0, 16, 0});
+    int64_t i = 0;
+    for (const int64_t row : {36, 0, 16, 0}) {
+      EXPECT_TRUE(same_bits(some.rows(i, i + 1), all.rows(row, row + 1)));
+      ++i;
+    }
+    EXPECT_EQ(message_of<ShapeError>([&] { packed.rows(std::vector<int32_t>{37}); }),
+              "packed weight: row 37 of [37, 70]");
+  }
+}
+
+TEST(PackedWeight, HasTheSameBytesOnEveryProcessor) {
+  for (const WeightFormat format : kFormats) {
+    const Tensor w = matrix(50, 75);
+    const PackedWeight expected = PackedWeight::pack(w, format);
+    for_each_target([&](const char* target) {
+      const auto [one, two] = with_one_and_two_threads([&] { return PackedWeight::pack(w, format); });
+      for (const PackedWeight& packed : {one, two}) {
+        EXPECT_TRUE(same_bits(packed.storage(), expected.storage())) << target << " " << name_of(format);
+        if (packed.scales().defined()) {
+          EXPECT_TRUE(same_bits(packed.scales(), expected.scales())) << target << " " << name_of(format);
+        }
+        EXPECT_TRUE(same_bits(packed.unpack(), expected.unpack())) << target << " " << name_of(format);
+      }
+    });
+  }
+}
+
+// The layout that files hold.
+TEST(PackedWeight, LiesInPanels) {
+  Tensor w = Tensor::zeros({17, 37});
+  for (int64_t i = 0; i < w.numel(); ++i) w.data<float>()[i] = static_cast<float>(i % 113) - 50;
+  const auto at = [&](int64_t o, int64_t k) { return o < 17 && k < 37 ? w.data<float>()[o * 37 + k] : 0.0f; };
+  const PackedWeight float32 = PackedWeight::pack(w, WeightFormat::float32),
+                     int8 = PackedWeight::pack(w, WeightFormat::int8), int4 = PackedWeight::pack(w, WeightFormat::int4);
+  ASSERT_EQ(float32.storage().numel(), 2 * 37 * 64);
+  ASSERT_EQ(int8.storage().numel(), 2 * (64 + 10 * 64));
+  ASSERT_EQ(int4.storage().numel(), 2 * 2 * 256);
+  for (int64_t o = 0; o < 32; ++o) {
+    const int64_t panel = o / 16, j = o % 16;
+    const auto* bytes = int8.storage().data<uint8_t>() + panel * 704;
+    int32_t sum = 0;
+    for (int64_t k = 0; k < 40; ++k) {
+      if (k < 37) {
+        const auto* floats = reinterpret_cast<const float*>(float32.storage().data<uint8_t>());
+        EXPECT_EQ(floats[(panel * 37 + k) * 16 + j], at(o, k));
+      }
+      const auto q = static_cast<int8_t>(bytes[64 + (k / 4 * 16 + j) * 4 + k % 4]);
+      sum += q;
+      EXPECT_NEAR(q * int8.scales().data<float>()[o], at(o, k), 0.26);
+    }
+    EXPECT_EQ(reinterpret_cast<const int32_t*>(bytes)[j], -128 * sum);
+    for (int64_t k = 0; k < 64; ++k) {
+      const int64_t group = k / 32, i = k % 16;
+      const uint8_t both = int4.storage().data<uint8_t>()[((panel * 2 + group) * 4 + i / 4) * 64 + j * 4 + i % 4];
+      const int q = (k % 32 < 16 ? both & 15 : both >> 4) - 8;
+      EXPECT_NEAR(static_cast<float>(q) * int4.scales().data<bfloat16>()[(panel * 2 + group) * 16 + j], at(o, k), 8);
+    }
+  }
+}
+
+TEST(PackedWeight, SmallAndEmptyRows) {
+  Tensor w = Tensor::zeros({3, 40});
+  w.data<float>()[40] = 1e-42f;  // too small to have an inverse
+  w.data<float>()[80] = 3e38f;
+  for (const WeightFormat format : kFormats) {
+    const Tensor found = PackedWeight::pack(w, format).unpack();
+    for (int64_t i = 0; i < 120; ++i)
+      EXPECT_NEAR(found.data<float>()[i], w.data<float>()[i], i == 80 ? 2e36 : 1e-40) << name_of(format);
+  }
+  EXPECT_EQ(PackedWeight::pack(Tensor::zeros({0, 4}), WeightFormat::int8).unpack().shape(), Shape({0, 4}));
+}
+
+TEST(PackedWeight, RefusesPartsThatDoNotFit) {
+  const PackedWeight good = PackedWeight::pack(matrix(17, 37), WeightFormat::int8);
+  EXPECT_NO_THROW(PackedWeight(WeightFormat::int8, 17, 37, good.storage(), good.scales()));
+  EXPECT_EQ(message_of<ShapeError>(
+                [&] { PackedWeight(WeightFormat::int8, 17, 36, good.storage().rows(0, 64), good.scales()); }),
+            "packed weight: [17, 36] in int8 takes uint8 [1280], found uint8 [64]");
+  EXPECT_EQ(message_of<ShapeError>([&] { PackedWeight(WeightFormat::int8, 17, 37, good.storage(), {}); }),
+            "packed weight: the scales of [17, 37] in int8 are float32 [2, 16], found nothing []");
+  EXPECT_THROW(PackedWeight(WeightFormat::int4, 17, 37, good.storage(), good.scales()), ShapeError);
+  EXPECT_THROW(PackedWeight(WeightFormat::float32, 17, 37, {}, {}), ShapeError);
+  EXPECT_THROW(PackedWeight(WeightFormat::int8, -1, 37, good.storage(), good.scales()), ShapeError);
+  EXPECT_THROW(PackedWeight(WeightFormat::int8, int64_t{1} << 60, 37, good.storage(), good.scales()), ShapeError);
+  EXPECT_THROW(PackedWeight::storage_bytes(WeightFormat::int4, 16, int64_t{1} << 40), ShapeError);
+  const Tensor shifted = Tensor::zeros({good.storage().numel() + 1}, {.dtype = DType::u8});
+  EXPECT_THROW(PackedWeight(WeightFormat::int8, 17, 37, shifted.rows(1, shifted.numel()), good.scales()), ShapeError);
+  EXPECT_THROW(PackedWeight::pack(Tensor::zeros({4}), WeightFormat::int8), ShapeError);
+  EXPECT_THROW(PackedWeight::pack(normal({4, 4}), WeightFormat::int8), ShapeError);
+}
+
+}  // namespace
+}  // namespace attune
