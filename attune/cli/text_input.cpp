@@ -1,6 +1,5 @@
 #include "attune/cli/text_input.h"
 
-#include <poll.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -61,11 +60,21 @@ InputLines::InputLines(std::vector<std::string> arguments, const std::string& fi
 }
 
 std::vector<std::string> InputLines::next() {
+  return read_lines(true);
+}
+
+std::vector<std::string> InputLines::at_hand() {
+  return read_lines(false);
+}
+
+std::vector<std::string> InputLines::read_lines(bool wait) {
   if (error_) std::rethrow_exception(error_);
   std::vector<std::string> lines;
   try {
     std::string line;
-    while (lines.size() < chunk_lines && (lines.empty() || more_at_hand()) && read(line)) lines.push_back(line);
+    while (lines.size() < chunk_lines && ((wait && lines.empty()) || more_at_hand(wait ? patience_ms : 0)) &&
+           read(line))
+      lines.push_back(line);
   } catch (const Error&) {
     if (lines.empty()) throw;
     error_ = std::current_exception();
@@ -99,10 +108,8 @@ bool InputLines::read_checked(std::string& line) {
   return true;
 }
 
-bool InputLines::more_at_hand() const {
-  if (!live_) return true;
-  pollfd input{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
-  return ::poll(&input, 1, patience_ms) != 0;
+bool InputLines::more_at_hand(int patience) {
+  return !live_ || reader_->at_hand(patience);
 }
 
 int64_t count_lines(const std::string& file) {

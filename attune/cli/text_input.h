@@ -39,13 +39,16 @@ class InputLines {
   /// The next lines, none at the end. A line that cannot be used is an error of the call after the one that returns the
   /// lines before it. Whoever types, or waits for an answer at the other end of a pipe, gets one without the next line.
   std::vector<std::string> next();
+  /// The same, but none where it would have to wait for them.
+  std::vector<std::string> at_hand();
 
   bool from_standard_input() const { return live_; }
 
  private:
   bool read(std::string& line);
   bool read_checked(std::string& line);
-  bool more_at_hand() const;
+  std::vector<std::string> read_lines(bool wait);
+  bool more_at_hand(int patience);
 
   std::vector<std::string> arguments_;
   Check check_;

@@ -59,12 +59,14 @@ class Prefixes {
   explicit Prefixes(const std::string& file) {
     if (!file.empty()) reader_.emplace(std::filesystem::path(file));
   }
-  std::vector<TranslationDemands> next(size_t sentences) {
-    std::vector<TranslationDemands> demands(reader_ ? sentences : 0);
-    for (TranslationDemands& d : demands)
-      if (!reader_->next(d.prefix))
+  std::vector<StreamedSentence> with(const std::vector<std::string>& sentences) {
+    std::vector<StreamedSentence> result;
+    for (const std::string& sentence : sentences) {
+      result.push_back({.text = sentence});
+      if (reader_ && !reader_->next(result.back().demands.prefix))
         fail<DataError>("{}: has {} lines, the text has more", reader_->name(), reader_->line_number());
-    return demands;
+    }
+    return result;
   }
 
  private:
@@ -100,11 +102,11 @@ int translate(const TranslateCommand& command) {
   TextOutput output(command.output);
   if (!command.output.empty() && !source.from_standard_input()) catch_stop_signals();
   FileProgress progress(command.file);
-  options.progress = [&](int64_t of_piece, int64_t) { progress.show(of_piece); };
-  for (auto sentences = source.next(); !sentences.empty(); sentences = source.next()) {
-    options.demands = prefixes.next(sentences.size());
-    int64_t line = progress.done();
-    for (const Translation& translation : translator.translate(sentences, options)) {
+  options.progress = [&](int64_t done, int64_t) { progress.show(done); };
+  int64_t line = 0;
+  const auto read = [&](bool wait) { return prefixes.with(wait ? source.next() : source.at_hand()); };
+  const auto write = [&](const std::vector<Translation>& translations) {
+    for (const Translation& translation : translations) {
       ++line;
       if (command.json) {
         write_json(output, translation, line, command, translator.target_tokenizer());
@@ -112,9 +114,9 @@ int translate(const TranslateCommand& command) {
         write_columns(output, translation, line, command);
       }
     }
-    progress.finish_piece(sentences.size());
     output.flush();
-  }
+  };
+  translator.translate({.read = read, .write = write}, options);
   output.finish();
   return 0;
 }

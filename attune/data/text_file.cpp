@@ -1,6 +1,7 @@
 #include "attune/data/text_file.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -90,6 +91,13 @@ class TextSource {
   }
 
   int64_t bytes_read() const { return bytes_read_; }
+
+  /// Whether bytes, or the end, come within this time.
+  bool ready(int patience_ms) const {
+    if (!input_.empty()) return true;
+    pollfd input{.fd = descriptor_, .events = POLLIN, .revents = 0};
+    return ::poll(&input, 1, patience_ms) != 0;
+  }
 
  private:
   /// Adds bytes to `input_`, whose rest moves to the front of the buffer; false at the end of the file.
@@ -184,15 +192,38 @@ void LineReader::skip_rest_of_line() {
   inside_line_ = false;
 }
 
+bool LineReader::at_hand(int patience_ms) {
+  for (;;) {
+    if (inside_line_ && !chunk_.empty()) {
+      const size_t end = chunk_.find('\n');
+      inside_line_ = end == std::string_view::npos;
+      chunk_.remove_prefix(inside_line_ ? chunk_.size() : end + 1);
+    }
+    if (!inside_line_) {
+      if (chunk_.find('\n') != std::string_view::npos) return true;
+      begun_ += chunk_;
+      chunk_ = {};
+      if (static_cast<int64_t>(begun_.size()) > limits_.line_bytes + 1) return true;  // too long
+    }
+    if (!source_->ready(patience_ms)) return false;
+    if (!read_chunk()) return true;
+  }
+}
+
 bool LineReader::append_until_newline(std::string& line) {
-  bool any = false;
+  line.swap(begun_);
+  bool any = !line.empty();
+  const auto check_length = [&](size_t more) {
+    inside_line_ = static_cast<int64_t>(line.size() + more) > limits_.line_bytes + 1;  // + 1: it may be a \r
+    if (inside_line_) fail<DataError>("{}:{}: a line of more than {} bytes", name_, line_number_, limits_.line_bytes);
+  };
+  check_length(0);
   for (;;) {
     if (!read_chunk()) return any;
     any = true;
     const size_t end = chunk_.find('\n');
     const size_t length = end == std::string_view::npos ? chunk_.size() : end;
-    inside_line_ = static_cast<int64_t>(line.size() + length) > limits_.line_bytes + 1;  // + 1: it may be a \r
-    if (inside_line_) fail<DataError>("{}:{}: a line of more than {} bytes", name_, line_number_, limits_.line_bytes);
+    check_length(length);
     line.append(chunk_, 0, length);
     chunk_.remove_prefix(end == std::string_view::npos ? length : length + 1);
     if (end != std::string_view::npos) return true;

@@ -49,6 +49,9 @@ class LineReader {
   /// read, is cut off or is beyond the limits.
   bool next(std::string& line);
 
+  /// Whether next() would not have to wait longer than this: a whole line is there, or the end, or an error.
+  bool at_hand(int patience_ms);
+
   int64_t line_number() const { return line_number_; }  // of the line last returned or refused, from 1
   int64_t bytes_read() const;                           // of the file as it is, before decompression
   const std::string& name() const { return name_; }
@@ -63,6 +66,7 @@ class LineReader {
   std::unique_ptr<TextSource> source_;
   std::string_view chunk_;  // bytes of the source that are not yet in a line
   int64_t line_number_ = 0;
+  std::string begun_;         // the beginning of a line whose end has not arrived
   bool inside_line_ = false;  // of one that was refused for its length
 };
 

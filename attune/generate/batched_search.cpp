@@ -121,21 +121,20 @@ std::vector<FoundSentence> BatchedSearch::step() {
   const NoGrad no_grad;
   const Tensor scores = logits();
   penalize_repetition(scores);
-  auto candidates = top_candidates(scores, 2 * options_.generation.beam_size,
-                                   options_.shortlist == nullptr ? excluded_ : std::vector<int32_t>{}, rules());
+  top_candidates(scores, 2 * options_.generation.beam_size,
+                 options_.shortlist == nullptr ? excluded_ : std::vector<int32_t>{}, rules(), candidates_);
   const Tensor attention = cache_.cross_weights.defined() ? cache_.cross_weights.to(DType::f32) : Tensor{};
   const size_t stride = attention.defined() ? static_cast<size_t>(attention.size(1)) : 0;
 
   std::vector<FoundSentence> found;
-  std::vector<Sentence> remaining;
-  std::vector<int32_t> parents;
+  parents_.clear();
   tokens_.clear();
   size_t row = 0;
   for (Sentence& s : sentences_) {
     const auto rows = static_cast<size_t>(s.beam.rows());
     for (size_t r = row; r < row + rows && !s.columns.empty(); ++r)
-      for (Candidate& c : candidates[r]) c.token = s.columns[static_cast<size_t>(c.token)];
-    StepResult result{.candidates = std::span<const std::vector<Candidate>>(candidates).subspan(row, rows)};
+      for (Candidate& c : candidates_[r]) c.token = s.columns[static_cast<size_t>(c.token)];
+    StepResult result{.candidates = candidates_, .first_row = row};
     if (attention.defined()) {
       result.attention = attention.values<float>().subspan(row * stride, rows * stride);
       result.stride = stride;
@@ -144,14 +143,15 @@ std::vector<FoundSentence> BatchedSearch::step() {
     if (s.beam.done()) {
       found.push_back({s.id, s.beam.hypotheses()});
     } else {
-      for (const int32_t parent : s.beam.parents()) parents.push_back(static_cast<int32_t>(row) + parent);
+      for (const int32_t parent : s.beam.parents()) parents_.push_back(static_cast<int32_t>(row) + parent);
       tokens_.insert(tokens_.end(), s.beam.tokens().begin(), s.beam.tokens().end());
-      remaining.push_back(std::move(s));
+      remaining_.push_back(std::move(s));
     }
     row += rows;
   }
-  cache_.select(parents);
-  sentences_ = std::move(remaining);
+  std::swap(sentences_, remaining_);
+  remaining_.clear();
+  cache_.select(parents_);
   return found;
 }
 

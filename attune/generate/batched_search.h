@@ -52,6 +52,9 @@ class BatchedSearch {
   KvCache cache_;  // the rows of the sentences, in their order
   std::vector<Sentence> sentences_;
   std::vector<int32_t> tokens_;  // of each row
+  CandidateLists candidates_;    // of the step at work, as the rest: kept for their memory
+  std::vector<Sentence> remaining_;
+  std::vector<int32_t> parents_;
 };
 
 }  // namespace attune

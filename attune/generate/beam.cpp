@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <tuple>
 
 namespace attune {
 
@@ -14,6 +13,7 @@ Beam::Beam(const BeamSearchOptions& options, const SentenceConstraints& constrai
       required_(constraints.required),
       source_tokens_(source_tokens),
       limit_(limit),
+      most_divisor_(options.generation.length_divisor(limit)),
       groups_(static_cast<size_t>(options.generation.beam_groups)),
       tokens_{options.special.bos},
       parents_{0} {
@@ -66,18 +66,24 @@ CandidateRules Beam::rules(int64_t row) const {
 bool Beam::stopped(const Group& group) const {
   const GenerationConfig& g = options_.generation;
   if (group.live.empty()) return true;
+  if (g.beam_size == 1 && g.early_stopping == EarlyStopping::bound) return !group.finished.empty();  // greedy search
   if (g.early_stopping == EarlyStopping::bound || static_cast<int64_t>(group.finished.size()) < wanted()) return false;
   const double enough = static_cast<double>(width()) * (g.early_stopping == EarlyStopping::first ? 1 : g.patience);
   return static_cast<double>(group.finished_count) >= enough;
 }
 
-// Whether nothing that lives can get above the results: log probabilities are at most 0 and only fall, the divisor only
-// grows, and coverage costs at least nothing. What lives still costs later groups its tokens.
+// Whether nothing that goes on from this can get above the results: log probabilities are at most 0 and only fall, the
+// divisor only grows, and coverage costs at least nothing.
+bool Beam::hopeless(const Group& group, double log_probability) const {
+  return static_cast<int64_t>(group.finished.size()) == wanted() &&
+         log_probability / most_divisor_ <= group.finished.back().score;
+}
+
+// What lives still costs later groups its tokens.
 bool Beam::settled(const Group& group) const {
-  if (static_cast<int64_t>(group.finished.size()) < wanted()) return false;
   double best = -std::numeric_limits<double>::infinity();
   for (const Live& live : group.live) best = std::max(best, live.log_probability);
-  return best / options_.generation.length_divisor(limit_) <= group.finished.back().score;
+  return hopeless(group, best);
 }
 
 bool Beam::done() const {
@@ -87,25 +93,26 @@ bool Beam::done() const {
 
 // Twice the beam is enough: at most one extension of each live hypothesis ends it, so that a full beam is left to live
 // on. With required phrases every bank has to have its own.
-std::vector<Beam::Extension> Beam::ranked(const Group& group, const StepResult& step) const {
-  std::vector<Extension> extensions;
-  for (const Live& live : group.live) {
-    for (const Candidate& c : step.candidates[static_cast<size_t>(live.row)]) {
-      const auto taken = taken_.find(c.token);
-      const double times = taken == taken_.end() ? 0 : taken->second;
+void Beam::rank(const std::vector<Live>& lives, const StepResult& step) {
+  ranked_.clear();
+  for (const Live& live : lives) {
+    for (const Candidate& c : step.candidates[step.first_row + static_cast<size_t>(live.row)]) {
       const double sum = live.log_probability + c.log_probability;
-      extensions.push_back({&live, c, sum, sum - options_.generation.diversity_penalty * times});
+      ranked_.push_back({&live, c, sum, sum});
+      if (taken_.empty()) continue;
+      const auto taken = taken_.find(c.token);
+      if (taken != taken_.end()) ranked_.back().rank_value -= options_.generation.diversity_penalty * taken->second;
     }
   }
-  const auto most = required_.empty() ? static_cast<size_t>(2 * width()) : extensions.size();
-  const auto count = static_cast<std::ptrdiff_t>(std::min(extensions.size(), most));
-  std::partial_sort(extensions.begin(), extensions.begin() + count, extensions.end(),
+  const auto most = required_.empty() ? static_cast<size_t>(2 * width()) : ranked_.size();
+  const size_t count = std::min(ranked_.size(), most);
+  std::partial_sort(ranked_.begin(), ranked_.begin() + static_cast<std::ptrdiff_t>(count), ranked_.end(),
                     [](const Extension& a, const Extension& b) {
-                      return std::tuple(-a.rank_value, a.candidate.token, a.parent) <
-                             std::tuple(-b.rank_value, b.candidate.token, b.parent);
+                      if (a.rank_value != b.rank_value) return a.rank_value > b.rank_value;
+                      if (a.candidate.token != b.candidate.token) return a.candidate.token < b.candidate.token;
+                      return a.parent < b.parent;
                     });
-  extensions.resize(static_cast<size_t>(count));
-  return extensions;
+  ranked_.resize(count);
 }
 
 void Beam::advance(const StepResult& step) {
@@ -118,34 +125,38 @@ void Beam::advance(const StepResult& step) {
 }
 
 void Beam::advance_group(Group& group, const StepResult& step) {
-  const std::vector<Extension> extensions = ranked(group, step);
-  Group next{.live = {}, .finished = std::move(group.finished), .finished_count = group.finished_count};
+  before_.clear();
+  before_.swap(group.live);  // where the extensions have their parents
+  rank(before_, step);
   if (required_.empty()) {
-    keep_likeliest(extensions, step, next);
+    keep_likeliest(step, group);
   } else {
-    keep_by_bank(extensions, step, next);
+    keep_by_bank(step, group);
   }
   if (groups_.size() > 1)
-    for (const Live& live : next.live) ++taken_[nodes_[static_cast<size_t>(live.node)].token];
-  group = std::move(next);
+    for (const Live& live : group.live) ++taken_[nodes_[static_cast<size_t>(live.node)].token];
 }
 
-void Beam::keep_likeliest(const std::vector<Extension>& ranked, const StepResult& step, Group& group) {
+void Beam::keep_likeliest(const StepResult& step, Group& group) {
   const auto beam = static_cast<size_t>(width());
-  for (size_t rank = 0; rank < ranked.size() && group.live.size() < beam; ++rank) {
-    if (!ends(ranked[rank])) {
-      group.live.push_back(extend(ranked[rank], step));
+  for (size_t rank = 0; rank < ranked_.size() && group.live.size() < beam; ++rank) {
+    if (!ends(ranked_[rank])) {
+      group.live.push_back(extend(ranked_[rank], step));
     } else if (rank < beam) {
-      finish(ranked[rank], step, group);
+      finish(ranked_[rank], step, group);
     }
   }
+  // What is left out here would make no result, nor would what then takes its place, which is less likely still. With
+  // groups it would cost the later ones its tokens, and the other rules count what is finished.
+  if (groups_.size() > 1 || options_.generation.early_stopping != EarlyStopping::bound) return;
+  while (!group.live.empty() && hopeless(group, group.live.back().log_probability)) group.live.pop_back();
 }
 
 // The banks take turns, the one that has the most of the phrases first, so that each gets its share of the beam and
 // what one leaves goes to the others: Post and Vilar 2018, section 3. Only what has all of them may end.
-void Beam::keep_by_bank(const std::vector<Extension>& ranked, const StepResult& step, Group& group) {
+void Beam::keep_by_bank(const StepResult& step, Group& group) {
   std::vector<std::vector<const Extension*>> banks(static_cast<size_t>(required_.tokens()) + 1);
-  for (const Extension& e : ranked) {
+  for (const Extension& e : ranked_) {
     PhraseProgress phrases = e.parent->phrases;
     if (!ends(e)) required_.push(phrases, e.candidate.token);
     banks[static_cast<size_t>(required_.bank(phrases))].push_back(&e);

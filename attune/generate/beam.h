@@ -14,7 +14,8 @@ namespace attune {
 
 /// What one step of the model says about the rows of a sentence.
 struct StepResult {
-  std::span<const std::vector<Candidate>> candidates;  // of each row
+  const CandidateLists& candidates;  // of all sentences' rows
+  size_t first_row = 0;              // of the sentence
   /// What the rows gave to the tokens of the source, `stride` numbers from one to the next; empty where nobody asked.
   std::span<const float> attention = {};
   size_t stride = 0;
@@ -74,10 +75,11 @@ class Beam {
   int64_t wanted() const { return std::min(options_.n_best, width()); }
   bool stopped(const Group& group) const;
   bool settled(const Group& group) const;
-  std::vector<Extension> ranked(const Group& group, const StepResult& step) const;
+  bool hopeless(const Group& group, double log_probability) const;
+  void rank(const std::vector<Live>& lives, const StepResult& step);
   void advance_group(Group& group, const StepResult& step);
-  void keep_likeliest(const std::vector<Extension>& ranked, const StepResult& step, Group& group);
-  void keep_by_bank(const std::vector<Extension>& ranked, const StepResult& step, Group& group);
+  void keep_likeliest(const StepResult& step, Group& group);
+  void keep_by_bank(const StepResult& step, Group& group);
   Live extend(const Extension& extension, const StepResult& step);
   void finish(const Extension& extension, const StepResult& step, Group& group);
   std::vector<float> coverage_after(const Live& parent, const StepResult& step) const;
@@ -92,11 +94,14 @@ class Beam {
   RequiredPhrases required_;
   int64_t source_tokens_;
   int64_t limit_;
-  int64_t length_ = 0;  // tokens of each live hypothesis
+  double most_divisor_;  // of an output of `limit_` tokens
+  int64_t length_ = 0;   // tokens of each live hypothesis
   std::vector<Node> nodes_;
   std::vector<Group> groups_;
   std::unordered_map<int32_t, int32_t> taken_;  // how often earlier groups have taken a token in this step
   std::vector<int32_t> tokens_, parents_;
+  std::vector<Extension> ranked_;  // of the group at work, likeliest first
+  std::vector<Live> before_;       // what it had before the step
 };
 
 }  // namespace attune

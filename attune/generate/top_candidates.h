@@ -1,6 +1,7 @@
 #pragma once
 // The likeliest next tokens.
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -14,6 +15,29 @@ struct Candidate {
   double log_probability;  // at most 0
 };
 
+/// The candidates of each row in one array, whose memory is used again in the next step.
+class CandidateLists {
+ public:
+  size_t size() const { return counts_.size(); }  // rows
+  std::span<const Candidate> operator[](size_t row) const { return {all_.data() + row * room_, counts_[row]}; }
+  std::span<Candidate> operator[](size_t row) { return {all_.data() + row * room_, counts_[row]}; }
+
+  /// Rows of no candidates, with room for `room` in each.
+  void reset(size_t rows, size_t room) {
+    room_ = room;
+    if (all_.size() < rows * room) all_.resize(rows * room);
+    counts_.assign(rows, 0);
+  }
+  /// All the room of a row, and how much of it is used.
+  std::span<Candidate> room(size_t row) { return {all_.data() + row * room_, room_}; }
+  void set_count(size_t row, size_t count) { counts_[row] = count; }
+
+ private:
+  size_t room_ = 0;
+  std::vector<Candidate> all_;
+  std::vector<size_t> counts_;
+};
+
 /// What holds for one row.
 struct CandidateRules {
   std::vector<int32_t> excluded = {};  // beside what no row may have
@@ -25,8 +49,13 @@ struct CandidateRules {
 /// in `excluded` are left out but keep their share of the probability, and so are those of probability 0, so that there
 /// may be fewer. `rules` are none or one for each row. A row's answer depends on that row alone. Throws NumericError,
 /// naming the row, where there is no distribution: a logit is NaN or infinite, or all are minus infinity.
-std::vector<std::vector<Candidate>> top_candidates(const Tensor& logits, int64_t count,
-                                                   const std::vector<int32_t>& excluded = {},
-                                                   std::span<const CandidateRules> rules = {});
+void top_candidates(const Tensor& logits, int64_t count, const std::vector<int32_t>& excluded,
+                    std::span<const CandidateRules> rules, CandidateLists& lists);
+inline CandidateLists top_candidates(const Tensor& logits, int64_t count, const std::vector<int32_t>& excluded = {},
+                                     std::span<const CandidateRules> rules = {}) {
+  CandidateLists lists;
+  top_candidates(logits, count, excluded, rules, lists);
+  return lists;
+}
 
 }  // namespace attune

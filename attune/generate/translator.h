@@ -54,6 +54,21 @@ struct TranslateOptions {
   std::shared_ptr<const Shortlist> shortlist = {};  // of the tokens that sentences may be translated by, or none
 };
 
+struct StreamedSentence {
+  std::string text;
+  TranslationDemands demands = {};
+};
+
+/// Where sentences come from and their translations go.
+struct TranslationStream {
+  /// The next sentences: a piece, in which those of like length are translated together. With `wait` none at the end
+  /// alone, without it what is at hand. An Error that it throws is one of translate(), once what was read before is
+  /// written.
+  std::function<std::vector<StreamedSentence>(bool wait)> read;
+  /// The translations that are next, in the order of the sentences.
+  std::function<void(std::vector<Translation>)> write;
+};
+
 /// A model with its tokenizers. The model reads the source's tokens and an eos. Safe to use from several threads at
 /// once.
 class Translator {
@@ -72,6 +87,10 @@ class Translator {
   /// 1) that is too long, before anything is translated, and ConfigError for options that do not fit.
   std::vector<Translation> translate(std::span<const std::string> sentences,
                                      const TranslateOptions& options = {}) const;
+  /// The same for sentences that memory need not hold: the next ones enter as others leave, without a pause between
+  /// pieces, and no more than some thousand, or one piece, are held at once. Of the options `demands` do not count; the
+  /// total of `progress` is that of the sentences read so far. What the stream's functions throw ends it.
+  void translate(const TranslationStream& stream, const TranslateOptions& options = {}) const;
   /// Tokens that a sentence may have: max_source_tokens, or what learned positions have room for.
   int64_t longest_source(const TranslateOptions& options) const;
 
@@ -81,10 +100,6 @@ class Translator {
   const GenerationConfig& generation() const { return generation_; }
 
  private:
-  BeamSearchOptions search_options(const TranslateOptions& options) const;
-  std::vector<SentenceConstraints> constraints_of(const TranslateOptions& options, size_t sentences) const;
-  Translation to_text(const std::vector<Hypothesis>& hypotheses, std::span<const int32_t> source) const;
-
   std::shared_ptr<Transformer> model_;
   std::shared_ptr<const Tokenizer> source_tokenizer_;
   std::shared_ptr<const Tokenizer> target_tokenizer_;

@@ -142,6 +142,45 @@ TEST_F(TextFile, HandsOverALineOfAPipeBeforeTheNextIsThere) {
   ::close(ends[0]);
 }
 
+TEST_F(TextFile, KnowsWhetherALineIsAtHand) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  LineReader reader(ends[0], "pipe", {.line_bytes = 8});
+  const auto write = [&](std::string_view text) {
+    ASSERT_EQ(::write(ends[1], text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  };
+  std::string line;
+  EXPECT_FALSE(reader.at_hand(0));
+  write("on");
+  EXPECT_FALSE(reader.at_hand(0)) << "half a line";
+  write("e\ntwo\nthr");
+  EXPECT_TRUE(reader.at_hand(0));
+  ASSERT_TRUE(reader.next(line));
+  EXPECT_EQ(line, "one");
+  EXPECT_TRUE(reader.at_hand(0));
+  ASSERT_TRUE(reader.next(line));
+  EXPECT_EQ(line, "two");
+  EXPECT_FALSE(reader.at_hand(0));
+  write("ee is too long");
+  EXPECT_TRUE(reader.at_hand(0)) << "a line that will be refused";
+  write(", and how\nfo");
+  EXPECT_THROW(reader.next(line), DataError);
+  EXPECT_FALSE(reader.at_hand(0));
+  write("ur\r\nfive");
+  EXPECT_TRUE(reader.at_hand(0));
+  ASSERT_TRUE(reader.next(line));
+  EXPECT_EQ(line, "four");
+  EXPECT_FALSE(reader.at_hand(0));
+  ::close(ends[1]);
+  EXPECT_TRUE(reader.at_hand(0)) << "the end";
+  ASSERT_TRUE(reader.next(line));
+  EXPECT_EQ(line, "five");
+  EXPECT_EQ(reader.line_number(), 5);
+  EXPECT_TRUE(reader.at_hand(0));
+  EXPECT_FALSE(reader.next(line));
+  ::close(ends[0]);
+}
+
 TEST_F(TextFile, KnowsGzipThatArrivesByteByByte) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe(ends.data()), 0);

@@ -51,7 +51,7 @@ TEST(TopCandidates, EqualSortingEverything) {
         ASSERT_EQ(found.size(), 6u);
         for (int64_t r = 0; r < 6; ++r) {
           const auto expected = naive(logits.data<float>() + r * vocab, vocab, count, excluded);
-          const auto& row = found[static_cast<size_t>(r)];
+          const auto row = found[static_cast<size_t>(r)];
           ASSERT_EQ(row.size(), expected.size()) << "vocab " << vocab << " row " << r;
           for (size_t i = 0; i < row.size(); ++i) {
             EXPECT_EQ(row[i].token, expected[i].token) << "vocab " << vocab << " row " << r << " rank " << i;
@@ -67,7 +67,8 @@ TEST(TopCandidates, EqualSortingEverything) {
 
 TEST(TopCandidates, TakesDoubles) {
   const Tensor logits = Tensor::from<double>({1, 3}, std::vector<double>{0, 1000, 999});
-  const auto row = top_candidates(logits, 2).front();
+  const auto found = top_candidates(logits, 2);
+  const auto row = found[0];
   EXPECT_EQ(row[0].token, 1);
   EXPECT_NEAR(row[0].log_probability, -std::log(1 + std::exp(-1.0)), 1e-12);
   EXPECT_EQ(row[1].token, 2);
