@@ -98,23 +98,31 @@ struct Cut {
   int64_t rows, panels;
 };
 
-constexpr int64_t kWorthAThread = 1 << 17;  // numbers of weights times rows
-constexpr int64_t kRowsInCache = 1 << 18;   // numbers of x that stay in the cache
+constexpr int64_t kRowsInCache = 1 << 18;  // numbers of x that stay in the cache
+
+// Numbers of weights times rows that keep a thread busy for some ten microseconds, of which waking it takes a few.
+int64_t worth_a_thread(const PackedProduct& p) {
+  return p.parts[0].weight.format == WeightFormat::float32 ? 1 << 17 : 1 << 19;
+}
+
+bool on_one_thread(const PackedProduct& p, int64_t panels) {
+  return thread_count() == 1 || p.rows * panels * kPanelOutputs * p.in < 2 * worth_a_thread(p);
+}
 
 Cut cut_of(const PackedProduct& p, int64_t panels) {
   const int threads = thread_count();
-  const int64_t work = p.rows * panels * kPanelOutputs * p.in;
   Cut cut{.rows = std::min(p.rows, std::max<int64_t>(64, kRowsInCache / p.in / 8 * 8)), .panels = panels};
-  if (threads == 1 || work < 2 * kWorthAThread) return cut;
+  if (on_one_thread(p, panels)) return cut;
   // Several pieces for each thread, which need not be equally fast; none of them small.
-  const int64_t pieces = std::clamp<int64_t>(work / kWorthAThread, 1, 4 * threads);
+  const int64_t pieces =
+      std::clamp<int64_t>(p.rows * panels * kPanelOutputs * p.in / worth_a_thread(p), 1, 4 * threads);
   const int64_t by_rows = divide_up(p.rows, cut.rows);
-  constexpr int64_t kTilePanels = 8;
+  constexpr int64_t kTilePanels = 8, kTileRows = 32;
   cut.panels =
       std::max<int64_t>(kTilePanels, divide_up(divide_up(panels * by_rows, pieces), kTilePanels) * kTilePanels);
   const int64_t by_panels = divide_up(panels, cut.panels);
   if (by_panels * by_rows < threads)
-    cut.rows = std::max<int64_t>(8, divide_up(divide_up(p.rows, divide_up(pieces, by_panels)), 8) * 8);
+    cut.rows = divide_up(divide_up(p.rows, divide_up(pieces, by_panels)), kTileRows) * kTileRows;
   return cut;
 }
 
@@ -147,8 +155,7 @@ void packed_linear(Cpu, const PackedProduct& p) {
       }
     }
   };
-  const bool together = thread_count() == 1 || p.rows * panels * kPanelOutputs * p.in < 2 * kWorthAThread;
-  parallel_for(pieces, together ? pieces : 1, run);
+  parallel_for(pieces, on_one_thread(p, panels) ? pieces : 1, run);
 }
 
 // Some outputs at a time are put into panels of their own.
