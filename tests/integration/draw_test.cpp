@@ -251,11 +251,10 @@ TEST(BenchAttention, RefusesWhatCannotBe) {
 TEST(BenchDecode, CountsTheCacheOfEachKind) {
   const TemporaryFolder folder;
   const std::string chart = (folder / "chart.svg").string();
-  const std::vector<std::string> words = {"bench",        "decode", "--contexts",   "20,300", "--batch",      "1,3",
-                                          "--d-model",    "32",     "--heads",      "4",      "--layers",     "2",
-                                          "--d-ff",       "64",     "--vocab",      "50",     "--latent-dim", "12",
-                                          "--rotary-dim", "4",      "--steps",      "1",      "--repeats",    "1",
-                                          "--json",       "--svg",  chart};
+  const std::vector<std::string> words = {
+      "bench",    "decode", "--contexts", "20,300", "--batch", "1,3",   "--d-model",    "32", "--heads",      "4",
+      "--layers", "2",      "--d-ff",     "64",     "--vocab", "50",    "--latent-dim", "12", "--rotary-dim", "4",
+      "--steps",  "1",      "--repeats",  "1",      "--json",  "--svg", chart};
   const Json json = Json::parse(output_of(words));
   EXPECT_EQ(xml_error(read_file(chart)), "");
   ASSERT_EQ(json["results"].size(), 16u);
