@@ -248,5 +248,28 @@ TEST(BenchAttention, RefusesWhatCannotBe) {
   }
 }
 
+TEST(BenchDecode, CountsTheCacheOfEachKind) {
+  const TemporaryFolder folder;
+  const std::string chart = (folder / "chart.svg").string();
+  const std::vector<std::string> words = {
+      "bench",    "decode", "--contexts", "20,300", "--batch", "1,3",   "--d-model",    "32", "--heads",      "4",
+      "--layers", "2",      "--d-ff",     "64",     "--vocab", "50",    "--latent-dim", "12", "--rotary-dim", "4",
+      "--steps",  "1",      "--repeats",  "1",      "--json",  "--svg", chart};
+  const Json json = Json::parse(output_of(words));
+  EXPECT_EQ(xml_error(read_file(chart)), "");
+  ASSERT_EQ(json["results"].size(), 16u);
+  for (const Json& row : json["results"]) {
+    const std::string kind = row["kind"];
+    const int64_t numbers = kind == "standard" ? 64 : kind == "grouped" ? 32 : 16;
+    EXPECT_EQ(row["cache_bytes_per_token"].get<int64_t>(), 2 * numbers * 4) << kind;
+    EXPECT_EQ(row["cache_bytes"].get<int64_t>(),
+              2 * numbers * 4 * row["context"].get<int64_t>() * row["batch"].get<int64_t>());
+    EXPECT_GT(row["tokens_per_s"].get<double>(), 0);
+  }
+  const CommandResult result = run_attune({"bench", "decode", "--kinds", "other"});
+  EXPECT_GT(result.status, 0);
+  EXPECT_EQ(split_lines(result.errors).size(), 1u) << result.errors;
+}
+
 }  // namespace
 }  // namespace attune
