@@ -13,6 +13,7 @@
 #include "attune/cli/text_output.h"
 #include "attune/data/text_file.h"
 #include "attune/generate/text_generator.h"
+#include "attune/nn/pack_weights.h"
 
 namespace attune::cli {
 namespace {
@@ -126,6 +127,7 @@ std::unique_ptr<DecoderLm> load_draft(const std::string& folder, const TextGener
   bool same = files.tokenizer->vocab_size() == own.vocab_size();
   for (int32_t id = 0; same && id < own.vocab_size(); ++id) same = files.tokenizer->piece(id) == own.piece(id);
   if (!same) fail<ConfigError>("--draft {}: its tokens are not those of the model", folder);
+  pack_weights(*files.model, WeightFormat::float32);
   return std::move(files.model);
 }
 
