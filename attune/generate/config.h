@@ -40,7 +40,7 @@ struct GenerationConfig {
   double max_length_ratio = 2.0;  // ... no more than ratio * source tokens + offset; 0: no such limit
   int64_t max_length_offset = 50;
   double coverage_penalty = 0;  // beta of Wu et al. 2016, equation 14, see beam_search(); 0: none
-  EarlyStopping early_stopping = EarlyStopping::bound;
+  EarlyStopping early_stopping = EarlyStopping::first;
   double patience = 1;               // of that rule
   int64_t beam_groups = 1;           // divides beam_size: diverse beam search, Vijayakumar et al. 2016
   double diversity_penalty = 0;      // lambda, for each time that an earlier group takes a token in the same step

@@ -127,6 +127,7 @@ TEST(BeamSearch, EqualsTheNaiveSearch) {
       const auto model = random_model(config, ++seed);
       token_bias(*model, kEos) += static_cast<float>(seed % 4);
       BeamSearchOptions options = options_with(seed % 2 == 0 ? 4 : 3, 3, 8);
+      options.generation.early_stopping = EarlyStopping::bound;
       options.generation.length_penalty = length_penalty;
       if (seed % 3 == 0) options.generation.length_normalization = LengthNormalization::power;
       const Sentences source = random_sentences(4, 6, config.source_vocab, seed);
@@ -149,6 +150,7 @@ TEST(BeamSearch, WaitsForLongHypotheses) {
     const auto model = random_model(small_config(MultiHead{}, NormPlacement::pre, 12), seed);
     token_bias(*model, kEos) += 5;
     BeamSearchOptions options = options_with(3, 1, 8);
+    options.generation.early_stopping = EarlyStopping::bound;
     options.generation.length_penalty = 3;
     const Sentences source = random_sentences(12, 6, 12, seed);
     const auto found = beam_search(*model, pack_sentences(source), options);
