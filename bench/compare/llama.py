@@ -197,7 +197,8 @@ def report(o: argparse.Namespace, settings: list[dict]) -> str:
     def range_of(values: dict, digits: int) -> str:
         return f"{values['median']:.{digits}f} ({values['min']:.{digits}f} to {values['max']:.{digits}f})"
 
-    lines = [f"{o.prompt_tokens} tokens of prompt, {o.tokens} generated, {o.rounds} rounds; median (from least to most)"]
+    size = f"{o.prompt_tokens} tokens of prompt, {o.tokens} generated, {o.rounds} rounds"
+    lines = [f"{size}; median (from least to most)"]
     for row in settings:
         read = range_of(row["memory_read_gb_per_s"], 1)
         lines += ["", f"{row['threads']} threads; the machine reads {read} GB/s"]

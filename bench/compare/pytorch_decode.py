@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Translates a text in PyTorch with the weights of an Attune model folder, and prints speed and memory as one line of JSON.
+"""Translates a text in PyTorch with the weights of a model folder of Attune, and prints speed and memory as JSON.
 
-A decoder as PyTorch's users write it, at its best: one cache for all layers, reordered by one index_select a step; beams
-of a sentence read its encoding as several queries; sentences that are done leave the batch.
+A decoder as PyTorch's users write it, at its best: one cache for all layers, reordered by one index_select a step;
+beams of a sentence read its encoding as several queries; sentences that are done leave the batch.
 """
 
 import argparse

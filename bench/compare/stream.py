@@ -83,7 +83,7 @@ class Stream:
             process = subprocess.Popen([*self.command, *options], stdin=source, stdout=output, stderr=messages)
             if kill_after_s is not None:
                 time.sleep(kill_after_s)
-                os.kill(process.pid, by)  # send_signal() would also take the exit status, and with it what wait() asks for
+                os.kill(process.pid, by)  # send_signal() would also take the exit status, see end()
             peak_mb, late = wait(process, PATIENCE_S)
             seconds = time.perf_counter() - start
             check(not late, f"not finished after {PATIENCE_S} s")
@@ -304,7 +304,7 @@ def parse_options() -> argparse.Namespace:
     p.add_argument("--kills", type=int, default=5)
     p.add_argument("--beam-size", type=int, default=1)
     p.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    p.add_argument("--growth", type=float, default=1.1, help=f"most memory for all lines, as a multiple of that for {SOME}")
+    p.add_argument("--growth", type=float, default=1.2, help=f"most memory for all lines, {SOME} of them being 1")
     p.add_argument("--seed", type=int, default=1, help="of the order of the lines, and of when it is killed")
     p.add_argument("--json", action="store_true", help="print everything measured as one JSON object")
     o = p.parse_args()

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Target tokens per second of translating a text: Attune, CTranslate2 and PyTorch in turn, with the same weights.
 
-What is timed is encoding and searching, and reading tokens from text in Attune; loading is not. All search alike: the log
-probability divided by length^alpha, until as many outputs as the beam are finished. Attune's own rule is --search own.
+What is timed is encoding and searching, and reading tokens from text in Attune; loading is not. All search alike: the
+log probability divided by length^alpha, until as many outputs as the beam are finished. Attune's own rule is --search
+own.
 """
 
 import argparse
@@ -141,7 +142,7 @@ class Comparison:
         return result
 
     def once(self, contender: str, s: Setting) -> dict:
-        """What is the same in every round: the text of the last one, its BLEU, and Attune's memory without a reference."""
+        """What is the same in every round: the last one's text, its BLEU, and Attune's memory without a reference."""
         source, reference = self.texts[s.batch]
         output = self.folder / f"{contender}.txt"
         score = [self.o.attune, "evaluate", "--hypotheses", str(output), "--reference", str(reference), "--json"]
