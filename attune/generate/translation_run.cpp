@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "attune/base/parallel.h"
 #include "attune/generate/batches.h"
 
 namespace attune {
@@ -44,14 +45,22 @@ BeamSearchOptions search_options(const Translator& translator, const TranslateOp
   return search;
 }
 
+// Threads that each have sentences of their own wait for each other a few times a sentence, threads that share each
+// product several times a layer. A batch of few sentences is for whoever wants the next one soon.
+int64_t searches_at_once(const TranslateOptions& options) {
+  constexpr int64_t kLeastBatch = 16;
+  return options.batch_sentences < kLeastBatch ? 1 : thread_count();
+}
+
 }  // namespace
 
 TranslationRun::TranslationRun(const Translator& translator, const TranslateOptions& options)
     : translator_(translator),
       options_(checked(options)),
       required_(encode_phrases("required", translator.target_tokenizer(), options.required)),
-      search_options_(search_options(translator, options)),
-      search_(translator.model(), search_options_) {}
+      search_options_(search_options(translator, options)) {
+  for (int64_t i = 0; i < searches_at_once(options); ++i) searches_.emplace_back(translator.model(), search_options_);
+}
 
 TranslationRun::Entry TranslationRun::new_entry(const std::string& sentence, size_t number) const {
   const Tokenizer& tokenizer = translator_.source_tokenizer();
@@ -105,33 +114,81 @@ void TranslationRun::add(std::span<const std::string> sentences, std::span<const
                    [&](size_t a, size_t b) { return entry(a).source.size() > entry(b).source.size(); });
 }
 
-// As many as there is room for, once that is a quarter of all: the encoder reads several at once.
+int64_t TranslationRun::at_work() const {
+  int64_t sentences = 0;
+  for (const BatchedSearch& search : searches_) sentences += search.sentences();
+  return sentences;
+}
+
+// As many as there is room for, once that is a quarter of a search's batch: the encoder reads several at once. Searches
+// with room take turns, so that each has long sentences and short ones.
 void TranslationRun::enter() {
-  const int64_t room = options_.batch_sentences - search_.sentences();
-  if (!waiting() || (search_.sentences() > 0 && 4 * room < options_.batch_sentences)) return;
-  std::vector<size_t> ids;
+  struct Batch {
+    BatchedSearch* search;
+    int64_t tokens;  // of the source, with those that are there
+    std::vector<size_t> ids = {};
+    bool full = false;
+  };
+  std::vector<Batch> batches;
+  for (BatchedSearch& search : searches_) {
+    const int64_t room = options_.batch_sentences - search.sentences();
+    if (search.sentences() == 0 || 4 * room >= options_.batch_sentences)
+      batches.push_back({.search = &search, .tokens = search.source_tokens()});
+  }
+  for (bool any = true; any && waiting();) {
+    any = false;
+    for (Batch& b : batches) {
+      if (b.full || !waiting()) continue;
+      const auto tokens = static_cast<int64_t>(entry(order_[next_]).source.size());
+      const int64_t sentences = b.search->sentences() + static_cast<int64_t>(b.ids.size());
+      b.full = sentences == options_.batch_sentences || (sentences > 0 && b.tokens + tokens > options_.batch_tokens);
+      if (b.full) continue;
+      b.tokens += tokens;
+      b.ids.push_back(order_[next_++]);
+      any = true;
+    }
+  }
+  std::erase_if(batches, [](const Batch& b) { return b.ids.empty(); });
+  parallel_for(static_cast<int64_t>(batches.size()), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      enter(*batches[static_cast<size_t>(i)].search, batches[static_cast<size_t>(i)].ids);
+  });
+}
+
+void TranslationRun::enter(BatchedSearch& search, std::span<const size_t> ids) {
   std::vector<int32_t> packed, offsets = {0};
   std::vector<SentenceConstraints> constraints;
-  int64_t tokens = search_.source_tokens();
-  for (; waiting() && static_cast<int64_t>(ids.size()) < room; ++next_) {
-    const Entry& e = entry(order_[next_]);
-    tokens += static_cast<int64_t>(e.source.size());
-    if (tokens > options_.batch_tokens && (search_.sentences() > 0 || !ids.empty())) break;
-    ids.push_back(order_[next_]);
+  for (const size_t id : ids) {
+    const Entry& e = entry(id);
     packed.insert(packed.end(), e.source.begin(), e.source.end());
     offsets.push_back(static_cast<int32_t>(packed.size()));
     constraints.push_back(e.constraints);
   }
-  if (!ids.empty()) search_.add(ids, pack_tokens(packed, offsets), constraints);
+  search.add(ids, pack_tokens(packed, offsets), constraints);
 }
 
+// Each search on a thread; the last one has all of them.
 void TranslationRun::step() {
   enter();
-  for (const FoundSentence& found : search_.step()) {
-    Entry& e = entry(found.id);
-    e.translation = to_text(found.hypotheses, e.source);
-    e.done = true;
-    ++done_;
+  std::vector<BatchedSearch*> active;
+  for (BatchedSearch& search : searches_)
+    if (search.sentences() > 0) active.push_back(&search);
+  const int64_t steps = active.size() > 1 ? 8 : 1;  // until the threads wait for each other
+  std::vector<std::vector<FoundSentence>> found(active.size());
+  parallel_for(static_cast<int64_t>(active.size()), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const auto at = static_cast<size_t>(i);
+      for (int64_t n = 0; n < steps && active[at]->sentences() > 0; ++n)
+        for (FoundSentence& f : active[at]->step()) found[at].push_back(std::move(f));
+    }
+  });
+  for (const std::vector<FoundSentence>& of_search : found) {
+    for (const FoundSentence& f : of_search) {
+      Entry& e = entry(f.id);
+      e.translation = to_text(f.hypotheses, e.source);
+      e.done = true;
+      ++done_;
+    }
   }
 }
 

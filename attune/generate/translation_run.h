@@ -23,13 +23,13 @@ class TranslationRun {
   /// Sentences with demands for each or none at all; they are taken into the search longest first, after all that were
   /// added before. Throws DataError and ConfigError naming the sentence, counted from 1 over all, and then adds none.
   void add(std::span<const std::string> sentences, std::span<const TranslationDemands> demands = {});
-  /// One token more for what is at work, which others join where there is room.
+  /// Some tokens more for what is at work, which others join where there is room.
   void step();
   /// The translations that are next in the order and done.
   std::vector<Translation> take();
 
   bool waiting() const { return next_ < order_.size(); }  // whether something that was added is not yet at work
-  bool busy() const { return waiting() || search_.sentences() > 0; }
+  bool busy() const { return waiting() || at_work() > 0; }
   /// That were added and not yet taken.
   int64_t outstanding() const { return static_cast<int64_t>(entries_.size()); }
   int64_t done() const { return done_; }
@@ -44,15 +44,17 @@ class TranslationRun {
   Entry& entry(size_t id) { return entries_[id - taken_]; }
   Entry new_entry(const std::string& sentence, size_t number) const;
   void add_demands(const TranslationDemands& demands, size_t number, Entry& entry) const;
+  int64_t at_work() const;
   void enter();
+  void enter(BatchedSearch& search, std::span<const size_t> ids);
   Translation to_text(const std::vector<Hypothesis>& hypotheses, std::span<const int32_t> source) const;
 
   const Translator& translator_;
   TranslateOptions options_;
   TokenSequences required_;  // of every sentence
   BeamSearchOptions search_options_;
-  BatchedSearch search_;
-  std::deque<Entry> entries_;  // from the first that is not taken
+  std::deque<BatchedSearch> searches_;  // one, or one for each thread
+  std::deque<Entry> entries_;           // from the first that is not taken
   size_t taken_ = 0;
   int64_t done_ = 0;
   std::vector<size_t> order_;  // of entering: ids, which count what was added

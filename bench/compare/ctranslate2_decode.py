@@ -20,8 +20,9 @@ from model_folder import Pieces
 
 def measure(o: argparse.Namespace) -> dict:
     import_mb = own_peak_memory_mb()
+    workers, threads = (o.threads, 1) if o.workers else (1, o.threads)
     translator = ctranslate2.Translator(
-        str(o.converted), compute_type=o.compute_type, inter_threads=1, intra_threads=o.threads
+        str(o.converted), compute_type=o.compute_type, inter_threads=workers, intra_threads=threads
     )
     pieces = Pieces(o.model, "source")
     sources = [pieces.encode(line) for line in read_lines(o.source)]
@@ -37,7 +38,7 @@ def measure(o: argparse.Namespace) -> dict:
         )
         return [f.hypotheses[0] for f in found]
 
-    translate(sources[: o.batch_size])  # so that what happens once has happened
+    translate(sources[: workers * o.batch_size])  # so that what happens once has happened
     start = time.perf_counter()
     translations = translate(sources)
     seconds = time.perf_counter() - start
@@ -55,6 +56,7 @@ def main() -> int:
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--converted", type=Path, required=True, help="folder of CTranslate2")
     p.add_argument("--compute-type", choices=["float32", "int8", "int8_float32"], default="float32")
+    p.add_argument("--workers", action="store_true", help="as many batches at once as --threads, each on one")
     o = parse_decoding_options(p)
     try:
         print(json.dumps(measure(o)))

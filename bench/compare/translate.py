@@ -33,12 +33,13 @@ from in_turn import (
 RATE = "target_tokens_per_s"
 OF_ATTUNE = ("attune", "attune-int8")
 OF_PYTORCH = ("pytorch", "pytorch-tuned")
-CONTENDERS = (*OF_ATTUNE, "ctranslate2", "ctranslate2-int8", *OF_PYTORCH)
+OF_CTRANSLATE2 = ("ctranslate2", "ctranslate2-workers", "ctranslate2-int8", "ctranslate2-workers-int8")
+CONTENDERS = (*OF_ATTUNE, *OF_CTRANSLATE2, *OF_PYTORCH)
 DEFAULT = ("attune", "ctranslate2", "attune-int8", "ctranslate2-int8", "pytorch-tuned")
 # Which of the others each of Attune's is compared with; attune-int8 with attune as well.
 RIVALS = {
-    "attune": ("ctranslate2", *OF_PYTORCH),
-    "attune-int8": ("ctranslate2-int8", "ctranslate2", "attune"),
+    "attune": ("ctranslate2", "ctranslate2-workers", *OF_PYTORCH),
+    "attune-int8": ("ctranslate2-int8", "ctranslate2-workers-int8", "ctranslate2", "attune"),
 }
 MATCHED_SEARCH = {  # as CTranslate2 searches
     "length_normalization": "power",
@@ -100,10 +101,12 @@ class Comparison:
             else:
                 self.models["attune-int8"] = with_search(o, int8, self.folder / "attune-int8")
         script = str(Path(__file__).with_name("to_ctranslate2.py"))
-        for contender, quantization in (("ctranslate2", "float32"), ("ctranslate2-int8", "int8")):
-            if contender in o.contenders:
-                to = self.models[contender] = self.folder / contender
+        for quantization in ("float32", "int8"):
+            of_type = [c for c in o.contenders if c in OF_CTRANSLATE2 and c.endswith("int8") == (quantization == "int8")]
+            if of_type:
+                to = self.folder / f"ctranslate2-{quantization}"
                 run([o.python, script, str(o.model), str(to), "--quantization", quantization], {})
+                self.models |= dict.fromkeys(of_type, to)
 
     def text(self, batch: int) -> tuple[Path, Path]:
         """Source and reference; a batch of one gets fewer sentences."""
@@ -127,12 +130,14 @@ class Comparison:
         if contender in OF_PYTORCH:
             return [o.python, str(Path(__file__).with_name("pytorch_decode.py")), *work]
         of_type = ["--compute-type", "int8" if contender.endswith("int8") else "float32"]
+        of_type += ["--workers"] if "workers" in contender else []
         script = str(Path(__file__).with_name("ctranslate2_decode.py"))
         return [o.python, script, "--converted", str(self.models[contender]), *of_type, *work]
 
     def measure(self, contender: str, s: Setting) -> dict:
         output = self.folder / f"{contender}.txt"
-        environment = self.environment[contender] | {"OMP_NUM_THREADS": str(s.threads)}
+        threads = 1 if "workers" in contender else s.threads
+        environment = self.environment[contender] | {"OMP_NUM_THREADS": str(threads)}
         finished = run(self.command(contender, s, output), environment)
         if contender in OF_ATTUNE:
             result = result_of(contender, finished.output, "tokens_per_second")

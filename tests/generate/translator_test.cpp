@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "attune/base/parallel.h"
 #include "attune/data/whitespace_tokenizer.h"
 #include "tests/generate/random_model.h"
 #include "tests/support/errors.h"
@@ -89,6 +90,27 @@ TEST_F(TranslatorTest, KeepsTheOrderWhateverTheBatches) {
       EXPECT_EQ(found[i].n_best[0].score, alone[order[i]].n_best[0].score);
     }
   }
+}
+
+// Batches of 16 and more: each thread has sentences of its own.
+TEST_F(TranslatorTest, ThreadsChangeNothing) {
+  const std::vector<std::string> lines = sentences(90);
+  const int threads_before = thread_count();
+  set_thread_count(1);
+  const auto alone = translate(lines, {.n_best = 3, .batch_sentences = 1});
+  for (const int threads : {1, 2, 3}) {
+    set_thread_count(threads);
+    for (const TranslateOptions& options :
+         {TranslateOptions{.n_best = 3, .batch_sentences = 15}, TranslateOptions{.n_best = 3, .batch_sentences = 16},
+          TranslateOptions{.n_best = 3}, TranslateOptions{.n_best = 3, .batch_tokens = 30}}) {
+      const auto together = translate(lines, options);
+      for (size_t i = 0; i < lines.size(); ++i) {
+        EXPECT_EQ(together[i].text(), alone[i].text()) << threads << " threads, sentence " << i;
+        EXPECT_EQ(together[i].n_best[0].score, alone[i].n_best[0].score) << threads << " threads, sentence " << i;
+      }
+    }
+  }
+  set_thread_count(threads_before);
 }
 
 // Pieces of any size; where it need not wait, the reader now and then has nothing at hand.
