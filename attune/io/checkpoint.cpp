@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "attune/io/json_file.h"
+#include "attune/nn/pack_weights.h"
 
 namespace attune {
 namespace {
@@ -133,6 +134,7 @@ std::optional<int64_t> CheckpointFolder::newest() const {
 
 void mean_of_checkpoints(std::span<const std::filesystem::path> paths, Module& target) {
   if (paths.empty()) fail<FileError>("mean of checkpoints: needs at least one file");
+  drop_packed_weights(target);  // of what was there
   const std::vector<NamedParameter> parameters = named_parameters(target);
   std::vector<std::unique_ptr<SafetensorsReader>> readers;
   for (const auto& path : paths) {

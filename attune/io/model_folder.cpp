@@ -8,6 +8,7 @@
 #include "attune/base/version.h"
 #include "attune/io/safetensors.h"
 #include "attune/models/transformer.h"
+#include "attune/nn/pack_weights.h"
 
 namespace attune {
 namespace {
@@ -122,6 +123,7 @@ void save_parameters(const std::filesystem::path& path, Module& module,
 
 void load_parameters(const std::filesystem::path& path, Module& module) {
   const SafetensorsReader reader(path);
+  drop_packed_weights(module);  // of what was there
   const std::vector<NamedParameter> parameters = named_parameters(module);
   check_parameters(reader, parameters);
   for (const auto& [name, tensor] : parameters) reader.load_into(name, *tensor);

@@ -88,7 +88,13 @@ void save_packed_parameters(const std::filesystem::path& path, Module& module, W
   const Collector found = collect(module);
   std::vector<NamedTensor> tensors;
   for (const Collector::Matrix& matrix : found.matrices) {
-    const PackedWeight packed = PackedWeight::pack(matrix.weight, format);
+    const PackedWeight packed = [&] {
+      try {
+        return PackedWeight::pack(matrix.weight, format);
+      } catch (const NumericError& error) {
+        fail<NumericError>("parameter {}: {}", matrix.name, error.what());
+      }
+    }();
     tensors.push_back({packed_name(matrix.name), packed.storage()});
     if (packed.scales().defined()) tensors.push_back({scales_name(matrix.name), packed.scales()});
   }

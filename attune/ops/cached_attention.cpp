@@ -76,7 +76,7 @@ struct Call {
 };
 
 void Call::check() const {
-  if (q.rank() != 3 || kv_heads < 1 || heads % kv_heads != 0 || keys.width() != kv_heads * d_k ||
+  if (q.rank() != 3 || heads < 1 || kv_heads < 1 || heads % kv_heads != 0 || keys.width() != kv_heads * d_k ||
       values.width() % kv_heads != 0 || keys.size() != values.size())
     fail<ShapeError>("cached_attention: q {} does not fit {} keys of {} and {} values of {} in {} heads",
                      q.shape().text(), keys.size(), keys.width(), values.size(), values.width(), kv_heads);

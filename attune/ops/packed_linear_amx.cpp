@@ -43,7 +43,7 @@ struct alignas(64) TileConfiguration {
 };
 static_assert(sizeof(TileConfiguration) == 64);
 
-TileConfiguration whole_tiles() {
+constexpr TileConfiguration whole_tiles() {
   TileConfiguration configuration;
   std::fill_n(configuration.bytes, 8, static_cast<uint16_t>(kTileBytes));
   std::fill_n(configuration.rows, 8, static_cast<uint8_t>(kTileRows));
@@ -102,7 +102,7 @@ ATTUNE_AMX void multiply(const QuantisedRows& x, const PackedBlock& b, int64_t r
 }
 
 ATTUNE_AMX void multiply_all(const QuantisedRows& x, const PackedBlock& b) {
-  const TileConfiguration configuration = whole_tiles();
+  static constexpr TileConfiguration configuration = whole_tiles();  // in memory: GCC 12 drops stores before the load
   _tile_loadconfig(&configuration);
   const int64_t panels = panel_count(b.outputs);
   for (int64_t panel = 0; panel < panels; panel += 2) {

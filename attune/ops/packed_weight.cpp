@@ -1,5 +1,6 @@
 #include "attune/ops/packed_weight.h"
 
+#include <cmath>
 #include <cstdint>
 
 #include "attune/base/parallel.h"
@@ -8,11 +9,22 @@
 namespace attune {
 namespace {
 
-void check_sizes(int64_t out, int64_t in) {
-  constexpr int64_t kMostOutputs = int64_t{1} << 31;
-  if (out < 0 || out > kMostOutputs || in < 1 || in > kMostInputs)
-    fail<ShapeError>("packed weight: [{}, {}] is not a matrix of at most {} outputs and from 1 to {} inputs", out, in,
-                     kMostOutputs, kMostInputs);
+void check_sizes(WeightFormat format, int64_t out, int64_t in) {
+  constexpr int64_t kMost = int64_t{1} << 31;
+  const int64_t most_inputs = format == WeightFormat::int8 ? kMostInt8Inputs : kMost;
+  if (out < 0 || out > kMost || in < 1 || in > most_inputs)
+    fail<ShapeError>("packed weight: [{}, {}] is not a matrix of at most {} outputs and, in {}, from 1 to {} inputs",
+                     out, in, kMost, name_of(format), most_inputs);
+}
+
+// There is no scale that would say what these are.
+void check_finite(const Tensor& weight, WeightFormat format) {
+  if (format == WeightFormat::float32) return;
+  const std::span<const float> numbers = weight.values<float>();
+  for (size_t i = 0; i < numbers.size(); ++i)
+    if (!std::isfinite(numbers[i]))
+      fail<NumericError>("packed weight: number {} of {} is {}, which {} cannot hold", i, weight.shape().text(),
+                         numbers[i], name_of(format));
 }
 
 struct Parts {
@@ -48,12 +60,12 @@ std::string_view name_of(WeightFormat format) {
 }
 
 int64_t PackedWeight::storage_bytes(WeightFormat format, int64_t out, int64_t in) {
-  check_sizes(out, in);
+  check_sizes(format, out, in);
   return panel_count(out) * panel_bytes(format, in);
 }
 
 Shape PackedWeight::scales_shape(WeightFormat format, int64_t out, int64_t in) {
-  check_sizes(out, in);
+  check_sizes(format, out, in);
   if (format == WeightFormat::float32) return {0};
   if (format == WeightFormat::int8) return {panel_count(out), kPanelOutputs};
   return {panel_count(out), divide_up(in, kGroupInputs), kPanelOutputs};
@@ -83,6 +95,7 @@ PackedWeight PackedWeight::pack(const Tensor& weight, WeightFormat format, const
   if (weight.rank() != 2 || weight.dtype() != DType::f32)
     fail<ShapeError>("packed weight: needs a float32 matrix, found {} {}", name_of(weight.dtype()),
                      weight.shape().text());
+  check_finite(weight, format);
   const int64_t out = weight.size(0), in = weight.size(1);
   const auto [storage, scales] = empty_parts(format, out, in, into);
   PackedWeight packed(format, out, in, storage, scales);

@@ -27,7 +27,7 @@ std::string_view name_of(WeightFormat format);
 class PackedWeight {
  public:
   /// weight [out, in] float32, quantised; with int4 each scale is the one of several with the least squared error.
-  /// Throws ShapeError.
+  /// Throws ShapeError, and NumericError where a number that is to be quantised is not finite.
   static PackedWeight pack(const Tensor& weight, WeightFormat format) { return pack(weight, format, {}); }
   /// Into `storage`, uint8 [storage_bytes], unless it is undefined.
   static PackedWeight pack(const Tensor& weight, WeightFormat format, const Tensor& storage);

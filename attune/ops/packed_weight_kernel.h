@@ -10,10 +10,10 @@
 namespace attune {
 
 constexpr int64_t kPanelOutputs = 16;
-constexpr int64_t kPanelRow = 64;       // bytes of one input of a float32 panel, of four of an int8 panel
-constexpr int64_t kGroupInputs = 32;    // of one scale, int4
-constexpr int64_t kGroupBytes = 256;    // of one group of an int4 panel
-constexpr int64_t kMostInputs = 65536;  // so that sums of products of bytes fit into 32 bits
+constexpr int64_t kPanelRow = 64;           // bytes of one input of a float32 panel, of four of an int8 panel
+constexpr int64_t kGroupInputs = 32;        // of one scale, int4
+constexpr int64_t kGroupBytes = 256;        // of one group of an int4 panel
+constexpr int64_t kMostInt8Inputs = 65536;  // so that sums of products of bytes fit into 32 bits
 
 constexpr int64_t divide_up(int64_t a, int64_t b) {
   return (a + b - 1) / b;

@@ -6,6 +6,7 @@
 #include "attune/data/text_file.h"
 #include "attune/data/whitespace_tokenizer.h"
 #include "attune/generate/translator.h"
+#include "attune/nn/pack_weights.h"
 #include "attune/train/bleu.h"
 
 namespace attune {
@@ -56,9 +57,23 @@ void TranslationValidation::read(const std::string& source_file, const std::stri
   }
 }
 
+namespace {
+
+// A translator packs the model's weights; training writes them in place afterwards.
+struct DropPackedWeights {
+  Module& model;
+  explicit DropPackedWeights(Module& packed) : model(packed) {}
+  DropPackedWeights(const DropPackedWeights&) = delete;
+  DropPackedWeights& operator=(const DropPackedWeights&) = delete;
+  ~DropPackedWeights() { drop_packed_weights(model); }
+};
+
+}  // namespace
+
 ValidationReport TranslationValidation::measure(const std::shared_ptr<Transformer>& model) const {
   ValidationReport report{.loss = evaluate(*model, examples_, tokenizers_.target->bos_id(), evaluate_options_),
                           .examples = sentences()};
+  const DropPackedWeights afterwards(*model);
   const Translator translator(model, tokenizers_.source, tokenizers_.target, generation_);
   std::vector<std::string> outputs;
   for (const Translation& t : translator.translate(sources_, {.max_source_tokens = most_tokens_}))

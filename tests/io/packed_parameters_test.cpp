@@ -4,11 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <limits>
 #include <map>
 
 #include "attune/io/model_folder.h"
 #include "attune/models/transformer.h"
 #include "attune/nn/new_parameter.h"
+#include "attune/nn/pack_weights.h"
 #include "tests/support/errors.h"
 #include "tests/support/temporary_folder.h"
 
@@ -71,6 +73,28 @@ class PackedParametersTest : public ::testing::Test {
   TemporaryFolder folder_{memory_folder()};
   std::filesystem::path path_ = folder_ / kParameterFile;
 };
+
+// Training validates with packed weights, then writes others over them.
+TEST_F(PackedParametersTest, LoadingDropsWhatWasPackedBefore) {
+  const auto first = build_transformer(config(), 1), second = build_transformer(config(), 2);
+  save_parameters(path_, *second);
+  pack_weights(*first, WeightFormat::float32);
+  EXPECT_FALSE(Weights(*first).packed.empty());
+  load_parameters(path_, *first);
+  EXPECT_TRUE(Weights(*first).packed.empty());
+}
+
+TEST_F(PackedParametersTest, NumbersThatAreNotFiniteAreRefused) {
+  const auto model = build_transformer(config());
+  Tensor* weight = nullptr;
+  for (const auto& [name, parameter] : named_parameters(*model))
+    if (name.ends_with("linear_1.weight")) weight = parameter;
+  ASSERT_NE(weight, nullptr);
+  weight->data<float>()[7] = std::numeric_limits<float>::quiet_NaN();
+  for (const WeightFormat format : {WeightFormat::int8, WeightFormat::int4})
+    EXPECT_THAT(message_of<NumericError>([&] { save_packed_parameters(path_, *model, format); }),
+                AllOf(HasSubstr("linear_1.weight"), HasSubstr("number 7"), HasSubstr("nan")));
+}
 
 TEST_F(PackedParametersTest, ComeBackAsTheyWerePacked) {
   for (const WeightFormat format : kFormats) {

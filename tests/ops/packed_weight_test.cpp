@@ -155,5 +155,12 @@ TEST(PackedWeight, RefusesPartsThatDoNotFit) {
   EXPECT_THROW(PackedWeight::pack(normal({4, 4}), WeightFormat::int8), ShapeError);
 }
 
+TEST(PackedWeight, OnlySumsOfBytesLimitTheInputs) {
+  const Tensor wide = Tensor::full({1, 70000}, 1.0);
+  EXPECT_EQ(PackedWeight::pack(wide, WeightFormat::float32).in(), 70000);
+  EXPECT_EQ(PackedWeight::pack(wide, WeightFormat::int4).in(), 70000);
+  EXPECT_THROW(PackedWeight::pack(wide, WeightFormat::int8), ShapeError);
+}
+
 }  // namespace
 }  // namespace attune
