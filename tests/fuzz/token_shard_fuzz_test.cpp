@@ -83,7 +83,12 @@ TEST(TokenShardFuzz, MutatedShardsAreReadOrRefused) {
   }
   EXPECT_GT(successes, kRounds / 100) << "some mutations of ids are no errors";
   EXPECT_LT(successes, kRounds / 2);
-  EXPECT_LT(peak_resident_bytes() - before, int64_t{64} << 20);
+#if defined(__SANITIZE_ADDRESS__)
+  constexpr int64_t kMostMemory = int64_t{1} << 30;  // it keeps what is freed for a while
+#else
+  constexpr int64_t kMostMemory = int64_t{64} << 20;
+#endif
+  EXPECT_LT(peak_resident_bytes() - before, kMostMemory);
 }
 
 TEST(TokenShardFuzz, EveryTruncationIsRefused) {
@@ -129,7 +134,12 @@ TEST(TokenShardFuzz, MutatedIndicesAreReadOrRefused) {
   }
   EXPECT_GT(successes, kRounds / 100) << "white space and digits of a hash are no errors";
   EXPECT_LT(successes, kRounds / 2);
-  EXPECT_LT(peak_resident_bytes() - before, int64_t{64} << 20);
+#if defined(__SANITIZE_ADDRESS__)
+  constexpr int64_t kMostMemory = int64_t{1} << 30;  // it keeps what is freed for a while
+#else
+  constexpr int64_t kMostMemory = int64_t{64} << 20;
+#endif
+  EXPECT_LT(peak_resident_bytes() - before, kMostMemory);
 }
 
 }  // namespace
