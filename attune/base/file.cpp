@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -47,6 +48,13 @@ uint64_t size_of_regular_file(int descriptor, const std::filesystem::path& path)
 }
 
 }  // namespace
+
+int64_t file_bytes(const std::filesystem::path& path) {
+  std::error_code error;
+  const uintmax_t bytes = std::filesystem::file_size(path, error);
+  if (error) fail<FileError>("cannot read {}: {}", path.string(), error.message());
+  return static_cast<int64_t>(bytes);
+}
 
 std::string read_file(const std::filesystem::path& path, uint64_t max_bytes) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
@@ -126,6 +134,15 @@ MappedFile::MappedFile(const std::filesystem::path& path, FileAccess access) {
 
 MappedFile::~MappedFile() {
   if (data_ != nullptr) ::munmap(data_, size_);
+}
+
+void MappedFile::release(std::span<const std::byte> part) const {
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto own = reinterpret_cast<uintptr_t>(data_);
+  const uintptr_t begin = std::max(reinterpret_cast<uintptr_t>(part.data()), own);
+  const uintptr_t end = std::min(reinterpret_cast<uintptr_t>(part.data()) + part.size(), own + size_);
+  const uintptr_t first = (begin + page - 1) / page * page, last = end / page * page;
+  if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);  // else nothing is lost
 }
 
 void make_directories(const std::filesystem::path& path) {

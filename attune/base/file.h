@@ -15,6 +15,9 @@ namespace attune {
 /// The whole file as bytes. Throws FileError when it is missing, unreadable or larger than `max_bytes`.
 std::string read_file(const std::filesystem::path& path, uint64_t max_bytes = uint64_t{1} << 30);
 
+/// Its size. Throws FileError.
+int64_t file_bytes(const std::filesystem::path& path);
+
 /// Replaces `path` by what `write` produces: a temporary file beside it, fsync, rename. When anything fails (no space,
 /// no permission, an exception), the old file stays as it was and the temporary one is removed. Throws FileError.
 class AtomicFile {
@@ -53,6 +56,9 @@ class MappedFile {
   MappedFile& operator=(const MappedFile&) = delete;
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   std::byte* writable() const { return data_; }  // with copy_on_write
+  /// Takes the pages that lie within `part` out of this process's memory; they are read again when they are needed.
+  /// What was written to them is lost.
+  void release(std::span<const std::byte> part) const;
 
  private:
   std::byte* data_ = nullptr;

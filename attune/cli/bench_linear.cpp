@@ -56,7 +56,7 @@ int bench_linear(const LinearBench& o) {
     const double t = median(seconds[f]);
     const auto bytes = static_cast<double>(f == 0 ? weights[0].bytes() : packed[f - 1][0].storage().bytes());
     std::cout << fmt::format("{:<18}{:>12.1f}{:>12.1f}{:>12.1f}{:>10.2f}\n",
-                             f == 0 ? "as in training" : fmt::format("packed {}", name_of(formats[f - 1])), t * 1e6,
+                             f == 0 ? "as in training" : fmt::format("packed {}", enum_name(formats[f - 1])), t * 1e6,
                              2e-9 * static_cast<double>(o.rows * o.in * o.out) / t, bytes / t / 1e9,
                              median(seconds[0]) / t);
   }

@@ -6,6 +6,8 @@
 #include <functional>
 #include <string>
 
+#include "attune/base/fields.h"
+
 namespace attune::cli {
 
 /// What a subcommand's body returns: 0, or the exit status of a run that ended early.
@@ -32,6 +34,17 @@ void add_bench_machine(CLI::App& bench);
 void add_bench_linear(CLI::App& bench);
 void add_draw(CLI::App& app);
 void add_demo_corpus(CLI::App& app);
+
+/// The value of an enumeration by its name. Throws ConfigError naming the option and all names.
+template <NamedEnum E>
+E named(const std::string& option, const std::string& name) {
+  std::string known;
+  for (const auto& [value, candidate] : EnumNames<E>::values) {
+    if (name == candidate) return value;
+    known += (known.empty() ? "" : ", ") + std::string(candidate);
+  }
+  fail<ConfigError>("{} {}: needs one of {}", option, name, known);
+}
 
 /// Prints "attune: <message>" on stderr, as one line whatever a hostile file has put into it. Returns the exit
 /// status 1.

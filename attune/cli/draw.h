@@ -20,17 +20,6 @@ void add_draw_block(CLI::App& draw);
 void add_draw_attention(CLI::App& draw);
 void add_draw_metrics(CLI::App& draw);
 
-/// The value of an enumeration by its name. Throws ConfigError naming the option and all names.
-template <NamedEnum E>
-E named(const std::string& option, const std::string& name) {
-  std::string known;
-  for (const auto& [value, candidate] : EnumNames<E>::values) {
-    if (name == candidate) return value;
-    known += (known.empty() ? "" : ", ") + std::string(candidate);
-  }
-  fail<ConfigError>("{} {}: needs one of {}", option, name, known);
-}
-
 /// Throws ConfigError unless low <= value <= high.
 inline void check_within(const char* option, int64_t value, int64_t low, int64_t high) {
   if (value < low || value > high) fail<ConfigError>("{} {}: needs {} to {}", option, value, low, high);

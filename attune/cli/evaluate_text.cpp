@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "attune/cli/command.h"
 #include "attune/data/labelled_corpus.h"
 #include "attune/generate/model_files.h"
 #include "attune/train/classification_scores.h"
@@ -19,15 +20,6 @@ void write_row(TextOutput& out, const char* name, const std::string& value, cons
   out.line(fmt::format("{:<12}{:>9}{}{}", name, value, note.empty() ? "" : "  ", note));
 }
 
-LabelledFormat format_of(const std::string& name) {
-  std::string known;
-  for (const auto& [format, format_name] : EnumNames<LabelledFormat>::values) {
-    if (name == format_name) return format;
-    known += (known.empty() ? "" : ", ") + std::string(format_name);
-  }
-  fail<ConfigError>("--format {}: needs one of {}", name, known);
-}
-
 struct LabelEvaluation {
   std::vector<std::string> labels;
   ClassificationScores scores;
@@ -37,7 +29,7 @@ struct LabelEvaluation {
 };
 
 LabelEvaluation evaluate_labels(const TextEvaluation& evaluation) {
-  const LabelledFormat format = format_of(evaluation.format);
+  const LabelledFormat format = named<LabelledFormat>("--format", evaluation.format);
   const ClassifierFiles files = load_classifier_folder(evaluation.model);
   const std::vector<std::string>& labels = files.model->config().labels;
   const auto texts = read_labelled(

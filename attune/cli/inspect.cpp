@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "attune/base/file.h"
 #include "attune/cli/attention_view.h"
 #include "attune/cli/command.h"
 #include "attune/cli/model_description.h"
@@ -34,13 +35,6 @@ struct Inspected {
 bool is_folder(const std::string& path) {
   std::error_code ignored;
   return std::filesystem::is_directory(path, ignored);
-}
-
-int64_t bytes_of_file(const std::filesystem::path& file) {
-  std::error_code error;
-  const uintmax_t bytes = std::filesystem::file_size(file, error);
-  if (error) fail<FileError>("cannot read {}: {}", file.string(), error.message());
-  return static_cast<int64_t>(bytes);
 }
 
 /// The vocabulary's size: from the configuration, from the tokenizer that it names, or what one will be trained to.
@@ -84,8 +78,9 @@ Inspected read_what(const InspectCommand& command) {
   if (!command.preset.empty()) {
     inspected.config = model_of(find_preset(command.preset));
   } else if (is_folder(command.what)) {
-    inspected.config = read_model_config(command.what);
-    inspected.packed = read_weight_format(command.what);
+    const ConfigFile file = read_config_file(command.what);
+    inspected.config = file.model;
+    inspected.packed = file.packed;
     check_parameter_file(command.what, inspected.config, inspected.packed);
   } else {
     complete_from_run(read_run_config(command.what), inspected);
@@ -93,7 +88,7 @@ Inspected read_what(const InspectCommand& command) {
   inspected.config.validate();
   inspected.counts = count_parameters(inspected.config);
   inspected.cache = cache_cost(inspected.config);
-  inspected.weight_bytes = inspected.packed ? bytes_of_file(std::filesystem::path(command.what) / kParameterFile)
+  inspected.weight_bytes = inspected.packed ? file_bytes(std::filesystem::path(command.what) / kParameterFile)
                                             : float32_bytes(inspected.counts.total());
   return inspected;
 }

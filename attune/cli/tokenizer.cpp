@@ -35,15 +35,6 @@ struct UseCommand {
   bool ids = false, target = false, pieces = false;
 };
 
-TokenizerKind kind_of(const std::string& name) {
-  std::string known;
-  for (const auto& [kind, kind_name] : EnumNames<TokenizerKind>::values) {
-    if (name == kind_name) return kind;
-    known += (known.empty() ? "" : ", ") + std::string(kind_name);
-  }
-  fail<ConfigError>("--kind {}: needs one of {}", name, known);
-}
-
 std::unique_ptr<Tokenizer> train_tokenizer(const TrainCommand& command, TokenizerKind kind) {
   const std::vector<std::filesystem::path> files(command.input.begin(), command.input.end());
   if (kind == TokenizerKind::whitespace)
@@ -69,7 +60,7 @@ void check_extension(const std::string& output, TokenizerKind kind) {
 }
 
 int train(const TrainCommand& command) {
-  const TokenizerKind kind = kind_of(command.kind);
+  const TokenizerKind kind = named<TokenizerKind>("--kind", command.kind);
   check_extension(command.output, kind);
   const auto tokenizer = train_tokenizer(command, kind);
   tokenizer->save(command.output);

@@ -134,7 +134,6 @@ std::optional<int64_t> CheckpointFolder::newest() const {
 
 void mean_of_checkpoints(std::span<const std::filesystem::path> paths, Module& target) {
   if (paths.empty()) fail<FileError>("mean of checkpoints: needs at least one file");
-  drop_packed_weights(target);  // of what was there
   const std::vector<NamedParameter> parameters = named_parameters(target);
   std::vector<std::unique_ptr<SafetensorsReader>> readers;
   for (const auto& path : paths) {
@@ -147,6 +146,7 @@ void mean_of_checkpoints(std::span<const std::filesystem::path> paths, Module& t
                         name_of(parameter->dtype()), parameter->shape().text());
     }
   }
+  drop_packed_weights(target);  // of what was there
   const double share = 1.0 / static_cast<double>(paths.size());
   for (const auto& [name, parameter] : parameters) {
     dispatch_floating("mean of checkpoints", parameter->dtype(), [&]<class T>(T) {

@@ -28,11 +28,6 @@ void visit_fields(QuantizationConfig& c, FieldVisitor& v) {
   v("weights", c.weights);
 }
 
-struct ConfigFile {
-  TransformerConfig model;
-  std::optional<WeightFormat> packed;
-};
-
 // Takes a text out of the object. Throws FileError when it is missing or something else.
 std::string take_text(Json& json, const char* key, const std::string& where) {
   const auto found = json.find(key);
@@ -52,24 +47,6 @@ std::optional<WeightFormat> take_quantization(Json& json, const std::string& whe
                       kMethod);
   json.erase(kQuantization);
   return config.weights;
-}
-
-ConfigFile read_config_file(const std::filesystem::path& folder) {
-  const std::string where = (folder / kConfigFile).string();
-  Json json = read_json_file(where);
-  if (!json.is_object()) fail<FileError>("{}: needs an object, found {}", where, json.type_name());
-  const std::string type = take_text(json, "model_type", where);
-  if (type != kModelType) fail<FileError>("{}: model_type is {}, needs \"{}\"", where, in_quotes(type), kModelType);
-  take_text(json, "attune_version", where);
-  ConfigFile file;
-  file.packed = take_quantization(json, where);
-  read_fields(json, file.model, where);
-  try {
-    file.model.validate();
-  } catch (const ConfigError& error) {
-    fail<ConfigError>("{}: {}", where, error.what());
-  }
-  return file;
 }
 
 // `known` is what else may be in the file.
@@ -123,9 +100,9 @@ void save_parameters(const std::filesystem::path& path, Module& module,
 
 void load_parameters(const std::filesystem::path& path, Module& module) {
   const SafetensorsReader reader(path);
-  drop_packed_weights(module);  // of what was there
   const std::vector<NamedParameter> parameters = named_parameters(module);
   check_parameters(reader, parameters);
+  drop_packed_weights(module);  // of what was there
   for (const auto& [name, tensor] : parameters) reader.load_into(name, *tensor);
 }
 
@@ -161,6 +138,24 @@ void write_model_config(const std::filesystem::path& folder, const TransformerCo
   write_json_file(folder / kConfigFile, json);
 }
 
+ConfigFile read_config_file(const std::filesystem::path& folder) {
+  const std::string where = (folder / kConfigFile).string();
+  Json json = read_json_file(where);
+  if (!json.is_object()) fail<FileError>("{}: needs an object, found {}", where, json.type_name());
+  const std::string type = take_text(json, "model_type", where);
+  if (type != kModelType) fail<FileError>("{}: model_type is {}, needs \"{}\"", where, in_quotes(type), kModelType);
+  take_text(json, "attune_version", where);
+  ConfigFile file;
+  file.packed = take_quantization(json, where);
+  read_fields(json, file.model, where);
+  try {
+    file.model.validate();
+  } catch (const ConfigError& error) {
+    fail<ConfigError>("{}: {}", where, error.what());
+  }
+  return file;
+}
+
 TransformerConfig read_model_config(const std::filesystem::path& folder) {
   return read_config_file(folder).model;
 }
@@ -172,7 +167,7 @@ std::optional<WeightFormat> read_weight_format(const std::filesystem::path& fold
 void refuse_packed(const std::filesystem::path& folder, std::string_view use) {
   if (const std::optional<WeightFormat> packed = read_weight_format(folder))
     fail<ConfigError>("{}: its weights are packed as {}; {} needs the model that it was made from", folder.string(),
-                      name_of(*packed), use);
+                      enum_name(*packed), use);
 }
 
 void check_parameter_file(const std::filesystem::path& folder, const TransformerConfig& config,

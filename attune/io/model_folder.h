@@ -17,12 +17,6 @@
 
 namespace attune {
 
-template <>
-struct EnumNames<WeightFormat> {
-  static constexpr std::pair<WeightFormat, const char*> values[] = {
-      {WeightFormat::float32, "float32"}, {WeightFormat::int8, "int8"}, {WeightFormat::int4, "int4"}};
-};
-
 inline constexpr const char* kConfigFile = "config.json";
 inline constexpr const char* kParameterFile = "model.safetensors";
 inline constexpr const char* kGenerationConfigFile = "generation_config.json";
@@ -49,11 +43,15 @@ void map_parameters(const SafetensorsReader& reader, Module& module, const std::
 void write_model_config(const std::filesystem::path& folder, const TransformerConfig& config,
                         std::optional<WeightFormat> packed = {});
 
-/// Throws FileError or ConfigError; what is returned is valid.
-TransformerConfig read_model_config(const std::filesystem::path& folder);
+/// What config.json says.
+struct ConfigFile {
+  TransformerConfig model;
+  std::optional<WeightFormat> packed;  // what the weights are packed as, see save_packed_parameters(); else as trained
+};
 
-/// What the folder's weights are packed as, see save_packed_parameters(); nothing where they are as training wrote
-/// them. Throws FileError or ConfigError.
+/// Throws FileError or ConfigError; what is returned is valid.
+ConfigFile read_config_file(const std::filesystem::path& folder);
+TransformerConfig read_model_config(const std::filesystem::path& folder);
 std::optional<WeightFormat> read_weight_format(const std::filesystem::path& folder);
 
 /// Throws ConfigError naming the folder and `use` where weights are packed: "training" needs them as they are.

@@ -64,10 +64,10 @@ void check_part(const SafetensorsReader& reader, const std::string& name, const 
   const std::string path = reader.path().string();
   if (!reader.contains(name))
     fail<FileError>("{}: has no tensor {}, config.json (weights {}) asks for it", path, in_quotes(name),
-                    name_of(format));
+                    enum_name(format));
   if (reader.shape(name) != shape)
     fail<FileError>("{}: tensor {} has shape {}, config.json (weights {}) says {}", path, in_quotes(name),
-                    reader.shape(name).text(), name_of(format), shape.text());
+                    reader.shape(name).text(), enum_name(format), shape.text());
 }
 
 PackedSlot map_packed(const SafetensorsReader& reader, const Collector::Matrix& matrix, WeightFormat format) {
@@ -84,10 +84,12 @@ PackedSlot map_packed(const SafetensorsReader& reader, const Collector::Matrix& 
 
 }  // namespace
 
-void save_packed_parameters(const std::filesystem::path& path, Module& module, WeightFormat format) {
+void save_packed_parameters(const std::filesystem::path& path, Module& module, WeightFormat format,
+                            const std::function<void()>& before_each) {
   const Collector found = collect(module);
   std::vector<NamedTensor> tensors;
   for (const Collector::Matrix& matrix : found.matrices) {
+    if (before_each) before_each();
     const PackedWeight packed = [&] {
       try {
         return PackedWeight::pack(matrix.weight, format);

@@ -152,15 +152,17 @@ Tensor gather(const PagedRows& cache, std::span<const int32_t> slots, int64_t be
   return rows;
 }
 
-// Rows [begin, end) of a table; what they do not read is left out.
+// The rows of a group, all of which begin at the same slot.
 SlotTable rows_of(const SlotTable& table, int64_t begin, int64_t end) {
-  SlotTable part;
-  for (auto r = static_cast<size_t>(begin); r < static_cast<size_t>(end); ++r) {
-    const auto first = static_cast<int32_t>(part.slots.size());
-    part.slots.insert(part.slots.end(), table.slots.begin() + table.begin[r], table.slots.begin() + table.end[r]);
-    part.begin.push_back(first);
-    part.end.push_back(static_cast<int32_t>(part.slots.size()));
+  const auto first = static_cast<size_t>(begin), last = static_cast<size_t>(end);
+  const int32_t origin = table.begin[first];
+  SlotTable part{.slots = {}, .begin = std::vector<int32_t>(last - first, 0), .end = {}};
+  int32_t furthest = origin;
+  for (size_t r = first; r < last; ++r) {
+    part.end.push_back(table.end[r] - origin);
+    furthest = std::max(furthest, table.end[r]);
   }
+  part.slots.assign(table.slots.begin() + origin, table.slots.begin() + furthest);
   return part;
 }
 

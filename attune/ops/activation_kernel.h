@@ -3,10 +3,29 @@
 #include <cstdint>
 
 #include "attune/ops/activation.h"
+#include "attune/ops/matmul_kernel.h"
 #include "attune/tensor/device.h"
 #include "attune/tensor/dtype.h"
 
 namespace attune {
+
+/// What a product's epilogue does, as an operation of its own; relu stands for none as well.
+inline ActivationKind kind_of(FusedActivation activation) {
+  switch (activation) {
+    case FusedActivation::gelu:
+      return ActivationKind::gelu;
+    case FusedActivation::gelu_tanh:
+      return ActivationKind::gelu_tanh;
+    case FusedActivation::silu:
+      return ActivationKind::silu;
+    case FusedActivation::tanh:
+      return ActivationKind::tanh;
+    case FusedActivation::none:
+    case FusedActivation::relu:
+      break;
+  }
+  return ActivationKind::relu;
+}
 
 /// y[i] = activation(x[i]); y may be x.
 void activation_forward(Cpu, ActivationKind kind, const float* x, float* y, int64_t n);

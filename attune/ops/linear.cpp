@@ -65,23 +65,6 @@ Tensor product(const Tensor& x, const Tensor& weight, const Tensor& bias, FusedA
   return y;
 }
 
-ActivationKind kind_of(FusedActivation activation) {
-  switch (activation) {
-    case FusedActivation::gelu:
-      return ActivationKind::gelu;
-    case FusedActivation::gelu_tanh:
-      return ActivationKind::gelu_tanh;
-    case FusedActivation::silu:
-      return ActivationKind::silu;
-    case FusedActivation::tanh:
-      return ActivationKind::tanh;
-    case FusedActivation::none:
-    case FusedActivation::relu:
-      break;
-  }
-  return ActivationKind::relu;
-}
-
 // f(T{}) with any type that lies between two products.
 template <class F>
 void with_storage(DType dtype, F&& f) {

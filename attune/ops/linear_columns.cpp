@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <vector>
 
 #include "attune/base/parallel.h"
+#include "attune/ops/column_groups.h"
 #include "attune/ops/packed_linear_kernel.h"
 #include "attune/tensor/buffer.h"
 
@@ -22,32 +22,18 @@ void check(const Tensor& x, const Tensor& weight, const Tensor& bias, Columns co
     fail<ShapeError>("linear_columns: bias {} for weight {}", bias.shape().text(), weight.shape().text());
   if (static_cast<int64_t>(columns.size()) != x.size(0))
     fail<ShapeError>("linear_columns: {} lists of columns for x {}", columns.size(), x.shape().text());
-  for (size_t r = 0; r < columns.size(); ++r) {
-    if (r > 0 && columns[r].data() == columns[r - 1].data() && columns[r].size() == columns[r - 1].size()) continue;
-    for (const int32_t column : columns[r])
-      if (column < 0 || column >= weight.size(0))
-        fail<ShapeError>("linear_columns: column {} of weight {}", column, weight.shape().text());
-  }
 }
 
-struct Group {
-  int64_t begin, end;  // rows
-};
-
-std::vector<Group> groups_of(Columns columns) {
-  std::vector<Group> groups;
-  for (size_t r = 0; r < columns.size(); ++r) {
-    const bool same = r > 0 && columns[r].data() == columns[r - 1].data() && columns[r].size() == columns[r - 1].size();
-    if (!same) groups.push_back({static_cast<int64_t>(r), static_cast<int64_t>(r)});
-    ++groups.back().end;
-  }
-  return groups;
+void check(const ColumnGroup& group, const Tensor& weight) {
+  for (const int32_t column : group.columns)
+    if (column < 0 || column >= weight.size(0))
+      fail<ShapeError>("linear_columns: column {} of weight {}", column, weight.shape().text());
 }
 
 // The rows of the weight that a group needs are put into panels, some at a time, and multiplied from there: as many
 // numbers as dot products would read, in vectors over the outputs.
-void multiply(const Tensor& x, const Tensor& weight, const Tensor& bias, Group group, std::span<const int32_t> list,
-              const Tensor& y) {
+void multiply(const Tensor& x, const Tensor& weight, const Tensor& bias, const ColumnGroup& group, const Tensor& y) {
+  const std::span<const int32_t> list = group.columns;
   constexpr int64_t kAtOnce = 4 * kPanelOutputs;
   const int64_t in = x.size(1), width = y.size(1);
   parallel_for(static_cast<int64_t>(list.size()), kAtOnce, [&](int64_t begin, int64_t end) {
@@ -74,12 +60,12 @@ void multiply(const Tensor& x, const Tensor& weight, const Tensor& bias, Group g
 }
 
 // One number at a time, of float64.
-void multiply_plainly(const Tensor& x, const Tensor& weight, const Tensor& bias, Group group,
-                      std::span<const int32_t> list, const Tensor& y) {
+void multiply_plainly(const Tensor& x, const Tensor& weight, const Tensor& bias, const ColumnGroup& group,
+                      const Tensor& y) {
   const int64_t in = x.size(1);
   for (int64_t r = group.begin; r < group.end; ++r) {
     double* to = y.data<double>() + r * y.size(1);
-    for (const int32_t column : list) {
+    for (const int32_t column : group.columns) {
       double sum = bias.defined() ? bias.data<double>()[column] : 0;
       for (int64_t k = 0; k < in; ++k) sum += x.data<double>()[r * in + k] * weight.data<double>()[column * in + k];
       *to++ = sum;
@@ -91,17 +77,17 @@ void multiply_plainly(const Tensor& x, const Tensor& weight, const Tensor& bias,
 
 Tensor linear_columns(const Tensor& x, const Tensor& weight, const Tensor& bias, Columns columns) {
   check(x, weight, bias, columns);
-  size_t longest = 0;
-  for (const auto& list : columns) longest = std::max(longest, list.size());
-  const Tensor y = Tensor::full({x.size(0), static_cast<int64_t>(longest)}, -std::numeric_limits<double>::infinity(),
-                                {x.dtype(), x.device()});
-  for (const Group group : groups_of(columns)) {
-    const std::span<const int32_t> list = columns[static_cast<size_t>(group.begin)];
-    if (list.empty()) continue;
+  const std::vector<ColumnGroup> groups = group_columns(columns);
+  for (const ColumnGroup& group : groups) check(group, weight);
+  const int64_t width = longest_list(groups);
+  const Tensor y = Tensor::empty({x.size(0), width}, {x.dtype(), x.device()});
+  for (const ColumnGroup& group : groups) {
     if (x.dtype() == DType::f32) {
-      multiply(x, weight, bias, group, list, y);
+      fill_beyond(group, y.data<float>(), width);
+      multiply(x, weight, bias, group, y);
     } else {
-      multiply_plainly(x, weight, bias, group, list, y);
+      fill_beyond(group, y.data<double>(), width);
+      multiply_plainly(x, weight, bias, group, y);
     }
   }
   return y;

@@ -1,11 +1,10 @@
 #include "attune/ops/packed_linear.h"
 
-#include <algorithm>
 #include <array>
-#include <limits>
 #include <vector>
 
 #include "attune/base/profile.h"
+#include "attune/ops/column_groups.h"
 #include "attune/ops/packed_linear_kernel.h"
 
 namespace attune {
@@ -40,8 +39,8 @@ void multiply(const char* op, const Tensor& x, std::span<const PackedParameters>
   for (const PackedParameters& part : parameters) {
     check(op, x, part);
     if (part.weight->format() != parameters[0].weight->format())
-      fail<ShapeError>("{}: a weight in {} beside one in {}", op, name_of(part.weight->format()),
-                       name_of(parameters[0].weight->format()));
+      fail<ShapeError>("{}: a weight in {} beside one in {}", op, enum_name(part.weight->format()),
+                       enum_name(parameters[0].weight->format()));
     width += part.weight->out();
   }
   const bool together = products.size() == 1;
@@ -99,35 +98,24 @@ Tensor packed_linear_columns(const Tensor& x, const PackedWeight& weight, const 
   check(kName, x, {&weight, bias});
   if (x.rank() != 2 || static_cast<int64_t>(columns.size()) != x.size(0))
     fail<ShapeError>("{}: {} lists of columns for x {}", kName, columns.size(), x.shape().text());
-  const auto same = [&](size_t a, size_t b) {
-    return columns[a].data() == columns[b].data() && columns[a].size() == columns[b].size();
-  };
-  size_t longest = 0;
-  for (size_t r = 0; r < columns.size(); ++r) {
-    if (r > 0 && same(r, r - 1)) continue;
-    longest = std::max(longest, columns[r].size());
-    for (const int32_t column : columns[r])
+  const std::vector<ColumnGroup> groups = group_columns(columns);
+  for (const ColumnGroup& group : groups)
+    for (const int32_t column : group.columns)
       if (column < 0 || column >= weight.out())
         fail<ShapeError>("{}: column {} of a weight [{}, {}]", kName, column, weight.out(), weight.in());
-  }
-  const int64_t width = static_cast<int64_t>(longest), in = weight.in();
+  const int64_t width = longest_list(groups), in = weight.in();
   Tensor y = Tensor::empty({x.size(0), width}, {DType::f32, x.device()});
-  for (size_t begin = 0, end = 0; begin < columns.size(); begin = end) {
-    for (end = begin + 1; end < columns.size() && same(end, begin);) ++end;
-    const std::span<const int32_t> list = columns[begin];
-    float* const first = y.data<float>() + static_cast<int64_t>(begin) * width;
-    for (size_t r = 0; list.size() < longest && r < end - begin; ++r)
-      std::fill(first + static_cast<int64_t>(r) * width + static_cast<int64_t>(list.size()),
-                first + static_cast<int64_t>(r + 1) * width, -std::numeric_limits<float>::infinity());
-    if (list.empty()) continue;
+  for (const ColumnGroup& group : groups) {
+    fill_beyond(group, y.data<float>(), width);
+    if (group.columns.empty()) continue;
     dispatch(x.device(), [&](auto device) {
-      packed_linear_columns(device, {.x = x.data<float>() + static_cast<int64_t>(begin) * in,
-                                     .rows = static_cast<int64_t>(end - begin),
+      packed_linear_columns(device, {.x = x.data<float>() + group.begin * in,
+                                     .rows = group.end - group.begin,
                                      .in = in,
                                      .weight = panels_of(weight),
                                      .bias = data_or_null(bias),
-                                     .columns = list,
-                                     .y = first,
+                                     .columns = group.columns,
+                                     .y = y.data<float>() + group.begin * width,
                                      .width = width});
     });
   }

@@ -10,23 +10,6 @@
 namespace attune {
 namespace {
 
-ActivationKind kind_of(FusedActivation activation) {
-  switch (activation) {
-    case FusedActivation::gelu:
-      return ActivationKind::gelu;
-    case FusedActivation::gelu_tanh:
-      return ActivationKind::gelu_tanh;
-    case FusedActivation::silu:
-      return ActivationKind::silu;
-    case FusedActivation::tanh:
-      return ActivationKind::tanh;
-    case FusedActivation::none:
-    case FusedActivation::relu:
-      break;
-  }
-  return ActivationKind::relu;
-}
-
 // x as products with weights in a format read it.
 class Input {
  public:

@@ -14,7 +14,7 @@ void check_sizes(WeightFormat format, int64_t out, int64_t in) {
   const int64_t most_inputs = format == WeightFormat::int8 ? kMostInt8Inputs : kMost;
   if (out < 0 || out > kMost || in < 1 || in > most_inputs)
     fail<ShapeError>("packed weight: [{}, {}] is not a matrix of at most {} outputs and, in {}, from 1 to {} inputs",
-                     out, in, kMost, name_of(format), most_inputs);
+                     out, in, kMost, enum_name(format), most_inputs);
 }
 
 // There is no scale that would say what these are.
@@ -24,7 +24,7 @@ void check_finite(const Tensor& weight, WeightFormat format) {
   for (size_t i = 0; i < numbers.size(); ++i)
     if (!std::isfinite(numbers[i]))
       fail<NumericError>("packed weight: number {} of {} is {}, which {} cannot hold", i, weight.shape().text(),
-                         numbers[i], name_of(format));
+                         numbers[i], enum_name(format));
 }
 
 struct Parts {
@@ -47,18 +47,6 @@ MutablePanels panels_to(WeightFormat format, int64_t out, int64_t in, const Tens
 
 }  // namespace
 
-std::string_view name_of(WeightFormat format) {
-  switch (format) {
-    case WeightFormat::float32:
-      return "float32";
-    case WeightFormat::int8:
-      return "int8";
-    case WeightFormat::int4:
-      return "int4";
-  }
-  return "?";
-}
-
 int64_t PackedWeight::storage_bytes(WeightFormat format, int64_t out, int64_t in) {
   check_sizes(format, out, in);
   return panel_count(out) * panel_bytes(format, in);
@@ -75,7 +63,7 @@ PackedWeight::PackedWeight(WeightFormat format, int64_t out, int64_t in, Tensor 
     : format_(format), out_(out), in_(in), storage_(std::move(storage)), scales_(std::move(scales)) {
   const int64_t bytes = storage_bytes(format, out, in);
   if (!storage_.defined() || storage_.dtype() != DType::u8 || storage_.shape() != Shape({bytes}))
-    fail<ShapeError>("packed weight: [{}, {}] in {} takes uint8 [{}], found {} {}", out, in, name_of(format), bytes,
+    fail<ShapeError>("packed weight: [{}, {}] in {} takes uint8 [{}], found {} {}", out, in, enum_name(format), bytes,
                      storage_.defined() ? name_of(storage_.dtype()) : "nothing", storage_.shape().text());
   if (reinterpret_cast<uintptr_t>(storage_.raw()) % alignof(float) != 0)
     fail<ShapeError>("packed weight: the storage of [{}, {}] does not lie at a multiple of {}", out, in,
@@ -86,7 +74,7 @@ PackedWeight::PackedWeight(WeightFormat format, int64_t out, int64_t in, Tensor 
   }
   const Shape shape = scales_shape(format, out, in);
   if (!scales_.defined() || scales_.dtype() != scales_dtype(format) || scales_.shape() != shape)
-    fail<ShapeError>("packed weight: the scales of [{}, {}] in {} are {} {}, found {} {}", out, in, name_of(format),
+    fail<ShapeError>("packed weight: the scales of [{}, {}] in {} are {} {}, found {} {}", out, in, enum_name(format),
                      name_of(scales_dtype(format)), shape.text(),
                      scales_.defined() ? name_of(scales_.dtype()) : "nothing", scales_.shape().text());
 }

@@ -2,8 +2,8 @@
 
 #include <cstddef>
 #include <span>
-#include <string_view>
 
+#include "attune/base/fields.h"
 #include "attune/tensor/tensor.h"
 
 namespace attune {
@@ -14,7 +14,11 @@ namespace attune {
 ///   int4      w = scale q, q in [-8, 7], one scale (bfloat16) for each output and 32 inputs
 enum class WeightFormat { float32, int8, int4 };
 
-std::string_view name_of(WeightFormat format);
+template <>
+struct EnumNames<WeightFormat> {
+  static constexpr std::pair<WeightFormat, const char*> values[] = {
+      {WeightFormat::float32, "float32"}, {WeightFormat::int8, "int8"}, {WeightFormat::int4, "int4"}};
+};
 
 /// A weight matrix laid out for inference: panels of 16 outputs, so that a product reads it once from front to back.
 /// What goes beyond `out` or `in` is zero.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <system_error>
 
+#include "attune/base/file.h"
 #include "attune/base/sha256.h"
 #include "attune/data/tokenizer_files.h"
 #include "attune/io/json_file.h"
@@ -208,10 +209,8 @@ TokenCorpus open_prepared(const fs::path& folder, const PreparedIndex& index) {
   std::vector<ShardFile> files;
   for (const PreparedShard& shard : index.shards) {
     const fs::path file = folder / shard.file;
-    std::error_code error;
-    const uintmax_t bytes = fs::file_size(file, error);
-    if (error) fail<FileError>("cannot read {}: {}", file.string(), error.message());
-    if (bytes != static_cast<uintmax_t>(shard.bytes))
+    const int64_t bytes = file_bytes(file);
+    if (bytes != shard.bytes)
       fail<FileError>("{}: has {} bytes, {} says {}", file.string(), bytes, kIndex, shard.bytes);
     files.push_back({file, shard.examples, shard.tokens + shard.target_tokens});
   }

@@ -263,6 +263,13 @@ def numbers(p: argparse.ArgumentParser, options: argparse.Namespace, name: str) 
     return found
 
 
+def check_model_folders(p: argparse.ArgumentParser, options: argparse.Namespace, names: Iterable[str]) -> None:
+    for name in names:
+        folder = getattr(options, name)
+        if folder is not None and not (folder / "config.json").is_file():
+            p.error(f"--{name} {folder}: expected a model folder")
+
+
 def check_options(
     p: argparse.ArgumentParser,
     options: argparse.Namespace,

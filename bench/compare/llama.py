@@ -24,6 +24,7 @@ from in_turn import (
     Failure,
     add_options,
     check_at_least_1,
+    check_model_folders,
     check_options,
     end,
     leave_out,
@@ -233,9 +234,7 @@ def parse_options() -> argparse.Namespace:
         p.error(f"--tokens {o.tokens}: expected at least 2")
     if o.int8 is not None and o.model is None:
         p.error("--int8 needs --model, of which it was made")
-    for name in ("model", "int8"):
-        if getattr(o, name) is not None and not (getattr(o, name) / "config.json").is_file():
-            p.error(f"--{name} {getattr(o, name)}: expected a model folder")
+    check_model_folders(p, o, ("model", "int8"))
     check_options(p, o, needs_attune=True, known=DEFAULT)
     return o
 

@@ -37,6 +37,20 @@ def read_safetensors(path: Path) -> dict[str, np.ndarray]:
     return tensors
 
 
+def write_safetensors(path: Path, tensors: dict[str, np.ndarray]) -> None:
+    """A header of JSON behind its length, then the numbers, little-endian."""
+    header, offset = {}, 0
+    for name, x in tensors.items():
+        header[name] = {"dtype": "F32", "shape": list(x.shape), "data_offsets": [offset, offset + x.nbytes]}
+        offset += x.nbytes
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        for x in tensors.values():
+            file.write(x.astype("<f4", copy=False).tobytes())
+
+
 class Pieces:
     """Text to pieces of text and back, by a whitespace vocabulary or SentencePiece."""
 

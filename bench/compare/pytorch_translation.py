@@ -6,11 +6,9 @@ and `attune evaluate` then search and score both models alike. Prints one line o
 """
 
 import argparse
-import ctypes
 import json
 import random
 import shutil
-import struct
 import sys
 import time
 from pathlib import Path
@@ -19,6 +17,7 @@ from typing import Iterator
 import torch
 from torch import Tensor, nn
 
+from model_folder import write_safetensors
 from pytorch_program import add_program_options, check_model_options, peak_memory_mb, run_program, set_up
 from pytorch_transformer import EOS, Attention, Layer, Step, Transformer, adam, add_model_options, make_batch
 
@@ -159,21 +158,6 @@ def attune_tensors(model: Transformer) -> dict[str, Tensor]:
     return tensors | {"projection.bias": model.projection.bias}
 
 
-def write_safetensors(path: Path, tensors: dict[str, Tensor]) -> None:
-    """A header of JSON behind its length, then the numbers, little-endian."""
-    tensors = {name: x.detach().float().contiguous() for name, x in tensors.items()}
-    header, offset = {}, 0
-    for name, x in tensors.items():
-        header[name] = {"dtype": "F32", "shape": list(x.shape), "data_offsets": [offset, offset + x.nbytes]}
-        offset += x.nbytes
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text)
-        for x in tensors.values():
-            file.write(ctypes.string_at(x.data_ptr(), x.nbytes))
-
-
 def write_model(o: argparse.Namespace, model: Transformer, vocab: int) -> None:
     config = {
         "model_type": "transformer",
@@ -191,7 +175,8 @@ def write_model(o: argparse.Namespace, model: Transformer, vocab: int) -> None:
     (o.out / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
     (o.out / "generation_config.json").write_text('{"beam_size": 5, "length_penalty": 1.0}\n', encoding="utf-8")
     shutil.copyfile(o.tokenizer, o.out / "tokenizer.json")
-    write_safetensors(o.out / "model.safetensors", attune_tensors(model))
+    numbers = {name: x.detach().float().numpy() for name, x in attune_tensors(model).items()}
+    write_safetensors(o.out / "model.safetensors", numbers)
 
 
 def measure(o: argparse.Namespace) -> dict:

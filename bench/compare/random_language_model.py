@@ -7,11 +7,12 @@ weights are does not change the speed.
 
 import argparse
 import json
-import struct
 import sys
 from pathlib import Path
 
 import numpy as np
+
+from model_folder import write_safetensors
 
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
 CONFIG = {
@@ -57,20 +58,6 @@ def tensors_of(config: dict, seed: int) -> dict[str, np.ndarray]:
         tensors |= linear(f"{layer}.feed_forward.linear_1", d_ff, d) | linear(f"{layer}.feed_forward.linear_2", d, d_ff)
         tensors |= norm(f"{layer}.residual_3.norm")
     return tensors | norm("decoder.norm")
-
-
-def write_safetensors(path: Path, tensors: dict[str, np.ndarray]) -> None:
-    """A header of JSON behind its length, then the numbers, little-endian."""
-    header, offset = {}, 0
-    for name, x in tensors.items():
-        header[name] = {"dtype": "F32", "shape": list(x.shape), "data_offsets": [offset, offset + x.nbytes]}
-        offset += x.nbytes
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text)
-        for x in tensors.values():
-            file.write(x.astype("<f4", copy=False).tobytes())
 
 
 def write_model(folder: Path, config: dict, seed: int) -> None:

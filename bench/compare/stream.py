@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from typing import Callable, NamedTuple
 
-from in_turn import Failure, check_at_least_1, end, wait
+from in_turn import Failure, check_at_least_1, check_model_folders, end, wait
 
 PATIENCE_S = 600
 SOME = 1000  # lines, about twice as many as are read ahead
@@ -313,8 +313,7 @@ def parse_options() -> argparse.Namespace:
         p.error(f"--lines {o.lines}: expected at least {2 * SOME}")
     if not o.source.is_file():
         p.error(f"--source {o.source}: no such file")
-    if not (o.model / "config.json").is_file():
-        p.error(f"--model {o.model}: expected a model folder")
+    check_model_folders(p, o, ["model"])
     return o
 
 

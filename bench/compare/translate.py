@@ -20,6 +20,7 @@ from in_turn import (
     Failure,
     add_options,
     check_at_least_1,
+    check_model_folders,
     check_options,
     environments,
     leave_out,
@@ -248,9 +249,7 @@ def parse_options() -> argparse.Namespace:
     for name in ("source", "reference"):
         if not getattr(o, name).is_file():
             p.error(f"--{name} {getattr(o, name)}: no such file")
-    for name in ("model", "int8"):
-        if getattr(o, name) is not None and not (getattr(o, name) / "config.json").is_file():
-            p.error(f"--{name} {getattr(o, name)}: expected a model folder")
+    check_model_folders(p, o, ("model", "int8"))
     check_options(p, o, needs_attune=True, known=CONTENDERS)
     return o
 

@@ -83,6 +83,22 @@ TEST(File, MapsTheWholeFile) {
   EXPECT_TRUE(MappedFile(folder / "empty").bytes().empty());
 }
 
+TEST(File, ReleasedPagesAreReadAgain) {
+  const TemporaryFolder folder;
+  const std::string text(1'000'000, 'x');
+  write_file(folder / "a", text);
+  const MappedFile mapped(folder / "a", FileAccess::copy_on_write);
+  std::fill_n(mapped.writable(), text.size(), std::byte{'y'});
+  mapped.release(mapped.bytes().subspan(1, 500'000));
+  const auto at = [&](size_t i) { return static_cast<char>(mapped.bytes()[i]); };
+  EXPECT_EQ(at(0), 'y');  // its page has a byte outside of the part
+  EXPECT_EQ(at(400'000), 'x');
+  EXPECT_EQ(at(999'999), 'y');
+  const std::string other(300'000, 'z');
+  mapped.release(std::as_bytes(std::span(other)));  // no part of the file
+  EXPECT_EQ(other, std::string(300'000, 'z'));
+}
+
 TEST(Parallel, CoversEveryElementOnce) {
   for (const int64_t size : {0, 1, 7, 1000}) {
     std::vector<int> hits(static_cast<size_t>(size));

@@ -37,6 +37,11 @@ const std::vector<std::string> kJson = {"18446744073709551615",
                                         ",",
                                         "\\u0000",
                                         "\xFF"};
+#if defined(__SANITIZE_ADDRESS__)
+constexpr int64_t kMostMemory = int64_t{1} << 30;  // it keeps what is freed for a while
+#else
+constexpr int64_t kMostMemory = int64_t{64} << 20;
+#endif
 constexpr ShardForm kForm = {.sides = 2, .vocab = {20, 20}};
 
 void write(const std::filesystem::path& path, const std::string& bytes) {
@@ -83,11 +88,6 @@ TEST(TokenShardFuzz, MutatedShardsAreReadOrRefused) {
   }
   EXPECT_GT(successes, kRounds / 100) << "some mutations of ids are no errors";
   EXPECT_LT(successes, kRounds / 2);
-#if defined(__SANITIZE_ADDRESS__)
-  constexpr int64_t kMostMemory = int64_t{1} << 30;  // it keeps what is freed for a while
-#else
-  constexpr int64_t kMostMemory = int64_t{64} << 20;
-#endif
   EXPECT_LT(peak_resident_bytes() - before, kMostMemory);
 }
 
@@ -134,11 +134,6 @@ TEST(TokenShardFuzz, MutatedIndicesAreReadOrRefused) {
   }
   EXPECT_GT(successes, kRounds / 100) << "white space and digits of a hash are no errors";
   EXPECT_LT(successes, kRounds / 2);
-#if defined(__SANITIZE_ADDRESS__)
-  constexpr int64_t kMostMemory = int64_t{1} << 30;  // it keeps what is freed for a while
-#else
-  constexpr int64_t kMostMemory = int64_t{64} << 20;
-#endif
   EXPECT_LT(peak_resident_bytes() - before, kMostMemory);
 }
 

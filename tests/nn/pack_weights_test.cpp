@@ -124,7 +124,7 @@ TEST(PackWeights, StepsDoNotDependOnTheBatch) {
     for (const int32_t token : {1, 2, 3}) {
       const Tensor a = model->step(std::vector<int32_t>{4, 5, token}, together);
       const Tensor b = model->step(std::vector<int32_t>{token}, alone);
-      EXPECT_TRUE(same_bits(a.rows(2, 3), b)) << name_of(format);
+      EXPECT_TRUE(same_bits(a.rows(2, 3), b)) << enum_name(format);
     }
   }
 }

@@ -72,7 +72,7 @@ TEST(PackedLinear, AgreesWithTheFormulaOnEveryProcessor) {
           const Tensor x = random({rows, in}, static_cast<uint64_t>(rows));
           const Tensor y = packed_linear(x, w, b);
           EXPECT_LT(relative_error(y.to(DType::f64), reference(x, w, b)), 4e-6)
-              << target << " " << name_of(format) << " " << rows << " x " << in;
+              << target << " " << enum_name(format) << " " << rows << " x " << in;
         }
       }
     }
@@ -88,7 +88,7 @@ TEST(PackedLinear, HasTheSameBitsOnEveryProcessor) {
     const Tensor expected = packed_linear(x, w, b, FusedActivation::relu);
     for_each_target([&](const char* target) {
       EXPECT_TRUE(same_bits(packed_linear(x, w, b, FusedActivation::relu), expected))
-          << target << " " << name_of(format);
+          << target << " " << enum_name(format);
     });
   }
 }
@@ -100,12 +100,12 @@ TEST(PackedLinear, RowsDoNotDependOnTheBatchNorOnThreads) {
         const PackedWeight w = PackedWeight::pack(random({333, in}, 1), format);
         const Tensor x = random({67, in}, 2), b = random({333}, 3);
         const auto [one, two] = with_one_and_two_threads([&] { return packed_linear(x, w, b, FusedActivation::gelu); });
-        EXPECT_TRUE(same_bits(one, two)) << target << " " << name_of(format);
+        EXPECT_TRUE(same_bits(one, two)) << target << " " << enum_name(format);
         for (const auto& [begin, end] :
              std::vector<std::pair<int64_t, int64_t>>{{0, 1}, {66, 67}, {3, 5}, {3, 8}, {10, 17}, {0, 16}, {7, 40}}) {
           const Tensor some = packed_linear(x.rows(begin, end), w, b, FusedActivation::gelu);
           EXPECT_TRUE(same_bits(some, one.rows(begin, end)))
-              << target << " " << name_of(format) << " " << begin << " to " << end;
+              << target << " " << enum_name(format) << " " << begin << " to " << end;
         }
       }
     }
@@ -127,7 +127,7 @@ TEST(PackedLinear, AppliesActivations) {
         const Tensor x = random({rows, 33}, 2), plain = packed_linear(x, w, b);
         for (const auto& [fused, separate] : activations)
           EXPECT_LT(relative_error(packed_linear(x, w, b, fused).to(DType::f64), separate(plain).to(DType::f64)), 1e-6)
-              << target << " " << name_of(format);
+              << target << " " << enum_name(format);
       }
     }
   });
@@ -151,7 +151,7 @@ TEST(PackedLinear, SideBySideIsOneAfterTheOther) {
           for (int64_t r = 0; r < rows; ++r)
             for (int64_t o = 0; o < weight->out(); ++o)
               ASSERT_EQ(all.data<float>()[r * 156 + column + o], y.data<float>()[r * weight->out() + o])
-                  << target << " " << name_of(format);
+                  << target << " " << enum_name(format);
           column += weight->out();
         }
       }
@@ -181,7 +181,7 @@ TEST(PackedLinear, ColumnsAreThoseOfTheWholeProduct) {
               EXPECT_EQ(found, -std::numeric_limits<float>::infinity());
             } else {
               ASSERT_EQ(found, all.data<float>()[r * 500 + list[static_cast<size_t>(j)]])
-                  << target << " " << name_of(format) << " row " << r << " column " << j;
+                  << target << " " << enum_name(format) << " row " << r << " column " << j;
             }
           }
         }
@@ -201,7 +201,7 @@ TEST(PackedLinear, LosesLittle) {
       error += std::pow(y.data<double>()[i] - exact.data<double>()[i], 2);
       power += std::pow(exact.data<double>()[i], 2);
     }
-    EXPECT_LT(std::sqrt(error / power), most) << name_of(format);
+    EXPECT_LT(std::sqrt(error / power), most) << enum_name(format);
   }
 }
 
@@ -218,7 +218,7 @@ TEST(PackedLinear, ShowsBrokenRowsAndKeepsOthers) {
       EXPECT_TRUE(same_bits(after.rows(0, 1), before.rows(0, 1))) << target;
       EXPECT_TRUE(same_bits(after.rows(3, 4), before.rows(3, 4))) << target;
       for (int64_t i = 20; i < 60; ++i)
-        EXPECT_FALSE(std::isfinite(after.data<float>()[i])) << target << " " << name_of(format) << " " << i;
+        EXPECT_FALSE(std::isfinite(after.data<float>()[i])) << target << " " << enum_name(format) << " " << i;
       for (int64_t i = 20; i < 60; ++i) EXPECT_EQ(before.data<float>()[i], 0) << target;  // of a row of zeros
     }
   });

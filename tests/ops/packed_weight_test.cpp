@@ -81,11 +81,11 @@ TEST(PackedWeight, HasTheSameBytesOnEveryProcessor) {
     for_each_target([&](const char* target) {
       const auto [one, two] = with_one_and_two_threads([&] { return PackedWeight::pack(w, format); });
       for (const PackedWeight& packed : {one, two}) {
-        EXPECT_TRUE(same_bits(packed.storage(), expected.storage())) << target << " " << name_of(format);
+        EXPECT_TRUE(same_bits(packed.storage(), expected.storage())) << target << " " << enum_name(format);
         if (packed.scales().defined()) {
-          EXPECT_TRUE(same_bits(packed.scales(), expected.scales())) << target << " " << name_of(format);
+          EXPECT_TRUE(same_bits(packed.scales(), expected.scales())) << target << " " << enum_name(format);
         }
-        EXPECT_TRUE(same_bits(packed.unpack(), expected.unpack())) << target << " " << name_of(format);
+        EXPECT_TRUE(same_bits(packed.unpack(), expected.unpack())) << target << " " << enum_name(format);
       }
     });
   }
@@ -131,7 +131,7 @@ TEST(PackedWeight, SmallAndEmptyRows) {
   for (const WeightFormat format : kFormats) {
     const Tensor found = PackedWeight::pack(w, format).unpack();
     for (int64_t i = 0; i < 120; ++i)
-      EXPECT_NEAR(found.data<float>()[i], w.data<float>()[i], i == 80 ? 2e36 : 1e-40) << name_of(format);
+      EXPECT_NEAR(found.data<float>()[i], w.data<float>()[i], i == 80 ? 2e36 : 1e-40) << enum_name(format);
   }
   EXPECT_EQ(PackedWeight::pack(Tensor::zeros({0, 4}), WeightFormat::int8).unpack().shape(), Shape({0, 4}));
 }
