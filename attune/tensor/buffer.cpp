@@ -1,7 +1,5 @@
 #include "attune/tensor/buffer.h"
 
-#include <sys/mman.h>
-
 #include <bit>
 #include <cstdlib>
 #include <map>
@@ -9,14 +7,21 @@
 #include <new>
 #include <vector>
 
+#include "attune/tensor/arena.h"
+
 namespace attune {
 namespace {
 
 constexpr size_t kAlignment = 64;
-constexpr size_t kHugePage = size_t{2} << 20;
+#if defined(__SANITIZE_ADDRESS__)
+constexpr size_t kLarge = SIZE_MAX;  // blocks that lie apart, so that nobody reads beyond one
+#else
+constexpr size_t kLarge = size_t{1} << 20;  // from here on out of the arena
+#endif
 
-// Four classes to each power of two: at most a quarter of a buffer is unused, and few sizes occur.
+// Of small blocks four to each power of two: at most a quarter of a buffer is unused, and few sizes occur.
 size_t size_class(size_t bytes) {
+  if (bytes >= kLarge && bytes < SIZE_MAX / 2) return (bytes + Arena::kGranule - 1) / Arena::kGranule * Arena::kGranule;
   if (bytes <= 4 * kAlignment)
     return (bytes + kAlignment - 1) / kAlignment * kAlignment + (bytes == 0 ? kAlignment : 0);
   const size_t step = std::bit_floor(bytes - 1) / 4;
@@ -32,16 +37,20 @@ class CachingAllocator {
     size_t bytes;
   };
 
-  /// At least so many bytes, a size class. Batches differ in their sizes: a block that is kept and up to half as large
-  /// again is taken before the system is asked for another.
+  /// At least so many bytes, a size class. Of small blocks one that is kept and up to half as large again is taken
+  /// before the system is asked for another.
   Block take(size_t bytes) {
     const std::lock_guard lock(mutex_);
     Block block{nullptr, bytes};
-    for (auto it = free_.lower_bound(bytes); it != free_.end() && it->first <= bytes + bytes / 2; ++it) {
-      if (it->second.empty()) continue;
-      block = {it->second.back(), it->first};
-      it->second.pop_back();
-      break;
+    if (bytes >= kLarge) {
+      block.data = large_.take(bytes);
+    } else {
+      for (auto it = free_.lower_bound(bytes); it != free_.end() && it->first <= bytes + bytes / 2; ++it) {
+        if (it->second.empty()) continue;
+        block = {it->second.back(), it->first};
+        it->second.pop_back();
+        break;
+      }
     }
     if (block.data == nullptr) block.data = from_system(bytes);
     statistics_.bytes_in_use += static_cast<int64_t>(block.bytes);
@@ -52,6 +61,7 @@ class CachingAllocator {
   void give_back(void* block, size_t bytes) noexcept {
     const std::lock_guard lock(mutex_);
     statistics_.bytes_in_use -= static_cast<int64_t>(bytes);
+    if (bytes >= kLarge) return large_.give_back(block, bytes);
     try {
       free_[bytes].push_back(block);
     } catch (const std::bad_alloc&) {  // not even room for the note: the system gets it back
@@ -67,7 +77,10 @@ class CachingAllocator {
 
   AllocatorStatistics statistics() {
     const std::lock_guard lock(mutex_);
-    return statistics_;
+    AllocatorStatistics all = statistics_;
+    all.system_allocations += static_cast<int64_t>(large_.system_allocations());
+    all.bytes_reserved += static_cast<int64_t>(large_.reserved_bytes());
+    return all;
   }
 
   void reset_peak() {
@@ -77,15 +90,18 @@ class CachingAllocator {
 
  private:
   void* from_system(size_t bytes) {
-    const size_t alignment = bytes >= kHugePage ? kHugePage : kAlignment;
-    const size_t rounded = (bytes + alignment - 1) / alignment * alignment;
-    void* block = std::aligned_alloc(alignment, rounded);
+    if (bytes >= kLarge) {  // the arena has asked
+      release_locked();
+      void* const block = large_.take(bytes);
+      if (block == nullptr) throw std::bad_alloc();
+      return block;
+    }
+    void* block = std::aligned_alloc(kAlignment, bytes);
     if (block == nullptr) {
       release_locked();  // what is kept may be enough for this one
-      block = std::aligned_alloc(alignment, rounded);
+      block = std::aligned_alloc(kAlignment, bytes);
     }
     if (block == nullptr) throw std::bad_alloc();
-    if (bytes >= kHugePage) ::madvise(block, rounded, MADV_HUGEPAGE);
     ++statistics_.system_allocations;
     statistics_.bytes_reserved += static_cast<int64_t>(bytes);
     return block;
@@ -97,10 +113,12 @@ class CachingAllocator {
       statistics_.bytes_reserved -= static_cast<int64_t>(bytes * blocks.size());
       blocks.clear();
     }
+    large_.release();
   }
 
   std::mutex mutex_;
-  std::map<size_t, std::vector<void*>> free_;
+  std::map<size_t, std::vector<void*>> free_;  // small blocks by size class
+  Arena large_;
   AllocatorStatistics statistics_;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
-// Memory of tensors. Freed memory is kept in size classes and handed out again, so that a training step in steady state
-// asks the system for nothing.
+// Memory of tensors. Freed memory is kept, large blocks in an Arena and small ones in size classes, and handed out
+// again, so that a training step in steady state asks the system for nothing.
 
 #include <cstddef>
 #include <cstdint>
