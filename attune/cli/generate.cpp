@@ -13,7 +13,6 @@
 #include "attune/cli/text_output.h"
 #include "attune/data/text_file.h"
 #include "attune/generate/text_generator.h"
-#include "attune/nn/pack_weights.h"
 
 namespace attune::cli {
 namespace {
@@ -122,12 +121,11 @@ void explain_end(const std::vector<GeneratedText>& texts, const TextGenerator& g
 }
 
 std::unique_ptr<DecoderLm> load_draft(const std::string& folder, const TextGenerator& generator) {
-  LanguageModelFiles files = load_language_model_folder(folder);
+  LanguageModelFiles files = load_language_model_folder(folder, LoadedWeights::packed);
   const Tokenizer& own = generator.tokenizer();
   bool same = files.tokenizer->vocab_size() == own.vocab_size();
   for (int32_t id = 0; same && id < own.vocab_size(); ++id) same = files.tokenizer->piece(id) == own.piece(id);
   if (!same) fail<ConfigError>("--draft {}: its tokens are not those of the model", folder);
-  pack_weights(*files.model, WeightFormat::float32);
   return std::move(files.model);
 }
 

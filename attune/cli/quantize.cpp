@@ -3,6 +3,7 @@
 #include "attune/generate/quantize.h"
 #include "attune/cli/command.h"
 #include "attune/cli/generation_options.h"
+#include "attune/cli/line_progress.h"
 #include "attune/cli/text_output.h"
 #include "attune/io/model_folder.h"
 
@@ -15,23 +16,17 @@ struct QuantizeCommand {
   bool json = false;
 };
 
-WeightFormat format_of(const std::string& type) {
-  std::string known;
-  for (const auto& [format, name] : EnumNames<WeightFormat>::values) {
-    if (type == name) return format;
-    known += (known.empty() ? "" : ", ") + std::string(name);
-  }
-  fail<ConfigError>("--type {}: needs one of {}", type, known);
-}
-
 std::string megabytes(int64_t bytes) {
   return fmt::format("{:.2f} MB", static_cast<double>(bytes) / 1e6);
 }
 
 int quantize(const QuantizeCommand& command) {
-  const WeightFormat type = format_of(command.type);
+  const WeightFormat type = named<WeightFormat>("--type", command.type);
   use_threads(command.threads);
-  const QuantizedModel done = quantize_model_folder(command.model, command.out, type);
+  catch_stop_signals();
+  const QuantizedModel done = quantize_model_folder(command.model, command.out, type, [] {
+    if (stop_requested()) throw Stopped();
+  });
   const double ratio = static_cast<double>(done.bytes_before) / static_cast<double>(done.bytes_after);
   TextOutput out;
   if (command.json) {
@@ -67,7 +62,7 @@ void add_quantize(CLI::App& app) {
       "  int8     a quarter of the size, nearly the same translations\n"
       "  int4     an eighth; compare with attune evaluate\n"
       "  float32  the same size and numbers, in the order that products read: starts faster",
-      [c] { return quantize(*c); });
+      [c] { return until_stopped([&] { return quantize(*c); }); });
   command->add_option("model", c->model, "Folder of the model")->required();
   command->add_option("--out", c->out, "Folder to write, whole or not at all; must not be there yet")->required();
   command->add_option("--type", c->type, "Of the weights: int8, int4 or float32")->capture_default_str();

@@ -37,11 +37,14 @@ struct ClassifyOptions {
 /// from several threads at once.
 class Classifier {
  public:
-  /// Takes the model into evaluation mode. Throws ConfigError when the vocabulary is not the model's.
+  /// Takes the model into evaluation mode and packs its weights, unless they are packed: those stay as they are. Throws
+  /// ConfigError when the vocabulary is not the model's.
   explicit Classifier(ClassifierFiles files);
 
   /// From a model folder. Throws FileError or ConfigError.
-  static Classifier load(const std::filesystem::path& folder) { return Classifier(load_classifier_folder(folder)); }
+  static Classifier load(const std::filesystem::path& folder) {
+    return Classifier(load_classifier_folder(folder, LoadedWeights::packed));
+  }
 
   /// The probabilities of the labels for each text, in the order of the texts; those of one text do not depend on what
   /// else is classified with it. A text without tokens is bos and eos. Throws ConfigError for options that do not fit,

@@ -11,6 +11,7 @@
 #include "attune/io/packed_parameters.h"
 #include "attune/models/build.h"
 #include "attune/nn/new_parameter.h"
+#include "attune/nn/pack_weights.h"
 
 namespace attune {
 namespace {
@@ -99,26 +100,31 @@ const char* use_of(Architecture architecture) {
   }
 }
 
-TransformerConfig read_config_of(const fs::path& folder, Architecture needed, const char* task) {
-  TransformerConfig config = read_model_config(folder);
-  if (config.architecture != needed)
-    fail<ConfigError>("{}: architecture is \"{}\", {} needs \"{}\" ({})", folder.string(),
-                      enum_name(config.architecture), task, enum_name(needed), use_of(config.architecture));
-  check_parameter_file(folder, config, read_weight_format(folder));
-  return config;
+ConfigFile read_config_of(const fs::path& folder, Architecture needed, const char* task) {
+  ConfigFile file = read_config_file(folder);
+  const Architecture found = file.model.architecture;
+  if (found != needed)
+    fail<ConfigError>("{}: architecture is \"{}\", {} needs \"{}\" ({})", folder.string(), enum_name(found), task,
+                      enum_name(needed), use_of(found));
+  check_parameter_file(folder, file.model, file.packed);
+  return file;
 }
 
 // `build` makes a model of the configuration. Its parameters are only read, so that they may be the file's own pages.
 template <class Build>
-auto build_for_use(Build build, const TransformerConfig& config, const fs::path& folder) {
+auto build_for_use(Build build, const ConfigFile& config, const fs::path& folder, LoadedWeights weights) {
   auto model = [&] {
     const NoInitialization no_values;
-    return build(config, 1);
+    return build(config.model, 1);
   }();
-  if (const std::optional<WeightFormat> packed = read_weight_format(folder)) {
-    map_packed_parameters(folder / kParameterFile, *model, *packed);
+  if (config.packed) {
+    map_packed_parameters(folder / kParameterFile, *model, *config.packed);
+    if (weights == LoadedWeights::packed) ensure_packed(*model);  // what is float32 there
   } else {
-    map_parameters(folder / kParameterFile, *model);
+    const SafetensorsReader reader(folder / kParameterFile);
+    map_parameters(reader, *model, named_parameters(*model), {});
+    if (weights == LoadedWeights::packed)
+      pack_weights(*model, WeightFormat::float32, [&](const Tensor& weight) { reader.release_pages(weight); });
   }
   set_evaluation(*model);
   return model;
@@ -184,32 +190,33 @@ void save_model_folder(const fs::path& folder, EncoderMaskedLm& model, const Tok
   remove_generation_config(folder);
 }
 
-ModelFiles load_model_folder(const fs::path& folder) {
-  const TransformerConfig config = read_config_of(folder, Architecture::encoder_decoder, "translation");
+ModelFiles load_model_folder(const fs::path& folder, LoadedWeights weights) {
+  const ConfigFile config = read_config_of(folder, Architecture::encoder_decoder, "translation");
   ModelFiles files;
-  load_both_tokenizers(folder, config, files);
+  load_both_tokenizers(folder, config.model, files);
   files.generation = read_generation_config<GenerationConfig>(folder);
-  files.model = build_for_use(build_transformer, config, folder);
+  files.model = build_for_use(build_transformer, config, folder, weights);
   return files;
 }
 
-LanguageModelFiles load_language_model_folder(const fs::path& folder) {
-  const TransformerConfig config = read_config_of(folder, Architecture::decoder_lm, "generation");
+LanguageModelFiles load_language_model_folder(const fs::path& folder, LoadedWeights weights) {
+  const ConfigFile config = read_config_of(folder, Architecture::decoder_lm, "generation");
   LanguageModelFiles files;
-  files.tokenizer = load_only_tokenizer(folder, config);
+  files.tokenizer = load_only_tokenizer(folder, config.model);
   const auto settings = read_generation_config<LanguageModelSettings>(folder);
   files.sampling = settings.sampling;
   files.text_unit = settings.text_unit;
-  files.model = build_for_use(build_decoder_lm, config, folder);
+  files.model = build_for_use(build_decoder_lm, config, folder, weights);
   return files;
 }
 
-ClassifierFiles load_classifier_folder(const fs::path& folder) {
-  const TransformerConfig config = read_config_of(folder, Architecture::encoder_classifier, "classification");
+ClassifierFiles load_classifier_folder(const fs::path& folder, LoadedWeights weights) {
+  const ConfigFile config = read_config_of(folder, Architecture::encoder_classifier, "classification");
   ClassifierFiles files;
-  files.tokenizer = load_only_tokenizer(folder, config);
-  files.max_tokens = std::min(read_generation_config<ClassifierSettings>(folder).max_tokens, config.longest_sequence());
-  files.model = build_for_use(build_encoder_classifier, config, folder);
+  files.tokenizer = load_only_tokenizer(folder, config.model);
+  files.max_tokens =
+      std::min(read_generation_config<ClassifierSettings>(folder).max_tokens, config.model.longest_sequence());
+  files.model = build_for_use(build_encoder_classifier, config, folder, weights);
   return files;
 }
 

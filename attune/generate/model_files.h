@@ -57,11 +57,18 @@ void save_model_folder(const std::filesystem::path& folder, EncoderClassifier& m
 /// The same without generation_config.json.
 void save_model_folder(const std::filesystem::path& folder, EncoderMaskedLm& model, const Tokenizer& tokenizer);
 
+/// Where parameters are after loading, see map_parameters(): pages of the file, and `packed` for inference beside them,
+/// see pack_weights(). What was mapped and packed then leaves memory, until it is read again (by embeddings, a row at a
+/// time).
+enum class LoadedWeights { mapped, packed };
+
 /// Read what save_model_folder wrote; without generation_config.json its defaults hold. The folder may be hostile:
 /// nothing larger than its files is allocated for. Throw FileError or ConfigError naming the file, ConfigError when the
 /// model is of another architecture, with the command that it is for.
-ModelFiles load_model_folder(const std::filesystem::path& folder);
-LanguageModelFiles load_language_model_folder(const std::filesystem::path& folder);
-ClassifierFiles load_classifier_folder(const std::filesystem::path& folder);
+ModelFiles load_model_folder(const std::filesystem::path& folder, LoadedWeights weights = LoadedWeights::mapped);
+LanguageModelFiles load_language_model_folder(const std::filesystem::path& folder,
+                                              LoadedWeights weights = LoadedWeights::mapped);
+ClassifierFiles load_classifier_folder(const std::filesystem::path& folder,
+                                       LoadedWeights weights = LoadedWeights::mapped);
 
 }  // namespace attune

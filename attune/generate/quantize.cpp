@@ -28,35 +28,30 @@ std::unique_ptr<Module> load_model(const fs::path& folder, Architecture architec
                     folder.string(), enum_name(architecture));
 }
 
-int64_t bytes_of(const fs::path& file) {
-  std::error_code error;
-  const uintmax_t bytes = fs::file_size(file, error);
-  if (error) fail<FileError>("cannot read {}: {}", file.string(), error.message());
-  return static_cast<int64_t>(bytes);
-}
-
 void copy_into(const fs::path& from, const fs::path& folder) {
   write_file(folder / from.filename(), read_file(from));
 }
 
 }  // namespace
 
-QuantizedModel quantize_model_folder(const fs::path& model, const fs::path& out, WeightFormat weights) {
+QuantizedModel quantize_model_folder(const fs::path& model, const fs::path& out, WeightFormat weights,
+                                     const std::function<void()>& before_each) {
   const TransformerConfig config = read_model_config(model);
   refuse_packed(model, "quantize");
   AtomicFolder folder(out);
   const std::unique_ptr<Module> module = load_model(model, config.architecture);
   QuantizedModel done{.parameters = parameter_count(*module)};
   write_model_config(folder.temporary(), config, weights);
-  save_packed_parameters(folder.temporary() / kParameterFile, *module, weights);
+  save_packed_parameters(folder.temporary() / kParameterFile, *module, weights, before_each);
   const TokenizerFiles tokenizers = find_tokenizers(model);
   copy_into(tokenizers.source, folder.temporary());
   if (tokenizers.target != tokenizers.source) copy_into(tokenizers.target, folder.temporary());
   std::error_code ignored;
   if (const fs::path generation = model / kGenerationConfigFile; fs::exists(generation, ignored))
     copy_into(generation, folder.temporary());
-  done.bytes_before = bytes_of(model / kParameterFile);
-  done.bytes_after = bytes_of(folder.temporary() / kParameterFile);
+  done.bytes_before = file_bytes(model / kParameterFile);
+  done.bytes_after = file_bytes(folder.temporary() / kParameterFile);
+  if (before_each) before_each();
   folder.commit();
   return done;
 }

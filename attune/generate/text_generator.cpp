@@ -153,7 +153,7 @@ TextGenerator::TextGenerator(LanguageModelFiles files)
   sampling_.validate();
   check_vocabulary(files.model->config(), *tokenizer_);
   set_evaluation(*files.model);
-  pack_weights(*files.model, WeightFormat::float32);
+  ensure_packed(*files.model);
   model_ = std::move(files.model);
 }
 

@@ -62,12 +62,13 @@ struct GenerateOptions {
 /// it goes on instead: the last context_length / 2 tokens become a new prompt, and what was before is forgotten.
 class TextGenerator {
  public:
-  /// Takes the model into evaluation mode. Throws ConfigError when the vocabulary is not the model's.
+  /// Takes the model into evaluation mode and packs its weights, unless they are packed: those stay as they are. Throws
+  /// ConfigError when the vocabulary is not the model's.
   explicit TextGenerator(LanguageModelFiles files);
 
   /// From a model folder. Throws FileError or ConfigError.
   static TextGenerator load(const std::filesystem::path& folder) {
-    return TextGenerator(load_language_model_folder(folder));
+    return TextGenerator(load_language_model_folder(folder, LoadedWeights::packed));
   }
 
   /// `samples` continuations of each prompt, in the order of the prompts. Random numbers are a function of the seed,

@@ -12,6 +12,7 @@ namespace {
 constexpr int64_t kReadAhead = 2048;  // sentences of a stream that are read and not yet written, before more are read
 
 }  // namespace
+
 Translator::Translator(std::shared_ptr<Transformer> model, std::shared_ptr<const Tokenizer> source_tokenizer,
                        std::shared_ptr<const Tokenizer> target_tokenizer, const GenerationConfig& generation)
     : model_(std::move(model)),
@@ -25,8 +26,15 @@ Translator::Translator(std::shared_ptr<Transformer> model, std::shared_ptr<const
 }
 
 Translator::Translator(ModelFiles files)
-    : Translator(std::move(files.model), std::move(files.source_tokenizer), std::move(files.target_tokenizer),
-                 files.generation) {}
+    : model_(std::move(files.model)),
+      source_tokenizer_(std::move(files.source_tokenizer)),
+      target_tokenizer_(std::move(files.target_tokenizer)),
+      generation_(files.generation) {
+  generation_.validate();
+  check_vocabularies(*model_, *source_tokenizer_, *target_tokenizer_);
+  set_evaluation(*model_);
+  ensure_packed(*model_);
+}
 
 int64_t Translator::longest_source(const TranslateOptions& options) const {
   return std::min(options.max_source_tokens, model_->config().longest_sequence() - 1);  // and eos

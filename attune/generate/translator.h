@@ -73,13 +73,17 @@ struct TranslationStream {
 /// once.
 class Translator {
  public:
-  /// Takes the model into evaluation mode. Throws ConfigError when a vocabulary is not the model's.
+  /// Takes the model into evaluation mode and packs the weights that it has now (pack_weights), so that no other thread
+  /// may use the model meanwhile. Throws ConfigError when a vocabulary is not the model's.
   Translator(std::shared_ptr<Transformer> model, std::shared_ptr<const Tokenizer> source_tokenizer,
              std::shared_ptr<const Tokenizer> target_tokenizer, const GenerationConfig& generation);
+  /// The same; what is packed already is taken as it is.
   explicit Translator(ModelFiles files);
 
   /// From a model folder. Throws FileError or ConfigError.
-  static Translator load(const std::filesystem::path& folder) { return Translator(load_model_folder(folder)); }
+  static Translator load(const std::filesystem::path& folder) {
+    return Translator(load_model_folder(folder, LoadedWeights::packed));
+  }
 
   /// One translation for each sentence, in their order; that of a sentence without tokens is empty. Sentences that are
   /// done make room for others at once. A sentence's translation does not depend on what else is translated with it.

@@ -100,6 +100,10 @@ Tensor SafetensorsReader::map_or_copy(const std::string& name, DType dtype, size
   return Tensor::from_bytes(stored.shape, dtype, data_.subspan(stored.begin, stored.end - stored.begin));
 }
 
+void SafetensorsReader::release_pages(const Tensor& tensor) const {
+  file_->release({static_cast<const std::byte*>(tensor.raw()), static_cast<size_t>(tensor.bytes())});
+}
+
 void SafetensorsReader::load_into(const std::string& name, const Tensor& target) const {
   const StoredTensor& stored = find(name);
   if (target.shape() != stored.shape)

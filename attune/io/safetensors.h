@@ -35,6 +35,9 @@ class SafetensorsReader {
   Tensor map(const std::string& name, DType dtype) const;
   /// The same, but a copy where values are not aligned (to `alignment` bytes). Throws FileError where the type differs.
   Tensor map_or_copy(const std::string& name, DType dtype, size_t alignment = 1) const;
+  /// Takes the pages of a mapped tensor out of memory, until they are needed again; what was written to them is lost.
+  /// Other tensors stay as they are.
+  void release_pages(const Tensor& tensor) const;
   /// Fills `target`, which must have the tensor's shape and dtype().
   void load_into(const std::string& name, const Tensor& target) const;
 

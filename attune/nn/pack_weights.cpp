@@ -1,5 +1,6 @@
 #include "attune/nn/pack_weights.h"
 
+#include <algorithm>
 #include <map>
 #include <vector>
 
@@ -29,7 +30,7 @@ class WeightCollector final : public Visitor {
 
 }  // namespace
 
-void pack_weights(Module& module, WeightFormat format) {
+void pack_weights(Module& module, WeightFormat format, const std::function<void(const Tensor&)>& packed) {
   WeightCollector collector;
   module.visit(collector);
   // One piece of memory, so that it lies in large pages.
@@ -40,11 +41,20 @@ void pack_weights(Module& module, WeightFormat format) {
   int64_t begin = 0;
   for (const auto& [weight, slots] : collector.found()) {
     const int64_t end = begin + PackedWeight::storage_bytes(format, weight.size(0), weight.size(1));
-    const auto packed =
+    const auto panels =
         std::make_shared<const PackedWeight>(PackedWeight::pack(weight, format, storage.rows(begin, end)));
-    for (PackedSlot* slot : slots) *slot = packed;
+    for (PackedSlot* slot : slots) *slot = panels;
+    if (packed) packed(weight);
     begin = end;
   }
+}
+
+void ensure_packed(Module& module) {
+  WeightCollector collector;
+  module.visit(collector);
+  const auto is_packed = [](const PackedSlot* slot) { return *slot != nullptr; };
+  for (const auto& [weight, slots] : collector.found())
+    if (!std::ranges::all_of(slots, is_packed)) return pack_weights(module, WeightFormat::float32);
 }
 
 void drop_packed_weights(Module& module) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+
 #include "attune/nn/module.h"
 #include "attune/ops/packed_weight.h"
 
@@ -8,8 +10,11 @@ namespace attune {
 /// Lays the weights of all products out for inference, beside the parameters, which stay. Where nothing records
 /// gradients products use them from then on, and so their results are those of this moment: who writes parameters
 /// afterwards packs again. One that is shared is packed once; tables of embeddings and weights that are not float32 are
-/// left as they are, as are those that are there in packed form alone.
-void pack_weights(Module& module, WeightFormat format);
+/// left as they are, as are those that are there in packed form alone. `packed` is told of each when it was read.
+void pack_weights(Module& module, WeightFormat format, const std::function<void(const Tensor& weight)>& packed = {});
+
+/// pack_weights() in float32, unless every weight that it would pack has been packed already.
+void ensure_packed(Module& module);
 
 /// Back to the parameters.
 void drop_packed_weights(Module& module);
