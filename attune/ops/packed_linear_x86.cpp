@@ -74,14 +74,18 @@ ATTUNE_AVX512 void int8_tile(const Place& t) {
       for (size_t p = 0; p < kPanels; ++p) sums[r][p] = _mm512_dpbusd_epi32(sums[r][p], four, weights[p]);
     }
   }
+  // Through memory, so that what follows, which is not unrolled, does not keep the sums there all the time.
+  __m512i done[kRows][kPanels];
 #pragma GCC unroll 8
+  for (size_t r = 0; r < kRows; ++r)
+#pragma GCC unroll 8
+    for (size_t p = 0; p < kPanels; ++p) done[r][p] = sums[r][p];
   for (size_t p = 0; p < kPanels; ++p) {
     const int64_t panel = t.panel + static_cast<int64_t>(p);
     const __m512 of_panel = _mm512_loadu_ps(t.block.weight.scales_of(panel));
-#pragma GCC unroll 8
     for (size_t r = 0; r < kRows; ++r) {
       const __m512 scale = _mm512_mul_ps(of_panel, _mm512_set1_ps(t.scales()[r]));
-      store(t.block, t.row + static_cast<int64_t>(r), panel, _mm512_mul_ps(_mm512_cvtepi32_ps(sums[r][p]), scale));
+      store(t.block, t.row + static_cast<int64_t>(r), panel, _mm512_mul_ps(_mm512_cvtepi32_ps(done[r][p]), scale));
     }
   }
 }
