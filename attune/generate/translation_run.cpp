@@ -46,10 +46,11 @@ BeamSearchOptions search_options(const Translator& translator, const TranslateOp
 }
 
 // Threads that each have sentences of their own wait for each other a few times a sentence, threads that share each
-// product several times a layer. A batch of few sentences is for whoever wants the next one soon.
+// product several times a layer. But a few sentences read the weights once for all of them, where threads would do so
+// for each; a single one shares them with nobody.
 int64_t searches_at_once(const TranslateOptions& options) {
   constexpr int64_t kLeastBatch = 16;
-  return options.batch_sentences < kLeastBatch ? 1 : thread_count();
+  return options.batch_sentences > 1 && options.batch_sentences < kLeastBatch ? 1 : thread_count();
 }
 
 }  // namespace
@@ -167,18 +168,30 @@ void TranslationRun::enter(BatchedSearch& search, std::span<const size_t> ids) {
   search.add(ids, pack_tokens(packed, offsets), constraints);
 }
 
+// For a search of one sentence that is done with it, while others go on with theirs.
+bool TranslationRun::enter_next(BatchedSearch& search) {
+  if (options_.batch_sentences > 1) return false;
+  std::unique_lock lock(next_mutex_);
+  if (!waiting()) return false;
+  const size_t id = order_[next_++];
+  lock.unlock();
+  enter(search, {&id, 1});
+  return true;
+}
+
 // Each search on a thread; the last one has all of them.
 void TranslationRun::step() {
   enter();
   std::vector<BatchedSearch*> active;
   for (BatchedSearch& search : searches_)
     if (search.sentences() > 0) active.push_back(&search);
-  const int64_t steps = active.size() > 1 ? 8 : 1;  // until the threads wait for each other
+  // Until the threads wait for each other.
+  const int64_t steps = active.size() == 1 ? 1 : options_.batch_sentences == 1 ? 32 : 8;
   std::vector<std::vector<FoundSentence>> found(active.size());
   parallel_for(static_cast<int64_t>(active.size()), 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const auto at = static_cast<size_t>(i);
-      for (int64_t n = 0; n < steps && active[at]->sentences() > 0; ++n)
+      for (int64_t n = 0; n < steps && (active[at]->sentences() > 0 || enter_next(*active[at])); ++n)
         for (FoundSentence& f : active[at]->step()) found[at].push_back(std::move(f));
     }
   });

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <mutex>
 #include <span>
 #include <string>
 #include <utility>
@@ -47,6 +48,7 @@ class TranslationRun {
   int64_t at_work() const;
   void enter();
   void enter(BatchedSearch& search, std::span<const size_t> ids);
+  bool enter_next(BatchedSearch& search);
   Translation to_text(const std::vector<Hypothesis>& hypotheses, std::span<const int32_t> source) const;
 
   const Translator& translator_;
@@ -59,6 +61,7 @@ class TranslationRun {
   int64_t done_ = 0;
   std::vector<size_t> order_;  // of entering: ids, which count what was added
   size_t next_ = 0;
+  std::mutex next_mutex_;  // where several threads take what is next
 };
 
 }  // namespace attune

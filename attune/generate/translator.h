@@ -40,7 +40,7 @@ struct Translation {
 struct TranslateOptions {
   std::optional<GenerationConfig> generation = {};  // else the model's own
   int64_t n_best = 1;                               // at most beam_size
-  int64_t batch_sentences = 64;                     // at most so many at once (from 16 on: by each thread) and ...
+  int64_t batch_sentences = 64;                     // at most so many at once (1, or 16 and more: by each thread) ...
   int64_t batch_tokens = 8192;                      // ... source tokens, but at least one sentence
   int64_t max_source_tokens = 1024;                 // a longer sentence is a DataError
 
