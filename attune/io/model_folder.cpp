@@ -121,7 +121,10 @@ void map_parameters(const SafetensorsReader& reader, Module& module, const std::
     if (all && (parts.size() == 1 || Tensor::joined(parts).defined())) {
       for (size_t i = 0; i < run.size(); ++i) mapped.emplace(run[i].name, parts[i]);
     } else {
-      for (const NamedParameter& p : run) reader.load_into(p.name, *p.tensor);
+      for (size_t i = 0; i < run.size(); ++i) {
+        reader.load_into(run[i].name, *run[i].tensor);
+        reader.release_pages(parts[i]);  // nothing where it is undefined
+      }
     }
   }
   replace_parameters(module, [&](const NamedParameter& p) {
