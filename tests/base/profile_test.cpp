@@ -83,8 +83,8 @@ TEST(Profile, TheLongestComesFirst) {
     for (int i = 0; i < times; ++i) work(done, 1);
   }
   const std::vector<ProfileEntry> entries = profile.entries();
+  EXPECT_EQ(entries.size(), 3u);
   EXPECT_TRUE(std::ranges::is_sorted(entries, std::ranges::greater{}, &ProfileEntry::seconds));
-  EXPECT_EQ(entries.front().name, "4");
 }
 
 TEST(Profile, OfTwoTheInnerOneRecords) {
