@@ -14,7 +14,8 @@ constexpr int64_t kReadAhead = 2048;  // sentences of a stream that are read and
 }  // namespace
 
 Translator::Translator(std::shared_ptr<Transformer> model, std::shared_ptr<const Tokenizer> source_tokenizer,
-                       std::shared_ptr<const Tokenizer> target_tokenizer, const GenerationConfig& generation)
+                       std::shared_ptr<const Tokenizer> target_tokenizer, const GenerationConfig& generation,
+                       void (*pack)(Module&))
     : model_(std::move(model)),
       source_tokenizer_(std::move(source_tokenizer)),
       target_tokenizer_(std::move(target_tokenizer)),
@@ -22,19 +23,17 @@ Translator::Translator(std::shared_ptr<Transformer> model, std::shared_ptr<const
   generation_.validate();
   check_vocabularies(*model_, *source_tokenizer_, *target_tokenizer_);
   set_evaluation(*model_);
-  pack_weights(*model_, WeightFormat::float32);
+  pack(*model_);
 }
 
+Translator::Translator(std::shared_ptr<Transformer> model, std::shared_ptr<const Tokenizer> source_tokenizer,
+                       std::shared_ptr<const Tokenizer> target_tokenizer, const GenerationConfig& generation)
+    : Translator(std::move(model), std::move(source_tokenizer), std::move(target_tokenizer), generation,
+                 [](Module& module) { pack_weights(module, WeightFormat::float32); }) {}
+
 Translator::Translator(ModelFiles files)
-    : model_(std::move(files.model)),
-      source_tokenizer_(std::move(files.source_tokenizer)),
-      target_tokenizer_(std::move(files.target_tokenizer)),
-      generation_(files.generation) {
-  generation_.validate();
-  check_vocabularies(*model_, *source_tokenizer_, *target_tokenizer_);
-  set_evaluation(*model_);
-  ensure_packed(*model_);
-}
+    : Translator(std::move(files.model), std::move(files.source_tokenizer), std::move(files.target_tokenizer),
+                 files.generation, ensure_packed) {}
 
 int64_t Translator::longest_source(const TranslateOptions& options) const {
   return std::min(options.max_source_tokens, model_->config().longest_sequence() - 1);  // and eos

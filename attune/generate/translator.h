@@ -104,6 +104,10 @@ class Translator {
   const GenerationConfig& generation() const { return generation_; }
 
  private:
+  Translator(std::shared_ptr<Transformer> model, std::shared_ptr<const Tokenizer> source_tokenizer,
+             std::shared_ptr<const Tokenizer> target_tokenizer, const GenerationConfig& generation,
+             void (*pack)(Module&));
+
   std::shared_ptr<Transformer> model_;
   std::shared_ptr<const Tokenizer> source_tokenizer_;
   std::shared_ptr<const Tokenizer> target_tokenizer_;

@@ -11,8 +11,8 @@ namespace attune {
 
 /// Every parameter of the module as save_parameters() writes it, but matrices that products and embeddings read as
 /// "NAME.packed" and "NAME.scales" in `format`, see PackedWeight. Those of latent attention's decompressions stay as
-/// they are: decoding folds them into queries and outputs, by rows and by columns. `before_each`
-/// is called before each matrix; what it throws leaves no file. Throws FileError.
+/// they are: decoding folds them into queries and outputs, by rows and by columns. `before_each` is called
+/// before each matrix; what it throws leaves no file. Throws FileError.
 void save_packed_parameters(const std::filesystem::path& path, Module& module, WeightFormat format,
                             const std::function<void()>& before_each = {});
 

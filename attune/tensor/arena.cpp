@@ -11,10 +11,6 @@ namespace {
 
 constexpr size_t kHugePage = size_t{2} << 20;
 
-size_t round_up(size_t bytes, size_t to) {
-  return (bytes + to - 1) / to * to;
-}
-
 // At `place`, where that is not null and nothing is there; systems that do not know the flag may choose another.
 std::byte* map(std::byte* place, size_t bytes) {
 #if defined(MAP_FIXED_NOREPLACE)
@@ -28,11 +24,10 @@ std::byte* map(std::byte* place, size_t bytes) {
 
 // At a multiple of kHugePage.
 std::byte* map_aligned(size_t bytes) {
-  if (bytes > SIZE_MAX - kHugePage) return nullptr;
   std::byte* const found = map(nullptr, bytes + kHugePage);
   if (found == nullptr) return nullptr;
   const auto address = reinterpret_cast<uintptr_t>(found);
-  const size_t before = round_up(address, kHugePage) - address, behind = kHugePage - before;
+  const size_t before = Arena::round_up(address, kHugePage) - address, behind = kHugePage - before;
   if (before > 0) ::munmap(found, before);
   if (behind > 0) ::munmap(found + before + bytes, behind);
   return found + before;

@@ -13,6 +13,8 @@ namespace attune {
 class Arena {
  public:
   static constexpr size_t kGranule = size_t{64} << 10;  // of blocks: a multiple of every system's page
+  static constexpr size_t round_up(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
+  static constexpr size_t block_bytes(size_t bytes) { return round_up(bytes, kGranule); }
 
   Arena() = default;
   /// Gives the free pieces back to the system; blocks that were not given back stay.

@@ -21,7 +21,7 @@ constexpr size_t kLarge = size_t{1} << 20;  // from here on out of the arena
 
 // Of small blocks four to each power of two: at most a quarter of a buffer is unused, and few sizes occur.
 size_t size_class(size_t bytes) {
-  if (bytes >= kLarge && bytes < SIZE_MAX / 2) return (bytes + Arena::kGranule - 1) / Arena::kGranule * Arena::kGranule;
+  if (bytes >= kLarge && bytes < SIZE_MAX / 2) return Arena::block_bytes(bytes);
   if (bytes <= 4 * kAlignment)
     return (bytes + kAlignment - 1) / kAlignment * kAlignment + (bytes == 0 ? kAlignment : 0);
   const size_t step = std::bit_floor(bytes - 1) / 4;
@@ -42,17 +42,18 @@ class CachingAllocator {
   Block take(size_t bytes) {
     const std::lock_guard lock(mutex_);
     Block block{nullptr, bytes};
-    if (bytes >= kLarge) {
-      block.data = large_.take(bytes);
-    } else {
-      for (auto it = free_.lower_bound(bytes); it != free_.end() && it->first <= bytes + bytes / 2; ++it) {
-        if (it->second.empty()) continue;
-        block = {it->second.back(), it->first};
-        it->second.pop_back();
-        break;
-      }
+    for (auto it = free_.lower_bound(bytes); it != free_.end() && it->first <= bytes + bytes / 2; ++it) {
+      if (it->second.empty()) continue;
+      block = {it->second.back(), it->first};
+      it->second.pop_back();
+      break;
     }
-    if (block.data == nullptr) block.data = from_system(bytes);
+    if (block.data == nullptr) block.data = new_block(bytes);
+    if (block.data == nullptr) {
+      release_locked();  // what is kept may be enough for this one
+      block.data = new_block(bytes);
+    }
+    if (block.data == nullptr) throw std::bad_alloc();
     statistics_.bytes_in_use += static_cast<int64_t>(block.bytes);
     statistics_.peak_bytes_in_use = std::max(statistics_.peak_bytes_in_use, statistics_.bytes_in_use);
     return block;
@@ -89,19 +90,10 @@ class CachingAllocator {
   }
 
  private:
-  void* from_system(size_t bytes) {
-    if (bytes >= kLarge) {  // the arena has asked
-      release_locked();
-      void* const block = large_.take(bytes);
-      if (block == nullptr) throw std::bad_alloc();
-      return block;
-    }
-    void* block = std::aligned_alloc(kAlignment, bytes);
-    if (block == nullptr) {
-      release_locked();  // what is kept may be enough for this one
-      block = std::aligned_alloc(kAlignment, bytes);
-    }
-    if (block == nullptr) throw std::bad_alloc();
+  void* new_block(size_t bytes) {
+    if (bytes >= kLarge) return large_.take(bytes);
+    void* const block = std::aligned_alloc(kAlignment, bytes);
+    if (block == nullptr) return nullptr;
     ++statistics_.system_allocations;
     statistics_.bytes_reserved += static_cast<int64_t>(bytes);
     return block;
