@@ -13,7 +13,7 @@ namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // Four outputs at a time, four of their inputs in a vector each, turned over in registers.
-void Panel(const float* const* rows, size_t in, float* panel) {
+void Panel(const float* const* rows, size_t in, float* panel, size_t stride) {
   size_t k = 0;
 #if HWY_TARGET != HWY_SCALAR
   const hn::FixedTag<float, 4> d;
@@ -26,16 +26,16 @@ void Panel(const float* const* rows, size_t in, float* panel) {
                  ab_2 = hn::BitCast(pairs, hn::InterleaveUpper(d, a, b));
       const auto ce_0 = hn::BitCast(pairs, hn::InterleaveLower(d, c, e)),
                  ce_2 = hn::BitCast(pairs, hn::InterleaveUpper(d, c, e));
-      float* const to = panel + k * kPanelOutputs + j;
+      float* const to = panel + k * stride + j;
       hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, ab_0, ce_0)), d, to);
-      hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, ab_0, ce_0)), d, to + kPanelOutputs);
-      hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, ab_2, ce_2)), d, to + 2 * kPanelOutputs);
-      hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, ab_2, ce_2)), d, to + 3 * kPanelOutputs);
+      hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, ab_0, ce_0)), d, to + stride);
+      hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, ab_2, ce_2)), d, to + 2 * stride);
+      hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, ab_2, ce_2)), d, to + 3 * stride);
     }
   }
 #endif
   for (; k < in; ++k)
-    for (size_t j = 0; j < kPanelOutputs; ++j) panel[k * kPanelOutputs + j] = rows[j][k];
+    for (size_t j = 0; j < kPanelOutputs; ++j) panel[k * stride + j] = rows[j][k];
 }
 
 }  // namespace
@@ -52,8 +52,8 @@ HWY_EXPORT(Panel);
 
 }  // namespace
 
-void pack_float_panel(Cpu, const float* const* rows, int64_t in, float* panel) {
-  HWY_DYNAMIC_DISPATCH(Panel)(rows, static_cast<size_t>(in), panel);
+void pack_float_panel(Cpu, const float* const* rows, int64_t in, float* panel, int64_t stride) {
+  HWY_DYNAMIC_DISPATCH(Panel)(rows, static_cast<size_t>(in), panel, static_cast<size_t>(stride));
 }
 
 }  // namespace attune

@@ -49,7 +49,7 @@ void multiply(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
     }
     for (int64_t p = 0; p < panels; ++p)
       pack_float_panel(Cpu{}, rows.data() + p * kPanelOutputs, in, data + p * kPanelOutputs * in);
-    float_block(x.data<float>() + group.begin * in,
+    float_block(x.data<float>() + group.begin * in, in,
                 {.rows = group.end - group.begin,
                  .weight = {WeightFormat::float32, outputs, in, static_cast<const std::byte*>(buffer->data()), nullptr},
                  .bias = bias.defined() ? biases.data() : nullptr,

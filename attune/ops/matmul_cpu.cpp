@@ -12,6 +12,7 @@
 #include "attune/base/parallel.h"
 #include "attune/ops/bfloat16_kernel.h"
 #include "attune/ops/matmul_kernel.h"
+#include "attune/ops/panel_matmul_kernel.h"
 #include "attune/ops/precision.h"
 #include "attune/tensor/buffer.h"
 
@@ -19,6 +20,10 @@ namespace attune {
 namespace {
 
 std::atomic<int64_t> flops_done{0};
+
+void count(const MatmulShape& shape) {
+  flops_done.fetch_add(2 * shape.m * shape.n * shape.k, std::memory_order_relaxed);
+}
 
 const dnnl::engine& cpu_engine() {
   static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
@@ -163,7 +168,21 @@ void run_product(ProductTypes types, const void* a, const void* b, const float* 
   thread_local dnnl::stream stream(cpu_engine());
   product->primitive.execute(stream, arguments);
   stream.wait();
-  flops_done.fetch_add(2 * shape.m * shape.n * shape.k, std::memory_order_relaxed);
+  count(shape);
+}
+
+bool has_instructions(dnnl::cpu_isa wanted) {
+  // The instruction sets are numbers of bits, of which a larger set has all of a smaller one's.
+  const auto bits = static_cast<unsigned>(wanted);
+  return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & bits) == bits;
+}
+
+// oneDNN's products keep their numbers whatever other rows there are and however many threads with AVX-512 alone.
+void multiply_float32(const float* a, const float* b, const float* bias, float* c, const MatmulShape& shape) {
+  static const bool library = has_instructions(dnnl::cpu_isa::avx512_core);
+  if (library) return run_product(ProductTypes::float32, a, b, bias, c, shape);
+  panel_matmul(Cpu{}, a, b, bias, c, shape);
+  count(shape);
 }
 
 std::shared_ptr<Buffer> widened(const bfloat16* x, int64_t n) {
@@ -175,21 +194,20 @@ std::shared_ptr<Buffer> widened(const bfloat16* x, int64_t n) {
 // In float32 on the same numbers, for processors whose bfloat16 products oneDNN would form one number at a time.
 void emulate_product(const bfloat16* a, const bfloat16* b, const float* bias, float* c, const MatmulShape& shape) {
   const auto wide_a = widened(a, shape.m * shape.k), wide_b = widened(b, shape.k * shape.n);
-  run_product(ProductTypes::float32, wide_a->data(), wide_b->data(), bias, c, shape);
+  multiply_float32(static_cast<const float*>(wide_a->data()), static_cast<const float*>(wide_b->data()), bias, c,
+                   shape);
 }
 
 }  // namespace
 
 bool has_bfloat16_products() {
-  // The instruction sets are numbers of bits, of which a larger set has all of a smaller one's.
-  const auto wanted = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);
-  static const bool found = (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & wanted) == wanted;
+  static const bool found = has_instructions(dnnl::cpu_isa::avx512_core_bf16);
   return found;
 }
 
 void matmul(Cpu, const float* a, const float* b, const float* bias, float* c, const MatmulShape& shape) {
   if (finish_empty(bias, c, shape)) return;
-  run_product(ProductTypes::float32, a, b, bias, c, shape);
+  multiply_float32(a, b, bias, c, shape);
 }
 
 void matmul(Cpu, const bfloat16* a, const bfloat16* b, const float* bias, float* c, const MatmulShape& shape) {

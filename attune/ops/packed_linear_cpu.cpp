@@ -34,7 +34,7 @@ class Input {
   }
 
   void multiply(int64_t first_row, const PackedBlock& block) const {
-    if (format_ == WeightFormat::float32) return float_block(x_ + first_row * in_, block);
+    if (format_ == WeightFormat::float32) return float_block(x_ + first_row * in_, in_, block);
     integer_block(from_row(first_row), block);
   }
 

@@ -35,12 +35,14 @@ constexpr size_t kMostRows = kVectors == 16 ? 1 : kRegisters == 32 && kVectors =
 
 struct Place {
   const float* x;
+  size_t x_width;
   size_t in;
   const float* panels;
   const float* bias;
   size_t outputs;
   float* y;
   size_t width;
+  bool onto;
 };
 
 // Every sum is one chain, input after input, whatever the tile, so that a row's result depends on that row alone.
@@ -51,6 +53,8 @@ void Tile(const Place& t) {
   V sums[kRows][kPanels * kVectors];
   for (size_t r = 0; r < kRows; ++r)
     for (size_t v = 0; v < kPanels * kVectors; ++v) sums[r][v] = hn::Zero(d);
+  for (size_t r = 0; r < kRows; ++r)
+    for (size_t p = 0; p < kPanels; ++p) hwy::Prefetch(t.y + r * t.width + p * kOutputs);
   const float* HWY_RESTRICT x = t.x;
   const float* HWY_RESTRICT w = t.panels;
   const size_t stride = t.in * kOutputs;
@@ -61,14 +65,18 @@ void Tile(const Place& t) {
       for (size_t v = 0; v < kVectors; ++v) inputs[p * kVectors + v] = hn::LoadU(d, w + p * stride + v * kLanes);
     }
     for (size_t r = 0; r < kRows; ++r) {
-      const V number = hn::Set(d, x[r * t.in]);
+      const V number = hn::Set(d, x[r * t.x_width]);
       for (size_t v = 0; v < kPanels * kVectors; ++v) sums[r][v] = hn::MulAdd(number, inputs[v], sums[r][v]);
     }
   }
   for (size_t v = 0; v < kPanels * kVectors && v * kLanes < t.outputs; ++v) {
     const auto finish = [&](auto part) HWY_ATTR {
       const V bias = t.bias != nullptr ? part.Load(d, t.bias + v * kLanes) : hn::Zero(d);
-      for (size_t r = 0; r < kRows; ++r) part.Store(d, hn::Add(sums[r][v], bias), t.y + r * t.width + v * kLanes);
+      for (size_t r = 0; r < kRows; ++r) {
+        float* const y = t.y + r * t.width + v * kLanes;
+        const V sum = t.onto ? hn::Add(part.Load(d, y), sums[r][v]) : sums[r][v];
+        part.Store(d, hn::Add(sum, bias), y);
+      }
     };
     if ((v + 1) * kLanes <= t.outputs) {
       finish(WholeVector{});
@@ -103,7 +111,7 @@ RowTile TileOfRows(size_t rows) {
 }
 
 // Panels outside, so that they stay in the cache for all rows.
-void Block(const float* x, const PackedBlock& b) {
+void Block(const float* x, size_t x_width, const PackedBlock& b, bool onto) {
   const auto rows = static_cast<size_t>(b.rows), in = static_cast<size_t>(b.weight.in),
              outputs = static_cast<size_t>(b.outputs), width = static_cast<size_t>(b.width);
   const auto* const weight = reinterpret_cast<const float*>(b.weight.data);
@@ -113,12 +121,14 @@ void Block(const float* x, const PackedBlock& b) {
   const size_t step = tile[1].panels;
   for (size_t p = 0; p < panels; p += step) {
     Place place{.x = x,
+                .x_width = x_width,
                 .in = in,
                 .panels = weight + p * in * kOutputs,
                 .bias = b.bias != nullptr ? b.bias + p * kOutputs : nullptr,
                 .outputs = outputs - p * kOutputs,
                 .y = b.y + p * kOutputs,
-                .width = width};
+                .width = width,
+                .onto = onto};
     const size_t count = HWY_MIN(step, panels - p);
     for (size_t i = 0; i < tiles; ++i) {
       const size_t tile_rows = rows / tiles + (i < larger ? 1 : 0);
@@ -129,7 +139,7 @@ void Block(const float* x, const PackedBlock& b) {
       } else {
         with.last(place, count);
       }
-      place.x += tile_rows * in;
+      place.x += tile_rows * x_width;
       place.y += tile_rows * width;
     }
   }
@@ -149,8 +159,8 @@ HWY_EXPORT(Block);
 
 }  // namespace
 
-void float_block(const float* x, const PackedBlock& block) {
-  HWY_DYNAMIC_DISPATCH(Block)(x, block);
+void float_block(const float* x, int64_t x_width, const PackedBlock& block, bool onto) {
+  HWY_DYNAMIC_DISPATCH(Block)(x, static_cast<size_t>(x_width), block, onto);
 }
 
 }  // namespace attune

@@ -46,7 +46,8 @@ struct PackedBlock {
   float* y;           // of the first row and output
   int64_t width;
 };
-void float_block(const float* x, const PackedBlock& block);
+/// Rows of x are `x_width` apart. `onto`: the sums begin with what y has.
+void float_block(const float* x, int64_t x_width, const PackedBlock& block, bool onto = false);
 
 /// Rows in 8 bits, q = round(x / scale), each of them, or each 32 numbers for int4, by its largest number.
 struct QuantisedRows {

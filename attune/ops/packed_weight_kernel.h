@@ -69,8 +69,8 @@ inline Panels panels_of(const PackedWeight& w) {
           static_cast<const std::byte*>(w.scales().raw())};
 }
 
-/// Rows, each `in` numbers that may be anywhere, into one float32 panel.
-void pack_float_panel(Cpu, const float* const* rows /*[16]*/, int64_t in, float* panel);
+/// Rows, each `in` numbers that may be anywhere, into one float32 panel: panel[k * stride + j] = rows[j][k].
+void pack_float_panel(Cpu, const float* const* rows /*[16]*/, int64_t in, float* panel, int64_t stride = kPanelOutputs);
 
 /// weight [out, in] into panels [begin, end).
 void pack_panels(Cpu, const float* weight, const MutablePanels& to, int64_t begin, int64_t end);

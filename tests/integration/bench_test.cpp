@@ -6,6 +6,7 @@
 #include <set>
 
 #include "attune/base/fields.h"
+#include "attune/train/config.h"
 #include "tests/integration/cli_fixture.h"
 
 namespace attune {
@@ -36,8 +37,12 @@ class BenchTest : public ::testing::Test {
     return words;
   }
   /// One JSON object on one line, with these fields as positive numbers.
-  static Json measured(const std::vector<std::string>& words, const std::vector<std::string>& numbers) {
-    const std::vector<std::string> lines = split_lines(output_of(words));
+  static Json measured(const std::vector<std::string>& words, const std::vector<std::string>& numbers,
+                       const std::string& note = "") {
+    const CommandResult result = run_attune(words, {});
+    EXPECT_EQ(result.status, 0) << result.errors;
+    EXPECT_EQ(result.errors, note);
+    const std::vector<std::string> lines = split_lines(result.output);
     if (lines.size() != 1) {
       ADD_FAILURE() << lines.size() << " lines";
       return {};
@@ -74,7 +79,9 @@ TEST_F(BenchTest, TrainMeasuresStepsOnRandomBatches) {
 
 TEST_F(BenchTest, TrainTakesAPrecision) {
   const Json exact = measured(small("train", {"--tokens", "60"}), kTrainNumbers);
-  const Json narrow = measured(small("train", {"--tokens", "60", "--set", "train.precision=bfloat16"}), kTrainNumbers);
+  const std::string note = precision_note(ProductPrecision::bfloat16);
+  const Json narrow = measured(small("train", {"--tokens", "60", "--set", "train.precision=bfloat16"}), kTrainNumbers,
+                               note.empty() ? "" : "attune: " + note + "\n");
   EXPECT_NE(narrow.at("loss_first"), exact.at("loss_first"));
   EXPECT_NEAR(narrow.at("loss_first").get<double>(), exact.at("loss_first").get<double>(), 0.02);
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <numbers>
 
 #include "attune/autograd/graph.h"
@@ -12,6 +13,7 @@
 #include "attune/ops/matmul.h"
 #include "tests/support/errors.h"
 #include "tests/support/gradient_check.h"
+#include "tests/support/run_command.h"
 #include "tests/support/targets.h"
 
 namespace attune {
@@ -325,6 +327,14 @@ TEST(LinearGradient, EveryTargetAgreesWithAPlainLoop) {
     expect_linear_gradient<float, float, bfloat16>(target, 1e-5);
     expect_linear_gradient<float, bfloat16, bfloat16>(target, 1e-5);
   });
+}
+
+// Without AVX-512 the products of training are panel_matmul's.
+TEST(Linear, WithoutAvx512TheSameTestsPass) {
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
+  const CommandResult result = run_command(
+      {"env", "ONEDNN_MAX_CPU_ISA=AVX2", "DNNL_MAX_CPU_ISA=AVX2", program, "--gtest_filter=Linear*-*WithoutAvx512*"});
+  EXPECT_EQ(result.status, 0) << result.output;
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "attune/train/update.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -126,16 +127,16 @@ TEST_F(UpdateOfBadNumbers, NamesTheFirstBadGradient) {
 }
 
 // oneDNN's ReLU makes 0 of NaN, so that the loss is finite; but the gradient of its input is 0 times the weight.
+// Without AVX-512 the ReLU is ours, which keeps NaN, and the loss says it.
 TEST_F(UpdateOfBadNumbers, ReluHidesNoWeight) {
   for (const char* name :
        {"encoder.layers.0.feed_forward.linear_1.weight", "decoder.layers.1.feed_forward.linear_1.weight"}) {
     float& element = parameter(name).tensor->data<float>()[7];
     const float good = std::exchange(element, std::numeric_limits<float>::quiet_NaN());
-    EXPECT_EQ(
-        message_of_update(),
-        fmt::format("step 12, epoch 3, batches 40 to 41: the gradient's norm is nan; parameter {} is not finite at "
-                    "element 7",
-                    name));
+    EXPECT_THAT(message_of_update(), ::testing::MatchesRegex(fmt::format(
+                                         "step 12, epoch 3, (batches 40 to 41: the gradient's norm|batch 40: the loss) "
+                                         "is -?nan; parameter {} is not finite at element 7",
+                                         name)));
     element = good;
   }
 }
