@@ -14,9 +14,10 @@
 namespace attune {
 namespace {
 
-constexpr int64_t kInputs = 256;     // of k at a time: a panel of them is 16 KiB
-constexpr int64_t kRows = 120;       // of a at a time: up to 120 KiB, whole tiles of 6 and of 8
-constexpr int64_t kMostPanels = 64;  // of one piece: 1 MiB
+constexpr int64_t kInputs = 256;                     // of k at a time: a panel of them is 16 KiB
+constexpr int64_t kWholeTiles = 24;                  // rows that tiles of 6 and tiles of 8 have in common
+constexpr int64_t kRows = 5 * kWholeTiles;           // of a at a time: up to 120 KiB
+constexpr int64_t kMostPanels = 64;                  // of one piece: 1 MiB
 constexpr int64_t kWorthAThread = int64_t{1} << 18;  // products that keep a thread busy for some ten microseconds
 
 // to[c * stride + r] = from[r * width + c], with zeros for r up to the next multiple of kPanelOutputs.
@@ -71,8 +72,7 @@ void multiply(const Product& p, const Piece& piece) {
   for (int64_t k = 0; k < shape.k; k += kInputs) {
     const int64_t inputs = std::min(kInputs, shape.k - k);
     const bool last = k + inputs == shape.k;
-    for (int64_t i = 0; i < piece.panels; ++i)
-      pack(p, piece.panel + i, k, inputs, panels + i * kPanelOutputs * inputs);
+    for (int64_t i = 0; i < piece.panels; ++i) pack(p, piece.panel + i, k, inputs, panels + i * kPanelOutputs * inputs);
     const Panels weight{WeightFormat::float32, outputs, inputs, reinterpret_cast<const std::byte*>(panels), nullptr};
     for (int64_t row = piece.row; row < piece.row + piece.rows; row += kRows) {
       const int64_t rows = std::min(kRows, piece.row + piece.rows - row);
@@ -97,13 +97,14 @@ void multiply(const Product& p, const Piece& piece) {
 
 void panel_matmul(Cpu, const float* a, const float* b, const float* bias, float* c, const MatmulShape& shape) {
   const int64_t panels = panel_count(shape.n);
-  // Several pieces for each thread, which need not be equally fast: by rows, which pack b again, and where there are not
-  // enough of them by panels, which pack a again.
+  // Several pieces for each thread, which need not be equally fast: by rows, which pack b again, and where there are
+  // not enough of them by panels, which pack a again.
   const int threads = thread_count();
   const int64_t wanted =
       threads == 1 ? 1 : std::clamp<int64_t>(shape.m * shape.n * shape.k / kWorthAThread, 1, int64_t{4} * threads);
   const int64_t by_panels = divide_up(panels, kMostPanels);
-  const int64_t piece_rows = std::max(kRows, divide_up(divide_up(shape.m, divide_up(wanted, by_panels)), kRows) * kRows);
+  const int64_t even_rows = divide_up(shape.m, divide_up(wanted, by_panels));
+  const int64_t piece_rows = std::max(kRows, divide_up(even_rows, kWholeTiles) * kWholeTiles);
   const int64_t by_rows = divide_up(shape.m, piece_rows);
   const int64_t piece_panels = divide_up(panels, std::max(by_panels, std::min(panels, divide_up(wanted, by_rows))));
   const Product product{a, b, bias, c, shape};

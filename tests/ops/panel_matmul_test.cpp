@@ -20,7 +20,9 @@ struct Operands {
 };
 
 Operands operands(const MatmulShape& s) {
-  const auto random = [](const Shape& shape, uint64_t seed) { return normal(shape, {.dtype = DType::f32, .seed = seed}); };
+  const auto random = [](const Shape& shape, uint64_t seed) {
+    return normal(shape, {.dtype = DType::f32, .seed = seed});
+  };
   return {s, random(s.transpose_a ? Shape{s.k, s.m} : Shape{s.m, s.k}, 1),
           random(s.transpose_b ? Shape{s.n, s.k} : Shape{s.k, s.n}, 2), random({s.n}, 3), random({s.m, s.n}, 4)};
 }
@@ -59,8 +61,8 @@ TEST(PanelMatmul, AgreesWithFloat64) {
     SCOPED_TRACE(target);
     for (const bool transpose_a : {false, true})
       for (const bool transpose_b : {false, true})
-        for (const auto& [m, n, k] : std::vector<std::array<int64_t, 3>>{
-                 {1, 1, 1}, {5, 17, 3}, {7, 16, 256}, {130, 33, 257}, {121, 70, 520}})
+        for (const auto& [m, n, k] :
+             std::vector<std::array<int64_t, 3>>{{1, 1, 1}, {5, 17, 3}, {7, 16, 256}, {130, 33, 257}, {121, 70, 520}})
           expect_agreement({.m = m, .n = n, .k = k, .transpose_a = transpose_a, .transpose_b = transpose_b},
                            (m + n) % 2 == 0);
   });
