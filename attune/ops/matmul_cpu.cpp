@@ -171,13 +171,17 @@ void run_product(ProductTypes types, const void* a, const void* b, const float* 
   count(shape);
 }
 
-bool has_instructions(dnnl::cpu_isa wanted) {
-  // The instruction sets are numbers of bits, of which a larger set has all of a smaller one's.
+// The instruction sets of x86 are numbers of bits, of which a larger set has all of a smaller one's.
+bool has_instructions([[maybe_unused]] dnnl::cpu_isa wanted) {
+#if defined(__x86_64__)
   const auto bits = static_cast<unsigned>(wanted);
   return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & bits) == bits;
+#else
+  return false;
+#endif
 }
 
-// oneDNN's products keep their numbers whatever other rows there are and however many threads with AVX-512 alone.
+// A row's result may not depend on other rows. oneDNN keeps that with AVX-512; its products for AVX2 do not.
 void multiply_float32(const float* a, const float* b, const float* bias, float* c, const MatmulShape& shape) {
   static const bool library = has_instructions(dnnl::cpu_isa::avx512_core);
   if (library) return run_product(ProductTypes::float32, a, b, bias, c, shape);

@@ -1,5 +1,6 @@
 #pragma once
-// Matrix products of the devices. On the CPU they are oneDNN's `matmul` primitive; float64, which only gradient checks
+// Matrix products of the devices. On the CPU they are oneDNN's `matmul` primitive, in float32 without AVX-512
+// panel_matmul(); float64, which only gradient checks
 // use, is a plain blocked loop.
 
 #include <cstdint>

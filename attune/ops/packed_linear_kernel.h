@@ -46,7 +46,7 @@ struct PackedBlock {
   float* y;           // of the first row and output
   int64_t width;
 };
-/// Rows of x are `x_width` apart. `onto`: the sums begin with what y has.
+/// Rows of x are `x_width` apart. `onto`: the sums are added to what y has.
 void float_block(const float* x, int64_t x_width, const PackedBlock& block, bool onto = false);
 
 /// Rows in 8 bits, q = round(x / scale), each of them, or each 32 numbers for int4, by its largest number.

@@ -108,7 +108,8 @@ void panel_matmul(Cpu, const float* a, const float* b, const float* bias, float*
   const int64_t by_rows = divide_up(shape.m, piece_rows);
   const int64_t piece_panels = divide_up(panels, std::max(by_panels, std::min(panels, divide_up(wanted, by_rows))));
   const Product product{a, b, bias, c, shape};
-  parallel_for(by_rows * divide_up(panels, piece_panels), 1, [&](int64_t begin, int64_t end) {
+  const int64_t pieces = by_rows * divide_up(panels, piece_panels);
+  parallel_for(pieces, wanted == 1 ? pieces : 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t row = i % by_rows * piece_rows, panel = i / by_rows * piece_panels;
       multiply(product, {.row = row,

@@ -83,13 +83,20 @@ RC_GTEST_PROP(PanelMatmul, AgreesWithFloat64AtAnySize, ()) {
 
 TEST(PanelMatmul, RowsDependOnNeitherOtherRowsNorThreads) {
   for (const bool transpose_b : {false, true}) {
-    Operands o = operands({.m = 700, .n = 90, .k = 300, .transpose_b = transpose_b});
-    const auto [all, two] = with_one_and_two_threads([&] { return product<float>(o, true); });
-    EXPECT_TRUE(same_bits(all, two));
-    for (const int64_t rows : {1, 2, 5, 6, 7, 33, 121, 500}) {
+    Operands o = operands({.m = 700, .n = 1130, .k = 300, .transpose_b = transpose_b});
+    o.shape.activation = FusedActivation::gelu;
+    const Tensor a = o.a;
+    const auto runs = with_one_and_two_threads([&] { return product<float>(o, true); });
+    const Tensor all = runs.first;
+    EXPECT_TRUE(same_bits(all, runs.second));
+    const auto expect_rows = [&](int64_t first, int64_t rows) {
+      o.a = a.rows(first, first + rows);
       o.shape.m = rows;
-      EXPECT_TRUE(same_bits(product<float>(o, true).rows(0, rows), all.rows(0, rows))) << rows;
-    }
+      EXPECT_TRUE(same_bits(product<float>(o, true).rows(0, rows), all.rows(first, first + rows)))
+          << first << " " << rows;
+    };
+    for (const int64_t rows : {1, 2, 5, 6, 7, 33, 121, 500}) expect_rows(0, rows);
+    for (const int64_t first : {1, 3, 119, 360}) expect_rows(first, 130);
   }
 }
 
@@ -97,6 +104,12 @@ TEST(PanelMatmul, GradientsOfWeightsDoNotDependOnThreads) {
   const Operands o = operands({.m = 150, .n = 40, .k = 2000, .transpose_a = true});
   const auto [one, two] = with_one_and_two_threads([&] { return product<float>(o, false); });
   EXPECT_TRUE(same_bits(one, two));
+  const int threads = thread_count();
+  for (const int many : {3, 5, 16}) {
+    set_thread_count(many);
+    EXPECT_TRUE(same_bits(product<float>(o, false), one)) << many;
+  }
+  set_thread_count(threads);
 }
 
 }  // namespace
