@@ -70,9 +70,7 @@ void multiply(const PackedProduct& p, const Input& x, const PackedPart& part, co
                          .outputs = outputs,
                          .y = y,
                          .width = part.width});
-  if (p.activation == FusedActivation::none) return;
-  for (int64_t r = 0; r < piece.rows; ++r)
-    activation_forward(Cpu{}, kind_of(p.activation), y + r * part.width, y + r * part.width, outputs);
+  activate_rows(Cpu{}, p.activation, y, piece.rows, outputs, part.width);
 }
 
 // How a product is cut into pieces for threads: by panels, so that each is read once, and by rows where there are not

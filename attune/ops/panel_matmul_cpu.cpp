@@ -20,13 +20,12 @@ constexpr int64_t kRows = 5 * kWholeTiles;           // of a at a time: up to 12
 constexpr int64_t kMostPanels = 64;                  // of one piece: 1 MiB
 constexpr int64_t kWorthAThread = int64_t{1} << 18;  // products that keep a thread busy for some ten microseconds
 
-// to[c * stride + r] = from[r * width + c], with zeros for r up to the next multiple of kPanelOutputs.
+// to[c * stride + r] = from[r * width + c]; up to the next multiple of kPanelOutputs the last row is repeated.
 void turn(const float* from, int64_t width, int64_t rows, int64_t columns, float* to, int64_t stride) {
-  static constexpr std::array<float, std::max(kInputs, kRows)> kZeros{};
   for (int64_t r = 0; r < rows; r += kPanelOutputs) {
     std::array<const float*, kPanelOutputs> of_panel;
     for (int64_t j = 0; j < kPanelOutputs; ++j)
-      of_panel[static_cast<size_t>(j)] = r + j < rows ? from + (r + j) * width : kZeros.data();
+      of_panel[static_cast<size_t>(j)] = from + std::min(r + j, rows - 1) * width;
     pack_float_panel(Cpu{}, of_panel.data(), columns, to + r, stride);
   }
 }
@@ -86,9 +85,7 @@ void multiply(const Product& p, const Piece& piece) {
                    .y = y,
                    .width = shape.n},
                   shape.accumulate || k > 0);
-      if (!last || shape.activation == FusedActivation::none) continue;
-      for (int64_t r = 0; r < rows; ++r)
-        activation_forward(Cpu{}, kind_of(shape.activation), y + r * shape.n, y + r * shape.n, outputs);
+      if (last) activate_rows(Cpu{}, shape.activation, y, rows, outputs, shape.n);
     }
   }
 }

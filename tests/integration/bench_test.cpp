@@ -39,10 +39,7 @@ class BenchTest : public ::testing::Test {
   /// One JSON object on one line, with these fields as positive numbers.
   static Json measured(const std::vector<std::string>& words, const std::vector<std::string>& numbers,
                        const std::string& note = "") {
-    const CommandResult result = run_attune(words, {});
-    EXPECT_EQ(result.status, 0) << result.errors;
-    EXPECT_EQ(result.errors, note);
-    const std::vector<std::string> lines = split_lines(result.output);
+    const std::vector<std::string> lines = split_lines(output_of(words, "", note));
     if (lines.size() != 1) {
       ADD_FAILURE() << lines.size() << " lines";
       return {};

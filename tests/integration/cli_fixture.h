@@ -17,11 +17,12 @@
 
 namespace attune {
 
-/// The output of a run that has to succeed without a word on standard error.
-inline std::string output_of(std::vector<std::string> arguments, const std::string& input = "") {
+/// The output of a run that has to succeed with nothing but `note` on standard error.
+inline std::string output_of(std::vector<std::string> arguments, const std::string& input = "",
+                             const std::string& note = "") {
   const CommandResult result = run_attune(std::move(arguments), {.input = input});
   EXPECT_EQ(result.status, 0) << result.errors;
-  EXPECT_EQ(result.errors, "");
+  EXPECT_EQ(result.errors, note);
   return result.output;
 }
 

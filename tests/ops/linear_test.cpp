@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <filesystem>
 #include <numbers>
 
 #include "attune/autograd/graph.h"
@@ -331,10 +330,7 @@ TEST(LinearGradient, EveryTargetAgreesWithAPlainLoop) {
 
 // Without AVX-512 the products of training are panel_matmul's.
 TEST(Linear, WithoutAvx512TheSameTestsPass) {
-  const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
-  const CommandResult result =
-      run_command({"env", "-u", "GTEST_OUTPUT", "ONEDNN_MAX_CPU_ISA=AVX2", "DNNL_MAX_CPU_ISA=AVX2", "DNNL_VERBOSE=1",
-                   program, "--gtest_filter=Linear*-*WithoutAvx512*"});
+  const CommandResult result = run_own_tests("Linear*-*WithoutAvx512*", "AVX2");
   EXPECT_EQ(result.status, 0) << result.output;
   EXPECT_EQ(result.output.find("exec,cpu,matmul"), std::string::npos) << "oneDNN's products were run";
 }

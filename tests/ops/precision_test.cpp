@@ -4,7 +4,6 @@
 
 #include <bit>
 #include <cmath>
-#include <filesystem>
 #include <limits>
 #include <random>
 #include <vector>
@@ -240,9 +239,7 @@ TEST(Bfloat16Products, ParametersAreConvertedOncePerScope) {
 // The other way of forming these products is that of processors without the instructions.
 TEST(Bfloat16Products, WithoutInstructionsTheSameTestsPass) {
   if (!has_bfloat16_products()) GTEST_SKIP() << "that is what all of them just did";
-  const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
-  const CommandResult result = run_command(
-      {"env", "ONEDNN_MAX_CPU_ISA=AVX512_CORE", "DNNL_MAX_CPU_ISA=AVX512_CORE", program, "--gtest_filter=*Bfloat16*"});
+  const CommandResult result = run_own_tests("*Bfloat16*", "AVX512_CORE");
   EXPECT_EQ(result.status, 0) << result.output;
   EXPECT_NE(result.output.find("that is what all of them just did"), std::string::npos) << result.output;
 }

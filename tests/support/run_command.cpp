@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 #include "attune/base/error.h"
 
@@ -168,6 +169,13 @@ CommandResult RunningCommand::wait() {
 
 CommandResult run_command(const std::vector<std::string>& arguments, const CommandOptions& options) {
   return RunningCommand(arguments, options).wait();
+}
+
+// oneDNN's variables have had two prefixes.
+CommandResult run_own_tests(const std::string& filter, const std::string& instruction_set) {
+  return run_command({"env", "-u", "GTEST_OUTPUT", "ONEDNN_MAX_CPU_ISA=" + instruction_set,
+                      "DNNL_MAX_CPU_ISA=" + instruction_set, "ONEDNN_VERBOSE=1", "DNNL_VERBOSE=1",
+                      std::filesystem::read_symlink("/proc/self/exe").string(), "--gtest_filter=" + filter});
 }
 
 }  // namespace attune

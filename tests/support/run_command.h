@@ -50,6 +50,10 @@ class RunningCommand {
 /// Runs arguments[0], looked for in PATH, and waits for its end. Throws Error when it cannot be started.
 CommandResult run_command(const std::vector<std::string>& arguments, const CommandOptions& options = {});
 
+/// The tests of this program that `filter` names, in a process whose oneDNN knows no more than `instruction_set` and
+/// says what it runs ("exec,cpu,matmul").
+CommandResult run_own_tests(const std::string& filter, const std::string& instruction_set);
+
 #ifdef ATTUNE_BINARY
 /// The `attune` of this build with these arguments.
 inline std::vector<std::string> attune_command(std::vector<std::string> arguments) {

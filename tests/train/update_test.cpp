@@ -1,6 +1,5 @@
 #include "attune/train/update.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include <utility>
 
 #include "attune/autograd/graph.h"
+#include "attune/ops/linear.h"
 #include "attune/train/batch_loss.h"
 #include "attune/train/evaluate.h"
 #include "tests/support/errors.h"
@@ -126,17 +126,19 @@ TEST_F(UpdateOfBadNumbers, NamesTheFirstBadGradient) {
             "finite at element 0");
 }
 
-// oneDNN's ReLU makes 0 of NaN, so that the loss is finite; but the gradient of its input is 0 times the weight.
-// Without AVX-512 the ReLU is ours, which keeps NaN, and the loss says it.
+// oneDNN's ReLU makes 0 of NaN, so that the loss is finite; but the gradient of its input is 0 times the weight. Ours,
+// of products without AVX-512, keeps NaN, whose sign is anyone's, and the loss says it.
 TEST_F(UpdateOfBadNumbers, ReluHidesNoWeight) {
+  const Tensor one = Tensor::full({1, 1}, 1.0), bad = Tensor::full({1, 1}, NAN);
+  const bool kept = std::isnan(linear(one, bad, {}, FusedActivation::relu).values<float>()[0]);
+  const char* const found = kept ? "batch 40: the loss is nan" : "batches 40 to 41: the gradient's norm is nan";
   for (const char* name :
        {"encoder.layers.0.feed_forward.linear_1.weight", "decoder.layers.1.feed_forward.linear_1.weight"}) {
     float& element = parameter(name).tensor->data<float>()[7];
     const float good = std::exchange(element, std::numeric_limits<float>::quiet_NaN());
-    EXPECT_THAT(message_of_update(), ::testing::MatchesRegex(fmt::format(
-                                         "step 12, epoch 3, (batches 40 to 41: the gradient's norm|batch 40: the loss) "
-                                         "is -?nan; parameter {} is not finite at element 7",
-                                         name)));
+    std::string message = message_of_update();
+    if (const size_t sign = message.find("-nan"); kept && sign != std::string::npos) message.erase(sign, 1);
+    EXPECT_EQ(message, fmt::format("step 12, epoch 3, {}; parameter {} is not finite at element 7", found, name));
     element = good;
   }
 }
