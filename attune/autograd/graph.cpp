@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "attune/base/fail.h"
 #include "attune/base/profile.h"
 
 namespace attune {

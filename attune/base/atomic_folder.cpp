@@ -5,7 +5,7 @@
 #include <string>
 #include <system_error>
 
-#include "attune/base/error.h"
+#include "attune/base/fail.h"
 #include "attune/base/file.h"
 
 namespace attune {

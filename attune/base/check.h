@@ -4,7 +4,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include "attune/base/error.h"
+#include "attune/base/fail.h"
 
 namespace attune {
 

@@ -1,8 +1,6 @@
 #pragma once
 // The errors that Attune throws. A message names what was expected, what was found, and where.
 
-#include <fmt/format.h>
-
 #include <stdexcept>
 #include <string>
 
@@ -49,11 +47,5 @@ class CommunicationError : public Error {
  public:
   using Error::Error;
 };
-
-/// Throws `E` with a formatted message: fail<ShapeError>("softmax: rank {} is below 1", rank).
-template <class E, class... Args>
-[[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) {
-  throw E(fmt::format(format, std::forward<Args>(args)...));
-}
 
 }  // namespace attune

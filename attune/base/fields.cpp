@@ -5,7 +5,15 @@
 #include <limits>
 #include <numeric>
 
+#include "attune/base/fail.h"
+#include "attune/base/json_fields.h"
+
 namespace attune {
+
+std::string show(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 namespace {
 
 // Levenshtein distance, one row at a time.

@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "attune/base/error.h"
+#include "attune/base/fail.h"
 
 namespace attune {
 namespace {

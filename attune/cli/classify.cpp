@@ -1,14 +1,17 @@
 // attune classify: text in, labels out.
 
+#include <fmt/format.h>
 #include <algorithm>
 
+#include "attune/base/fail.h"
 #include "attune/base/fields.h"
+#include "attune/base/json_fields.h"
 #include "attune/cli/command.h"
 #include "attune/cli/generation_options.h"
 #include "attune/cli/line_progress.h"
 #include "attune/cli/text_input.h"
 #include "attune/cli/text_output.h"
-#include "attune/generate/classifier.h"
+#include "attune/inference/classifier.h"
 
 namespace attune::cli {
 namespace {

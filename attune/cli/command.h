@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 
+#include "attune/base/fail.h"
 #include "attune/base/fields.h"
 
 namespace attune::cli {

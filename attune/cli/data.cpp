@@ -1,8 +1,11 @@
 // attune data: tokenises a training text once, and shows what came of it.
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <chrono>
 
+#include "attune/base/fail.h"
+#include "attune/base/json_fields.h"
 #include "attune/cli/command.h"
 #include "attune/cli/line_progress.h"
 #include "attune/cli/terminal.h"

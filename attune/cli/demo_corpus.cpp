@@ -4,7 +4,7 @@
 
 #include "attune/base/file.h"
 #include "attune/cli/command.h"
-#include "attune/data/grammar_corpus.h"
+#include "attune/demo/corpus.h"
 
 namespace attune::cli {
 namespace {

@@ -1,18 +1,21 @@
 // attune evaluate: how good translations, labels and predictions are.
 
+#include <fmt/format.h>
 #include <chrono>
 #include <optional>
 
+#include "attune/base/fail.h"
+#include "attune/base/json_fields.h"
 #include "attune/cli/command.h"
 #include "attune/cli/evaluate_text.h"
 #include "attune/cli/generation_options.h"
 #include "attune/cli/line_progress.h"
 #include "attune/cli/text_output.h"
-#include "attune/data/text_file.h"
-#include "attune/data/whitespace_tokenizer.h"
 #include "attune/io/model_folder.h"
-#include "attune/train/bleu.h"
-#include "attune/train/chrf.h"
+#include "attune/metrics/bleu.h"
+#include "attune/metrics/chrf.h"
+#include "attune/text/text_file.h"
+#include "attune/text/whitespace_tokenizer.h"
 #include "attune/train/evaluate.h"
 
 namespace attune::cli {

@@ -1,13 +1,16 @@
 #include "attune/cli/evaluate_text.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 
+#include "attune/base/fail.h"
+#include "attune/base/json_fields.h"
 #include "attune/cli/command.h"
 #include "attune/data/labelled_corpus.h"
-#include "attune/generate/model_files.h"
-#include "attune/train/classification_scores.h"
+#include "attune/inference/model_files.h"
+#include "attune/metrics/classification_scores.h"
 #include "attune/train/config.h"
 #include "attune/train/evaluate.h"
 

@@ -1,18 +1,21 @@
 // attune generate: text that goes on from a prompt.
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <optional>
 #include <utility>
 
+#include "attune/base/fail.h"
 #include "attune/base/fields.h"
+#include "attune/base/json_fields.h"
 #include "attune/cli/command.h"
 #include "attune/cli/generation_options.h"
 #include "attune/cli/text_input.h"
 #include "attune/cli/text_output.h"
-#include "attune/data/text_file.h"
-#include "attune/generate/text_generator.h"
+#include "attune/inference/text_generator.h"
+#include "attune/text/text_file.h"
 
 namespace attune::cli {
 namespace {

@@ -1,6 +1,8 @@
 #include "attune/cli/generation_options.h"
 
+#include "attune/base/fail.h"
 #include "attune/base/fields.h"
+#include "attune/base/json_fields.h"
 #include "attune/base/parallel.h"
 
 namespace attune::cli {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "attune/generate/translator.h"
+#include "attune/inference/translator.h"
 
 namespace attune::cli {
 

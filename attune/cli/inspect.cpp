@@ -1,15 +1,18 @@
 // attune inspect: what a model consists of, what it costs, and where its attention goes.
 
+#include <fmt/format.h>
 #include <algorithm>
 
+#include "attune/base/fail.h"
 #include "attune/base/file.h"
-#include "attune/cli/attention_view.h"
+#include "attune/base/json_fields.h"
 #include "attune/cli/command.h"
+#include "attune/cli/draw/attention_view.h"
 #include "attune/cli/model_description.h"
 #include "attune/cli/text_output.h"
-#include "attune/data/character_tokenizer.h"
 #include "attune/io/model_folder.h"
 #include "attune/models/presets.h"
+#include "attune/text/character_tokenizer.h"
 #include "attune/train/config.h"
 
 namespace attune::cli {

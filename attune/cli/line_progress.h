@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 
+#include "attune/base/json.h"
 #include "attune/cli/command.h"
 #include "attune/cli/terminal.h"
 #include "attune/cli/text_input.h"

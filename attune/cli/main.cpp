@@ -1,5 +1,6 @@
 // attune: trains and runs Transformers.
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>

@@ -1,6 +1,9 @@
 #include "attune/cli/model_description.h"
 
+#include <fmt/format.h>
 #include <algorithm>
+
+#include "attune/base/json_fields.h"
 
 namespace attune::cli {
 namespace {

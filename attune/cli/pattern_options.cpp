@@ -1,5 +1,8 @@
 #include "attune/cli/pattern_options.h"
 
+#include <fmt/format.h>
+#include "attune/base/fail.h"
+#include "attune/base/json_fields.h"
 #include "attune/models/config.h"
 
 namespace attune::cli {

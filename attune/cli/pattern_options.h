@@ -4,7 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "attune/ops/attention_pattern.h"
+#include "attune/kernels/attention_pattern.h"
 
 namespace attune::cli {
 

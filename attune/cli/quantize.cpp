@@ -1,6 +1,8 @@
 // attune quantize: a model folder made small.
 
-#include "attune/generate/quantize.h"
+#include "attune/inference/quantize.h"
+#include <fmt/format.h>
+#include "attune/base/json_fields.h"
 #include "attune/cli/command.h"
 #include "attune/cli/generation_options.h"
 #include "attune/cli/line_progress.h"

@@ -1,11 +1,12 @@
 // attune shortlist: which target tokens go with which source tokens.
 
-#include "attune/generate/shortlist.h"
+#include "attune/inference/shortlist.h"
+#include <fmt/format.h>
 #include "attune/base/check.h"
 #include "attune/cli/command.h"
 #include "attune/cli/text_output.h"
 #include "attune/data/lexicon.h"
-#include "attune/generate/model_files.h"
+#include "attune/inference/model_files.h"
 
 namespace attune::cli {
 namespace {

@@ -1,10 +1,11 @@
 #include "attune/cli/text_input.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <filesystem>
 
-#include "attune/base/error.h"
+#include "attune/base/fail.h"
 
 namespace attune::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "attune/data/text_file.h"
+#include "attune/text/text_file.h"
 
 namespace attune::cli {
 

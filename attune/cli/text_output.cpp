@@ -7,7 +7,7 @@
 #include <cstring>
 #include <iostream>
 
-#include "attune/base/error.h"
+#include "attune/base/fail.h"
 
 namespace attune::cli {
 namespace {

@@ -1,5 +1,6 @@
 // attune tokenizer: trains vocabularies and shows what they make of text.
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -7,13 +8,14 @@
 #include <functional>
 #include <limits>
 
+#include "attune/base/fail.h"
 #include "attune/cli/command.h"
 #include "attune/cli/text_input.h"
 #include "attune/cli/text_output.h"
-#include "attune/data/sentence_piece_tokenizer.h"
-#include "attune/data/text_file.h"
-#include "attune/data/whitespace_tokenizer.h"
-#include "attune/generate/model_files.h"
+#include "attune/inference/model_files.h"
+#include "attune/text/sentence_piece_tokenizer.h"
+#include "attune/text/text_file.h"
+#include "attune/text/whitespace_tokenizer.h"
 #include "attune/train/config.h"
 
 namespace attune::cli {

@@ -1,5 +1,6 @@
 // attune train: trains a model as a configuration file says.
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -7,6 +8,8 @@
 #include <span>
 #include <thread>
 
+#include "attune/base/fail.h"
+#include "attune/base/json_fields.h"
 #include "attune/base/parallel.h"
 #include "attune/cli/command.h"
 #include "attune/cli/terminal.h"

@@ -1,5 +1,8 @@
 // attune translate: text in, text out.
 
+#include <fmt/format.h>
+#include "attune/base/fail.h"
+#include "attune/base/json_fields.h"
 #include "attune/cli/command.h"
 #include "attune/cli/generation_options.h"
 #include "attune/cli/line_progress.h"

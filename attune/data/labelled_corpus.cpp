@@ -1,11 +1,12 @@
 #include "attune/data/labelled_corpus.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <limits>
 #include <string_view>
 #include <unordered_map>
 
-#include "attune/base/error.h"
+#include "attune/base/fail.h"
 #include "attune/base/parallel.h"
 
 namespace attune {

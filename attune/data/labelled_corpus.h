@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "attune/data/text_file.h"
-#include "attune/data/tokenizer.h"
+#include "attune/text/text_file.h"
+#include "attune/text/tokenizer.h"
 
 namespace attune {
 

@@ -1,9 +1,10 @@
+#include <fmt/format.h>
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
-#include "attune/base/error.h"
+#include "attune/base/fail.h"
 #include "attune/data/labelled_corpus.h"
 
 namespace attune {

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "attune/base/check.h"
+#include "attune/base/fail.h"
 
 namespace attune {
 namespace {

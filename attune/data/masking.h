@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "attune/data/tokenizer.h"
+#include "attune/text/tokenizer.h"
 
 namespace attune {
 

@@ -3,9 +3,9 @@
 #include <string>
 #include <utility>
 
-#include "attune/base/error.h"
+#include "attune/base/fail.h"
 #include "attune/base/parallel.h"
-#include "attune/data/text_file.h"
+#include "attune/text/text_file.h"
 
 namespace attune {
 namespace {

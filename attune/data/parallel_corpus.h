@@ -6,8 +6,8 @@
 #include <functional>
 #include <vector>
 
-#include "attune/data/text_file.h"
-#include "attune/data/tokenizer.h"
+#include "attune/text/text_file.h"
+#include "attune/text/tokenizer.h"
 
 namespace attune {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "attune/base/error.h"
+#include "attune/base/fail.h"
 #include "attune/base/parallel.h"
 
 namespace attune {

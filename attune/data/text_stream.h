@@ -8,17 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include "attune/data/text_file.h"
-#include "attune/data/tokenizer.h"
+#include "attune/text/text_file.h"
+#include "attune/text/text_unit.h"
+#include "attune/text/tokenizer.h"
 
 namespace attune {
-
-/// What is one document, a stretch of text that is predicted without knowledge of the others.
-enum class TextUnit {
-  stream,    // everything, the files one after the other
-  line,      // each line that has tokens
-  paragraph  // lines up to the next empty one; one of spaces and tabs counts as empty
-};
 
 struct TextStreamOptions {
   TextUnit unit = TextUnit::stream;

@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "attune/base/error.h"
+#include "attune/base/fail.h"
 #include "attune/base/random.h"
 
 namespace attune {

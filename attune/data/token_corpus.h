@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "attune/base/fail.h"
 #include "attune/base/parallel.h"
 #include "attune/data/token_shard.h"
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <limits>
 
-#include "attune/base/error.h"
+#include "attune/base/fail.h"
 #include "attune/base/sha256.h"
 
 namespace attune {

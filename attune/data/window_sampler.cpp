@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-#include "attune/base/error.h"
+#include "attune/base/fail.h"
 #include "attune/base/random.h"
 
 namespace attune {

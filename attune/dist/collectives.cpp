@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstring>
 
-#include "attune/base/error.h"
+#include "attune/base/fail.h"
 
 namespace attune {
 namespace {

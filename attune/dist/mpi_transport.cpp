@@ -13,7 +13,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "attune/base/error.h"
+#include "attune/base/fail.h"
 
 namespace attune {
 namespace {

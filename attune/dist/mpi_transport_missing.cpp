@@ -1,6 +1,6 @@
 // Built in the place of mpi_transport.cpp where there is no MPI.
 
-#include "attune/base/error.h"
+#include "attune/base/fail.h"
 #include "attune/dist/mpi_transport.h"
 
 namespace attune {

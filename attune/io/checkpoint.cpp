@@ -1,5 +1,6 @@
 #include "attune/io/checkpoint.h"
 
+#include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -9,6 +10,8 @@
 #include <limits>
 #include <memory>
 
+#include "attune/base/fail.h"
+#include "attune/base/json_fields.h"
 #include "attune/io/json_file.h"
 #include "attune/nn/pack_weights.h"
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "attune/base/fields.h"
+#include "attune/base/json_fields.h"
 #include "attune/io/safetensors.h"
 #include "attune/nn/module.h"
 

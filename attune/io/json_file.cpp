@@ -3,7 +3,9 @@
 #include <set>
 #include <vector>
 
+#include "attune/base/fail.h"
 #include "attune/base/file.h"
+#include "attune/base/json_fields.h"
 
 namespace attune {
 namespace {

@@ -1,10 +1,13 @@
 #include "attune/io/model_folder.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <array>
 #include <map>
 #include <set>
 
+#include "attune/base/fail.h"
+#include "attune/base/json_fields.h"
 #include "attune/base/version.h"
 #include "attune/io/safetensors.h"
 #include "attune/models/transformer.h"

@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "attune/base/fail.h"
 #include "attune/io/model_folder.h"
 #include "attune/io/safetensors.h"
 

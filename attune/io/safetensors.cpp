@@ -1,11 +1,14 @@
 #include "attune/io/safetensors.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
 #include <set>
 
+#include "attune/base/fail.h"
+#include "attune/base/json_fields.h"
 #include "attune/io/json_file.h"
 
 namespace attune {

@@ -1,11 +1,13 @@
 #include "attune/io/safetensors_header.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <array>
 #include <limits>
 #include <utility>
 #include <vector>
 
+#include "attune/base/fail.h"
 #include "attune/io/json_file.h"
 
 namespace attune {

@@ -1,11 +1,14 @@
 #include "attune/io/toml_config.h"
 
+#include <fmt/format.h>
 #include <toml++/toml.h>
 #include <algorithm>
 #include <cctype>
 #include <cmath>
 
+#include "attune/base/fail.h"
 #include "attune/base/file.h"
+#include "attune/base/json_fields.h"
 #include "attune/io/json_file.h"
 
 namespace attune {

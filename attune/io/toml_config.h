@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "attune/base/fields.h"
+#include "attune/base/json.h"
 
 namespace attune {
 

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "attune/base/fail.h"
 #include "attune/nn/multi_head_attention.h"
 #include "attune/nn/multi_head_latent_attention.h"
 #include "attune/nn/new_parameter.h"
@@ -205,7 +206,7 @@ std::unique_ptr<EncoderClassifier> build_encoder_classifier(const TransformerCon
       c, EncoderClassifier::Parts{
              .embedding = std::move(embedding),
              .encoder = build_encoder(c.attention, c),
-             .pooler = c.pooler ? std::make_unique<Linear>(c.d_model, c.d_model, true, FusedActivation::tanh) : nullptr,
+             .pooler = c.pooler ? std::make_unique<Linear>(c.d_model, c.d_model, true, Activation::tanh) : nullptr,
              .head = std::make_unique<Linear>(c.d_model, static_cast<int64_t>(c.labels.size()))});
   initialize(*model, c, seed, {table});
   return model;

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "attune/base/check.h"
+#include "attune/base/fail.h"
 
 namespace attune {
 namespace {

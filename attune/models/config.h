@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "attune/base/fields.h"
+#include "attune/kernels/attention_pattern.h"
 #include "attune/nn/feed_forward.h"
-#include "attune/ops/attention_pattern.h"
 #include "attune/ops/layer_norm.h"
 #include "attune/ops/rotary.h"
 

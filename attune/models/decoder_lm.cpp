@@ -1,6 +1,7 @@
 #include "attune/models/decoder_lm.h"
 
 #include "attune/autograd/graph.h"
+#include "attune/base/fail.h"
 #include "attune/ops/take_rows.h"
 
 namespace attune {

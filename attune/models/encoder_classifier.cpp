@@ -1,5 +1,6 @@
 #include "attune/models/encoder_classifier.h"
 
+#include "attune/base/fail.h"
 #include "attune/ops/sequence_means.h"
 #include "attune/ops/take_rows.h"
 

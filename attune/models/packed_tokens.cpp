@@ -1,5 +1,6 @@
 #include "attune/models/packed_tokens.h"
 
+#include "attune/base/fail.h"
 #include "attune/base/profile.h"
 
 namespace attune {

@@ -1,11 +1,10 @@
 #include "attune/models/presets.h"
 
+#include "attune/base/fail.h"
+#include "attune/base/json_fields.h"
+
 namespace attune {
 namespace {
-
-Json sections(const char* text) {
-  return Json::parse(text);
-}
 
 constexpr const char* kPaper = R"({
   "optimizer": {"beta_1": 0.9, "beta_2": 0.98, "epsilon": 1e-9},
@@ -27,67 +26,67 @@ constexpr const char* kGptCharacters = R"({
   "schedule": {"kind": "cosine", "learning_rate": 4e-3, "final_learning_rate": 1e-4, "warmup_steps": 100},
   "train": {"steps": 2000, "batch_tokens": 768, "label_smoothing": 0, "valid_every": 500}})";
 
-Json bert(int64_t d_model, int64_t heads, int64_t layers) {
-  Json model = sections(R"({"architecture": "encoder_classifier",
+std::string bert(int64_t d_model, int64_t heads, int64_t layers) {
+  Json model = Json::parse(R"({"architecture": "encoder_classifier",
                             "positions": {"kind": "learned", "max_length": 512}, "activation_dropout": 0,
                             "norm": "post", "norm_epsilon": 1e-12, "activation": "gelu", "scale_embeddings": false,
-                            "embedding_norm": true, "initialization": "normal", "pooler": true})");
+                            "embedding_norm": true, "initialization": "normal", "pooler": true})";
   model.update({{"d_model", d_model}, {"heads", heads}, {"layers", layers}, {"d_ff", 4 * d_model}});
-  return model;
+  return model.dump();
 }
 
 std::vector<Preset> make_presets() {
   return {
       {"transformer-base", "Vaswani et al. 2017, table 3, base: post-norm, ReLU, sinusoids, shared embeddings", 37000,
-       sections(R"({"norm": "post", "share_embeddings": true, "share_projection": true})"), sections(kPaper)},
+       R"({"norm": "post", "share_embeddings": true, "share_projection": true})", kPaper},
       {"transformer-big", "Vaswani et al. 2017, table 3, big", 37000,
-       sections(R"({"d_model": 1024, "heads": 16, "d_ff": 4096, "dropout": 0.3, "norm": "post",
-                    "share_embeddings": true, "share_projection": true})"),
-       sections(kPaper)},
+       R"({"d_model": 1024, "heads": 16, "d_ff": 4096, "dropout": 0.3, "norm": "post",
+                    "share_embeddings": true, "share_projection": true})",
+       kPaper},
       {"transformer-base-latent", "transformer-base with latent attention everywhere and pre-norm", 37000,
-       sections(R"({"encoder_attention": "latent", "decoder_attention": "latent", "cross_attention": "latent",
-                    "share_embeddings": true, "share_projection": true})"),
-       sections(kPaper)},
+       R"({"encoder_attention": "latent", "decoder_attention": "latent", "cross_attention": "latent",
+                    "share_embeddings": true, "share_projection": true})",
+       kPaper},
       {"transformer-tiny", "128/4/4/256, the Multi30k model of Wu et al. 2021", 9712,
-       sections(R"({"d_model": 128, "heads": 4, "layers": 4, "d_ff": 256, "dropout": 0.3, "norm": "post",
-                    "share_embeddings": true, "share_projection": true})"),
-       sections(R"({
+       R"({"d_model": 128, "heads": 4, "layers": 4, "d_ff": 256, "dropout": 0.3, "norm": "post",
+                    "share_embeddings": true, "share_projection": true})",
+       R"({
          "optimizer": {"beta_1": 0.9, "beta_2": 0.98, "epsilon": 1e-9},
          "schedule": {"kind": "inverse_sqrt", "learning_rate": 0.005, "warmup_steps": 2000},
-         "train": {"steps": 8000, "batch_tokens": 8000, "label_smoothing": 0.1}})")},
+         "train": {"steps": 8000, "batch_tokens": 8000, "label_smoothing": 0.1}})"},
       {"paper-post-norm", "the block of Vaswani et al. 2017: LayerNorm(x + sublayer(x)), biases everywhere", 37000,
-       sections(R"({"norm": "post", "embedding_initialization": "normal"})"), sections(kPaper)},
+       R"({"norm": "post", "embedding_initialization": "normal"})", kPaper},
       {"pre-norm-latent", "x + sublayer(LayerNorm(x)) with the unbiased std, latent attention", 37000,
-       sections(R"({"norm": "pre", "norm_form": "unbiased_std", "norm_epsilon": 1e-6,
-                    "encoder_attention": "latent", "decoder_attention": "latent", "cross_attention": "latent"})"),
-       sections(kPaper)},
+       R"({"norm": "pre", "norm_form": "unbiased_std", "norm_epsilon": 1e-6,
+                    "encoder_attention": "latent", "decoder_attention": "latent", "cross_attention": "latent"})",
+       kPaper},
       {"gelu-block", "pre-norm blocks with GELU, as in GPT and BERT, in an encoder-decoder", 37000,
-       sections(R"({"norm": "pre", "activation": "gelu"})"), sections(kPaper)},
+       R"({"norm": "pre", "activation": "gelu"})", kPaper},
       {"bert-base", "Devlin et al. 2019: 12 layers, 768, learned positions, GELU, pooler", 30522, bert(768, 12, 12),
-       sections(kFineTuning)},
-      {"bert-tiny", "Turc et al. 2019: 2 layers, 128", 30522, bert(128, 2, 2), sections(kFineTuning)},
+       kFineTuning},
+      {"bert-tiny", "Turc et al. 2019: 2 layers, 128", 30522, bert(128, 2, 2), kFineTuning},
       {"gpt2-124m", "Radford et al. 2019, the smallest GPT-2: 12 layers, 768, context 1024", 50257,
-       sections(R"({"architecture": "decoder_lm", "d_model": 768, "heads": 12, "layers": 12, "d_ff": 3072,
+       R"({"architecture": "decoder_lm", "d_model": 768, "heads": 12, "layers": 12, "d_ff": 3072,
                     "activation_dropout": 0, "positions": "learned", "activation": "gelu_tanh", "scale_embeddings": false,
                     "initialization": "normal_scaled", "share_projection": true, "projection_bias": false,
-                    "context_length": 1024})"),
-       sections(kGpt)},
+                    "context_length": 1024})",
+       kGpt},
       {"gpt-char", "a GPT over characters that a CPU trains in minutes: 4 layers, 128, context 64, as in nanoGPT", 65,
-       sections(R"({"architecture": "decoder_lm", "d_model": 128, "heads": 4, "layers": 4, "d_ff": 512,
+       R"({"architecture": "decoder_lm", "d_model": 128, "heads": 4, "layers": 4, "d_ff": 512,
                     "dropout": 0, "attention_dropout": 0, "activation_dropout": 0,
                     "attention": {"kind": "multi_head", "bias": "none"}, "feed_forward_bias": false,
                     "positions": "learned", "activation": "gelu", "scale_embeddings": false,
                     "initialization": "normal_scaled", "share_projection": true, "projection_bias": false,
-                    "context_length": 64})"),
-       sections(kGptCharacters)},
+                    "context_length": 64})",
+       kGptCharacters},
       {"llama-style-small", "RMSNorm, SwiGLU, rotary positions, no biases (Touvron et al. 2023): 6 layers, 288", 32000,
-       sections(R"({"architecture": "decoder_lm", "d_model": 288, "heads": 6, "layers": 6, "d_ff": 768,
+       R"({"architecture": "decoder_lm", "d_model": 288, "heads": 6, "layers": 6, "d_ff": 768,
                     "dropout": 0, "attention_dropout": 0, "activation_dropout": 0,
                     "attention": {"kind": "multi_head", "bias": "none"}, "feed_forward_bias": false,
                     "positions": {"kind": "rotary", "pairing": "interleaved"}, "norm_form": "rms",
                     "activation": "swiglu", "scale_embeddings": false, "initialization": "normal_scaled",
-                    "share_projection": true, "projection_bias": false, "context_length": 256})"),
-       sections(kGpt)},
+                    "share_projection": true, "projection_bias": false, "context_length": 256})",
+       kGpt},
   };
 }
 
@@ -116,14 +115,14 @@ const Preset& find_preset(std::string_view name) {
 }
 
 Json sections_of(const Preset& preset) {
-  Json sections = preset.training;
-  sections["model"] = preset.model;
+  Json sections = Json::parse(preset.training);
+  sections["model"] = Json::parse(preset.model);
   return sections;
 }
 
 TransformerConfig model_of(const Preset& preset) {
   TransformerConfig config;
-  read_fields(preset.model, config, std::string("preset ") + preset.name);
+  read_fields(Json::parse(preset.model), config, std::string("preset ") + preset.name);
   config.source_vocab = config.target_vocab = config.vocab = preset.vocab;
   if (config.architecture == Architecture::encoder_classifier) config.labels = {"0", "1"};
   return config;

@@ -1,9 +1,11 @@
 #pragma once
 // Configurations that the literature knows by name.
 
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "attune/base/json.h"
 #include "attune/models/config.h"
 
 namespace attune {
@@ -12,8 +14,9 @@ struct Preset {
   const char* name;
   const char* description;  // one line, with its source
   int64_t vocab;            // of the published model; training takes the tokenizer's
-  Json model;               // keys of [model] that differ from the defaults, without vocabularies
-  Json training;            // sections [optimizer], [schedule] and [train], keys that differ from the defaults
+  // As JSON, the keys that differ from the defaults:
+  std::string model;     // of [model], without vocabularies
+  std::string training;  // sections [optimizer], [schedule] and [train]
 };
 
 /// All of them, in the order in which people want to read them.

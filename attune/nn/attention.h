@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 
+#include "attune/cache/kv_cache.h"
 #include "attune/nn/module.h"
 #include "attune/ops/attention.h"
 #include "attune/ops/cached_attention.h"
@@ -26,13 +27,6 @@ struct AttentionPlaces {
   std::optional<RotaryOptions> rotary = {};  // turns queries and keys, Su et al. 2021
   bool alibi = false;                        // a penalty on distance, Press et al. 2022
   int64_t relative_clip = 0;                 // vectors for distances up to this one, Shaw et al. 2018; 0: none
-};
-
-/// What one attention keeps of the past. With latent attention `keys` holds the latents and `values` is empty.
-struct AttentionCache {
-  PagedRows keys;
-  PagedRows values;
-  int64_t bytes() const { return keys.bytes() + values.bytes(); }
 };
 
 /// Queries over a cache.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "attune/base/fail.h"
 #include "attune/ops/precision.h"
 
 namespace attune {

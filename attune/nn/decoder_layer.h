@@ -2,13 +2,20 @@
 
 #include <memory>
 
+#include "attune/cache/kv_cache.h"
 #include "attune/nn/attention.h"
 #include "attune/nn/checkpointed_layer.h"
 #include "attune/nn/feed_forward.h"
-#include "attune/nn/kv_cache.h"
 #include "attune/nn/residual_connection.h"
 
 namespace attune {
+
+/// New tokens on their way through the layers: where they are kept and what each of them sees.
+struct CachedStep {
+  std::span<const int32_t> slots;
+  CachedQueries self;
+  CachedQueries cross;
+};
 
 /// Masked self-attention, cross-attention to the encoder's output and feed-forward, each within a residual connection:
 /// Vaswani et al. 2017, figure 1, right. In a decoder-only model there is no cross-attention: Radford et al. 2018.

@@ -6,28 +6,28 @@ namespace attune {
 namespace {
 
 // A gated unit has its activation behind the product of both its halves.
-FusedActivation fused_activation(FeedForwardActivation activation) {
+Activation fused_activation(FeedForwardActivation activation) {
   switch (activation) {
     case FeedForwardActivation::relu:
-      return FusedActivation::relu;
+      return Activation::relu;
     case FeedForwardActivation::gelu:
-      return FusedActivation::gelu;
+      return Activation::gelu;
     case FeedForwardActivation::gelu_tanh:
-      return FusedActivation::gelu_tanh;
+      return Activation::gelu_tanh;
     case FeedForwardActivation::silu:
-      return FusedActivation::silu;
+      return Activation::silu;
     case FeedForwardActivation::swiglu:
     case FeedForwardActivation::geglu:
       break;
   }
-  return FusedActivation::none;
+  return Activation::none;
 }
 
 }  // namespace
 
-std::optional<ActivationKind> gate_of(FeedForwardActivation activation) {
-  if (activation == FeedForwardActivation::swiglu) return ActivationKind::silu;
-  if (activation == FeedForwardActivation::geglu) return ActivationKind::gelu;
+std::optional<Activation> gate_of(FeedForwardActivation activation) {
+  if (activation == FeedForwardActivation::swiglu) return Activation::silu;
+  if (activation == FeedForwardActivation::geglu) return Activation::gelu;
   return std::nullopt;
 }
 

@@ -12,7 +12,7 @@ namespace attune {
 enum class FeedForwardActivation { relu, gelu, gelu_tanh, silu, swiglu, geglu };
 
 /// What a gated unit's first half goes through; nothing for the other activations.
-std::optional<ActivationKind> gate_of(FeedForwardActivation activation);
+std::optional<Activation> gate_of(FeedForwardActivation activation);
 
 struct FeedForwardConfig {
   int64_t d_model = 512;
@@ -37,7 +37,7 @@ class FeedForward final : public Module {
   }
 
  private:
-  std::optional<ActivationKind> gate_;  // of a gated unit; the other activations are linear_1's
+  std::optional<Activation> gate_;  // of a gated unit; the other activations are linear_1's
   Linear linear_1_, linear_2_;
   Dropout dropout_;
 };

@@ -21,7 +21,7 @@ inline bool uses_packed(const PackedSlot& packed, const Tensor& x, const Tensor&
 /// activation(x W^T + b)        [..., in] -> [..., out]
 class Linear final : public Module {
  public:
-  Linear(int64_t in, int64_t out, bool bias = true, FusedActivation activation = FusedActivation::none)
+  Linear(int64_t in, int64_t out, bool bias = true, Activation activation = Activation::none)
       : weight_(new_parameter({out, in})), bias_(bias ? new_parameter({out}) : Tensor{}), activation_(activation) {}
 
   /// Of parameters that are made elsewhere, rows of larger ones for instance; see linear_side_by_side.
@@ -56,7 +56,7 @@ class Linear final : public Module {
   Tensor weight_;      // [out, in]
   Tensor bias_;        // [out], or undefined
   PackedSlot packed_;  // of weight_, or null
-  FusedActivation activation_ = FusedActivation::none;
+  Activation activation_ = Activation::none;
 };
 
 /// The products of x with 2 or 3 layers without activations as one product: side by side, [..., sum of out], ...

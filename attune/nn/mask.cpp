@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "attune/base/fail.h"
+
 namespace attune {
 namespace {
 

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "attune/base/fail.h"
+
 namespace attune {
 namespace {
 

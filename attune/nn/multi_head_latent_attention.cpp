@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "attune/base/fail.h"
 #include "attune/nn/latent_cost.h"
 #include "attune/ops/concat_heads.h"
 #include "attune/ops/head_products.h"

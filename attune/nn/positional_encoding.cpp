@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "attune/base/fail.h"
 #include "attune/nn/new_parameter.h"
 #include "attune/ops/embedding.h"
 #include "attune/ops/residual.h"

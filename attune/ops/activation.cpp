@@ -1,13 +1,14 @@
 #include "attune/ops/activation.h"
 
 #include "attune/autograd/graph.h"
+#include "attune/base/fail.h"
 #include "attune/base/profile.h"
-#include "attune/ops/activation_kernel.h"
+#include "attune/kernels/activation.h"
 
 namespace attune {
 namespace {
 
-Tensor activate(const char* op, ActivationKind kind, const Tensor& x) {
+Tensor activate(const char* op, Activation kind, const Tensor& x) {
   const ProfileScope scope(op);
   if (!x.defined()) fail<ShapeError>("{}: the input is undefined", op);
   Tensor y = Tensor::empty_like(x);
@@ -15,7 +16,7 @@ Tensor activate(const char* op, ActivationKind kind, const Tensor& x) {
     dispatch(x.device(), [&](auto device) { activation_forward(device, kind, x.data<T>(), y.data<T>(), x.numel()); });
   });
   if (!is_recording({x})) return y;
-  const Tensor saved = kind == ActivationKind::relu ? y.detach() : x.detach();
+  const Tensor saved = kind == Activation::relu ? y.detach() : x.detach();
   record(op, {x}, y, [op, kind, saved](const Tensor& dy) {
     Tensor dx = Tensor::empty_like(saved);
     dispatch_floating(op, dy.dtype(), [&]<class T>(T) {
@@ -31,20 +32,20 @@ Tensor activate(const char* op, ActivationKind kind, const Tensor& x) {
 }  // namespace
 
 Tensor relu(const Tensor& x) {
-  return activate("relu", ActivationKind::relu, x);
+  return activate("relu", Activation::relu, x);
 }
 Tensor gelu(const Tensor& x) {
-  return activate("gelu", ActivationKind::gelu, x);
+  return activate("gelu", Activation::gelu, x);
 }
 Tensor gelu_tanh(const Tensor& x) {
-  return activate("gelu_tanh", ActivationKind::gelu_tanh, x);
+  return activate("gelu_tanh", Activation::gelu_tanh, x);
 }
 Tensor silu(const Tensor& x) {
-  return activate("silu", ActivationKind::silu, x);
+  return activate("silu", Activation::silu, x);
 }
 
 Tensor tanh(const Tensor& x) {
-  return activate("tanh", ActivationKind::tanh, x);
+  return activate("tanh", Activation::tanh, x);
 }
 
 }  // namespace attune

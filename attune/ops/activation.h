@@ -4,8 +4,6 @@
 
 namespace attune {
 
-enum class ActivationKind { relu, gelu, gelu_tanh, silu, tanh };
-
 /// max(0, x). Any shape; differentiable, with gradient 0 at 0. Keeps its output for the backward pass.
 Tensor relu(const Tensor& x);
 

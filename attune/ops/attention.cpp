@@ -6,8 +6,9 @@
 #include <string>
 
 #include "attune/autograd/graph.h"
+#include "attune/base/fail.h"
 #include "attune/base/profile.h"
-#include "attune/ops/attention_kernel.h"
+#include "attune/kernels/attention.h"
 #include "attune/ops/relative_tables.h"
 
 namespace attune {

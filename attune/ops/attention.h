@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "attune/ops/attention_pattern.h"
+#include "attune/kernels/attention_pattern.h"
 #include "attune/ops/dropout.h"
 #include "attune/ops/sequences.h"
 #include "attune/tensor/tensor.h"

@@ -4,10 +4,11 @@
 #include <cmath>
 #include <span>
 
+#include "attune/base/fail.h"
 #include "attune/base/parallel.h"
 #include "attune/base/profile.h"
+#include "attune/kernels/cached_attention.h"
 #include "attune/ops/attention.h"
-#include "attune/ops/cached_attention_kernel.h"
 #include "attune/ops/relative_tables.h"
 
 namespace attune {

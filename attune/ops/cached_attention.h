@@ -1,21 +1,12 @@
 #pragma once
 // Attention of single queries over a cache, for decoding. Not differentiable.
 
-#include <vector>
-
-#include "attune/ops/attention_pattern.h"
-#include "attune/ops/paged_rows.h"
+#include "attune/cache/paged_rows.h"
+#include "attune/cache/slot_table.h"
+#include "attune/kernels/attention_pattern.h"
 #include "attune/tensor/tensor.h"
 
 namespace attune {
-
-/// The slots that each query attends to: query r sees slots[begin[r]] ... slots[end[r] - 1]; what stands in no such
-/// range is not looked at. Beams that share a past share its slots, so that reordering them moves no keys.
-struct SlotTable {
-  std::vector<int32_t> slots;
-  std::vector<int32_t> begin;
-  std::vector<int32_t> end;
-};
 
 struct CachedAttentionOptions {
   int64_t kv_heads = 1;

@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "attune/autograd/graph.h"
+#include "attune/base/fail.h"
 #include "attune/base/parallel.h"
 #include "attune/base/profile.h"
+#include "attune/kernels/row_grain.h"
 #include "attune/ops/rows.h"
 
 namespace attune {

@@ -5,12 +5,13 @@
 #include <vector>
 
 #include "attune/autograd/graph.h"
+#include "attune/base/fail.h"
 #include "attune/base/parallel.h"
 #include "attune/base/profile.h"
-#include "attune/ops/column_sums_kernel.h"
-#include "attune/ops/cross_entropy_kernel.h"
-#include "attune/ops/linear_gradient_kernel.h"
-#include "attune/ops/matmul_kernel.h"
+#include "attune/kernels/column_sums.h"
+#include "attune/kernels/cross_entropy.h"
+#include "attune/kernels/linear_gradient.h"
+#include "attune/kernels/matmul.h"
 #include "attune/ops/precision.h"
 #include "attune/ops/rows.h"
 
@@ -116,7 +117,7 @@ void add_bias_gradient(const Tensor& d_logits, int64_t rows, T* d_bias, bool acc
                                                         .columns = columns,
                                                         .dy = d_logits.data<In>(),
                                                         .saved = nullptr,
-                                                        .kind = ActivationKind::relu,
+                                                        .activation = Activation::none,
                                                         .scale = 1,
                                                         .dz = nullptr,
                                                         .d_bias = part.template data<T>()});

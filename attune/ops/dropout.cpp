@@ -1,9 +1,9 @@
 #include "attune/ops/dropout.h"
 
 #include "attune/autograd/graph.h"
+#include "attune/base/fail.h"
 #include "attune/base/profile.h"
-#include "attune/base/random.h"
-#include "attune/ops/dropout_kernel.h"
+#include "attune/kernels/dropout.h"
 #include "attune/ops/rows.h"
 
 namespace attune {
@@ -31,16 +31,6 @@ Tensor apply(const Tensor& x, const DropoutMask& mask) {
 void check_dropout(std::string_view op, const DropoutMask& mask) {
   if (!(mask.probability >= 0 && mask.probability < 1))
     fail<ConfigError>("{}: the dropout probability is {}, needs 0 <= p < 1", op, mask.probability);
-}
-
-bool kept(const DropoutMask& mask, int64_t row, int64_t column) {
-  if (!mask.active()) return true;
-  const auto r = static_cast<uint64_t>(row);
-  const auto c = static_cast<uint64_t>(column);
-  const auto words = philox(
-      {static_cast<uint32_t>(c / 64 * 16 + c % 16), static_cast<uint32_t>(r), mask.op, static_cast<uint32_t>(r >> 32)},
-      mask.key());
-  return words[c % 64 / 16] >= mask.threshold();
 }
 
 Tensor dropout(const Tensor& x, const DropoutMask& mask) {

@@ -1,8 +1,9 @@
 #include "attune/ops/embedding.h"
 
 #include "attune/autograd/graph.h"
+#include "attune/base/fail.h"
 #include "attune/base/profile.h"
-#include "attune/ops/embedding_kernel.h"
+#include "attune/kernels/embedding.h"
 #include "attune/ops/rows.h"
 
 namespace attune {

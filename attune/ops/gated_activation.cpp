@@ -1,8 +1,9 @@
 #include "attune/ops/gated_activation.h"
 
 #include "attune/autograd/graph.h"
+#include "attune/base/fail.h"
 #include "attune/base/profile.h"
-#include "attune/ops/gated_activation_kernel.h"
+#include "attune/kernels/gated_activation.h"
 #include "attune/ops/precision.h"
 #include "attune/ops/rows.h"
 
@@ -18,7 +19,7 @@ void with_storage(const char* op, DType dtype, F&& f) {
 
 }  // namespace
 
-Tensor gated_activation(const Tensor& x, ActivationKind activation) {
+Tensor gated_activation(const Tensor& x, Activation activation) {
   constexpr const char* op = "gated_activation";
   const ProfileScope scope(op);
   const Rows size = rows_of(op, x);

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "attune/ops/activation.h"
+#include "attune/kernels/activation_kind.h"
 #include "attune/tensor/tensor.h"
 
 namespace attune {
@@ -8,6 +8,6 @@ namespace attune {
 /// activation(gate) * up of a row's two halves, the gate first: with silu SwiGLU, with gelu GEGLU.
 ///   x [..., 2 d], floating or bfloat16; returns [..., d] of that type
 /// Differentiable; keeps its input for the backward pass. Throws ShapeError. Source: Shazeer 2020, equations 5 and 6.
-Tensor gated_activation(const Tensor& x, ActivationKind activation);
+Tensor gated_activation(const Tensor& x, Activation activation);
 
 }  // namespace attune

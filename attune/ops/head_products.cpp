@@ -2,9 +2,10 @@
 
 #include <algorithm>
 
+#include "attune/base/fail.h"
 #include "attune/base/parallel.h"
 #include "attune/base/profile.h"
-#include "attune/ops/head_products_kernel.h"
+#include "attune/kernels/head_products.h"
 
 namespace attune {
 namespace {

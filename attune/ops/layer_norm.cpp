@@ -3,8 +3,9 @@
 #include <type_traits>
 
 #include "attune/autograd/graph.h"
+#include "attune/base/fail.h"
 #include "attune/base/profile.h"
-#include "attune/ops/layer_norm_kernel.h"
+#include "attune/kernels/layer_norm.h"
 #include "attune/ops/precision.h"
 #include "attune/ops/rows.h"
 

@@ -1,18 +1,10 @@
 #pragma once
 
+#include "attune/kernels/layer_norm.h"
 #include "attune/ops/dropout.h"
 #include "attune/tensor/tensor.h"
 
 namespace attune {
-
-/// What a row is divided by, and whether its mean is taken off first.
-enum class NormForm { variance, unbiased_std, rms };
-
-struct LayerNormOptions {
-  NormForm form = NormForm::variance;
-  double epsilon = 1e-5;      // above 0
-  bool for_products = false;  // layer_norm alone: the result is bfloat16 where bfloat16_products()
-};
 
 /// Each row of x normalised over its last dimension:
 ///   variance       gain * (x - mean) / sqrt(var + epsilon) + bias            (Ba et al. 2016, equation 4)

@@ -5,10 +5,11 @@
 #include <vector>
 
 #include "attune/autograd/graph.h"
+#include "attune/base/fail.h"
 #include "attune/base/profile.h"
-#include "attune/ops/activation_kernel.h"
-#include "attune/ops/dropout_kernel.h"
-#include "attune/ops/linear_gradient_kernel.h"
+#include "attune/kernels/activation.h"
+#include "attune/kernels/dropout.h"
+#include "attune/kernels/linear_gradient.h"
 #include "attune/ops/precision.h"
 
 namespace attune {
@@ -51,7 +52,7 @@ void with_product_types(DType in, DType out, F&& f) {
 }
 
 // activation(x weight^T + bias) in `type`; x and weight are of one type.
-Tensor product(const Tensor& x, const Tensor& weight, const Tensor& bias, FusedActivation activation, DType type) {
+Tensor product(const Tensor& x, const Tensor& weight, const Tensor& bias, Activation activation, DType type) {
   std::vector<int64_t> shape(x.shape().begin(), x.shape().end());
   shape.back() = weight.size(0);
   Tensor y = Tensor::empty(Shape{std::span<const int64_t>(shape)}, {type, x.device()});
@@ -72,12 +73,11 @@ void with_storage(DType dtype, F&& f) {
   dispatch_floating("linear", dtype, f);
 }
 
-Tensor activated(const Tensor& x, FusedActivation activation) {
+Tensor activated(const Tensor& x, Activation activation) {
   Tensor y = Tensor::empty_like(x);
   with_storage(x.dtype(), [&]<class T>(T) {
-    dispatch(x.device(), [&](auto device) {
-      activation_forward(device, kind_of(activation), x.data<T>(), y.data<T>(), y.numel());
-    });
+    dispatch(x.device(),
+             [&](auto device) { activation_forward(device, activation, x.data<T>(), y.data<T>(), y.numel()); });
   });
   return y;
 }
@@ -97,7 +97,7 @@ struct LinearTape {
   Tensor x, weight;         // as they went into the product
   Tensor activation_input;  // relu: the result itself, whose sign says the same; else the value before the activation
   LinearSizes sizes;
-  FusedActivation activation;
+  Activation activation;
   DropoutMask dropout;
   DType x_type;  // of the input, and so of its gradient
   bool needs_x, needs_weight, needs_bias;
@@ -109,8 +109,8 @@ struct OutputGradients {
 };
 
 OutputGradients output_gradients(const LinearTape& tape, Tensor dy) {
-  const bool with_activation = tape.activation != FusedActivation::none;
-  const bool relu = tape.activation == FusedActivation::relu;
+  const bool with_activation = tape.activation != Activation::none;
+  const bool relu = tape.activation == Activation::relu;
   if (tape.dropout.active() && !relu) dy = dropout(dy, tape.dropout);
   const DType type = tape.x.dtype();
   if (with_activation && type == DType::bf16) dy = to_bfloat16(dy);
@@ -126,7 +126,7 @@ OutputGradients output_gradients(const LinearTape& tape, Tensor dy) {
         .columns = tape.sizes.out,
         .dy = dy.data<Dy>(),
         .saved = with_activation ? tape.activation_input.template data<Dz>() : nullptr,
-        .kind = kind_of(tape.activation),
+        .activation = tape.activation,
         .scale = relu && tape.dropout.active() ? tape.dropout.scale() : 1,
         .dz = changes ? result.dz.template data<Dz>() : nullptr,
         .d_bias = data_or_null<T>(result.d_bias)};
@@ -230,10 +230,10 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const L
   check_dropout("linear", options.dropout);
   const bool bf16 = takes_bfloat16(x, weight);
   const bool recording = is_recording({x, weight, bias});
-  const FusedActivation activation = options.activation;
+  const Activation activation = options.activation;
   // The gradients of all but ReLU need the value before them, so that a step that is recorded applies them in a pass of
   // their own; bfloat16 always, so that what is formed again while gradients are is the same.
-  const bool relu = activation == FusedActivation::relu, plain = activation == FusedActivation::none;
+  const bool relu = activation == Activation::relu, plain = activation == Activation::none;
   const bool separate = (recording || bf16) && !plain && !relu;
   LinearTape tape{.x = bf16 ? to_bfloat16(x) : x.detach(),
                   .weight = bf16 ? stacked_in_bfloat16({&weight, 1}) : weight.detach(),
@@ -247,7 +247,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const L
                   .needs_bias = requires_gradient(bias)};
   const DType wanted = !bf16 ? x.dtype() : options.narrow ? DType::bf16 : DType::f32;
   const DType type = bf16 && !plain ? DType::bf16 : wanted;  // activations are kept as narrow as inputs
-  Tensor y = product(tape.x, tape.weight, bias, separate ? FusedActivation::none : activation, type);
+  Tensor y = product(tape.x, tape.weight, bias, separate ? Activation::none : activation, type);
   if (separate) {
     tape.activation_input = y;
     y = activated(y, activation);
@@ -260,7 +260,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const L
   return y;
 }
 
-Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, FusedActivation activation) {
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Activation activation) {
   return linear(x, weight, bias, LinearOptions{.activation = activation});
 }
 
@@ -271,15 +271,15 @@ Tensor linear_side_by_side(const Tensor& x, std::span<const LinearParameters> pa
                   .weight = stack.weight,
                   .activation_input = {},
                   .sizes = {.rows = 0, .in = stack.weight.size(1), .out = stack.weight.size(0)},
-                  .activation = FusedActivation::none,
+                  .activation = Activation::none,
                   .dropout = {},
                   .x_type = x.dtype(),
                   .needs_x = requires_gradient(x),
                   .needs_weight = std::ranges::any_of(stack.weights, requires_gradient),
                   .needs_bias = std::ranges::any_of(stack.biases, requires_gradient)};
   tape.sizes.rows = check(x, stack.weights[0], stack.biases[0]).rows;
-  Tensor y = product(tape.x, tape.weight, stack.bias, FusedActivation::none,
-                     x.dtype() == DType::bf16 ? DType::f32 : x.dtype());
+  Tensor y =
+      product(tape.x, tape.weight, stack.bias, Activation::none, x.dtype() == DType::bf16 ? DType::f32 : x.dtype());
   const auto& [w_0, w_1, w_2] = stack.weights;
   const auto& [b_0, b_1, b_2] = stack.biases;
   record("linear", {x, w_0, w_1, w_2, b_0, b_1, b_2}, y,

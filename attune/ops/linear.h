@@ -2,14 +2,14 @@
 
 #include <span>
 
+#include "attune/kernels/matmul.h"
 #include "attune/ops/dropout.h"
-#include "attune/ops/matmul_kernel.h"
 #include "attune/tensor/tensor.h"
 
 namespace attune {
 
 struct LinearOptions {
-  FusedActivation activation = FusedActivation::none;
+  Activation activation = Activation::none;
   DropoutMask dropout = {};  // after the activation; behind a ReLU the gradient needs no mask: what is 0 was dropped
   /// The result is bfloat16 where bfloat16_products(): for readers that would round it, or add it to float32.
   bool narrow = false;
@@ -21,8 +21,7 @@ struct LinearOptions {
 /// Where bfloat16_products() the product takes bfloat16 of a float32 weight, and of x if it is not bfloat16 already.
 /// Differentiable in x, weight and bias. Throws ShapeError.
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const LinearOptions& options);
-Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
-              FusedActivation activation = FusedActivation::none);
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, Activation activation = Activation::none);
 
 struct LinearParameters {
   Tensor weight;  // [out, in]

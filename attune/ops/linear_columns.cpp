@@ -4,9 +4,10 @@
 #include <array>
 #include <vector>
 
+#include "attune/base/fail.h"
 #include "attune/base/parallel.h"
+#include "attune/kernels/packed_linear.h"
 #include "attune/ops/column_groups.h"
-#include "attune/ops/packed_linear_kernel.h"
 #include "attune/tensor/buffer.h"
 
 namespace attune {

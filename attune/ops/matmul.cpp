@@ -1,8 +1,9 @@
 #include "attune/ops/matmul.h"
 
 #include "attune/autograd/graph.h"
+#include "attune/base/fail.h"
 #include "attune/base/profile.h"
-#include "attune/ops/matmul_kernel.h"
+#include "attune/kernels/matmul.h"
 
 namespace attune {
 namespace {

@@ -3,9 +3,10 @@
 #include <array>
 #include <vector>
 
+#include "attune/base/fail.h"
 #include "attune/base/profile.h"
+#include "attune/kernels/packed_linear.h"
 #include "attune/ops/column_groups.h"
-#include "attune/ops/packed_linear_kernel.h"
 
 namespace attune {
 namespace {
@@ -31,7 +32,7 @@ constexpr size_t kMostParts = 3;
 
 // The products into tensors of their own or, where `products` has one, side by side.
 void multiply(const char* op, const Tensor& x, std::span<const PackedParameters> parameters, std::span<Tensor> products,
-              FusedActivation activation) {
+              Activation activation) {
   const ProfileScope scope("packed_linear");
   if (parameters.empty() || parameters.size() > kMostParts)
     fail<ShapeError>("{}: takes 1 to {} weights, found {}", op, kMostParts, parameters.size());
@@ -72,7 +73,7 @@ void multiply(const char* op, const Tensor& x, std::span<const PackedParameters>
 
 }  // namespace
 
-Tensor packed_linear(const Tensor& x, const PackedWeight& weight, const Tensor& bias, FusedActivation activation) {
+Tensor packed_linear(const Tensor& x, const PackedWeight& weight, const Tensor& bias, Activation activation) {
   const PackedParameters parameters{&weight, bias};
   Tensor y;
   multiply("packed_linear", x, {&parameters, 1}, {&y, 1}, activation);
@@ -81,14 +82,14 @@ Tensor packed_linear(const Tensor& x, const PackedWeight& weight, const Tensor& 
 
 Tensor packed_linear_side_by_side(const Tensor& x, std::span<const PackedParameters> parameters) {
   Tensor y;
-  multiply("packed_linear_side_by_side", x, parameters, {&y, 1}, FusedActivation::none);
+  multiply("packed_linear_side_by_side", x, parameters, {&y, 1}, Activation::none);
   return y;
 }
 
 void packed_linear_each(const Tensor& x, std::span<const PackedParameters> parameters, std::span<Tensor> products) {
   if (products.size() != parameters.size())
     fail<ShapeError>("packed_linear_each: {} weights for {} products", parameters.size(), products.size());
-  multiply("packed_linear_each", x, parameters, products, FusedActivation::none);
+  multiply("packed_linear_each", x, parameters, products, Activation::none);
 }
 
 Tensor packed_linear_columns(const Tensor& x, const PackedWeight& weight, const Tensor& bias,

@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include "attune/ops/matmul_kernel.h"
+#include "attune/kernels/matmul.h"
 #include "attune/ops/packed_weight.h"
 #include "attune/tensor/tensor.h"
 
@@ -15,7 +15,7 @@ namespace attune {
 /// int8 weights each row of x is quantised to 8 bits (symmetrically, by its largest number), with int4 each 32 numbers
 /// of one. Throws ShapeError.
 Tensor packed_linear(const Tensor& x, const PackedWeight& weight, const Tensor& bias,
-                     FusedActivation activation = FusedActivation::none);
+                     Activation activation = Activation::none);
 
 struct PackedParameters {
   const PackedWeight* weight = nullptr;

@@ -3,8 +3,9 @@
 #include <cmath>
 #include <cstdint>
 
+#include "attune/base/fail.h"
 #include "attune/base/parallel.h"
-#include "attune/ops/packed_weight_kernel.h"
+#include "attune/kernels/packed_weight.h"
 
 namespace attune {
 namespace {

@@ -4,15 +4,10 @@
 #include <span>
 
 #include "attune/base/fields.h"
+#include "attune/kernels/packed_weight.h"
 #include "attune/tensor/tensor.h"
 
 namespace attune {
-
-/// How a weight is kept for inference.
-///   float32   as it is
-///   int8      w = scale q, q in [-127, 127], one scale for each output
-///   int4      w = scale q, q in [-8, 7], one scale (bfloat16) for each output and 32 inputs
-enum class WeightFormat { float32, int8, int4 };
 
 template <>
 struct EnumNames<WeightFormat> {
@@ -65,5 +60,11 @@ class PackedWeight {
   int64_t out_, in_;
   Tensor storage_, scales_;
 };
+
+/// What kernels read of it.
+inline Panels panels_of(const PackedWeight& w) {
+  return {w.format(), w.out(), w.in(), static_cast<const std::byte*>(w.storage().raw()),
+          static_cast<const std::byte*>(w.scales().raw())};
+}
 
 }  // namespace attune

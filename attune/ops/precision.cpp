@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "attune/autograd/graph.h"
-#include "attune/ops/bfloat16_kernel.h"
+#include "attune/kernels/bfloat16.h"
 
 namespace attune {
 namespace {

@@ -5,6 +5,7 @@
 
 #include <span>
 
+#include "attune/kernels/matmul.h"
 #include "attune/tensor/tensor.h"
 
 namespace attune {
@@ -28,10 +29,6 @@ class ProductPrecisionScope {
 
 /// Whether products on this thread take bfloat16 now.
 bool bfloat16_products();
-
-/// Whether the processor multiplies bfloat16 numbers. Where it does not, products of them are formed in float32 from
-/// the same rounded numbers: right, but no faster.
-bool has_bfloat16_products();
 
 /// x in bfloat16, each number rounded to the nearest; x itself where it is that already. Not recorded.
 Tensor to_bfloat16(const Tensor& x);

@@ -1,5 +1,7 @@
 #include "attune/ops/relative_tables.h"
 
+#include "attune/base/fail.h"
+
 namespace attune {
 namespace {
 

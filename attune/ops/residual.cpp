@@ -4,7 +4,7 @@
 
 #include "attune/autograd/graph.h"
 #include "attune/base/profile.h"
-#include "attune/ops/dropout_kernel.h"
+#include "attune/kernels/dropout.h"
 #include "attune/ops/rows.h"
 
 namespace attune {

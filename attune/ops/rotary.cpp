@@ -6,8 +6,9 @@
 #include <numeric>
 
 #include "attune/autograd/graph.h"
+#include "attune/base/fail.h"
 #include "attune/base/profile.h"
-#include "attune/ops/rotary_kernel.h"
+#include "attune/kernels/rotary.h"
 
 namespace attune {
 namespace {

@@ -2,18 +2,12 @@
 // Rotary positions: queries and keys are rotated by angles that grow with their place.
 
 #include <optional>
-#include <vector>
 
 #include "attune/base/fields.h"
+#include "attune/kernels/rotary.h"
 #include "attune/tensor/tensor.h"
 
 namespace attune {
-
-/// Which dimensions of a head are rotated together.
-enum class RotaryPairing {
-  half,         // (i, i + d/2), as in the checkpoints of GPT-NeoX and LLaMA
-  interleaved,  // (2i, 2i + 1), as in Su et al. 2021
-};
 
 /// How a model goes beyond the context that it was trained with.
 enum class RotaryScaling {
@@ -57,11 +51,6 @@ void visit_fields(RotaryOptions& c, FieldVisitor& v) {
   v("beta_fast", c.beta_fast);
   v("beta_slow", c.beta_slow);
 }
-
-struct RotaryFrequencies {
-  std::vector<double> frequencies;  // angle per place of each pair, [dimensions / 2]
-  double magnitude = 1;             // factor on cos and sin: 0.1 ln(factor) + 1 with yarn
-};
 
 /// base^(-2i / dimensions) for each pair of the `dimensions` that are rotated, scaled as the options say. YaRN's ramp
 /// is linear in the number of turns over the trained context, as the paper has it (sections 3.2 and 3.4). Throws

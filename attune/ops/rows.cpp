@@ -1,5 +1,7 @@
 #include "attune/ops/rows.h"
 
+#include "attune/base/fail.h"
+
 namespace attune {
 
 Rows rows_of(std::string_view op, const Tensor& x) {

@@ -1,7 +1,6 @@
 #pragma once
 // Tensors seen as rows: the last dimension counts the columns, all others the rows.
 
-#include <algorithm>
 #include <string_view>
 
 #include "attune/tensor/tensor.h"
@@ -24,10 +23,5 @@ void check_addend(std::string_view op, const Tensor& x, const Tensor& y);
 
 /// Throws ShapeError unless `v` has one element for each column of `x` and the same dtype.
 void check_column_vector(std::string_view op, const Tensor& x, std::string_view name, const Tensor& v);
-
-/// How many rows make a piece of work of about `elements` elements (10 to 50 microseconds for a pass over memory).
-inline int64_t row_grain(int64_t columns, int64_t elements = int64_t{1} << 15) {
-  return std::max<int64_t>(1, elements / std::max<int64_t>(1, columns));
-}
 
 }  // namespace attune

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "attune/autograd/graph.h"
+#include "attune/base/fail.h"
 #include "attune/base/profile.h"
 
 namespace attune {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "attune/base/error.h"
+#include "attune/base/fail.h"
 
 namespace attune {
 

@@ -2,8 +2,8 @@
 
 #include "attune/autograd/graph.h"
 #include "attune/base/profile.h"
+#include "attune/kernels/softmax.h"
 #include "attune/ops/rows.h"
-#include "attune/ops/softmax_kernel.h"
 
 namespace attune {
 namespace {

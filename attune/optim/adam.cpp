@@ -5,9 +5,10 @@
 
 #include "attune/autograd/graph.h"
 #include "attune/base/check.h"
+#include "attune/base/fail.h"
 #include "attune/base/profile.h"
-#include "attune/ops/adam_kernel.h"
-#include "attune/ops/reduce_kernel.h"
+#include "attune/kernels/adam.h"
+#include "attune/kernels/reduce.h"
 
 namespace attune {
 

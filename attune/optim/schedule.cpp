@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "attune/base/fail.h"
+
 namespace attune {
 
 double learning_rate(const ScheduleConfig& schedule, int64_t step, int64_t total_steps, int64_t d_model) {

@@ -7,8 +7,6 @@
 #include <cstdint>
 #include <string_view>
 
-#include "attune/base/error.h"
-
 namespace attune {
 
 enum class DType { f32, f64, i32, i64, u8, bf16 };
@@ -101,12 +99,15 @@ constexpr bool is_floating(DType dtype) {
   return dtype == DType::f32 || dtype == DType::f64;
 }
 
+/// Throws the ShapeError of an operation that needs float32 or float64.
+[[noreturn]] void refuse_dtype(std::string_view op, DType dtype);
+
 /// Calls f(float{}) or f(double{}), the types of parameters; anything else is a ShapeError that names the operation.
 template <class F>
 decltype(auto) dispatch_floating(std::string_view op, DType dtype, F&& f) {
   if (dtype == DType::f32) return f(float{});
   if (dtype == DType::f64) return f(double{});
-  fail<ShapeError>("{}: needs float32 or float64, found {}", op, name_of(dtype));
+  refuse_dtype(op, dtype);
 }
 
 }  // namespace attune

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "attune/base/error.h"
+#include "attune/base/fail.h"
 
 namespace attune {
 

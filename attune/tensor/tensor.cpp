@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "attune/base/fail.h"
 #include "attune/base/parallel.h"
 
 namespace attune {

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "attune/base/fail.h"
 #include "attune/base/random.h"
-#include "attune/generate/model_files.h"
+#include "attune/inference/model_files.h"
 #include "attune/train/batch_loss.h"
 #include "attune/train/task_parts.h"
 

@@ -1,9 +1,11 @@
 #include "attune/train/config.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <limits>
 
 #include "attune/base/check.h"
+#include "attune/base/fail.h"
 #include "attune/train/config_fields.h"
 
 namespace attune {

@@ -9,10 +9,11 @@
 #include <vector>
 
 #include "attune/base/fields.h"
+#include "attune/base/json_fields.h"
 #include "attune/data/labelled_corpus.h"
 #include "attune/data/text_stream.h"
-#include "attune/generate/config.h"
-#include "attune/generate/sampling_config.h"
+#include "attune/inference/config.h"
+#include "attune/inference/sampling_config.h"
 #include "attune/models/config.h"
 #include "attune/ops/precision.h"
 #include "attune/optim/config.h"

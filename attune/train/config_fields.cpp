@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "attune/base/fail.h"
+#include "attune/base/json_fields.h"
+
 namespace attune {
 namespace {
 

@@ -3,6 +3,7 @@
 
 #include <string_view>
 
+#include "attune/base/json.h"
 #include "attune/train/config.h"
 
 namespace attune {

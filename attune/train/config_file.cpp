@@ -1,7 +1,10 @@
 // The configuration of a run as TOML.
 
+#include <fmt/format.h>
 #include <algorithm>
 
+#include "attune/base/fail.h"
+#include "attune/base/json_fields.h"
 #include "attune/io/toml_config.h"
 #include "attune/train/config_fields.h"
 

@@ -5,7 +5,8 @@
 #include <chrono>
 #include <cstring>
 
-#include "attune/ops/reduce_kernel.h"
+#include "attune/base/fail.h"
+#include "attune/kernels/reduce.h"
 
 namespace attune {
 namespace {

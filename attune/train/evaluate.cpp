@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "attune/autograd/graph.h"
+#include "attune/base/fail.h"
 #include "attune/ops/softmax.h"
 #include "attune/train/batch_loss.h"
 

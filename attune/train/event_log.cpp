@@ -1,6 +1,7 @@
 #include "attune/train/event_log.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <array>
@@ -13,8 +14,10 @@
 #include <optional>
 #include <system_error>
 
+#include "attune/base/fail.h"
 #include "attune/base/fields.h"
 #include "attune/base/file.h"
+#include "attune/base/json_fields.h"
 
 namespace attune {
 namespace {

@@ -2,9 +2,10 @@
 
 #include <numbers>
 
-#include "attune/data/character_tokenizer.h"
+#include "attune/base/fail.h"
 #include "attune/data/window_sampler.h"
-#include "attune/generate/model_files.h"
+#include "attune/inference/model_files.h"
+#include "attune/text/character_tokenizer.h"
 #include "attune/train/batch_loss.h"
 #include "attune/train/task_parts.h"
 

@@ -1,10 +1,12 @@
 // Masked language modelling: the hidden tokens of a text for an encoder that is to become a classifier.
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <optional>
 
+#include "attune/base/fail.h"
 #include "attune/data/sequence_cutter.h"
-#include "attune/generate/model_files.h"
+#include "attune/inference/model_files.h"
 #include "attune/train/batch_loss.h"
 #include "attune/train/task_parts.h"
 

@@ -1,9 +1,11 @@
 #include "attune/train/prepare.h"
 
+#include <fmt/format.h>
 #include <set>
 #include <system_error>
 
 #include "attune/base/check.h"
+#include "attune/base/fail.h"
 #include "attune/data/masking.h"
 #include "attune/data/sequence_cutter.h"
 #include "attune/train/task_parts.h"

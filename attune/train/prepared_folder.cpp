@@ -1,12 +1,15 @@
 #include "attune/train/prepared_folder.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <system_error>
 
+#include "attune/base/fail.h"
 #include "attune/base/file.h"
+#include "attune/base/json_fields.h"
 #include "attune/base/sha256.h"
-#include "attune/data/tokenizer_files.h"
 #include "attune/io/json_file.h"
+#include "attune/text/tokenizer_files.h"
 
 namespace attune {
 

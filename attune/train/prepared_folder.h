@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "attune/base/atomic_folder.h"
+#include "attune/base/json_fields.h"
 #include "attune/data/token_corpus.h"
 #include "attune/train/config.h"
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "attune/base/fail.h"
 #include "attune/data/token_corpus.h"
 #include "attune/train/prepared_folder.h"
 #include "attune/train/tokenizers.h"

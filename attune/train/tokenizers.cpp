@@ -2,9 +2,9 @@
 
 #include <system_error>
 
-#include "attune/data/character_tokenizer.h"
-#include "attune/data/sentence_piece_tokenizer.h"
-#include "attune/data/whitespace_tokenizer.h"
+#include "attune/text/character_tokenizer.h"
+#include "attune/text/sentence_piece_tokenizer.h"
+#include "attune/text/whitespace_tokenizer.h"
 #include "attune/train/task_parts.h"
 
 namespace attune {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "attune/base/file.h"
-#include "attune/data/tokenizer_files.h"
+#include "attune/text/tokenizer_files.h"
 #include "attune/train/config.h"
 
 namespace attune {

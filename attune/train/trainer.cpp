@@ -1,12 +1,15 @@
 #include "attune/train/trainer.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <future>
 #include <system_error>
 
+#include "attune/base/fail.h"
 #include "attune/base/file.h"
+#include "attune/base/json_fields.h"
 #include "attune/base/parallel.h"
 #include "attune/io/model_folder.h"
 #include "attune/optim/schedule.h"

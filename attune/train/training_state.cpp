@@ -1,5 +1,8 @@
 #include "attune/train/training_state.h"
 
+#include <fmt/format.h>
+#include "attune/base/fail.h"
+#include "attune/base/json_fields.h"
 #include "attune/base/version.h"
 
 namespace attune {

@@ -1,5 +1,8 @@
 #include "attune/train/training_task.h"
 
+#include <fmt/format.h>
+#include "attune/base/fail.h"
+#include "attune/base/json_fields.h"
 #include "attune/io/model_folder.h"
 #include "attune/io/safetensors.h"
 #include "attune/train/task_parts.h"

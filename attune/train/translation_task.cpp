@@ -2,7 +2,8 @@
 
 #include <optional>
 
-#include "attune/generate/model_files.h"
+#include "attune/base/fail.h"
+#include "attune/inference/model_files.h"
 #include "attune/train/batch_loss.h"
 #include "attune/train/task_parts.h"
 #include "attune/train/translation_validation.h"

@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <limits>
 
-#include "attune/data/text_file.h"
-#include "attune/data/whitespace_tokenizer.h"
-#include "attune/generate/translator.h"
+#include "attune/base/fail.h"
+#include "attune/inference/translator.h"
+#include "attune/metrics/bleu.h"
 #include "attune/nn/pack_weights.h"
-#include "attune/train/bleu.h"
+#include "attune/text/text_file.h"
+#include "attune/text/whitespace_tokenizer.h"
 
 namespace attune {
 namespace {

@@ -1,11 +1,13 @@
 #include "attune/train/update.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
 
 #include "attune/autograd/graph.h"
+#include "attune/base/fail.h"
 #include "attune/train/data_parallel.h"
 
 namespace attune {

@@ -1,5 +1,7 @@
 #include "attune/train/validation.h"
 
+#include "attune/base/fail.h"
+
 namespace attune {
 
 double value_of(const ValidationReport& report, ValidationMetric metric) {

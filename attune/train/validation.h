@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "attune/train/classification_scores.h"
+#include "attune/metrics/classification_scores.h"
 #include "attune/train/config.h"
 #include "attune/train/evaluate.h"
 

@@ -1,4 +1,5 @@
 #include "attune/base/file.h"
+#include "attune/base/fail.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -8,8 +8,8 @@
 #include "attune/base/file.h"
 #include "attune/base/parallel.h"
 #include "attune/data/batch_sampler.h"
-#include "attune/data/character_tokenizer.h"
-#include "attune/data/whitespace_tokenizer.h"
+#include "attune/text/character_tokenizer.h"
+#include "attune/text/whitespace_tokenizer.h"
 #include "tests/support/errors.h"
 #include "tests/support/temporary_folder.h"
 

@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "attune/base/random.h"
-#include "attune/data/character_tokenizer.h"
+#include "attune/text/character_tokenizer.h"
 #include "tests/support/errors.h"
 
 namespace attune {

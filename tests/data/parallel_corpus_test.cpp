@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "attune/base/file.h"
-#include "attune/data/whitespace_tokenizer.h"
+#include "attune/text/whitespace_tokenizer.h"
 #include "tests/support/errors.h"
 #include "tests/support/temporary_folder.h"
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "attune/base/error.h"
-#include "attune/data/character_tokenizer.h"
+#include "attune/text/character_tokenizer.h"
 
 namespace attune {
 namespace {

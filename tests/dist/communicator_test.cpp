@@ -1,4 +1,5 @@
 #include "attune/dist/communicator.h"
+#include "attune/base/fail.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

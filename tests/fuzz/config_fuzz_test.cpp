@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "attune/base/file.h"
+#include "attune/base/json_fields.h"
 #include "attune/io/model_folder.h"
 #include "attune/io/toml_config.h"
 #include "attune/models/transformer.h"

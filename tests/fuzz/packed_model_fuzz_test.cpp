@@ -6,8 +6,8 @@
 #include <fstream>
 
 #include "attune/base/file.h"
-#include "attune/generate/quantize.h"
-#include "attune/generate/translator.h"
+#include "attune/inference/quantize.h"
+#include "attune/inference/translator.h"
 #include "attune/io/model_folder.h"
 #include "tests/support/memory.h"
 #include "tests/support/mutate.h"

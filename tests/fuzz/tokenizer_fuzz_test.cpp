@@ -7,12 +7,12 @@
 
 #include "attune/base/file.h"
 #include "attune/base/random.h"
-#include "attune/data/character_tokenizer.h"
-#include "attune/data/sentence_piece_tokenizer.h"
-#include "attune/data/whitespace_tokenizer.h"
-#include "tests/data/sentence_piece_text.h"
+#include "attune/text/character_tokenizer.h"
+#include "attune/text/sentence_piece_tokenizer.h"
+#include "attune/text/whitespace_tokenizer.h"
 #include "tests/support/mutate.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/text/sentence_piece_text.h"
 
 namespace attune {
 namespace {

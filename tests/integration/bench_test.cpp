@@ -6,6 +6,7 @@
 #include <set>
 
 #include "attune/base/fields.h"
+#include "attune/base/json_fields.h"
 #include "attune/train/config.h"
 #include "tests/integration/cli_fixture.h"
 

@@ -1,10 +1,12 @@
 // What is wrong is said in one line, and nothing crashes.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <csignal>
 
+#include "attune/base/json_fields.h"
 #include "attune/io/json_file.h"
 #include "attune/io/model_folder.h"
 #include "attune/io/safetensors.h"

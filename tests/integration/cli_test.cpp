@@ -1,14 +1,16 @@
 // The subcommands as their users run them, on a model with random weights.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <regex>
 
-#include "attune/generate/translator.h"
+#include "attune/base/json_fields.h"
+#include "attune/inference/translator.h"
 #include "attune/io/json_file.h"
-#include "attune/train/bleu.h"
-#include "attune/train/chrf.h"
+#include "attune/metrics/bleu.h"
+#include "attune/metrics/chrf.h"
 #include "tests/integration/cli_fixture.h"
 
 namespace attune {

@@ -1,10 +1,12 @@
 // attune data as its users run it.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
 #include <csignal>
 
+#include "attune/base/json_fields.h"
 #include "attune/base/sha256.h"
 #include "tests/integration/cli_fixture.h"
 #include "tests/train/small_tasks.h"

@@ -6,8 +6,9 @@
 #include <regex>
 
 #include "attune/base/file.h"
-#include "attune/data/text_file.h"
+#include "attune/base/json_fields.h"
 #include "attune/io/json_file.h"
+#include "attune/text/text_file.h"
 #include "tests/support/run_command.h"
 #include "tests/support/small_model.h"
 #include "tests/support/temporary_folder.h"

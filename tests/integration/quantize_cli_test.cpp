@@ -1,9 +1,10 @@
 // attune quantize from outside: the folder that it writes is used as any other, and is there whole or not at all.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "attune/generate/translator.h"
+#include "attune/inference/translator.h"
 #include "attune/io/json_file.h"
 #include "attune/io/model_folder.h"
 #include "attune/io/safetensors.h"

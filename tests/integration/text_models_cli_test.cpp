@@ -1,6 +1,7 @@
 // generate, classify, evaluate and inspect as their users run them, on language models and classifiers with random
 // weights.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,8 +10,9 @@
 #include <numbers>
 
 #include "attune/base/file.h"
-#include "attune/generate/classifier.h"
-#include "attune/generate/text_generator.h"
+#include "attune/base/json_fields.h"
+#include "attune/inference/classifier.h"
+#include "attune/inference/text_generator.h"
 #include "attune/io/json_file.h"
 #include "attune/io/model_folder.h"
 #include "tests/support/run_command.h"

@@ -1,12 +1,14 @@
 // attune translate on many lines: order, memory, malformed lines, and the end of readers and programs.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <csignal>
 #include <thread>
 
-#include "attune/generate/translator.h"
+#include "attune/base/json_fields.h"
+#include "attune/inference/translator.h"
 #include "tests/integration/cli_fixture.h"
 
 namespace attune {

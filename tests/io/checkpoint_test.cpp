@@ -1,5 +1,7 @@
 #include "attune/io/checkpoint.h"
+#include "attune/base/json_fields.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

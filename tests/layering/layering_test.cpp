@@ -17,17 +17,22 @@ const std::map<std::string, Folders>& direct() {
   static const std::map<std::string, Folders> arrows = {
       {"base", {}},
       {"tensor", {"base"}},
+      {"kernels", {"tensor"}},
       {"autograd", {"tensor"}},
-      {"ops", {"autograd"}},
+      {"cache", {"kernels"}},
+      {"ops", {"kernels", "cache", "autograd"}},
       {"nn", {"ops"}},
       {"models", {"nn"}},
       {"optim", {"nn"}},
       {"dist", {"tensor"}},
-      {"io", {"models"}},
-      {"data", {"base"}},
-      {"generate", {"models", "data", "io"}},
-      {"train", {"generate", "models", "data", "optim", "dist", "io"}},
-      {"cli", {"train", "generate"}},
+      {"text", {"base"}},
+      {"io", {"models", "text"}},
+      {"data", {"text"}},
+      {"metrics", {"text"}},
+      {"demo", {"base"}},
+      {"inference", {"io"}},
+      {"train", {"inference", "optim", "dist", "data", "metrics"}},
+      {"cli", {"train", "inference", "demo"}},
   };
   return arrows;
 }

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "attune/autograd/graph.h"
+#include "attune/base/json_fields.h"
 #include "attune/base/parallel.h"
 #include "attune/base/random.h"
 #include "attune/io/model_folder.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "attune/autograd/graph.h"
-#include "tests/generate/random_model.h"
+#include "tests/inference/random_model.h"
 #include "tests/support/gradient_check.h"
 
 namespace attune {

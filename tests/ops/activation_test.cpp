@@ -7,8 +7,8 @@
 #include <span>
 
 #include "attune/autograd/graph.h"
-#include "attune/ops/activation_kernel.h"
-#include "attune/ops/column_sums_kernel.h"
+#include "attune/kernels/activation.h"
+#include "attune/kernels/column_sums.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/targets.h"
 
@@ -16,7 +16,7 @@ namespace attune {
 namespace {
 
 struct Smooth {
-  ActivationKind kind;
+  Activation kind;
   Tensor (*function)(const Tensor&);
   double (*value)(double);
   double (*slope)(double);
@@ -33,21 +33,21 @@ double sigmoid(double x) {
 }
 
 const Smooth kSmooth[] = {
-    {ActivationKind::gelu, gelu, [](double x) { return x * normal_distribution(x); },
+    {Activation::gelu, gelu, [](double x) { return x * normal_distribution(x); },
      [](double x) { return normal_distribution(x) + x * std::exp(-x * x / 2) / std::sqrt(2 * M_PI); }},
-    {ActivationKind::gelu_tanh, gelu_tanh, [](double x) { return 0.5 * x * (1 + std::tanh(cubic(x))); },
+    {Activation::gelu_tanh, gelu_tanh, [](double x) { return 0.5 * x * (1 + std::tanh(cubic(x))); },
      [](double x) {
        const double t = std::tanh(cubic(x));
        return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * std::sqrt(2 / M_PI) * (1 + 3 * 0.044715 * x * x);
      }},
-    {ActivationKind::silu, silu, [](double x) { return x * sigmoid(x); },
+    {Activation::silu, silu, [](double x) { return x * sigmoid(x); },
      [](double x) { return sigmoid(x) * (1 + x * (1 - sigmoid(x))); }},
-    {ActivationKind::tanh, tanh, [](double x) { return std::tanh(x); },
+    {Activation::tanh, tanh, [](double x) { return std::tanh(x); },
      [](double x) { return 1 - std::tanh(x) * std::tanh(x); }},
 };
 
 template <class T>
-std::vector<T> slopes(ActivationKind kind, const Tensor& x) {
+std::vector<T> slopes(Activation kind, const Tensor& x) {
   const std::vector<T> ones(static_cast<size_t>(x.numel()), T(1));
   std::vector<T> result(ones.size());
   activation_backward(Cpu{}, kind, x.data<T>(), ones.data(), result.data(), x.numel());
@@ -128,7 +128,7 @@ TEST(Activation, ExtremesStayWhatTheyAre) {
     EXPECT_TRUE(std::isnan(r.data<float>()[0])) << target;
     for (int64_t i = 1; i < 8; ++i) EXPECT_EQ(r.data<float>()[i], std::max(values[static_cast<size_t>(i)], 0.0f));
     for (const Smooth& activation : kSmooth) {
-      if (activation.kind == ActivationKind::tanh) continue;  // has another shape
+      if (activation.kind == Activation::tanh) continue;  // has another shape
       check_extremes<float>(activation, target);
       check_extremes<double>(activation, target);
     }

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "attune/ops/adam_kernel.h"
-#include "attune/ops/reduce_kernel.h"
+#include "attune/kernels/adam.h"
+#include "attune/kernels/reduce.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/targets.h"
 

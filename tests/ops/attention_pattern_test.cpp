@@ -1,5 +1,6 @@
-#include "attune/ops/attention_pattern.h"
+#include "attune/kernels/attention_pattern.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -7,8 +8,8 @@
 
 #include "attune/autograd/graph.h"
 #include "attune/base/parallel.h"
+#include "attune/kernels/attention_plan.h"
 #include "attune/ops/attention.h"
-#include "attune/ops/attention_plan.h"
 #include "tests/ops/attention_reference.h"
 #include "tests/support/errors.h"
 #include "tests/support/gradient_check.h"

@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <vector>
 
+#include "attune/kernels/attention_plan.h"
 #include "attune/ops/attention.h"
-#include "attune/ops/attention_plan.h"
 #include "tests/support/gradient_check.h"
 
 namespace attune {
@@ -74,7 +74,7 @@ inline Tensor reference(const Problem& p, Tensor* weights = nullptr) {
         for (int64_t j = 0; j < keys && total > 0; ++j) {
           const double weight = w[static_cast<size_t>(j)] / total;
           if (weights) weights->data<double>()[((s * heads + h) * most_q + i) * most_k + j] = weight;
-          const bool keep = weight == 0 || kept(o.dropout, q_row, dropout_column(o.pattern, place, j));
+          const bool keep = weight == 0 || keep_mask(o.dropout, q_row, dropout_column(o.pattern, place, j));
           const double factor = keep ? weight / (1 - o.dropout.probability) : 0;
           const int64_t v_row = (o.key_sequences.begin(s) + j) * k.size(1) + h / group;
           for (int64_t c = 0; c < d_v; ++c) {

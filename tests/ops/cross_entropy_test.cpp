@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "attune/autograd/graph.h"
-#include "attune/ops/matmul_kernel.h"
+#include "attune/kernels/matmul.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/targets.h"
 

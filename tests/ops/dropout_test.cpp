@@ -17,7 +17,7 @@ Tensor plain_dropout(const Tensor& x, const DropoutMask& mask) {
   const Tensor y = Tensor::zeros_like(x);
   const int64_t columns = x.size(-1);
   for (int64_t i = 0; i < x.numel(); ++i) {
-    if (!kept(mask, i / columns, i % columns)) continue;
+    if (!keep_mask(mask, i / columns, i % columns)) continue;
     if (x.dtype() == DType::f32) {
       y.data<float>()[i] = x.data<float>()[i] * static_cast<float>(1 / (1 - mask.probability));
     } else {
@@ -52,15 +52,16 @@ TEST(Dropout, MaskDependsOnEveryPartOfItsName) {
     EXPECT_FALSE(same_bits(y, dropout(x, other)));
   }
   EXPECT_FALSE(same_bits(y.rows(0, 1), y.rows(1, 2)));  // rows differ
-  EXPECT_NE(kept(kMask, 0, 0) + 2 * kept(kMask, 0, 1) + 4 * kept(kMask, 0, 2) + 8 * kept(kMask, 0, 3) +
-                16 * kept(kMask, 0, 4) + 32 * kept(kMask, 0, 5) + 64 * kept(kMask, 0, 6) + 128 * kept(kMask, 0, 7),
+  EXPECT_NE(keep_mask(kMask, 0, 0) + 2 * keep_mask(kMask, 0, 1) + 4 * keep_mask(kMask, 0, 2) +
+                8 * keep_mask(kMask, 0, 3) + 16 * keep_mask(kMask, 0, 4) + 32 * keep_mask(kMask, 0, 5) +
+                64 * keep_mask(kMask, 0, 6) + 128 * keep_mask(kMask, 0, 7),
             255);
 }
 
 TEST(Dropout, RowsBeyondFourBillionHaveMasksOfTheirOwn) {
   const int64_t far = (int64_t{1} << 32) + 7;
   int different = 0;
-  for (int64_t c = 0; c < 256; ++c) different += kept(kMask, 7, c) != kept(kMask, far, c);
+  for (int64_t c = 0; c < 256; ++c) different += keep_mask(kMask, 7, c) != keep_mask(kMask, far, c);
   EXPECT_GT(different, 50);
 }
 

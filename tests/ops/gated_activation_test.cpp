@@ -12,26 +12,25 @@
 namespace attune {
 namespace {
 
-constexpr ActivationKind kKinds[] = {ActivationKind::relu, ActivationKind::gelu, ActivationKind::gelu_tanh,
-                                     ActivationKind::silu};
+constexpr Activation kKinds[] = {Activation::relu, Activation::gelu, Activation::gelu_tanh, Activation::silu};
 
-double plain(ActivationKind kind, double x) {
+double plain(Activation kind, double x) {
   switch (kind) {
-    case ActivationKind::relu:
+    case Activation::relu:
       return std::max(0.0, x);
-    case ActivationKind::gelu:
+    case Activation::gelu:
       return x * (1 + std::erf(x / std::sqrt(2.0))) / 2;
-    case ActivationKind::gelu_tanh:
+    case Activation::gelu_tanh:
       return x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))) / 2;
-    case ActivationKind::silu:
+    case Activation::silu:
       return x / (1 + std::exp(-x));
-    case ActivationKind::tanh:
+    case Activation::tanh:
       return std::tanh(x);
   }
   return 0;
 }
 
-Tensor plain_gated_activation(const Tensor& x, ActivationKind kind) {
+Tensor plain_gated_activation(const Tensor& x, Activation kind) {
   const int64_t rows = x.size(0), d = x.size(1) / 2;
   const Tensor y = Tensor::empty({rows, d}, {.dtype = DType::f64});
   for (int64_t i = 0; i < rows; ++i) {
@@ -43,7 +42,7 @@ Tensor plain_gated_activation(const Tensor& x, ActivationKind kind) {
 
 TEST(GatedActivation, EqualsTheFormulaOnEveryTargetAndWidth) {
   for_each_target([](const char* target) {
-    for (const ActivationKind kind : kKinds) {
+    for (const Activation kind : kKinds) {
       for (const int64_t d : {1, 2, 7, 16, 33, 250}) {
         const Tensor x = normal({9, 2 * d}, {.seed = 1, .deviation = 3});
         const Tensor expected = plain_gated_activation(x, kind);
@@ -56,7 +55,7 @@ TEST(GatedActivation, EqualsTheFormulaOnEveryTargetAndWidth) {
 
 TEST(GatedActivation, GradientMatchesFiniteDifferencesOnEveryTarget) {
   for_each_target([](const char* target) {
-    for (const ActivationKind kind : kKinds) {
+    for (const Activation kind : kKinds) {
       EXPECT_LT(gradient_error([=](auto& x) { return gated_activation(x, kind); },
                                normal({2, 3, 38}, {.seed = 1, .deviation = 2})),
                 1e-8)
@@ -67,7 +66,7 @@ TEST(GatedActivation, GradientMatchesFiniteDifferencesOnEveryTarget) {
 
 TEST(GatedActivation, Float32GradientsAgreeWithFloat64OnEveryTargetAndThreadCount) {
   const Tensor input = normal({300, 2 * 131}, {.seed = 1, .deviation = 2});
-  for (const ActivationKind kind : kKinds) {
+  for (const Activation kind : kKinds) {
     auto run = [&](DType dtype) {
       Tensor x = input.to(dtype).detach();
       require_gradient(x);
@@ -85,7 +84,7 @@ TEST(GatedActivation, Float32GradientsAgreeWithFloat64OnEveryTargetAndThreadCoun
 
 TEST(GatedActivation, ExtremesOnEveryTarget) {
   for_each_target([](const char* target) {
-    for (const ActivationKind kind : kKinds) {
+    for (const Activation kind : kKinds) {
       Tensor x =
           Tensor::from({6, 2}, std::vector<float>{0, 3, 100, 3, -100, 3, 1e30f, 1e-30f, -1e30f, 1e30f, INFINITY, -1});
       require_gradient(x);
@@ -108,16 +107,16 @@ TEST(GatedActivation, ExtremesOnEveryTarget) {
 }
 
 TEST(GatedActivation, EmptyBatch) {
-  EXPECT_EQ(gated_activation(Tensor::empty({0, 6}), ActivationKind::silu).shape(), (Shape{0, 3}));
-  EXPECT_EQ(gated_activation(Tensor::empty({4, 0}), ActivationKind::silu).shape(), (Shape{4, 0}));
+  EXPECT_EQ(gated_activation(Tensor::empty({0, 6}), Activation::silu).shape(), (Shape{0, 3}));
+  EXPECT_EQ(gated_activation(Tensor::empty({4, 0}), Activation::silu).shape(), (Shape{4, 0}));
 }
 
 TEST(GatedActivation, NamesWhatHasNoHalves) {
   EXPECT_EQ(message_of<ShapeError>([] {
-              gated_activation(Tensor::zeros({3, 5}), ActivationKind::silu);
+              gated_activation(Tensor::zeros({3, 5}), Activation::silu);
             }),
             "gated_activation: input [3, 5] has 5 columns, which are not two halves");
-  EXPECT_THROW(gated_activation({}, ActivationKind::silu), ShapeError);
+  EXPECT_THROW(gated_activation({}, Activation::silu), ShapeError);
 }
 
 }  // namespace

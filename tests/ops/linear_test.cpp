@@ -7,8 +7,8 @@
 
 #include "attune/autograd/graph.h"
 #include "attune/base/parallel.h"
+#include "attune/kernels/linear_gradient.h"
 #include "attune/ops/activation.h"
-#include "attune/ops/linear_gradient_kernel.h"
 #include "attune/ops/matmul.h"
 #include "tests/support/errors.h"
 #include "tests/support/gradient_check.h"
@@ -18,11 +18,11 @@
 namespace attune {
 namespace {
 
-constexpr FusedActivation kActivations[] = {FusedActivation::none,      FusedActivation::relu, FusedActivation::gelu,
-                                            FusedActivation::gelu_tanh, FusedActivation::silu, FusedActivation::tanh};
+constexpr Activation kActivations[] = {Activation::none,      Activation::relu, Activation::gelu,
+                                       Activation::gelu_tanh, Activation::silu, Activation::tanh};
 
 // One number at a time.
-Tensor reference(const Tensor& x, const Tensor& w, const Tensor& b, FusedActivation activation) {
+Tensor reference(const Tensor& x, const Tensor& w, const Tensor& b, Activation activation) {
   Tensor y = Tensor::empty({x.size(0), w.size(0)}, {.dtype = DType::f64});
   const Tensor x64 = x.to(DType::f64), w64 = w.to(DType::f64);
   for (int64_t i = 0; i < x.size(0); ++i) {
@@ -30,12 +30,12 @@ Tensor reference(const Tensor& x, const Tensor& w, const Tensor& b, FusedActivat
       double sum = b.defined() ? b.to(DType::f64).data<double>()[o] : 0;
       for (int64_t c = 0; c < x.size(1); ++c)
         sum += x64.data<double>()[i * x.size(1) + c] * w64.data<double>()[o * x.size(1) + c];
-      if (activation == FusedActivation::relu) sum = std::max(sum, 0.0);
-      if (activation == FusedActivation::gelu) sum *= 0.5 * (1 + std::erf(sum / std::numbers::sqrt2));
-      if (activation == FusedActivation::gelu_tanh)
+      if (activation == Activation::relu) sum = std::max(sum, 0.0);
+      if (activation == Activation::gelu) sum *= 0.5 * (1 + std::erf(sum / std::numbers::sqrt2));
+      if (activation == Activation::gelu_tanh)
         sum *= 0.5 * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (sum + 0.044715 * sum * sum * sum)));
-      if (activation == FusedActivation::silu) sum /= 1 + std::exp(-sum);
-      if (activation == FusedActivation::tanh) sum = std::tanh(sum);
+      if (activation == Activation::silu) sum /= 1 + std::exp(-sum);
+      if (activation == Activation::tanh) sum = std::tanh(sum);
       y.data<double>()[i * w.size(0) + o] = sum;
     }
   }
@@ -43,7 +43,7 @@ Tensor reference(const Tensor& x, const Tensor& w, const Tensor& b, FusedActivat
 }
 
 TEST(Linear, GradientMatchesFiniteDifferences) {
-  for (const FusedActivation activation : kActivations) {
+  for (const Activation activation : kActivations) {
     EXPECT_LT(gradient_error([=](const std::vector<Tensor>& t) { return linear(t[0], t[1], t[2], activation); },
                              {normal({5, 4}, {.seed = 1}), normal({3, 4}, {.seed = 2}), normal({3}, {.seed = 3})}),
               1e-7);
@@ -54,7 +54,7 @@ TEST(Linear, GradientMatchesFiniteDifferences) {
 }
 
 TEST(Linear, AgreesWithTheFormula) {
-  for (const FusedActivation activation : kActivations) {
+  for (const Activation activation : kActivations) {
     for (const int64_t rows : {1, 7, 64, 130}) {
       const Tensor x = normal({rows, 40}, {.dtype = DType::f32, .seed = 4});
       Tensor w = normal({33, 40}, {.dtype = DType::f32, .seed = 5});
@@ -67,19 +67,19 @@ TEST(Linear, AgreesWithTheFormula) {
   }
 }
 
-Tensor separate(FusedActivation activation, const Tensor& x) {
+Tensor separate(Activation activation, const Tensor& x) {
   switch (activation) {
-    case FusedActivation::relu:
+    case Activation::relu:
       return relu(x);
-    case FusedActivation::gelu:
+    case Activation::gelu:
       return gelu(x);
-    case FusedActivation::gelu_tanh:
+    case Activation::gelu_tanh:
       return gelu_tanh(x);
-    case FusedActivation::silu:
+    case Activation::silu:
       return silu(x);
-    case FusedActivation::tanh:
+    case Activation::tanh:
       return tanh(x);
-    case FusedActivation::none:
+    case Activation::none:
       break;
   }
   return x;
@@ -90,7 +90,7 @@ TEST(Linear, EpiloguesEqualAPassOfTheirOwn) {
   const std::vector<float> values{INFINITY, -INFINITY, 0,    1e-30f, 1,      -1,    3,      -3,    10,
                                   -10,      100,       -100, 1e10f,  -1e10f, 1e30f, -1e30f, 3e38f, -3e38f};
   const auto n = static_cast<int64_t>(values.size());
-  for (const FusedActivation activation : kActivations) {
+  for (const Activation activation : kActivations) {
     for (const DType dtype : {DType::f32, DType::f64}) {
       const Tensor v = Tensor::from({n}, values).to(dtype);
       const Tensor expected = separate(activation, v).to(DType::f64);
@@ -115,13 +115,12 @@ TEST(Linear, EpiloguesEqualAPassOfTheirOwn) {
 
 TEST(Linear, SmoothActivationsKeepNaN) {
   const Tensor one = Tensor::full({1, 1}, 1.0), broken = Tensor::full({20, 1}, NAN);
-  for (const FusedActivation activation :
-       {FusedActivation::gelu, FusedActivation::gelu_tanh, FusedActivation::silu, FusedActivation::tanh})
+  for (const Activation activation : {Activation::gelu, Activation::gelu_tanh, Activation::silu, Activation::tanh})
     for (const float y : linear(one, broken, {}, activation).values<float>()) EXPECT_TRUE(std::isnan(y));
 }
 
 TEST(Linear, GradientsInFloat32AgreeWithFloat64) {
-  for (const FusedActivation activation : kActivations) {
+  for (const Activation activation : kActivations) {
     auto gradients = [&](DType dtype) {
       std::vector<Tensor> t{normal({90, 48}, {.seed = 1}).to(dtype), normal({64, 48}, {.seed = 2}).to(dtype),
                             normal({64}, {.seed = 3}).to(dtype)};
@@ -152,7 +151,7 @@ TEST(Linear, SameBitsForEveryThreadCount) {
                           normal({96, 64}, {.dtype = DType::f32, .seed = 2}),
                           normal({96}, {.dtype = DType::f32, .seed = 3})};
     for (Tensor& x : t) require_gradient(x);
-    const Tensor y = linear(t[0], t[1], t[2], FusedActivation::relu);
+    const Tensor y = linear(t[0], t[1], t[2], Activation::relu);
     backward(y);
     return std::vector<Tensor>{y.detach(), gradient(t[0]), gradient(t[1]), gradient(t[2])};
   };
@@ -268,7 +267,7 @@ TEST(LinearSideBySide, NamesWhatDoesNotFit) {
 TEST(Linear, DropoutIsThatOfTheOperation) {
   const DropoutMask mask{.probability = 0.4, .seed = 3, .step = 2, .op = 1};
   const Tensor dy = normal({70, 33}, {.dtype = DType::f32, .seed = 9});
-  for (const FusedActivation activation : kActivations) {
+  for (const Activation activation : kActivations) {
     const auto run = [&](bool fused) {
       std::vector<Tensor> t{normal({70, 8}, {.dtype = DType::f32, .seed = 1}),
                             normal({33, 8}, {.dtype = DType::f32, .seed = 2}),
@@ -298,7 +297,7 @@ void expect_linear_gradient(const char* target, double tolerance) {
                                                          .columns = columns,
                                                          .dy = dy.data<Dy>(),
                                                          .saved = relu ? saved.data<Dz>() : nullptr,
-                                                         .kind = ActivationKind::relu,
+                                                         .kind = Activation::relu,
                                                          .scale = 1.25,
                                                          .dz = dz.data<Dz>(),
                                                          .d_bias = sums.data<T>()});

@@ -85,10 +85,9 @@ TEST(PackedLinear, HasTheSameBitsOnEveryProcessor) {
   for (const WeightFormat format : {WeightFormat::int8, WeightFormat::int4}) {
     const PackedWeight w = PackedWeight::pack(random({100, 192}, 1), format);
     const Tensor x = random({40, 192}, 2), b = random({100}, 3);
-    const Tensor expected = packed_linear(x, w, b, FusedActivation::relu);
+    const Tensor expected = packed_linear(x, w, b, Activation::relu);
     for_each_target([&](const char* target) {
-      EXPECT_TRUE(same_bits(packed_linear(x, w, b, FusedActivation::relu), expected))
-          << target << " " << enum_name(format);
+      EXPECT_TRUE(same_bits(packed_linear(x, w, b, Activation::relu), expected)) << target << " " << enum_name(format);
     });
   }
 }
@@ -99,11 +98,11 @@ TEST(PackedLinear, RowsDoNotDependOnTheBatchNorOnThreads) {
       for (const int64_t in : {128, 75}) {
         const PackedWeight w = PackedWeight::pack(random({333, in}, 1), format);
         const Tensor x = random({67, in}, 2), b = random({333}, 3);
-        const auto [one, two] = with_one_and_two_threads([&] { return packed_linear(x, w, b, FusedActivation::gelu); });
+        const auto [one, two] = with_one_and_two_threads([&] { return packed_linear(x, w, b, Activation::gelu); });
         EXPECT_TRUE(same_bits(one, two)) << target << " " << enum_name(format);
         for (const auto& [begin, end] :
              std::vector<std::pair<int64_t, int64_t>>{{0, 1}, {66, 67}, {3, 5}, {3, 8}, {10, 17}, {0, 16}, {7, 40}}) {
-          const Tensor some = packed_linear(x.rows(begin, end), w, b, FusedActivation::gelu);
+          const Tensor some = packed_linear(x.rows(begin, end), w, b, Activation::gelu);
           EXPECT_TRUE(same_bits(some, one.rows(begin, end)))
               << target << " " << enum_name(format) << " " << begin << " to " << end;
         }
@@ -114,12 +113,11 @@ TEST(PackedLinear, RowsDoNotDependOnTheBatchNorOnThreads) {
 
 TEST(PackedLinear, AppliesActivations) {
   for_each_target([&](const char* target) {
-    const std::pair<FusedActivation, Tensor (*)(const Tensor&)> activations[] = {
-        {FusedActivation::relu, relu},
-        {FusedActivation::gelu, gelu},
-        {FusedActivation::gelu_tanh, gelu_tanh},
-        {FusedActivation::silu, silu},
-        {FusedActivation::tanh, tanh}};
+    const std::pair<Activation, Tensor (*)(const Tensor&)> activations[] = {{Activation::relu, relu},
+                                                                            {Activation::gelu, gelu},
+                                                                            {Activation::gelu_tanh, gelu_tanh},
+                                                                            {Activation::silu, silu},
+                                                                            {Activation::tanh, tanh}};
     for (const WeightFormat format : kFormats) {
       const PackedWeight w = PackedWeight::pack(random({40, 33}, 1), format);
       const Tensor b = random({40}, 3);

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "attune/autograd/graph.h"
-#include "attune/ops/bfloat16_kernel.h"
+#include "attune/kernels/bfloat16.h"
 #include "attune/ops/cross_entropy.h"
 #include "attune/ops/gated_activation.h"
 #include "attune/ops/layer_norm.h"
@@ -23,8 +23,8 @@
 namespace attune {
 namespace {
 
-constexpr FusedActivation kActivations[] = {FusedActivation::none,      FusedActivation::relu, FusedActivation::gelu,
-                                            FusedActivation::gelu_tanh, FusedActivation::silu, FusedActivation::tanh};
+constexpr Activation kActivations[] = {Activation::none,      Activation::relu, Activation::gelu,
+                                       Activation::gelu_tanh, Activation::silu, Activation::tanh};
 
 // Of 8 bits of precision: half a unit in the last place, and the sums of a few dozen such errors.
 constexpr double kRounding = 1.0 / 256;
@@ -107,7 +107,7 @@ TEST(Bfloat16Products, AgreeWithFloat64AsFarAsTheirPrecisionGoes) {
   const Tensor x = random32({50, 40}, 1), b = random32({24}, 3);
   const Tensor w = normal({24, 40}, {.dtype = DType::f32, .seed = 2, .deviation = 0.15});  // outputs near 1
   const Tensor cotangent = random32({50, 24}, 4);
-  for (const FusedActivation activation : kActivations) {
+  for (const Activation activation : kActivations) {
     for (const bool dropout : {false, true}) {
       LinearOptions options{.activation = activation};
       if (dropout) options.dropout = {.probability = 0.3, .seed = 5};
@@ -119,7 +119,7 @@ TEST(Bfloat16Products, AgreeWithFloat64AsFarAsTheirPrecisionGoes) {
         EXPECT_EQ(found.y.dtype(), narrow ? DType::bf16 : DType::f32);
         EXPECT_LT(relative_error(wide(found.y), exact.y), kLoose);
         // The slope of a ReLU jumps where the sum is almost 0: single gradients may be wrong by their whole size.
-        if (activation == FusedActivation::relu) continue;
+        if (activation == Activation::relu) continue;
         EXPECT_LT(relative_error(wide(found.dx), exact.dx), kLoose);
         EXPECT_LT(relative_error(wide(found.d_weight), exact.d_weight), kLoose);
         EXPECT_LT(relative_error(wide(found.d_bias), exact.d_bias), kLoose);
@@ -135,9 +135,8 @@ Tensor sublayer(const std::vector<Tensor>& t, bool gated, bool pre_norm) {
   const Tensor &x = t[0], &gain = t[1], &w_1 = t[2], &b_1 = t[3], &w_2 = t[4], &b_2 = t[5];
   const DropoutMask mask{.probability = 0.2, .seed = 9};
   const Tensor normal = pre_norm ? layer_norm(x, gain, {}, {.for_products = true}) : x;
-  Tensor hidden =
-      linear(normal, w_1, b_1, {.activation = gated ? FusedActivation::none : FusedActivation::gelu, .narrow = true});
-  if (gated) hidden = dropout(gated_activation(hidden, ActivationKind::silu), mask);
+  Tensor hidden = linear(normal, w_1, b_1, {.activation = gated ? Activation::none : Activation::gelu, .narrow = true});
+  if (gated) hidden = dropout(gated_activation(hidden, Activation::silu), mask);
   const Tensor y = linear(hidden, w_2, b_2, {.narrow = true});
   if (bfloat16_products() && x.dtype() == DType::f32) {
     EXPECT_EQ(hidden.dtype(), DType::bf16);

@@ -1,4 +1,5 @@
 #include "attune/ops/rotary.h"
+#include "attune/base/json_fields.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

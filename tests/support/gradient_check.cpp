@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "attune/autograd/graph.h"
+#include "attune/base/fail.h"
 #include "attune/base/random.h"
 
 namespace attune {

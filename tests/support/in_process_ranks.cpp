@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "attune/base/fail.h"
 #include "attune/base/parallel.h"
 #include "attune/dist/point_to_point_communicator.h"
 

@@ -13,7 +13,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "attune/base/error.h"
+#include "attune/base/fail.h"
 
 extern char** environ;
 

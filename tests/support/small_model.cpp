@@ -4,11 +4,12 @@
 
 #include <sstream>
 
+#include "attune/base/fail.h"
 #include "attune/base/random.h"
-#include "attune/data/character_tokenizer.h"
-#include "attune/data/grammar_corpus.h"
-#include "attune/data/sentence_piece_tokenizer.h"
+#include "attune/demo/corpus.h"
 #include "attune/models/build.h"
+#include "attune/text/character_tokenizer.h"
+#include "attune/text/sentence_piece_tokenizer.h"
 
 namespace attune {
 namespace {

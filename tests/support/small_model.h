@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "attune/generate/model_files.h"
+#include "attune/inference/model_files.h"
 
 namespace attune {
 

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <string>
 
-#include "attune/base/error.h"
+#include "attune/base/fail.h"
 
 namespace attune {
 

@@ -1,8 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "attune/data/tokenizer.h"
 #include "attune/io/model_folder.h"
+#include "attune/text/tokenizer.h"
 #include "tests/support/errors.h"
 #include "tests/train/small_tasks.h"
 

@@ -2,6 +2,7 @@
 
 #include "attune/train/data_parallel.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

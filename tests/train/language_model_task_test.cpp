@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "attune/generate/model_files.h"
+#include "attune/inference/model_files.h"
 #include "tests/support/errors.h"
 #include "tests/train/small_tasks.h"
 

@@ -1,6 +1,7 @@
 #pragma once
 // Tasks that tiny models of the other architectures learn in seconds.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <string>

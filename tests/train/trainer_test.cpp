@@ -1,5 +1,6 @@
 #include "attune/train/trainer.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -8,7 +9,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "attune/generate/translator.h"
+#include "attune/inference/translator.h"
 #include "tests/support/errors.h"
 #include "tests/train/reverse_task.h"
 

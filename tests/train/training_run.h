@@ -1,6 +1,7 @@
 #pragma once
 // Runs of the trainer, and what they leave.
 
+#include <fmt/format.h>
 #include <atomic>
 #include <functional>
 #include <map>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "attune/base/file.h"
+#include "attune/base/json.h"
 #include "attune/base/parallel.h"
 #include "attune/io/json_file.h"
 #include "attune/io/safetensors.h"

@@ -1,5 +1,6 @@
 #include "attune/train/update.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -130,7 +131,7 @@ TEST_F(UpdateOfBadNumbers, NamesTheFirstBadGradient) {
 // of products without AVX-512, keeps NaN, whose sign is anyone's, and the loss says it.
 TEST_F(UpdateOfBadNumbers, ReluHidesNoWeight) {
   const Tensor one = Tensor::full({1, 1}, 1.0), bad = Tensor::full({1, 1}, NAN);
-  const bool kept = std::isnan(linear(one, bad, {}, FusedActivation::relu).values<float>()[0]);
+  const bool kept = std::isnan(linear(one, bad, {}, Activation::relu).values<float>()[0]);
   const char* const found = kept ? "batch 40: the loss is nan" : "batches 40 to 41: the gradient's norm is nan";
   for (const char* name :
        {"encoder.layers.0.feed_forward.linear_1.weight", "decoder.layers.1.feed_forward.linear_1.weight"}) {

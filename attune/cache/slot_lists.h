@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "attune/cache/slot_table.h"
+
+namespace attune {
+
+/// For each row of a cache the slots that it reads, in the order of their places. Rows that go on from the same row
+/// share its slots; a slot that no row reads any more is free, and free slots are used again, so that a cache is no
+/// larger than what was in use at once. In the steady state nothing is allocated: rows are reordered by index, a list
+/// is copied only where two rows go on from one, and a slot costs the same whatever the length of its list.
+class SlotLists {
+ public:
+  int64_t rows() const { return static_cast<int64_t>(table_.begin.size()); }
+  int32_t length(int64_t r) const { return table_.end[static_cast<size_t>(r)] - table_.begin[static_cast<size_t>(r)]; }
+  const SlotTable& table() const { return table_; }
+  int64_t slots_in_use() const { return static_cast<int64_t>(uses_.size() - free_slots_.size()); }
+
+  /// Rows without slots, after those that are there.
+  void add_rows(int64_t count);
+  /// Row r has counts[r] more slots; returns the new ones, row after row, until the next call. Throws ShapeError.
+  std::span<const int32_t> extend(std::span<const int32_t> counts);
+  /// Row r goes on from what was row parents[r]: rows may be doubled, dropped and reordered. Throws ShapeError.
+  void select(std::span<const int32_t> parents);
+  /// Row r keeps its first `length` slots. Throws ShapeError when it has fewer.
+  void truncate(int64_t r, int32_t length);
+
+ private:
+  int32_t take_lane();
+  int32_t take_slot();
+  void drop_row(size_t r);
+  void own_lane(size_t r);
+  void reserve(int32_t length);
+  size_t lane(size_t r) const { return static_cast<size_t>(table_.begin[r] / capacity_); }
+
+  int32_t capacity_ = 8;                          // entries of a lane
+  SlotTable table_;                               // a row's list is the beginning of a lane of `slots`
+  std::vector<int32_t> lane_users_;               // rows in each lane; one that grows has to be alone
+  std::vector<int32_t> uses_;                     // of each slot: rows that end with it and slots that follow it
+  std::vector<int32_t> free_lanes_, free_slots_;  // the last one is used next
+  std::vector<int32_t> children_, begin_, end_, new_slots_;  // kept for their memory
+};
+
+}  // namespace attune

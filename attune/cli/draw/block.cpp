@@ -1,0 +1,237 @@
+// attune draw block: what a model's layers consist of.
+
+#include <fmt/format.h>
+#include "attune/base/fail.h"
+#include "attune/cli/draw/draw.h"
+#include "attune/cli/draw/stacks.h"
+#include "attune/cli/pattern_options.h"
+#include "attune/io/model_folder.h"
+#include "attune/models/presets.h"
+#include "attune/train/config.h"
+
+namespace attune::cli {
+namespace {
+
+constexpr const char* kAttention = "#fbdcb8";  // as in the figure of the paper
+constexpr const char* kFeedForward = "#c5e4f3";
+constexpr const char* kNorm = "#f2f3c1";
+constexpr const char* kEmbedding = "#fbdfe2";
+constexpr const char* kProjection = "#dcdff0";
+constexpr const char* kSoftmax = "#cde7d2";
+
+using Kind = StackPart::Kind;
+
+struct BlockCommand {
+  std::string what, preset;
+  std::vector<std::string> set;
+};
+
+/// A configuration and what it is called.
+struct Described {
+  std::string name;
+  TransformerConfig config;
+};
+
+StackPart norm_of(const TransformerConfig& c) {
+  if (c.norm_form == NormForm::rms) return {.kind = Kind::box, .name = "RMSNorm", .fill = kNorm};
+  return {.kind = Kind::box,
+          .name = "LayerNorm",
+          .detail = c.norm_form == NormForm::unbiased_std ? "with the unbiased standard deviation" : "",
+          .fill = kNorm};
+}
+
+// How self-attention knows places; the other kinds are added to the embedding.
+std::string position_detail(const PositionKind& positions) {
+  if (std::holds_alternative<RotaryOptions>(positions)) return ", rotary";
+  if (std::holds_alternative<AlibiPositions>(positions)) return ", ALiBi";
+  if (const auto* relative = std::get_if<RelativePositions>(&positions))
+    return fmt::format(", relative up to {}", relative->clip);
+  return "";
+}
+
+std::string attention_detail(const TransformerConfig& c, const AttentionKind& kind) {
+  if (const auto* latent = std::get_if<MultiHeadLatent>(&kind))
+    return fmt::format("{} heads of {}, latent of {}", c.heads, c.head_dim(), latent_dim(*latent, c.d_model));
+  const int64_t keys = kv_heads(std::get<MultiHead>(kind), c.heads);
+  if (keys == c.heads) return fmt::format("{} heads of {}", c.heads, c.head_dim());
+  return fmt::format("{} heads of {}, {} of keys and values", c.heads, c.head_dim(), keys);
+}
+
+StackPart self_attention(const TransformerConfig& c, const AttentionKind& kind, bool causal) {
+  const AttentionPattern& pattern =
+      std::visit([](const auto& k) -> const AttentionPattern& { return k.pattern; }, kind);
+  const bool latent = std::holds_alternative<MultiHeadLatent>(kind);
+  std::string detail = attention_detail(c, kind) + position_detail(c.positions);
+  if (!std::holds_alternative<FullAttention>(pattern)) detail += ", " + pattern_text(pattern);
+  return {.kind = Kind::box,
+          .name = fmt::format("{}{} attention", causal ? "Masked m" : "M", latent ? "ulti-head latent" : "ulti-head"),
+          .detail = detail,
+          .fill = kAttention};
+}
+
+StackPart cross_attention(const TransformerConfig& c) {
+  const bool latent = std::holds_alternative<MultiHeadLatent>(c.cross_attention);
+  return {.kind = Kind::box,
+          .name = latent ? "Latent cross-attention" : "Cross-attention",
+          .detail = attention_detail(c, c.cross_attention),
+          .fill = kAttention,
+          .reads_neighbour = true};
+}
+
+StackPart feed_forward(const TransformerConfig& c) {
+  static const std::pair<FeedForwardActivation, const char*> names[] = {
+      {FeedForwardActivation::relu, "ReLU"},
+      {FeedForwardActivation::gelu, "GELU"},
+      {FeedForwardActivation::gelu_tanh, "GELU (tanh)"},
+      {FeedForwardActivation::silu, "SiLU"},
+      {FeedForwardActivation::swiglu, "SwiGLU"},
+      {FeedForwardActivation::geglu, "GEGLU"}};
+  const char* activation = "";
+  for (const auto& [value, name] : names)
+    if (value == c.activation) activation = name;
+  return {.kind = Kind::box,
+          .name = "Feed-forward",
+          .detail = fmt::format("{}, {} to {} to {}{}", activation, c.d_model, c.d_ff, c.d_model,
+                                c.feed_forward_bias ? "" : ", no biases"),
+          .fill = kFeedForward};
+}
+
+void add_sublayer(Stack& stack, const TransformerConfig& c, const StackPart& sublayer) {
+  stack.push_back({.kind = Kind::branch});
+  if (c.norm == NormPlacement::pre) stack.push_back(norm_of(c));
+  stack.push_back(sublayer);
+  stack.push_back({.kind = Kind::add});
+  if (c.norm == NormPlacement::post) stack.push_back(norm_of(c));
+}
+
+void add_embedding(Stack& stack, const TransformerConfig& c, int64_t vocab, const char* input) {
+  stack.push_back({.kind = Kind::text, .name = input});
+  stack.push_back({.kind = Kind::box,
+                   .name = "Embedding",
+                   .detail = fmt::format("{} to {}{}", vocab > 0 ? std::to_string(vocab) : "vocabulary", c.d_model,
+                                         c.scale_embeddings ? fmt::format(", times sqrt({})", c.d_model) : ""),
+                   .fill = kEmbedding});
+  if (std::holds_alternative<SinusoidalPositions>(c.positions))
+    stack.push_back({.kind = Kind::box, .name = "+ sinusoidal positions", .fill = "#ffffff"});
+  if (const auto* learned = std::get_if<LearnedPositions>(&c.positions))
+    stack.push_back({.kind = Kind::box,
+                     .name = "+ learned positions",
+                     .detail = fmt::format("{} of them", c.max_positions(*learned)),
+                     .fill = "#ffffff"});
+  if (c.embedding_norm) stack.push_back(norm_of(c));
+}
+
+void begin_layers(Stack& stack, const TransformerConfig& c) {
+  stack.push_back({.kind = Kind::frame_begin, .name = fmt::format("{} ×{}", c.layers, c.share_layers ? " (one)" : "")});
+}
+
+void end_layers(Stack& stack, const TransformerConfig& c) {
+  stack.push_back({.kind = Kind::frame_end});
+  if (c.norm == NormPlacement::pre && c.final_norm) stack.push_back(norm_of(c));
+}
+
+void add_prediction(Stack& stack, const TransformerConfig& c, int64_t vocab) {
+  stack.push_back({.kind = Kind::box,
+                   .name = "Linear",
+                   .detail = fmt::format("{} to {}{}", c.d_model, vocab > 0 ? std::to_string(vocab) : "vocabulary",
+                                         c.share_projection ? ", the embedding's table" : ""),
+                   .fill = kProjection});
+  stack.push_back({.kind = Kind::box, .name = "Softmax", .fill = kSoftmax});
+}
+
+Stack encoder_of(const TransformerConfig& c) {
+  Stack stack;
+  add_embedding(stack, c, c.source_vocab, "source");
+  begin_layers(stack, c);
+  add_sublayer(stack, c, self_attention(c, c.encoder_attention, false));
+  add_sublayer(stack, c, feed_forward(c));
+  end_layers(stack, c);
+  return stack;
+}
+
+Stack decoder_of(const TransformerConfig& c) {
+  Stack stack;
+  add_embedding(stack, c, c.target_vocab, "target so far");
+  begin_layers(stack, c);
+  add_sublayer(stack, c, self_attention(c, c.decoder_attention, true));
+  add_sublayer(stack, c, cross_attention(c));
+  add_sublayer(stack, c, feed_forward(c));
+  end_layers(stack, c);
+  add_prediction(stack, c, c.target_vocab);
+  stack.push_back({.kind = Kind::text, .name = "next token"});
+  return stack;
+}
+
+// The one stack of the other architectures.
+Stack stack_of(const TransformerConfig& c) {
+  const bool causal = c.architecture == Architecture::decoder_lm;
+  Stack stack;
+  add_embedding(stack, c, c.vocab, causal ? "text so far" : "text");
+  begin_layers(stack, c);
+  add_sublayer(stack, c, self_attention(c, c.attention, causal));
+  add_sublayer(stack, c, feed_forward(c));
+  end_layers(stack, c);
+  if (c.architecture == Architecture::encoder_classifier) {
+    stack.push_back({.kind = Kind::box,
+                     .name = c.pooling == Pooling::first ? "First token" : "Mean of the tokens",
+                     .fill = "#ffffff"});
+    if (c.pooler) stack.push_back({.kind = Kind::box, .name = "Linear, tanh", .fill = kProjection});
+    stack.push_back({.kind = Kind::box,
+                     .name = "Linear",
+                     .detail = fmt::format("{} to {}", c.d_model,
+                                           c.labels.empty() ? "labels" : fmt::format("{} labels", c.labels.size())),
+                     .fill = kProjection});
+    stack.push_back({.kind = Kind::box, .name = "Softmax", .fill = kSoftmax});
+  } else {
+    add_prediction(stack, c, c.vocab);
+  }
+  stack.push_back({.kind = Kind::text,
+                   .name = causal                                               ? "next token"
+                           : c.architecture == Architecture::encoder_classifier ? "label"
+                                                                                : "hidden tokens"});
+  return stack;
+}
+
+Described described(const BlockCommand& c) {
+  if (!c.preset.empty()) {
+    if (!c.what.empty()) fail<ConfigError>("give a configuration or --preset, not both");
+    if (!c.set.empty()) fail<ConfigError>("--set changes a configuration, not a preset");
+    return {c.preset, model_of(find_preset(c.preset))};
+  }
+  std::error_code ignored;
+  if (std::filesystem::is_directory(c.what, ignored)) return {c.what, read_model_config(c.what)};
+  return {c.what.empty() ? "The default model" : c.what, read_run_config(c.what, c.set).model};
+}
+
+std::string draw_block(const BlockCommand& command) {
+  const auto [name, c] = described(command);
+  StackPicture picture{.title = name, .stacks = {}};
+  picture.notes.push_back(
+      fmt::format("{}-norm: {}", enum_name(c.norm),
+                  c.norm == NormPlacement::pre ? "x + sublayer(norm(x))" : "norm(x + sublayer(x))"));
+  picture.notes.push_back(fmt::format("dropout {} on sublayers, {} on attention weights, {} inside the feed-forward",
+                                      c.dropout, c.attention_dropout, c.activation_dropout));
+  if (c.architecture == Architecture::encoder_decoder) {
+    picture.stacks = {encoder_of(c), decoder_of(c)};
+  } else {
+    picture.stacks = {stack_of(c)};
+  }
+  return draw_stacks(picture);
+}
+
+}  // namespace
+
+void add_draw_block(CLI::App& draw) {
+  const auto c = std::make_shared<BlockCommand>();
+  CLI::App* command = add_picture(draw, "block", "The layers of a model: norms, attention, residual paths",
+                                  "  attune draw block --preset transformer-base --out paper.svg\n"
+                                  "  attune draw block --preset gpt2-124m --out gpt2.svg\n"
+                                  "  attune draw block examples/demo.toml --set model.norm=post --out demo.svg\n"
+                                  "  attune draw block runs/demo/model",
+                                  [c] { return draw_block(*c); });
+  command->add_option("config", c->what, "Configuration (TOML) of a run, or folder of a model [the defaults]");
+  command->add_option("--preset", c->preset, "A model that the literature knows by name");
+  command->add_option("--set", c->set, "Overrides one key: model.norm=post")->expected(1)->take_all();
+}
+
+}  // namespace attune::cli

@@ -1,0 +1,112 @@
+// attune draw schedule: the learning rate as a function of the step.
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <set>
+
+#include "attune/base/fail.h"
+#include "attune/cli/draw/draw.h"
+#include "attune/cli/draw/line_chart.h"
+#include "attune/optim/schedule.h"
+#include "attune/train/config.h"
+
+namespace attune::cli {
+namespace {
+
+constexpr int64_t kPoints = 200;
+
+struct ScheduleCommand {
+  std::vector<std::string> configs;
+  std::vector<std::string> kinds;
+  int64_t steps = 100000;
+  int64_t warmup = 4000;
+  int64_t d_model = 512;
+  double learning_rate = 0, final_learning_rate = 0;
+  bool log_x = false, log_y = false;
+};
+
+struct Curve {
+  std::string name;
+  ScheduleConfig schedule;
+  int64_t steps, d_model;
+};
+
+std::vector<Curve> curves_of_options(const ScheduleCommand& c) {
+  check_within("--steps", c.steps, 2, int64_t{1} << 40);
+  check_within("--warmup", c.warmup, 1, int64_t{1} << 40);
+  check_within("--d-model", c.d_model, 1, 1 << 24);
+  if (c.learning_rate < 0 || c.final_learning_rate < 0)
+    fail<ConfigError>("--learning-rate and --final need numbers that are not negative");
+  std::vector<std::string> kinds = c.kinds;
+  if (kinds.empty())
+    for (const auto& [kind, name] : EnumNames<ScheduleKind>::values) kinds.emplace_back(name);
+  std::vector<Curve> curves;
+  for (const std::string& kind : kinds)
+    curves.push_back({kind,
+                      {.kind = named<ScheduleKind>("--schedules", kind),
+                       .learning_rate = c.learning_rate,
+                       .warmup_steps = c.warmup,
+                       .final_learning_rate = c.final_learning_rate},
+                      c.steps,
+                      c.d_model});
+  return curves;
+}
+
+std::vector<Curve> curves_of_configs(const ScheduleCommand& c) {
+  std::vector<Curve> curves;
+  for (const std::string& path : c.configs) {
+    const RunConfig run = read_run_config(path);
+    curves.push_back({fmt::format("{}: {}", path, enum_name(run.schedule.kind)), run.schedule,
+                      run.train.steps > 1 ? run.train.steps : c.steps, run.model.d_model});
+  }
+  return curves;
+}
+
+// Every step that is drawn: evenly on the axis, and where the warm-up ends.
+std::vector<int64_t> steps_of(const Curve& curve, bool logarithmic) {
+  std::set<int64_t> steps = {1, curve.steps, std::clamp(curve.schedule.warmup_steps, int64_t{1}, curve.steps)};
+  for (int64_t i = 1; i < kPoints; ++i) {
+    const double share = static_cast<double>(i) / kPoints, last = static_cast<double>(curve.steps);
+    steps.insert(std::max(int64_t{1}, static_cast<int64_t>(logarithmic ? std::pow(last, share) : share * last)));
+  }
+  return {steps.begin(), steps.end()};
+}
+
+std::string draw_schedule(const ScheduleCommand& c) {
+  const std::vector<Curve> curves = c.configs.empty() ? curves_of_options(c) : curves_of_configs(c);
+  LineChart chart{.title = "Learning rate",
+                  .x = {.name = "step", .logarithmic = c.log_x},
+                  .y = {.name = "learning rate", .logarithmic = c.log_y},
+                  .series = {}};
+  if (c.configs.empty()) chart.note = fmt::format("{} steps of warm-up; noam with d_model = {}", c.warmup, c.d_model);
+  for (const Curve& curve : curves) {
+    Series series{.name = curve.name, .points = {}};
+    for (const int64_t step : steps_of(curve, c.log_x))
+      series.points.push_back(
+          {static_cast<double>(step), learning_rate(curve.schedule, step, curve.steps, curve.d_model)});
+    chart.series.push_back(std::move(series));
+  }
+  return draw_line_chart(chart);
+}
+
+}  // namespace
+
+void add_draw_schedule(CLI::App& draw) {
+  const auto c = std::make_shared<ScheduleCommand>();
+  CLI::App* command = add_picture(draw, "schedule", "The learning rate as a function of the step",
+                                  "  attune draw schedule --out schedules.svg\n"
+                                  "  attune draw schedule --schedules noam,inverse_sqrt --warmup 4000 --steps 50000\n"
+                                  "  attune draw schedule examples/demo.toml --out demo.svg",
+                                  [c] { return draw_schedule(*c); });
+  command->add_option("config", c->configs, "Configurations (TOML) of runs, in place of what follows");
+  command->add_option("--schedules", c->kinds, "noam, inverse_sqrt, cosine, linear, constant [all]")->delimiter(',');
+  command->add_option("--steps", c->steps, "Of the whole run")->capture_default_str();
+  command->add_option("--warmup", c->warmup, "Steps of warm-up")->capture_default_str();
+  command->add_option("--learning-rate", c->learning_rate, "At the peak, for noam a factor [1e-3, for noam 1]");
+  command->add_option("--final", c->final_learning_rate, "cosine, linear: at the last step")->capture_default_str();
+  command->add_option("--d-model", c->d_model, "noam")->capture_default_str();
+  command->add_flag("--log-x", c->log_x, "Logarithmic steps");
+  command->add_flag("--log-y", c->log_y, "Logarithmic rates");
+}
+
+}  // namespace attune::cli

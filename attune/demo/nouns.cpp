@@ -1,0 +1,168 @@
+#include "attune/demo/lexicon.h"
+
+namespace attune::grammar {
+namespace {
+
+constexpr Gender m = Gender::masculine;
+constexpr Gender f = Gender::feminine;
+constexpr Gender n = Gender::neuter;
+constexpr Tags kCloth = kWearable | kPriced | kSmall;
+constexpr Tags kCrockery = kStanding | kPriced;
+constexpr Tags kReading = kReadable | kLying;
+
+constexpr Noun kNouns[] = {
+    // people
+    {"man", "men", "Mann", "Männer", m, kAdult},
+    {"woman", "women", "Frau", "Frauen", f, kAdult},
+    {"child", "children", "Kind", "Kinder", n, kChild},
+    {"boy", "boys", "Junge", "Jungen", m, kChild, "Jungen"},
+    {"girl", "girls", "Mädchen", "Mädchen", n, kChild},
+    {"teacher", "teachers", "Lehrer", "Lehrer", m, kAdult},
+    {"doctor", "doctors", "Arzt", "Ärzte", m, kAdult},
+    {"student", "students", "Student", "Studenten", m, kAdult, "Studenten"},
+    {"farmer", "farmers", "Bauer", "Bauern", m, kAdult, "Bauern"},
+    {"cook", "cooks", "Koch", "Köche", m, kAdult},
+    {"policeman", "policemen", "Polizist", "Polizisten", m, kAdult, "Polizisten"},
+    {"guest", "guests", "Gast", "Gäste", m, kAdult},
+    {"tourist", "tourists", "Tourist", "Touristen", m, kAdult, "Touristen"},
+    {"artist", "artists", "Künstler", "Künstler", m, kAdult},
+    {"friend", "friends", "Freund", "Freunde", m, kAdult | kRelative},
+    {"neighbour", "neighbours", "Nachbar", "Nachbarn", m, kAdult | kRelative, "Nachbarn"},
+    {"colleague", "colleagues", "Kollege", "Kollegen", m, kAdult | kRelative, "Kollegen"},
+    {"boss", "bosses", "Chef", "Chefs", m, kAdult | kRelative, "", "Chefs"},
+    {"brother", "brothers", "Bruder", "Brüder", m, kRelative},
+    {"sister", "sisters", "Schwester", "Schwestern", f, kRelative},
+    {"son", "sons", "Sohn", "Söhne", m, kRelative},
+    {"daughter", "daughters", "Tochter", "Töchter", f, kRelative},
+    {"mother", "mothers", "Mutter", "Mütter", f, kRelative | kParent},
+    {"father", "fathers", "Vater", "Väter", m, kRelative | kParent},
+    {"uncle", "uncles", "Onkel", "Onkel", m, kRelative},
+    {"aunt", "aunts", "Tante", "Tanten", f, kRelative},
+    {"grandmother", "grandmothers", "Großmutter", "Großmütter", f, kRelative | kParent},
+    {"grandfather", "grandfathers", "Großvater", "Großväter", m, kRelative | kParent},
+    // animals
+    {"dog", "dogs", "Hund", "Hunde", m, kAnimal},
+    {"cat", "cats", "Katze", "Katzen", f, kAnimal},
+    {"horse", "horses", "Pferd", "Pferde", n, kAnimal | kPriced},
+    {"cow", "cows", "Kuh", "Kühe", f, kAnimal | kPriced},
+    {"bird", "birds", "Vogel", "Vögel", m, kAnimal},
+    // food and drink
+    {"apple", "apples", "Apfel", "Äpfel", m, kFood},
+    {"banana", "bananas", "Banane", "Bananen", f, kFood},
+    {"egg", "eggs", "Ei", "Eier", n, kFood | kCookable, "", "Eis"},
+    {"tomato", "tomatoes", "Tomate", "Tomaten", f, kFood},
+    {"potato", "potatoes", "Kartoffel", "Kartoffeln", f, kFood | kCookable},
+    {"sausage", "sausages", "Wurst", "Würste", f, kFood},
+    {"cake", "cakes", "Kuchen", "Kuchen", m, kFood | kBakeable},
+    {"pizza", "pizzas", "Pizza", "Pizzas", f, kFood | kBakeable | kHot},
+    {"soup", "soups", "Suppe", "Suppen", f, kFood | kCookable | kHot},
+    {"bread", "", "Brot", "", n, kFood | kBakeable},
+    {"cheese", "", "Käse", "", m, kFood},
+    {"rice", "", "Reis", "", m, kFood | kCookable},
+    {"meat", "", "Fleisch", "", n, kFood | kCookable},
+    {"fish", "", "Fisch", "", m, kFood | kCookable},
+    {"salad", "", "Salat", "", m, kFood},
+    {"chocolate", "", "Schokolade", "", f, kFood},
+    {"coffee", "", "Kaffee", "", m, kDrink | kHot},
+    {"tea", "", "Tee", "", m, kDrink | kHot},
+    {"milk", "", "Milch", "", f, kDrink | kHot},
+    {"water", "", "Wasser", "", n, kDrink},
+    {"juice", "", "Saft", "", m, kDrink},
+    {"beer", "", "Bier", "", n, kDrink},
+    {"wine", "", "Wein", "", m, kDrink},
+    // things to read
+    {"book", "books", "Buch", "Bücher", n, kReading | kWritable | kGift | kPriced | kSmall},
+    {"novel", "novels", "Roman", "Romane", m, kReading | kWritable},
+    {"letter", "letters", "Brief", "Briefe", m, kReading | kWritable | kSmall},
+    {"report", "reports", "Bericht", "Berichte", m, kReading | kWritable},
+    {"article", "articles", "Artikel", "Artikel", m, kReadable | kWritable},
+    {"poem", "poems", "Gedicht", "Gedichte", n, kReadable | kWritable},
+    {"newspaper", "newspapers", "Zeitung", "Zeitungen", f, kReading},
+    // clothes and small things
+    {"coat", "coats", "Mantel", "Mäntel", m, kCloth | kLying},
+    {"jacket", "jackets", "Jacke", "Jacken", f, kCloth | kLying},
+    {"dress", "dresses", "Kleid", "Kleider", n, kCloth},
+    {"shirt", "shirts", "Hemd", "Hemden", n, kCloth},
+    {"hat", "hats", "Hut", "Hüte", m, kCloth | kLying},
+    {"ring", "rings", "Ring", "Ringe", m, kGift | kPriced | kSmall},
+    {"key", "keys", "Schlüssel", "Schlüssel", m, kLying | kSmall},
+    {"umbrella", "umbrellas", "Regenschirm", "Regenschirme", m, kSmall | kPriced},
+    {"picture", "pictures", "Bild", "Bilder", n, kGift | kPriced},
+    {"present", "presents", "Geschenk", "Geschenke", n, kGift},
+    {"flower", "flowers", "Blume", "Blumen", f, kGift},
+    {"bag", "bags", "Tasche", "Taschen", f, kPortable | kPriced | kSmall},
+    {"suitcase", "suitcases", "Koffer", "Koffer", m, kPortable | kOpenable | kPriced | kSmall},
+    {"box", "boxes", "Kiste", "Kisten", f, kPortable | kOpenable},
+    {"bottle", "bottles", "Flasche", "Flaschen", f, kStanding | kOpenable},
+    {"cup", "cups", "Tasse", "Tassen", f, kCrockery},
+    {"plate", "plates", "Teller", "Teller", m, kCrockery},
+    {"glass", "glasses", "Glas", "Gläser", n, kCrockery},
+    {"vase", "vases", "Vase", "Vasen", f, kCrockery | kGift},
+    // machines
+    {"car", "cars", "Auto", "Autos", n, kVehicle | kPriced | kRepairable},
+    {"bicycle", "bicycles", "Fahrrad", "Fahrräder", n, kVehicle | kPriced | kRepairable},
+    {"motorcycle", "motorcycles", "Motorrad", "Motorräder", n, kVehicle | kPriced | kRepairable},
+    {"lamp", "lamps", "Lampe", "Lampen", f, kDevice | kPriced | kRepairable | kStanding},
+    {"radio", "radios", "Radio", "Radios", n, kDevice | kPriced | kRepairable | kStanding},
+    {"computer", "computers", "Computer", "Computer", m, kDevice | kPriced | kRepairable},
+    {"television", "televisions", "Fernseher", "Fernseher", m, kDevice | kPriced | kRepairable},
+    {"camera", "cameras", "Kamera", "Kameras", f, kDevice | kPriced | kRepairable | kSmall | kLying},
+    {"clock", "clocks", "Uhr", "Uhren", f, kPriced | kRepairable | kGift},
+    // furniture and parts of a house
+    {"table", "tables", "Tisch", "Tische", m, kFurniture | kPriced},
+    {"chair", "chairs", "Stuhl", "Stühle", m, kFurniture | kPriced},
+    {"bed", "beds", "Bett", "Betten", n, kFurniture | kPriced},
+    {"sofa", "sofas", "Sofa", "Sofas", n, kFurniture | kPriced},
+    {"shelf", "shelves", "Regal", "Regale", n, kFurniture | kPriced},
+    {"door", "doors", "Tür", "Türen", f, kOpenable | kRepairable},
+    {"window", "windows", "Fenster", "Fenster", n, kOpenable | kRepairable},
+    // transport
+    {"train", "trains", "Zug", "Züge", m, kTransport},
+    {"bus", "buses", "Bus", "Busse", m, kTransport, "", "Busses"},
+    {"ship", "ships", "Schiff", "Schiffe", n, kTransport},
+    // events and matters
+    {"film", "films", "Film", "Filme", m, kEvent, "", "Films"},
+    {"concert", "concerts", "Konzert", "Konzerte", n, kEvent | kAttended},
+    {"meeting", "meetings", "Sitzung", "Sitzungen", f, kEvent | kAttended},
+    {"course", "courses", "Kurs", "Kurse", m, kEvent | kAttended},
+    {"party", "parties", "Feier", "Feiern", f, kEvent | kAttended},
+    {"exam", "exams", "Prüfung", "Prüfungen", f, kEvent | kAttended},
+    {"question", "questions", "Frage", "Fragen", f, kAbstract},
+    {"problem", "problems", "Problem", "Probleme", n, kAbstract},
+    {"answer", "answers", "Antwort", "Antworten", f, kAbstract},
+    {"plan", "plans", "Plan", "Pläne", m, kAbstract, "", "Plans"},
+    // places
+    {"kitchen", "kitchens", "Küche", "Küchen", f, kRoom | kDining},
+    {"room", "rooms", "Zimmer", "Zimmer", n, kRoom | kStudy},
+    {"cellar", "cellars", "Keller", "Keller", m, kRoom},
+    {"office", "offices", "Büro", "Büros", n, kRoom | kStudy},
+    {"garden", "gardens", "Garten", "Gärten", m, kOutdoor | kDining},
+    {"park", "parks", "Park", "Parks", m, kOutdoor, "", "Parks"},
+    {"forest", "forests", "Wald", "Wälder", m, kOutdoor},
+    {"village", "villages", "Dorf", "Dörfer", n, kSettlement},
+    {"city", "cities", "Stadt", "Städte", f, kSettlement},
+    {"school", "schools", "Schule", "Schulen", f, kStudy | kBuilding},
+    {"library", "libraries", "Bibliothek", "Bibliotheken", f, kStudy | kBuilding},
+    {"restaurant", "restaurants", "Restaurant", "Restaurants", n, kDining},
+    {"hotel", "hotels", "Hotel", "Hotels", n, kDining | kBuilding},
+    {"supermarket", "supermarkets", "Supermarkt", "Supermärkte", m, kShop},
+    {"bakery", "bakeries", "Bäckerei", "Bäckereien", f, kShop},
+    {"theatre", "theatres", "Theater", "Theater", n, kLeisure | kBuilding},
+    {"museum", "museums", "Museum", "Museen", n, kLeisure | kBuilding},
+    {"church", "churches", "Kirche", "Kirchen", f, kLeisure | kBuilding},
+    {"house", "houses", "Haus", "Häuser", n, kBuilding},
+    {"bridge", "bridges", "Brücke", "Brücken", f, kBuilding},
+    {"tower", "towers", "Turm", "Türme", m, kBuilding},
+    {"station", "stations", "Bahnhof", "Bahnhöfe", m, kStop, "", "Bahnhofs"},
+    {"airport", "airports", "Flughafen", "Flughäfen", m, kStop},
+    {"bus stop", "bus stops", "Haltestelle", "Haltestellen", f, kStop},
+    {"harbour", "harbours", "Hafen", "Häfen", m, kStop},
+};
+
+}  // namespace
+
+std::span<const Noun> nouns() {
+  return kNouns;
+}
+
+}  // namespace attune::grammar

@@ -1,0 +1,80 @@
+#include "attune/inference/beam_search.h"
+
+#include <algorithm>
+
+#include "attune/base/fail.h"
+#include "attune/inference/batched_search.h"
+
+namespace attune {
+namespace {
+
+void check_id(const char* field, int32_t id, int64_t vocab) {
+  if (id < 0 || id >= vocab) fail<ConfigError>("{} = {}: is outside the target vocabulary of {}", field, id, vocab);
+}
+
+void check_phrase(const char* field, const std::vector<int32_t>& phrase, const SpecialIds& special, int64_t vocab) {
+  for (const int32_t id : phrase) {
+    check_id(field, id, vocab);
+    if (id == special.pad || id == special.bos || id == special.eos)
+      fail<ConfigError>("{}: token {} is pad, bos or eos", field, id);
+  }
+}
+
+void check_phrases(const char* field, const TokenSequences& phrases, size_t most, const BeamSearchOptions& options,
+                   int64_t vocab) {
+  if (phrases.size() > most) fail<ConfigError>("{}: {} phrases, at most {} are accepted", field, phrases.size(), most);
+  for (const std::vector<int32_t>& phrase : phrases) {
+    if (phrase.empty()) fail<ConfigError>("{}: a phrase without tokens", field);
+    if (static_cast<int64_t>(phrase.size()) > options.generation.max_length)
+      fail<ConfigError>("{}: a phrase of {} tokens, max_length = {}", field, phrase.size(),
+                        options.generation.max_length);
+    check_phrase(field, phrase, options.special, vocab);
+  }
+}
+
+}  // namespace
+
+void BeamSearchOptions::validate(int64_t target_vocab) const {
+  constexpr size_t kMostBanned = 1 << 12;
+  generation.validate();
+  if (n_best < 1 || n_best > generation.beam_size)
+    fail<ConfigError>("n_best = {}: needs a number from 1 to beam_size = {}", n_best, generation.beam_size);
+  check_id("pad", special.pad, target_vocab);
+  check_id("bos", special.bos, target_vocab);
+  check_id("eos", special.eos, target_vocab);
+  if (special.bos == special.eos) fail<ConfigError>("bos = {}: is eos too", special.bos);
+  check_phrases("banned", banned, kMostBanned, *this, target_vocab);
+  if (shortlist != nullptr && shortlist->target_vocab() != target_vocab)
+    fail<ConfigError>("shortlist: is for {} target tokens, the model has {}", shortlist->target_vocab(), target_vocab);
+}
+
+void SentenceConstraints::validate(const BeamSearchOptions& options, int64_t target_vocab) const {
+  check_phrase("prefix", prefix, options.special, target_vocab);
+  check_phrases("required", required, RequiredPhrases::kMost, options, target_vocab);
+  for (const std::vector<int32_t>& phrase : required) {
+    for (const std::vector<int32_t>& no : options.banned) {
+      if (std::search(phrase.begin(), phrase.end(), no.begin(), no.end()) != phrase.end())
+        fail<ConfigError>("required: a phrase of {} tokens contains one that is banned", phrase.size());
+    }
+  }
+  const int64_t least = static_cast<int64_t>(prefix.size()) + RequiredPhrases(required).tokens() + 1;
+  if (least > options.generation.max_length)
+    fail<ConfigError>("prefix and required: {} tokens with eos, max_length = {}", least, options.generation.max_length);
+}
+
+std::vector<std::vector<Hypothesis>> beam_search(const Transformer& model, const PackedTokens& source,
+                                                 const BeamSearchOptions& options,
+                                                 std::span<const SentenceConstraints> constraints) {
+  if (!constraints.empty() && static_cast<int64_t>(constraints.size()) != source.sequences.count())
+    fail<ConfigError>("constraints: {} for {} sentences", constraints.size(), source.sequences.count());
+  BatchedSearch search(model, options);
+  std::vector<std::vector<Hypothesis>> result(static_cast<size_t>(source.sequences.count()));
+  std::vector<size_t> ids(result.size());
+  for (size_t i = 0; i < ids.size(); ++i) ids[i] = i;
+  search.add(ids, source, constraints);
+  while (search.sentences() > 0)
+    for (FoundSentence& found : search.step()) result[found.id] = std::move(found.hypotheses);
+  return result;
+}
+
+}  // namespace attune

@@ -1,0 +1,79 @@
+#pragma once
+// The likeliest outputs of an encoder-decoder model.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "attune/inference/batches.h"
+#include "attune/inference/config.h"
+#include "attune/inference/shortlist.h"
+#include "attune/models/transformer.h"
+#include "attune/text/tokenizer.h"
+
+namespace attune {
+
+struct Hypothesis {
+  std::vector<int32_t> tokens;                       // without bos and eos
+  double log_probability = 0;                        // of all tokens, eos included
+  double score = 0;                                  // see beam_search()
+  bool finished = false;                             // ended by eos, not by the length limit
+  std::vector<double> token_log_probabilities = {};  // of each token, and of eos where it is finished
+  std::vector<int32_t> alignment = {};               // on request: the source token of each token
+};
+
+struct BeamSearchOptions {
+  GenerationConfig generation = {};
+  int64_t n_best = 1;          // at most beam_size
+  SpecialIds special = {};     // of the target vocabulary; pad and bos are never produced, pad may be eos
+  TokenSequences banned = {};  // phrases that no output has
+  bool alignments = false;     // whether Hypothesis::alignment is wanted
+  /// Where given, a sentence is translated by what goes with its tokens, by what it requires and by nothing else:
+  /// probabilities are those among these tokens.
+  const Shortlist* shortlist = nullptr;
+
+  /// Throws ConfigError naming the field and the value.
+  void validate(int64_t target_vocab) const;
+};
+
+/// What is asked of the output of one sentence.
+struct SentenceConstraints {
+  std::vector<int32_t> prefix = {};  // the output begins with these tokens
+  TokenSequences required = {};      // it contains each of these phrases
+  bool empty() const { return prefix.empty() && required.empty(); }
+
+  /// Throws ConfigError naming what does not fit the options.
+  void validate(const BeamSearchOptions& options, int64_t target_vocab) const;
+};
+
+/// For each source sentence its n_best hypotheses, best first: finished ones by score, then, where the length limit
+/// left too few of those, unfinished ones by score. Beam size 1 is greedy search.
+///
+/// In each step the extensions of a sentence's live hypotheses are ranked by log probability. Those that end with eos
+/// and are among the first beam_size are finished; the first beam_size others live on. With log probability L and N
+/// tokens an output Y of the source X has, after Wu et al. 2016, section 7, the score
+///   L / length_divisor(N) + coverage_penalty * sum over X of log(min(sum over Y of attention, 1))
+/// where attention is the mean over heads of the last layer's cross-attention when the model predicts each token, eos
+/// of X and Y included, and a sum is at least 1e-10. A sentence is done when n_best are finished and no live one can
+/// reach the score of the last of them: none gets above L / length_divisor(limit). What is returned is therefore what
+/// a search up to the length limit would find, unless early_stopping asks for less.
+///
+/// With beam_groups the beam is so many beams, one after the other in each step: a token costs a group, for the choice
+/// of what lives on, diversity_penalty for each time that an earlier group has taken it in the same step (Vijayakumar
+/// et al. 2016 with their Hamming diversity). Scores are without these costs. What several groups find is given once.
+///
+/// Tokens that no_repeat_ngram_size, min_length and `banned` rule out keep their share of the probability; the
+/// repetition penalty changes the distribution. Constraints stand in the order of `source`, or there are none. A prefix
+/// is taken as it is, whatever else rules out. For required phrases the beam is shared among banks of hypotheses that
+/// have as many tokens of them, Post and Vilar 2018, and only what has all of them is ended; what the length limit cuts
+/// off may lack some; what has most of them is first then. Where it has to be, an output may be longer than
+/// longest_output(), not than max_length.
+///
+/// A sentence's hypotheses do not depend on what else is in the batch. With learned positions an output has no more
+/// tokens than these. Throws ConfigError for options that do not fit, and NumericError when the model's logits are not
+/// finite.
+std::vector<std::vector<Hypothesis>> beam_search(const Transformer& model, const PackedTokens& source,
+                                                 const BeamSearchOptions& options,
+                                                 std::span<const SentenceConstraints> constraints = {});
+
+}  // namespace attune

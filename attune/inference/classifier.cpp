@@ -1,0 +1,78 @@
+#include "attune/inference/classifier.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "attune/autograd/graph.h"
+#include "attune/base/fail.h"
+#include "attune/inference/batches.h"
+#include "attune/nn/pack_weights.h"
+
+namespace attune {
+namespace {
+
+// The softmax of a row of logits.
+std::vector<LabelProbability> ranked(std::span<const float> logits, size_t text) {
+  double largest = -std::numeric_limits<double>::infinity();
+  for (const float logit : logits) {
+    if (!std::isfinite(logit)) fail<NumericError>("text {}: a label's logit is {}", text + 1, logit);
+    largest = std::max(largest, static_cast<double>(logit));
+  }
+  std::vector<LabelProbability> labels;
+  double sum = 0;
+  for (size_t i = 0; i < logits.size(); ++i) {
+    labels.push_back({static_cast<int32_t>(i), std::exp(static_cast<double>(logits[i]) - largest)});
+    sum += labels.back().probability;
+  }
+  for (LabelProbability& l : labels) l.probability /= sum;
+  std::stable_sort(labels.begin(), labels.end(),
+                   [](const LabelProbability& a, const LabelProbability& b) { return a.probability > b.probability; });
+  return labels;
+}
+
+}  // namespace
+
+Classifier::Classifier(ClassifierFiles files) : tokenizer_(std::move(files.tokenizer)), max_tokens_(files.max_tokens) {
+  check_vocabulary(files.model->config(), *tokenizer_);
+  set_evaluation(*files.model);
+  ensure_packed(*files.model);
+  model_ = std::move(files.model);
+}
+
+std::vector<Classification> Classifier::classify(std::span<const std::string> texts,
+                                                 const ClassifyOptions& options) const {
+  const auto check = [](const char* field, int64_t value, int64_t least) {
+    if (value < least) fail<ConfigError>("{} = {}: needs a number from {}", field, value, least);
+  };
+  const int64_t max_tokens = options.max_tokens.value_or(max_tokens_);
+  check("max_tokens", max_tokens, 2);
+  check("batch_texts", options.batch_texts, 1);
+  check("batch_tokens", options.batch_tokens, 1);
+  const int64_t longest = std::min(max_tokens, model_->config().longest_sequence());
+  check("positions.max_length", longest, 2);
+
+  TokenSequences ids;
+  std::vector<Classification> results(texts.size());
+  for (size_t i = 0; i < texts.size(); ++i) {
+    std::vector<int32_t> tokens = tokenizer_->encode(texts[i]);
+    results[i].cut_tokens = std::max<int64_t>(0, static_cast<int64_t>(tokens.size()) + 2 - longest);
+    tokens.resize(tokens.size() - static_cast<size_t>(results[i].cut_tokens));
+    tokens.insert(tokens.begin(), tokenizer_->bos_id());
+    tokens.push_back(tokenizer_->eos_id());
+    ids.push_back(std::move(tokens));
+  }
+  const NoGrad no_grad;
+  int64_t done = 0;
+  for (const std::vector<size_t>& batch : batches_by_length(ids, options.batch_texts, options.batch_tokens)) {
+    const Tensor logits = (*model_)(pack_batch(ids, batch));
+    const auto labels = static_cast<size_t>(logits.size(1));
+    for (size_t i = 0; i < batch.size(); ++i)
+      results[batch[i]].labels = ranked(logits.values<float>().subspan(i * labels, labels), batch[i]);
+    done += static_cast<int64_t>(batch.size());
+    if (options.progress) options.progress(done, static_cast<int64_t>(texts.size()));
+  }
+  return results;
+}
+
+}  // namespace attune

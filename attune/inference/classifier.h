@@ -1,0 +1,68 @@
+#pragma once
+// Text in, labels out.
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "attune/inference/model_files.h"
+
+namespace attune {
+
+struct LabelProbability {
+  int32_t label;  // index into Classifier::labels()
+  double probability;
+};
+
+struct Classification {
+  std::vector<LabelProbability> labels;  // all of them, likeliest first and equal ones in the order of the labels
+  int64_t cut_tokens = 0;                // of the end of a text that was too long
+};
+
+struct ClassifyOptions {
+  std::optional<int64_t> max_tokens = {};  // in place of Classifier::max_tokens()
+  int64_t batch_texts = 64;                // a batch has at most so many texts and ...
+  int64_t batch_tokens = 8192;             // ... tokens, but at least one text
+
+  /// Called after each batch with the number of texts that are done.
+  std::function<void(int64_t done, int64_t total)> progress = {};
+};
+
+/// A model with its tokenizer. The model reads bos, the text's tokens and eos, as in encode_labelled(). Safe to use
+/// from several threads at once.
+class Classifier {
+ public:
+  /// Takes the model into evaluation mode and packs its weights, unless they are packed: those stay as they are. Throws
+  /// ConfigError when the vocabulary is not the model's.
+  explicit Classifier(ClassifierFiles files);
+
+  /// From a model folder. Throws FileError or ConfigError.
+  static Classifier load(const std::filesystem::path& folder) {
+    return Classifier(load_classifier_folder(folder, LoadedWeights::packed));
+  }
+
+  /// The probabilities of the labels for each text, in the order of the texts; those of one text do not depend on what
+  /// else is classified with it. A text without tokens is bos and eos. Throws ConfigError for options that do not fit,
+  /// NumericError naming the text (counted from 1) when the model's logits are not finite.
+  std::vector<Classification> classify(std::span<const std::string> texts, const ClassifyOptions& options = {}) const;
+
+  const std::vector<std::string>& labels() const { return model_->config().labels; }
+  /// The most tokens of a text that are read, with bos and eos: as many as in training, or as the model has positions
+  /// for where those are fewer. Of longer texts the beginning is used.
+  int64_t max_tokens() const { return std::min(max_tokens_, model_->config().longest_sequence()); }
+
+  const EncoderClassifier& model() const { return *model_; }
+  const Tokenizer& tokenizer() const { return *tokenizer_; }
+
+ private:
+  std::shared_ptr<const EncoderClassifier> model_;
+  std::shared_ptr<const Tokenizer> tokenizer_;
+  int64_t max_tokens_;
+};
+
+}  // namespace attune

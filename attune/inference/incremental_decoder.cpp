@@ -1,0 +1,69 @@
+#include "attune/inference/incremental_decoder.h"
+
+#include <algorithm>
+
+namespace attune {
+namespace {
+
+constexpr size_t kLongestWindow = 64;  // tokens; decoding is linear in it
+constexpr size_t kShortWindow = 8;     // what is kept to decide about spaces and ends of words
+
+// Tokenizers put U+FFFD in place of each byte that is in no character. The first three bytes of a character may still
+// become one.
+size_t certain_bytes(const std::string& text) {
+  constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
+  size_t size = text.size();
+  for (int i = 0; i < 3 && std::string_view(text).substr(0, size).ends_with(kReplacement); ++i)
+    size -= kReplacement.size();
+  return size;
+}
+
+bool is_blank(const std::string& text) {
+  return text.find_first_not_of(" \n\t\r") == std::string::npos;
+}
+
+}  // namespace
+
+IncrementalDecoder::IncrementalDecoder(const Tokenizer& tokenizer, std::span<const int32_t> before,
+                                       bool eos_is_line_end)
+    : tokenizer_(tokenizer), eos_is_line_end_(eos_is_line_end) {
+  const auto begins_text = [&](int32_t id) { return id == tokenizer.bos_id() || id == tokenizer.eos_id(); };
+  const auto last = std::find_if(before.rbegin(), before.rend(), begins_text);
+  window_.assign(last.base(), before.end());
+  returned_ = tokenizer_.decode(window_).size();
+  shorten();
+}
+
+std::string IncrementalDecoder::push(int32_t token) {
+  if (eos_is_line_end_ && token == tokenizer_.eos_id()) return finish() + "\n";
+  window_.push_back(token);
+  const std::string text = tokenizer_.decode(window_);
+  const size_t certain = certain_bytes(text);
+  if (certain <= returned_) return "";
+  std::string added = text.substr(returned_, certain - returned_);
+  returned_ = certain;
+  if (certain == text.size() && window_.size() > kLongestWindow) shorten();
+  return added;
+}
+
+std::string IncrementalDecoder::finish() {
+  const std::string text = tokenizer_.decode(window_);
+  std::string rest = text.size() > returned_ ? text.substr(returned_) : "";
+  window_.clear();
+  returned_ = 0;
+  return rest;
+}
+
+// A tokenizer may drop spaces at the start of a text, so the window never begins with nothing else.
+void IncrementalDecoder::shorten() {
+  for (size_t length = kShortWindow; length < window_.size(); length *= 2) {
+    const std::vector<int32_t> end(window_.end() - static_cast<std::ptrdiff_t>(length), window_.end());
+    const std::string text = tokenizer_.decode(end);
+    if (is_blank(text)) continue;
+    window_ = end;
+    returned_ = text.size();
+    return;
+  }
+}
+
+}  // namespace attune

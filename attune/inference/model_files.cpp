@@ -1,0 +1,225 @@
+#include "attune/inference/model_files.h"
+
+#include <algorithm>
+#include <string>
+#include <system_error>
+
+#include "attune/base/fail.h"
+#include "attune/base/file.h"
+#include "attune/base/json_fields.h"
+#include "attune/io/json_file.h"
+#include "attune/io/model_folder.h"
+#include "attune/io/packed_parameters.h"
+#include "attune/models/build.h"
+#include "attune/nn/new_parameter.h"
+#include "attune/nn/pack_weights.h"
+#include "attune/text/tokenizer_files.h"
+
+namespace attune {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_there(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+void check_vocab(const std::string& where, const Tokenizer& tokenizer, const char* field, int64_t vocab) {
+  if (tokenizer.vocab_size() != vocab)
+    fail<ConfigError>("{}: has {} tokens, but the model has {} = {}", where, tokenizer.vocab_size(), field, vocab);
+}
+
+void load_both_tokenizers(const fs::path& folder, const TransformerConfig& config, ModelFiles& files) {
+  const TokenizerFiles found = find_tokenizers(folder);
+  TokenizerPair tokenizers = load_tokenizers(found);
+  check_vocab(found.source.string(), *tokenizers.source, "source_vocab", config.source_vocab);
+  check_vocab(found.target.string(), *tokenizers.target, "target_vocab", config.target_vocab);
+  files.source_tokenizer = std::move(tokenizers.source);
+  files.target_tokenizer = std::move(tokenizers.target);
+}
+
+std::shared_ptr<const Tokenizer> load_only_tokenizer(const fs::path& folder, const TransformerConfig& config) {
+  const fs::path file = find_tokenizer(folder);
+  if (file.empty()) fail<FileError>("{}: needs tokenizer.model or tokenizer.json", folder.string());
+  std::shared_ptr<const Tokenizer> tokenizer = load_tokenizer(file);
+  check_vocab(file.string(), *tokenizer, "vocab", config.vocab);
+  return tokenizer;
+}
+
+// What generation_config.json holds for a language model.
+struct LanguageModelSettings {
+  TextUnit text_unit = TextUnit::stream;
+  SamplingConfig sampling;
+  void validate() const { sampling.validate(); }
+};
+
+template <class FieldVisitor>
+void visit_fields(LanguageModelSettings& c, FieldVisitor& v) {
+  v("text_unit", c.text_unit);
+  visit_fields(c.sampling, v);
+}
+
+// What it holds for a classifier.
+struct ClassifierSettings {
+  int64_t max_tokens = ClassifierFiles{}.max_tokens;
+  void validate() const {
+    constexpr int64_t kLeast = 3, kMost = 1 << 20;  // bos, a token, eos
+    if (max_tokens < kLeast || max_tokens > kMost)
+      fail<ConfigError>("max_tokens = {}: needs a number from {} to {}", max_tokens, kLeast, kMost);
+  }
+};
+
+template <class FieldVisitor>
+void visit_fields(ClassifierSettings& c, FieldVisitor& v) {
+  v("max_tokens", c.max_tokens);
+}
+
+template <class Config>
+Config read_generation_config(const fs::path& folder) {
+  const fs::path path = folder / kGenerationConfigFile;
+  Config config;
+  if (!is_there(path)) return config;
+  read_fields(read_json_file(path), config, path.string());
+  try {
+    config.validate();
+  } catch (const ConfigError& error) {
+    fail<ConfigError>("{}: {}", path.string(), error.what());
+  }
+  return config;
+}
+
+const char* use_of(Architecture architecture) {
+  switch (architecture) {
+    case Architecture::encoder_classifier:
+      return "attune classify runs it";
+    case Architecture::encoder_masked_lm:
+      return "attune train makes classifiers from it";
+    case Architecture::decoder_lm:
+      return "attune generate runs it";
+    default:
+      return "attune translate runs it";
+  }
+}
+
+ConfigFile read_config_of(const fs::path& folder, Architecture needed, const char* task) {
+  ConfigFile file = read_config_file(folder);
+  const Architecture found = file.model.architecture;
+  if (found != needed)
+    fail<ConfigError>("{}: architecture is \"{}\", {} needs \"{}\" ({})", folder.string(), enum_name(found), task,
+                      enum_name(needed), use_of(found));
+  check_parameter_file(folder, file.model, file.packed);
+  return file;
+}
+
+// `build` makes a model of the configuration. Its parameters are only read, so that they may be the file's own pages.
+template <class Build>
+auto build_for_use(Build build, const ConfigFile& config, const fs::path& folder, LoadedWeights weights) {
+  auto model = [&] {
+    const NoInitialization no_values;
+    return build(config.model, 1);
+  }();
+  if (config.packed) {
+    map_packed_parameters(folder / kParameterFile, *model, *config.packed);
+    if (weights == LoadedWeights::packed) ensure_packed(*model);  // what is float32 there
+  } else {
+    const SafetensorsReader reader(folder / kParameterFile);
+    map_parameters(reader, *model, named_parameters(*model), {});
+    if (weights == LoadedWeights::packed)
+      pack_weights(*model, WeightFormat::float32, [&](const Tensor& weight) { reader.release_pages(weight); });
+  }
+  set_evaluation(*model);
+  return model;
+}
+
+// Everything but generation_config.json, for a model with one vocabulary.
+template <class Model>
+void save_model_and_tokenizer(const fs::path& folder, Model& model, const Tokenizer& tokenizer) {
+  check_vocabulary(model.config(), tokenizer);
+  make_directories(folder);
+  write_model_config(folder, model.config());
+  save_parameters(folder / kParameterFile, model);
+  save_tokenizers(folder, tokenizer, tokenizer);
+}
+
+void remove_generation_config(const fs::path& folder) {
+  std::error_code error;
+  fs::remove(folder / kGenerationConfigFile, error);
+  if (error) fail<FileError>("{}: cannot remove: {}", (folder / kGenerationConfigFile).string(), error.message());
+}
+
+}  // namespace
+
+void check_vocabularies(const Transformer& model, const Tokenizer& source_tokenizer,
+                        const Tokenizer& target_tokenizer) {
+  check_vocab("source tokenizer", source_tokenizer, "source_vocab", model.config().source_vocab);
+  check_vocab("target tokenizer", target_tokenizer, "target_vocab", model.config().target_vocab);
+}
+
+void check_vocabulary(const TransformerConfig& config, const Tokenizer& tokenizer) {
+  check_vocab("tokenizer", tokenizer, "vocab", config.vocab);
+}
+
+void save_model_folder(const fs::path& folder, Transformer& model, const Tokenizer& source_tokenizer,
+                       const Tokenizer& target_tokenizer, const GenerationConfig& generation) {
+  generation.validate();
+  check_vocabularies(model, source_tokenizer, target_tokenizer);
+  make_directories(folder);
+  write_model_config(folder, model.config());
+  save_parameters(folder / kParameterFile, model);
+  write_json_file(folder / kGenerationConfigFile, write_fields(generation));
+  save_tokenizers(folder, source_tokenizer, target_tokenizer);
+}
+
+void save_model_folder(const fs::path& folder, DecoderLm& model, const Tokenizer& tokenizer,
+                       const SamplingConfig& sampling, TextUnit text_unit) {
+  sampling.validate();
+  save_model_and_tokenizer(folder, model, tokenizer);
+  write_json_file(folder / kGenerationConfigFile,
+                  write_fields(LanguageModelSettings{.text_unit = text_unit, .sampling = sampling}));
+}
+
+void save_model_folder(const fs::path& folder, EncoderClassifier& model, const Tokenizer& tokenizer,
+                       int64_t max_tokens) {
+  const ClassifierSettings settings{.max_tokens = max_tokens};
+  settings.validate();
+  save_model_and_tokenizer(folder, model, tokenizer);
+  write_json_file(folder / kGenerationConfigFile, write_fields(settings));
+}
+
+void save_model_folder(const fs::path& folder, EncoderMaskedLm& model, const Tokenizer& tokenizer) {
+  save_model_and_tokenizer(folder, model, tokenizer);
+  remove_generation_config(folder);
+}
+
+ModelFiles load_model_folder(const fs::path& folder, LoadedWeights weights) {
+  const ConfigFile config = read_config_of(folder, Architecture::encoder_decoder, "translation");
+  ModelFiles files;
+  load_both_tokenizers(folder, config.model, files);
+  files.generation = read_generation_config<GenerationConfig>(folder);
+  files.model = build_for_use(build_transformer, config, folder, weights);
+  return files;
+}
+
+LanguageModelFiles load_language_model_folder(const fs::path& folder, LoadedWeights weights) {
+  const ConfigFile config = read_config_of(folder, Architecture::decoder_lm, "generation");
+  LanguageModelFiles files;
+  files.tokenizer = load_only_tokenizer(folder, config.model);
+  const auto settings = read_generation_config<LanguageModelSettings>(folder);
+  files.sampling = settings.sampling;
+  files.text_unit = settings.text_unit;
+  files.model = build_for_use(build_decoder_lm, config, folder, weights);
+  return files;
+}
+
+ClassifierFiles load_classifier_folder(const fs::path& folder, LoadedWeights weights) {
+  const ConfigFile config = read_config_of(folder, Architecture::encoder_classifier, "classification");
+  ClassifierFiles files;
+  files.tokenizer = load_only_tokenizer(folder, config.model);
+  files.max_tokens =
+      std::min(read_generation_config<ClassifierSettings>(folder).max_tokens, config.model.longest_sequence());
+  files.model = build_for_use(build_encoder_classifier, config, folder, weights);
+  return files;
+}
+
+}  // namespace attune

@@ -1,0 +1,18 @@
+#include "attune/inference/sampling_config.h"
+
+#include "attune/base/check.h"
+#include "attune/base/fail.h"
+
+namespace attune {
+void SamplingConfig::validate() const {
+  if (!(repetition_penalty > 0 && repetition_penalty <= 100))
+    fail<ConfigError>("repetition_penalty = {}: needs a number above 0, at most 100", repetition_penalty);
+  check_range<double>("temperature", temperature, 0, 100);
+  check_range<int64_t>("top_k", top_k, 0, 1 << 24);
+  if (!(top_p > 0 && top_p <= 1)) fail<ConfigError>("top_p = {}: needs a number above 0, at most 1", top_p);
+  check_range<double>("min_p", min_p, 0, 1);
+  check_range<int64_t>("max_tokens", max_tokens, 1, 1 << 24);
+  check_range<uint64_t>("seed", seed, 0, (uint64_t{1} << 63) - 1);
+}
+
+}  // namespace attune

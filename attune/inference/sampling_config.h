@@ -1,0 +1,39 @@
+#pragma once
+// How a language model goes on with a text.
+
+#include <cstdint>
+
+#include "attune/base/fields.h"
+#include "attune/text/text_unit.h"
+
+namespace attune {
+
+/// What is done to the distribution of the next token before one is drawn, in the order of the fields.
+struct SamplingConfig {
+  double repetition_penalty = 1;  // > 1: tokens that the text has are less likely, Keskar et al. 2019, section 4.1
+  double temperature = 1;         // the logits are divided by it; 0: the likeliest token, always
+  int64_t top_k = 0;              // only the k likeliest, Fan et al. 2018, section 5.4; 0: all
+  double top_p = 1;               // only the fewest likeliest that have this share, Holtzman et al. 2020, section 3.1
+  double min_p = 0;               // only those with this share of the likeliest one's probability, Nguyen et al. 2024
+  int64_t max_tokens = 256;       // of a continuation
+  uint64_t seed = 1;              // below 2^63; the same one gives the same text
+  bool slide = false;             // goes on past the context of the model, see TextGenerator
+
+  /// Throws ConfigError naming the field and the value.
+  void validate() const;
+  bool operator==(const SamplingConfig&) const = default;
+};
+
+template <class FieldVisitor>
+void visit_fields(SamplingConfig& c, FieldVisitor& v) {
+  v("repetition_penalty", c.repetition_penalty);
+  v("temperature", c.temperature);
+  v("top_k", c.top_k);
+  v("top_p", c.top_p);
+  v("min_p", c.min_p);
+  v("max_tokens", c.max_tokens);
+  v("seed", c.seed);
+  v("slide", c.slide);
+}
+
+}  // namespace attune

@@ -1,0 +1,86 @@
+#include "attune/inference/translator.h"
+
+#include <algorithm>
+#include <exception>
+
+#include "attune/base/fail.h"
+#include "attune/inference/translation_run.h"
+#include "attune/nn/pack_weights.h"
+
+namespace attune {
+namespace {
+
+constexpr int64_t kReadAhead = 2048;  // sentences of a stream that are read and not yet written, before more are read
+
+}  // namespace
+
+Translator::Translator(std::shared_ptr<Transformer> model, std::shared_ptr<const Tokenizer> source_tokenizer,
+                       std::shared_ptr<const Tokenizer> target_tokenizer, const GenerationConfig& generation,
+                       void (*pack)(Module&))
+    : model_(std::move(model)),
+      source_tokenizer_(std::move(source_tokenizer)),
+      target_tokenizer_(std::move(target_tokenizer)),
+      generation_(generation) {
+  generation_.validate();
+  check_vocabularies(*model_, *source_tokenizer_, *target_tokenizer_);
+  set_evaluation(*model_);
+  pack(*model_);
+}
+
+Translator::Translator(std::shared_ptr<Transformer> model, std::shared_ptr<const Tokenizer> source_tokenizer,
+                       std::shared_ptr<const Tokenizer> target_tokenizer, const GenerationConfig& generation)
+    : Translator(std::move(model), std::move(source_tokenizer), std::move(target_tokenizer), generation,
+                 [](Module& module) { pack_weights(module, WeightFormat::float32); }) {}
+
+Translator::Translator(ModelFiles files)
+    : Translator(std::move(files.model), std::move(files.source_tokenizer), std::move(files.target_tokenizer),
+                 files.generation, ensure_packed) {}
+
+int64_t Translator::longest_source(const TranslateOptions& options) const {
+  return std::min(options.max_source_tokens, model_->config().longest_sequence() - 1);  // and eos
+}
+
+std::vector<Translation> Translator::translate(std::span<const std::string> sentences,
+                                               const TranslateOptions& options) const {
+  if (!options.demands.empty() && options.demands.size() != sentences.size())
+    fail<ConfigError>("demands: {} for {} sentences", options.demands.size(), sentences.size());
+  TranslationRun run(*this, options);
+  run.add(sentences, options.demands);
+  for (int64_t before = run.done(); run.busy(); before = run.done()) {
+    run.step();
+    if (options.progress && run.done() > before) options.progress(run.done(), static_cast<int64_t>(sentences.size()));
+  }
+  return run.take();
+}
+
+void Translator::translate(const TranslationStream& stream, const TranslateOptions& options) const {
+  TranslationRun run(*this, options);
+  std::exception_ptr error;  // of reading: what was read before it is translated all the same
+  int64_t read = 0;
+  for (bool more = true; more || run.busy();) {
+    if (more && !run.waiting() && run.outstanding() < kReadAhead) {
+      try {
+        const std::vector<StreamedSentence> piece = stream.read(!run.busy());
+        more = !piece.empty() || run.busy();
+        std::vector<std::string> sentences;
+        std::vector<TranslationDemands> demands;
+        for (const StreamedSentence& s : piece) {
+          sentences.push_back(s.text);
+          demands.push_back(s.demands);
+        }
+        run.add(sentences, demands);
+        read += static_cast<int64_t>(piece.size());
+      } catch (const Error&) {
+        error = std::current_exception();
+        more = false;
+      }
+    }
+    const int64_t before = run.done();
+    run.step();
+    if (options.progress && run.done() > before) options.progress(run.done(), read);
+    if (std::vector<Translation> done = run.take(); !done.empty()) stream.write(std::move(done));
+  }
+  if (error) std::rethrow_exception(error);
+}
+
+}  // namespace attune

@@ -1,0 +1,117 @@
+#pragma once
+// Text in, text out.
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "attune/inference/beam_search.h"
+#include "attune/inference/model_files.h"
+#include "attune/inference/word_alignment.h"
+
+namespace attune {
+
+struct ScoredText {
+  std::string text;
+  double score = 0;                                  // see Hypothesis
+  std::vector<int32_t> tokens;                       // of the target vocabulary, without bos and eos
+  bool finished = true;                              // not cut off by the length limit
+  std::vector<double> token_log_probabilities = {};  // of each token, and of eos where it is finished
+  double log_probability = 0;                        // of all of them
+  WordAlignment alignment = {};                      // on request
+};
+
+/// What is asked of the translation of one sentence, in words.
+struct TranslationDemands {
+  std::string prefix = {};                 // it begins with this
+  std::vector<std::string> required = {};  // it has each of these phrases
+};
+
+struct Translation {
+  std::vector<ScoredText> n_best;  // best first, at least one
+  const std::string& text() const { return n_best.front().text; }
+};
+
+struct TranslateOptions {
+  std::optional<GenerationConfig> generation = {};  // else the model's own
+  int64_t n_best = 1;                               // at most beam_size
+  int64_t batch_sentences = 64;                     // at most so many at once (1, or 16 and more: by each thread) ...
+  int64_t batch_tokens = 8192;                      // ... source tokens, but at least one sentence
+  int64_t max_source_tokens = 1024;                 // a longer sentence is a DataError
+
+  /// Called when sentences are done, with the number of all that are.
+  std::function<void(int64_t done, int64_t total)> progress = {};
+
+  std::vector<std::string> banned = {};          // phrases that no translation has, as the target tokenizer splits them
+  std::vector<std::string> required = {};        // phrases that every one has, likewise
+  std::vector<TranslationDemands> demands = {};  // of each sentence, in their order, or none at all
+  bool alignments = false;                       // whether ScoredText::alignment is wanted
+  std::shared_ptr<const Shortlist> shortlist = {};  // of the tokens that sentences may be translated by, or none
+};
+
+struct StreamedSentence {
+  std::string text;
+  TranslationDemands demands = {};
+};
+
+/// Where sentences come from and their translations go.
+struct TranslationStream {
+  /// The next sentences: a piece, in which those of like length are translated together. With `wait` none at the end
+  /// alone, without it what is at hand. An Error that it throws is one of translate(), once what was read before is
+  /// written.
+  std::function<std::vector<StreamedSentence>(bool wait)> read;
+  /// The translations that are next, in the order of the sentences.
+  std::function<void(std::vector<Translation>)> write;
+};
+
+/// A model with its tokenizers. The model reads the source's tokens and an eos. Safe to use from several threads at
+/// once.
+class Translator {
+ public:
+  /// Takes the model into evaluation mode and packs the weights that it has now (pack_weights), so that no other thread
+  /// may use the model meanwhile. Throws ConfigError when a vocabulary is not the model's.
+  Translator(std::shared_ptr<Transformer> model, std::shared_ptr<const Tokenizer> source_tokenizer,
+             std::shared_ptr<const Tokenizer> target_tokenizer, const GenerationConfig& generation);
+  /// The same; what is packed already is taken as it is.
+  explicit Translator(ModelFiles files);
+
+  /// From a model folder. Throws FileError or ConfigError.
+  static Translator load(const std::filesystem::path& folder) {
+    return Translator(load_model_folder(folder, LoadedWeights::packed));
+  }
+
+  /// One translation for each sentence, in their order; that of a sentence without tokens is empty. Sentences that are
+  /// done make room for others at once. A sentence's translation does not depend on what else is translated with it.
+  /// Throws DataError naming the sentence (counted from
+  /// 1) that is too long, before anything is translated, and ConfigError for options that do not fit.
+  std::vector<Translation> translate(std::span<const std::string> sentences,
+                                     const TranslateOptions& options = {}) const;
+  /// The same for sentences that memory need not hold: the next ones enter as others leave, without a pause between
+  /// pieces, and no more than some thousand, or one piece, are held at once. Of the options `demands` do not count; the
+  /// total of `progress` is that of the sentences read so far. What the stream's functions throw ends it.
+  void translate(const TranslationStream& stream, const TranslateOptions& options = {}) const;
+  /// Tokens that a sentence may have: max_source_tokens, or what learned positions have room for.
+  int64_t longest_source(const TranslateOptions& options) const;
+
+  const Transformer& model() const { return *model_; }
+  const Tokenizer& source_tokenizer() const { return *source_tokenizer_; }
+  const Tokenizer& target_tokenizer() const { return *target_tokenizer_; }
+  const GenerationConfig& generation() const { return generation_; }
+
+ private:
+  Translator(std::shared_ptr<Transformer> model, std::shared_ptr<const Tokenizer> source_tokenizer,
+             std::shared_ptr<const Tokenizer> target_tokenizer, const GenerationConfig& generation,
+             void (*pack)(Module&));
+
+  std::shared_ptr<Transformer> model_;
+  std::shared_ptr<const Tokenizer> source_tokenizer_;
+  std::shared_ptr<const Tokenizer> target_tokenizer_;
+  GenerationConfig generation_;
+};
+
+}  // namespace attune

@@ -1,0 +1,29 @@
+#pragma once
+// Which word of a sentence a word of its translation comes from.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "attune/text/tokenizer.h"
+
+namespace attune {
+
+/// (source word, target word), counted from 0, rising in the source and then in the target.
+using WordAlignment = std::vector<std::pair<int32_t, int32_t>>;
+
+/// For each token the word, of those that spaces part in the decoded text, which the token adds to; a token of nothing
+/// but spaces belongs to the word after it. -1 in a text without words.
+std::vector<int32_t> words_of_tokens(const Tokenizer& tokenizer, std::span<const int32_t> ids);
+
+/// The words of tokens that are aligned: target token t with source token alignment[t]. One beyond the source's words,
+/// eos, is aligned with nothing.
+WordAlignment align_words(std::span<const int32_t> source_words, std::span<const int32_t> target_words,
+                          std::span<const int32_t> alignment);
+
+/// "0-0 1-2", the format of the decoder Pharaoh (Koehn 2004).
+std::string pharaoh(const WordAlignment& alignment);
+
+}  // namespace attune

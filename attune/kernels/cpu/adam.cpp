@@ -1,0 +1,102 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "attune/kernels/cpu/adam.cpp"
+#include <hwy/foreach_target.h>
+//
+#include <hwy/highway.h>
+
+#include <cmath>
+
+#include "attune/base/parallel.h"
+#include "attune/kernels/adam.h"
+#include "attune/kernels/cpu/simd_inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace attune {
+namespace HWY_NAMESPACE {
+namespace {
+
+template <class T>
+struct AdamPointers {
+  T* parameter;
+  const T* gradient;
+  T* m;
+  T* v;
+  T* average;
+};
+
+template <class T>
+HWY_INLINE void AdamStep(const AdamPointers<T>& at, double ema_decay, size_t n, const AdamStepArguments& a) {
+  const hn::ScalableTag<T> d;
+  const auto set = [&](double value) HWY_ATTR { return hn::Set(d, static_cast<T>(value)); };
+  const auto gradient_scale = set(a.gradient_scale);
+  const auto l2 = set(a.l2);
+  const auto beta_1 = set(a.beta_1);
+  const auto rest_1 = set(1 - a.beta_1);
+  const auto beta_2 = set(a.beta_2);
+  const auto rest_2 = set(1 - a.beta_2);
+  const auto epsilon = set(a.epsilon);
+  const auto root_scale = set(1 / std::sqrt(a.bias_correction_2));
+  const auto step = set(a.learning_rate / a.bias_correction_1);
+  const auto shrink = set(1 - a.learning_rate * a.weight_decay);
+  const auto decay = set(ema_decay);
+  const auto rest = set(1 - ema_decay);
+  ForEachVector(d, n, [&](size_t i, auto part) HWY_ATTR {
+    auto p = part.Load(d, at.parameter + i);
+    const auto g = hn::MulAdd(l2, p, hn::Mul(part.Load(d, at.gradient + i), gradient_scale));
+    const auto m = hn::MulAdd(beta_1, part.Load(d, at.m + i), hn::Mul(rest_1, g));
+    const auto v = hn::MulAdd(beta_2, part.Load(d, at.v + i), hn::Mul(rest_2, hn::Mul(g, g)));
+    const auto root = hn::MulAdd(hn::Sqrt(v), root_scale, epsilon);
+    p = hn::NegMulAdd(step, hn::Div(m, root), hn::Mul(p, shrink));
+    part.Store(d, m, at.m + i);
+    part.Store(d, v, at.v + i);
+    part.Store(d, p, at.parameter + i);
+    if (at.average != nullptr)
+      part.Store(d, hn::MulAdd(decay, part.Load(d, at.average + i), hn::Mul(rest, p)), at.average + i);
+  });
+}
+
+void AdamStep32(float* parameter, const float* gradient, float* m, float* v, float* average, double ema_decay,
+                int64_t n, const AdamStepArguments& a) {
+  AdamStep(AdamPointers<float>{parameter, gradient, m, v, average}, ema_decay, static_cast<size_t>(n), a);
+}
+void AdamStep64(double* parameter, const double* gradient, double* m, double* v, double* average, double ema_decay,
+                int64_t n, const AdamStepArguments& a) {
+  AdamStep(AdamPointers<double>{parameter, gradient, m, v, average}, ema_decay, static_cast<size_t>(n), a);
+}
+
+}  // namespace
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace HWY_NAMESPACE
+}  // namespace attune
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace attune {
+namespace {
+
+HWY_EXPORT(AdamStep32);
+HWY_EXPORT(AdamStep64);
+
+constexpr int64_t kGrain = 1 << 15;
+
+}  // namespace
+
+void adam_step(Cpu, float* parameter, const float* gradient, float* m, float* v, float* average, double ema_decay,
+               int64_t n, const AdamStepArguments& arguments) {
+  parallel_for(n, kGrain, [&](int64_t i, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(AdamStep32)
+    (parameter + i, gradient + i, m + i, v + i, average == nullptr ? average : average + i, ema_decay, end - i,
+     arguments);
+  });
+}
+void adam_step(Cpu, double* parameter, const double* gradient, double* m, double* v, double* average, double ema_decay,
+               int64_t n, const AdamStepArguments& arguments) {
+  parallel_for(n, kGrain, [&](int64_t i, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(AdamStep64)
+    (parameter + i, gradient + i, m + i, v + i, average == nullptr ? average : average + i, ema_decay, end - i,
+     arguments);
+  });
+}
+
+}  // namespace attune
+#endif

@@ -1,0 +1,435 @@
+// Attention over the blocks of a plan: patterns, ALiBi and relative positions. Included once for each target (Highway).
+
+#if defined(ATTUNE_KERNELS_ATTENTION_BLOCKS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ATTUNE_KERNELS_ATTENTION_BLOCKS_INL_H_
+#undef ATTUNE_KERNELS_ATTENTION_BLOCKS_INL_H_
+#else
+#define ATTUNE_KERNELS_ATTENTION_BLOCKS_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+
+#include "attune/kernels/cpu/attention_tile_inl.h"
+#include "attune/kernels/cpu/gemm/small_matmul_inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace attune {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// rows x width into rows of `padded`, the rest of each row zero; row t comes from index[t].
+template <class T>
+void GatherRows(const T* from, int64_t stride, const AttentionBlock::Indices& index, int64_t rows, int64_t width,
+                int64_t padded, T* to) {
+  for (int64_t t = 0; t < rows; ++t, to += padded) {
+    std::copy_n(from + index[static_cast<size_t>(t)] * stride, width, to);
+    std::fill(to + width, to + padded, T{0});
+  }
+}
+
+// The way back, added.
+template <class T>
+void ScatterAddRows(const T* from, int64_t padded, const AttentionBlock::Indices& index, int64_t rows, int64_t width,
+                    int64_t stride, T* to) {
+  for (int64_t t = 0; t < rows; ++t, from += padded) {
+    T* row = to + index[static_cast<size_t>(t)] * stride;
+    for (int64_t c = 0; c < width; ++c) row[c] += from[c];
+  }
+}
+
+// The rows of the tables of relative positions that a block needs: `count` of them from `first`.
+struct RelativeRows {
+  int64_t clip, first, count, padded;
+
+  RelativeRows(int64_t most, const AttentionSpan& span, const AttentionBlock& block, int64_t lanes) : clip(most) {
+    const auto row = [&](int64_t query, int64_t key) {
+      return std::clamp(block.keys[static_cast<size_t>(key)] - span.place(block.queries[static_cast<size_t>(query)]),
+                        -clip, clip) +
+             clip;
+    };
+    first = row(block.rows - 1, 0);
+    count = row(0, block.columns - 1) - first + 1;
+    padded = RoundUp(count, lanes);
+  }
+  int64_t at(int64_t distance) const { return std::clamp(distance, -clip, clip) + clip - first; }
+};
+
+// A table of relative positions as the products want it: rows padded, and transposed. Unused without a table.
+template <class T>
+struct RelativeTable {
+  int64_t rows = 0, width = 0, row_stride = 0, column_stride = 0;
+  T* table = nullptr;
+  T* transposed = nullptr;
+
+  static int64_t elements(int64_t rows, int64_t width, int64_t lanes) {
+    return rows * RoundUp(width, lanes) + width * (RoundUp(rows, lanes) + lanes) + 64;
+  }
+  RelativeTable() = default;
+  RelativeTable(const T* from, int64_t row_count, int64_t columns, int64_t lanes, Scratch<T>& scratch)
+      : rows(row_count),
+        width(columns),
+        row_stride(RoundUp(columns, lanes)),
+        column_stride(RoundUp(row_count, lanes) + lanes) {  // a product may begin at any row and reads whole vectors
+    if (from == nullptr) return;
+    table = scratch.take(rows * row_stride);
+    transposed = scratch.take(width * column_stride);
+    PackRows(from, width, rows, width, row_stride, table);
+    PackTransposed(from, width, rows, width, column_stride, transposed);
+  }
+};
+
+// The scores of one block at a time.
+template <class T>
+class BlockScores {
+ public:
+  const int64_t dkp, dvp;
+  T *q, *keys, *scores;
+  T* relative;  // [kTile, rows of the tables]: a product with a table, or weights collected by their row of it
+  RelativeTable<T> relative_keys, relative_values;
+
+  static int64_t elements(const AttentionInputs<T>& in, int64_t lanes) {
+    const int64_t table = 2 * in.clip + 1;
+    return kTile * (3 * RoundUp(in.d_k, lanes) + kTile + RoundUp(table, lanes)) +
+           RelativeTable<T>::elements(table, in.d_k, lanes) + RelativeTable<T>::elements(table, in.d_v, lanes) + 512;
+  }
+  BlockScores(const AttentionInputs<T>& in, int64_t lanes, Scratch<T>& scratch)
+      : dkp(RoundUp(in.d_k, lanes)), dvp(RoundUp(in.d_v, lanes)), lanes_(lanes) {
+    const int64_t table = 2 * in.clip + 1;
+    q = scratch.take(kTile * dkp);
+    keys = scratch.take(kTile * dkp);
+    keys_t_ = scratch.take(kTile * dkp);
+    scores = scratch.take(kTile * kTile);
+    relative = scratch.take(kTile * RoundUp(table, lanes));
+    relative_keys = RelativeTable<T>(in.relative_keys, table, in.d_k, lanes, scratch);
+    relative_values = RelativeTable<T>(in.relative_values, table, in.d_v, lanes, scratch);
+  }
+
+  int64_t padded(const AttentionBlock& block) const { return RoundUp(block.columns, lanes_); }
+  RelativeRows relative_rows(const Task<T>& task, const AttentionBlock& block) const {
+    return {task.in.clip, task.span(), block, lanes_};
+  }
+
+  void LoadKeys(const Task<T>& task, const AttentionBlock& block) {
+    const AttentionInputs<T>& in = task.in;
+    const int64_t stride = in.k_row;
+    GatherRows(in.k + task.k_begin * stride + task.kv_head * in.d_k, stride, block.keys, block.columns, in.d_k, dkp,
+               keys);
+    PackTransposed(keys, dkp, block.columns, in.d_k, padded(block), keys_t_);
+  }
+
+  // q, and the scaled scores with every term; -infinity where a query may not look.
+  void Compute(const Task<T>& task, const AttentionBlock& block, int64_t head) {
+    const hn::ScalableTag<T> d;
+    const AttentionInputs<T>& in = task.in;
+    const int64_t stride = in.q_row, width = padded(block);
+    GatherRows(in.q + task.q_begin * stride + head * in.d_k, stride, block.queries, block.rows, in.d_k, dkp, q);
+    SmallMatmul(d, {q, dkp, 1}, keys_t_, width, scores, width, block.rows, width, in.d_k, false);
+    if (relative_keys.table) AddRelative(task, block, q, dkp, relative_keys, scores);
+    const T slope = in.slopes.empty() ? T{0} : static_cast<T>(in.slopes[static_cast<size_t>(head)]);
+    const T scale = static_cast<T>(in.scale);
+    for (int64_t t = 0; t < block.rows; ++t) {
+      T* row = scores + t * width;
+      const int64_t query = block.queries[static_cast<size_t>(t)];
+      const int64_t place = task.span().place(query);
+      for (int64_t u = 0; u < width; ++u) row[u] *= scale;
+      if (slope != T{0}) {
+        for (int64_t u = 0; u < block.columns; ++u)
+          row[u] -= slope * static_cast<T>(std::abs(block.keys[static_cast<size_t>(u)] - place));
+      }
+      MaskBlockRow(block, t, task.mask_row(query), width, row);
+    }
+  }
+
+  // to[t][u] += x[t] . table[row of query t and key u].
+  void AddRelative(const Task<T>& task, const AttentionBlock& block, const T* x, int64_t x_row,
+                   const RelativeTable<T>& table, T* to) {
+    const RelativeRows rows = relative_rows(task, block);
+    SmallMatmul(hn::ScalableTag<T>(), {x, x_row, 1}, table.transposed + rows.first, table.column_stride, relative,
+                rows.padded, block.rows, rows.padded, table.width, false);
+    for (int64_t t = 0; t < block.rows; ++t) {
+      const T* from = relative + t * rows.padded;
+      T* row = to + t * padded(block);
+      const int64_t place = task.span().place(block.queries[static_cast<size_t>(t)]);
+      if (rows.count == 1) {  // all of the block is farther away than the tables reach
+        for (int64_t u = 0; u < block.columns; ++u) row[u] += from[0];
+        continue;
+      }
+      for (int64_t u = 0; u < block.columns; ++u) row[u] += from[rows.at(block.keys[static_cast<size_t>(u)] - place)];
+    }
+  }
+
+  // relative[t][r] = the sum of weights[t][u] over the keys u at relative row r. Weights beyond the keys are zero.
+  RelativeRows Collect(const Task<T>& task, const AttentionBlock& block, const T* weights) {
+    const RelativeRows rows = relative_rows(task, block);
+    for (int64_t t = 0; t < block.rows; ++t) {
+      T* to = relative + t * rows.padded;
+      std::fill_n(to, rows.padded, T{0});
+      const T* row = weights + t * padded(block);
+      if (rows.count == 1) {
+        to[0] = SumRow(hn::ScalableTag<T>(), padded(block), row);
+        continue;
+      }
+      const int64_t place = task.span().place(block.queries[static_cast<size_t>(t)]);
+      for (int64_t u = 0; u < block.columns; ++u) to[rows.at(block.keys[static_cast<size_t>(u)] - place)] += row[u];
+    }
+    return rows;
+  }
+
+ private:
+  static void MaskBlockRow(const AttentionBlock& block, int64_t t, const uint8_t* mask, int64_t width, T* row) {
+    const T minus_infinity = -std::numeric_limits<T>::infinity();
+    const auto i = static_cast<size_t>(t);
+    std::fill(row, row + block.begin[i], minus_infinity);
+    std::fill(row + block.gap_begin[i], row + block.gap_end[i], minus_infinity);
+    std::fill(row + block.end[i], row + width, minus_infinity);
+    if (mask == nullptr) return;
+    for (int64_t u = block.begin[i]; u < block.end[i]; ++u) {
+      if (mask[block.keys[static_cast<size_t>(u)]] == 0) row[u] = minus_infinity;
+    }
+  }
+
+  const int64_t lanes_;
+  T* keys_t_;
+};
+
+// Forward over the blocks of a plan. A query meets its keys in several blocks: its running maximum is kept in
+// log_sum_exp and its sum of exp(score) * value in out, both in their final places, until the last block has been.
+template <class T>
+class BlockForward {
+ public:
+  BlockForward(const AttentionForward<T>& arguments, int64_t lanes, int64_t most_queries)
+      : arguments_(arguments),
+        scratch_(elements(arguments.in, lanes, most_queries)),
+        tiles_(arguments.in, lanes, scratch_) {
+    values_ = scratch_.take(kTile * tiles_.dvp);
+    sums_ = scratch_.take(kTile * tiles_.dvp);
+    totals_ = scratch_.take(most_queries * (arguments.in.heads / arguments.in.kv_heads));
+  }
+
+  void Run(const Task<T>& task) {
+    ForEachRow(task, [&](int64_t row, T& total) {
+      arguments_.log_sum_exp[row] = -std::numeric_limits<T>::infinity();
+      std::fill_n(arguments_.out + row * task.in.d_v, task.in.d_v, T{0});
+      total = 0;
+    });
+    for_each_block(task.in.pattern, task.span(), [&](const AttentionBlock& block) { Add(task, block); });
+    ForEachRow(task, [&](int64_t row, T& total) {
+      const bool nothing = total <= 0;
+      const T inverse = nothing ? T{0} : T{1} / total;
+      for (int64_t c = 0; c < task.in.d_v; ++c) arguments_.out[row * task.in.d_v + c] *= inverse;
+      // +infinity makes every weight of the backward pass exp(score - infinity) = 0.
+      T& log_sum_exp = arguments_.log_sum_exp[row];
+      log_sum_exp = nothing ? std::numeric_limits<T>::infinity() : log_sum_exp + std::log(total);
+    });
+  }
+
+ private:
+  static int64_t elements(const AttentionInputs<T>& in, int64_t lanes, int64_t most_queries) {
+    return BlockScores<T>::elements(in, lanes) + 2 * kTile * RoundUp(in.d_v, lanes) +
+           most_queries * (in.heads / in.kv_heads) + 64;
+  }
+
+  // f(row of out, running sum of the row) for every query and head of the task.
+  template <class F>
+  void ForEachRow(const Task<T>& task, F&& f) {
+    T* total = totals_;
+    for (int64_t i = 0; i < task.queries; ++i) {
+      for (int64_t h = task.first_head(); h < task.last_head(); ++h)
+        f((task.q_begin + i) * task.in.heads + h, *total++);
+    }
+  }
+
+  void Add(const Task<T>& task, const AttentionBlock& block) {
+    const hn::ScalableTag<T> d;
+    const AttentionInputs<T>& in = task.in;
+    const int64_t dvp = tiles_.dvp, padded = tiles_.padded(block);
+    const int64_t v_stride = in.v_row, o_stride = in.heads * in.d_v;
+    tiles_.LoadKeys(task, block);
+    GatherRows(in.v + task.k_begin * v_stride + task.kv_head * in.d_v, v_stride, block.keys, block.columns, in.d_v, dvp,
+               values_);
+    for (int64_t head = task.first_head(); head < task.last_head(); ++head) {
+      T* out = arguments_.out + task.q_begin * o_stride + head * in.d_v;
+      tiles_.Compute(task, block, head);
+      GatherRows(out, o_stride, block.queries, block.rows, in.d_v, dvp, sums_);
+      for (int64_t t = 0; t < block.rows; ++t) Exponentiate(task, block, head, t);
+      SmallMatmul(d, {tiles_.scores, padded, 1}, values_, dvp, sums_, dvp, block.rows, dvp, block.columns, true);
+      if (tiles_.relative_values.table) {
+        const RelativeRows rows = tiles_.Collect(task, block, tiles_.scores);
+        SmallMatmul(d, {tiles_.relative, rows.padded, 1}, tiles_.relative_values.table + rows.first * dvp, dvp, sums_,
+                    dvp, block.rows, dvp, rows.count, true);
+      }
+      for (int64_t t = 0; t < block.rows; ++t)
+        std::copy_n(sums_ + t * dvp, in.d_v, out + block.queries[static_cast<size_t>(t)] * o_stride);
+    }
+  }
+
+  // Row t of the scores becomes exp(score - maximum), with dropout; what was summed up before follows the new maximum.
+  void Exponentiate(const Task<T>& task, const AttentionBlock& block, int64_t head, int64_t t) {
+    const hn::ScalableTag<T> d;
+    const AttentionInputs<T>& in = task.in;
+    const int64_t padded = tiles_.padded(block), query = block.queries[static_cast<size_t>(t)];
+    const int64_t out_row = (task.q_begin + query) * in.heads + head;
+    T* row = tiles_.scores + t * padded;
+    T& largest = arguments_.log_sum_exp[out_row];
+    T& total = totals_[query * (in.heads / in.kv_heads) + head - task.first_head()];
+    const T most = std::max(largest, MaxRow(d, padded, row));
+    if (most == -std::numeric_limits<T>::infinity() && !HasNan(row, padded)) {  // nothing may be attended to
+      std::fill_n(row, padded, T{0});
+      return;
+    }
+    const T shrink = std::exp(largest - most);  // 0 for the first block
+    total = total * shrink + ExpRow(d, T{1}, most, padded, row);
+    largest = most;
+    if (shrink != T{1}) {
+      for (int64_t c = 0; c < tiles_.dvp; ++c) sums_[t * tiles_.dvp + c] *= shrink;
+    }
+    if (!in.dropout.active()) return;
+    HWY_ALIGN T factors[kTile];
+    KeepFactors(in.dropout, out_row, block.dropout_group, factors);
+    for (int64_t u = 0; u < padded; ++u) row[u] *= factors[u];
+  }
+
+  const AttentionForward<T>& arguments_;
+  Scratch<T> scratch_;
+  BlockScores<T> tiles_;
+  T *values_, *sums_, *totals_;
+};
+
+// Backward over the same blocks. The gradients of the tables are summed up over the tasks that one of these runs.
+template <class T>
+class BlockBackward {
+ public:
+  BlockBackward(const AttentionBackward<T>& arguments, int64_t lanes, int64_t most_queries)
+      : arguments_(arguments),
+        scratch_(elements(arguments.in, lanes, most_queries)),
+        tiles_(arguments.in, lanes, scratch_) {
+    const int64_t table = 2 * arguments.in.clip + 1;
+    values_ = scratch_.take(kTile * tiles_.dvp);
+    values_t_ = scratch_.take(kTile * tiles_.dvp);
+    d_out_ = scratch_.take(kTile * tiles_.dvp);
+    d_scores_ = scratch_.take(kTile * kTile);
+    dq_ = scratch_.take(kTile * tiles_.dkp);
+    dk_ = scratch_.take(kTile * tiles_.dkp);
+    dv_ = scratch_.take(kTile * tiles_.dvp);
+    dots_ = scratch_.take(most_queries * (arguments.in.heads / arguments.in.kv_heads));
+    d_relative_keys_ = scratch_.take(table * tiles_.dkp);
+    d_relative_values_ = scratch_.take(table * tiles_.dvp);
+    std::fill_n(d_relative_keys_, table * tiles_.dkp, T{0});
+    std::fill_n(d_relative_values_, table * tiles_.dvp, T{0});
+  }
+
+  void Run(const Task<T>& task) {
+    const AttentionInputs<T>& in = task.in;
+    T* dot = dots_;
+    for (int64_t i = 0; i < task.queries; ++i) {
+      for (int64_t h = task.first_head(); h < task.last_head(); ++h) {
+        const int64_t row = (task.q_begin + i) * in.heads + h;
+        std::fill_n(arguments_.dq + (task.q_begin + i) * in.q_row + h * in.d_k, in.d_k, T{0});
+        *dot++ = Dot(hn::ScalableTag<T>(), arguments_.out + row * in.d_v, arguments_.d_out + row * in.d_v, in.d_v);
+      }
+    }
+    for (int64_t j = 0; j < task.keys; ++j) {
+      const int64_t row = task.k_begin + j;
+      std::fill_n(arguments_.dk + row * in.k_row + task.kv_head * in.d_k, in.d_k, T{0});
+      std::fill_n(arguments_.dv + row * in.v_row + task.kv_head * in.d_v, in.d_v, T{0});
+    }
+    for_each_block(in.pattern, task.span(), [&](const AttentionBlock& block) { Add(task, block); });
+  }
+
+  // [2 clip + 1, d_k] and [2 clip + 1, d_v]; null where there is no such table.
+  void StoreRelative(T* d_keys, T* d_values) const {
+    const AttentionInputs<T>& in = arguments_.in;
+    for (int64_t r = 0; r < 2 * in.clip + 1; ++r) {
+      if (in.relative_keys) std::copy_n(d_relative_keys_ + r * tiles_.dkp, in.d_k, d_keys + r * in.d_k);
+      if (in.relative_values) std::copy_n(d_relative_values_ + r * tiles_.dvp, in.d_v, d_values + r * in.d_v);
+    }
+  }
+
+ private:
+  static int64_t elements(const AttentionInputs<T>& in, int64_t lanes, int64_t most_queries) {
+    const int64_t dkp = RoundUp(in.d_k, lanes), dvp = RoundUp(in.d_v, lanes);
+    return BlockScores<T>::elements(in, lanes) + kTile * (2 * dkp + 4 * dvp + kTile) +
+           most_queries * (in.heads / in.kv_heads) + (2 * in.clip + 1) * (dkp + dvp) + 256;
+  }
+
+  void Add(const Task<T>& task, const AttentionBlock& block) {
+    const hn::ScalableTag<T> d;
+    const AttentionInputs<T>& in = task.in;
+    const int64_t dkp = tiles_.dkp, dvp = tiles_.dvp, padded = tiles_.padded(block);
+    const int64_t q_stride = in.q_row, k_stride = in.k_row, v_stride = in.v_row;
+    tiles_.LoadKeys(task, block);
+    GatherRows(in.v + task.k_begin * v_stride + task.kv_head * in.d_v, v_stride, block.keys, block.columns, in.d_v, dvp,
+               values_);
+    PackTransposed(values_, dvp, block.columns, in.d_v, padded, values_t_);
+    std::fill_n(dk_, block.columns * dkp, T{0});
+    std::fill_n(dv_, block.columns * dvp, T{0});
+    for (int64_t head = task.first_head(); head < task.last_head(); ++head) {
+      ComputeWeights(task, block, head);
+      SmallMatmul(d, {tiles_.scores, 1, padded}, d_out_, dvp, dv_, dvp, block.columns, dvp, block.rows, true);
+      SmallMatmul(d, {d_scores_, 1, padded}, tiles_.q, dkp, dk_, dkp, block.columns, dkp, block.rows, true);
+      SmallMatmul(d, {d_scores_, padded, 1}, tiles_.keys, dkp, dq_, dkp, block.rows, dkp, block.columns, false);
+      AddRelativeGradients(task, block);
+      ScatterAddRows(dq_, dkp, block.queries, block.rows, in.d_k, q_stride,
+                     arguments_.dq + task.q_begin * q_stride + head * in.d_k);
+    }
+    ScatterAddRows(dk_, dkp, block.keys, block.columns, in.d_k, k_stride,
+                   arguments_.dk + task.k_begin * k_stride + task.kv_head * in.d_k);
+    ScatterAddRows(dv_, dvp, block.keys, block.columns, in.d_v, v_stride,
+                   arguments_.dv + task.k_begin * v_stride + task.kv_head * in.d_v);
+  }
+
+  // scores = the weights, formed again from log_sum_exp, with dropout; d_scores = the gradient of q (k + a).
+  void ComputeWeights(const Task<T>& task, const AttentionBlock& block, int64_t head) {
+    const hn::ScalableTag<T> d;
+    const AttentionInputs<T>& in = task.in;
+    const int64_t dvp = tiles_.dvp, padded = tiles_.padded(block), o_stride = in.heads * in.d_v;
+    tiles_.Compute(task, block, head);
+    GatherRows(arguments_.d_out + task.q_begin * o_stride + head * in.d_v, o_stride, block.queries, block.rows, in.d_v,
+               dvp, d_out_);
+    SmallMatmul(d, {d_out_, dvp, 1}, values_t_, padded, d_scores_, padded, block.rows, padded, in.d_v, false);
+    if (tiles_.relative_values.table) tiles_.AddRelative(task, block, d_out_, dvp, tiles_.relative_values, d_scores_);
+    for (int64_t t = 0; t < block.rows; ++t) {
+      const int64_t query = block.queries[static_cast<size_t>(t)];
+      const int64_t row = (task.q_begin + query) * in.heads + head;
+      T* w = tiles_.scores + t * padded;
+      ExpRow(d, T{1}, arguments_.log_sum_exp[row], padded, w);
+      const T dot = dots_[query * (in.heads / in.kv_heads) + head - task.first_head()];
+      ScoreGradients(d, in, row, block.dropout_group, dot, padded, w, d_scores_ + t * padded);
+    }
+  }
+
+  // Shaw's tables: the weights and their gradients, collected by relative position, stand in for values and keys.
+  void AddRelativeGradients(const Task<T>& task, const AttentionBlock& block) {
+    const hn::ScalableTag<T> d;
+    const int64_t dkp = tiles_.dkp, dvp = tiles_.dvp;
+    if (tiles_.relative_keys.table) {
+      const RelativeRows rows = tiles_.Collect(task, block, d_scores_);
+      SmallMatmul(d, {tiles_.relative, rows.padded, 1}, tiles_.relative_keys.table + rows.first * dkp, dkp, dq_, dkp,
+                  block.rows, dkp, rows.count, true);
+      SmallMatmul(d, {tiles_.relative, 1, rows.padded}, tiles_.q, dkp, d_relative_keys_ + rows.first * dkp, dkp,
+                  rows.count, dkp, block.rows, true);
+    }
+    if (tiles_.relative_values.table) {
+      const RelativeRows rows = tiles_.Collect(task, block, tiles_.scores);
+      SmallMatmul(d, {tiles_.relative, 1, rows.padded}, d_out_, dvp, d_relative_values_ + rows.first * dvp, dvp,
+                  rows.count, dvp, block.rows, true);
+    }
+  }
+
+  const AttentionBackward<T>& arguments_;
+  Scratch<T> scratch_;
+  BlockScores<T> tiles_;
+  T *values_, *values_t_, *d_out_, *d_scores_, *dq_, *dk_, *dv_, *dots_, *d_relative_keys_, *d_relative_values_;
+};
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace HWY_NAMESPACE
+}  // namespace attune
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,172 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "attune/kernels/cpu/embedding.cpp"
+#include <hwy/foreach_target.h>
+//
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "attune/base/parallel.h"
+#include "attune/kernels/cpu/dropout_inl.h"
+#include "attune/kernels/cpu/simd_inl.h"
+#include "attune/kernels/embedding.h"
+#include "attune/kernels/row_grain.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace attune {
+namespace HWY_NAMESPACE {
+namespace {
+
+template <class T>
+HWY_INLINE void ScaledRow(const T* x, T scale, T* y, size_t columns) {
+  const hn::ScalableTag<T> d;
+  const auto factor = hn::Set(d, scale);
+  ForEachVector(d, columns,
+                [&](size_t i, auto part) HWY_ATTR { part.Store(d, hn::Mul(part.Load(d, x + i), factor), y + i); });
+}
+
+template <class T>
+HWY_INLINE void AddScaledRow(const T* x, T scale, T* y, size_t columns) {
+  const hn::ScalableTag<T> d;
+  const auto factor = hn::Set(d, scale);
+  ForEachVector(d, columns, [&](size_t i, auto part) HWY_ATTR {
+    part.Store(d, hn::MulAdd(part.Load(d, x + i), factor, part.Load(d, y + i)), y + i);
+  });
+}
+
+template <class T>
+void GatherRows(const int32_t* ids, const T* table, T* y, int64_t n, int64_t columns, double scale) {
+  for (int64_t i = 0; i < n; ++i)
+    ScaledRow(table + ids[i] * columns, static_cast<T>(scale), y + i * columns, static_cast<size_t>(columns));
+}
+
+// Rows [begin, end) of the table. positions[starts[v]] ... positions[starts[v + 1] - 1] are the places of id v.
+template <class T>
+void CollectRows(const EmbeddingBackward<T>& a, const int64_t* starts, const int64_t* positions, int64_t begin,
+                 int64_t end) {
+  const auto columns = static_cast<size_t>(a.columns);
+  for (int64_t v = begin; v < end; ++v) {
+    T* row = a.d_table + v * a.columns;
+    if (starts[v] == starts[v + 1]) std::fill_n(row, columns, T{0});
+    for (int64_t p = starts[v]; p < starts[v + 1]; ++p) {
+      const T* dy = a.dy + positions[p] * a.columns;
+      const auto scale = static_cast<T>(a.scale);
+      if (p == starts[v]) {
+        ScaledRow(dy, scale, row, columns);
+      } else {
+        AddScaledRow(dy, scale, row, columns);
+      }
+    }
+  }
+}
+
+template <class T>
+void AddTableRowsFrom(const AddTableRows<T>& a, int64_t begin, int64_t end) {
+  const hn::ScalableTag<T> d;
+  const auto columns = static_cast<size_t>(a.columns);
+  const auto scale = hn::Set(d, static_cast<T>(a.mask.active() ? a.mask.scale() : 1.0));
+  for (int64_t i = begin; i < end; ++i) {
+    const T* x = a.x + i * a.columns;
+    const T* row = a.table + a.rows[i] * a.columns;
+    T* y = a.y + i * a.columns;
+    ForEachDropoutVector(d, a.mask, i, columns, [&](size_t j, auto part, auto dropped) HWY_ATTR {
+      const auto sum = hn::Add(part.Load(d, x + j), part.Load(d, row + j));
+      part.Store(d, hn::IfThenZeroElse(dropped, hn::Mul(sum, scale)), y + j);
+    });
+  }
+}
+
+void GatherRows32(const int32_t* ids, const float* table, float* y, int64_t n, int64_t columns, double scale) {
+  GatherRows(ids, table, y, n, columns, scale);
+}
+void GatherRows64(const int32_t* ids, const double* table, double* y, int64_t n, int64_t columns, double scale) {
+  GatherRows(ids, table, y, n, columns, scale);
+}
+void CollectRows32(const EmbeddingBackward<float>& a, const int64_t* starts, const int64_t* positions, int64_t begin,
+                   int64_t end) {
+  CollectRows(a, starts, positions, begin, end);
+}
+void CollectRows64(const EmbeddingBackward<double>& a, const int64_t* starts, const int64_t* positions, int64_t begin,
+                   int64_t end) {
+  CollectRows(a, starts, positions, begin, end);
+}
+void AddTableRowsFrom32(const AddTableRows<float>& a, int64_t begin, int64_t end) {
+  AddTableRowsFrom(a, begin, end);
+}
+void AddTableRowsFrom64(const AddTableRows<double>& a, int64_t begin, int64_t end) {
+  AddTableRowsFrom(a, begin, end);
+}
+
+}  // namespace
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace HWY_NAMESPACE
+}  // namespace attune
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace attune {
+namespace {
+
+HWY_EXPORT(GatherRows32);
+HWY_EXPORT(GatherRows64);
+HWY_EXPORT(CollectRows32);
+HWY_EXPORT(CollectRows64);
+HWY_EXPORT(AddTableRowsFrom32);
+HWY_EXPORT(AddTableRowsFrom64);
+
+template <class T, class Kernel>
+void gather(Kernel kernel, const int32_t* ids, const T* table, T* y, int64_t n, int64_t columns, double scale) {
+  parallel_for(n, row_grain(columns), [&](int64_t begin, int64_t end) {
+    kernel(ids + begin, table, y + begin * columns, end - begin, columns, scale);
+  });
+}
+
+// The places of each id, by counting sort, so that every row of the table is summed by one thread in a fixed order.
+template <class T, class Kernel>
+void collect(Kernel kernel, const EmbeddingBackward<T>& a) {
+  std::vector<int64_t> starts(static_cast<size_t>(a.vocabulary) + 1);
+  for (int64_t i = 0; i < a.n; ++i) ++starts[static_cast<size_t>(a.ids[i]) + 1];
+  for (size_t v = 1; v < starts.size(); ++v) starts[v] += starts[v - 1];
+  std::vector<int64_t> next(starts.begin(), starts.end());
+  std::vector<int64_t> positions(static_cast<size_t>(a.n));
+  for (int64_t i = 0; i < a.n; ++i) positions[static_cast<size_t>(next[static_cast<size_t>(a.ids[i])]++)] = i;
+  parallel_for(a.vocabulary, row_grain(a.columns),
+               [&](int64_t begin, int64_t end) { kernel(a, starts.data(), positions.data(), begin, end); });
+}
+
+}  // namespace
+
+int64_t first_outside(Cpu, const int32_t* ids, int64_t n, int64_t bound) {
+  const int32_t* found = std::find_if(ids, ids + n, [bound](int32_t id) { return id < 0 || id >= bound; });
+  return found == ids + n ? -1 : found - ids;
+}
+
+void embedding_forward(Cpu, const int32_t* ids, const float* table, float* y, int64_t n, int64_t columns,
+                       double scale) {
+  gather(HWY_DYNAMIC_DISPATCH(GatherRows32), ids, table, y, n, columns, scale);
+}
+void embedding_forward(Cpu, const int32_t* ids, const double* table, double* y, int64_t n, int64_t columns,
+                       double scale) {
+  gather(HWY_DYNAMIC_DISPATCH(GatherRows64), ids, table, y, n, columns, scale);
+}
+void embedding_backward(Cpu, const EmbeddingBackward<float>& a) {
+  collect(HWY_DYNAMIC_DISPATCH(CollectRows32), a);
+}
+void embedding_backward(Cpu, const EmbeddingBackward<double>& a) {
+  collect(HWY_DYNAMIC_DISPATCH(CollectRows64), a);
+}
+
+void add_rows(Cpu, const AddTableRows<float>& a) {
+  parallel_for(a.n, row_grain(a.columns), [&](int64_t begin, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(AddTableRowsFrom32)(a, begin, end);
+  });
+}
+void add_rows(Cpu, const AddTableRows<double>& a) {
+  parallel_for(a.n, row_grain(a.columns), [&](int64_t begin, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(AddTableRowsFrom64)(a, begin, end);
+  });
+}
+
+}  // namespace attune
+#endif

@@ -1,0 +1,167 @@
+#include <algorithm>
+#include <array>
+#include <memory>
+
+#include "attune/base/parallel.h"
+#include "attune/kernels/activation.h"
+#include "attune/kernels/packed_linear.h"
+#include "attune/tensor/buffer.h"
+
+namespace attune {
+namespace {
+
+// x as products with weights in a format read it.
+class Input {
+ public:
+  Input(WeightFormat format, const float* x, int64_t rows, int64_t in) : format_(format), x_(x), in_(in) {
+    if (format == WeightFormat::float32) return;
+    const int64_t stride = divide_up(in, 64) * 64,
+                  scales = format == WeightFormat::int8 ? 1 : divide_up(in, kGroupInputs);
+    const int64_t for_each_row = stride + 2 * scales * static_cast<int64_t>(sizeof(float));
+    constexpr int64_t kRoom = 16;  // rows that kernels may read behind the last one
+    buffer_ = allocate_buffer(static_cast<size_t>(rows * for_each_row + kRoom * stride));
+    auto* const numbers = static_cast<uint8_t*>(buffer_->data());
+    auto* const of_scales = reinterpret_cast<float*>(numbers + (rows + kRoom) * stride);
+    quantised_ = {.numbers = numbers,
+                  .scales = of_scales,
+                  .offsets = reinterpret_cast<int32_t*>(of_scales + rows * scales),
+                  .stride = stride,
+                  .scales_of_row = scales};
+    const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 15) / in);
+    parallel_for(rows, grain, [&](int64_t begin, int64_t end) {
+      quantise_rows(format, x + begin * in, end - begin, in, from_row(begin));
+    });
+  }
+
+  void multiply(int64_t first_row, const PackedBlock& block) const {
+    if (format_ == WeightFormat::float32) return float_block(x_ + first_row * in_, in_, block);
+    integer_block(from_row(first_row), block);
+  }
+
+ private:
+  QuantisedRows from_row(int64_t row) const {
+    QuantisedRows q = quantised_;
+    q.numbers += row * q.stride;
+    q.scales += row * q.scales_of_row;
+    q.offsets += row * q.scales_of_row;
+    return q;
+  }
+
+  WeightFormat format_;
+  const float* x_;
+  int64_t in_;
+  std::shared_ptr<Buffer> buffer_;
+  QuantisedRows quantised_{};
+};
+
+// Rows [row, row + rows) by panels [panel, panel + panels) of a part.
+struct Piece {
+  int64_t row, rows, panel, panels;
+};
+
+void multiply(const PackedProduct& p, const Input& x, const PackedPart& part, const Piece& piece) {
+  const Panels weight = part.weight.from_panel(piece.panel);
+  const int64_t first = piece.panel * kPanelOutputs,
+                outputs = std::min(piece.panels * kPanelOutputs, part.weight.out - first);
+  float* const y = part.y + piece.row * part.width + first;
+  x.multiply(piece.row, {.rows = piece.rows,
+                         .weight = weight,
+                         .bias = part.bias != nullptr ? part.bias + first : nullptr,
+                         .outputs = outputs,
+                         .y = y,
+                         .width = part.width});
+  activate_rows(Cpu{}, p.activation, y, piece.rows, outputs, part.width);
+}
+
+// How a product is cut into pieces for threads: by panels, so that each is read once, and by rows where there are not
+// enough of them or the rows would not stay in the cache.
+struct Cut {
+  int64_t rows, panels;
+};
+
+constexpr int64_t kRowsInCache = 1 << 18;  // numbers of x that stay in the cache
+
+// Numbers of weights times rows that keep a thread busy for some ten microseconds, of which waking it takes a few.
+int64_t worth_a_thread(const PackedProduct& p) {
+  return p.parts[0].weight.format == WeightFormat::float32 ? 1 << 17 : 1 << 19;
+}
+
+bool on_one_thread(const PackedProduct& p, int64_t panels) {
+  return thread_count() == 1 || p.rows * panels * kPanelOutputs * p.in < 2 * worth_a_thread(p);
+}
+
+Cut cut_of(const PackedProduct& p, int64_t panels) {
+  const int threads = thread_count();
+  Cut cut{.rows = std::min(p.rows, std::max<int64_t>(64, kRowsInCache / p.in / 8 * 8)), .panels = panels};
+  if (on_one_thread(p, panels)) return cut;
+  // Several pieces for each thread, which need not be equally fast; none of them small.
+  const int64_t pieces =
+      std::clamp<int64_t>(p.rows * panels * kPanelOutputs * p.in / worth_a_thread(p), 1, 4 * threads);
+  const int64_t by_rows = divide_up(p.rows, cut.rows);
+  constexpr int64_t kTilePanels = 8, kTileRows = 32;
+  cut.panels =
+      std::max<int64_t>(kTilePanels, divide_up(divide_up(panels * by_rows, pieces), kTilePanels) * kTilePanels);
+  const int64_t by_panels = divide_up(panels, cut.panels);
+  if (by_panels * by_rows < threads)
+    cut.rows = divide_up(divide_up(p.rows, divide_up(pieces, by_panels)), kTileRows) * kTileRows;
+  return cut;
+}
+
+}  // namespace
+
+void packed_linear(Cpu, const PackedProduct& p) {
+  const Input x(p.parts[0].weight.format, p.x, p.rows, p.in);
+  int64_t panels = 0;
+  for (const PackedPart& part : p.parts) panels += panel_count(part.weight.out);
+  const Cut cut = cut_of(p, panels);
+  const int64_t by_rows = divide_up(p.rows, cut.rows);
+  int64_t pieces = 0;
+  for (const PackedPart& part : p.parts) pieces += divide_up(panel_count(part.weight.out), cut.panels) * by_rows;
+  const auto run = [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      int64_t at = i;
+      for (const PackedPart& part : p.parts) {
+        const int64_t of_part = panel_count(part.weight.out), count = divide_up(of_part, cut.panels) * by_rows;
+        if (at >= count) {
+          at -= count;
+          continue;
+        }
+        const int64_t panel = at / by_rows * cut.panels, row = at % by_rows * cut.rows;
+        multiply(p, x, part,
+                 {.row = row,
+                  .rows = std::min(cut.rows, p.rows - row),
+                  .panel = panel,
+                  .panels = std::min(cut.panels, of_part - panel)});
+        break;
+      }
+    }
+  };
+  parallel_for(pieces, on_one_thread(p, panels) ? pieces : 1, run);
+}
+
+// Some outputs at a time are put into panels of their own.
+void packed_linear_columns(Cpu, const PackedColumns& p) {
+  constexpr int64_t kAtOnce = 4 * kPanelOutputs;
+  const Input x(p.weight.format, p.x, p.rows, p.in);
+  const auto count = static_cast<int64_t>(p.columns.size());
+  const Panels& from = p.weight;
+  parallel_for(count, kAtOnce, [&](int64_t begin, int64_t end) {
+    const std::span<const int32_t> ids =
+        p.columns.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
+    const int64_t outputs = end - begin, bytes = panel_count(outputs) * panel_bytes(from.format, from.in);
+    const auto buffer =
+        allocate_buffer(static_cast<size_t>(bytes + panel_count(outputs) * scale_bytes(from.format, from.in)));
+    auto* const data = static_cast<std::byte*>(buffer->data());
+    select_outputs(Cpu{}, from, ids, {from.format, outputs, from.in, data, data + bytes});
+    std::array<float, kAtOnce> bias{};
+    for (size_t j = 0; p.bias != nullptr && j < ids.size(); ++j) bias[j] = p.bias[ids[j]];
+    x.multiply(0, {.rows = p.rows,
+                   .weight = {from.format, outputs, from.in, data, data + bytes},
+                   .bias = p.bias != nullptr ? bias.data() : nullptr,
+                   .outputs = outputs,
+                   .y = p.y + begin,
+                   .width = p.width});
+  });
+}
+
+}  // namespace attune

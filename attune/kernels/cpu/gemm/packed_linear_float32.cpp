@@ -1,0 +1,167 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "attune/kernels/cpu/gemm/packed_linear_float32.cpp"
+#include <hwy/foreach_target.h>
+//
+#include <hwy/cache_control.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+
+#include "attune/kernels/cpu/simd_inl.h"
+#include "attune/kernels/packed_linear.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace attune {
+namespace HWY_NAMESPACE {
+namespace {
+
+constexpr size_t kOutputs = kPanelOutputs;
+using Lanes = hn::CappedTag<float, kOutputs>;
+constexpr size_t kLanes = HWY_MIN(HWY_LANES(float), kOutputs);
+constexpr size_t kVectors = kOutputs / kLanes;  // of a panel
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_SCALAR
+constexpr size_t kRegisters = 16;
+#else
+constexpr size_t kRegisters = 32;
+#endif
+
+// Panels that one tile of so many rows works on: the sums, one input of each panel and one number of x stay in
+// registers.
+constexpr size_t panels_of_tile(size_t rows) {
+  if (rows == 1) return std::clamp<size_t>(kRegisters * 3 / 4 / kVectors, 1, 8);
+  return std::clamp<size_t>((kRegisters - 1) / (kVectors * (rows + 1)), 1, 8);
+}
+constexpr size_t kMostRows = kVectors == 16 ? 1 : kRegisters == 32 && kVectors == 1 ? 8 : 6;
+
+struct Place {
+  const float* x;
+  size_t x_width;
+  size_t in;
+  const float* panels;
+  const float* bias;
+  size_t outputs;
+  float* y;
+  size_t width;
+  bool onto;
+};
+
+// Every sum is one chain, input after input, whatever the tile, so that a row's result depends on that row alone.
+template <size_t kRows, size_t kPanels>
+void Tile(const Place& t) {
+  const Lanes d;
+  using V = hn::Vec<Lanes>;
+  V sums[kRows][kPanels * kVectors];
+  for (size_t r = 0; r < kRows; ++r)
+    for (size_t v = 0; v < kPanels * kVectors; ++v) sums[r][v] = hn::Zero(d);
+  for (size_t r = 0; r < kRows; ++r)
+    for (size_t p = 0; p < kPanels; ++p) hwy::Prefetch(t.y + r * t.width + p * kOutputs);
+  const float* HWY_RESTRICT x = t.x;
+  const float* HWY_RESTRICT w = t.panels;
+  const size_t stride = t.in * kOutputs;
+  for (size_t k = 0; k < t.in; ++k, ++x, w += kOutputs) {
+    V inputs[kPanels * kVectors];
+    for (size_t p = 0; p < kPanels; ++p) {
+      if constexpr (kRows <= 4) hwy::Prefetch(w + p * stride + 16 * kOutputs);
+      for (size_t v = 0; v < kVectors; ++v) inputs[p * kVectors + v] = hn::LoadU(d, w + p * stride + v * kLanes);
+    }
+    for (size_t r = 0; r < kRows; ++r) {
+      const V number = hn::Set(d, x[r * t.x_width]);
+      for (size_t v = 0; v < kPanels * kVectors; ++v) sums[r][v] = hn::MulAdd(number, inputs[v], sums[r][v]);
+    }
+  }
+  for (size_t v = 0; v < kPanels * kVectors && v * kLanes < t.outputs; ++v) {
+    const auto finish = [&](auto part) HWY_ATTR {
+      const V bias = t.bias != nullptr ? part.Load(d, t.bias + v * kLanes) : hn::Zero(d);
+      for (size_t r = 0; r < kRows; ++r) {
+        float* const y = t.y + r * t.width + v * kLanes;
+        const V sum = t.onto ? hn::Add(part.Load(d, y), sums[r][v]) : sums[r][v];
+        part.Store(d, hn::Add(sum, bias), y);
+      }
+    };
+    if ((v + 1) * kLanes <= t.outputs) {
+      finish(WholeVector{});
+    } else {
+      finish(PartOfVector{t.outputs - v * kLanes});
+    }
+  }
+}
+
+// The last panels, fewer than a tile takes.
+template <size_t kRows, size_t kPanels>
+void LastTile(const Place& t, size_t panels) {
+  if (panels == kPanels) return Tile<kRows, kPanels>(t);
+  if constexpr (kPanels > 1) LastTile<kRows, kPanels - 1>(t, panels);
+}
+
+using TileFunction = void (*)(const Place&);
+using LastTileFunction = void (*)(const Place&, size_t panels);
+
+struct RowTile {
+  TileFunction whole;
+  LastTileFunction last;
+  size_t panels;
+};
+
+template <size_t kRows>
+RowTile TileOfRows(size_t rows) {
+  if constexpr (kRows < kMostRows)
+    if (rows > kRows) return TileOfRows<kRows + 1>(rows);
+  constexpr size_t kPanels = panels_of_tile(kRows);
+  return {Tile<kRows, kPanels>, LastTile<kRows, kPanels>, kPanels};
+}
+
+// Panels outside, so that they stay in the cache for all rows.
+void Block(const float* x, size_t x_width, const PackedBlock& b, bool onto) {
+  const auto rows = static_cast<size_t>(b.rows), in = static_cast<size_t>(b.weight.in),
+             outputs = static_cast<size_t>(b.outputs), width = static_cast<size_t>(b.width);
+  const auto* const weight = reinterpret_cast<const float*>(b.weight.data);
+  const size_t tiles = (rows + kMostRows - 1) / kMostRows, larger = rows % tiles;  // of nearly the same size
+  const size_t panels = (outputs + kOutputs - 1) / kOutputs;
+  const RowTile tile[2] = {TileOfRows<1>(rows / tiles), TileOfRows<1>(rows / tiles + (larger > 0 ? 1 : 0))};
+  const size_t step = tile[1].panels;
+  for (size_t p = 0; p < panels; p += step) {
+    Place place{.x = x,
+                .x_width = x_width,
+                .in = in,
+                .panels = weight + p * in * kOutputs,
+                .bias = b.bias != nullptr ? b.bias + p * kOutputs : nullptr,
+                .outputs = outputs - p * kOutputs,
+                .y = b.y + p * kOutputs,
+                .width = width,
+                .onto = onto};
+    const size_t count = HWY_MIN(step, panels - p);
+    for (size_t i = 0; i < tiles; ++i) {
+      const size_t tile_rows = rows / tiles + (i < larger ? 1 : 0);
+      const RowTile& with = tile[i < larger ? 1 : 0];
+      // A tile of fewer rows may take more panels, but not fewer: it has room for these.
+      if (count == with.panels) {
+        with.whole(place);
+      } else {
+        with.last(place, count);
+      }
+      place.x += tile_rows * x_width;
+      place.y += tile_rows * width;
+    }
+  }
+}
+
+}  // namespace
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace HWY_NAMESPACE
+}  // namespace attune
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace attune {
+namespace {
+
+HWY_EXPORT(Block);
+
+}  // namespace
+
+void float_block(const float* x, int64_t x_width, const PackedBlock& block, bool onto) {
+  HWY_DYNAMIC_DISPATCH(Block)(x, static_cast<size_t>(x_width), block, onto);
+}
+
+}  // namespace attune
+#endif

@@ -1,0 +1,13 @@
+#pragma once
+// Sums of products of bytes with the instructions that x86-64 has for them. They are exact, so that every way has the
+// same bits.
+
+#include "attune/kernels/packed_linear.h"
+
+namespace attune {
+
+/// AVX-512 with VNNI, and AMX for many rows where the system lets programs use its tiles. False, with nothing done,
+/// where the processor has neither.
+bool integer_block_avx512(const QuantisedRows& x, const PackedBlock& block);
+
+}  // namespace attune

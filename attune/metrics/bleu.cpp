@@ -1,0 +1,176 @@
+#include "attune/metrics/bleu.h"
+
+#include <cmath>
+#include <unordered_map>
+#include <vector>
+
+#include "attune/base/fail.h"
+#include "attune/metrics/ngrams.h"
+#include "attune/text/unicode.h"
+
+namespace attune {
+namespace {
+
+constexpr std::size_t max_order = 4;
+
+struct Statistics {
+  std::array<int64_t, max_order> matches{};
+  std::array<int64_t, max_order> totals{};
+};
+
+std::string replace_all(std::string_view text, std::string_view from, std::string_view to) {
+  std::string result;
+  for (std::size_t found; (found = text.find(from)) != text.npos; text.remove_prefix(found + from.size())) {
+    result += text.substr(0, found);
+    result += to;
+  }
+  return result += text;
+}
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+bool is_stop(char c) {
+  return c == '.' || c == ',';
+}
+
+// The space, and ASCII punctuation except ' , - and the full stop: the character class of mteval-v13a.
+bool is_symbol(char c) {
+  return (c >= ' ' && c <= '&') || (c >= '(' && c <= '+') || c == '/' || (c >= ':' && c <= '@') ||
+         (c >= '[' && c <= '`') || (c >= '{' && c <= '~');
+}
+
+std::string separate_symbols(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    if (is_symbol(c)) {
+      result += {' ', c, ' '};
+    } else {
+      result += c;
+    }
+  }
+  return result;
+}
+
+/// Goes from left to right and puts spaces `before`, `between` and `after` each pair of neighbours (a, b) with
+/// `matches(a, b)`; pairs do not overlap. That bytes are compared, not code points, changes nothing: one of the two is
+/// always ASCII, and no space goes to the other one's far side.
+template <class Matches>
+std::string separate_pairs(std::string_view text, Matches matches, std::string_view before, std::string_view between,
+                           std::string_view after) {
+  std::string result;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (i + 1 == text.size() || !matches(text[i], text[i + 1])) {
+      result += text[i];
+      continue;
+    }
+    result += before;
+    result += text[i];
+    result += between;
+    result += text[++i];
+    result += after;
+  }
+  return result;
+}
+
+/// Without the white space at the end.
+std::string_view strip_right(std::string_view text) {
+  const auto words = split_words(text);
+  if (words.empty()) return {};
+  return text.substr(0, static_cast<std::size_t>(words.back().data() - text.data()) + words.back().size());
+}
+
+std::string tokenize(std::string_view line, BleuTokenizer tokenizer, bool lower) {
+  const std::string text = lower ? lowercase(line) : std::string(line);
+  return tokenizer == BleuTokenizer::v13a ? tokenize_13a(strip_right(text)) : text;
+}
+
+/// The words of a line as numbers, equal numbers for equal words.
+std::u32string number_words(std::string_view text, std::unordered_map<std::string_view, char32_t>& numbers) {
+  std::u32string words;
+  for (const auto word : split_words(text))
+    words.push_back(numbers.try_emplace(word, static_cast<char32_t>(numbers.size())).first->second);
+  return words;
+}
+
+/// Papineni et al. 2002, section 2.3.
+BleuScore bleu_of(const Statistics& counts, int64_t hypothesis_length, int64_t reference_length) {
+  BleuScore bleu{.brevity_penalty = 1, .hypothesis_length = hypothesis_length, .reference_length = reference_length};
+  if (hypothesis_length == 0) {
+    bleu.brevity_penalty = reference_length > 0 ? 0 : 1;
+  } else if (hypothesis_length < reference_length) {
+    bleu.brevity_penalty = std::exp(1 - static_cast<double>(reference_length) / static_cast<double>(hypothesis_length));
+  }
+  if (counts.matches == std::array<int64_t, max_order>{}) return bleu;
+
+  double sum_of_logs = 0;
+  double smoothing = 1;
+  for (std::size_t n = 0; n < max_order; ++n) {
+    if (counts.totals[n] == 0) return bleu;  // no sentence is long enough: a precision of 0, and so the score
+    const auto total = static_cast<double>(counts.totals[n]);
+    if (counts.matches[n] == 0) {
+      smoothing *= 2;
+      bleu.precisions[n] = 100 / (smoothing * total);
+    } else {
+      bleu.precisions[n] = 100 * static_cast<double>(counts.matches[n]) / total;
+    }
+    sum_of_logs += std::log(bleu.precisions[n]);
+  }
+  bleu.score = bleu.brevity_penalty * std::exp(sum_of_logs / max_order);
+  return bleu;
+}
+
+}  // namespace
+
+std::string tokenize_13a(std::string_view line) {
+  std::string text = replace_all(line, "<skipped>", "");
+  text = replace_all(text, "-\n", "");
+  text = replace_all(text, "\n", " ");
+  text = replace_all(text, "&quot;", "\"");
+  text = replace_all(text, "&amp;", "&");
+  text = replace_all(text, "&lt;", "<");
+  text = replace_all(text, "&gt;", ">");
+
+  text = separate_symbols(" " + text + " ");
+  // A full stop or comma unless it stands between digits, and a hyphen behind a digit.
+  text = separate_pairs(
+      text, [](char a, char b) { return !is_digit(a) && is_stop(b); }, "", " ", " ");
+  text = separate_pairs(
+      text, [](char a, char b) { return is_stop(a) && !is_digit(b); }, " ", " ", "");
+  text = separate_pairs(
+      text, [](char a, char b) { return is_digit(a) && b == '-'; }, "", " ", " ");
+
+  std::string tokens;
+  for (const auto word : split_words(text)) {
+    if (!tokens.empty()) tokens += ' ';
+    tokens += word;
+  }
+  return tokens;
+}
+
+BleuScore corpus_bleu(std::span<const std::string> hypotheses, std::span<const std::string> references,
+                      BleuTokenizer tokenizer, bool lowercase) {
+  if (hypotheses.size() != references.size())
+    fail<DataError>("BLEU: {} hypotheses but {} references", hypotheses.size(), references.size());
+  if (hypotheses.empty()) fail<DataError>("BLEU: expected at least one sentence, found none");
+
+  Statistics counts;
+  int64_t hypothesis_length = 0, reference_length = 0;
+  for (std::size_t i = 0; i < hypotheses.size(); ++i) {
+    const std::string hypothesis = tokenize(hypotheses[i], tokenizer, lowercase);
+    const std::string reference = tokenize(references[i], tokenizer, lowercase);
+    std::unordered_map<std::string_view, char32_t> numbers;
+    const std::u32string hypothesis_words = number_words(hypothesis, numbers);
+    const std::u32string reference_words = number_words(reference, numbers);
+    hypothesis_length += static_cast<int64_t>(hypothesis_words.size());
+    reference_length += static_cast<int64_t>(reference_words.size());
+    for (std::size_t n = 1; n <= max_order; ++n) {
+      counts.matches[n - 1] += shared_ngrams(hypothesis_words, reference_words, n);
+      counts.totals[n - 1] += count_ngrams(hypothesis_words.size(), n);
+    }
+  }
+  return bleu_of(counts, hypothesis_length, reference_length);
+}
+
+}  // namespace attune

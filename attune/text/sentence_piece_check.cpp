@@ -1,0 +1,249 @@
+#include "attune/text/sentence_piece_check.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "attune/base/fail.h"
+#include "attune/text/text_file.h"
+
+namespace attune {
+namespace {
+
+constexpr size_t kMaxPieces = size_t{1} << 20;
+constexpr size_t kMaxPieceBytes = 1024;         // the trie builder recurses once a byte
+constexpr size_t kMaxNestedSymbols = 64;        // kResultSize in PrefixMatcher::PrefixMatch
+constexpr size_t kMaxNestedRules = 31;          // below kMaxTrieResultsSize of Normalizer
+constexpr size_t kMaxCharsmapBytes = 2u << 20;  // SentencePiece's own are about 300 KiB
+constexpr size_t kMaxReplacementBytes = 128;    // of one rule; the longest of Unicode's NFKC has 33
+
+/// One field of a protobuf message in wire format.
+struct Field {
+  uint32_t number = 0;
+  uint32_t type = 0;       // 0 varint, 1 fixed64, 2 bytes, 5 fixed32
+  uint64_t value = 0;      // of a number
+  std::string_view bytes;  // of type 2
+  std::string_view whole;  // with its tag
+};
+
+/// The fields of one message, one after the other. Only shortest encodings are accepted, as every writer makes them, so
+/// that no other parser can see different fields.
+class WireReader {
+ public:
+  WireReader(std::string_view message, const std::string& name) : rest_(message), name_(name) {}
+
+  std::optional<Field> next() {
+    if (rest_.empty()) return std::nullopt;
+    const std::string_view start = rest_;
+    const uint64_t tag = varint();
+    Field field;
+    field.number = static_cast<uint32_t>(tag >> 3);
+    field.type = static_cast<uint32_t>(tag & 7);
+    if (tag > UINT32_MAX || field.number == 0) damaged();
+    switch (field.type) {
+      case 0:
+        field.value = varint();
+        break;
+      case 1:
+        field.value = number(take(8));
+        break;
+      case 2:
+        field.bytes = take(varint());
+        break;
+      case 5:
+        field.value = number(take(4));
+        break;
+      default:
+        damaged();
+    }
+    field.whole = start.substr(0, start.size() - rest_.size());
+    return field;
+  }
+
+ private:
+  [[noreturn]] void damaged() const { fail<FileError>("{}: not a SentencePiece model, or a damaged one", name_); }
+
+  std::string_view take(uint64_t bytes) {
+    if (bytes > rest_.size()) damaged();
+    const std::string_view taken = rest_.substr(0, bytes);
+    rest_.remove_prefix(bytes);
+    return taken;
+  }
+
+  static uint64_t number(std::string_view little_endian) {
+    uint64_t value = 0;
+    for (size_t i = little_endian.size(); i > 0; --i)
+      value = value << 8 | static_cast<unsigned char>(little_endian[i - 1]);
+    return value;
+  }
+
+  uint64_t varint() {
+    uint64_t value = 0;
+    for (unsigned shift = 0; shift < 64; shift += 7) {
+      const auto byte = static_cast<unsigned char>(take(1).front());
+      if (shift == 63 && byte > 1) damaged();
+      value |= uint64_t{byte & 0x7Fu} << shift;
+      if (byte < 0x80) {
+        if (byte == 0 && shift > 0) damaged();
+        return value;
+      }
+    }
+    damaged();
+  }
+
+  std::string_view rest_;
+  const std::string& name_;
+};
+
+/// Fails unless the field has the wire type that the schema gives it.
+void check_type(const Field& field, uint32_t type, const char* what, const std::string& name) {
+  if (field.type != type) fail<FileError>("{}: {} has wire type {}, expected {}", name, what, field.type, type);
+}
+
+/// A ModelProto.SentencePiece. Returns its text when it is a user-defined symbol.
+std::optional<std::string_view> check_piece(std::string_view message, size_t id, const std::string& name) {
+  enum { normal = 1, user_defined = 4, last_type = 6 };
+  std::string_view text;
+  uint64_t kind = normal;
+  WireReader reader(message, name);
+  while (const auto field = reader.next()) {
+    if (field->number == 1) {
+      check_type(*field, 2, "the text of a piece", name);
+      text = field->bytes;
+    } else if (field->number == 2) {
+      check_type(*field, 5, "the score of a piece", name);
+      if (!std::isfinite(std::bit_cast<float>(static_cast<uint32_t>(field->value))))
+        fail<FileError>("{}: the score of piece {} is not finite", name, id);
+    } else if (field->number == 3) {
+      check_type(*field, 0, "the type of a piece", name);
+      kind = field->value;
+      if (kind < normal || kind > last_type) fail<FileError>("{}: piece {} has the unknown type {}", name, id, kind);
+    }
+  }
+  if (text.empty()) fail<FileError>("{}: piece {} is empty", name, id);
+  if (text.size() > kMaxPieceBytes)
+    fail<FileError>("{}: piece {} has {} bytes, at most {} are accepted", name, id, text.size(), kMaxPieceBytes);
+  if (text.find('\0') != std::string_view::npos || !valid_utf8(text))
+    fail<FileError>("{}: piece {} is not valid UTF-8 text", name, id);
+  return kind == user_defined ? std::optional(text) : std::nullopt;
+}
+
+/// SentencePiece collects the symbols that are prefixes of one another in an array of fixed length.
+void check_nesting(std::vector<std::string_view> symbols, const std::string& name) {
+  std::sort(symbols.begin(), symbols.end());
+  std::vector<std::string_view> prefixes;
+  for (const std::string_view symbol : symbols) {
+    while (!prefixes.empty() && !symbol.starts_with(prefixes.back())) prefixes.pop_back();
+    prefixes.push_back(symbol);
+    if (prefixes.size() > kMaxNestedSymbols)
+      fail<FileError>("{}: more than {} user-defined symbols are prefixes of one another", name, kMaxNestedSymbols);
+  }
+}
+
+/// One unit of the double array of Darts-clone, a trie in 32-bit words (darts.h, DoubleArrayUnit).
+class TrieUnit {
+ public:
+  explicit TrieUnit(uint32_t word) : word_(word) {}
+  bool has_leaf() const { return (word_ >> 8 & 1) == 1; }
+  uint32_t value() const { return word_ & 0x7FFFFFFF; }
+  uint32_t label() const { return word_ & 0x800000FF; }
+  uint32_t offset() const { return word_ >> 10 << ((word_ & 0x200) >> 6); }
+
+ private:
+  uint32_t word_;
+};
+
+/// The trie maps the start of a text to the place of its replacement. From every state that a text can lead to, any
+/// next byte has to stay inside the trie, and every place has to be inside the replacements.
+void check_trie(const std::vector<uint32_t>& units, std::string_view replacements, const std::string& name) {
+  std::vector<uint8_t> reached(units.size(), 0);  // 0, or 1 + the most rules that end on a way to this unit
+  std::vector<uint32_t> open{0};
+  reached.front() = 1;
+  while (!open.empty()) {
+    const uint32_t state = open.back();
+    open.pop_back();
+    const TrieUnit unit(units[state]);
+    const uint32_t base = state ^ unit.offset();
+    if ((base | 0xFF) >= units.size()) fail<FileError>("{}: the normalizer's trie leads outside of itself", name);
+    uint8_t rules = reached[state];
+    if (state != 0 && unit.has_leaf()) {
+      const uint32_t place = TrieUnit(units[base]).value();
+      if (place >= replacements.size()) fail<FileError>("{}: a normalizer rule lies outside of its table", name);
+      if (replacements.substr(place, kMaxReplacementBytes + 1).find('\0') == std::string_view::npos)
+        fail<FileError>("{}: a normalizer rule has more than {} bytes", name, kMaxReplacementBytes);
+      if (++rules > kMaxNestedRules + 1) fail<FileError>("{}: too many normalizer rules start alike", name);
+    }
+    for (uint32_t byte = 0; byte < 256; ++byte) {
+      const uint32_t child = base ^ byte;
+      if (TrieUnit(units[child]).label() != byte || reached[child] >= rules) continue;
+      reached[child] = rules;
+      open.push_back(child);
+    }
+  }
+}
+
+/// A NormalizerSpec, whose precompiled_charsmap is: bytes of the trie (uint32), the trie, replacements that each end in
+/// 0.
+void check_normalizer(std::string_view message, const std::string& name) {
+  WireReader reader(message, name);
+  while (const auto field = reader.next()) {
+    if (field->number != 2) continue;
+    check_type(*field, 2, "the normalizer's table", name);
+    const std::string_view map = field->bytes;
+    if (map.empty()) continue;
+    uint32_t trie_bytes = 0;
+    if (map.size() > kMaxCharsmapBytes)
+      fail<FileError>("{}: the normalizer's table has {} bytes, at most {} are accepted", name, map.size(),
+                      kMaxCharsmapBytes);
+    if (map.size() > sizeof trie_bytes) std::memcpy(&trie_bytes, map.data(), sizeof trie_bytes);
+    if (trie_bytes == 0 || trie_bytes % 4 != 0 || trie_bytes >= map.size() - sizeof trie_bytes || map.back() != '\0')
+      fail<FileError>("{}: the normalizer's table is damaged", name);
+    std::vector<uint32_t> units(trie_bytes / 4);
+    std::memcpy(units.data(), map.data() + sizeof trie_bytes, trie_bytes);
+    check_trie(units, map.substr(sizeof trie_bytes + trie_bytes), name);
+  }
+}
+
+void check_trainer(std::string_view message, const std::string& name) {
+  WireReader reader(message, name);
+  while (const auto field = reader.next()) {
+    if (field->number == 3) {
+      check_type(*field, 0, "the model type", name);
+      if (field->value < 1 || field->value > 4) fail<FileError>("{}: the model type {} is unknown", name, field->value);
+    } else if (field->number == 44 && !valid_utf8(field->bytes)) {
+      fail<FileError>("{}: the text for unknown tokens is not valid UTF-8", name);
+    }
+  }
+}
+
+}  // namespace
+
+std::string checked_sentence_piece_model(std::string_view model, const std::string& name) {
+  enum { pieces = 1, trainer = 2, normalizer = 3, self_test = 4, denormalizer = 5 };
+  std::string kept;
+  kept.reserve(model.size());
+  size_t count = 0;
+  std::vector<std::string_view> symbols;
+  WireReader reader(model, name);
+  while (const auto field = reader.next()) {
+    if (field->number <= denormalizer) check_type(*field, 2, "a part of the model", name);
+    if (field->number == pieces) {
+      if (++count > kMaxPieces) fail<FileError>("{}: has more than {} pieces", name, kMaxPieces);
+      if (const auto symbol = check_piece(field->bytes, count - 1, name)) symbols.push_back(*symbol);
+    } else if (field->number == trainer) {
+      check_trainer(field->bytes, name);
+    } else if (field->number == normalizer || field->number == denormalizer) {
+      check_normalizer(field->bytes, name);
+    }
+    if (field->number != self_test) kept += field->whole;
+  }
+  if (count == 0) fail<FileError>("{}: not a SentencePiece model: it has no pieces", name);
+  check_nesting(std::move(symbols), name);
+  return kept;
+}
+
+}  // namespace attune

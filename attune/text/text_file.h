@@ -1,0 +1,119 @@
+#pragma once
+// Text line by line, plain or gzip, from files that may be hostile.
+
+#include <fmt/format.h>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "attune/base/fail.h"
+
+namespace attune {
+
+/// Whether `text` is well-formed UTF-8 (Unicode 15, table 3-7): no overlong forms, no surrogates, nothing above
+/// U+10FFFF.
+bool valid_utf8(std::string_view text);
+
+/// Bytes of the well-formed sequence, one character, at the start of `text`: 1 to 4, 0 when there is none.
+size_t utf8_sequence(std::string_view text);
+
+/// What a text file may be at most. The defaults bound a decompression bomb, not honest data.
+struct TextLimits {
+  int64_t line_bytes = int64_t{1} << 20;
+  int64_t total_bytes = int64_t{8} << 30;  // after decompression
+  int64_t lines = int64_t{1} << 28;
+};
+
+/// Is told, now and then, how many bytes of the files were read since it was called last, before decompression. What it
+/// throws ends the reading.
+using ReadProgress = std::function<void(int64_t bytes)>;
+
+class TextSource;  // bytes of a file or a pipe, decompressed
+
+/// Reads UTF-8 lines ending in \n or \r\n; the last one may lack its end. A byte order mark at the start is dropped.
+/// gzip is known by its first bytes. A line is handed over as soon as it has arrived, so that a pipe can be answered
+/// line by line.
+class LineReader {
+ public:
+  explicit LineReader(const std::filesystem::path& path, const TextLimits& limits = {});
+
+  /// Reads from an open descriptor, standard input for instance, and leaves it open. `name` is for messages.
+  LineReader(int descriptor, std::string name, const TextLimits& limits = {});
+  ~LineReader();
+
+  /// The next line without its end; false at the end of the text. Throws DataError that names file and line when a line
+  /// is too long or is not UTF-8, after which the line that follows can be read, and FileError when the file cannot be
+  /// read, is cut off or is beyond the limits.
+  bool next(std::string& line);
+
+  /// Whether next() would not have to wait longer than this: a whole line is there, or the end, or an error.
+  bool at_hand(int patience_ms);
+
+  int64_t line_number() const { return line_number_; }  // of the line last returned or refused, from 1
+  int64_t bytes_read() const;                           // of the file as it is, before decompression
+  const std::string& name() const { return name_; }
+
+ private:
+  bool append_until_newline(std::string& line);
+  bool read_chunk();
+  void skip_rest_of_line();
+
+  std::string name_;
+  TextLimits limits_;
+  std::unique_ptr<TextSource> source_;
+  std::string_view chunk_;  // bytes of the source that are not yet in a line
+  int64_t line_number_ = 0;
+  std::string begun_;         // the beginning of a line whose end has not arrived
+  bool inside_line_ = false;  // of one that was refused for its length
+};
+
+/// Reads UTF-8 text exactly as it is, line ends included, in pieces of at most `piece_bytes` (64 or more). A piece ends
+/// after a line end; inside a longer line, between two characters. A byte order mark at the start is dropped, and gzip
+/// is known by its first bytes.
+class TextReader {
+ public:
+  /// Of the limits only total_bytes counts.
+  explicit TextReader(const std::filesystem::path& path, const TextLimits& limits = {},
+                      size_t piece_bytes = size_t{1} << 20);
+  ~TextReader();
+
+  /// The next piece; false at the end of the text. Throws DataError that names file and line of what is not UTF-8, and
+  /// FileError as LineReader does.
+  bool next(std::string& piece);
+
+  int64_t bytes_read() const;  // of the file as it is, before decompression
+
+ private:
+  void fill();
+  size_t next_size() const;
+
+  std::string name_;
+  int64_t bytes_left_;  // that the limit admits
+  size_t piece_bytes_;
+  std::unique_ptr<TextSource> source_;
+  std::string pending_;  // read but not yet handed over
+  int64_t line_ = 1;     // that the next piece begins in
+  bool ended_ = false;
+};
+
+/// All lines of a file.
+std::vector<std::string> read_lines(const std::filesystem::path& path, const TextLimits& limits = {});
+
+/// Calls `read`; a DataError of it that does not begin with the name of one of `files` gets their names.
+template <class Read>
+auto naming(const std::vector<std::string>& files, const Read& read) {
+  try {
+    return read();
+  } catch (const DataError& error) {
+    const std::string message = error.what();
+    for (const std::string& file : files)
+      if (message.starts_with(file)) throw;
+    fail<DataError>("{}: {}", fmt::join(files, ", "), message);
+  }
+}
+
+}  // namespace attune

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <utility>
+
+#include "attune/base/fields.h"
+
+namespace attune {
+
+/// What is one document, a stretch of text that is predicted without knowledge of the others.
+enum class TextUnit {
+  stream,    // everything, the files one after the other
+  line,      // each line that has tokens
+  paragraph  // lines up to the next empty one; one of spaces and tabs counts as empty
+};
+
+template <>
+struct EnumNames<TextUnit> {
+  static constexpr std::pair<TextUnit, const char*> values[] = {
+      {TextUnit::stream, "stream"}, {TextUnit::line, "line"}, {TextUnit::paragraph, "paragraph"}};
+};
+
+}  // namespace attune

@@ -1,0 +1,73 @@
+#include "attune/text/tokenizer_files.h"
+
+#include <array>
+#include <system_error>
+
+#include "attune/base/fail.h"
+
+namespace attune {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array kTokenizerFiles = {"tokenizer.model", "tokenizer.json"};
+constexpr std::array kPrefixes = {"", "source_", "target_"};  // both sides, or one each
+
+void remove_other_tokenizers(const fs::path& folder, const fs::path& source_file, const fs::path& target_file) {
+  for (const std::string prefix : kPrefixes) {
+    for (const char* name : kTokenizerFiles) {
+      const fs::path path = folder / (prefix + name);
+      if (path == source_file || path == target_file) continue;
+      std::error_code error;
+      fs::remove(path, error);
+      if (error) fail<FileError>("{}: cannot remove: {}", path.string(), error.message());
+    }
+  }
+}
+
+// The tokenizer file with this prefix, or an empty path. Throws FileError when there are two.
+fs::path find(const fs::path& folder, const std::string& prefix) {
+  fs::path found;
+  for (const char* name : kTokenizerFiles) {
+    const fs::path path = folder / (prefix + name);
+    std::error_code ignored;
+    if (!fs::exists(path, ignored)) continue;
+    if (!found.empty())
+      fail<FileError>("{}: has both {} and {}", folder.string(), found.filename().string(), path.filename().string());
+    found = path;
+  }
+  return found;
+}
+
+}  // namespace
+
+fs::path find_tokenizer(const fs::path& folder) {
+  return find(folder, kPrefixes[0]);
+}
+
+TokenizerFiles find_tokenizers(const fs::path& folder) {
+  if (const fs::path shared = find_tokenizer(folder); !shared.empty()) return {shared, shared};
+  const TokenizerFiles files{find(folder, kPrefixes[1]), find(folder, kPrefixes[2])};
+  if (files.source.empty() || files.target.empty())
+    fail<FileError>(
+        "{}: needs tokenizer.model or tokenizer.json, or one for each side: source_tokenizer.* and target_tokenizer.*",
+        folder.string());
+  return files;
+}
+
+TokenizerPair load_tokenizers(const TokenizerFiles& files) {
+  const std::shared_ptr<const Tokenizer> source = load_tokenizer(files.source);
+  if (files.source == files.target) return {source, source};
+  return {source, load_tokenizer(files.target)};
+}
+
+void save_tokenizers(const fs::path& folder, const Tokenizer& source, const Tokenizer& target) {
+  const bool shared = &source == &target;
+  const fs::path source_file = folder / (kPrefixes[shared ? 0 : 1] + source.file_name());
+  const fs::path target_file = folder / (kPrefixes[shared ? 0 : 2] + target.file_name());
+  source.save(source_file);
+  if (!shared) target.save(target_file);
+  remove_other_tokenizers(folder, source_file, target_file);
+}
+
+}  // namespace attune

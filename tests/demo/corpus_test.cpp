@@ -1,0 +1,420 @@
+#include "attune/demo/corpus.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "attune/base/error.h"
+#include "attune/demo/clause.h"
+#include "attune/demo/sentences.h"
+
+namespace attune {
+namespace {
+
+using namespace grammar;
+
+constexpr Case kCases[] = {Case::nominative, Case::accusative, Case::dative, Case::genitive};
+
+const Noun& noun(std::string_view english) {
+  for (const Noun& n : nouns()) {
+    if (english == n.english) return n;
+  }
+  ADD_FAILURE() << "no noun " << english;
+  return nouns().front();
+}
+
+const Verb& verb(std::string_view english) {
+  for (const Verb& v : verbs()) {
+    if (english == v.english) return v;
+  }
+  ADD_FAILURE() << "no verb " << english;
+  return verbs().front();
+}
+
+const Adjective& adjective(std::string_view english) {
+  for (const Adjective& a : adjectives()) {
+    if (english == a.english) return a;
+  }
+  ADD_FAILURE() << "no adjective " << english;
+  return adjectives().front();
+}
+
+/// Nominative, accusative, dative and genitive, " | " between.
+std::string declension(NounPhrase p) {
+  std::string line;
+  for (const Case c : kCases) line += (line.empty() ? "" : " | ") + p.german(c);
+  return line;
+}
+
+NounPhrase phrase(std::string_view english, Determiner determiner, std::string_view quality, bool plural = false) {
+  NounPhrase p;
+  p.noun = &noun(english);
+  p.determiner = determiner;
+  p.adjective = &adjective(quality);
+  p.plural = plural;
+  return p;
+}
+
+TEST(GrammarMorphology, DefiniteArticleAndWeakAdjectives) {
+  const Determiner der = Determiner::definite;
+  EXPECT_EQ(declension(phrase("man", der, "old")),
+            "der alte Mann | den alten Mann | dem alten Mann | des alten Mannes");
+  EXPECT_EQ(declension(phrase("woman", der, "old")), "die alte Frau | die alte Frau | der alten Frau | der alten Frau");
+  EXPECT_EQ(declension(phrase("car", der, "expensive")),
+            "das teure Auto | das teure Auto | dem teuren Auto | des teuren Autos");
+  EXPECT_EQ(declension(phrase("child", der, "clever", true)),
+            "die klugen Kinder | die klugen Kinder | den klugen Kindern | der klugen Kinder");
+}
+
+TEST(GrammarMorphology, IndefiniteArticleAndMixedAdjectives) {
+  const Determiner ein = Determiner::indefinite;
+  EXPECT_EQ(declension(phrase("man", ein, "old")),
+            "ein alter Mann | einen alten Mann | einem alten Mann | eines alten Mannes");
+  EXPECT_EQ(declension(phrase("woman", ein, "old")),
+            "eine alte Frau | eine alte Frau | einer alten Frau | einer alten Frau");
+  EXPECT_EQ(declension(phrase("house", ein, "new")),
+            "ein neues Haus | ein neues Haus | einem neuen Haus | eines neuen Hauses");
+  EXPECT_EQ(declension(phrase("child", ein, "clever", true)),
+            "kluge Kinder | kluge Kinder | klugen Kindern | kluger Kinder");
+}
+
+TEST(GrammarMorphology, NoArticleAndStrongAdjectives) {
+  const Determiner none = Determiner::none;
+  EXPECT_EQ(declension(phrase("wine", none, "cold")), "kalter Wein | kalten Wein | kaltem Wein | kalten Weines");
+  EXPECT_EQ(declension(phrase("milk", none, "cold")), "kalte Milch | kalte Milch | kalter Milch | kalter Milch");
+  EXPECT_EQ(declension(phrase("water", none, "cold")),
+            "kaltes Wasser | kaltes Wasser | kaltem Wasser | kalten Wassers");
+}
+
+TEST(GrammarMorphology, PossessivesNegationAndDemonstratives) {
+  NounPhrase p = phrase("coat", Determiner::possessive, "new");
+  p.owner = Person::she;
+  EXPECT_EQ(declension(p), "ihr neuer Mantel | ihren neuen Mantel | ihrem neuen Mantel | ihres neuen Mantels");
+  p.owner = Person::we;
+  p.plural = true;
+  EXPECT_EQ(declension(p), "unsere neuen Mäntel | unsere neuen Mäntel | unseren neuen Mänteln | unserer neuen Mäntel");
+  EXPECT_EQ(p.english(), "our new coats");
+  EXPECT_EQ(phrase("apple", Determiner::indefinite, "fresh").german(Case::accusative, true), "keinen frischen Apfel");
+  EXPECT_EQ(phrase("apple", Determiner::indefinite, "fresh", true).german(Case::accusative, true),
+            "keine frischen Äpfel");
+  EXPECT_EQ(phrase("dog", Determiner::demonstrative, "big").german(Case::dative), "diesem großen Hund");
+  EXPECT_EQ(phrase("girl", Determiner::every, "clever").german(Case::accusative), "jedes kluge Mädchen");
+}
+
+TEST(GrammarMorphology, NounsThatAreNotRegular) {
+  EXPECT_EQ(decline(noun("neighbour"), Case::accusative, false), "Nachbarn");
+  EXPECT_EQ(decline(noun("neighbour"), Case::genitive, false), "Nachbarn");
+  EXPECT_EQ(decline(noun("bus"), Case::genitive, false), "Busses");
+  EXPECT_EQ(decline(noun("park"), Case::genitive, false), "Parks");
+  EXPECT_EQ(decline(noun("house"), Case::genitive, false), "Hauses");
+  EXPECT_EQ(decline(noun("garden"), Case::genitive, false), "Gartens");
+  EXPECT_EQ(decline(noun("car"), Case::dative, true), "Autos");
+  EXPECT_EQ(decline(noun("garden"), Case::dative, true), "Gärten");
+}
+
+TEST(GrammarMorphology, FiniteVerbs) {
+  const auto all = [](const Verb& v, bool past) {
+    return german_finite(v, Agreement::first_singular, past) + " " + german_finite(v, Agreement::third_singular, past) +
+           " " + german_finite(v, Agreement::plural, past);
+  };
+  EXPECT_EQ(all(kBe, false), "bin ist sind");
+  EXPECT_EQ(all(kBe, true), "war war waren");
+  EXPECT_EQ(all(kHave, false), "habe hat haben");
+  EXPECT_EQ(all(verb("read"), false), "lese liest lesen");
+  EXPECT_EQ(all(verb("read"), true), "las las lasen");
+  EXPECT_EQ(all(verb("buy"), true), "kaufte kaufte kauften");
+  EXPECT_EQ(all(matrix_verbs()[0], false), "weiß weiß wissen");
+}
+
+TEST(GrammarMorphology, EnglishForms) {
+  EXPECT_EQ(english_third_person("look for"), "looks for");
+  EXPECT_EQ(english_third_person("go shopping"), "goes shopping");
+  EXPECT_EQ(english_third_person("carry"), "carries");
+  EXPECT_EQ(english_third_person("play"), "plays");
+  EXPECT_EQ(english_third_person("wash"), "washes");
+  EXPECT_EQ(english_third_person("have"), "has");
+  EXPECT_EQ(phrase("apple", Determiner::indefinite, "fresh").english(), "a fresh apple");
+  EXPECT_EQ(phrase("man", Determiner::indefinite, "old").english(), "an old man");
+}
+
+TEST(GrammarMorphology, Contractions) {
+  EXPECT_EQ(german_prepositional("in", "dem alten Garten"), "im alten Garten");
+  EXPECT_EQ(german_prepositional("in", "das Haus"), "ins Haus");
+  EXPECT_EQ(german_prepositional("zu", "der Haltestelle"), "zur Haltestelle");
+  EXPECT_EQ(german_prepositional("an", "dem Bahnhof"), "am Bahnhof");
+  EXPECT_EQ(german_prepositional("in", "der Küche"), "in der Küche");
+  EXPECT_EQ(german_prepositional("in", "diesem Garten"), "in diesem Garten");
+  EXPECT_EQ(german_prepositional("in", "den Park"), "in den Park");
+}
+
+TEST(GrammarNumbers, WordsOfBothLanguages) {
+  const std::map<int64_t, std::pair<std::string, std::string>> kExpected{
+      {0, {"zero", "null"}},
+      {1, {"one", "eins"}},
+      {12, {"twelve", "zwölf"}},
+      {17, {"seventeen", "siebzehn"}},
+      {21, {"twenty-one", "einundzwanzig"}},
+      {30, {"thirty", "dreißig"}},
+      {66, {"sixty-six", "sechsundsechzig"}},
+      {100, {"one hundred", "einhundert"}},
+      {101, {"one hundred and one", "einhunderteins"}},
+      {243, {"two hundred and forty-three", "zweihundertdreiundvierzig"}},
+      {1000, {"one thousand", "eintausend"}},
+      {2001, {"two thousand and one", "zweitausendeins"}},
+      {7016, {"seven thousand and sixteen", "siebentausendsechzehn"}},
+      {9999, {"nine thousand nine hundred and ninety-nine", "neuntausendneunhundertneunundneunzig"}}};
+  for (const auto& [number, words] : kExpected) {
+    EXPECT_EQ(english_number(number), words.first);
+    EXPECT_EQ(german_number(number), words.second);
+  }
+}
+
+TEST(GrammarNumbers, AllDifferentUpTo9999) {
+  std::set<std::string> english, german;
+  for (int64_t n = 0; n <= 9999; ++n) {
+    EXPECT_TRUE(english.insert(english_number(n)).second) << n;
+    EXPECT_TRUE(german.insert(german_number(n)).second) << n;
+  }
+  EXPECT_THROW(english_number(10000), ConfigError);
+  EXPECT_THROW(german_number(-1), ConfigError);
+}
+
+TEST(GrammarNumbers, Dates) {
+  EXPECT_EQ(english_date(3, 5, 1987), "on the 3rd of May 1987");
+  EXPECT_EQ(german_date(3, 5, 1987), "am 3. Mai 1987");
+  EXPECT_EQ(english_date(21, 3, 0), "on the 21st of March");
+  EXPECT_EQ(german_date(21, 3, 0), "am 21. März");
+  EXPECT_EQ(english_ordinal(11), "11th");
+  EXPECT_EQ(english_ordinal(12), "12th");
+  EXPECT_EQ(english_ordinal(13), "13th");
+  EXPECT_EQ(english_ordinal(22), "22nd");
+  EXPECT_THROW(english_date(1, 13, 0), ConfigError);
+  EXPECT_THROW(german_date(0, 1, 0), ConfigError);
+}
+
+TEST(GrammarNumbers, ClockTimes) {
+  EXPECT_EQ(english_clock(3, 30), "at half past three");
+  EXPECT_EQ(german_clock(3, 30), "um halb vier");
+  EXPECT_EQ(german_clock(12, 30), "um halb eins");
+  EXPECT_EQ(english_clock(1, 0), "at one o'clock");
+  EXPECT_EQ(german_clock(1, 0), "um ein Uhr");
+  EXPECT_EQ(english_clock(12, 45), "at a quarter to one");
+  EXPECT_EQ(german_clock(12, 45), "um Viertel vor eins");
+  EXPECT_EQ(german_clock(5, 25), "um fünf vor halb sechs");
+  EXPECT_EQ(german_clock(1, 10), "um zehn nach eins");
+  EXPECT_THROW(german_clock(13, 0), ConfigError);
+}
+
+/// "The teacher opens the window", with the places that the tests fill.
+Clause opening(Tense tense) {
+  Clause c;
+  c.subject = {"the teacher", "der Lehrer"};
+  c.verb = &verb("open");
+  c.tense = tense;
+  c.accusative = {"the window", "das Fenster"};
+  return c;
+}
+
+TEST(GrammarClause, SeparableVerbInEveryTense) {
+  EXPECT_EQ(german_statement(opening(Tense::present)), "der Lehrer macht das Fenster auf");
+  EXPECT_EQ(german_statement(opening(Tense::past)), "der Lehrer machte das Fenster auf");
+  EXPECT_EQ(german_statement(opening(Tense::perfect)), "der Lehrer hat das Fenster aufgemacht");
+  EXPECT_EQ(german_statement(opening(Tense::future)), "der Lehrer wird das Fenster aufmachen");
+  EXPECT_EQ(english_statement(opening(Tense::progressive)), "the teacher is opening the window");
+  EXPECT_EQ(english_statement(opening(Tense::perfect)), "the teacher has opened the window");
+}
+
+TEST(GrammarClause, VerbFirstSecondAndLast) {
+  Clause c = opening(Tense::past);
+  c.time = {"yesterday", "gestern"};
+  c.time_in_front = true;
+  EXPECT_EQ(english_statement(c), "yesterday the teacher opened the window");
+  EXPECT_EQ(german_statement(c), "gestern machte der Lehrer das Fenster auf");
+  c.time_in_front = false;
+  EXPECT_EQ(german_statement(c), "der Lehrer machte gestern das Fenster auf");
+  EXPECT_EQ(german_subordinate(c), "der Lehrer gestern das Fenster aufmachte");
+  EXPECT_EQ(german_question(opening(Tense::perfect)), "hat der Lehrer das Fenster aufgemacht");
+  EXPECT_EQ(german_subordinate(opening(Tense::perfect)), "der Lehrer das Fenster aufgemacht hat");
+  EXPECT_EQ(english_question(opening(Tense::past)), "did the teacher open the window");
+  EXPECT_EQ(english_question(opening(Tense::present)), "does the teacher open the window");
+  EXPECT_EQ(german_statement(opening(Tense::present), "weil es regnet,"),
+            "weil es regnet, macht der Lehrer das Fenster auf");
+  EXPECT_EQ(german_imperative(opening(Tense::present)), "machen Sie das Fenster auf");
+}
+
+TEST(GrammarClause, NegationAndPronouns) {
+  Clause c = opening(Tense::perfect);
+  c.negated = c.yet = true;
+  EXPECT_EQ(english_statement(c), "the teacher has not opened the window yet");
+  EXPECT_EQ(german_statement(c), "der Lehrer hat das Fenster noch nicht aufgemacht");
+  c = opening(Tense::present);
+  c.negated = true;
+  c.place = {"in the school", "in der Schule"};
+  EXPECT_EQ(english_statement(c), "the teacher does not open the window in the school");
+  EXPECT_EQ(german_statement(c), "der Lehrer macht das Fenster nicht in der Schule auf");
+  c = opening(Tense::past);
+  c.verb = &verb("give");
+  c.time = {"yesterday", "gestern"};
+  c.accusative = {"a book", "ein Buch", false, true};
+  c.dative = {"him", "ihm", true};
+  EXPECT_EQ(english_statement(c), "the teacher gave him a book yesterday");
+  EXPECT_EQ(german_statement(c), "der Lehrer gab ihm gestern ein Buch");
+}
+
+TEST(GrammarClause, PerfectWithSeinAndModals) {
+  Clause c;
+  c.subject = {"I", "ich"};
+  c.agreement = Agreement::first_singular;
+  c.verb = &verb("get up");
+  c.tense = Tense::perfect;
+  EXPECT_EQ(german_statement(c), "ich bin aufgestanden");
+  c.tense = Tense::modal;
+  for (const Modal& m : modals()) {
+    c.modal = &m;
+    c.negated = m.negatable && std::string_view(m.auxiliary) == "can";
+    if (std::string_view(m.third) == "wants to ") {
+      EXPECT_EQ(english_question(c), "do I want to get up");
+      EXPECT_EQ(german_question(c), "will ich aufstehen");
+    }
+    if (c.negated) {
+      EXPECT_EQ(english_statement(c), "I cannot get up");
+      EXPECT_EQ(german_statement(c), "ich kann nicht aufstehen");
+    }
+  }
+}
+
+/// Follows RFC 3629 for the two lengths that English and German need.
+bool is_utf8_latin(std::string_view text) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if (byte < 0x80) continue;
+    if (byte < 0xC2 || byte > 0xC3 || ++i == text.size()) return false;
+    if ((static_cast<unsigned char>(text[i]) & 0xC0u) != 0x80u) return false;
+  }
+  return true;
+}
+
+bool is_line(std::string_view text) {
+  const bool closed = text.ends_with(".") || text.ends_with("?");
+  const auto first = static_cast<unsigned char>(text[0]);
+  const bool capital = (first >= 'A' && first <= 'Z') || (first == 0xC3 && static_cast<unsigned char>(text[1]) < 0xA0);
+  return closed && capital && text.find("  ") == std::string_view::npos && text.find(" ,") == std::string_view::npos &&
+         text.find(",,") == std::string_view::npos && text.find(" .") == std::string_view::npos &&
+         text.find('\n') == std::string_view::npos && is_utf8_latin(text);
+}
+
+double words(std::string_view text) {
+  return 1.0 + static_cast<double>(std::ranges::count(text, ' '));
+}
+
+TEST(GrammarCorpus, SizesAndDisjointSplits) {
+  const GrammarCorpus corpus = grammar_corpus(20000, 300, 200, 42);
+  EXPECT_EQ(corpus.train.size(), 20000u);
+  EXPECT_EQ(corpus.valid.size(), 300u);
+  EXPECT_EQ(corpus.test.size(), 200u);
+  std::set<std::string> sources, targets;
+  for (const auto* split : {&corpus.train, &corpus.valid, &corpus.test}) {
+    for (const SentencePair& p : *split) {
+      EXPECT_TRUE(sources.insert(p.source).second) << p.source;
+      EXPECT_TRUE(targets.insert(p.target).second) << p.target;
+    }
+  }
+}
+
+TEST(GrammarCorpus, EveryLineIsWellFormed) {
+  double source_words = 0, target_words = 0;
+  std::set<std::string> openings;
+  const GrammarCorpus corpus = grammar_corpus(20000, 0, 0, 3);
+  for (const SentencePair& p : corpus.train) {
+    EXPECT_TRUE(is_line(p.source)) << p.source;
+    EXPECT_TRUE(is_line(p.target)) << p.target;
+    EXPECT_EQ(p.source.back(), p.target.back()) << p.source;
+    EXPECT_GE(words(p.source), 4) << p.source;
+    EXPECT_LE(words(p.source), 18) << p.source;
+    source_words += words(p.source);
+    target_words += words(p.target);
+    openings.insert(p.source.substr(0, 12));
+  }
+  EXPECT_GT(source_words / 20000, 7);
+  EXPECT_LT(source_words / 20000, 11);
+  EXPECT_GT(target_words / 20000, 6);
+  EXPECT_LT(target_words / 20000, 11);
+  EXPECT_GT(openings.size(), 2000u);  // not one template
+}
+
+TEST(GrammarCorpus, UsesItsWholeLexicon) {
+  std::set<std::string> seen;
+  for (const SentencePair& p : grammar_corpus(20000, 0, 0, 5).train) {
+    std::string word;
+    for (const char c : p.target) {
+      const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (static_cast<unsigned char>(c) & 0x80u);
+      if (letter) {
+        word += c;
+      } else {
+        seen.insert(std::exchange(word, ""));
+      }
+    }
+  }
+  for (const Noun& n : nouns()) EXPECT_TRUE(seen.contains(n.german)) << n.german;
+  for (const Verb& v : verbs()) {
+    const char* form = (v.traits & kStative) ? v.german_er : v.german_participle;  // no "hat gekannt"
+    EXPECT_TRUE(seen.contains(form)) << form;
+  }
+  for (const Adjective& a : adjectives()) EXPECT_TRUE(seen.contains(std::string(a.german_stem) + "en")) << a.german;
+}
+
+TEST(GrammarCorpus, TargetIsAFunctionOfTheSource) {
+  Random random(17);
+  Writer writer(random);
+  std::map<std::string, std::string> target_of;
+  int repeated = 0;
+  for (int i = 0; i < 100000; ++i) {
+    const SentencePair p = writer.sentence();
+    const auto [at, is_new] = target_of.emplace(p.source, p.target);
+    repeated += is_new ? 0 : 1;
+    EXPECT_EQ(at->second, p.target) << p.source;
+  }
+  EXPECT_GT(repeated, 100);    // so that the comparison above has something to compare
+  EXPECT_LT(repeated, 10000);  // and the grammar is rich
+}
+
+TEST(GrammarCorpus, SameSeedSamePairs) {
+  const GrammarCorpus a = grammar_corpus(50, 20, 10, 9);
+  const GrammarCorpus b = grammar_corpus(200, 20, 10, 9);
+  const GrammarCorpus c = grammar_corpus(50, 20, 10, 10);
+  const auto same = [](const std::vector<SentencePair>& x, const std::vector<SentencePair>& y) {
+    return std::ranges::equal(x, y, [](const SentencePair& p, const SentencePair& q) {
+      return p.source == q.source && p.target == q.target;
+    });
+  };
+  EXPECT_TRUE(same(a.test, b.test));
+  EXPECT_TRUE(same(a.valid, b.valid));
+  EXPECT_TRUE(same(a.train, std::vector(b.train.begin(), b.train.begin() + 50)));
+  EXPECT_FALSE(same(a.test, c.test));
+}
+
+/// Pins the drawing order, which must not depend on compiler or platform. Changes with the grammar.
+TEST(GrammarCorpus, FirstPairsOfSeedOne) {
+  const GrammarCorpus corpus = grammar_corpus(0, 0, 3, 1);
+  EXPECT_EQ(corpus.test[0].source, "Did my strong boss sing on Friday?");
+  EXPECT_EQ(corpus.test[0].target, "Hat mein starker Chef am Freitag gesungen?");
+  EXPECT_EQ(corpus.test[1].source, "Why are you going to the hotel?");
+  EXPECT_EQ(corpus.test[1].target, "Warum gehen Sie ins Hotel?");
+  EXPECT_EQ(corpus.test[2].source, "Laura has never looked for keys.");
+  EXPECT_EQ(corpus.test[2].target, "Laura hat noch nie Schlüssel gesucht.");
+}
+
+TEST(GrammarCorpus, RefusesImpossibleCounts) {
+  EXPECT_THROW(grammar_corpus(-1, 0, 0, 1), ConfigError);
+  EXPECT_THROW(grammar_corpus(0, 0, -5, 1), ConfigError);
+  EXPECT_THROW(grammar_corpus(kMaxGrammarPairs, 1, 0, 1), ConfigError);
+  EXPECT_THROW(grammar_corpus(INT64_MAX, INT64_MAX, INT64_MAX, 1), ConfigError);
+  EXPECT_TRUE(grammar_corpus(0, 0, 0, 1).train.empty());
+}
+
+}  // namespace
+}  // namespace attune

@@ -1,0 +1,93 @@
+#include "attune/inference/config.h"
+#include "attune/base/json_fields.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/support/errors.h"
+
+namespace attune {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(GenerationConfig, LongestOutput) {
+  GenerationConfig c{.max_length = 100, .max_length_ratio = 1.5, .max_length_offset = 10};
+  EXPECT_EQ(c.longest_output(0), 10);
+  EXPECT_EQ(c.longest_output(7), 20) << "1.5 * 7 + 10, rounded down";
+  EXPECT_EQ(c.longest_output(60), 100);
+  EXPECT_EQ(c.longest_output(int64_t{1} << 60), 100);
+  c.max_length_offset = 0;
+  EXPECT_EQ(c.longest_output(0), 1);
+  c.max_length_ratio = 0;
+  EXPECT_EQ(c.longest_output(1), 100) << "a ratio of 0 is no limit";
+}
+
+TEST(GenerationConfig, LengthDivisor) {
+  GenerationConfig c{.length_penalty = 0.6};
+  EXPECT_DOUBLE_EQ(c.length_divisor(1), 1);
+  EXPECT_DOUBLE_EQ(c.length_divisor(7), std::pow(2, 0.6));
+  c.length_normalization = LengthNormalization::power;
+  EXPECT_DOUBLE_EQ(c.length_divisor(7), std::pow(7, 0.6));
+  c.length_penalty = 0;
+  EXPECT_DOUBLE_EQ(c.length_divisor(7), 1);
+}
+
+TEST(GenerationConfig, RefusesAndNames) {
+  const auto refusal = [](const GenerationConfig& c) { return message_of<ConfigError>([&] { c.validate(); }); };
+  EXPECT_NO_THROW(GenerationConfig{}.validate());
+  EXPECT_THAT(refusal({.beam_size = 0}), HasSubstr("beam_size = 0: needs a number from 1 to 1024"));
+  EXPECT_THAT(refusal({.beam_size = 1025}), HasSubstr("beam_size = 1025: needs a number from 1 to 1024"));
+  EXPECT_THAT(refusal({.length_penalty = -1}), HasSubstr("length_penalty = -1"));
+  EXPECT_THAT(refusal({.length_penalty = std::nan("")}), HasSubstr("length_penalty = nan"));
+  EXPECT_THAT(refusal({.max_length = 0}), HasSubstr("max_length = 0"));
+  EXPECT_THAT(refusal({.max_length = 16385}), HasSubstr("max_length = 16385: needs a number from 1 to 16384"));
+  EXPECT_THAT(refusal({.max_length_ratio = -1}), HasSubstr("max_length_ratio = -1"));
+  EXPECT_THAT(refusal({.max_length_ratio = 101}), HasSubstr("max_length_ratio = 101: needs a number from 0 to 100"));
+  EXPECT_THAT(refusal({.max_length_offset = 16385}), HasSubstr("max_length_offset = 16385"));
+  EXPECT_THAT(refusal({.max_length_offset = -1}), HasSubstr("max_length_offset = -1"));
+  EXPECT_THAT(refusal({.coverage_penalty = -0.5}), HasSubstr("coverage_penalty = -0.5: needs a number from 0 to 10"));
+  EXPECT_THAT(refusal({.patience = 0}), HasSubstr("patience = 0: needs a number above 0, at most 100"));
+  EXPECT_THAT(refusal({.patience = std::nan("")}), HasSubstr("patience = nan"));
+  EXPECT_THAT(refusal({.beam_groups = 0}), HasSubstr("beam_groups = 0"));
+  EXPECT_THAT(refusal({.beam_size = 6, .beam_groups = 4}), HasSubstr("beam_groups = 4: has to divide beam_size = 6"));
+  EXPECT_THAT(refusal({.diversity_penalty = -1}), HasSubstr("diversity_penalty = -1"));
+  EXPECT_THAT(refusal({.max_length = 9, .min_length = 9}), HasSubstr("min_length = 9: needs a number from 0 to 8"));
+  EXPECT_THAT(refusal({.no_repeat_ngram_size = 65}), HasSubstr("needs a number from 0 to 64"));
+  EXPECT_THAT(refusal({.no_repeat_ngram_size = -1}), HasSubstr("no_repeat_ngram_size = -1"));
+  EXPECT_THAT(refusal({.repetition_penalty = 0}), HasSubstr("repetition_penalty = 0"));
+}
+
+// Weights that never end a sentence are nothing one can see in a folder: the search has to be bounded by itself.
+TEST(GenerationConfig, TheWorkForASentenceIsBounded) {
+  const auto refusal = [](const GenerationConfig& c) { return message_of<ConfigError>([&] { c.validate(); }); };
+  EXPECT_NO_THROW((GenerationConfig{.beam_size = 8, .max_length = 16384}).validate());
+  EXPECT_NO_THROW((GenerationConfig{.beam_size = 256, .max_length = 512}).validate());
+  EXPECT_EQ(refusal({.beam_size = 256, .max_length = 513}),
+            "beam_size = 256 and max_length = 513: need a product of at most 131072");
+}
+
+TEST(GenerationConfig, FieldsComeBack) {
+  const GenerationConfig c{.beam_size = 7,
+                           .length_penalty = 1.25,
+                           .length_normalization = LengthNormalization::power,
+                           .max_length = 99,
+                           .max_length_ratio = 3,
+                           .max_length_offset = 4,
+                           .coverage_penalty = 0.2,
+                           .early_stopping = EarlyStopping::patience,
+                           .patience = 2,
+                           .beam_groups = 7,
+                           .diversity_penalty = 0.5,
+                           .min_length = 3,
+                           .no_repeat_ngram_size = 4,
+                           .repetition_penalty = 1.5};
+  GenerationConfig read;
+  read_fields(write_fields(c), read, "test");
+  EXPECT_EQ(read, c);
+}
+
+}  // namespace
+}  // namespace attune

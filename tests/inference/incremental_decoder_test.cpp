@@ -1,0 +1,93 @@
+#include "attune/inference/incremental_decoder.h"
+
+#include <gtest/gtest.h>
+
+#include "attune/base/random.h"
+#include "attune/text/character_tokenizer.h"
+#include "attune/text/sentence_piece_tokenizer.h"
+#include "attune/text/text_file.h"
+#include "attune/text/whitespace_tokenizer.h"
+#include "tests/support/errors.h"
+#include "tests/support/small_model.h"
+
+namespace attune {
+namespace {
+
+/// The pieces, each of them whole characters.
+std::string decoded(IncrementalDecoder& decoder, std::span<const int32_t> ids) {
+  std::string text;
+  for (const int32_t id : ids) {
+    const std::string added = decoder.push(id);
+    EXPECT_TRUE(valid_utf8(added));
+    text += added;
+  }
+  return text + decoder.finish();
+}
+
+TEST(IncrementalDecoder, BytesWaitUntilTheyAreCharacters) {
+  const ByteTokenizer bytes;
+  IncrementalDecoder decoder(bytes, {}, false);
+  const std::vector<int32_t> ids = bytes.encode("a\xE2\x82\xAC");
+  EXPECT_EQ(decoder.push(ids[0]), "a");
+  EXPECT_EQ(decoder.push(ids[1]), "");
+  EXPECT_EQ(decoder.push(ids[2]), "");
+  EXPECT_EQ(decoder.push(ids[3]), "\xE2\x82\xAC");
+  EXPECT_EQ(decoder.push(ids[1]), "");
+  EXPECT_EQ(decoder.finish(), "\xEF\xBF\xBD") << "half of a character is none";
+}
+
+TEST(IncrementalDecoder, RandomBytesBecomeWhatTheyAreTogether) {
+  const ByteTokenizer bytes;
+  Random random(5);
+  for (int trial = 0; trial < 100; ++trial) {
+    std::vector<int32_t> ids(1 + random.below(300));
+    for (int32_t& id : ids) id = static_cast<int32_t>(4 + (random.below(2) == 0 ? 0x80 : 0) + random.below(128));
+    IncrementalDecoder decoder(bytes, bytes.encode("before"), false);
+    ASSERT_EQ(decoded(decoder, ids), bytes.decode(ids));
+  }
+}
+
+TEST(IncrementalDecoder, SpacesOfPiecesAreThoseOfTheWholeText) {
+  SentencePieceOptions options;
+  options.vocab_size = 300;
+  const auto pieces = train_sentence_piece(small_text(), options);
+  std::string text;
+  for (const std::string& line : small_text(40)) text += (text.empty() ? "" : " ") + line;
+  const std::vector<int32_t> ids = pieces->encode(text);
+  ASSERT_GT(ids.size(), 500u);
+  for (const size_t before : {size_t{0}, size_t{1}, size_t{2}, size_t{7}, size_t{100}}) {
+    IncrementalDecoder decoder(*pieces, std::span(ids).first(before), false);
+    const std::string start = pieces->decode(std::span(ids).first(before));
+    EXPECT_EQ(start + decoded(decoder, std::span(ids).subspan(before)), pieces->decode(ids)) << before;
+  }
+  std::vector<int32_t> prompt = {pieces->bos_id()};
+  IncrementalDecoder decoder(*pieces, prompt, false);
+  EXPECT_EQ(decoded(decoder, ids), pieces->decode(ids)) << "a text begins without a space";
+}
+
+TEST(IncrementalDecoder, WordsAreGluedAsInTheWholeText) {
+  const WhitespaceTokenizer words({"fo@@", "o", "bar"}, "@@");
+  const std::vector<int32_t> ids = words.encode("fo@@ o bar fo@@ o");
+  IncrementalDecoder decoder(words, std::span(ids).first(1), false);
+  EXPECT_EQ(decoded(decoder, std::span(ids).subspan(1)), "o bar foo");
+}
+
+TEST(IncrementalDecoder, EosIsALineEndWhereLinesEndWithIt) {
+  const WhitespaceTokenizer words({"a", "b"});
+  const int32_t a = words.encode("a")[0], b = words.encode("b")[0], eos = words.eos_id();
+  const std::vector<int32_t> before = {a, eos, b};
+  IncrementalDecoder lines(words, before, true);
+  EXPECT_EQ(decoded(lines, std::vector{a, eos, b, a, eos}), " a\nb a\n");
+  IncrementalDecoder no_lines(words, before, false);
+  EXPECT_EQ(decoded(no_lines, std::vector{a, eos, b}), " a b");
+}
+
+TEST(IncrementalDecoder, RefusesIdsOutsideTheVocabulary) {
+  const ByteTokenizer bytes;
+  IncrementalDecoder decoder(bytes, {}, false);
+  EXPECT_THROW(decoder.push(260), DataError);
+  EXPECT_THROW(decoder.push(-1), DataError);
+}
+
+}  // namespace
+}  // namespace attune

@@ -1,0 +1,119 @@
+#include "attune/inference/quantize.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "attune/inference/translator.h"
+#include "attune/io/model_folder.h"
+#include "attune/io/safetensors.h"
+#include "attune/models/build.h"
+#include "attune/text/sentence_piece_tokenizer.h"
+#include "tests/support/errors.h"
+#include "tests/support/gradient_check.h"
+#include "tests/support/memory.h"
+#include "tests/support/small_model.h"
+#include "tests/support/temporary_folder.h"
+
+namespace attune {
+namespace {
+
+using ::testing::HasSubstr;
+
+namespace fs = std::filesystem;
+
+class QuantizeTest : public ::testing::Test {
+ protected:
+  // Of many pages.
+  void write_wide_model() {
+    write_small_model(folder_ / "small");  // for its tokenizer
+    const SentencePieceTokenizer tokenizer(folder_ / "small" / "tokenizer.model");
+    TransformerConfig config = small_model_config();
+    config.d_ff = 1 << 15;
+    save_model_folder(folder_ / "model", *build_transformer(config, 1), tokenizer, tokenizer, {.max_length = 12});
+  }
+
+  TemporaryFolder folder_;
+  const std::vector<std::string> lines_ = small_text(6);
+};
+
+// The weights that decoding reads are pages of the file: nobody's copy, and shared by all processes.
+TEST_F(QuantizeTest, PackedWeightsStayPagesOfTheFile) {
+  write_small_model(folder_ / "model");
+  for (const WeightFormat format : {WeightFormat::float32, WeightFormat::int8, WeightFormat::int4}) {
+    const fs::path small = folder_ / enum_name(format);
+    quantize_model_folder(folder_ / "model", small, format);
+    const Translator translator = Translator::load(small);
+    EXPECT_EQ(translator.translate(lines_).size(), lines_.size());
+    const MappedMemory memory = mapped_memory(small / kParameterFile);
+    if (!memory.known) GTEST_SKIP() << "the system does not say what mapped memory is";
+    EXPECT_GE(memory.resident_bytes, static_cast<int64_t>(fs::file_size(small / kParameterFile)) / 2);
+    EXPECT_EQ(memory.anonymous_bytes, 0);
+    EXPECT_EQ(memory.dirty_bytes, 0);
+  }
+}
+
+TEST_F(QuantizeTest, PagesThatAreGivenBackAreReadAgain) {
+  write_wide_model();
+  const Translator one = Translator::load(folder_ / "model"), other(load_model_folder(folder_ / "model"));
+  const std::vector<Translation> translations = one.translate(lines_), expected = other.translate(lines_);
+  for (size_t i = 0; i < lines_.size(); ++i) EXPECT_EQ(translations[i].n_best[0].score, expected[i].n_best[0].score);
+  const ModelFiles files = load_model_folder(folder_ / "model", LoadedWeights::packed);
+  for (const NamedParameter& p : named_parameters(*files.model)) {
+    const Tensor stored = SafetensorsReader(folder_ / "model" / kParameterFile).load(p.name);
+    EXPECT_TRUE(same_bits(*p.tensor, stored)) << p.name;
+  }
+}
+
+// Of the file there is what embeddings have looked up, and norms.
+TEST_F(QuantizeTest, PagesThatOnlyPackingReadsAreGivenBack) {
+  write_wide_model();
+  const Translator translator = Translator::load(folder_ / "model");
+  EXPECT_EQ(translator.translate(lines_).size(), lines_.size());
+  const MappedMemory memory = mapped_memory(folder_ / "model" / kParameterFile);
+  if (!memory.known) GTEST_SKIP() << "the system does not say what mapped memory is";
+  EXPECT_LT(memory.resident_bytes, static_cast<int64_t>(fs::file_size(folder_ / "model" / kParameterFile)) / 4);
+}
+
+TEST_F(QuantizeTest, WhatStopsItLeavesNothing) {
+  write_small_model(folder_ / "model");
+  int matrices = 0;
+  const auto stop = [&] {
+    if (++matrices == 3) throw std::runtime_error("stop");
+  };
+  EXPECT_THROW(quantize_model_folder(folder_ / "model", folder_ / "out", WeightFormat::int8, stop), std::runtime_error);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), fs::directory_iterator()), 1);
+}
+
+TEST_F(QuantizeTest, AFileThatIsReplacedMeanwhileChangesNothing) {
+  write_small_model(folder_ / "model");
+  write_small_model(folder_ / "other", 2);
+  quantize_model_folder(folder_ / "model", folder_ / "small", WeightFormat::int8);
+  quantize_model_folder(folder_ / "other", folder_ / "small-other", WeightFormat::int8);
+  const Translator translator = Translator::load(folder_ / "small");
+  const std::vector<Translation> before = translator.translate(lines_);
+  write_file(folder_ / "small" / kParameterFile, read_file(folder_ / "small-other" / kParameterFile));
+  const std::vector<Translation> after = translator.translate(lines_),
+                                 other = Translator::load(folder_ / "small").translate(lines_);
+  bool differs = false;
+  for (size_t i = 0; i < lines_.size(); ++i) {
+    EXPECT_EQ(after[i].n_best[0].score, before[i].n_best[0].score);
+    differs = differs || other[i].n_best[0].score != before[i].n_best[0].score;
+  }
+  EXPECT_TRUE(differs);
+}
+
+TEST_F(QuantizeTest, ModelsForTrainingAloneAreRefused) {
+  write_small_model(folder_ / "translation");  // for its tokenizer
+  const SentencePieceTokenizer tokenizer(folder_ / "translation" / "tokenizer.model");
+  TransformerConfig config = small_model_config();
+  config.architecture = Architecture::encoder_masked_lm;
+  config.vocab = tokenizer.vocab_size();
+  save_model_folder(folder_ / "masked", *build_encoder_masked_lm(config), tokenizer);
+  EXPECT_THAT(message_of<ConfigError>(
+                  [&] { quantize_model_folder(folder_ / "masked", folder_ / "small", WeightFormat::int8); }),
+              HasSubstr("is for training alone"));
+  EXPECT_FALSE(fs::exists(folder_ / "small"));
+}
+
+}  // namespace
+}  // namespace attune

@@ -1,0 +1,287 @@
+#include "attune/inference/translator.h"
+#include "attune/base/fail.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "attune/base/parallel.h"
+#include "attune/text/whitespace_tokenizer.h"
+#include "tests/inference/random_model.h"
+#include "tests/support/errors.h"
+
+namespace attune {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::shared_ptr<const Tokenizer> words_tokenizer(const std::string& prefix, int count) {
+  std::vector<std::string> words;
+  for (int i = 0; i < count; ++i) words.push_back(prefix + std::to_string(i));
+  return std::make_shared<WhitespaceTokenizer>(words);
+}
+
+class TranslatorTest : public ::testing::Test {
+ protected:
+  TranslatorTest() : model_(random_model(config())) { token_bias(*model_, 3) += 2; }
+
+  static TransformerConfig config() {
+    TransformerConfig c = small_config(MultiHeadLatent{}, NormPlacement::pre);
+    c.target_vocab = 30;
+    return c;
+  }
+  static std::vector<std::string> sentences(int count) {
+    Random random(8);
+    std::vector<std::string> lines(static_cast<size_t>(count));
+    for (std::string& line : lines) {
+      const uint64_t length = random.below(12);  // 0: an empty line
+      for (uint64_t i = 0; i < length; ++i) line += (i > 0 ? " a" : "a") + std::to_string(random.below(36));
+    }
+    return lines;
+  }
+  std::vector<Translation> translate(const std::vector<std::string>& lines,
+                                     const TranslateOptions& options = {}) const {
+    return translator_.translate(lines, options);
+  }
+
+  std::shared_ptr<Transformer> model_;
+  std::shared_ptr<const Tokenizer> source_ = words_tokenizer("a", 36), target_ = words_tokenizer("b", 26);
+  GenerationConfig generation_ = {.beam_size = 3, .max_length = 10};
+  Translator translator_{model_, source_, target_, generation_};
+};
+
+TEST_F(TranslatorTest, IsBeamSearchBetweenTokenizers) {
+  const auto found = translate({"a3 a1 unknown"}, {.n_best = 3}).at(0);
+  const auto expected = beam_search(*model_, pack_sentences({{7, 5, 1, 3}}), {.generation = generation_, .n_best = 3});
+  ASSERT_EQ(found.n_best.size(), 3u);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(found.n_best[i].tokens, expected[0][i].tokens);
+    EXPECT_EQ(found.n_best[i].score, expected[0][i].score);
+    EXPECT_EQ(found.n_best[i].finished, expected[0][i].finished);
+    EXPECT_EQ(found.n_best[i].text, target_->decode(expected[0][i].tokens));
+  }
+  EXPECT_EQ(found.text(), found.n_best[0].text);
+  EXPECT_THAT(found.n_best[0].text + found.n_best[1].text, HasSubstr("b"));
+}
+
+TEST_F(TranslatorTest, KeepsTheOrderWhateverTheBatches) {
+  const std::vector<std::string> lines = sentences(70);
+  std::vector<Translation> alone;
+  for (const std::string& line : lines) alone.push_back(translate({line}).at(0));
+  for (const TranslateOptions& options :
+       {TranslateOptions{}, TranslateOptions{.batch_sentences = 7}, TranslateOptions{.batch_sentences = 1},
+        TranslateOptions{.batch_tokens = 20}, TranslateOptions{.batch_tokens = 1}}) {
+    const auto together = translate(lines, options);
+    ASSERT_EQ(together.size(), lines.size());
+    for (size_t i = 0; i < lines.size(); ++i) {
+      EXPECT_EQ(together[i].text(), alone[i].text()) << "sentence " << i;
+      EXPECT_EQ(together[i].n_best[0].score, alone[i].n_best[0].score) << "sentence " << i;
+    }
+  }
+  for (const uint64_t seed : {1, 2, 3}) {  // others beside a sentence, others before it, others when it enters
+    std::vector<size_t> order(lines.size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+    Random(seed).shuffle(order);
+    std::vector<std::string> shuffled;
+    for (const size_t i : order) shuffled.push_back(lines[i]);
+    const auto found = translate(shuffled, {.n_best = 3, .batch_sentences = static_cast<int64_t>(5 * seed)});
+    for (size_t i = 0; i < order.size(); ++i) {
+      EXPECT_EQ(found[i].text(), alone[order[i]].text());
+      EXPECT_EQ(found[i].n_best[0].score, alone[order[i]].n_best[0].score);
+    }
+  }
+}
+
+// Batches of 16 and more: each thread has sentences of its own.
+TEST_F(TranslatorTest, ThreadsChangeNothing) {
+  const std::vector<std::string> lines = sentences(90);
+  const int threads_before = thread_count();
+  set_thread_count(1);
+  const auto alone = translate(lines, {.n_best = 3, .batch_sentences = 1});
+  for (const int threads : {1, 2, 3}) {
+    set_thread_count(threads);
+    for (const TranslateOptions& options :
+         {TranslateOptions{.n_best = 3, .batch_sentences = 15}, TranslateOptions{.n_best = 3, .batch_sentences = 16},
+          TranslateOptions{.n_best = 3}, TranslateOptions{.n_best = 3, .batch_tokens = 30}}) {
+      const auto together = translate(lines, options);
+      for (size_t i = 0; i < lines.size(); ++i) {
+        EXPECT_EQ(together[i].text(), alone[i].text()) << threads << " threads, sentence " << i;
+        EXPECT_EQ(together[i].n_best[0].score, alone[i].n_best[0].score) << threads << " threads, sentence " << i;
+      }
+    }
+  }
+  set_thread_count(threads_before);
+}
+
+// Pieces of any size; where it need not wait, the reader now and then has nothing at hand.
+TEST_F(TranslatorTest, AStreamIsTranslatedInItsOrder) {
+  const std::vector<std::string> lines = sentences(150);
+  const auto together = translate(lines);
+  for (const size_t most : {size_t{1}, size_t{9}, size_t{60}, size_t{150}}) {
+    Random random(most);
+    size_t read = 0;
+    std::vector<Translation> written;
+    translator_.translate({.read =
+                               [&](bool wait) {
+                                 std::vector<StreamedSentence> piece;
+                                 if (!wait && random.below(3) == 0) return piece;
+                                 const size_t size = 1 + random.below(most);
+                                 while (piece.size() < size && read < lines.size())
+                                   piece.push_back({.text = lines[read++]});
+                                 return piece;
+                               },
+                           .write =
+                               [&](std::vector<Translation> translations) {
+                                 for (Translation& t : translations) written.push_back(std::move(t));
+                                 EXPECT_LE(written.size(), read);
+                               }},
+                          {.batch_sentences = 8});
+    ASSERT_EQ(written.size(), lines.size()) << "pieces of at most " << most;
+    for (size_t i = 0; i < lines.size(); ++i) {
+      EXPECT_EQ(written[i].text(), together[i].text()) << i;
+      EXPECT_EQ(written[i].n_best[0].score, together[i].n_best[0].score) << i;
+    }
+  }
+}
+
+TEST_F(TranslatorTest, AStreamHoldsNoMoreThanItNeeds) {
+  constexpr size_t kSentences = 20000, kPiece = 64;
+  const TranslateOptions options{.generation = GenerationConfig{.beam_size = 1, .max_length = 3}};
+  const auto distinct = translate({"a1 a2 a3", "a4", ""}, options);
+  size_t read = 0, written = 0, most = 0;
+  const auto piece = [&](bool) {
+    std::vector<StreamedSentence> sentences;
+    for (; sentences.size() < kPiece && read < kSentences; ++read)
+      sentences.push_back({.text = std::vector{"a1 a2 a3", "a4", ""}[read % 3]});
+    most = std::max(most, read - written);
+    return sentences;
+  };
+  const auto write = [&](const std::vector<Translation>& translations) {
+    for (const Translation& t : translations) EXPECT_EQ(t.text(), distinct[written++ % 3].text());
+  };
+  translator_.translate({.read = piece, .write = write}, options);
+  EXPECT_EQ(written, kSentences);
+  EXPECT_LE(most, 2048 + kPiece);
+}
+
+TEST_F(TranslatorTest, WhatCameBeforeAnErrorIsWritten) {
+  const auto alone = translate({"a1 a2", "a3"});
+  int pieces = 0;
+  std::vector<std::string> written;
+  const auto read = [&](bool) -> std::vector<StreamedSentence> {
+    if (++pieces == 3) fail<DataError>("line 3 is broken");
+    return {{.text = pieces == 1 ? "a1 a2" : "a3"}};
+  };
+  const auto write = [&](const std::vector<Translation>& translations) {
+    for (const Translation& t : translations) written.push_back(t.text());
+  };
+  EXPECT_EQ(message_of<DataError>([&] { translator_.translate({.read = read, .write = write}); }), "line 3 is broken");
+  EXPECT_EQ(written, (std::vector<std::string>{alone[0].text(), alone[1].text()}));
+}
+
+TEST_F(TranslatorTest, DemandsAreMet) {
+  const std::vector<std::string> lines = {"a3 a1", "a5", "", "a7 a2 a9"};
+  const auto plain = translate(lines);
+  TranslateOptions options{.banned = {"b20 b21"}, .required = {"b3 b4"}};
+  options.demands.resize(4);
+  options.demands[1].prefix = "b9 b8";
+  options.demands[3].required = {"b11"};
+  const auto found = translate(lines, options);
+  for (const size_t i : {0, 1, 3}) EXPECT_THAT(found[i].text(), HasSubstr("b3 b4")) << i;
+  EXPECT_TRUE(found[1].text().starts_with("b9 b8"));
+  EXPECT_THAT(found[3].text(), HasSubstr("b11"));
+  EXPECT_EQ(found[2].text(), "");
+  EXPECT_EQ(translate({"a5"}, {.required = {"b3 b4"}, .demands = {options.demands[1]}})[0].text(), found[1].text());
+  EXPECT_EQ(translate(lines)[0].text(), plain[0].text());
+  EXPECT_THAT(message_of<ConfigError>([&] { translate(lines, {.required = {"c"}}); }),
+              HasSubstr("required: \"c\" has what the target vocabulary does not"));
+  EXPECT_THAT(message_of<ConfigError>([&] { translate(lines, {.banned = {" "}}); }), HasSubstr("banned: \" \""));
+  EXPECT_THAT(message_of<ConfigError>([&] { translate(lines, {.demands = {{}}}); }),
+              HasSubstr("demands: 1 for 4 sentences"));
+  options.demands[3].required = {"b1 b2 b3 b4 b5 b6 b7 b8 b9"};
+  EXPECT_THAT(message_of<ConfigError>([&] { translate(lines, options); }),
+              HasSubstr("sentence 4: prefix and required: 12 tokens with eos, max_length = 10"));
+}
+
+TEST_F(TranslatorTest, AlignmentsAreOfWords) {
+  for (const Translation& t : translate({"a3 a1 a8", "a5"}, {.alignments = true})) {
+    EXPECT_EQ(t.n_best[0].token_log_probabilities.size(), t.n_best[0].tokens.size() + (t.n_best[0].finished ? 1 : 0));
+    for (const auto& [source, target] : t.n_best[0].alignment) {
+      EXPECT_LT(source, 3);
+      EXPECT_LT(target, static_cast<int32_t>(t.n_best[0].tokens.size()));
+    }
+  }
+}
+
+TEST_F(TranslatorTest, EmptySentencesStayEmpty) {
+  EXPECT_TRUE(translate({}).empty());
+  const auto found = translate({"", "a1 a2 a3", " \t "}, {.n_best = 2});
+  ASSERT_EQ(found.size(), 3u);
+  for (const size_t i : {size_t{0}, size_t{2}}) {
+    ASSERT_EQ(found[i].n_best.size(), 1u);
+    EXPECT_EQ(found[i].text(), "");
+    EXPECT_TRUE(found[i].n_best[0].tokens.empty());
+  }
+  EXPECT_EQ(found[1].n_best.size(), 2u);
+  EXPECT_EQ(found[1].text(), translate({"a1 a2 a3"}).at(0).text());
+}
+
+TEST_F(TranslatorTest, TellsItsProgress) {
+  std::vector<int64_t> done;
+  translate({"a1", "", "a2", "a3", "a4 a5"}, {.batch_sentences = 2, .progress = [&](int64_t d, int64_t total) {
+                                                done.push_back(d);
+                                                EXPECT_EQ(total, 5);
+                                              }});
+  ASSERT_FALSE(done.empty());
+  EXPECT_TRUE(std::is_sorted(done.begin(), done.end()));
+  EXPECT_GT(done.size(), 1u);
+  EXPECT_EQ(done.back(), 5);
+}
+
+TEST_F(TranslatorTest, OptionsReplaceTheModelsOwn) {
+  const auto longest = [&](const TranslateOptions& options) {
+    size_t most = 0;
+    for (const Translation& t : translate(sentences(30), options)) most = std::max(most, t.n_best[0].tokens.size());
+    return most;
+  };
+  EXPECT_GT(longest({}), 2u);
+  EXPECT_EQ(longest({.generation = GenerationConfig{.beam_size = 1, .max_length = 2}}), 2u);
+}
+
+TEST_F(TranslatorTest, RefusalsNameWhatIsWrong) {
+  EXPECT_EQ(message_of<DataError>([&] {
+              translate({"a1", "a1 a2 a3 a4"}, {.max_source_tokens = 3});
+            }),
+            "sentence 2: has 4 tokens, at most 3 are accepted");
+  EXPECT_EQ(translate({"a1 a2 a3"}, {.max_source_tokens = 3}).size(), 1u);
+  EXPECT_THAT(message_of<ConfigError>([&] { translate({"a1"}, {.n_best = 4}); }), HasSubstr("n_best = 4"));
+  EXPECT_THAT(message_of<ConfigError>([&] { translate({}, {.batch_sentences = 0}); }),
+              HasSubstr("batch_sentences = 0"));
+  EXPECT_THAT(message_of<ConfigError>([&] { Translator(model_, source_, source_, generation_); }),
+              HasSubstr("target tokenizer: has 40 tokens, but the model has target_vocab = 30"));
+}
+
+TEST_F(TranslatorTest, LearnedPositionsLimitTheSource) {
+  TransformerConfig c = config();
+  c.positions = LearnedPositions{.max_length = 4};
+  const Translator translator(random_model(c), source_, target_, generation_);
+  EXPECT_EQ(translator.translate(std::vector<std::string>{"a1 a2 a3"}).size(), 1u);  // and eos
+  EXPECT_EQ(message_of<DataError>([&] {
+              translator.translate(std::vector<std::string>{"a1", "a1 a2 a3 a4"});
+            }),
+            "sentence 2: has 4 tokens, at most 3 are accepted");
+}
+
+TEST_F(TranslatorTest, TurnsDropoutOff) {
+  const std::string text = translate({"a1 a2 a3"}).at(0).text();
+  const double score = translate({"a1 a2 a3"}).at(0).n_best[0].score;
+  set_training(*model_, 1, 1);
+  const Translator again(model_, source_, target_, generation_);
+  const auto found = again.translate(std::vector<std::string>{"a1 a2 a3"}).at(0);
+  EXPECT_EQ(found.text(), text);
+  EXPECT_EQ(found.n_best[0].score, score);
+}
+
+}  // namespace
+}  // namespace attune

@@ -1,0 +1,116 @@
+#include "attune/kernels/panel_matmul.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "attune/tensor/tensor.h"
+#include "tests/support/gradient_check.h"
+#include "tests/support/targets.h"
+
+namespace attune {
+namespace {
+
+struct Operands {
+  MatmulShape shape;
+  Tensor a, b, bias, before;  // `before`: what c has, for accumulate
+};
+
+Operands operands(const MatmulShape& s) {
+  const auto random = [](const Shape& shape, uint64_t seed) {
+    return normal(shape, {.dtype = DType::f32, .seed = seed});
+  };
+  return {s, random(s.transpose_a ? Shape{s.k, s.m} : Shape{s.m, s.k}, 1),
+          random(s.transpose_b ? Shape{s.n, s.k} : Shape{s.k, s.n}, 2), random({s.n}, 3), random({s.m, s.n}, 4)};
+}
+
+template <class T>
+Tensor product(const Operands& o, bool with_bias) {
+  constexpr DType dtype = std::is_same_v<T, double> ? DType::f64 : DType::f32;
+  const Tensor a = o.a.to(dtype), b = o.b.to(dtype), bias = o.bias.to(dtype), c = o.before.to(dtype).clone();
+  const T* const bias_data = with_bias ? bias.data<T>() : nullptr;
+  if constexpr (std::is_same_v<T, double>) {
+    matmul(Cpu{}, a.data<T>(), b.data<T>(), bias_data, c.data<T>(), o.shape);
+  } else {
+    panel_matmul(Cpu{}, a.data<T>(), b.data<T>(), bias_data, c.data<T>(), o.shape);
+  }
+  return c;
+}
+
+// Each of k products of numbers around 1 is rounded, and so is each sum.
+bool agrees(const Operands& o, bool with_bias) {
+  const Tensor found = product<float>(o, with_bias).to(DType::f64), expected = product<double>(o, with_bias);
+  double error = 0;
+  for (int64_t i = 0; i < found.numel(); ++i)
+    error = std::max(error, std::abs(found.data<double>()[i] - expected.data<double>()[i]));
+  return error < 5e-7 * static_cast<double>(o.shape.k + 10);
+}
+
+void expect_agreement(const MatmulShape& shape, bool with_bias) {
+  EXPECT_TRUE(agrees(operands(shape), with_bias))
+      << shape.m << " " << shape.n << " " << shape.k << " " << shape.transpose_a << shape.transpose_b
+      << shape.accumulate << with_bias;
+}
+
+// Sizes on both sides of tiles, panels and of what is taken at a time of rows and of k.
+TEST(PanelMatmul, AgreesWithFloat64) {
+  for_each_target([](const char* target) {
+    SCOPED_TRACE(target);
+    for (const bool transpose_a : {false, true})
+      for (const bool transpose_b : {false, true})
+        for (const auto& [m, n, k] :
+             std::vector<std::array<int64_t, 3>>{{1, 1, 1}, {5, 17, 3}, {7, 16, 256}, {130, 33, 257}, {121, 70, 520}})
+          expect_agreement({.m = m, .n = n, .k = k, .transpose_a = transpose_a, .transpose_b = transpose_b},
+                           (m + n) % 2 == 0);
+  });
+  expect_agreement({.m = 9, .n = 1100, .k = 40}, true);  // more panels than one piece has
+}
+
+RC_GTEST_PROP(PanelMatmul, AgreesWithFloat64AtAnySize, ()) {
+  const auto size = [](int64_t most) { return *rc::gen::inRange<int64_t>(1, most); };
+  MatmulShape shape{.m = size(260), .n = size(80), .k = size(600)};
+  shape.transpose_a = *rc::gen::arbitrary<bool>();
+  shape.transpose_b = *rc::gen::arbitrary<bool>();
+  shape.accumulate = *rc::gen::arbitrary<bool>();
+  if (!shape.accumulate) shape.activation = *rc::gen::element(Activation::none, Activation::tanh);
+  const Operands o = operands(shape);
+  const bool with_bias = *rc::gen::arbitrary<bool>();
+  RC_ASSERT(agrees(o, with_bias));
+}
+
+TEST(PanelMatmul, RowsDependOnNeitherOtherRowsNorThreads) {
+  for (const bool transpose_b : {false, true}) {
+    Operands o = operands({.m = 700, .n = 1130, .k = 300, .transpose_b = transpose_b});
+    o.shape.activation = Activation::gelu;
+    const Tensor a = o.a;
+    const auto runs = with_one_and_two_threads([&] { return product<float>(o, true); });
+    const Tensor all = runs.first;
+    EXPECT_TRUE(same_bits(all, runs.second));
+    const auto expect_rows = [&](int64_t first, int64_t rows) {
+      o.a = a.rows(first, first + rows);
+      o.shape.m = rows;
+      EXPECT_TRUE(same_bits(product<float>(o, true).rows(0, rows), all.rows(first, first + rows)))
+          << first << " " << rows;
+    };
+    for (const int64_t rows : {1, 2, 5, 6, 7, 33, 121, 500}) expect_rows(0, rows);
+    for (const int64_t first : {1, 3, 119, 360}) expect_rows(first, 130);
+  }
+}
+
+TEST(PanelMatmul, GradientsOfWeightsDoNotDependOnThreads) {
+  const Operands o = operands({.m = 150, .n = 40, .k = 2000, .transpose_a = true});
+  const auto [one, two] = with_one_and_two_threads([&] { return product<float>(o, false); });
+  EXPECT_TRUE(same_bits(one, two));
+  const int threads = thread_count();
+  for (const int many : {3, 5, 16}) {
+    set_thread_count(many);
+    EXPECT_TRUE(same_bits(product<float>(o, false), one)) << many;
+  }
+  set_thread_count(threads);
+}
+
+}  // namespace
+}  // namespace attune
