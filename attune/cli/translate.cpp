@@ -66,7 +66,7 @@ class Prefixes {
     std::vector<StreamedSentence> result;
     for (const std::string& sentence : sentences) {
       result.push_back({.text = sentence});
-      if (reader_ && !reader_->next(result.back().demands.prefix))
+      if (reader_ && !reader_->next(result.back().constraints.prefix))
         fail<DataError>("{}: has {} lines, the text has more", reader_->name(), reader_->line_number());
     }
     return result;

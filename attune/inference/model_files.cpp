@@ -9,10 +9,10 @@
 #include "attune/base/json_fields.h"
 #include "attune/io/json_file.h"
 #include "attune/io/model_folder.h"
-#include "attune/io/packed_parameters.h"
+#include "attune/io/panel_parameters.h"
 #include "attune/models/build.h"
+#include "attune/nn/make_panels.h"
 #include "attune/nn/new_parameter.h"
-#include "attune/nn/pack_weights.h"
 #include "attune/text/tokenizer_files.h"
 
 namespace attune {
@@ -120,13 +120,13 @@ auto build_for_use(Build build, const ConfigFile& config, const fs::path& folder
     return build(config.model, 1);
   }();
   if (config.packed) {
-    map_packed_parameters(folder / kParameterFile, *model, *config.packed);
-    if (weights == LoadedWeights::packed) ensure_packed(*model);  // what is float32 there
+    map_panel_parameters(folder / kParameterFile, *model, *config.packed);
+    if (weights == LoadedWeights::packed) ensure_panels(*model);  // what is float32 there
   } else {
     const SafetensorsReader reader(folder / kParameterFile);
     map_parameters(reader, *model, named_parameters(*model), {});
     if (weights == LoadedWeights::packed)
-      pack_weights(*model, WeightFormat::float32, [&](const Tensor& weight) { reader.release_pages(weight); });
+      make_panels(*model, WeightFormat::float32, [&](const Tensor& weight) { reader.release_pages(weight); });
   }
   set_evaluation(*model);
   return model;

@@ -58,7 +58,7 @@ void save_model_folder(const std::filesystem::path& folder, EncoderClassifier& m
 void save_model_folder(const std::filesystem::path& folder, EncoderMaskedLm& model, const Tokenizer& tokenizer);
 
 /// Where parameters are after loading, see map_parameters(): pages of the file, and `packed` for inference beside them,
-/// see pack_weights(). What was mapped and packed then leaves memory, until it is read again (by embeddings, a row at a
+/// see make_panels(). What was mapped and packed then leaves memory, until it is read again (by embeddings, a row at a
 /// time).
 enum class LoadedWeights { mapped, packed };
 

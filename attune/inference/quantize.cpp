@@ -5,7 +5,7 @@
 #include "attune/base/file.h"
 #include "attune/inference/model_files.h"
 #include "attune/io/model_folder.h"
-#include "attune/io/packed_parameters.h"
+#include "attune/io/panel_parameters.h"
 #include "attune/text/tokenizer_files.h"
 
 namespace attune {
@@ -38,12 +38,12 @@ void copy_into(const fs::path& from, const fs::path& folder) {
 QuantizedModel quantize_model_folder(const fs::path& model, const fs::path& out, WeightFormat weights,
                                      const std::function<void()>& before_each) {
   const TransformerConfig config = read_model_config(model);
-  refuse_packed(model, "quantize");
+  refuse_panels(model, "quantize");
   AtomicFolder folder(out);
   const std::unique_ptr<Module> module = load_model(model, config.architecture);
   QuantizedModel done{.parameters = parameter_count(*module)};
   write_model_config(folder.temporary(), config, weights);
-  save_packed_parameters(folder.temporary() / kParameterFile, *module, weights, before_each);
+  save_panel_parameters(folder.temporary() / kParameterFile, *module, weights, before_each);
   const TokenizerFiles tokenizers = find_tokenizers(model);
   copy_into(tokenizers.source, folder.temporary());
   if (tokenizers.target != tokenizers.source) copy_into(tokenizers.target, folder.temporary());

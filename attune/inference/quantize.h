@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <functional>
 
-#include "attune/ops/packed_weight.h"
+#include "attune/ops/panel_weight.h"
 
 namespace attune {
 

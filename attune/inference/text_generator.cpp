@@ -8,7 +8,7 @@
 #include "attune/inference/running_text.h"
 #include "attune/inference/sampler.h"
 #include "attune/inference/speculative.h"
-#include "attune/nn/pack_weights.h"
+#include "attune/nn/make_panels.h"
 
 namespace attune {
 namespace {
@@ -154,7 +154,7 @@ TextGenerator::TextGenerator(LanguageModelFiles files)
   sampling_.validate();
   check_vocabulary(files.model->config(), *tokenizer_);
   set_evaluation(*files.model);
-  ensure_packed(*files.model);
+  ensure_panels(*files.model);
   model_ = std::move(files.model);
 }
 

@@ -74,11 +74,11 @@ TranslationRun::Entry TranslationRun::new_entry(const std::string& sentence, siz
   return entry;
 }
 
-void TranslationRun::add_demands(const TranslationDemands& demands, size_t number, Entry& entry) const {
+void TranslationRun::add_constraints(const TranslationConstraints& constraints, size_t number, Entry& entry) const {
   const Tokenizer& tokenizer = translator_.target_tokenizer();
   entry.constraints.required = required_;
-  entry.constraints.prefix = tokenizer.encode(demands.prefix);
-  for (auto& phrase : encode_phrases("required", tokenizer, demands.required))
+  entry.constraints.prefix = tokenizer.encode(constraints.prefix);
+  for (auto& phrase : encode_phrases("required", tokenizer, constraints.required))
     entry.constraints.required.push_back(std::move(phrase));
   if (entry.constraints.empty()) return;
   try {
@@ -88,14 +88,14 @@ void TranslationRun::add_demands(const TranslationDemands& demands, size_t numbe
   }
 }
 
-void TranslationRun::add(std::span<const std::string> sentences, std::span<const TranslationDemands> demands) {
+void TranslationRun::add(std::span<const std::string> sentences, std::span<const TranslationConstraints> constraints) {
   const size_t first = taken_ + entries_.size();
   std::vector<Entry> entries;
   entries.reserve(sentences.size());
   for (size_t i = 0; i < sentences.size(); ++i) {
     entries.push_back(new_entry(sentences[i], first + i + 1));
-    if (!demands.empty() || !required_.empty())
-      add_demands(demands.empty() ? TranslationDemands{} : demands[i], first + i + 1, entries.back());
+    if (!constraints.empty() || !required_.empty())
+      add_constraints(constraints.empty() ? TranslationConstraints{} : constraints[i], first + i + 1, entries.back());
   }
   order_.erase(order_.begin(), order_.begin() + static_cast<std::ptrdiff_t>(next_));
   next_ = 0;

@@ -17,13 +17,14 @@ namespace attune {
 /// Translates what is added while other sentences are at work, and hands it out in the order in which it was added.
 class TranslationRun {
  public:
-  /// The translator has to outlive the run. Throws ConfigError for options that do not fit; demands of theirs are not
-  /// looked at.
+  /// The translator has to outlive the run. Throws ConfigError for options that do not fit; constraints of theirs are
+  /// not looked at.
   TranslationRun(const Translator& translator, const TranslateOptions& options);
 
-  /// Sentences with demands for each or none at all; they are taken into the search longest first, after all that were
-  /// added before. Throws DataError and ConfigError naming the sentence, counted from 1 over all, and then adds none.
-  void add(std::span<const std::string> sentences, std::span<const TranslationDemands> demands = {});
+  /// Sentences with constraints for each or none at all; they are taken into the search longest first, after all that
+  /// were added before. Throws DataError and ConfigError naming the sentence, counted from 1 over all, and then adds
+  /// none.
+  void add(std::span<const std::string> sentences, std::span<const TranslationConstraints> constraints = {});
   /// Some tokens more for what is at work, which others join where there is room.
   void step();
   /// The translations that are next in the order and done.
@@ -44,7 +45,7 @@ class TranslationRun {
   };
   Entry& entry(size_t id) { return entries_[id - taken_]; }
   Entry new_entry(const std::string& sentence, size_t number) const;
-  void add_demands(const TranslationDemands& demands, size_t number, Entry& entry) const;
+  void add_constraints(const TranslationConstraints& constraints, size_t number, Entry& entry) const;
   int64_t at_work() const;
   void enter();
   void enter(BatchedSearch& search, std::span<const size_t> ids);

@@ -5,7 +5,7 @@
 
 #include "attune/base/fail.h"
 #include "attune/inference/translation_run.h"
-#include "attune/nn/pack_weights.h"
+#include "attune/nn/make_panels.h"
 
 namespace attune {
 namespace {
@@ -30,11 +30,11 @@ Translator::Translator(std::shared_ptr<Transformer> model, std::shared_ptr<const
 Translator::Translator(std::shared_ptr<Transformer> model, std::shared_ptr<const Tokenizer> source_tokenizer,
                        std::shared_ptr<const Tokenizer> target_tokenizer, const GenerationConfig& generation)
     : Translator(std::move(model), std::move(source_tokenizer), std::move(target_tokenizer), generation,
-                 [](Module& module) { pack_weights(module, WeightFormat::float32); }) {}
+                 [](Module& module) { make_panels(module, WeightFormat::float32); }) {}
 
 Translator::Translator(ModelFiles files)
     : Translator(std::move(files.model), std::move(files.source_tokenizer), std::move(files.target_tokenizer),
-                 files.generation, ensure_packed) {}
+                 files.generation, ensure_panels) {}
 
 int64_t Translator::longest_source(const TranslateOptions& options) const {
   return std::min(options.max_source_tokens, model_->config().longest_sequence() - 1);  // and eos
@@ -42,10 +42,10 @@ int64_t Translator::longest_source(const TranslateOptions& options) const {
 
 std::vector<Translation> Translator::translate(std::span<const std::string> sentences,
                                                const TranslateOptions& options) const {
-  if (!options.demands.empty() && options.demands.size() != sentences.size())
-    fail<ConfigError>("demands: {} for {} sentences", options.demands.size(), sentences.size());
+  if (!options.constraints.empty() && options.constraints.size() != sentences.size())
+    fail<ConfigError>("constraints: {} for {} sentences", options.constraints.size(), sentences.size());
   TranslationRun run(*this, options);
-  run.add(sentences, options.demands);
+  run.add(sentences, options.constraints);
   for (int64_t before = run.done(); run.busy(); before = run.done()) {
     run.step();
     if (options.progress && run.done() > before) options.progress(run.done(), static_cast<int64_t>(sentences.size()));
@@ -63,12 +63,12 @@ void Translator::translate(const TranslationStream& stream, const TranslateOptio
         const std::vector<StreamedSentence> piece = stream.read(!run.busy());
         more = !piece.empty() || run.busy();
         std::vector<std::string> sentences;
-        std::vector<TranslationDemands> demands;
+        std::vector<TranslationConstraints> constraints;
         for (const StreamedSentence& s : piece) {
           sentences.push_back(s.text);
-          demands.push_back(s.demands);
+          constraints.push_back(s.constraints);
         }
-        run.add(sentences, demands);
+        run.add(sentences, constraints);
         read += static_cast<int64_t>(piece.size());
       } catch (const Error&) {
         error = std::current_exception();

@@ -27,7 +27,7 @@ struct ScoredText {
 };
 
 /// What is asked of the translation of one sentence, in words.
-struct TranslationDemands {
+struct TranslationConstraints {
   std::string prefix = {};                 // it begins with this
   std::vector<std::string> required = {};  // it has each of these phrases
 };
@@ -47,16 +47,16 @@ struct TranslateOptions {
   /// Called when sentences are done, with the number of all that are.
   std::function<void(int64_t done, int64_t total)> progress = {};
 
-  std::vector<std::string> banned = {};          // phrases that no translation has, as the target tokenizer splits them
-  std::vector<std::string> required = {};        // phrases that every one has, likewise
-  std::vector<TranslationDemands> demands = {};  // of each sentence, in their order, or none at all
-  bool alignments = false;                       // whether ScoredText::alignment is wanted
-  std::shared_ptr<const Shortlist> shortlist = {};  // of the tokens that sentences may be translated by, or none
+  std::vector<std::string> banned = {};    // phrases that no translation has, as the target tokenizer splits them
+  std::vector<std::string> required = {};  // phrases that every one has, likewise
+  std::vector<TranslationConstraints> constraints = {};  // of each sentence, in their order, or none at all
+  bool alignments = false;                               // whether ScoredText::alignment is wanted
+  std::shared_ptr<const Shortlist> shortlist = {};       // of the tokens that sentences may be translated by, or none
 };
 
 struct StreamedSentence {
   std::string text;
-  TranslationDemands demands = {};
+  TranslationConstraints constraints = {};
 };
 
 /// Where sentences come from and their translations go.
@@ -73,7 +73,7 @@ struct TranslationStream {
 /// once.
 class Translator {
  public:
-  /// Takes the model into evaluation mode and packs the weights that it has now (pack_weights), so that no other thread
+  /// Takes the model into evaluation mode and packs the weights that it has now (make_panels), so that no other thread
   /// may use the model meanwhile. Throws ConfigError when a vocabulary is not the model's.
   Translator(std::shared_ptr<Transformer> model, std::shared_ptr<const Tokenizer> source_tokenizer,
              std::shared_ptr<const Tokenizer> target_tokenizer, const GenerationConfig& generation);
@@ -92,8 +92,8 @@ class Translator {
   std::vector<Translation> translate(std::span<const std::string> sentences,
                                      const TranslateOptions& options = {}) const;
   /// The same for sentences that memory need not hold: the next ones enter as others leave, without a pause between
-  /// pieces, and no more than some thousand, or one piece, are held at once. Of the options `demands` do not count; the
-  /// total of `progress` is that of the sentences read so far. What the stream's functions throw ends it.
+  /// pieces, and no more than some thousand, or one piece, are held at once. Of the options `constraints` do not count;
+  /// the total of `progress` is that of the sentences read so far. What the stream's functions throw ends it.
   void translate(const TranslationStream& stream, const TranslateOptions& options = {}) const;
   /// Tokens that a sentence may have: max_source_tokens, or what learned positions have room for.
   int64_t longest_source(const TranslateOptions& options) const;

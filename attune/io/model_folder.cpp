@@ -11,7 +11,7 @@
 #include "attune/base/version.h"
 #include "attune/io/safetensors.h"
 #include "attune/models/transformer.h"
-#include "attune/nn/pack_weights.h"
+#include "attune/nn/make_panels.h"
 
 namespace attune {
 namespace {
@@ -105,7 +105,7 @@ void load_parameters(const std::filesystem::path& path, Module& module) {
   const SafetensorsReader reader(path);
   const std::vector<NamedParameter> parameters = named_parameters(module);
   check_parameters(reader, parameters);
-  drop_packed_weights(module);  // of what was there
+  drop_panel_weights(module);  // of what was there
   for (const auto& [name, tensor] : parameters) reader.load_into(name, *tensor);
 }
 
@@ -170,7 +170,7 @@ std::optional<WeightFormat> read_weight_format(const std::filesystem::path& fold
   return read_config_file(folder).packed;
 }
 
-void refuse_packed(const std::filesystem::path& folder, std::string_view use) {
+void refuse_panels(const std::filesystem::path& folder, std::string_view use) {
   if (const std::optional<WeightFormat> packed = read_weight_format(folder))
     fail<ConfigError>("{}: its weights are packed as {}; {} needs the model that it was made from", folder.string(),
                       enum_name(*packed), use);

@@ -13,7 +13,7 @@
 #include "attune/io/safetensors.h"
 #include "attune/models/config.h"
 #include "attune/nn/module.h"
-#include "attune/ops/packed_weight.h"
+#include "attune/ops/panel_weight.h"
 
 namespace attune {
 
@@ -46,7 +46,7 @@ void write_model_config(const std::filesystem::path& folder, const TransformerCo
 /// What config.json says.
 struct ConfigFile {
   TransformerConfig model;
-  std::optional<WeightFormat> packed;  // what the weights are packed as, see save_packed_parameters(); else as trained
+  std::optional<WeightFormat> packed;  // what the weights are packed as, see save_panel_parameters(); else as trained
 };
 
 /// Throws FileError or ConfigError; what is returned is valid.
@@ -55,7 +55,7 @@ TransformerConfig read_model_config(const std::filesystem::path& folder);
 std::optional<WeightFormat> read_weight_format(const std::filesystem::path& folder);
 
 /// Throws ConfigError naming the folder and `use` where weights are packed: "training" needs them as they are.
-void refuse_packed(const std::filesystem::path& folder, std::string_view use);
+void refuse_panels(const std::filesystem::path& folder, std::string_view use);
 
 /// To be called before the model is built, so that a config.json with absurd sizes asks for no memory. Throws FileError
 /// when model.safetensors holds fewer numbers than a model of `config` has, in `packed` if that is given; ConfigError

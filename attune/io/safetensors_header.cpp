@@ -1,6 +1,7 @@
 #include "attune/io/safetensors_header.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "attune/base/fail.h"
+#include "attune/base/json_fields.h"
 #include "attune/io/json_file.h"
 
 namespace attune {

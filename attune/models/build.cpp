@@ -22,16 +22,16 @@ LayerNormOptions norm_options(const TransformerConfig& c) {
 }
 
 // What self-attention does about places; cross-attention has no common places of queries and keys.
-AttentionPlaces self_places(const AttentionKind& kind, const TransformerConfig& c) {
-  AttentionPlaces places;
-  places.pattern = std::visit([](const auto& attention) { return attention.pattern; }, kind);
-  if (const auto* rotary = std::get_if<RotaryOptions>(&c.positions)) places.rotary = *rotary;
-  if (const auto* relative = std::get_if<RelativePositions>(&c.positions)) places.relative_clip = relative->clip;
-  places.alibi = std::holds_alternative<AlibiPositions>(c.positions);
-  return places;
+AttentionPositions self_positions(const AttentionKind& kind, const TransformerConfig& c) {
+  AttentionPositions positions;
+  positions.pattern = std::visit([](const auto& attention) { return attention.pattern; }, kind);
+  if (const auto* rotary = std::get_if<RotaryOptions>(&c.positions)) positions.rotary = *rotary;
+  if (const auto* relative = std::get_if<RelativePositions>(&c.positions)) positions.relative_clip = relative->clip;
+  positions.alibi = std::holds_alternative<AlibiPositions>(c.positions);
+  return positions;
 }
 
-std::unique_ptr<Attention> build_attention(const AttentionKind& kind, const AttentionPlaces& places,
+std::unique_ptr<Attention> build_attention(const AttentionKind& kind, const AttentionPositions& positions,
                                            const TransformerConfig& c) {
   if (const auto* latent = std::get_if<MultiHeadLatent>(&kind)) {
     return std::make_unique<MultiHeadLatentAttention>(
@@ -42,7 +42,7 @@ std::unique_ptr<Attention> build_attention(const AttentionKind& kind, const Atte
                                        .latent_norm = latent->latent_norm,
                                        .rotary_dim = latent->rotary_dim,
                                        .dropout = c.attention_dropout,
-                                       .places = places});
+                                       .positions = positions});
   }
   const auto& multi_head = std::get<MultiHead>(kind);
   return std::make_unique<MultiHeadAttention>(
@@ -52,11 +52,11 @@ std::unique_ptr<Attention> build_attention(const AttentionKind& kind, const Atte
                                .query_key_value_bias = has_query_key_value_bias(multi_head),
                                .output_bias = has_output_bias(multi_head),
                                .dropout = c.attention_dropout,
-                               .places = places});
+                               .positions = positions});
 }
 
 std::unique_ptr<Attention> build_self_attention(const AttentionKind& kind, const TransformerConfig& c) {
-  return build_attention(kind, self_places(kind, c), c);
+  return build_attention(kind, self_positions(kind, c), c);
 }
 
 FeedForwardConfig feed_forward_config(const TransformerConfig& c) {

@@ -2,7 +2,7 @@
 
 #include "attune/autograd/graph.h"
 #include "attune/base/fail.h"
-#include "attune/ops/take_rows.h"
+#include "attune/ops/gather.h"
 
 namespace attune {
 
@@ -36,7 +36,7 @@ Tensor DecoderLm::prompt(const PackedTokens& prompts, KvCache& cache) const {
     last.push_back(static_cast<int32_t>(prompts.sequences.begin(r) + prompts.sequences.length(r) - 1));
   }
   const Tensor states = prompt_states(prompts, cache);
-  return project(take_rows(states, Tensor::from({static_cast<int64_t>(last.size())}, last)));
+  return project(gather(states, Tensor::from({static_cast<int64_t>(last.size())}, last)));
 }
 
 void DecoderLm::read(const PackedTokens& prompts, KvCache& cache) const {

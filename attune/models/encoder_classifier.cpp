@@ -1,8 +1,8 @@
 #include "attune/models/encoder_classifier.h"
 
 #include "attune/base/fail.h"
-#include "attune/ops/sequence_means.h"
-#include "attune/ops/take_rows.h"
+#include "attune/ops/gather.h"
+#include "attune/ops/mean_pool.h"
 
 namespace attune {
 namespace {
@@ -30,8 +30,8 @@ Tensor EncoderClassifier::operator()(const PackedTokens& tokens) const {
     first.push_back(static_cast<int32_t>(sequences.begin(s)));
   }
   const Tensor states = encode(tokens);
-  const Tensor text = config_.pooling == Pooling::mean ? sequence_means(states, sequences)
-                                                       : take_rows(states, Tensor::from({sequences.count()}, first));
+  const Tensor text = config_.pooling == Pooling::mean ? mean_pool(states, sequences)
+                                                       : gather(states, Tensor::from({sequences.count()}, first));
   return (*parts_.head)(parts_.pooler ? (*parts_.pooler)(text) : text);
 }
 
@@ -56,7 +56,7 @@ Tensor EncoderMaskedLm::encode(const PackedTokens& tokens) const {
 
 CrossEntropy EncoderMaskedLm::loss(const PackedTokens& tokens, const Tensor& rows, const Tensor& labels,
                                    const CrossEntropyOptions& options) const {
-  return parts_.projection->loss(take_rows(encode(tokens), rows), labels, options);
+  return parts_.projection->loss(gather(encode(tokens), rows), labels, options);
 }
 
 void EncoderMaskedLm::visit(Visitor& v) {

@@ -30,7 +30,7 @@ std::string bert(int64_t d_model, int64_t heads, int64_t layers) {
   Json model = Json::parse(R"({"architecture": "encoder_classifier",
                             "positions": {"kind": "learned", "max_length": 512}, "activation_dropout": 0,
                             "norm": "post", "norm_epsilon": 1e-12, "activation": "gelu", "scale_embeddings": false,
-                            "embedding_norm": true, "initialization": "normal", "pooler": true})";
+                            "embedding_norm": true, "initialization": "normal", "pooler": true})");
   model.update({{"d_model", d_model}, {"heads", heads}, {"layers", layers}, {"d_ff", 4 * d_model}});
   return model.dump();
 }

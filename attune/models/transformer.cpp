@@ -2,7 +2,7 @@
 
 #include "attune/autograd/graph.h"
 #include "attune/base/fail.h"
-#include "attune/ops/take_rows.h"
+#include "attune/ops/gather.h"
 
 namespace attune {
 namespace {
@@ -76,7 +76,7 @@ Tensor Transformer::encode(const Tensor& src, const Mask& src_mask, TransformerW
   const PackedTokens tokens = pack_batch(src, packing);
   const Tensor x = (*parts_.source_embedding)(tokens.ids, positions_of(tokens.sequences));
   const Tensor memory = (*parts_.encoder)(x, mask, weights ? &weights->encoder : nullptr);
-  return take_rows(memory, packing.unpack).reshape({src.size(0), src.size(1), config_.d_model});
+  return gather(memory, packing.unpack).reshape({src.size(0), src.size(1), config_.d_model});
 }
 
 Tensor Transformer::decode(const Tensor& memory, const Mask& src_mask, const Tensor& tgt, const Mask& tgt_mask,
@@ -87,12 +87,12 @@ Tensor Transformer::decode(const Tensor& memory, const Mask& src_mask, const Ten
   const Packing source = packing_of(memory.size(0), memory.size(1), src_mask);
   const Packing target = packing_of(tgt.size(0), tgt.size(1), tgt_mask);
   const PackedTokens tokens = pack_batch(tgt, target);
-  const Tensor packed_memory = take_rows(memory.reshape({-1, config_.d_model}), source.pack);
+  const Tensor packed_memory = gather(memory.reshape({-1, config_.d_model}), source.pack);
   const Tensor out = (*parts_.decoder)((*parts_.target_embedding)(tokens.ids, positions_of(tokens.sequences)),
                                        packed_memory, attention_mask(tgt_mask, target.sequences, target.sequences),
                                        attention_mask(src_mask, target.sequences, source.sequences),
                                        weights ? &weights->decoder : nullptr);
-  return take_rows(out, target.unpack).reshape({tgt.size(0), tgt.size(1), config_.d_model});
+  return gather(out, target.unpack).reshape({tgt.size(0), tgt.size(1), config_.d_model});
 }
 
 void Transformer::visit(Visitor& v) {

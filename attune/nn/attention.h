@@ -22,7 +22,7 @@ struct AttentionMask {
 };
 
 /// What a self-attention does about the places of queries and keys; for cross-attention nothing of it.
-struct AttentionPlaces {
+struct AttentionPositions {
   AttentionPattern pattern = {};             // who sees whom
   std::optional<RotaryOptions> rotary = {};  // turns queries and keys, Su et al. 2021
   bool alibi = false;                        // a penalty on distance, Press et al. 2022

@@ -39,8 +39,8 @@ FeedForward::FeedForward(const FeedForwardConfig& config)
       dropout_(config.dropout) {}
 
 Tensor FeedForward::operator()(const Tensor& x) const {
-  if (gate_) return linear_2_.narrow(dropout_(gated_activation(linear_1_.narrow(x), *gate_)));
-  return linear_2_.narrow(linear_1_.narrow(x, dropout_.mask()));
+  if (gate_) return linear_2_.bf16_output(dropout_(gated_activation(linear_1_.bf16_output(x), *gate_)));
+  return linear_2_.bf16_output(linear_1_.bf16_output(x, dropout_.mask()));
 }
 
 }  // namespace attune

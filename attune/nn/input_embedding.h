@@ -5,7 +5,7 @@
 #include "attune/nn/module.h"
 #include "attune/nn/new_parameter.h"
 #include "attune/ops/embedding.h"
-#include "attune/ops/packed_weight.h"
+#include "attune/ops/panel_weight.h"
 
 namespace attune {
 
@@ -20,14 +20,14 @@ class InputEmbedding final : public Module {
       : weight_(table), scale_(scale ? std::sqrt(static_cast<double>(table.size(1))) : 1.0) {}
 
   Tensor operator()(const Tensor& ids) const {
-    return weight_.defined() ? embedding(ids, weight_, scale_) : packed_embedding(ids, *packed_, scale_);
+    return weight_.defined() ? embedding(ids, weight_, scale_) : panel_embedding(ids, *panels_, scale_);
   }
   Tensor& weight() { return weight_; }
-  void visit(Visitor& v) override { v("weight", weight_, packed_, WeightUse::lookup); }
+  void visit(Visitor& v) override { v("weight", weight_, panels_, WeightUse::lookup); }
 
  private:
-  Tensor weight_;      // [vocab, d_model], or undefined where it is there in packed form alone
-  PackedSlot packed_;  // or null
+  Tensor weight_;     // [vocab, d_model], or undefined where it is there in packed form alone
+  PanelSlot panels_;  // or null
   double scale_;
 };
 

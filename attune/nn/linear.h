@@ -7,13 +7,13 @@
 #include "attune/nn/module.h"
 #include "attune/nn/new_parameter.h"
 #include "attune/ops/linear.h"
-#include "attune/ops/packed_linear.h"
+#include "attune/ops/panel_linear.h"
 #include "attune/ops/precision.h"
 
 namespace attune {
 
 /// Whether a product of x uses what its weight is packed into: nothing is recorded, and it is in float32.
-inline bool uses_packed(const PackedSlot& packed, const Tensor& x, const Tensor& weight, const Tensor& bias) {
+inline bool uses_panels(const PanelSlot& packed, const Tensor& x, const Tensor& weight, const Tensor& bias) {
   return packed && x.dtype() == DType::f32 && !bfloat16_products() &&
          (!gradients_enabled() || !is_recording({x, weight, bias}));
 }
@@ -24,17 +24,17 @@ class Linear final : public Module {
   Linear(int64_t in, int64_t out, bool bias = true, Activation activation = Activation::none)
       : weight_(new_parameter({out, in})), bias_(bias ? new_parameter({out}) : Tensor{}), activation_(activation) {}
 
-  /// Of parameters that are made elsewhere, rows of larger ones for instance; see linear_side_by_side.
+  /// Of parameters that are made elsewhere, rows of larger ones for instance; see fused_linear.
   explicit Linear(const LinearParameters& parameters) : weight_(parameters.weight), bias_(parameters.bias) {}
 
   Tensor operator()(const Tensor& x) const {
-    if (uses_packed(x)) return packed_linear(x, *packed_, bias_, activation_);
+    if (uses_panels(x)) return panel_linear(x, *panels_, bias_, activation_);
     return linear(x, weight_, bias_, activation_);
   }
-  /// With dropout, and for readers that take a narrow result; see LinearOptions.
-  Tensor narrow(const Tensor& x, const DropoutMask& dropout = {}) const {
-    if (!dropout.active() && uses_packed(x)) return packed_linear(x, *packed_, bias_, activation_);
-    return linear(x, weight_, bias_, {.activation = activation_, .dropout = dropout, .narrow = true});
+  /// With dropout, and for readers that take a bf16_output result; see LinearOptions.
+  Tensor bf16_output(const Tensor& x, const DropoutMask& dropout = {}) const {
+    if (!dropout.active() && uses_panels(x)) return panel_linear(x, *panels_, bias_, activation_);
+    return linear(x, weight_, bias_, {.activation = activation_, .dropout = dropout, .bf16_output = true});
   }
   Tensor& weight() { return weight_; }
   const Tensor& weight() const { return weight_; }
@@ -42,25 +42,25 @@ class Linear final : public Module {
   DType dtype() const { return weight_.defined() ? weight_.dtype() : DType::f32; }
   const Tensor& bias() const { return bias_; }
   LinearParameters parameters() const { return {weight_, bias_}; }
-  PackedParameters packed_parameters() const { return {packed_.get(), bias_}; }
-  /// See pack_weights(); null, where the weight is not packed.
-  const PackedSlot& packed() const { return packed_; }
-  bool uses_packed(const Tensor& x) const { return attune::uses_packed(packed_, x, weight_, bias_); }
+  PanelParameters panel_parameters() const { return {panels_.get(), bias_}; }
+  /// See make_panels(); null, where the weight is not packed.
+  const PanelSlot& packed() const { return panels_; }
+  bool uses_panels(const Tensor& x) const { return attune::uses_panels(panels_, x, weight_, bias_); }
 
   void visit(Visitor& v) override {
-    v("weight", weight_, packed_);
+    v("weight", weight_, panels_);
     if (bias_.defined()) v("bias", bias_);
   }
 
  private:
-  Tensor weight_;      // [out, in]
-  Tensor bias_;        // [out], or undefined
-  PackedSlot packed_;  // of weight_, or null
+  Tensor weight_;     // [out, in]
+  Tensor bias_;       // [out], or undefined
+  PanelSlot panels_;  // of weight_, or null
   Activation activation_ = Activation::none;
 };
 
 /// The products of x with 2 or 3 layers without activations as one product: side by side, [..., sum of out], ...
-Tensor side_by_side(const Tensor& x, const Linear& first, const Linear& second, const Linear* third = nullptr);
+Tensor fused(const Tensor& x, const Linear& first, const Linear& second, const Linear* third = nullptr);
 /// ... or each on its own. That is one product where all are packed.
 std::array<Tensor, 3> each_of(const Tensor& x, const Linear& first, const Linear& second,
                               const Linear* third = nullptr);

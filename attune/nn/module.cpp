@@ -8,7 +8,7 @@
 #include "attune/base/random.h"
 #include "attune/nn/checkpointed_layer.h"
 #include "attune/nn/dropout.h"
-#include "attune/ops/packed_weight.h"
+#include "attune/ops/panel_weight.h"
 
 namespace attune {
 namespace {
@@ -42,7 +42,7 @@ class ParameterReplacer final : public Visitor {
     }
     parameter = place->second;
   }
-  void on_weight(const std::string& path, Tensor& weight, PackedSlot& packed, WeightUse) override {
+  void on_weight(const std::string& path, Tensor& weight, PanelSlot& packed, WeightUse) override {
     if (!weight.defined()) return;
     packed.reset();
     on_parameter(path, weight);
@@ -66,7 +66,7 @@ class DropoutSetter final : public Visitor {
       dropout.disable();
     }
   }
-  void on_weight(const std::string&, Tensor& weight, PackedSlot& packed, WeightUse) override {
+  void on_weight(const std::string&, Tensor& weight, PanelSlot& packed, WeightUse) override {
     if (training_ && weight.defined()) packed.reset();
   }
 
@@ -94,7 +94,7 @@ void Visitor::operator()(const std::string& name, Tensor& parameter) {
   on_parameter(path_.empty() ? name : path_ + "." + name, parameter);
 }
 
-void Visitor::operator()(const std::string& name, Tensor& weight, PackedSlot& packed, WeightUse use) {
+void Visitor::operator()(const std::string& name, Tensor& weight, PanelSlot& packed, WeightUse use) {
   on_weight(path_.empty() ? name : path_ + "." + name, weight, packed, use);
 }
 

@@ -14,10 +14,10 @@ namespace attune {
 class Module;
 class Dropout;
 class CheckpointedLayer;
-class PackedWeight;
+class PanelWeight;
 
-/// What a weight is packed into for inference, or null; see pack_weights().
-using PackedSlot = std::shared_ptr<const PackedWeight>;
+/// What a weight is packed into for inference, or null; see make_panels().
+using PanelSlot = std::shared_ptr<const PanelWeight>;
 enum class WeightUse { product, lookup };
 
 /// Walks the parts of a module and keeps the path: "encoder.layers.0.self_attention.w_q.weight".
@@ -26,12 +26,12 @@ class Visitor {
   virtual ~Visitor() = default;
   void operator()(const std::string& name, Tensor& parameter);
   /// A weight that may be packed; undefined, where it is there in packed form alone.
-  void operator()(const std::string& name, Tensor& weight, PackedSlot& packed, WeightUse use = WeightUse::product);
+  void operator()(const std::string& name, Tensor& weight, PanelSlot& packed, WeightUse use = WeightUse::product);
   void operator()(const std::string& name, Module& part);
 
  protected:
   virtual void on_parameter(const std::string& /*path*/, Tensor& /*parameter*/) {}
-  virtual void on_weight(const std::string& path, Tensor& weight, PackedSlot& /*packed*/, WeightUse /*use*/) {
+  virtual void on_weight(const std::string& path, Tensor& weight, PanelSlot& /*packed*/, WeightUse /*use*/) {
     if (weight.defined()) on_parameter(path, weight);
   }
   virtual void on_dropout(const std::string& /*path*/, Dropout& /*dropout*/) {}

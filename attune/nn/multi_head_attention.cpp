@@ -36,22 +36,22 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadAttentionConfig& config,
     : heads_(config.heads),
       kv_heads_(key_heads(config)),
       d_head_(config.d_model / config.heads),
-      places_(config.places),
+      positions_(config.positions),
       w_q_(query_key_value.at(0)),
       w_k_(query_key_value.at(1)),
       w_v_(query_key_value.at(2)),
       w_o_(config.d_model, config.d_model, config.output_bias),
-      relative_keys_(relative_table(config.places.relative_clip, d_head_)),
-      relative_values_(relative_table(config.places.relative_clip, d_head_)),
+      relative_keys_(relative_table(config.positions.relative_clip, d_head_)),
+      relative_values_(relative_table(config.positions.relative_clip, d_head_)),
       dropout_(config.dropout) {}
 
-Tensor MultiHeadAttention::places_of(const Sequences& sequences) const {
-  return places_.rotary ? positions_of(sequences) : Tensor{};
+Tensor MultiHeadAttention::positions_for(const Sequences& sequences) const {
+  return positions_.rotary ? positions_of(sequences) : Tensor{};
 }
 
 Tensor MultiHeadAttention::placed(const Tensor& rows, const Tensor& positions) const {
   const Tensor heads = rows.reshape({-1, rows.size(-1) / d_head_, d_head_});
-  return places_.rotary ? rotary(heads, positions, *places_.rotary) : heads;
+  return positions_.rotary ? rotary(heads, positions, *positions_.rotary) : heads;
 }
 
 Tensor MultiHeadAttention::queries(const Tensor& x, const Tensor& positions) const {
@@ -78,13 +78,13 @@ Tensor MultiHeadAttention::attend(const HeadColumns& q, const HeadColumns& k, co
                                   .key_sequences = mask.keys,
                                   .causal = mask.causal,
                                   .mask = mask.allowed,
-                                  .pattern = places_.pattern,
-                                  .alibi = places_.alibi,
+                                  .pattern = positions_.pattern,
+                                  .alibi = positions_.alibi,
                                   .relative_keys = relative_keys_,
                                   .relative_values = relative_values_,
                                   .dropout = dropout_.mask(),
                                   .weights = mask.weights});
-  return w_o_.narrow(heads.reshape({-1, heads_ * d_head_}));
+  return w_o_.bf16_output(heads.reshape({-1, heads_ * d_head_}));
 }
 
 Tensor MultiHeadAttention::attend(const Tensor& q, const KeysAndValues& memory, const AttentionMask& mask) const {
@@ -94,11 +94,11 @@ Tensor MultiHeadAttention::attend(const Tensor& q, const KeysAndValues& memory, 
 // Queries, keys and values in one product; those that are rotated are turned in one pass.
 Tensor MultiHeadAttention::self_attention(const Tensor& x, const AttentionMask& mask) const {
   const int64_t all_heads = heads_ + 2 * kv_heads_;
-  Tensor rows = side_by_side(x, w_q_, w_k_, &w_v_);
-  if (places_.rotary)
-    rows =
-        rotary(rows.reshape({-1, all_heads, d_head_}), positions_of(mask.queries), *places_.rotary, heads_ + kv_heads_)
-            .reshape({-1, all_heads * d_head_});
+  Tensor rows = fused(x, w_q_, w_k_, &w_v_);
+  if (positions_.rotary)
+    rows = rotary(rows.reshape({-1, all_heads, d_head_}), positions_of(mask.queries), *positions_.rotary,
+                  heads_ + kv_heads_)
+               .reshape({-1, all_heads * d_head_});
   const HeadColumns q{.x = rows, .heads = heads_, .d = d_head_};
   const HeadColumns k{.x = rows, .column = heads_ * d_head_, .heads = kv_heads_, .d = d_head_};
   const HeadColumns v{.x = rows, .column = (heads_ + kv_heads_) * d_head_, .heads = kv_heads_, .d = d_head_};
@@ -107,9 +107,9 @@ Tensor MultiHeadAttention::self_attention(const Tensor& x, const AttentionMask& 
 
 Tensor MultiHeadAttention::operator()(const Tensor& query, const Tensor& memory, const AttentionMask& mask) const {
   if (query.raw() == memory.raw() && query.node() == memory.node()) return self_attention(query, mask);
-  if (places_.rotary)
-    return attend(queries(query, places_of(mask.queries)), keys_and_values(memory, places_of(mask.keys)), mask);
-  const Tensor rows = side_by_side(memory, w_k_, w_v_);
+  if (positions_.rotary)
+    return attend(queries(query, positions_for(mask.queries)), keys_and_values(memory, positions_for(mask.keys)), mask);
+  const Tensor rows = fused(memory, w_k_, w_v_);
   const HeadColumns k{.x = rows, .heads = kv_heads_, .d = d_head_};
   const HeadColumns v{.x = rows, .column = kv_heads_ * d_head_, .heads = kv_heads_, .d = d_head_};
   return attend({.x = w_q_(query), .heads = heads_, .d = d_head_}, k, v, mask);
@@ -133,7 +133,7 @@ void MultiHeadAttention::append(const Tensor& memory, const Tensor& positions, s
 
 Tensor MultiHeadAttention::prompt(const Tensor& x, const AttentionMask& mask, std::span<const int32_t> slots,
                                   AttentionCache& cache) const {
-  const Tensor positions = places_of(mask.queries);
+  const Tensor positions = positions_for(mask.queries);
   const auto [q, memory] = queries_keys_and_values(x, positions);
   append(memory, slots, cache);
   return attend(q, memory, mask);
@@ -155,8 +155,8 @@ Tensor MultiHeadAttention::attend_placed(const Tensor& query, const CachedQuerie
   const Tensor heads = cached_attention(query, cache.keys, cache.values, *q.table,
                                         {.kv_heads = kv_heads_,
                                          .scale = 1.0 / std::sqrt(static_cast<double>(d_head_)),
-                                         .pattern = places_.pattern,
-                                         .alibi = places_.alibi,
+                                         .pattern = positions_.pattern,
+                                         .alibi = positions_.alibi,
                                          .relative_keys = relative_keys_,
                                          .relative_values = relative_values_,
                                          .weights = q.weights});

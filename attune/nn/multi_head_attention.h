@@ -13,7 +13,7 @@ struct MultiHeadAttentionConfig {
   bool query_key_value_bias = true;
   bool output_bias = true;
   double dropout = 0;  // on the attention weights
-  AttentionPlaces places = {};
+  AttentionPositions positions = {};
 };
 
 /// MultiHead(Q, K, V) = Concat(head_1 ... head_h) W_o, head_i = Attention(Q W_q_i, K W_k_i, V W_v_i)
@@ -54,14 +54,14 @@ class MultiHeadAttention final : public Attention {
   Tensor attend(const Tensor& q, const KeysAndValues& memory, const AttentionMask& mask) const;
   Tensor attend(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v, const AttentionMask& mask) const;
   /// The places of the rows where they matter, else undefined.
-  Tensor places_of(const Sequences& sequences) const;
+  Tensor positions_for(const Sequences& sequences) const;
 
   /// The first of three, whose weights are adjacent.
   MultiHeadAttention(const MultiHeadAttentionConfig& config, const std::vector<LinearParameters>& query_key_value);
   Tensor self_attention(const Tensor& x, const AttentionMask& mask) const;
 
   int64_t heads_, kv_heads_, d_head_;
-  AttentionPlaces places_;
+  AttentionPositions positions_;
   Linear w_q_, w_k_, w_v_, w_o_;
   Tensor relative_keys_, relative_values_;  // [2 clip + 1, d_head], shared by the heads; or undefined
   Dropout dropout_;

@@ -6,7 +6,7 @@
 #include "attune/base/fail.h"
 #include "attune/nn/latent_cost.h"
 #include "attune/ops/concat_heads.h"
-#include "attune/ops/head_products.h"
+#include "attune/ops/per_head_matmul.h"
 
 namespace attune {
 namespace {
@@ -23,10 +23,10 @@ std::unique_ptr<LayerNorm> optional_norm(bool wanted, int64_t width) {
 int64_t checked_head(const MultiHeadLatentAttentionConfig& c) {
   if (c.heads < 1 || c.d_model % c.heads != 0)
     fail<ConfigError>("d_model = {} is not divisible by heads = {}", c.d_model, c.heads);
-  if (c.places.rotary.has_value() != (c.rotary_dim > 0))
+  if (c.positions.rotary.has_value() != (c.rotary_dim > 0))
     fail<ConfigError>("rotary_dim = {}: latent attention needs it above 0 for rotary positions, and 0 without",
                       c.rotary_dim);
-  if (c.places.relative_clip > 0) fail<ConfigError>("latent attention has no relative positions");
+  if (c.positions.relative_clip > 0) fail<ConfigError>("latent attention has no relative positions");
   return c.d_model / c.heads;
 }
 
@@ -64,10 +64,10 @@ Tensor MultiHeadLatentAttention::query_input(const Tensor& x) const {
 
 Tensor MultiHeadLatentAttention::rotary_query(const Tensor& query_input, const Tensor& positions) const {
   return rotary((*w_q_rotary_)(query_input).reshape({-1, config_.heads, config_.rotary_dim}), positions,
-                *config_.places.rotary);
+                *config_.positions.rotary);
 }
 
-Tensor MultiHeadLatentAttention::places_of(const Sequences& sequences) const {
+Tensor MultiHeadLatentAttention::positions_for(const Sequences& sequences) const {
   return w_k_rotary_ ? positions_of(sequences) : Tensor{};
 }
 
@@ -76,7 +76,7 @@ MultiHeadLatentAttention::Memory MultiHeadLatentAttention::memory_of(const Tenso
   Memory memory{.latent = latent_norm_ ? (*latent_norm_)(compressed) : compressed, .rotary_key = {}};
   if (w_k_rotary_)
     memory.rotary_key =
-        rotary((*w_k_rotary_)(x).reshape({-1, 1, config_.rotary_dim}), positions, *config_.places.rotary);
+        rotary((*w_k_rotary_)(x).reshape({-1, 1, config_.rotary_dim}), positions, *config_.positions.rotary);
   return memory;
 }
 
@@ -90,7 +90,7 @@ Tensor MultiHeadLatentAttention::attend(const Tensor& query, const Tensor& posit
     const Tensor v = split_heads(w_v_decompress_(memory.latent));
     return attend(head_columns(with_rotary), head_columns(k), head_columns(v), mask);
   }
-  const Tensor rows = side_by_side(memory.latent, w_k_decompress_, w_v_decompress_);
+  const Tensor rows = fused(memory.latent, w_k_decompress_, w_v_decompress_);
   const HeadColumns k{.x = rows, .heads = config_.heads, .d = d_head_};
   const HeadColumns v{.x = rows, .column = config_.d_model, .heads = config_.heads, .d = d_head_};
   return attend({.x = q, .heads = config_.heads, .d = d_head_}, k, v, mask);
@@ -103,17 +103,17 @@ Tensor MultiHeadLatentAttention::attend(const HeadColumns& q, const HeadColumns&
                                   .key_sequences = mask.keys,
                                   .causal = mask.causal,
                                   .mask = mask.allowed,
-                                  .pattern = config_.places.pattern,
-                                  .alibi = config_.places.alibi,
+                                  .pattern = config_.positions.pattern,
+                                  .alibi = config_.positions.alibi,
                                   .dropout = dropout_.mask(),
                                   .scale = scale(),
                                   .weights = mask.weights});
-  return w_o_.narrow(heads.reshape({-1, config_.d_model}));
+  return w_o_.bf16_output(heads.reshape({-1, config_.d_model}));
 }
 
 Tensor MultiHeadLatentAttention::operator()(const Tensor& query, const Tensor& memory,
                                             const AttentionMask& mask) const {
-  return attend(query, places_of(mask.queries), memory_of(memory, places_of(mask.keys)), mask);
+  return attend(query, positions_for(mask.queries), memory_of(memory, positions_for(mask.keys)), mask);
 }
 
 AttentionCache MultiHeadLatentAttention::make_cache() const {
@@ -134,7 +134,7 @@ void MultiHeadLatentAttention::append(const Tensor& memory, const Tensor& positi
 
 Tensor MultiHeadLatentAttention::prompt(const Tensor& x, const AttentionMask& mask, std::span<const int32_t> slots,
                                         AttentionCache& cache) const {
-  const Tensor positions = places_of(mask.queries);
+  const Tensor positions = positions_for(mask.queries);
   const Memory memory = memory_of(x, positions);
   append(memory, slots, cache);
   return attend(x, positions, memory, mask);
@@ -184,7 +184,7 @@ bool is_level(const SlotTable& table, size_t begin, size_t end) {
 // A row's group is made of its own sequence or sentence alone, so that a batch does not change what is chosen.
 std::vector<MultiHeadLatentAttention::Group> MultiHeadLatentAttention::groups_of(const CachedQueries& q) const {
   const SlotTable& table = *q.table;
-  const bool plain = std::holds_alternative<FullAttention>(config_.places.pattern) && !config_.places.alibi;
+  const bool plain = std::holds_alternative<FullAttention>(config_.positions.pattern) && !config_.positions.alibi;
   std::vector<Group> groups;
   for (size_t begin = 0; begin < table.begin.size();) {
     size_t end = begin + 1;
@@ -241,16 +241,16 @@ Tensor MultiHeadLatentAttention::attend_absorbed(const Tensor& query, const Cach
                                                  const AttentionCache& cache) const {
   const Tensor q_in = query_input(query);
   // Every head reads the same latents, as keys and as values: attention with one key head of latent_dim numbers.
-  Tensor absorbed_query = heads_times_rows(split_heads(w_q_(q_in)), w_k_decompress_.weight());
+  Tensor absorbed_query = per_head_matmul(split_heads(w_q_(q_in)), w_k_decompress_.weight());
   if (w_q_rotary_) absorbed_query = concat_heads(absorbed_query, rotary_query(q_in, q.positions));
   const Tensor latents = cached_attention(absorbed_query, cache.keys, cache.keys, *q.table,
                                           {.kv_heads = 1,
                                            .d_v = config_.latent_dim,
                                            .scale = scale(),
-                                           .pattern = config_.places.pattern,
-                                           .alibi = config_.places.alibi,
+                                           .pattern = config_.positions.pattern,
+                                           .alibi = config_.positions.alibi,
                                            .weights = q.weights});
-  return w_o_(heads_times_columns(latents, w_v_decompress_.weight()).reshape({-1, config_.d_model}));
+  return w_o_(per_head_matmul_transposed(latents, w_v_decompress_.weight()).reshape({-1, config_.d_model}));
 }
 
 void MultiHeadLatentAttention::visit(Visitor& v) {

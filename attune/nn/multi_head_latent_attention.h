@@ -11,13 +11,13 @@ namespace attune {
 
 struct MultiHeadLatentAttentionConfig {
   int64_t d_model = 512;
-  int64_t heads = 8;             // divides d_model
-  int64_t latent_dim = 128;      // d_c of the paper; d_model / 4 by default
-  int64_t query_latent_dim = 0;  // d_c'; 0: queries are not compressed
-  bool latent_norm = false;      // an RMSNorm on each latent
-  int64_t rotary_dim = 0;        // d_h^R: of the decoupled part that carries rotary positions; 0: none
-  double dropout = 0;            // on the attention weights
-  AttentionPlaces places = {};   // with `rotary` rotary_dim is above 0; no relative_clip
+  int64_t heads = 8;                  // divides d_model
+  int64_t latent_dim = 128;           // d_c of the paper; d_model / 4 by default
+  int64_t query_latent_dim = 0;       // d_c'; 0: queries are not compressed
+  bool latent_norm = false;           // an RMSNorm on each latent
+  int64_t rotary_dim = 0;             // d_h^R: of the decoupled part that carries rotary positions; 0: none
+  double dropout = 0;                 // on the attention weights
+  AttentionPositions positions = {};  // with `rotary` rotary_dim is above 0; no relative_clip
 };
 
 /// Multi-head attention whose keys and values come from one latent of a token:
@@ -69,7 +69,7 @@ class MultiHeadLatentAttention final : public Attention {
   Tensor attend_expanded(const Tensor& query, const CachedQueries& queries, const AttentionCache& cache) const;
   Tensor rotary_query(const Tensor& query_input, const Tensor& positions) const;  // [n, heads, rotary_dim]
   /// The places of the rows where they matter, else undefined.
-  Tensor places_of(const Sequences& sequences) const;
+  Tensor positions_for(const Sequences& sequences) const;
   double scale() const;
 
   MultiHeadLatentAttentionConfig config_;

@@ -5,8 +5,8 @@
 namespace attune {
 
 // Packed weights alone: the logits that decoding would see, for so many rows at a time.
-CrossEntropy ProjectionLayer::packed_loss(const Tensor& x, const Tensor& labels,
-                                          const CrossEntropyOptions& options) const {
+CrossEntropy ProjectionLayer::panel_loss(const Tensor& x, const Tensor& labels,
+                                         const CrossEntropyOptions& options) const {
   constexpr int64_t kRows = 256;
   CrossEntropyOptions of_piece = options;
   if (options.scale == 0) {

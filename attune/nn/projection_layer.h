@@ -16,31 +16,31 @@ class ProjectionLayer final : public Module {
       : weight_(weight), bias_(bias ? new_parameter({weight.size(0)}) : Tensor{}) {}
 
   Tensor operator()(const Tensor& x) const {
-    return uses_packed(packed_, x, weight_, bias_) ? packed_linear(x, *packed_, bias_) : linear(x, weight_, bias_);
+    return uses_panels(panels_, x, weight_, bias_) ? panel_linear(x, *panels_, bias_) : linear(x, weight_, bias_);
   }
   /// Of each row some logits alone, see linear_columns(). Called under NoGrad.
   Tensor operator()(const Tensor& x, std::span<const std::span<const int32_t>> columns) const {
     // The rows of a float32 weight lie together, as its panels' do not; the bits are the same.
-    if (packed_ && (packed_->format() != WeightFormat::float32 || !weight_.defined()))
-      return packed_linear_columns(x, *packed_, bias_, columns);
+    if (panels_ && (panels_->format() != WeightFormat::float32 || !weight_.defined()))
+      return panel_linear_columns(x, *panels_, bias_, columns);
     return linear_columns(x, weight_, bias_, columns);
   }
   /// The loss of project(x), without ever holding all logits.
   CrossEntropy loss(const Tensor& x, const Tensor& labels, const CrossEntropyOptions& options) const {
-    if (!weight_.defined()) return packed_loss(x, labels, options);
+    if (!weight_.defined()) return panel_loss(x, labels, options);
     return linear_cross_entropy(x, weight_, bias_, labels, options);
   }
   void visit(Visitor& v) override {
-    v("weight", weight_, packed_);
+    v("weight", weight_, panels_);
     if (bias_.defined()) v("bias", bias_);
   }
 
  private:
-  CrossEntropy packed_loss(const Tensor& x, const Tensor& labels, const CrossEntropyOptions& options) const;
+  CrossEntropy panel_loss(const Tensor& x, const Tensor& labels, const CrossEntropyOptions& options) const;
 
-  Tensor weight_;      // [vocab, d_model]
-  Tensor bias_;        // [vocab], or undefined
-  PackedSlot packed_;  // of weight_, or null
+  Tensor weight_;     // [vocab, d_model]
+  Tensor bias_;       // [vocab], or undefined
+  PanelSlot panels_;  // of weight_, or null
 };
 
 }  // namespace attune

@@ -61,7 +61,7 @@ Tensor embedding(const Tensor& ids, const Tensor& table, double scale) {
   return y;
 }
 
-Tensor packed_embedding(const Tensor& ids, const PackedWeight& table, double scale) {
+Tensor panel_embedding(const Tensor& ids, const PanelWeight& table, double scale) {
   const ProfileScope scope("embedding");
   check_ids("embedding", "the ids", ids);
   if (const int64_t i = first_outside_of(ids, table.out()); i >= 0)

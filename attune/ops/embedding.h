@@ -1,7 +1,7 @@
 #pragma once
 
 #include "attune/ops/dropout.h"
-#include "attune/ops/packed_weight.h"
+#include "attune/ops/panel_weight.h"
 #include "attune/tensor/tensor.h"
 
 namespace attune {
@@ -12,7 +12,7 @@ namespace attune {
 Tensor embedding(const Tensor& ids, const Tensor& table, double scale = 1);
 
 /// The same of a table that is there in packed form alone; records no gradient.
-Tensor packed_embedding(const Tensor& ids, const PackedWeight& table, double scale = 1);
+Tensor panel_embedding(const Tensor& ids, const PanelWeight& table, double scale = 1);
 
 /// dropout(x + table[rows]): the positional encoding. The table is constant.
 ///   x [n, d]   table [m, d]   rows int32 [n]; returns [n, d]

@@ -73,8 +73,8 @@ std::array<Tensor, 4> backward(const Tape& tape, const Tensor& dy) {
 Tensor forward(const Tensor& x, const Tensor& y, const DropoutMask& mask, const Tensor& gain, const Tensor& bias,
                const LayerNormOptions& options, Tape* tape) {
   const auto [rows, columns] = rows_of("layer_norm", x);
-  const bool narrow = options.for_products && bfloat16_products() && !y.defined() && x.dtype() == DType::f32;
-  Tensor out = Tensor::empty(x.shape(), {narrow ? DType::bf16 : x.dtype(), x.device()});
+  const bool bf16_output = options.for_products && bfloat16_products() && !y.defined() && x.dtype() == DType::f32;
+  Tensor out = Tensor::empty(x.shape(), {bf16_output ? DType::bf16 : x.dtype(), x.device()});
   const DType of_y = y.defined() ? y.dtype() : x.dtype();
   if (tape != nullptr) {
     *tape = {.normalised = y.defined() ? Tensor::empty_like(x) : x.detach(),

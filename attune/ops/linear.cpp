@@ -196,12 +196,12 @@ bool takes_bfloat16(const Tensor& x, const Tensor& weight) {
 
 Stack stack_of(const Tensor& x, std::span<const LinearParameters> parameters) {
   if (parameters.empty() || parameters.size() > kMostSideBySide)
-    fail<ShapeError>("linear_side_by_side: takes 1 to {} weights, found {}", kMostSideBySide, parameters.size());
+    fail<ShapeError>("fused_linear: takes 1 to {} weights, found {}", kMostSideBySide, parameters.size());
   Stack stack;
   for (const auto& [weight, bias] : parameters) {
     check(x, weight, bias);
     if (bias.defined() != parameters[0].bias.defined())
-      fail<ShapeError>("linear_side_by_side: either every weight has a bias or none has");
+      fail<ShapeError>("fused_linear: either every weight has a bias or none has");
     stack.weights[stack.count] = weight;
     stack.biases[stack.count] = bias;
     stack.sizes[stack.count++] = weight.size(0);
@@ -245,8 +245,8 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const L
                   .needs_x = requires_gradient(x),
                   .needs_weight = requires_gradient(weight),
                   .needs_bias = requires_gradient(bias)};
-  const DType wanted = !bf16 ? x.dtype() : options.narrow ? DType::bf16 : DType::f32;
-  const DType type = bf16 && !plain ? DType::bf16 : wanted;  // activations are kept as narrow as inputs
+  const DType wanted = !bf16 ? x.dtype() : options.bf16_output ? DType::bf16 : DType::f32;
+  const DType type = bf16 && !plain ? DType::bf16 : wanted;  // activations are kept as bf16_output as inputs
   Tensor y = product(tape.x, tape.weight, bias, separate ? Activation::none : activation, type);
   if (separate) {
     tape.activation_input = y;
@@ -264,7 +264,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Activat
   return linear(x, weight, bias, LinearOptions{.activation = activation});
 }
 
-Tensor linear_side_by_side(const Tensor& x, std::span<const LinearParameters> parameters) {
+Tensor fused_linear(const Tensor& x, std::span<const LinearParameters> parameters) {
   const ProfileScope scope("linear");
   const Stack stack = stack_of(x, parameters);
   LinearTape tape{.x = stack.weight.dtype() == DType::bf16 ? to_bfloat16(x) : x.detach(),

@@ -12,7 +12,7 @@ struct LinearOptions {
   Activation activation = Activation::none;
   DropoutMask dropout = {};  // after the activation; behind a ReLU the gradient needs no mask: what is 0 was dropped
   /// The result is bfloat16 where bfloat16_products(): for readers that would round it, or add it to float32.
-  bool narrow = false;
+  bool bf16_output = false;
 };
 
 /// dropout(activation(x weight^T + bias)), with bias and activation in the matrix product's epilogue.
@@ -32,6 +32,6 @@ struct LinearParameters {
 ///   x [..., in]   returns [..., sum of out_i], the results side by side
 /// Parameters that follow one another in memory (Tensor::rows of one tensor) are read in place, others are copied
 /// together first. Differentiable in x and each of the parameters. Throws ShapeError.
-Tensor linear_side_by_side(const Tensor& x, std::span<const LinearParameters> parameters);
+Tensor fused_linear(const Tensor& x, std::span<const LinearParameters> parameters);
 
 }  // namespace attune

@@ -6,7 +6,7 @@
 
 #include "attune/base/fail.h"
 #include "attune/base/parallel.h"
-#include "attune/kernels/packed_linear.h"
+#include "attune/kernels/panel_linear.h"
 #include "attune/ops/column_groups.h"
 #include "attune/tensor/buffer.h"
 

@@ -10,7 +10,7 @@ namespace attune {
 /// linear(), others for each row. Neighbouring rows with the same span are computed together.
 ///   x [rows, in]   weight [out, in]   bias [out] or undefined   columns: one list for each row
 ///   returns [rows, longest list]
-/// The result of a row depends on that row and its columns alone; in float32 it has the bits of packed_linear(). Not
+/// The result of a row depends on that row and its columns alone; in float32 it has the bits of panel_linear(). Not
 /// differentiable. Throws ShapeError.
 Tensor linear_columns(const Tensor& x, const Tensor& weight, const Tensor& bias,
                       std::span<const std::span<const int32_t>> columns);

@@ -52,7 +52,7 @@ bool bfloat16_products() {
 Tensor to_bfloat16(const Tensor& x) {
   if (x.dtype() == DType::bf16) return x.detach();
   const Tensor y = Tensor::empty(x.shape(), {.dtype = DType::bf16, .device = x.device()});
-  dispatch(x.device(), [&](auto device) { narrow(device, x.data<float>(), y.data<bfloat16>(), x.numel()); });
+  dispatch(x.device(), [&](auto device) { to_bfloat16(device, x.data<float>(), y.data<bfloat16>(), x.numel()); });
   return y;
 }
 

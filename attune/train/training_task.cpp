@@ -27,7 +27,7 @@ std::unique_ptr<TrainingTask> make_training_task(const RunConfig& config, const 
 }
 
 std::string initialize_from(const fs::path& model_folder, Module& model) {
-  refuse_packed(model_folder, "training");
+  refuse_panels(model_folder, "training");
   const SafetensorsReader reader(model_folder / kParameterFile);
   const std::vector<NamedParameter> parameters = named_parameters(model);
   int64_t copied = 0, matrices = 0;

@@ -37,7 +37,7 @@ class QuantizeTest : public ::testing::Test {
 };
 
 // The weights that decoding reads are pages of the file: nobody's copy, and shared by all processes.
-TEST_F(QuantizeTest, PackedWeightsStayPagesOfTheFile) {
+TEST_F(QuantizeTest, PanelWeightsStayPagesOfTheFile) {
   write_small_model(folder_ / "model");
   for (const WeightFormat format : {WeightFormat::float32, WeightFormat::int8, WeightFormat::int4}) {
     const fs::path small = folder_ / enum_name(format);

@@ -184,22 +184,23 @@ TEST_F(TranslatorTest, DemandsAreMet) {
   const std::vector<std::string> lines = {"a3 a1", "a5", "", "a7 a2 a9"};
   const auto plain = translate(lines);
   TranslateOptions options{.banned = {"b20 b21"}, .required = {"b3 b4"}};
-  options.demands.resize(4);
-  options.demands[1].prefix = "b9 b8";
-  options.demands[3].required = {"b11"};
+  options.constraints.resize(4);
+  options.constraints[1].prefix = "b9 b8";
+  options.constraints[3].required = {"b11"};
   const auto found = translate(lines, options);
   for (const size_t i : {0, 1, 3}) EXPECT_THAT(found[i].text(), HasSubstr("b3 b4")) << i;
   EXPECT_TRUE(found[1].text().starts_with("b9 b8"));
   EXPECT_THAT(found[3].text(), HasSubstr("b11"));
   EXPECT_EQ(found[2].text(), "");
-  EXPECT_EQ(translate({"a5"}, {.required = {"b3 b4"}, .demands = {options.demands[1]}})[0].text(), found[1].text());
+  EXPECT_EQ(translate({"a5"}, {.required = {"b3 b4"}, .constraints = {options.constraints[1]}})[0].text(),
+            found[1].text());
   EXPECT_EQ(translate(lines)[0].text(), plain[0].text());
   EXPECT_THAT(message_of<ConfigError>([&] { translate(lines, {.required = {"c"}}); }),
               HasSubstr("required: \"c\" has what the target vocabulary does not"));
   EXPECT_THAT(message_of<ConfigError>([&] { translate(lines, {.banned = {" "}}); }), HasSubstr("banned: \" \""));
-  EXPECT_THAT(message_of<ConfigError>([&] { translate(lines, {.demands = {{}}}); }),
-              HasSubstr("demands: 1 for 4 sentences"));
-  options.demands[3].required = {"b1 b2 b3 b4 b5 b6 b7 b8 b9"};
+  EXPECT_THAT(message_of<ConfigError>([&] { translate(lines, {.constraints = {{}}}); }),
+              HasSubstr("constraints: 1 for 4 sentences"));
+  options.constraints[3].required = {"b1 b2 b3 b4 b5 b6 b7 b8 b9"};
   EXPECT_THAT(message_of<ConfigError>([&] { translate(lines, options); }),
               HasSubstr("sentence 4: prefix and required: 12 tokens with eos, max_length = 10"));
 }

@@ -58,7 +58,7 @@ TEST(LatentAbsorption, CachedEqualsExpanded) {
                                           .query_latent_dim = *rc::gen::element<int64_t>(0, 12),
                                           .latent_norm = *rc::gen::arbitrary<bool>(),
                                           .rotary_dim = rotary ? 6 : 0};
-    if (rotary) config.places.rotary = RotaryOptions{};
+    if (rotary) config.positions.rotary = RotaryOptions{};
     const auto n = *rc::gen::inRange<int64_t>(1, 300), t = *rc::gen::inRange<int64_t>(1, n + 1);
     const RandomAttention random(config);
     const MultiHeadLatentAttention& attention = random.attention;
@@ -78,7 +78,7 @@ TEST(LatentAbsorption, CachedEqualsExpanded) {
 TEST(LatentAbsorption, TheFormThatIsChosenDoesNotDependOnTheBatch) {
   const NoGrad no_grad;
   MultiHeadLatentAttentionConfig config{.d_model = 32, .heads = 4, .latent_dim = 24, .rotary_dim = 4};
-  config.places.rotary = RotaryOptions{};
+  config.positions.rotary = RotaryOptions{};
   const int64_t n = 150, t = 100;
   ASSERT_FALSE(absorbs({.heads = 4, .d_head = 8, .latent_dim = 24, .rotary_dim = 4, .queries = t, .slots = n}));
   const RandomAttention random(config);

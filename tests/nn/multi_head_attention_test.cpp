@@ -63,7 +63,7 @@ double difference(const Result& found, const Result& expected) {
 
 MultiHeadAttentionConfig config_of(bool rotary) {
   MultiHeadAttentionConfig config{.d_model = 16, .heads = 4, .kv_heads = 2};
-  if (rotary) config.places.rotary = RotaryOptions{};
+  if (rotary) config.positions.rotary = RotaryOptions{};
   return config;
 }
 

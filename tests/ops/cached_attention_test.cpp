@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "attune/ops/attention.h"
-#include "attune/ops/head_products.h"
+#include "attune/ops/per_head_matmul.h"
 #include "tests/support/errors.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/targets.h"
@@ -372,8 +372,9 @@ TEST(HeadProducts, AgreeWithPlainLoops) {
               x.data<double>()[i * in + c] * by_columns.data<double>()[(i % heads * out + o) * in + c];
         }
     const double tolerance = dtype == DType::f32 ? 1e-5 : 1e-13;
-    EXPECT_LT(relative_error(heads_times_rows(x.to(dtype), by_rows.to(dtype)).to(DType::f64), y), tolerance);
-    EXPECT_LT(relative_error(heads_times_columns(x.to(dtype), by_columns.to(dtype)).to(DType::f64), z), tolerance);
+    EXPECT_LT(relative_error(per_head_matmul(x.to(dtype), by_rows.to(dtype)).to(DType::f64), y), tolerance);
+    EXPECT_LT(relative_error(per_head_matmul_transposed(x.to(dtype), by_columns.to(dtype)).to(DType::f64), z),
+              tolerance);
   }
 }
 

@@ -208,14 +208,14 @@ TEST(Matmul, InnerSizesMustAgree) {
 
 TEST(LinearSideBySide, GradientMatchesFiniteDifferences) {
   const auto of_three = [](const std::vector<Tensor>& t) {
-    return linear_side_by_side(t[0], std::vector<LinearParameters>{{t[1], t[4]}, {t[2], t[5]}, {t[3], t[6]}});
+    return fused_linear(t[0], std::vector<LinearParameters>{{t[1], t[4]}, {t[2], t[5]}, {t[3], t[6]}});
   };
   EXPECT_LT(gradient_error(of_three, {normal({5, 4}, {.seed = 1}), normal({3, 4}, {.seed = 2}),
                                       normal({2, 4}, {.seed = 3}), normal({6, 4}, {.seed = 4}),
                                       normal({3}, {.seed = 5}), normal({2}, {.seed = 6}), normal({6}, {.seed = 7})}),
             1e-7);
   const auto of_two = [](const std::vector<Tensor>& t) {
-    return linear_side_by_side(t[0], std::vector<LinearParameters>{{t[1], {}}, {t[2], {}}});
+    return fused_linear(t[0], std::vector<LinearParameters>{{t[1], {}}, {t[2], {}}});
   };
   EXPECT_LT(gradient_error(of_two, {normal({5, 4}, {.seed = 1}), normal({3, 4}, {.seed = 2}), normal({2, 4})}), 1e-7);
 }
@@ -235,7 +235,7 @@ TEST(LinearSideBySide, AdjacentParametersAreReadInPlace) {
       require_gradient(b);
       parameters.push_back({w, b});
     }
-    const Tensor y = linear_side_by_side(x, parameters);
+    const Tensor y = fused_linear(x, parameters);
     backward(y, dy);
     std::vector<Tensor> results{y.detach()};
     for (const auto& [w, b] : parameters) {
@@ -255,10 +255,10 @@ TEST(LinearSideBySide, AdjacentParametersAreReadInPlace) {
 TEST(LinearSideBySide, NamesWhatDoesNotFit) {
   const Tensor x = Tensor::zeros({2, 4}), w = Tensor::zeros({3, 4}), b = Tensor::zeros({3});
   const auto message = [&](const std::vector<LinearParameters>& parameters) {
-    return message_of<ShapeError>([&] { linear_side_by_side(x, parameters); });
+    return message_of<ShapeError>([&] { fused_linear(x, parameters); });
   };
-  EXPECT_EQ(message({}), "linear_side_by_side: takes 1 to 3 weights, found 0");
-  EXPECT_EQ(message({{w, b}, {w, {}}}), "linear_side_by_side: either every weight has a bias or none has");
+  EXPECT_EQ(message({}), "fused_linear: takes 1 to 3 weights, found 0");
+  EXPECT_EQ(message({{w, b}, {w, {}}}), "fused_linear: either every weight has a bias or none has");
   EXPECT_EQ(message({{w, b}, {Tensor::zeros({3, 5}), b}}),
             "linear: input [2, 4] has 4 columns but weight [3, 5] takes 5");
 }

@@ -62,7 +62,7 @@ TEST(Bfloat16, EveryTargetConvertsAlike) {
   for_each_target([&](const char* target) {
     std::vector<bfloat16> y(x.size() + 1);
     std::vector<float> back(x.size());
-    narrow(Cpu{}, x.data(), y.data(), static_cast<int64_t>(x.size()));
+    bf16_output(Cpu{}, x.data(), y.data(), static_cast<int64_t>(x.size()));
     widen(Cpu{}, y.data(), back.data(), static_cast<int64_t>(x.size()));
     for (size_t i = 0; i < x.size(); ++i) {
       ASSERT_EQ(y[i].bits, bfloat16(x[i]).bits) << target << " " << i << " " << x[i];
@@ -113,10 +113,10 @@ TEST(Bfloat16Products, AgreeWithFloat64AsFarAsTheirPrecisionGoes) {
       if (dropout) options.dropout = {.probability = 0.3, .seed = 5};
       const LinearResult exact =
           run(wide(x), wide(w), wide(b), wide(cotangent), options, ProductPrecision::bfloat16);  // float64 as it is
-      for (const bool narrow : {false, true}) {
-        options.narrow = narrow;
+      for (const bool bf16_output : {false, true}) {
+        options.bf16_output = bf16_output;
         const LinearResult found = run(x, w, b, cotangent, options, ProductPrecision::bfloat16);
-        EXPECT_EQ(found.y.dtype(), narrow ? DType::bf16 : DType::f32);
+        EXPECT_EQ(found.y.dtype(), bf16_output ? DType::bf16 : DType::f32);
         EXPECT_LT(relative_error(wide(found.y), exact.y), kLoose);
         // The slope of a ReLU jumps where the sum is almost 0: single gradients may be wrong by their whole size.
         if (activation == Activation::relu) continue;
@@ -125,7 +125,7 @@ TEST(Bfloat16Products, AgreeWithFloat64AsFarAsTheirPrecisionGoes) {
         EXPECT_LT(relative_error(wide(found.d_bias), exact.d_bias), kLoose);
       }
       const LinearResult plain = run(x, w, b, cotangent, options, ProductPrecision::float32);
-      EXPECT_EQ(plain.y.dtype(), DType::f32);  // narrow results are for bfloat16 products alone
+      EXPECT_EQ(plain.y.dtype(), DType::f32);  // bf16_output results are for bfloat16 products alone
     }
   }
 }
@@ -135,9 +135,10 @@ Tensor sublayer(const std::vector<Tensor>& t, bool gated, bool pre_norm) {
   const Tensor &x = t[0], &gain = t[1], &w_1 = t[2], &b_1 = t[3], &w_2 = t[4], &b_2 = t[5];
   const DropoutMask mask{.probability = 0.2, .seed = 9};
   const Tensor normal = pre_norm ? layer_norm(x, gain, {}, {.for_products = true}) : x;
-  Tensor hidden = linear(normal, w_1, b_1, {.activation = gated ? Activation::none : Activation::gelu, .narrow = true});
+  Tensor hidden =
+      linear(normal, w_1, b_1, {.activation = gated ? Activation::none : Activation::gelu, .bf16_output = true});
   if (gated) hidden = dropout(gated_activation(hidden, Activation::silu), mask);
-  const Tensor y = linear(hidden, w_2, b_2, {.narrow = true});
+  const Tensor y = linear(hidden, w_2, b_2, {.bf16_output = true});
   if (bfloat16_products() && x.dtype() == DType::f32) {
     EXPECT_EQ(hidden.dtype(), DType::bf16);
     EXPECT_EQ(y.dtype(), DType::bf16);

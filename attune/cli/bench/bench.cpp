@@ -24,7 +24,7 @@
 #include "attune/kernels/matmul.h"
 #include "attune/models/presets.h"
 #include "attune/models/transformer.h"
-#include "attune/nn/pack_weights.h"
+#include "attune/nn/make_panels.h"
 #include "attune/train/config.h"
 
 namespace attune::cli {
@@ -215,7 +215,7 @@ int bench_translate(const Options& o, const GenerationConfig& generation) {
   Pairs examples = sentences_to_translate(o, config);
   const auto model = build_transformer(config.model, config.train.seed);
   set_evaluation(*model);
-  pack_weights(*model, WeightFormat::float32);
+  make_panels(*model, WeightFormat::float32);
   const PackedBatch batch = pack_all(examples);
   const PackedTokens source = pack_tokens(batch.source, batch.source_offsets);
   BeamSearchOptions search{.generation = generation, .n_best = 1, .special = {}};

@@ -16,8 +16,8 @@
 #include "attune/cli/draw/line_chart.h"
 #include "attune/cli/generation_options.h"
 #include "attune/models/decoder_lm.h"
+#include "attune/nn/make_panels.h"
 #include "attune/nn/module.h"
-#include "attune/nn/pack_weights.h"
 #include "attune/tensor/buffer.h"
 
 namespace attune::cli {
@@ -89,7 +89,7 @@ struct Decoding {
     const int64_t before = allocator_statistics().bytes_in_use;
     model = build_decoder_lm(config_of(b, row.kind));
     set_evaluation(*model);
-    pack_weights(*model, WeightFormat::float32);
+    make_panels(*model, WeightFormat::float32);
     row.model_bytes = allocator_statistics().bytes_in_use - before;
     cache = model->start(row.batch);
     const std::vector<int32_t> lengths(static_cast<size_t>(row.batch), static_cast<int32_t>(row.context));

@@ -13,7 +13,7 @@
 #include "attune/cli/generation_options.h"
 #include "attune/nn/module.h"
 #include "attune/ops/linear.h"
-#include "attune/ops/packed_linear.h"
+#include "attune/ops/panel_linear.h"
 
 namespace attune::cli {
 namespace {
@@ -39,18 +39,18 @@ int bench_linear(const LinearBench& o) {
   const Tensor x = Tensor::empty({o.rows, o.in}), bias = Tensor::zeros({o.out});
   initialize_normal(x, 1, 1, 0);
   std::vector<Tensor> weights;
-  std::vector<std::vector<PackedWeight>> packed(3);
+  std::vector<std::vector<PanelWeight>> packed(3);
   const WeightFormat formats[] = {WeightFormat::float32, WeightFormat::int8, WeightFormat::int4};
   for (int64_t i = 0; i < count; ++i) {
     weights.push_back(Tensor::empty({o.out, o.in}));
     initialize_normal(weights.back(), 1, 1, static_cast<uint64_t>(i) + 1);
-    for (size_t f = 0; f < 3; ++f) packed[f].push_back(PackedWeight::pack(weights.back(), formats[f]));
+    for (size_t f = 0; f < 3; ++f) packed[f].push_back(PanelWeight::pack(weights.back(), formats[f]));
   }
   std::vector<std::vector<double>> seconds(4);
   for (int64_t round = 0; round < o.rounds; ++round) {  // in turn, so that a change of the machine meets all
     seconds[0].push_back(seconds_of(count, [&](size_t i) { linear(x, weights[i], bias); }));
     for (size_t f = 0; f < 3; ++f)
-      seconds[f + 1].push_back(seconds_of(count, [&](size_t i) { packed_linear(x, packed[f][i], bias); }));
+      seconds[f + 1].push_back(seconds_of(count, [&](size_t i) { panel_linear(x, packed[f][i], bias); }));
   }
   std::cout << fmt::format("{:<18}{:>12}{:>12}{:>12}{:>10}\n", "weights", "microseconds", "GFLOP/s", "GB/s", "ratio");
   for (size_t f = 0; f < 4; ++f) {

@@ -53,7 +53,7 @@ std::string script_json(const Json& json) {
 }
 
 /// Two characters for each weight, its value in 1 / 4095 to base 64.
-std::string pack_weights(std::span<const float> weights) {
+std::string make_panels(std::span<const float> weights) {
   constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string packed;
   packed.reserve(2 * weights.size());
@@ -75,8 +75,8 @@ Json maps_json(const AttentionMaps& maps) {
       fail<ShapeError>("{}: weights {}, needs [1, heads, {}, {}]", maps.name, weights.shape().text(), queries, keys);
     Json heads = Json::array();
     for (int64_t head = 0; head < weights.size(1); ++head)
-      heads.push_back(pack_weights(weights.values<float>().subspan(static_cast<size_t>(head * queries * keys),
-                                                                   static_cast<size_t>(queries * keys))));
+      heads.push_back(make_panels(weights.values<float>().subspan(static_cast<size_t>(head * queries * keys),
+                                                                  static_cast<size_t>(queries * keys))));
     layers.push_back(std::move(heads));
   }
   return {{"name", maps.name},        {"queryName", maps.query_name},

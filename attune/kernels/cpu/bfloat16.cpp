@@ -42,7 +42,7 @@ constexpr int64_t kGrain = 1 << 15;
 
 }  // namespace
 
-void narrow(Cpu, const float* x, bfloat16* y, int64_t n) {
+void to_bfloat16(Cpu, const float* x, bfloat16* y, int64_t n) {
   parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
     HWY_DYNAMIC_DISPATCH(Narrow)(x + begin, y + begin, static_cast<size_t>(end - begin));
   });

@@ -4,7 +4,7 @@
 //
 #include <hwy/highway.h>
 
-#include "attune/kernels/packed_weight.h"
+#include "attune/kernels/panel_weight.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace attune {

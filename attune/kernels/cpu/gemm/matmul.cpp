@@ -226,7 +226,7 @@ void matmul(Cpu, const bfloat16* a, const bfloat16* b, const float* bias, bfloat
                                      : allocate_buffer(static_cast<size_t>(shape.m * shape.n) * sizeof(float));
   auto* values = static_cast<float*>(wide->data());
   emulate_product(a, b, bias, values, shape);
-  narrow(Cpu{}, values, c, shape.m * shape.n);
+  to_bfloat16(Cpu{}, values, c, shape.m * shape.n);
 }
 
 void matmul(Cpu, const double* a, const double* b, const double* bias, double* c, const MatmulShape& shape) {

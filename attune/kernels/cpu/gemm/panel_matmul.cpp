@@ -7,7 +7,7 @@
 
 #include "attune/base/parallel.h"
 #include "attune/kernels/activation.h"
-#include "attune/kernels/packed_linear.h"
+#include "attune/kernels/panel_linear.h"
 #include "attune/kernels/panel_matmul.h"
 #include "attune/tensor/buffer.h"
 

@@ -1,4 +1,4 @@
-#include "attune/io/packed_parameters.h"
+#include "attune/io/panel_parameters.h"
 
 #include <set>
 #include <unordered_map>
@@ -29,7 +29,7 @@ class Collector final : public Visitor {
  public:
   struct Place {
     Tensor* weight;
-    PackedSlot* packed;
+    PanelSlot* packed;
   };
   struct Matrix {
     std::string name;
@@ -43,7 +43,7 @@ class Collector final : public Visitor {
   void on_parameter(const std::string& path, Tensor& parameter) override {
     if (seen_.insert(parameter.raw()).second) others.push_back({path, &parameter});
   }
-  void on_weight(const std::string& path, Tensor& weight, PackedSlot& packed, WeightUse) override {
+  void on_weight(const std::string& path, Tensor& weight, PanelSlot& packed, WeightUse) override {
     if (!weight.defined() || stays_float32(path)) return on_parameter(path, weight);
     const auto [place, is_new] = matrix_of_.try_emplace(weight.raw(), matrices.size());
     if (is_new) matrices.push_back({path, weight.detach(), {}});
@@ -71,29 +71,29 @@ void check_part(const SafetensorsReader& reader, const std::string& name, const 
                     reader.shape(name).text(), enum_name(format), shape.text());
 }
 
-PackedSlot map_packed(const SafetensorsReader& reader, const Collector::Matrix& matrix, WeightFormat format) {
+PanelSlot map_packed(const SafetensorsReader& reader, const Collector::Matrix& matrix, WeightFormat format) {
   const int64_t out = matrix.weight.size(0), in = matrix.weight.size(1);
-  check_part(reader, packed_name(matrix.name), {PackedWeight::storage_bytes(format, out, in)}, format);
+  check_part(reader, packed_name(matrix.name), {PanelWeight::storage_bytes(format, out, in)}, format);
   const Tensor storage = reader.map_or_copy(packed_name(matrix.name), DType::u8, alignof(float));
   Tensor scales;
   if (format != WeightFormat::float32) {
-    check_part(reader, scales_name(matrix.name), PackedWeight::scales_shape(format, out, in), format);
-    scales = reader.map_or_copy(scales_name(matrix.name), PackedWeight::scales_dtype(format));
+    check_part(reader, scales_name(matrix.name), PanelWeight::scales_shape(format, out, in), format);
+    scales = reader.map_or_copy(scales_name(matrix.name), PanelWeight::scales_dtype(format));
   }
-  return std::make_shared<const PackedWeight>(format, out, in, storage, scales);
+  return std::make_shared<const PanelWeight>(format, out, in, storage, scales);
 }
 
 }  // namespace
 
-void save_packed_parameters(const std::filesystem::path& path, Module& module, WeightFormat format,
-                            const std::function<void()>& before_each) {
+void save_panel_parameters(const std::filesystem::path& path, Module& module, WeightFormat format,
+                           const std::function<void()>& before_each) {
   const Collector found = collect(module);
   std::vector<NamedTensor> tensors;
   for (const Collector::Matrix& matrix : found.matrices) {
     if (before_each) before_each();
-    const PackedWeight packed = [&] {
+    const PanelWeight packed = [&] {
       try {
-        return PackedWeight::pack(matrix.weight, format);
+        return PanelWeight::pack(matrix.weight, format);
       } catch (const NumericError& error) {
         fail<NumericError>("parameter {}: {}", matrix.name, error.what());
       }
@@ -105,10 +105,10 @@ void save_packed_parameters(const std::filesystem::path& path, Module& module, W
   write_safetensors(path, tensors);
 }
 
-void map_packed_parameters(const std::filesystem::path& path, Module& module, WeightFormat format) {
+void map_panel_parameters(const std::filesystem::path& path, Module& module, WeightFormat format) {
   const SafetensorsReader reader(path);
   const Collector found = collect(module);
-  std::vector<PackedSlot> packed;
+  std::vector<PanelSlot> packed;
   std::set<std::string> known;
   for (const Collector::Matrix& matrix : found.matrices) {
     packed.push_back(map_packed(reader, matrix, format));

@@ -1,8 +1,8 @@
-#include "attune/kernels/head_products.h"
+#include "attune/kernels/per_head_matmul.h"
 
 // clang-format off
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "attune/kernels/cpu/head_products.cpp"
+#define HWY_TARGET_INCLUDE "attune/kernels/cpu/per_head_matmul.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 // clang-format on
@@ -77,16 +77,16 @@ HWY_EXPORT(TimesRowsF64);
 HWY_EXPORT(TimesColumnsF32);
 HWY_EXPORT(TimesColumnsF64);
 
-void head_times_rows(Cpu, const HeadProduct<float>& product) {
+void head_matmul(Cpu, const HeadProduct<float>& product) {
   HWY_DYNAMIC_DISPATCH(TimesRowsF32)(product);
 }
-void head_times_rows(Cpu, const HeadProduct<double>& product) {
+void head_matmul(Cpu, const HeadProduct<double>& product) {
   HWY_DYNAMIC_DISPATCH(TimesRowsF64)(product);
 }
-void head_times_columns(Cpu, const HeadProduct<float>& product) {
+void head_matmul_transposed(Cpu, const HeadProduct<float>& product) {
   HWY_DYNAMIC_DISPATCH(TimesColumnsF32)(product);
 }
-void head_times_columns(Cpu, const HeadProduct<double>& product) {
+void head_matmul_transposed(Cpu, const HeadProduct<double>& product) {
   HWY_DYNAMIC_DISPATCH(TimesColumnsF64)(product);
 }
 

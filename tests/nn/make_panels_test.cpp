@@ -1,4 +1,4 @@
-#include "attune/nn/pack_weights.h"
+#include "attune/nn/make_panels.h"
 
 #include <gtest/gtest.h>
 
@@ -54,26 +54,26 @@ void expect_near(const Outputs& found, const Outputs& expected, double most, con
   EXPECT_LT(error(found.selected, expected.selected), most) << what;
 }
 
-TEST(PackWeights, ResultsAreTheSameToRounding) {
+TEST(MakePanels, ResultsAreTheSameToRounding) {
   for (const TransformerConfig& c : configs()) {
     const auto model = random_model(c);
     const Outputs expected = outputs_of(*model);
     const std::vector<NamedParameter> before = named_parameters(*model);
     const int64_t count = parameter_count(*model);
-    pack_weights(*model, WeightFormat::float32);
+    make_panels(*model, WeightFormat::float32);
     expect_near(outputs_of(*model), expected, 1e-5, name_of(c));
-    pack_weights(*model, WeightFormat::int8);
+    make_panels(*model, WeightFormat::int8);
     expect_near(outputs_of(*model), expected, 0.1, name_of(c));
     const std::vector<NamedParameter> after = named_parameters(*model);
     ASSERT_EQ(after.size(), before.size());
     for (size_t i = 0; i < after.size(); ++i) EXPECT_EQ(after[i].name, before[i].name);
     EXPECT_EQ(parameter_count(*model), count);
-    drop_packed_weights(*model);
+    drop_panel_weights(*model);
     EXPECT_TRUE(same_bits(outputs_of(*model).logits, expected.logits)) << name_of(c);
   }
 }
 
-TEST(PackWeights, GradientsAreThoseOfTheParameters) {
+TEST(MakePanels, GradientsAreThoseOfTheParameters) {
   const auto model = random_model(small_config(MultiHead{}, NormPlacement::pre));
   require_gradients(*model);
   const Sequences text = Sequences::from_lengths({4, 6});
@@ -86,36 +86,36 @@ TEST(PackWeights, GradientsAreThoseOfTheParameters) {
     return found;
   };
   const std::vector<Tensor> expected = gradients();
-  pack_weights(*model, WeightFormat::int8);
+  make_panels(*model, WeightFormat::int8);
   const std::vector<Tensor> found = gradients();
   for (size_t i = 0; i < found.size(); ++i) EXPECT_TRUE(same_bits(found[i], expected[i]));
 }
 
 // What is packed is of one moment: whatever is about to change parameters drops it.
-TEST(PackWeights, IsDroppedWhereParametersChange) {
+TEST(MakePanels, IsDroppedWhereParametersChange) {
   const auto model = random_model(small_config(MultiHead{}, NormPlacement::pre));
   const Tensor expected = outputs_of(*model).logits;
   const auto change = [&](double by) {
     for (const NamedParameter& p : named_parameters(*model))
       for (float& value : p.tensor->values<float>()) value = static_cast<float>(value * by);
   };
-  pack_weights(*model, WeightFormat::float32);
+  make_panels(*model, WeightFormat::float32);
   set_training(*model, 1, 1);
   change(2);
   set_evaluation(*model);
   EXPECT_GT(relative_error(outputs_of(*model).logits.to(DType::f64), expected.to(DType::f64)), 0.1);
   change(0.5);
   EXPECT_TRUE(same_bits(outputs_of(*model).logits, expected));
-  pack_weights(*model, WeightFormat::int4);
+  make_panels(*model, WeightFormat::int4);
   require_gradients(*model);
   EXPECT_TRUE(same_bits(outputs_of(*model).logits, expected));
 }
 
 // A step's rows do not depend on how many there are, to the bit.
-TEST(PackWeights, StepsDoNotDependOnTheBatch) {
+TEST(MakePanels, StepsDoNotDependOnTheBatch) {
   for (const WeightFormat format : {WeightFormat::float32, WeightFormat::int8, WeightFormat::int4}) {
     const auto model = random_model(small_config(MultiHead{}, NormPlacement::post));
-    pack_weights(*model, format);
+    make_panels(*model, format);
     const NoGrad no_grad;
     const Sequences all = Sequences::from_lengths({5, 1, 9}), last = Sequences::from_lengths({9});
     const Tensor ids = uniform_ids(15, 40, 1);

@@ -18,11 +18,11 @@ struct HeadProduct {
 };
 
 /// y = x W, W [in, out] row-major.
-void head_times_rows(Cpu, const HeadProduct<float>& product);
-void head_times_rows(Cpu, const HeadProduct<double>& product);
+void head_matmul(Cpu, const HeadProduct<float>& product);
+void head_matmul(Cpu, const HeadProduct<double>& product);
 
 /// y = x W^T, W [out, in] row-major.
-void head_times_columns(Cpu, const HeadProduct<float>& product);
-void head_times_columns(Cpu, const HeadProduct<double>& product);
+void head_matmul_transposed(Cpu, const HeadProduct<float>& product);
+void head_matmul_transposed(Cpu, const HeadProduct<double>& product);
 
 }  // namespace attune

@@ -8,6 +8,6 @@ namespace attune {
 /// The mean over the rows of each sequence, zeros for one without rows.
 ///   x [total, d]   returns [sequences, d]
 /// Differentiable in x. Throws ShapeError.
-Tensor sequence_means(const Tensor& x, const Sequences& sequences);
+Tensor mean_pool(const Tensor& x, const Sequences& sequences);
 
 }  // namespace attune

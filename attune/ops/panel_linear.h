@@ -3,7 +3,7 @@
 #include <span>
 
 #include "attune/kernels/matmul.h"
-#include "attune/ops/packed_weight.h"
+#include "attune/ops/panel_weight.h"
 #include "attune/tensor/tensor.h"
 
 namespace attune {
@@ -14,24 +14,24 @@ namespace attune {
 /// A row's result depends on that row alone, to the bit, on every processor, for any number of rows and threads. With
 /// int8 weights each row of x is quantised to 8 bits (symmetrically, by its largest number), with int4 each 32 numbers
 /// of one. Throws ShapeError.
-Tensor packed_linear(const Tensor& x, const PackedWeight& weight, const Tensor& bias,
-                     Activation activation = Activation::none);
+Tensor panel_linear(const Tensor& x, const PanelWeight& weight, const Tensor& bias,
+                    Activation activation = Activation::none);
 
-struct PackedParameters {
-  const PackedWeight* weight = nullptr;
+struct PanelParameters {
+  const PanelWeight* weight = nullptr;
   Tensor bias;  // [out], or undefined
 };
 
-/// packed_linear(x, weight_i, bias_i), for weights of one format, in one pass over x.
+/// panel_linear(x, weight_i, bias_i), for weights of one format, in one pass over x.
 ///   returns [..., sum of out_i], the results side by side
-Tensor packed_linear_side_by_side(const Tensor& x, std::span<const PackedParameters> parameters);
+Tensor fused_panel_linear(const Tensor& x, std::span<const PanelParameters> parameters);
 
 /// The same, each on its own in products[i].
-void packed_linear_each(const Tensor& x, std::span<const PackedParameters> parameters, std::span<Tensor> products);
+void panel_linear_each(const Tensor& x, std::span<const PanelParameters> parameters, std::span<Tensor> products);
 
 /// Of row r the columns columns[r] alone, with the same bits, and -inf behind them, as linear_columns() has it.
 ///   x [rows, in]   returns [rows, longest list]
-Tensor packed_linear_columns(const Tensor& x, const PackedWeight& weight, const Tensor& bias,
-                             std::span<const std::span<const int32_t>> columns);
+Tensor panel_linear_columns(const Tensor& x, const PanelWeight& weight, const Tensor& bias,
+                            std::span<const std::span<const int32_t>> columns);
 
 }  // namespace attune

@@ -1,4 +1,4 @@
-#include "attune/ops/sequence_means.h"
+#include "attune/ops/mean_pool.h"
 
 #include <algorithm>
 
@@ -8,13 +8,13 @@
 
 namespace attune {
 
-Tensor sequence_means(const Tensor& x, const Sequences& sequences) {
-  const ProfileScope scope("sequence_means");
+Tensor mean_pool(const Tensor& x, const Sequences& sequences) {
+  const ProfileScope scope("mean_pool");
   if (x.rank() != 2 || x.size(0) != sequences.total())
-    fail<ShapeError>("sequence_means: x {} does not fit sequences of {} rows", x.shape().text(), sequences.total());
+    fail<ShapeError>("mean_pool: x {} does not fit sequences of {} rows", x.shape().text(), sequences.total());
   const int64_t d = x.size(1);
   Tensor means = Tensor::zeros({sequences.count(), d}, {x.dtype(), x.device()});
-  dispatch_floating("sequence_means", x.dtype(), [&]<class T>(T) {
+  dispatch_floating("mean_pool", x.dtype(), [&]<class T>(T) {
     for (int64_t s = 0; s < sequences.count(); ++s) {
       T* mean = means.data<T>() + s * d;
       const T share = T{1} / static_cast<T>(std::max<int64_t>(1, sequences.length(s)));
@@ -22,9 +22,9 @@ Tensor sequence_means(const Tensor& x, const Sequences& sequences) {
         for (int64_t c = 0; c < d; ++c) mean[c] += share * x.data<T>()[row * d + c];
     }
   });
-  record("sequence_means", {x}, means, [sequences, d](const Tensor& dy) {
+  record("mean_pool", {x}, means, [sequences, d](const Tensor& dy) {
     Tensor dx = Tensor::empty({sequences.total(), d}, {dy.dtype(), dy.device()});
-    dispatch_floating("sequence_means", dy.dtype(), [&]<class T>(T) {
+    dispatch_floating("mean_pool", dy.dtype(), [&]<class T>(T) {
       for (int64_t s = 0; s < sequences.count(); ++s) {
         const T* mean = dy.data<T>() + s * d;
         const T share = T{1} / static_cast<T>(std::max<int64_t>(1, sequences.length(s)));

@@ -1,11 +1,11 @@
-#include "attune/ops/head_products.h"
+#include "attune/ops/per_head_matmul.h"
 
 #include <algorithm>
 
 #include "attune/base/fail.h"
 #include "attune/base/parallel.h"
 #include "attune/base/profile.h"
-#include "attune/kernels/head_products.h"
+#include "attune/kernels/per_head_matmul.h"
 
 namespace attune {
 namespace {
@@ -42,22 +42,23 @@ Tensor each_head(const Tensor& x, const Tensor& weight, const Sizes& s, Times&& 
 
 }  // namespace
 
-Tensor heads_times_rows(const Tensor& x, const Tensor& weight) {
+Tensor per_head_matmul(const Tensor& x, const Tensor& weight) {
   if (x.rank() != 3 || weight.rank() != 2 || weight.size(0) != x.size(1) * x.size(2))
-    fail<ShapeError>("heads_times_rows: x {} needs a weight with {} rows, found {}", x.shape().text(),
+    fail<ShapeError>("per_head_matmul: x {} needs a weight with {} rows, found {}", x.shape().text(),
                      x.rank() == 3 ? x.size(1) * x.size(2) : 0, weight.shape().text());
-  const ProfileScope scope("heads_times_rows");
+  const ProfileScope scope("per_head_matmul");
   const Sizes sizes{.in = x.size(2), .out = weight.size(1), .weight_head = x.size(2) * weight.size(1)};
-  return each_head(x, weight, sizes, [](auto device, const auto& product) { head_times_rows(device, product); });
+  return each_head(x, weight, sizes, [](auto device, const auto& product) { head_matmul(device, product); });
 }
 
-Tensor heads_times_columns(const Tensor& x, const Tensor& weight) {
+Tensor per_head_matmul_transposed(const Tensor& x, const Tensor& weight) {
   if (x.rank() != 3 || weight.rank() != 2 || weight.size(1) != x.size(2) || weight.size(0) % x.size(1) != 0)
-    fail<ShapeError>("heads_times_columns: x {} does not fit weight {}", x.shape().text(), weight.shape().text());
-  const ProfileScope scope("heads_times_columns");
+    fail<ShapeError>("per_head_matmul_transposed: x {} does not fit weight {}", x.shape().text(),
+                     weight.shape().text());
+  const ProfileScope scope("per_head_matmul_transposed");
   const int64_t out = weight.size(0) / x.size(1);
   const Sizes sizes{.in = x.size(2), .out = out, .weight_head = out * x.size(2)};
-  return each_head(x, weight, sizes, [](auto device, const auto& product) { head_times_columns(device, product); });
+  return each_head(x, weight, sizes, [](auto device, const auto& product) { head_matmul_transposed(device, product); });
 }
 
 }  // namespace attune

@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "attune/kernels/packed_weight.h"
+#include "attune/kernels/panel_weight.h"
 
 namespace attune {
 namespace {

@@ -1,4 +1,4 @@
-#include "attune/kernels/cpu/gemm/packed_linear_amx.h"
+#include "attune/kernels/cpu/gemm/panel_linear_amx.h"
 
 #if defined(__x86_64__) && defined(__linux__) && (defined(__GNUC__) || defined(__clang__))
 
@@ -50,7 +50,7 @@ constexpr TileConfiguration whole_tiles() {
   return configuration;
 }
 
-ATTUNE_AMX void finish(const int32_t* sums, const QuantisedRows& x, const PackedBlock& b, int64_t row, int64_t panel) {
+ATTUNE_AMX void finish(const int32_t* sums, const QuantisedRows& x, const PanelBlock& b, int64_t row, int64_t panel) {
   const int64_t output = panel * kPanelOutputs, count = std::min(kPanelOutputs, b.outputs - output);
   const auto mask = static_cast<__mmask16>((1u << count) - 1);
   const __m512 bias = b.bias != nullptr ? _mm512_maskz_loadu_ps(mask, b.bias + output) : _mm512_setzero_ps();
@@ -65,7 +65,7 @@ ATTUNE_AMX void finish(const int32_t* sums, const QuantisedRows& x, const Packed
 
 // Tiles 0 to 3 hold the sums of 32 rows by two panels, 4 and 5 the rows, 6 and 7 the panels.
 template <bool kTwoOfRows, bool kTwoPanels>
-ATTUNE_AMX void multiply(const QuantisedRows& x, const PackedBlock& b, int64_t row, int64_t panel) {
+ATTUNE_AMX void multiply(const QuantisedRows& x, const PanelBlock& b, int64_t row, int64_t panel) {
   const std::byte* const w_0 = b.weight.panel(panel);
   const std::byte* const w_1 = kTwoPanels ? b.weight.panel(panel + 1) : w_0;
   const uint8_t* const x_0 = x.numbers + row * x.stride;
@@ -101,7 +101,7 @@ ATTUNE_AMX void multiply(const QuantisedRows& x, const PackedBlock& b, int64_t r
   if constexpr (kTwoOfRows && kTwoPanels) finish(sums[3], x, b, row + kTileRows, panel + 1);
 }
 
-ATTUNE_AMX void multiply_all(const QuantisedRows& x, const PackedBlock& b) {
+ATTUNE_AMX void multiply_all(const QuantisedRows& x, const PanelBlock& b) {
   static constexpr TileConfiguration configuration = whole_tiles();  // in memory: GCC 12 drops stores before the load
   _tile_loadconfig(&configuration);
   const int64_t panels = panel_count(b.outputs);
@@ -121,7 +121,7 @@ ATTUNE_AMX void multiply_all(const QuantisedRows& x, const PackedBlock& b) {
 
 }  // namespace
 
-bool int8_block_amx(const QuantisedRows& x, const PackedBlock& block) {
+bool int8_block_amx(const QuantisedRows& x, const PanelBlock& block) {
   const bool whole = divide_up(block.weight.in, 4) % kTileRows == 0;
   if (!whole || block.rows < kFewestRows || !has_tiles()) return false;
   multiply_all(x, block);
@@ -134,7 +134,7 @@ bool int8_block_amx(const QuantisedRows& x, const PackedBlock& block) {
 
 namespace attune {
 
-bool int8_block_amx(const QuantisedRows&, const PackedBlock&) {
+bool int8_block_amx(const QuantisedRows&, const PanelBlock&) {
   return false;
 }
 

@@ -1,18 +1,18 @@
-#include "attune/ops/packed_linear.h"
+#include "attune/ops/panel_linear.h"
 
 #include <array>
 #include <vector>
 
 #include "attune/base/fail.h"
 #include "attune/base/profile.h"
-#include "attune/kernels/packed_linear.h"
+#include "attune/kernels/panel_linear.h"
 #include "attune/ops/column_groups.h"
 
 namespace attune {
 namespace {
 
-void check(const char* op, const Tensor& x, const PackedParameters& parameters) {
-  const PackedWeight& weight = *parameters.weight;
+void check(const char* op, const Tensor& x, const PanelParameters& parameters) {
+  const PanelWeight& weight = *parameters.weight;
   if (x.rank() < 1 || x.dtype() != DType::f32)
     fail<ShapeError>("{}: needs a float32 input, found {} {}", op, name_of(x.dtype()), x.shape().text());
   if (x.size(-1) != weight.in())
@@ -31,13 +31,13 @@ const float* data_or_null(const Tensor& x) {
 constexpr size_t kMostParts = 3;
 
 // The products into tensors of their own or, where `products` has one, side by side.
-void multiply(const char* op, const Tensor& x, std::span<const PackedParameters> parameters, std::span<Tensor> products,
+void multiply(const char* op, const Tensor& x, std::span<const PanelParameters> parameters, std::span<Tensor> products,
               Activation activation) {
-  const ProfileScope scope("packed_linear");
+  const ProfileScope scope("panel_linear");
   if (parameters.empty() || parameters.size() > kMostParts)
     fail<ShapeError>("{}: takes 1 to {} weights, found {}", op, kMostParts, parameters.size());
   int64_t width = 0;
-  for (const PackedParameters& part : parameters) {
+  for (const PanelParameters& part : parameters) {
     check(op, x, part);
     if (part.weight->format() != parameters[0].weight->format())
       fail<ShapeError>("{}: a weight in {} beside one in {}", op, enum_name(part.weight->format()),
@@ -49,7 +49,7 @@ void multiply(const char* op, const Tensor& x, std::span<const PackedParameters>
   std::array<PackedPart, kMostParts> parts;
   int64_t column = 0;
   for (size_t i = 0; i < parameters.size(); ++i) {
-    const PackedWeight& weight = *parameters[i].weight;
+    const PanelWeight& weight = *parameters[i].weight;
     if (!together || i == 0) {
       shape.back() = together ? width : weight.out();
       products[i] = Tensor::empty(Shape{std::span<const int64_t>(shape)}, {DType::f32, x.device()});
@@ -63,39 +63,39 @@ void multiply(const char* op, const Tensor& x, std::span<const PackedParameters>
   const int64_t rows = x.numel() / x.size(-1);
   if (rows == 0) return;
   dispatch(x.device(), [&](auto device) {
-    packed_linear(device, {.x = x.data<float>(),
-                           .rows = rows,
-                           .in = x.size(-1),
-                           .parts = {parts.data(), parameters.size()},
-                           .activation = activation});
+    panel_linear(device, {.x = x.data<float>(),
+                          .rows = rows,
+                          .in = x.size(-1),
+                          .parts = {parts.data(), parameters.size()},
+                          .activation = activation});
   });
 }
 
 }  // namespace
 
-Tensor packed_linear(const Tensor& x, const PackedWeight& weight, const Tensor& bias, Activation activation) {
-  const PackedParameters parameters{&weight, bias};
+Tensor panel_linear(const Tensor& x, const PanelWeight& weight, const Tensor& bias, Activation activation) {
+  const PanelParameters parameters{&weight, bias};
   Tensor y;
-  multiply("packed_linear", x, {&parameters, 1}, {&y, 1}, activation);
+  multiply("panel_linear", x, {&parameters, 1}, {&y, 1}, activation);
   return y;
 }
 
-Tensor packed_linear_side_by_side(const Tensor& x, std::span<const PackedParameters> parameters) {
+Tensor fused_panel_linear(const Tensor& x, std::span<const PanelParameters> parameters) {
   Tensor y;
-  multiply("packed_linear_side_by_side", x, parameters, {&y, 1}, Activation::none);
+  multiply("fused_panel_linear", x, parameters, {&y, 1}, Activation::none);
   return y;
 }
 
-void packed_linear_each(const Tensor& x, std::span<const PackedParameters> parameters, std::span<Tensor> products) {
+void panel_linear_each(const Tensor& x, std::span<const PanelParameters> parameters, std::span<Tensor> products) {
   if (products.size() != parameters.size())
-    fail<ShapeError>("packed_linear_each: {} weights for {} products", parameters.size(), products.size());
-  multiply("packed_linear_each", x, parameters, products, Activation::none);
+    fail<ShapeError>("panel_linear_each: {} weights for {} products", parameters.size(), products.size());
+  multiply("panel_linear_each", x, parameters, products, Activation::none);
 }
 
-Tensor packed_linear_columns(const Tensor& x, const PackedWeight& weight, const Tensor& bias,
-                             std::span<const std::span<const int32_t>> columns) {
-  const ProfileScope scope("packed_linear");
-  constexpr const char* kName = "packed_linear_columns";
+Tensor panel_linear_columns(const Tensor& x, const PanelWeight& weight, const Tensor& bias,
+                            std::span<const std::span<const int32_t>> columns) {
+  const ProfileScope scope("panel_linear");
+  constexpr const char* kName = "panel_linear_columns";
   check(kName, x, {&weight, bias});
   if (x.rank() != 2 || static_cast<int64_t>(columns.size()) != x.size(0))
     fail<ShapeError>("{}: {} lists of columns for x {}", kName, columns.size(), x.shape().text());
@@ -110,14 +110,14 @@ Tensor packed_linear_columns(const Tensor& x, const PackedWeight& weight, const 
     fill_beyond(group, y.data<float>(), width);
     if (group.columns.empty()) continue;
     dispatch(x.device(), [&](auto device) {
-      packed_linear_columns(device, {.x = x.data<float>() + group.begin * in,
-                                     .rows = group.end - group.begin,
-                                     .in = in,
-                                     .weight = panels_of(weight),
-                                     .bias = data_or_null(bias),
-                                     .columns = group.columns,
-                                     .y = y.data<float>() + group.begin * width,
-                                     .width = width});
+      panel_linear_columns(device, {.x = x.data<float>() + group.begin * in,
+                                    .rows = group.end - group.begin,
+                                    .in = in,
+                                    .weight = panels_of(weight),
+                                    .bias = data_or_null(bias),
+                                    .columns = group.columns,
+                                    .y = y.data<float>() + group.begin * width,
+                                    .width = width});
     });
   }
   return y;

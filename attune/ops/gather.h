@@ -7,6 +7,6 @@ namespace attune {
 /// y[i] = x[rows[i]], or zeros where rows[i] is -1: packs a padded batch, and unpacks it again.
 ///   x [n, d]   rows int32 [m]   returns [m, d]
 /// Differentiable in x. Throws ShapeError.
-Tensor take_rows(const Tensor& x, const Tensor& rows);
+Tensor gather(const Tensor& x, const Tensor& rows);
 
 }  // namespace attune

@@ -4,7 +4,7 @@
 
 #include "attune/base/parallel.h"
 #include "attune/kernels/activation.h"
-#include "attune/kernels/packed_linear.h"
+#include "attune/kernels/panel_linear.h"
 #include "attune/tensor/buffer.h"
 
 namespace attune {
@@ -33,7 +33,7 @@ class Input {
     });
   }
 
-  void multiply(int64_t first_row, const PackedBlock& block) const {
+  void multiply(int64_t first_row, const PanelBlock& block) const {
     if (format_ == WeightFormat::float32) return float_block(x_ + first_row * in_, in_, block);
     integer_block(from_row(first_row), block);
   }
@@ -109,7 +109,7 @@ Cut cut_of(const PackedProduct& p, int64_t panels) {
 
 }  // namespace
 
-void packed_linear(Cpu, const PackedProduct& p) {
+void panel_linear(Cpu, const PackedProduct& p) {
   const Input x(p.parts[0].weight.format, p.x, p.rows, p.in);
   int64_t panels = 0;
   for (const PackedPart& part : p.parts) panels += panel_count(part.weight.out);
@@ -140,7 +140,7 @@ void packed_linear(Cpu, const PackedProduct& p) {
 }
 
 // Some outputs at a time are put into panels of their own.
-void packed_linear_columns(Cpu, const PackedColumns& p) {
+void panel_linear_columns(Cpu, const PanelColumns& p) {
   constexpr int64_t kAtOnce = 4 * kPanelOutputs;
   const Input x(p.weight.format, p.x, p.rows, p.in);
   const auto count = static_cast<int64_t>(p.columns.size());

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "attune/base/fields.h"
-#include "attune/kernels/packed_weight.h"
+#include "attune/kernels/panel_weight.h"
 #include "attune/tensor/tensor.h"
 
 namespace attune {
@@ -23,17 +23,17 @@ struct EnumNames<WeightFormat> {
 ///   int4      [panels, ceil(in / 32), 4, 16, 4]: a byte holds q + 8 of input 4 i + j of its group in the lower half,
 ///             of input 16 + 4 i + j in the upper one
 /// The same bytes on every little-endian processor: a file holds them as they are, and is mapped.
-class PackedWeight {
+class PanelWeight {
  public:
   /// weight [out, in] float32, quantised; with int4 each scale is the one of several with the least squared error.
   /// Throws ShapeError, and NumericError where a number that is to be quantised is not finite.
-  static PackedWeight pack(const Tensor& weight, WeightFormat format) { return pack(weight, format, {}); }
+  static PanelWeight pack(const Tensor& weight, WeightFormat format) { return pack(weight, format, {}); }
   /// Into `storage`, uint8 [storage_bytes], unless it is undefined.
-  static PackedWeight pack(const Tensor& weight, WeightFormat format, const Tensor& storage);
+  static PanelWeight pack(const Tensor& weight, WeightFormat format, const Tensor& storage);
   /// Of stored parts, which are not copied. storage: uint8 [storage_bytes], at a multiple of 4 in memory (of 64 is
   /// faster); scales as scales_shape and scales_dtype say, undefined for float32. Throws ShapeError if a part does not
   /// fit.
-  PackedWeight(WeightFormat format, int64_t out, int64_t in, Tensor storage, Tensor scales);
+  PanelWeight(WeightFormat format, int64_t out, int64_t in, Tensor storage, Tensor scales);
 
   static int64_t storage_bytes(WeightFormat format, int64_t out, int64_t in);
   /// int8 [panels, 16], int4 [panels, groups, 16], float32 [0].
@@ -51,7 +51,7 @@ class PackedWeight {
   /// [ids, in]: the rows of unpack() that `ids` name, for embeddings that share their table. Throws ShapeError.
   Tensor rows(std::span<const int32_t> ids) const;
   /// The outputs that `ids` name, for products with the same few of many again and again. Throws ShapeError.
-  PackedWeight select(std::span<const int32_t> ids) const;
+  PanelWeight select(std::span<const int32_t> ids) const;
 
  private:
   void check_rows(std::span<const int32_t> ids) const;
@@ -62,7 +62,7 @@ class PackedWeight {
 };
 
 /// What kernels read of it.
-inline Panels panels_of(const PackedWeight& w) {
+inline Panels panels_of(const PanelWeight& w) {
   return {w.format(), w.out(), w.in(), static_cast<const std::byte*>(w.storage().raw()),
           static_cast<const std::byte*>(w.scales().raw())};
 }

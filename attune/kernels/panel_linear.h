@@ -4,7 +4,7 @@
 #include <span>
 
 #include "attune/kernels/matmul.h"
-#include "attune/kernels/packed_weight.h"
+#include "attune/kernels/panel_weight.h"
 #include "attune/tensor/device.h"
 
 namespace attune {
@@ -23,10 +23,10 @@ struct PackedProduct {
   std::span<const PackedPart> parts;
   Activation activation;
 };
-void packed_linear(Cpu, const PackedProduct& product);
+void panel_linear(Cpu, const PackedProduct& product);
 
-/// y[r, j] = x[r] . w[columns[j]] + bias[columns[j]], to the bit as packed_linear() has it.
-struct PackedColumns {
+/// y[r, j] = x[r] . w[columns[j]] + bias[columns[j]], to the bit as panel_linear() has it.
+struct PanelColumns {
   const float* x;  // [rows, in]
   int64_t rows, in;
   Panels weight;
@@ -35,10 +35,10 @@ struct PackedColumns {
   float* y;  // rows `width` apart
   int64_t width;
 };
-void packed_linear_columns(Cpu, const PackedColumns& product);
+void panel_linear_columns(Cpu, const PanelColumns& product);
 
 /// Some rows by some panels of a product, on one thread and without the activation.
-struct PackedBlock {
+struct PanelBlock {
   int64_t rows;
   Panels weight;      // beginning with the first panel
   const float* bias;  // of the first output, or null
@@ -47,7 +47,7 @@ struct PackedBlock {
   int64_t width;
 };
 /// Rows of x are `x_width` apart. `onto`: the sums are added to what y has.
-void float_block(const float* x, int64_t x_width, const PackedBlock& block, bool onto = false);
+void float_block(const float* x, int64_t x_width, const PanelBlock& block, bool onto = false);
 
 /// Rows in 8 bits, q = round(x / scale), each of them, or each 32 numbers for int4, by its largest number.
 struct QuantisedRows {
@@ -58,6 +58,6 @@ struct QuantisedRows {
   int64_t scales_of_row;
 };
 void quantise_rows(WeightFormat format, const float* x, int64_t rows, int64_t in, const QuantisedRows& to);
-void integer_block(const QuantisedRows& x, const PackedBlock& block);
+void integer_block(const QuantisedRows& x, const PanelBlock& block);
 
 }  // namespace attune

@@ -1,4 +1,4 @@
-#include "attune/ops/packed_linear.h"
+#include "attune/ops/panel_linear.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -39,7 +39,7 @@ Tensor rounded(const Tensor& x, WeightFormat format) {
 }
 
 // One number at a time, in float64, of what the product is to read.
-Tensor reference(const Tensor& x, const PackedWeight& w, const Tensor& b) {
+Tensor reference(const Tensor& x, const PanelWeight& w, const Tensor& b) {
   const Tensor x64 = rounded(x, w.format()), w64 = w.unpack().to(DType::f64);
   Tensor y = Tensor::empty({x.size(0), w.out()}, {.dtype = DType::f64});
   for (int64_t r = 0; r < x.size(0); ++r) {
@@ -53,24 +53,24 @@ Tensor reference(const Tensor& x, const PackedWeight& w, const Tensor& b) {
   return y;
 }
 
-RC_GTEST_PROP(PackedLinear, AgreesWithTheFormula, ()) {
+RC_GTEST_PROP(PanelLinear, AgreesWithTheFormula, ()) {
   const auto format = *rc::gen::elementOf(std::vector<WeightFormat>(std::begin(kFormats), std::end(kFormats)));
   const auto rows = *rc::gen::inRange<int64_t>(1, 50), in = *rc::gen::inRange<int64_t>(1, 300),
              out = *rc::gen::inRange<int64_t>(1, 200);
-  const PackedWeight w = PackedWeight::pack(random({out, in}, 1), format);
+  const PanelWeight w = PanelWeight::pack(random({out, in}, 1), format);
   const Tensor x = random({rows, in}, 2), b = *rc::gen::arbitrary<bool>() ? random({out}, 3) : Tensor{};
-  RC_ASSERT(relative_error(packed_linear(x, w, b).to(DType::f64), reference(x, w, b)) < 4e-6);
+  RC_ASSERT(relative_error(panel_linear(x, w, b).to(DType::f64), reference(x, w, b)) < 4e-6);
 }
 
-TEST(PackedLinear, AgreesWithTheFormulaOnEveryProcessor) {
+TEST(PanelLinear, AgreesWithTheFormulaOnEveryProcessor) {
   for_each_target([&](const char* target) {
     for (const WeightFormat format : kFormats) {
       for (const int64_t in : {64, 128, 37, 100}) {
-        const PackedWeight w = PackedWeight::pack(random({200, in}, 1), format);
+        const PanelWeight w = PanelWeight::pack(random({200, in}, 1), format);
         const Tensor b = random({200}, 3);
         for (const int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 33, 70}) {
           const Tensor x = random({rows, in}, static_cast<uint64_t>(rows));
-          const Tensor y = packed_linear(x, w, b);
+          const Tensor y = panel_linear(x, w, b);
           EXPECT_LT(relative_error(y.to(DType::f64), reference(x, w, b)), 4e-6)
               << target << " " << enum_name(format) << " " << rows << " x " << in;
         }
@@ -81,28 +81,28 @@ TEST(PackedLinear, AgreesWithTheFormulaOnEveryProcessor) {
 
 // Sums of integers are exact and what follows is rounded step by step, so that every processor has the same bits; so
 // have those that multiply and add in one step, of float32.
-TEST(PackedLinear, HasTheSameBitsOnEveryProcessor) {
+TEST(PanelLinear, HasTheSameBitsOnEveryProcessor) {
   for (const WeightFormat format : {WeightFormat::int8, WeightFormat::int4}) {
-    const PackedWeight w = PackedWeight::pack(random({100, 192}, 1), format);
+    const PanelWeight w = PanelWeight::pack(random({100, 192}, 1), format);
     const Tensor x = random({40, 192}, 2), b = random({100}, 3);
-    const Tensor expected = packed_linear(x, w, b, Activation::relu);
+    const Tensor expected = panel_linear(x, w, b, Activation::relu);
     for_each_target([&](const char* target) {
-      EXPECT_TRUE(same_bits(packed_linear(x, w, b, Activation::relu), expected)) << target << " " << enum_name(format);
+      EXPECT_TRUE(same_bits(panel_linear(x, w, b, Activation::relu), expected)) << target << " " << enum_name(format);
     });
   }
 }
 
-TEST(PackedLinear, RowsDoNotDependOnTheBatchNorOnThreads) {
+TEST(PanelLinear, RowsDoNotDependOnTheBatchNorOnThreads) {
   for_each_target([&](const char* target) {
     for (const WeightFormat format : kFormats) {
       for (const int64_t in : {128, 75}) {
-        const PackedWeight w = PackedWeight::pack(random({333, in}, 1), format);
+        const PanelWeight w = PanelWeight::pack(random({333, in}, 1), format);
         const Tensor x = random({67, in}, 2), b = random({333}, 3);
-        const auto [one, two] = with_one_and_two_threads([&] { return packed_linear(x, w, b, Activation::gelu); });
+        const auto [one, two] = with_one_and_two_threads([&] { return panel_linear(x, w, b, Activation::gelu); });
         EXPECT_TRUE(same_bits(one, two)) << target << " " << enum_name(format);
         for (const auto& [begin, end] :
              std::vector<std::pair<int64_t, int64_t>>{{0, 1}, {66, 67}, {3, 5}, {3, 8}, {10, 17}, {0, 16}, {7, 40}}) {
-          const Tensor some = packed_linear(x.rows(begin, end), w, b, Activation::gelu);
+          const Tensor some = panel_linear(x.rows(begin, end), w, b, Activation::gelu);
           EXPECT_TRUE(same_bits(some, one.rows(begin, end)))
               << target << " " << enum_name(format) << " " << begin << " to " << end;
         }
@@ -111,7 +111,7 @@ TEST(PackedLinear, RowsDoNotDependOnTheBatchNorOnThreads) {
   });
 }
 
-TEST(PackedLinear, AppliesActivations) {
+TEST(PanelLinear, AppliesActivations) {
   for_each_target([&](const char* target) {
     const std::pair<Activation, Tensor (*)(const Tensor&)> activations[] = {{Activation::relu, relu},
                                                                             {Activation::gelu, gelu},
@@ -119,33 +119,33 @@ TEST(PackedLinear, AppliesActivations) {
                                                                             {Activation::silu, silu},
                                                                             {Activation::tanh, tanh}};
     for (const WeightFormat format : kFormats) {
-      const PackedWeight w = PackedWeight::pack(random({40, 33}, 1), format);
+      const PanelWeight w = PanelWeight::pack(random({40, 33}, 1), format);
       const Tensor b = random({40}, 3);
       for (const int64_t rows : {1, 20}) {
-        const Tensor x = random({rows, 33}, 2), plain = packed_linear(x, w, b);
+        const Tensor x = random({rows, 33}, 2), plain = panel_linear(x, w, b);
         for (const auto& [fused, separate] : activations)
-          EXPECT_LT(relative_error(packed_linear(x, w, b, fused).to(DType::f64), separate(plain).to(DType::f64)), 1e-6)
+          EXPECT_LT(relative_error(panel_linear(x, w, b, fused).to(DType::f64), separate(plain).to(DType::f64)), 1e-6)
               << target << " " << enum_name(format);
       }
     }
   });
 }
 
-TEST(PackedLinear, SideBySideIsOneAfterTheOther) {
+TEST(PanelLinear, SideBySideIsOneAfterTheOther) {
   for_each_target([&](const char* target) {
     for (const WeightFormat format : kFormats) {
-      const PackedWeight w_0 = PackedWeight::pack(random({40, 64}, 1), format),
-                         w_1 = PackedWeight::pack(random({16, 64}, 2), format),
-                         w_2 = PackedWeight::pack(random({100, 64}, 3), format);
+      const PanelWeight w_0 = PanelWeight::pack(random({40, 64}, 1), format),
+                        w_1 = PanelWeight::pack(random({16, 64}, 2), format),
+                        w_2 = PanelWeight::pack(random({100, 64}, 3), format);
       const Tensor b_0 = random({40}, 4), b_2 = random({100}, 5);
       for (const int64_t rows : {1, 9, 40}) {
         const Tensor x = random({rows, 64}, 6);
-        const std::vector<PackedParameters> parameters = {{&w_0, b_0}, {&w_1, {}}, {&w_2, b_2}};
-        const Tensor all = packed_linear_side_by_side(x, parameters);
+        const std::vector<PanelParameters> parameters = {{&w_0, b_0}, {&w_1, {}}, {&w_2, b_2}};
+        const Tensor all = fused_panel_linear(x, parameters);
         ASSERT_EQ(all.shape(), Shape({rows, 156}));
         int64_t column = 0;
         for (const auto& [weight, bias] : parameters) {
-          const Tensor y = packed_linear(x, *weight, bias);
+          const Tensor y = panel_linear(x, *weight, bias);
           for (int64_t r = 0; r < rows; ++r)
             for (int64_t o = 0; o < weight->out(); ++o)
               ASSERT_EQ(all.data<float>()[r * 156 + column + o], y.data<float>()[r * weight->out() + o])
@@ -157,18 +157,18 @@ TEST(PackedLinear, SideBySideIsOneAfterTheOther) {
   });
 }
 
-TEST(PackedLinear, ColumnsAreThoseOfTheWholeProduct) {
+TEST(PanelLinear, ColumnsAreThoseOfTheWholeProduct) {
   for_each_target([&](const char* target) {
     for (const WeightFormat format : kFormats) {
-      const PackedWeight w = PackedWeight::pack(random({500, 75}, 1), format);
+      const PanelWeight w = PanelWeight::pack(random({500, 75}, 1), format);
       const Tensor x = random({12, 75}, 2);
       std::vector<int32_t> some = {0, 7, 8, 499}, others = {3}, none, many;
       for (int32_t i = 0; i < 300; ++i) many.push_back((i * 7) % 500);
       std::vector<std::span<const int32_t>> columns = {some, some, others, none, some, many,
                                                        many, many, many,   many, many, others};
       for (const Tensor& bias : {random({500}, 3), Tensor{}}) {
-        const Tensor all = packed_linear(x, w, bias);
-        const auto [one, two] = with_one_and_two_threads([&] { return packed_linear_columns(x, w, bias, columns); });
+        const Tensor all = panel_linear(x, w, bias);
+        const auto [one, two] = with_one_and_two_threads([&] { return panel_linear_columns(x, w, bias, columns); });
         ASSERT_EQ(one.shape(), Shape({12, 300}));
         EXPECT_TRUE(same_bits(one, two));
         for (int64_t r = 0; r < 12; ++r) {
@@ -189,11 +189,11 @@ TEST(PackedLinear, ColumnsAreThoseOfTheWholeProduct) {
 }
 
 // Quantised products stay near those of the weights that were packed.
-TEST(PackedLinear, LosesLittle) {
+TEST(PanelLinear, LosesLittle) {
   const Tensor weight = random({256, 512}, 1), x = random({8, 512}, 2);
-  const Tensor exact = reference(x, PackedWeight::pack(weight, WeightFormat::float32), {});
+  const Tensor exact = reference(x, PanelWeight::pack(weight, WeightFormat::float32), {});
   for (const auto& [format, most] : {std::pair{WeightFormat::int8, 0.015}, std::pair{WeightFormat::int4, 0.09}}) {
-    const Tensor y = packed_linear(x, PackedWeight::pack(weight, format), {}).to(DType::f64);
+    const Tensor y = panel_linear(x, PanelWeight::pack(weight, format), {}).to(DType::f64);
     double error = 0, power = 0;
     for (int64_t i = 0; i < y.numel(); ++i) {
       error += std::pow(y.data<double>()[i] - exact.data<double>()[i], 2);
@@ -203,16 +203,16 @@ TEST(PackedLinear, LosesLittle) {
   }
 }
 
-TEST(PackedLinear, ShowsBrokenRowsAndKeepsOthers) {
+TEST(PanelLinear, ShowsBrokenRowsAndKeepsOthers) {
   for_each_target([&](const char* target) {
     for (const WeightFormat format : kFormats) {
-      const PackedWeight w = PackedWeight::pack(random({20, 40}, 1), format);
+      const PanelWeight w = PanelWeight::pack(random({20, 40}, 1), format);
       Tensor x = Tensor::zeros({4, 40});
       for (int64_t k = 0; k < 40; ++k) x.data<float>()[k] = x.data<float>()[120 + k] = static_cast<float>(k);
-      const Tensor before = packed_linear(x, w, {});
+      const Tensor before = panel_linear(x, w, {});
       x.data<float>()[40 + 7] = std::nanf("");
       x.data<float>()[80 + 39] = std::numeric_limits<float>::infinity();
-      const Tensor after = packed_linear(x, w, {});
+      const Tensor after = panel_linear(x, w, {});
       EXPECT_TRUE(same_bits(after.rows(0, 1), before.rows(0, 1))) << target;
       EXPECT_TRUE(same_bits(after.rows(3, 4), before.rows(3, 4))) << target;
       for (int64_t i = 20; i < 60; ++i)
@@ -222,32 +222,31 @@ TEST(PackedLinear, ShowsBrokenRowsAndKeepsOthers) {
   });
 }
 
-TEST(PackedLinear, KeepsTheOuterShape) {
-  const PackedWeight w = PackedWeight::pack(random({6, 4}, 1), WeightFormat::float32);
-  EXPECT_EQ(packed_linear(random({2, 3, 4}, 2), w, {}).shape(), Shape({2, 3, 6}));
-  EXPECT_EQ(packed_linear(Tensor::zeros({0, 4}), w, {}).shape(), Shape({0, 6}));
+TEST(PanelLinear, KeepsTheOuterShape) {
+  const PanelWeight w = PanelWeight::pack(random({6, 4}, 1), WeightFormat::float32);
+  EXPECT_EQ(panel_linear(random({2, 3, 4}, 2), w, {}).shape(), Shape({2, 3, 6}));
+  EXPECT_EQ(panel_linear(Tensor::zeros({0, 4}), w, {}).shape(), Shape({0, 6}));
 }
 
-TEST(PackedLinear, RefusesWhatDoesNotFit) {
-  const PackedWeight w = PackedWeight::pack(random({6, 4}, 1), WeightFormat::float32),
-                     narrow = PackedWeight::pack(random({6, 4}, 1), WeightFormat::int8);
+TEST(PanelLinear, RefusesWhatDoesNotFit) {
+  const PanelWeight w = PanelWeight::pack(random({6, 4}, 1), WeightFormat::float32),
+                    narrow = PanelWeight::pack(random({6, 4}, 1), WeightFormat::int8);
   EXPECT_EQ(message_of<ShapeError>([&] {
-              packed_linear(Tensor::zeros({1, 5}), w, {});
+              panel_linear(Tensor::zeros({1, 5}), w, {});
             }),
-            "packed_linear: input [1, 5] has 5 columns but the weight [6, 4] takes 4");
-  EXPECT_THROW(packed_linear(normal({1, 4}), w, {}), ShapeError);
-  EXPECT_THROW(packed_linear(Tensor::zeros({1, 4}), w, Tensor::zeros({5})), ShapeError);
-  EXPECT_THROW(packed_linear_side_by_side(Tensor::zeros({1, 4}), {}), ShapeError);
-  EXPECT_THROW(
-      packed_linear_side_by_side(Tensor::zeros({1, 4}), std::vector<PackedParameters>{{&w, {}}, {&narrow, {}}}),
-      ShapeError);
+            "panel_linear: input [1, 5] has 5 columns but the weight [6, 4] takes 4");
+  EXPECT_THROW(panel_linear(normal({1, 4}), w, {}), ShapeError);
+  EXPECT_THROW(panel_linear(Tensor::zeros({1, 4}), w, Tensor::zeros({5})), ShapeError);
+  EXPECT_THROW(fused_panel_linear(Tensor::zeros({1, 4}), {}), ShapeError);
+  EXPECT_THROW(fused_panel_linear(Tensor::zeros({1, 4}), std::vector<PanelParameters>{{&w, {}}, {&narrow, {}}}),
+               ShapeError);
   const std::vector<int32_t> list = {6};
   const std::vector<std::span<const int32_t>> columns = {list};
   EXPECT_EQ(message_of<ShapeError>([&] {
-              packed_linear_columns(Tensor::zeros({1, 4}), w, {}, columns);
+              panel_linear_columns(Tensor::zeros({1, 4}), w, {}, columns);
             }),
-            "packed_linear_columns: column 6 of a weight [6, 4]");
-  EXPECT_THROW(packed_linear_columns(Tensor::zeros({1, 4}), w, {}, {}), ShapeError);
+            "panel_linear_columns: column 6 of a weight [6, 4]");
+  EXPECT_THROW(panel_linear_columns(Tensor::zeros({1, 4}), w, {}, {}), ShapeError);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "attune/kernels/cpu/gemm/packed_linear_x86.h"
+#include "attune/kernels/cpu/gemm/panel_linear_x86.h"
 
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
 
@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "attune/kernels/cpu/gemm/packed_linear_amx.h"
+#include "attune/kernels/cpu/gemm/panel_linear_amx.h"
 
 #define ATTUNE_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
 
@@ -26,7 +26,7 @@ constexpr size_t int4_panels(size_t rows) {  // which has sums of integers and o
 
 struct Place {
   const QuantisedRows& x;
-  const PackedBlock& block;
+  const PanelBlock& block;
   int64_t row, panel;  // the first of the tile
 
   const uint8_t* numbers() const { return x.numbers + row * x.stride; }
@@ -40,7 +40,7 @@ ATTUNE_AVX512 inline __m512i broadcast(const uint8_t* four) {
   return _mm512_set1_epi32(value);
 }
 
-ATTUNE_AVX512 inline void store(const PackedBlock& b, int64_t row, int64_t panel, __m512 value) {
+ATTUNE_AVX512 inline void store(const PanelBlock& b, int64_t row, int64_t panel, __m512 value) {
   const int64_t output = panel * kPanelOutputs, count = std::min(kPanelOutputs, b.outputs - output);
   const auto mask = static_cast<__mmask16>((1u << count) - 1);
   const __m512 bias = b.bias != nullptr ? _mm512_maskz_loadu_ps(mask, b.bias + output) : _mm512_setzero_ps();
@@ -174,7 +174,7 @@ RowTile tile_of_rows(size_t rows) {
 
 // As the tiles of float32: nearly the same number of rows in each, panels outside.
 template <WeightFormat kFormat>
-void block_in_tiles(const QuantisedRows& x, const PackedBlock& b) {
+void block_in_tiles(const QuantisedRows& x, const PanelBlock& b) {
   const int64_t tiles = divide_up(b.rows, kMostRows), larger = b.rows % tiles, panels = panel_count(b.outputs);
   const auto fewer = static_cast<size_t>(b.rows / tiles);
   const RowTile tile[2] = {tile_of_rows<kFormat, 1>(fewer), tile_of_rows<kFormat, 1>(fewer + (larger > 0 ? 1 : 0))};
@@ -196,7 +196,7 @@ bool has_vnni() {
 
 }  // namespace
 
-bool integer_block_avx512(const QuantisedRows& x, const PackedBlock& block) {
+bool integer_block_avx512(const QuantisedRows& x, const PanelBlock& block) {
   if (!has_vnni()) return false;
   if (block.weight.format == WeightFormat::int4) {
     block_in_tiles<WeightFormat::int4>(x, block);
@@ -212,7 +212,7 @@ bool integer_block_avx512(const QuantisedRows& x, const PackedBlock& block) {
 
 namespace attune {
 
-bool integer_block_avx512(const QuantisedRows&, const PackedBlock&) {
+bool integer_block_avx512(const QuantisedRows&, const PanelBlock&) {
   return false;
 }
 

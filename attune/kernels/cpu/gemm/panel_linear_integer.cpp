@@ -1,5 +1,5 @@
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "attune/kernels/cpu/gemm/packed_linear_integer.cpp"
+#define HWY_TARGET_INCLUDE "attune/kernels/cpu/gemm/panel_linear_integer.cpp"
 #include <hwy/foreach_target.h>
 //
 #include <hwy/highway.h>
@@ -8,9 +8,9 @@
 #include <cstring>
 #include <limits>
 
-#include "attune/kernels/cpu/gemm/packed_linear_x86.h"
+#include "attune/kernels/cpu/gemm/panel_linear_x86.h"
 #include "attune/kernels/cpu/simd_inl.h"
-#include "attune/kernels/packed_linear.h"
+#include "attune/kernels/panel_linear.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace attune {
@@ -112,7 +112,7 @@ HWY_INLINE void LoadQuad(const std::byte* p, Integers (&weights)[kVectors]) {
 }
 
 // y of one row and panel.
-HWY_INLINE void Finish(const Floats (&values)[kVectors], const PackedBlock& b, size_t row, size_t output) {
+HWY_INLINE void Finish(const Floats (&values)[kVectors], const PanelBlock& b, size_t row, size_t output) {
   const Lanes d;
   const size_t count = HWY_MIN(kPanelOutputs, static_cast<size_t>(b.outputs) - output);
   float* const y = b.y + row * static_cast<size_t>(b.width) + output;
@@ -129,7 +129,7 @@ HWY_INLINE void Finish(const Floats (&values)[kVectors], const PackedBlock& b, s
   }
 }
 
-void Int8Block(const QuantisedRows& x, const PackedBlock& b) {
+void Int8Block(const QuantisedRows& x, const PanelBlock& b) {
 #if HWY_TARGET == HWY_AVX3
   if (integer_block_avx512(x, b)) return;
 #endif
@@ -154,7 +154,7 @@ void Int8Block(const QuantisedRows& x, const PackedBlock& b) {
   }
 }
 
-void Int4Block(const QuantisedRows& x, const PackedBlock& b) {
+void Int4Block(const QuantisedRows& x, const PanelBlock& b) {
 #if HWY_TARGET == HWY_AVX3
   if (integer_block_avx512(x, b)) return;
 #endif
@@ -212,7 +212,7 @@ void quantise_rows(WeightFormat format, const float* x, int64_t rows, int64_t in
   HWY_DYNAMIC_DISPATCH(QuantiseRows)(format, x, static_cast<size_t>(rows), static_cast<size_t>(in), to);
 }
 
-void integer_block(const QuantisedRows& x, const PackedBlock& block) {
+void integer_block(const QuantisedRows& x, const PanelBlock& block) {
   if (block.weight.format == WeightFormat::int8) return HWY_DYNAMIC_DISPATCH(Int8Block)(x, block);
   HWY_DYNAMIC_DISPATCH(Int4Block)(x, block);
 }

@@ -8,11 +8,11 @@ namespace attune {
 /// y[r, h, :] = x[r, h, :] W_h, each head with its own rows of `weight`.
 ///   x [rows, heads, in]   weight [heads * in, out]   returns [rows, heads, out]
 /// With latent attention this folds the decompression of the keys into the query (absorption).
-Tensor heads_times_rows(const Tensor& x, const Tensor& weight);
+Tensor per_head_matmul(const Tensor& x, const Tensor& weight);
 
 /// y[r, h, :] = W_h x[r, h, :].
 ///   x [rows, heads, in]   weight [heads * out, in]   returns [rows, heads, out]
 /// With latent attention this decompresses the values after the weighted sum over latents.
-Tensor heads_times_columns(const Tensor& x, const Tensor& weight);
+Tensor per_head_matmul_transposed(const Tensor& x, const Tensor& weight);
 
 }  // namespace attune

@@ -1,11 +1,11 @@
-#include "attune/ops/packed_weight.h"
+#include "attune/ops/panel_weight.h"
 
 #include <cmath>
 #include <cstdint>
 
 #include "attune/base/fail.h"
 #include "attune/base/parallel.h"
-#include "attune/kernels/packed_weight.h"
+#include "attune/kernels/panel_weight.h"
 
 namespace attune {
 namespace {
@@ -35,10 +35,10 @@ struct Parts {
 Parts empty_parts(WeightFormat format, int64_t out, int64_t in, const Tensor& storage = {}) {
   Parts parts{.storage = storage, .scales = {}};
   if (!storage.defined())
-    parts.storage = Tensor::empty({PackedWeight::storage_bytes(format, out, in)}, {.dtype = DType::u8});
+    parts.storage = Tensor::empty({PanelWeight::storage_bytes(format, out, in)}, {.dtype = DType::u8});
   if (format != WeightFormat::float32)
     parts.scales =
-        Tensor::empty(PackedWeight::scales_shape(format, out, in), {.dtype = PackedWeight::scales_dtype(format)});
+        Tensor::empty(PanelWeight::scales_shape(format, out, in), {.dtype = PanelWeight::scales_dtype(format)});
   return parts;
 }
 
@@ -48,19 +48,19 @@ MutablePanels panels_to(WeightFormat format, int64_t out, int64_t in, const Tens
 
 }  // namespace
 
-int64_t PackedWeight::storage_bytes(WeightFormat format, int64_t out, int64_t in) {
+int64_t PanelWeight::storage_bytes(WeightFormat format, int64_t out, int64_t in) {
   check_sizes(format, out, in);
   return panel_count(out) * panel_bytes(format, in);
 }
 
-Shape PackedWeight::scales_shape(WeightFormat format, int64_t out, int64_t in) {
+Shape PanelWeight::scales_shape(WeightFormat format, int64_t out, int64_t in) {
   check_sizes(format, out, in);
   if (format == WeightFormat::float32) return {0};
   if (format == WeightFormat::int8) return {panel_count(out), kPanelOutputs};
   return {panel_count(out), divide_up(in, kGroupInputs), kPanelOutputs};
 }
 
-PackedWeight::PackedWeight(WeightFormat format, int64_t out, int64_t in, Tensor storage, Tensor scales)
+PanelWeight::PanelWeight(WeightFormat format, int64_t out, int64_t in, Tensor storage, Tensor scales)
     : format_(format), out_(out), in_(in), storage_(std::move(storage)), scales_(std::move(scales)) {
   const int64_t bytes = storage_bytes(format, out, in);
   if (!storage_.defined() || storage_.dtype() != DType::u8 || storage_.shape() != Shape({bytes}))
@@ -80,14 +80,14 @@ PackedWeight::PackedWeight(WeightFormat format, int64_t out, int64_t in, Tensor 
                      scales_.defined() ? name_of(scales_.dtype()) : "nothing", scales_.shape().text());
 }
 
-PackedWeight PackedWeight::pack(const Tensor& weight, WeightFormat format, const Tensor& into) {
+PanelWeight PanelWeight::pack(const Tensor& weight, WeightFormat format, const Tensor& into) {
   if (weight.rank() != 2 || weight.dtype() != DType::f32)
     fail<ShapeError>("packed weight: needs a float32 matrix, found {} {}", name_of(weight.dtype()),
                      weight.shape().text());
   check_finite(weight, format);
   const int64_t out = weight.size(0), in = weight.size(1);
   const auto [storage, scales] = empty_parts(format, out, in, into);
-  PackedWeight packed(format, out, in, storage, scales);
+  PanelWeight packed(format, out, in, storage, scales);
   const MutablePanels panels = panels_to(format, out, in, storage, scales);
   const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 16) / (in * kPanelOutputs));
   parallel_for(panel_count(out), grain, [&](int64_t begin, int64_t end) {
@@ -96,12 +96,12 @@ PackedWeight PackedWeight::pack(const Tensor& weight, WeightFormat format, const
   return packed;
 }
 
-void PackedWeight::check_rows(std::span<const int32_t> ids) const {
+void PanelWeight::check_rows(std::span<const int32_t> ids) const {
   for (const int32_t id : ids)
     if (id < 0 || id >= out_) fail<ShapeError>("packed weight: row {} of [{}, {}]", id, out_, in_);
 }
 
-Tensor PackedWeight::unpack() const {
+Tensor PanelWeight::unpack() const {
   Tensor weight = Tensor::empty({out_, in_});
   const Panels panels = panels_of(*this);
   parallel_for(out_, 64, [&](int64_t begin, int64_t end) {
@@ -112,7 +112,7 @@ Tensor PackedWeight::unpack() const {
   return weight;
 }
 
-PackedWeight PackedWeight::select(std::span<const int32_t> ids) const {
+PanelWeight PanelWeight::select(std::span<const int32_t> ids) const {
   check_rows(ids);
   const auto out = static_cast<int64_t>(ids.size());
   const auto [storage, scales] = empty_parts(format_, out, in_);
@@ -129,7 +129,7 @@ PackedWeight PackedWeight::select(std::span<const int32_t> ids) const {
   return {format_, out, in_, storage, scales};
 }
 
-Tensor PackedWeight::rows(std::span<const int32_t> ids) const {
+Tensor PanelWeight::rows(std::span<const int32_t> ids) const {
   check_rows(ids);
   Tensor rows = Tensor::empty({static_cast<int64_t>(ids.size()), in_});
   const Panels panels = panels_of(*this);

@@ -1,4 +1,4 @@
-#include "attune/io/packed_parameters.h"
+#include "attune/io/panel_parameters.h"
 #include "attune/base/json_fields.h"
 
 #include <gmock/gmock.h>
@@ -10,8 +10,8 @@
 
 #include "attune/io/model_folder.h"
 #include "attune/models/transformer.h"
+#include "attune/nn/make_panels.h"
 #include "attune/nn/new_parameter.h"
-#include "attune/nn/pack_weights.h"
 #include "tests/support/errors.h"
 #include "tests/support/temporary_folder.h"
 
@@ -27,11 +27,11 @@ class Weights final : public Visitor {
  public:
   explicit Weights(Module& module) { module.visit(*this); }
   std::map<std::string, Tensor> tensors;
-  std::map<std::string, PackedSlot> packed;
+  std::map<std::string, PanelSlot> packed;
 
  protected:
   void on_parameter(const std::string& path, Tensor& parameter) override { tensors.emplace(path, parameter); }
-  void on_weight(const std::string& path, Tensor& weight, PackedSlot& slot, WeightUse) override {
+  void on_weight(const std::string& path, Tensor& weight, PanelSlot& slot, WeightUse) override {
     if (weight.defined()) tensors.emplace(path, weight);
     if (slot) packed.emplace(path, slot);
   }
@@ -41,7 +41,7 @@ bool equal(const Tensor& a, const Tensor& b) {
   return a.shape() == b.shape() && a.dtype() == b.dtype() && std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
 }
 
-class PackedParametersTest : public ::testing::Test {
+class PanelParametersTest : public ::testing::Test {
  protected:
   static TransformerConfig config() {
     TransformerConfig c;
@@ -61,8 +61,7 @@ class PackedParametersTest : public ::testing::Test {
   std::string refusal(const std::vector<NamedTensor>& tensors) {
     write_safetensors(path_, tensors);
     const auto model = build_transformer(config());
-    const std::string message =
-        message_of<FileError>([&] { map_packed_parameters(path_, *model, WeightFormat::int8); });
+    const std::string message = message_of<FileError>([&] { map_panel_parameters(path_, *model, WeightFormat::int8); });
     const Weights after(*model);
     EXPECT_TRUE(after.packed.empty());
     const auto before = build_transformer(config());
@@ -76,16 +75,16 @@ class PackedParametersTest : public ::testing::Test {
 };
 
 // Training validates with packed weights, then writes others over them.
-TEST_F(PackedParametersTest, LoadingDropsWhatWasPackedBefore) {
+TEST_F(PanelParametersTest, LoadingDropsWhatWasPackedBefore) {
   const auto first = build_transformer(config(), 1), second = build_transformer(config(), 2);
   save_parameters(path_, *second);
-  pack_weights(*first, WeightFormat::float32);
+  make_panels(*first, WeightFormat::float32);
   EXPECT_FALSE(Weights(*first).packed.empty());
   load_parameters(path_, *first);
   EXPECT_TRUE(Weights(*first).packed.empty());
 }
 
-TEST_F(PackedParametersTest, NumbersThatAreNotFiniteAreRefused) {
+TEST_F(PanelParametersTest, NumbersThatAreNotFiniteAreRefused) {
   const auto model = build_transformer(config());
   Tensor* weight = nullptr;
   for (const auto& [name, parameter] : named_parameters(*model))
@@ -93,19 +92,19 @@ TEST_F(PackedParametersTest, NumbersThatAreNotFiniteAreRefused) {
   ASSERT_NE(weight, nullptr);
   weight->data<float>()[7] = std::numeric_limits<float>::quiet_NaN();
   for (const WeightFormat format : {WeightFormat::int8, WeightFormat::int4})
-    EXPECT_THAT(message_of<NumericError>([&] { save_packed_parameters(path_, *model, format); }),
+    EXPECT_THAT(message_of<NumericError>([&] { save_panel_parameters(path_, *model, format); }),
                 AllOf(HasSubstr("linear_1.weight"), HasSubstr("number 7"), HasSubstr("nan")));
 }
 
-TEST_F(PackedParametersTest, ComeBackAsTheyWerePacked) {
+TEST_F(PanelParametersTest, ComeBackAsTheyWerePacked) {
   for (const WeightFormat format : kFormats) {
     for (const bool share : {false, true}) {
       TransformerConfig c = config();
       c.share_layers = c.share_embeddings = c.share_projection = share;
       const auto saved = build_transformer(c, 5);
-      save_packed_parameters(path_, *saved, format);
+      save_panel_parameters(path_, *saved, format);
       const auto loaded = without_values(c);
-      map_packed_parameters(path_, *loaded, format);
+      map_panel_parameters(path_, *loaded, format);
       const Weights expected(*saved), found(*loaded);
       for (const auto& [name, tensor] : expected.tensors) {
         const auto packed = found.packed.find(name);
@@ -114,7 +113,7 @@ TEST_F(PackedParametersTest, ComeBackAsTheyWerePacked) {
           EXPECT_TRUE(tensor.rank() == 1 || name.ends_with("_decompress.weight")) << name;
         } else {
           EXPECT_FALSE(found.tensors.contains(name)) << name;
-          EXPECT_TRUE(equal(packed->second->unpack(), PackedWeight::pack(tensor, format).unpack())) << name;
+          EXPECT_TRUE(equal(packed->second->unpack(), PanelWeight::pack(tensor, format).unpack())) << name;
           EXPECT_EQ(reinterpret_cast<uintptr_t>(packed->second->storage().raw()) % 64, 0u) << name;
         }
       }
@@ -124,9 +123,9 @@ TEST_F(PackedParametersTest, ComeBackAsTheyWerePacked) {
   }
 }
 
-TEST_F(PackedParametersTest, EveryPartMustFit) {
+TEST_F(PanelParametersTest, EveryPartMustFit) {
   const auto model = build_transformer(config());
-  save_packed_parameters(path_, *model, WeightFormat::int8);
+  save_panel_parameters(path_, *model, WeightFormat::int8);
   std::vector<NamedTensor> good;
   {
     const SafetensorsReader reader(path_);
@@ -145,7 +144,7 @@ TEST_F(PackedParametersTest, EveryPartMustFit) {
   EXPECT_THAT(with("projection.bias", {}), HasSubstr("has no tensor \"projection.bias\""));
   EXPECT_THAT(with(packed, Tensor::zeros({64}, {.dtype = DType::u8})),
               HasSubstr("tensor \"projection.weight.packed\" has shape [64], config.json (weights int8) says"));
-  EXPECT_THAT(with(packed, Tensor::zeros({PackedWeight::storage_bytes(WeightFormat::int8, 50, 36)})),
+  EXPECT_THAT(with(packed, Tensor::zeros({PanelWeight::storage_bytes(WeightFormat::int8, 50, 36)})),
               HasSubstr("is F32, needs U8"));
   EXPECT_THAT(with(scales, Tensor::zeros({3, 16})), HasSubstr("has shape [3, 16]"));
   EXPECT_THAT(with(scales, Tensor::zeros({4, 16}, {.dtype = DType::f64})), HasSubstr("is F64, needs F32"));
@@ -153,16 +152,16 @@ TEST_F(PackedParametersTest, EveryPartMustFit) {
   EXPECT_THAT(with("source_embedding.norm", Tensor::zeros({1})), HasSubstr("is unknown"));
 }
 
-TEST_F(PackedParametersTest, ConfigurationsNameTheFormat) {
+TEST_F(PanelParametersTest, ConfigurationsNameTheFormat) {
   write_model_config(folder_.path(), config());
   EXPECT_EQ(read_weight_format(folder_.path()), std::nullopt);
-  EXPECT_NO_THROW(refuse_packed(folder_.path(), "training"));
+  EXPECT_NO_THROW(refuse_panels(folder_.path(), "training"));
   for (const WeightFormat format : kFormats) {
     write_model_config(folder_.path(), config(), format);
     EXPECT_EQ(read_weight_format(folder_.path()), format);
     EXPECT_EQ(read_model_config(folder_.path()), config());
   }
-  EXPECT_THAT(message_of<ConfigError>([&] { refuse_packed(folder_.path(), "training"); }),
+  EXPECT_THAT(message_of<ConfigError>([&] { refuse_panels(folder_.path(), "training"); }),
               HasSubstr("its weights are packed as int4; training needs the model that it was made from"));
   const auto refusal = [&](const Json& quantization) {
     Json json = read_json_file(folder_ / kConfigFile);
@@ -178,10 +177,10 @@ TEST_F(PackedParametersTest, ConfigurationsNameTheFormat) {
   EXPECT_THAT(refusal(8), HasSubstr("needs a table of keys"));
 }
 
-TEST_F(PackedParametersTest, AbsurdSizesAreRefusedBeforeAModelIsBuilt) {
+TEST_F(PanelParametersTest, AbsurdSizesAreRefusedBeforeAModelIsBuilt) {
   const auto model = build_transformer(config());
   for (const WeightFormat format : kFormats) {
-    save_packed_parameters(path_, *model, format);
+    save_panel_parameters(path_, *model, format);
     EXPECT_NO_THROW(check_parameter_file(folder_.path(), config(), format));
     TransformerConfig absurd = config();
     absurd.layers = 1000;

@@ -1,4 +1,4 @@
-#include "attune/ops/packed_weight.h"
+#include "attune/ops/panel_weight.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -26,12 +26,12 @@ float largest(const Tensor& w, int64_t row, int64_t begin, int64_t end) {
   return most;
 }
 
-RC_GTEST_PROP(PackedWeight, UnpacksToWithinHalfAStep, ()) {
+RC_GTEST_PROP(PanelWeight, UnpacksToWithinHalfAStep, ()) {
   const auto out = *rc::gen::inRange<int64_t>(1, 70), in = *rc::gen::inRange<int64_t>(1, 140);
   const Tensor w = matrix(out, in, *rc::gen::arbitrary<uint64_t>());
-  RC_ASSERT(same_bits(PackedWeight::pack(w, WeightFormat::float32).unpack(), w));
-  const Tensor int8 = PackedWeight::pack(w, WeightFormat::int8).unpack();
-  const Tensor int4 = PackedWeight::pack(w, WeightFormat::int4).unpack();
+  RC_ASSERT(same_bits(PanelWeight::pack(w, WeightFormat::float32).unpack(), w));
+  const Tensor int8 = PanelWeight::pack(w, WeightFormat::int8).unpack();
+  const Tensor int4 = PanelWeight::pack(w, WeightFormat::int4).unpack();
   for (int64_t o = 0; o < out; ++o) {
     const float step = largest(w, o, 0, in) / 127;
     for (int64_t k = 0; k < in; ++k) {
@@ -44,9 +44,9 @@ RC_GTEST_PROP(PackedWeight, UnpacksToWithinHalfAStep, ()) {
   }
 }
 
-TEST(PackedWeight, Int4ChoosesTheScaleByItsError) {
+TEST(PanelWeight, Int4ChoosesTheScaleByItsError) {
   const Tensor w = matrix(64, 512);
-  const Tensor found = PackedWeight::pack(w, WeightFormat::int4).unpack();
+  const Tensor found = PanelWeight::pack(w, WeightFormat::int4).unpack();
   double error = 0, of_plain_rounding = 0, power = 0;
   for (int64_t o = 0; o < 64; ++o) {
     for (int64_t k = 0; k < 512; ++k) {
@@ -60,9 +60,9 @@ TEST(PackedWeight, Int4ChoosesTheScaleByItsError) {
   EXPECT_LT(std::sqrt(error / power), 0.085);
 }
 
-TEST(PackedWeight, RowsAreThoseOfTheWhole) {
+TEST(PanelWeight, RowsAreThoseOfTheWhole) {
   for (const WeightFormat format : kFormats) {
-    const PackedWeight packed = PackedWeight::pack(matrix(37, 70), format);
+    const PanelWeight packed = PanelWeight::pack(matrix(37, 70), format);
     const Tensor all = packed.unpack(), some = packed.rows(std::vector<int32_t>{36, 0, 16, 0});
     int64_t i = 0;
     for (const int64_t row : {36, 0, 16, 0}) {
@@ -74,13 +74,13 @@ TEST(PackedWeight, RowsAreThoseOfTheWhole) {
   }
 }
 
-TEST(PackedWeight, HasTheSameBytesOnEveryProcessor) {
+TEST(PanelWeight, HasTheSameBytesOnEveryProcessor) {
   for (const WeightFormat format : kFormats) {
     const Tensor w = matrix(50, 75);
-    const PackedWeight expected = PackedWeight::pack(w, format);
+    const PanelWeight expected = PanelWeight::pack(w, format);
     for_each_target([&](const char* target) {
-      const auto [one, two] = with_one_and_two_threads([&] { return PackedWeight::pack(w, format); });
-      for (const PackedWeight& packed : {one, two}) {
+      const auto [one, two] = with_one_and_two_threads([&] { return PanelWeight::pack(w, format); });
+      for (const PanelWeight& packed : {one, two}) {
         EXPECT_TRUE(same_bits(packed.storage(), expected.storage())) << target << " " << enum_name(format);
         if (packed.scales().defined()) {
           EXPECT_TRUE(same_bits(packed.scales(), expected.scales())) << target << " " << enum_name(format);
@@ -92,12 +92,12 @@ TEST(PackedWeight, HasTheSameBytesOnEveryProcessor) {
 }
 
 // The layout that files hold.
-TEST(PackedWeight, LiesInPanels) {
+TEST(PanelWeight, LiesInPanels) {
   Tensor w = Tensor::zeros({17, 37});
   for (int64_t i = 0; i < w.numel(); ++i) w.data<float>()[i] = static_cast<float>(i % 113) - 50;
   const auto at = [&](int64_t o, int64_t k) { return o < 17 && k < 37 ? w.data<float>()[o * 37 + k] : 0.0f; };
-  const PackedWeight float32 = PackedWeight::pack(w, WeightFormat::float32),
-                     int8 = PackedWeight::pack(w, WeightFormat::int8), int4 = PackedWeight::pack(w, WeightFormat::int4);
+  const PanelWeight float32 = PanelWeight::pack(w, WeightFormat::float32),
+                    int8 = PanelWeight::pack(w, WeightFormat::int8), int4 = PanelWeight::pack(w, WeightFormat::int4);
   ASSERT_EQ(float32.storage().numel(), 2 * 37 * 64);
   ASSERT_EQ(int8.storage().numel(), 2 * (64 + 10 * 64));
   ASSERT_EQ(int4.storage().numel(), 2 * 2 * 256);
@@ -124,42 +124,42 @@ TEST(PackedWeight, LiesInPanels) {
   }
 }
 
-TEST(PackedWeight, SmallAndEmptyRows) {
+TEST(PanelWeight, SmallAndEmptyRows) {
   Tensor w = Tensor::zeros({3, 40});
   w.data<float>()[40] = 1e-42f;  // too small to have an inverse
   w.data<float>()[80] = 3e38f;
   for (const WeightFormat format : kFormats) {
-    const Tensor found = PackedWeight::pack(w, format).unpack();
+    const Tensor found = PanelWeight::pack(w, format).unpack();
     for (int64_t i = 0; i < 120; ++i)
       EXPECT_NEAR(found.data<float>()[i], w.data<float>()[i], i == 80 ? 2e36 : 1e-40) << enum_name(format);
   }
-  EXPECT_EQ(PackedWeight::pack(Tensor::zeros({0, 4}), WeightFormat::int8).unpack().shape(), Shape({0, 4}));
+  EXPECT_EQ(PanelWeight::pack(Tensor::zeros({0, 4}), WeightFormat::int8).unpack().shape(), Shape({0, 4}));
 }
 
-TEST(PackedWeight, RefusesPartsThatDoNotFit) {
-  const PackedWeight good = PackedWeight::pack(matrix(17, 37), WeightFormat::int8);
-  EXPECT_NO_THROW(PackedWeight(WeightFormat::int8, 17, 37, good.storage(), good.scales()));
+TEST(PanelWeight, RefusesPartsThatDoNotFit) {
+  const PanelWeight good = PanelWeight::pack(matrix(17, 37), WeightFormat::int8);
+  EXPECT_NO_THROW(PanelWeight(WeightFormat::int8, 17, 37, good.storage(), good.scales()));
   EXPECT_EQ(message_of<ShapeError>(
-                [&] { PackedWeight(WeightFormat::int8, 17, 36, good.storage().rows(0, 64), good.scales()); }),
+                [&] { PanelWeight(WeightFormat::int8, 17, 36, good.storage().rows(0, 64), good.scales()); }),
             "packed weight: [17, 36] in int8 takes uint8 [1280], found uint8 [64]");
-  EXPECT_EQ(message_of<ShapeError>([&] { PackedWeight(WeightFormat::int8, 17, 37, good.storage(), {}); }),
+  EXPECT_EQ(message_of<ShapeError>([&] { PanelWeight(WeightFormat::int8, 17, 37, good.storage(), {}); }),
             "packed weight: the scales of [17, 37] in int8 are float32 [2, 16], found nothing []");
-  EXPECT_THROW(PackedWeight(WeightFormat::int4, 17, 37, good.storage(), good.scales()), ShapeError);
-  EXPECT_THROW(PackedWeight(WeightFormat::float32, 17, 37, {}, {}), ShapeError);
-  EXPECT_THROW(PackedWeight(WeightFormat::int8, -1, 37, good.storage(), good.scales()), ShapeError);
-  EXPECT_THROW(PackedWeight(WeightFormat::int8, int64_t{1} << 60, 37, good.storage(), good.scales()), ShapeError);
-  EXPECT_THROW(PackedWeight::storage_bytes(WeightFormat::int4, 16, int64_t{1} << 40), ShapeError);
+  EXPECT_THROW(PanelWeight(WeightFormat::int4, 17, 37, good.storage(), good.scales()), ShapeError);
+  EXPECT_THROW(PanelWeight(WeightFormat::float32, 17, 37, {}, {}), ShapeError);
+  EXPECT_THROW(PanelWeight(WeightFormat::int8, -1, 37, good.storage(), good.scales()), ShapeError);
+  EXPECT_THROW(PanelWeight(WeightFormat::int8, int64_t{1} << 60, 37, good.storage(), good.scales()), ShapeError);
+  EXPECT_THROW(PanelWeight::storage_bytes(WeightFormat::int4, 16, int64_t{1} << 40), ShapeError);
   const Tensor shifted = Tensor::zeros({good.storage().numel() + 1}, {.dtype = DType::u8});
-  EXPECT_THROW(PackedWeight(WeightFormat::int8, 17, 37, shifted.rows(1, shifted.numel()), good.scales()), ShapeError);
-  EXPECT_THROW(PackedWeight::pack(Tensor::zeros({4}), WeightFormat::int8), ShapeError);
-  EXPECT_THROW(PackedWeight::pack(normal({4, 4}), WeightFormat::int8), ShapeError);
+  EXPECT_THROW(PanelWeight(WeightFormat::int8, 17, 37, shifted.rows(1, shifted.numel()), good.scales()), ShapeError);
+  EXPECT_THROW(PanelWeight::pack(Tensor::zeros({4}), WeightFormat::int8), ShapeError);
+  EXPECT_THROW(PanelWeight::pack(normal({4, 4}), WeightFormat::int8), ShapeError);
 }
 
-TEST(PackedWeight, OnlySumsOfBytesLimitTheInputs) {
+TEST(PanelWeight, OnlySumsOfBytesLimitTheInputs) {
   const Tensor wide = Tensor::full({1, 70000}, 1.0);
-  EXPECT_EQ(PackedWeight::pack(wide, WeightFormat::float32).in(), 70000);
-  EXPECT_EQ(PackedWeight::pack(wide, WeightFormat::int4).in(), 70000);
-  EXPECT_THROW(PackedWeight::pack(wide, WeightFormat::int8), ShapeError);
+  EXPECT_EQ(PanelWeight::pack(wide, WeightFormat::float32).in(), 70000);
+  EXPECT_EQ(PanelWeight::pack(wide, WeightFormat::int4).in(), 70000);
+  EXPECT_THROW(PanelWeight::pack(wide, WeightFormat::int8), ShapeError);
 }
 
 }  // namespace
