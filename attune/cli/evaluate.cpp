@@ -101,6 +101,7 @@ Evaluation evaluate_model(const EvaluateCommand& command) {
   check_line_counts(command.source, sources, command.reference, references);
   if (sources.empty()) fail<DataError>("{}: has no line", command.source);
 
+  const ThreadScope threads = use_threads(command.generation.threads);
   ModelFiles files = load_model_folder(command.model);
   const std::shared_ptr<Transformer> model = std::move(files.model);
   const Tokenizer& target_tokenizer = *files.target_tokenizer;
@@ -188,7 +189,7 @@ int run_evaluate_text(const EvaluateCommand& command, Architecture architecture)
     fail<ConfigError>("a model of architecture \"{}\" needs --data", enum_name(architecture));
   if (!command.source.empty() || !command.reference.empty() || !command.output.empty())
     fail<ConfigError>("--source, --reference and --output are for a model that translates");
-  use_threads(command.generation.threads);
+  const ThreadScope threads = use_threads(command.generation.threads);
   TextEvaluation text = command.text;
   text.model = command.model;
   text.json = command.json;

@@ -128,7 +128,6 @@ auto build_for_use(Build build, const ConfigFile& config, const fs::path& folder
     if (weights == LoadedWeights::packed)
       make_panels(*model, WeightFormat::float32, [&](const Tensor& weight) { reader.release_pages(weight); });
   }
-  set_evaluation(*model);
   return model;
 }
 

@@ -23,7 +23,6 @@ Translator::Translator(std::shared_ptr<Transformer> model, std::shared_ptr<const
       generation_(generation) {
   generation_.validate();
   check_vocabularies(*model_, *source_tokenizer_, *target_tokenizer_);
-  set_evaluation(*model_);
   pack(*model_);
 }
 

@@ -14,8 +14,7 @@ namespace attune {
 
 /// Whether a product of x uses what its weight is packed into: nothing is recorded, and it is in float32.
 inline bool uses_panels(const PanelSlot& packed, const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  return packed && x.dtype() == DType::f32 && !bfloat16_products() &&
-         (!gradients_enabled() || !is_recording({x, weight, bias}));
+  return packed && x.dtype() == DType::f32 && !bfloat16_products() && !is_recording({x, weight, bias});
 }
 
 /// activation(x W^T + b)        [..., in] -> [..., out]

@@ -54,27 +54,12 @@ class ParameterReplacer final : public Visitor {
   std::vector<Tensor> originals_;
 };
 
-class DropoutSetter final : public Visitor {
- public:
-  DropoutSetter(bool training, uint64_t seed, uint64_t step) : training_(training), seed_(seed), step_(step) {}
-
+class DropoutNumbering final : public Visitor {
  protected:
-  void on_dropout(const std::string&, Dropout& dropout) override {
-    if (training_) {
-      dropout.enable(seed_, step_, count_++);
-    } else {
-      dropout.disable();
-    }
-  }
-  void on_weight(const std::string&, Tensor& weight, PanelSlot& packed, WeightUse) override {
-    if (training_ && weight.defined()) packed.reset();
-  }
+  void on_dropout(const std::string&, Dropout& dropout) override { dropout.set_place(next_++); }
 
  private:
-  bool training_;
-  uint64_t seed_;
-  uint64_t step_;
-  uint32_t count_ = 0;
+  uint32_t next_ = 0;
 };
 
 class CheckpointingSetter final : public Visitor {
@@ -119,14 +104,9 @@ int64_t parameter_count(Module& module) {
   return count;
 }
 
-void set_training(Module& module, uint64_t seed, uint64_t step) {
-  DropoutSetter setter(true, seed, step);
-  module.visit(setter);
-}
-
-void set_evaluation(Module& module) {
-  DropoutSetter setter(false, 0, 0);
-  module.visit(setter);
+void number_dropouts(Module& module) {
+  DropoutNumbering numbering;
+  module.visit(numbering);
 }
 
 void set_activation_checkpointing(Module& module, bool on) {

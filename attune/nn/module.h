@@ -63,16 +63,12 @@ std::vector<NamedParameter> named_parameters(Module& module);
 /// Numbers, shared parameters counted once.
 int64_t parameter_count(Module& module);
 
-/// Dropout on, its masks a pure function of (seed, step, place in the module). Packed weights are dropped: an update
-/// would leave them behind.
-void set_training(Module& module, uint64_t seed, uint64_t step);
-
-/// Dropout off.
-void set_evaluation(Module& module);
+/// Gives each Dropout its place, in the order of visit(): from 0. Whoever builds a model calls it once.
+void number_dropouts(Module& module);
 
 /// Whether each layer keeps only its inputs for the backward pass and computes its activations again there: less memory
-/// for a second forward pass, the same numbers. Off until set. The module has to be in the same mode, with the same
-/// dropout masks, until the backward pass has ended.
+/// for a second forward pass, the same numbers: see checkpoint(). Off until set. Parameters have to stay as they are until
+/// the backward pass has ended.
 void set_activation_checkpointing(Module& module, bool on);
 
 /// Makes every parameter a leaf whose gradient is kept; a shared one has one gradient.

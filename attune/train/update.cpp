@@ -8,6 +8,7 @@
 
 #include "attune/autograd/graph.h"
 #include "attune/base/fail.h"
+#include "attune/nn/dropout.h"
 #include "attune/train/data_parallel.h"
 
 namespace attune {
@@ -75,7 +76,7 @@ std::optional<std::string> accumulate_gradients(Module& model, const Adam& adam,
   const ProductPrecisionScope precision(input.precision);  // ends before the parameters change
   for (size_t i = 0; i < input.batches.size(); ++i) {
     if (!input.batches[i].loss) continue;
-    set_training(model, input.seed, input.first_forward + i);
+    const DropoutScope dropout({.seed = input.seed, .step = input.first_forward + i});
     const CrossEntropy cross_entropy =
         input.batches[i].loss({.label_smoothing = input.label_smoothing, .scale = 1 / labels});
     const double loss = cross_entropy.loss.item();

@@ -96,11 +96,12 @@ TEST_F(TranslatorTest, KeepsTheOrderWhateverTheBatches) {
 // Batches of 16 and more: each thread has sentences of its own.
 TEST_F(TranslatorTest, ThreadsChangeNothing) {
   const std::vector<std::string> lines = sentences(90);
-  const int threads_before = thread_count();
-  set_thread_count(1);
-  const auto alone = translate(lines, {.n_best = 3, .batch_sentences = 1});
+  const auto alone = [&] {
+    const ThreadScope one(1);
+    return translate(lines, {.n_best = 3, .batch_sentences = 1});
+  }();
   for (const int threads : {1, 2, 3}) {
-    set_thread_count(threads);
+    const ThreadScope scope(threads);
     for (const TranslateOptions& options :
          {TranslateOptions{.n_best = 3, .batch_sentences = 15}, TranslateOptions{.n_best = 3, .batch_sentences = 16},
           TranslateOptions{.n_best = 3}, TranslateOptions{.n_best = 3, .batch_tokens = 30}}) {
@@ -111,7 +112,6 @@ TEST_F(TranslatorTest, ThreadsChangeNothing) {
       }
     }
   }
-  set_thread_count(threads_before);
 }
 
 // Pieces of any size; where it need not wait, the reader now and then has nothing at hand.
@@ -272,16 +272,6 @@ TEST_F(TranslatorTest, LearnedPositionsLimitTheSource) {
               translator.translate(std::vector<std::string>{"a1", "a1 a2 a3 a4"});
             }),
             "sentence 2: has 4 tokens, at most 3 are accepted");
-}
-
-TEST_F(TranslatorTest, TurnsDropoutOff) {
-  const std::string text = translate({"a1 a2 a3"}).at(0).text();
-  const double score = translate({"a1 a2 a3"}).at(0).n_best[0].score;
-  set_training(*model_, 1, 1);
-  const Translator again(model_, source_, target_, generation_);
-  const auto found = again.translate(std::vector<std::string>{"a1 a2 a3"}).at(0);
-  EXPECT_EQ(found.text(), text);
-  EXPECT_EQ(found.n_best[0].score, score);
 }
 
 }  // namespace

@@ -144,9 +144,8 @@ TEST(Linear, RowsDoNotDependOnTheBatch) {
 }
 
 TEST(Linear, SameBitsForEveryThreadCount) {
-  const int threads = thread_count();
   auto run = [](int n) {
-    set_thread_count(n);
+    const ThreadScope threads(n);
     std::vector<Tensor> t{normal({300, 64}, {.dtype = DType::f32, .seed = 1}),
                           normal({96, 64}, {.dtype = DType::f32, .seed = 2}),
                           normal({96}, {.dtype = DType::f32, .seed = 3})};
@@ -156,7 +155,6 @@ TEST(Linear, SameBitsForEveryThreadCount) {
     return std::vector<Tensor>{y.detach(), gradient(t[0]), gradient(t[1]), gradient(t[2])};
   };
   const auto one = run(1), two = run(2);
-  set_thread_count(threads);
   for (size_t i = 0; i < one.size(); ++i) EXPECT_TRUE(same_bits(one[i], two[i])) << i;
 }
 
@@ -297,7 +295,7 @@ void expect_linear_gradient(const char* target, double tolerance) {
                                                          .columns = columns,
                                                          .dy = dy.data<Dy>(),
                                                          .saved = relu ? saved.data<Dz>() : nullptr,
-                                                         .kind = Activation::relu,
+                                                         .activation = relu ? Activation::relu : Activation::none,
                                                          .scale = 1.25,
                                                          .dz = dz.data<Dz>(),
                                                          .d_bias = sums.data<T>()});
