@@ -149,7 +149,7 @@ void mean_of_checkpoints(std::span<const std::filesystem::path> paths, Module& t
                         name_of(parameter->dtype()), parameter->shape().text());
     }
   }
-  drop_panel_weights(target);  // of what was there
+  drop_panels(target);  // of what was there
   const double share = 1.0 / static_cast<double>(paths.size());
   for (const auto& [name, parameter] : parameters) {
     dispatch_floating("mean of checkpoints", parameter->dtype(), [&]<class T>(T) {

@@ -105,7 +105,7 @@ void load_parameters(const std::filesystem::path& path, Module& module) {
   const SafetensorsReader reader(path);
   const std::vector<NamedParameter> parameters = named_parameters(module);
   check_parameters(reader, parameters);
-  drop_panel_weights(module);  // of what was there
+  drop_panels(module);  // of what was there
   for (const auto& [name, tensor] : parameters) reader.load_into(name, *tensor);
 }
 

@@ -8,44 +8,49 @@
 #include "attune/base/random.h"
 #include "attune/nn/checkpointed_layer.h"
 #include "attune/nn/dropout.h"
-#include "attune/ops/panel_weight.h"
 
 namespace attune {
 namespace {
 
 class ParameterCollector final : public Visitor {
  public:
+  explicit ParameterCollector(bool trained_alone) : trained_alone_(trained_alone) {}
   std::vector<NamedParameter> take() { return std::move(parameters_); }
 
  protected:
-  void on_parameter(const std::string& path, Tensor& parameter) override {
-    if (seen_.insert(parameter.raw()).second) parameters_.push_back({path, &parameter});
+  void on_parameter(const std::string& path, Parameter& parameter) override {
+    if (!parameter.tensor.defined() || (trained_alone_ && !parameter.trained)) return;
+    if (seen_.insert(parameter.tensor.raw()).second) parameters_.push_back({path, &parameter.tensor});
   }
 
  private:
+  bool trained_alone_;
   std::vector<NamedParameter> parameters_;
   std::unordered_set<const void*> seen_;
 };
 
+std::vector<NamedParameter> collect(Module& module, bool trained_alone) {
+  ParameterCollector collector(trained_alone);
+  module.visit(collector);
+  return collector.take();
+}
+
 class ParameterReplacer final : public Visitor {
  public:
-  using Make = std::function<Tensor(const NamedParameter&)>;
+  using Make = std::function<Tensor(const std::string& path, const Parameter&)>;
   explicit ParameterReplacer(const Make& make) : make_(make) {}
 
  protected:
-  void on_parameter(const std::string& path, Tensor& parameter) override {
-    const auto [place, is_new] = made_.try_emplace(parameter.raw(), Tensor{});
+  void on_parameter(const std::string& path, Parameter& parameter) override {
+    if (!parameter.tensor.defined()) return;
+    parameter.panels.reset();
+    const auto [place, is_new] = made_.try_emplace(parameter.tensor.raw(), Tensor{});
     if (is_new) {
-      originals_.push_back(parameter);  // keeps the memory, so that its address is not given out again meanwhile
-      const Tensor made = make_({path, &parameter});
-      place->second = made.defined() ? made : parameter;
+      originals_.push_back(parameter.tensor);  // keeps the memory, so that its address is not given out again meanwhile
+      const Tensor made = make_(path, parameter);
+      place->second = made.defined() ? made : parameter.tensor;
     }
-    parameter = place->second;
-  }
-  void on_weight(const std::string& path, Tensor& weight, PanelSlot& packed, WeightUse) override {
-    if (!weight.defined()) return;
-    packed.reset();
-    on_parameter(path, weight);
+    parameter.tensor = place->second;
   }
 
  private:
@@ -53,6 +58,11 @@ class ParameterReplacer final : public Visitor {
   std::unordered_map<const void*, Tensor> made_;
   std::vector<Tensor> originals_;
 };
+
+void replace(Module& module, const ParameterReplacer::Make& make) {
+  ParameterReplacer replacer(make);
+  module.visit(replacer);
+}
 
 class DropoutNumbering final : public Visitor {
  protected:
@@ -75,12 +85,8 @@ class CheckpointingSetter final : public Visitor {
 
 }  // namespace
 
-void Visitor::operator()(const std::string& name, Tensor& parameter) {
+void Visitor::operator()(const std::string& name, Parameter& parameter) {
   on_parameter(path_.empty() ? name : path_ + "." + name, parameter);
-}
-
-void Visitor::operator()(const std::string& name, Tensor& weight, PanelSlot& packed, WeightUse use) {
-  on_weight(path_.empty() ? name : path_ + "." + name, weight, packed, use);
 }
 
 void Visitor::operator()(const std::string& name, Module& part) {
@@ -93,9 +99,11 @@ void Visitor::operator()(const std::string& name, Module& part) {
 }
 
 std::vector<NamedParameter> named_parameters(Module& module) {
-  ParameterCollector collector;
-  module.visit(collector);
-  return collector.take();
+  return collect(module, false);
+}
+
+std::vector<NamedParameter> trained_parameters(Module& module) {
+  return collect(module, true);
 }
 
 int64_t parameter_count(Module& module) {
@@ -115,20 +123,22 @@ void set_activation_checkpointing(Module& module, bool on) {
 }
 
 void replace_parameters(Module& module, const std::function<Tensor(const NamedParameter&)>& make) {
-  ParameterReplacer replacer(make);
-  module.visit(replacer);
+  replace(module, [&](const std::string& path, const Parameter& parameter) {
+    Tensor tensor = parameter.tensor;
+    return make({path, &tensor});
+  });
 }
 
 void require_gradients(Module& module) {
-  replace_parameters(module, [](const NamedParameter& parameter) {
-    Tensor leaf = parameter.tensor->detach();
-    require_gradient(leaf);
+  replace(module, [](const std::string&, const Parameter& parameter) {
+    Tensor leaf = parameter.tensor.detach();
+    if (parameter.trained) require_gradient(leaf);
     return leaf;
   });
 }
 
 void convert_parameters(Module& module, DType dtype) {
-  replace_parameters(module, [dtype](const NamedParameter& parameter) { return parameter.tensor->to(dtype); });
+  replace(module, [dtype](const std::string&, const Parameter& parameter) { return parameter.tensor.to(dtype); });
 }
 
 void initialize_parameters(Module& module, uint64_t seed) {

@@ -177,7 +177,7 @@ void Run::make_task(bool resumes) {
   if (!resumes && !initial.empty()) observer_.on_message(initialize_from(initial, task_->model()));
   require_gradients(task_->model());
   set_activation_checkpointing(task_->model(), config_.train.checkpoint_activations);
-  const std::vector<NamedParameter> parameters = named_parameters(task_->model());
+  const std::vector<NamedParameter> parameters = trained_parameters(task_->model());
   if (communicator_.size() > 1) {
     ranks_.emplace(communicator_, parameters, config_.train.shard_optimizer);
     if (!resumes) ranks_->broadcast_parameters();

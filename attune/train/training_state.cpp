@@ -156,11 +156,11 @@ RestoredRun restore_checkpoint(const std::filesystem::path& file, const Training
     fail<FileError>("{}: step {}, epoch {}, batch {}: none may be negative", where, state.step, state.epoch,
                     state.batch);
 
-  const std::vector<NamedParameter> parameters = named_parameters(parts.model);
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    const Tensor& parameter = *parameters[i].tensor;
+  for (const auto& [name, parameter] : named_parameters(parts.model)) reader.load_into(kParameter + name, *parameter);
+  const std::vector<NamedParameter> trained = trained_parameters(parts.model);
+  for (size_t i = 0; i < trained.size(); ++i) {
+    const Tensor& parameter = *trained[i].tensor;
     const AdamState& s = parts.adam.states()[i];
-    reader.load_into(kParameter + s.name, parameter);
     load_part(reader, kMean + s.name, s, s.m, parameter);
     load_part(reader, kSquare + s.name, s, s.v, parameter);
     if (s.average.defined()) load_part(reader, kAverage + s.name, s, s.average, parameter);

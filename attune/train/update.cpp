@@ -27,7 +27,7 @@ struct BadGradient {
 };
 
 BadGradient bad_gradient(Module& model, const Adam& adam) {
-  const std::vector<NamedParameter> parameters = named_parameters(model);
+  const std::vector<NamedParameter> parameters = trained_parameters(model);
   for (size_t p = 0; p < parameters.size(); ++p) {
     const Tensor g = gradient(*parameters[p].tensor);
     if (!g.defined()) continue;
@@ -48,7 +48,7 @@ std::string first_culprit(Module& model, const Adam& adam, Communicator* communi
                            [](const BadGradient& b) { return std::pair(b.parameter, b.element); });
   if (bad.element < 0) return "all parameters and gradients are finite";
   return fmt::format("the gradient of {} is not finite at element {}",
-                     named_parameters(model)[static_cast<size_t>(bad.parameter)].name, bad.element);
+                     trained_parameters(model)[static_cast<size_t>(bad.parameter)].name, bad.element);
 }
 
 std::string batches_of(const UpdateInput& input) {

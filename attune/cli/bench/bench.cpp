@@ -106,7 +106,7 @@ UpdateResult measured_update(Module& model, Adam& adam, const UpdateInput& input
 }
 
 Measured train(const Options& o, const TrainingWork& work, const RunConfig& config) {
-  Adam adam(named_parameters(*work.model), config.optimizer);
+  Adam adam(trained_parameters(*work.model), config.optimizer);
   Measured measured;
   std::optional<Profile> profile;
   for (int64_t i = 0; i < o.warmup + o.steps; ++i) {
