@@ -15,9 +15,8 @@ using CheckpointedFunction = std::function<Tensor(std::span<const Tensor> inputs
 /// The second time it has the dropout and the precision of the execution() of this call, whatever those of backward()
 /// are; threads and profile are backward()'s. Gradients are the same bit for bit, those of parameters that the function
 /// uses included, provided that parameters and all else that it refers to are then as they are now, and live as long.
-/// Whatever else it depends on that requires a gradient has to be among the inputs; those may be undefined. Under NoGrad
-/// this is function(inputs).
-/// Source: Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost".
+/// Whatever else it depends on that requires a gradient has to be among the inputs; those may be undefined. Under
+/// NoGrad this is function(inputs). Source: Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost".
 Tensor checkpoint(std::vector<Tensor> inputs, CheckpointedFunction function);
 
 }  // namespace attune

@@ -35,9 +35,9 @@ namespace detail {
 
 namespace {
 
-// Runs work(is_caller) on `count` threads, of which the caller's is one. The thread sanitizer does not see how libgomp's
-// threads wait for each other and would call each region a race; under it, threads of the standard library do the same
-// work.
+// Runs work(is_caller) on `count` threads, of which the caller's is one. The thread sanitizer does not see how
+// libgomp's threads wait for each other and would call each region a race; under it, threads of the standard library do
+// the same work.
 template <class Work>
 void on_threads(int count, Work&& work) {
 #if defined(__SANITIZE_THREAD__)

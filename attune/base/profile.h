@@ -33,8 +33,8 @@ struct ProfileEvent {
 
 class ProfileScope;
 
-/// While one lives, it is the profile of this thread's execution(), and the ProfileScopes are recorded in it; of two the
-/// inner one records. It has to outlive the scopes that are opened meanwhile.
+/// While one lives, it is the profile of this thread's execution(), and the ProfileScopes are recorded in it; of two
+/// the inner one records. It has to outlive the scopes that are opened meanwhile.
 class Profile {
  public:
   using Counter = std::function<int64_t()>;  // of work done so far, say floating-point operations

@@ -102,7 +102,8 @@ void add_classify(CLI::App& app) {
   command->add_option("--top", c->top, "So many labels for each text")->capture_default_str();
   command->add_flag("--json", c->json, "For programs");
   command->add_option("--batch-size", c->batch_texts, "Texts classified at once")->capture_default_str();
-  command->add_option("--threads", c->threads, "0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow")->capture_default_str();
+  command->add_option("--threads", c->threads, "0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow")
+      ->capture_default_str();
 }
 
 }  // namespace attune::cli

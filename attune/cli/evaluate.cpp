@@ -107,8 +107,9 @@ Evaluation evaluate_model(const EvaluateCommand& command) {
   const TranslateOptions options = command.generation.for_model(translator);
   std::vector<ParallelExample> examples;
   for (size_t i = 0; i < sources.size(); ++i)
-    examples.push_back({encode_line(translator.source_tokenizer(), command.source, sources, i, options.max_source_tokens),
-                        encode_line(target_tokenizer, command.reference, references, i, options.max_source_tokens)});
+    examples.push_back(
+        {encode_line(translator.source_tokenizer(), command.source, sources, i, options.max_source_tokens),
+         encode_line(target_tokenizer, command.reference, references, i, options.max_source_tokens)});
 
   const bool words = dynamic_cast<const WhitespaceTokenizer*>(&target_tokenizer) != nullptr;
   Evaluation result;

@@ -200,7 +200,8 @@ void add_generate(CLI::App& app) {
   command->add_flag("--slide", c->slide, "Go on when the context is full, with its last half");
   command->add_flag("--echo", c->echo, "Write the prompt too");
   command->add_flag("--json", c->json, "For programs");
-  command->add_option("--threads", c->threads, "0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow")->capture_default_str();
+  command->add_option("--threads", c->threads, "0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow")
+      ->capture_default_str();
 }
 
 }  // namespace attune::cli

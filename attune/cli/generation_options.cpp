@@ -23,7 +23,8 @@ void GenerationOptions::add_to(CLI::App& command) {
                      "So many tokens in a row never come twice; 0: no limit [the model's]");
   command.add_option("--repetition-penalty", repetition_penalty, "Above 1: against repetition [the model's]");
   command.add_option("--batch-size", batch_sentences, "Sentences translated at once")->capture_default_str();
-  command.add_option("--threads", threads, "0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow")->capture_default_str();
+  command.add_option("--threads", threads, "0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow")
+      ->capture_default_str();
 }
 
 TranslateOptions GenerationOptions::for_model(const Translator& translator) const {

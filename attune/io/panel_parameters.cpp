@@ -63,7 +63,8 @@ void check_part(const SafetensorsReader& reader, const std::string& name, const 
                     reader.shape(name).text(), enum_name(format), shape.text());
 }
 
-std::shared_ptr<const PanelWeight> map_packed(const SafetensorsReader& reader, const Collector::Matrix& matrix, WeightFormat format) {
+std::shared_ptr<const PanelWeight> map_packed(const SafetensorsReader& reader, const Collector::Matrix& matrix,
+                                              WeightFormat format) {
   const int64_t out = matrix.weight.size(0), in = matrix.weight.size(1);
   check_part(reader, packed_name(matrix.name), {PanelWeight::storage_bytes(format, out, in)}, format);
   const Tensor storage = reader.map_or_copy(packed_name(matrix.name), DType::u8, alignof(float));

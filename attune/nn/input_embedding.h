@@ -17,7 +17,8 @@ class InputEmbedding final : public Module {
   InputEmbedding(int64_t vocab, int64_t d_model, bool scale = true)
       : InputEmbedding(new_parameter({vocab, d_model}), scale) {}
   explicit InputEmbedding(const Tensor& table, bool scale = true)
-      : weight_{.tensor = table, .use = ParameterUse::lookup}, scale_(scale ? std::sqrt(static_cast<double>(table.size(1))) : 1.0) {}
+      : weight_{.tensor = table, .use = ParameterUse::lookup},
+        scale_(scale ? std::sqrt(static_cast<double>(table.size(1))) : 1.0) {}
 
   Tensor operator()(const Tensor& ids) const {
     return weight_.tensor.defined() ? embedding(ids, weight_.tensor, scale_)

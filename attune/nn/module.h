@@ -60,8 +60,8 @@ int64_t parameter_count(Module& module);
 void number_dropouts(Module& module);
 
 /// Whether each layer keeps only its inputs for the backward pass and computes its activations again there: less memory
-/// for a second forward pass, the same numbers: see checkpoint(). Off until set. Parameters have to stay as they are until
-/// the backward pass has ended.
+/// for a second forward pass, the same numbers: see checkpoint(). Off until set. Parameters have to stay as they are
+/// until the backward pass has ended.
 void set_activation_checkpointing(Module& module, bool on);
 
 /// Makes every parameter that is trained a leaf whose gradient is kept; a shared one has one gradient.

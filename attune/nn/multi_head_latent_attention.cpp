@@ -257,7 +257,8 @@ Tensor MultiHeadLatentAttention::attend_absorbed(const Tensor& query, const Cach
                                            .pattern = config_.positions.pattern,
                                            .alibi = config_.positions.alibi,
                                            .weights = q.weights});
-  return w_o_(per_head_matmul_transposed(latents, w_v_decompress_.projection().weight.tensor).reshape({-1, config_.d_model}));
+  return w_o_(
+      per_head_matmul_transposed(latents, w_v_decompress_.projection().weight.tensor).reshape({-1, config_.d_model}));
 }
 
 void MultiHeadLatentAttention::visit(Visitor& v) {

@@ -6,8 +6,8 @@
 namespace attune {
 
 /// While one lives, modules that this thread builds have parameters without values, whose memory is never touched: for
-/// models whose parameters are all loaded, by load_parameters() or map_parameters(). Execution::initialize_parameters is
-/// false.
+/// models whose parameters are all loaded, by load_parameters() or map_parameters(). Execution::initialize_parameters
+/// is false.
 class NoInitialization {
  public:
   NoInitialization() : scope_([](Execution& e) { e.initialize_parameters = false; }) {}

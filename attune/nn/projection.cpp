@@ -76,9 +76,8 @@ std::vector<Projection> new_adjacent_projections(int64_t in, std::initializer_li
   std::vector<Projection> projections;
   row = 0;
   for (const int64_t out : outs) {
-    projections.push_back(
-        {.weight = {.tensor = all.weight.tensor.rows(row, row + out), .use = ParameterUse::product},
-         .bias = {.tensor = bias ? all.bias.tensor.rows(row, row + out) : Tensor{}}});
+    projections.push_back({.weight = {.tensor = all.weight.tensor.rows(row, row + out), .use = ParameterUse::product},
+                           .bias = {.tensor = bias ? all.bias.tensor.rows(row, row + out) : Tensor{}}});
     row += out;
   }
   return projections;
@@ -115,8 +114,8 @@ std::array<Tensor, 3> project_each(const Tensor& x, Projections projections) {
 
 // The rows of a float32 weight lie together, as its panels' do not; the bits are the same.
 Tensor project_columns(const Tensor& x, const Projection& p, std::span<const std::span<const int32_t>> columns) {
-  const bool rows_lie_together = p.weight.tensor.defined() &&
-                                 (!p.weight.panels || p.weight.panels->format() == WeightFormat::float32);
+  const bool rows_lie_together =
+      p.weight.tensor.defined() && (!p.weight.panels || p.weight.panels->format() == WeightFormat::float32);
   if (rows_lie_together) return linear_columns(x, p.weight.tensor, p.bias.tensor, columns);
   return panel_linear_columns(x, *p.weight.panels, p.bias.tensor, columns);
 }

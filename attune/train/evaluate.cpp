@@ -119,7 +119,8 @@ ClassifierEvaluation evaluate(const EncoderClassifier& model, std::span<const La
   return result;
 }
 
-CorpusLoss evaluate(const DecoderLm& model, const TokenDocuments& documents, int64_t stride, const EvaluateOptions& options) {
+CorpusLoss evaluate(const DecoderLm& model, const TokenDocuments& documents, int64_t stride,
+                    const EvaluateOptions& options) {
   const int64_t context = model.config().context_length;
   const std::vector<ScoredWindow> windows = sliding_windows(documents, context, stride > 0 ? stride : context);
   if (windows.empty()) fail<DataError>("evaluate: there is no token to predict");

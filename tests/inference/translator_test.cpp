@@ -53,7 +53,8 @@ class TranslatorTest : public ::testing::Test {
 
 TEST_F(TranslatorTest, IsBeamSearchBetweenTokenizers) {
   const auto found = translate({"a3 a1 unknown"}, {.n_best = 3}).at(0);
-  const auto expected = beam_search(translator_.model(), pack_sentences({{7, 5, 1, 3}}), {.generation = generation_, .n_best = 3});
+  const auto expected =
+      beam_search(translator_.model(), pack_sentences({{7, 5, 1, 3}}), {.generation = generation_, .n_best = 3});
   ASSERT_EQ(found.n_best.size(), 3u);
   for (size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(found.n_best[i].tokens, expected[0][i].tokens);

@@ -7,6 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "attune/autograd/graph.h"
+#include "attune/base/parallel.h"
 #include "attune/inference/translator.h"
 #include "attune/text/whitespace_tokenizer.h"
 #include "attune/train/batch_loss.h"
@@ -48,12 +50,10 @@ Trained train(const std::shared_ptr<Transformer>& model, const std::function<voi
   Trained trained;
   for (int64_t step = 1; step <= 20; ++step) {
     between();
-    trained.losses.push_back(update(*model, adam,
-                                    {.batches = batches,
-                                     .step = step,
-                                     .learning_rate = 0.01,
-                                     .first_forward = static_cast<uint64_t>(step)})
-                                 .loss);
+    trained.losses.push_back(
+        update(*model, adam,
+               {.batches = batches, .step = step, .learning_rate = 0.01, .first_forward = static_cast<uint64_t>(step)})
+            .loss);
   }
   for (const NamedParameter& p : named_parameters(*model)) trained.parameters.push_back(p.tensor->detach());
   return trained;
@@ -72,9 +72,9 @@ TEST(UseWhileTraining, ATranslatorInAnotherThreadAndTheTrainingOfItsModelAreAsAl
   const Translator translator(model, tokenizer(), tokenizer(), {.beam_size = 3, .max_length = 10});
   const std::vector<std::string> lines = {"w1 w2 w3", "w30", "w4 w4 w9 w9"};
   const auto scores = [&] {
-    std::vector<double> scores;
-    for (const Translation& t : translator.translate(lines)) scores.push_back(t.n_best.at(0).score);
-    return scores;
+    std::vector<double> found;
+    for (const Translation& t : translator.translate(lines)) found.push_back(t.n_best.at(0).score);
+    return found;
   };
   const std::vector<double> before = scores();
   std::atomic<bool> stop{false};

@@ -256,7 +256,8 @@ void add_common(CLI::App* command, Options& o, const char* source_length) {
       ->capture_default_str();
   command->add_option("--steps", o.steps, "Measured repetitions")->capture_default_str();
   command->add_option("--warmup", o.warmup, "Repetitions before those")->capture_default_str();
-  command->add_option("--threads", o.threads, "0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow")->capture_default_str();
+  command->add_option("--threads", o.threads, "0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow")
+      ->capture_default_str();
   command->add_flag("--json", o.json, "One JSON object on standard output");
 }
 

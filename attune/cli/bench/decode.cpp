@@ -274,7 +274,8 @@ void add_bench_decode(CLI::App& bench) {
   command
       ->add_option("--memory", b->memory, "GiB that the caches of all kinds may take together, else a line is left out")
       ->capture_default_str();
-  command->add_option("--threads", b->threads, "0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow")->capture_default_str();
+  command->add_option("--threads", b->threads, "0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow")
+      ->capture_default_str();
   command->add_flag("--json", b->json, "One JSON object on standard output; sizes in bytes");
   command->add_option("--svg", b->svg, "File for a chart of tokens per second");
 }

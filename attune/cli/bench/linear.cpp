@@ -79,7 +79,8 @@ void add_bench_linear(CLI::App& bench) {
   size("--in", o->in, "Numbers of a row");
   size("--out", o->out, "Outputs");
   size("--rounds", o->rounds, "The median of so many is taken");
-  command->add_option("--threads", o->threads, "0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow")->capture_default_str();
+  command->add_option("--threads", o->threads, "0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow")
+      ->capture_default_str();
 }
 
 }  // namespace attune::cli

@@ -51,7 +51,8 @@ void add_bench_machine(CLI::App& bench) {
                                   "  attune bench machine\n"
                                   "  attune bench machine --threads 1 --json",
                                   [o] { return bench_machine(*o); });
-  command->add_option("--threads", o->threads, "0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow")->capture_default_str();
+  command->add_option("--threads", o->threads, "0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow")
+      ->capture_default_str();
   command->add_flag("--json", o->json, "One JSON object on standard output");
 }
 
