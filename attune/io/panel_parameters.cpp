@@ -6,6 +6,7 @@
 
 #include "attune/base/fail.h"
 #include "attune/io/model_folder.h"
+#include "attune/io/parameter_file.h"
 #include "attune/io/safetensors.h"
 
 namespace attune {
@@ -99,7 +100,7 @@ void save_panel_parameters(const std::filesystem::path& path, Module& module, We
 }
 
 void map_panel_parameters(const std::filesystem::path& path, Module& module, WeightFormat format) {
-  const SafetensorsReader reader(path);
+  const SafetensorsReader reader = open_parameters(path);
   const Collector found = collect(module);
   std::vector<std::shared_ptr<const PanelWeight>> packed;
   std::set<std::string> known;

@@ -76,7 +76,7 @@ void replace_parameters(Module& module, const std::function<Tensor(const NamedPa
 void convert_parameters(Module& module, DType dtype);
 
 /// Xavier-uniform matrices (Glorot and Bengio 2010, equation 16: within +-sqrt(6 / (in + out))), from `seed`; vectors
-/// stay as they were built: gains 1, biases 0.
+/// stay as they were built: weights of norms 1, biases 0.
 void initialize_parameters(Module& module, uint64_t seed);
 
 /// Fills `parameter` with numbers of mean 0 and the given standard deviation; `stream` tells parameters of one seed

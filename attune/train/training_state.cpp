@@ -4,6 +4,7 @@
 #include "attune/base/fail.h"
 #include "attune/base/json_fields.h"
 #include "attune/base/version.h"
+#include "attune/io/parameter_file.h"
 
 namespace attune {
 namespace {
@@ -141,7 +142,7 @@ Checkpoint make_checkpoint(const TrainingParts& parts, const std::vector<AdamSta
 }
 
 RestoredRun restore_checkpoint(const std::filesystem::path& file, const TrainingParts& parts) {
-  const SafetensorsReader reader(file);
+  const SafetensorsReader reader = open_parameters(file);
   const std::string where = file.string();
   const Json stored = checkpoint_state(reader);
   check_identity(member(stored, "run", where), parts.config, where);
