@@ -13,7 +13,7 @@ namespace attune {
 /// gets them in the memory of its device, where they are copied once. Cheap to copy; the values never change.
 class Indices {
  public:
-  Indices() = default;  // none
+  Indices() = default;                   // none
   Indices(std::vector<int32_t> values);  // NOLINT: a list of numbers is indices
   Indices(std::initializer_list<int32_t> values) : Indices(std::vector<int32_t>(values)) {}
   explicit Indices(std::span<const int32_t> values) : Indices(std::vector<int32_t>(values.begin(), values.end())) {}

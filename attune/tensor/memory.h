@@ -23,6 +23,10 @@ void copy(Plain, const Tensor& from, const Tensor& to);
 void convert(Cpu, const Tensor& from, const Tensor& to);
 void convert(Plain, const Tensor& from, const Tensor& to);
 
+/// Exchanges the values of two tensors of one dtype, one device and as many elements.
+void swap_values(Cpu, const Tensor& a, const Tensor& b);
+void swap_values(Plain, const Tensor& a, const Tensor& b);
+
 /// accumulator += x; float32 or float64, as many elements.
 void add(Cpu, const Tensor& accumulator, const Tensor& x);
 void add(Plain, const Tensor& accumulator, const Tensor& x);

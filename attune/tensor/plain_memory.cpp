@@ -17,7 +17,8 @@ constexpr size_t kReserved = size_t{1} << 32;  // address space; pages cost memo
 constexpr size_t kLeast = 64;                  // bytes of a block
 constexpr size_t kStep = size_t{1} << 22;      // by which the accessible part grows
 
-// One stretch of addresses, cut from its beginning. Blocks are powers of two, and those that come back are kept by size.
+// One stretch of addresses, cut from its beginning. Blocks are powers of two, and those that come back are kept by
+// size.
 class PlainMemory {
  public:
   static PlainMemory& instance() {

@@ -1,6 +1,6 @@
 #pragma once
-// Memory of the plain device. Its pages have no permissions while no kernel of that device runs, so that host code which
-// reads device memory by mistake ends with a fault in the tests instead of working by luck.
+// Memory of the plain device. Its pages have no permissions while no kernel of that device runs, so that host code
+// which reads device memory by mistake ends with a fault in the tests instead of working by luck.
 
 #include <cstddef>
 #include <memory>

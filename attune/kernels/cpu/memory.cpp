@@ -1,5 +1,6 @@
 #include "attune/tensor/memory.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -9,7 +10,7 @@
 namespace attune {
 namespace {
 
-constexpr int64_t kGrain = 1 << 15;       // elements
+constexpr int64_t kGrain = 1 << 15;  // elements
 constexpr int64_t kByteGrain = 1 << 18;
 
 void copy_bytes(const void* from, void* to, size_t bytes) {
@@ -45,6 +46,11 @@ void convert(Cpu, const Tensor& from, const Tensor& to) {
       for (int64_t i = 0; i < to.numel(); ++i) target[i] = static_cast<To>(source[i]);
     });
   });
+}
+
+void swap_values(Cpu, const Tensor& a, const Tensor& b) {
+  auto* const bytes = static_cast<std::byte*>(a.raw());
+  std::swap_ranges(bytes, bytes + a.bytes(), static_cast<std::byte*>(b.raw()));
 }
 
 void add(Cpu, const Tensor& accumulator, const Tensor& x) {

@@ -1,5 +1,6 @@
 #include "attune/tensor/memory.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -27,6 +28,11 @@ void convert(Plain, const Tensor& from, const Tensor& to) {
       for (int64_t i = 0; i < to.numel(); ++i) to.data<To>()[i] = static_cast<To>(from.data<From>()[i]);
     });
   });
+}
+
+void swap_values(Plain, const Tensor& a, const Tensor& b) {
+  auto* const bytes = static_cast<std::byte*>(a.raw());
+  std::swap_ranges(bytes, bytes + a.bytes(), static_cast<std::byte*>(b.raw()));
 }
 
 void add(Plain, const Tensor& accumulator, const Tensor& x) {
