@@ -14,6 +14,7 @@
 #include "attune/base/json_fields.h"
 #include "attune/io/json_file.h"
 #include "attune/nn/make_panels.h"
+#include "attune/tensor/host_view.h"
 
 namespace attune {
 namespace {
@@ -156,11 +157,13 @@ void mean_of_checkpoints(std::span<const std::filesystem::path> paths, Module& t
       std::vector<double> sum(static_cast<size_t>(parameter->numel()));
       for (const auto& reader : readers) {
         const Tensor stored = reader->load("model." + name);
-        const auto values = stored.template values<T>();
+        const HostView view(stored);
+        const auto values = view.template values<T>();
         for (size_t i = 0; i < sum.size(); ++i) sum[i] += static_cast<double>(values[i]);
       }
-      const auto mean = parameter->template values<T>();
-      for (size_t i = 0; i < sum.size(); ++i) mean[i] = static_cast<T>(sum[i] * share);
+      std::vector<T> mean;
+      for (const double of_parameter : sum) mean.push_back(static_cast<T>(of_parameter * share));
+      parameter->assign(std::span<const T>(mean));
     });
   }
 }

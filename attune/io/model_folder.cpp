@@ -76,7 +76,7 @@ std::vector<std::vector<NamedParameter>> adjacent_runs(const std::vector<NamedPa
   std::map<const void*, size_t> run_of_end;
   std::vector<std::vector<NamedParameter>> runs;
   for (const NamedParameter& p : parameters) {
-    const auto* begin = static_cast<const std::byte*>(p.tensor->raw());
+    const auto* begin = static_cast<const std::byte*>(p.tensor->address());
     const auto before = run_of_end.find(begin);
     size_t run = runs.size();
     if (before != run_of_end.end() &&

@@ -41,11 +41,11 @@ class Collector final : public Visitor {
 
  protected:
   void on_parameter(const std::string& path, Tensor& parameter) override {
-    if (seen_.insert(parameter.raw()).second) others.push_back({path, &parameter});
+    if (seen_.insert(parameter.address()).second) others.push_back({path, &parameter});
   }
   void on_weight(const std::string& path, Tensor& weight, PanelSlot& packed, WeightUse) override {
     if (!weight.defined() || stays_float32(path)) return on_parameter(path, weight);
-    const auto [place, is_new] = matrix_of_.try_emplace(weight.raw(), matrices.size());
+    const auto [place, is_new] = matrix_of_.try_emplace(weight.address(), matrices.size());
     if (is_new) matrices.push_back({path, weight.detach(), {}});
     matrices[place->second].places.push_back({&weight, &packed});
   }

@@ -10,7 +10,7 @@
 namespace attune {
 
 /// embedding(ids) * sqrt(d_model), Vaswani et al. 2017, section 3.4, or without the factor.
-///   int32 [tokens] -> [tokens, d_model]
+///   ids [tokens] -> [tokens, d_model]
 /// The table may be shared with another embedding or with the projection: pass theirs.
 class InputEmbedding final : public Module {
  public:
@@ -19,7 +19,7 @@ class InputEmbedding final : public Module {
   explicit InputEmbedding(const Tensor& table, bool scale = true)
       : weight_(table), scale_(scale ? std::sqrt(static_cast<double>(table.size(1))) : 1.0) {}
 
-  Tensor operator()(const Tensor& ids) const {
+  Tensor operator()(const Indices& ids) const {
     return weight_.defined() ? embedding(ids, weight_, scale_) : panel_embedding(ids, *panels_, scale_);
   }
   Tensor& weight() { return weight_; }

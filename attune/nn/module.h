@@ -83,6 +83,9 @@ void clear_gradients(Module& module);
 /// as they are.
 void replace_parameters(Module& module, const std::function<Tensor(const NamedParameter&)>& make);
 
+/// Moves every parameter to a device; gradients and panels are dropped.
+void move_parameters(Module& module, const Device& device);
+
 /// Turns every parameter into another floating type; float64 is for gradient checks. Packed weights are dropped.
 void convert_parameters(Module& module, DType dtype);
 

@@ -7,7 +7,7 @@ namespace attune {
 HostView::HostView(const Tensor& x) : tensor_(x.detach()) {
   if (!x.defined()) fail<ShapeError>("host view: the tensor has no data");
   if (!x.device().is_host()) tensor_ = x.to(Cpu{});
-  bytes_ = {static_cast<const std::byte*>(tensor_.raw()), tensor_.bytes()};
+  bytes_ = tensor_.host_bytes();
 }
 
 void HostView::check(DType wanted) const {

@@ -161,6 +161,11 @@ void Tensor::copy_from(const Tensor& source) const {
   }
 }
 
+std::span<std::byte> Tensor::host_bytes() const {
+  if (!device_.is_host()) fail<ShapeError>("tensor: is on {}, where the host cannot read it", device_.text());
+  return {static_cast<std::byte*>(raw()), bytes()};
+}
+
 void Tensor::fill(double value) const {
   dispatch(device_, [&](auto device) { attune::fill(device, *this, value); });
 }

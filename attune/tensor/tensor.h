@@ -66,6 +66,8 @@ class Tensor {
     return {data<T>(), static_cast<size_t>(numel())};
   }
   void* raw() const { return buffer_ ? static_cast<std::byte*>(buffer_->data()) + offset_ : nullptr; }
+  /// The bytes of a tensor on the CPU, to be read and written. Throws ShapeError for another device.
+  std::span<std::byte> host_bytes() const;
   /// Where the values begin, to tell tensors apart; not for reading.
   const void* address() const { return raw(); }
   /// The value of a tensor with one element, converted to double.
