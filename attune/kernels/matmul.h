@@ -16,9 +16,9 @@ struct MatmulForm {
   Activation activation = Activation::none;
 };
 
-/// c [m, n] = activation(op(a) [m, k] op(b) [k, n] + bias [n]); the bias may be undefined. Of a and c all dimensions but
-/// the last count rows. All are float32; or float64; or a and b are bfloat16, the bias float32, c either, and sums are
-/// formed in float32 (see has_bfloat16_products()).
+/// c [m, n] = activation(op(a) [m, k] op(b) [k, n] + bias [n]); the bias may be undefined. Of a and c all dimensions
+/// but the last count rows. All are float32; or float64; or a and b are bfloat16, the bias float32, c either, and sums
+/// are formed in float32 (see has_bfloat16_products()).
 void matmul(Cpu, const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& c, const MatmulForm& form);
 void matmul(Plain, const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& c, const MatmulForm& form);
 

@@ -21,7 +21,8 @@ struct PanelPart {
   int64_t column;
 };
 
-/// part.y[r, column + o] = activation(x[r] . w_part[o] + bias[o]); the parts, at most kMostPanelParts, are of one format.
+/// part.y[r, column + o] = activation(x[r] . w_part[o] + bias[o]); the parts, at most kMostPanelParts, are of one
+/// format.
 ///   x [..., in] float32
 /// With int8 weights each row of x is quantised to 8 bits, with int4 each 32 numbers of one, by the largest magnitude:
 /// q = round(x / scale), scale = largest / 127, which is 0 where the largest is below 127 times the smallest normal
@@ -30,8 +31,8 @@ struct PanelPart {
 void panel_linear(Cpu, const Tensor& x, std::span<const PanelPart> parts, Activation activation);
 void panel_linear(Plain, const Tensor& x, std::span<const PanelPart> parts, Activation activation);
 
-/// y[r, j] = x[r] . w[c] + bias[c], to the bit as panel_linear() has it, with c = columns[j] of the group of row r; -inf
-/// beyond its columns.
+/// y[r, j] = x[r] . w[c] + bias[c], to the bit as panel_linear() has it, with c = columns[j] of the group of row r;
+/// -inf beyond its columns.
 ///   x [rows, in]   bias [out] or undefined   y [rows, width]
 void panel_linear_columns(Cpu, const Tensor& x, const Panels& weight, const Tensor& bias,
                           std::span<const ColumnGroup> groups, const Tensor& y);

@@ -71,10 +71,6 @@ struct Panels {
 void pack_panels(Cpu, const Tensor& weight, const Panels& to);
 void pack_panels(Plain, const Tensor& weight, const Panels& to);
 
-/// The outputs that `ids` name (int32 [to.out]) into panels of their own; zeros follow the last one.
-void select_outputs(Cpu, const Panels& from, const Tensor& ids, const Panels& to);
-void select_outputs(Plain, const Panels& from, const Tensor& ids, const Panels& to);
-
 /// Rows of the weight, as products read it: those that `ids` name (int32 [n]), or all where it is undefined.
 ///   to [n, in] float32
 void unpack_rows(Cpu, const Panels& from, const Tensor& ids, const Tensor& to);

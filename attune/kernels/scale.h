@@ -4,8 +4,8 @@
 
 namespace attune {
 
-/// x *= factor, element by element; float32 or float64.
-void scale_in_place(Cpu, const Tensor& x, double factor);
-void scale_in_place(Plain, const Tensor& x, double factor);
+/// x = factor * x, element by element, multiplied in float64. float32 or float64.
+void scale(Cpu, const Tensor& x, double factor);
+void scale(Plain, const Tensor& x, double factor);
 
 }  // namespace attune

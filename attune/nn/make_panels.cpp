@@ -18,7 +18,7 @@ class WeightCollector final : public Visitor {
  protected:
   void on_weight(const std::string&, Tensor& weight, PanelSlot& packed, WeightUse use) override {
     if (use != WeightUse::product || !weight.defined() || weight.dtype() != DType::f32) return;
-    const auto [place, is_new] = positions_.try_emplace(weight.raw(), found_.size());
+    const auto [place, is_new] = positions_.try_emplace(weight.address(), found_.size());
     if (is_new) found_.push_back({weight.detach(), {}});
     found_[place->second].slots.push_back(&packed);
   }
@@ -33,11 +33,12 @@ class WeightCollector final : public Visitor {
 void make_panels(Module& module, WeightFormat format, const std::function<void(const Tensor&)>& packed) {
   WeightCollector collector;
   module.visit(collector);
+  if (collector.found().empty()) return;
   // One piece of memory, so that it lies in large pages.
   int64_t bytes = 0;
   for (const auto& [weight, slots] : collector.found())
     bytes += PanelWeight::storage_bytes(format, weight.size(0), weight.size(1));
-  const Tensor storage = Tensor::empty({bytes}, {.dtype = DType::u8});
+  const Tensor storage = Tensor::empty({bytes}, {DType::u8, collector.found()[0].weight.device()});
   int64_t begin = 0;
   for (const auto& [weight, slots] : collector.found()) {
     const int64_t end = begin + PanelWeight::storage_bytes(format, weight.size(0), weight.size(1));

@@ -26,7 +26,7 @@ class ProjectionLayer final : public Module {
     return linear_columns(x, weight_, bias_, columns);
   }
   /// The loss of project(x), without ever holding all logits.
-  CrossEntropy loss(const Tensor& x, const Tensor& labels, const CrossEntropyOptions& options) const {
+  CrossEntropy loss(const Tensor& x, const Indices& labels, const CrossEntropyOptions& options) const {
     if (!weight_.defined()) return panel_loss(x, labels, options);
     return linear_cross_entropy(x, weight_, bias_, labels, options);
   }
@@ -36,7 +36,7 @@ class ProjectionLayer final : public Module {
   }
 
  private:
-  CrossEntropy panel_loss(const Tensor& x, const Tensor& labels, const CrossEntropyOptions& options) const;
+  CrossEntropy panel_loss(const Tensor& x, const Indices& labels, const CrossEntropyOptions& options) const;
 
   Tensor weight_;     // [vocab, d_model]
   Tensor bias_;       // [vocab], or undefined

@@ -202,8 +202,7 @@ CrossEntropyPointers<T> pointers(const CrossEntropyInputs& in, const Tensor& res
 void cross_entropy_forward(Cpu, const CrossEntropyInputs& in, const Tensor& results) {
   dispatch_floating("cross_entropy", in.logits.dtype(), [&]<class T>(T) {
     const CrossEntropyPointers<T> rows = pointers<T>(in, results);
-    parallel_for(rows.rows, row_grain(rows.columns),
-                 [&](int64_t begin, int64_t end) { loss_rows(rows, begin, end); });
+    parallel_for(rows.rows, row_grain(rows.columns), [&](int64_t begin, int64_t end) { loss_rows(rows, begin, end); });
   });
 }
 

@@ -28,8 +28,8 @@ CrossEntropyRow row_loss(const T* x, int32_t label, int64_t columns, double smoo
   row.negative_log_likelihood = log_sum - x[label];
   row.loss = row.negative_log_likelihood;
   if (smoothing > 0)
-    row.loss = (1 - smoothing) * row.negative_log_likelihood +
-               smoothing * (log_sum - total / static_cast<double>(columns));
+    row.loss =
+        (1 - smoothing) * row.negative_log_likelihood + smoothing * (log_sum - total / static_cast<double>(columns));
   return row;
 }
 
@@ -43,7 +43,8 @@ void gradients(const CrossEntropyInputs& in, const Tensor& results, double scale
     const int32_t label = in.labels.data<int32_t>()[r];
     const CrossEntropyRow& row = rows_of(results)[r];
     for (int64_t c = 0; c < columns; ++c) {
-      const double wanted = in.label_smoothing / static_cast<double>(columns) + (c == label ? 1 - in.label_smoothing : 0);
+      const double wanted =
+          in.label_smoothing / static_cast<double>(columns) + (c == label ? 1 - in.label_smoothing : 0);
       const double slope = std::exp(x[c] - row.shift) / row.sum - wanted;
       dx[c] = static_cast<Out>(label == in.ignore_index ? 0 : scale * slope);
     }
@@ -57,9 +58,9 @@ void cross_entropy_forward(Plain, const CrossEntropyInputs& in, const Tensor& re
   dispatch_floating("cross_entropy", in.logits.dtype(), [&]<class T>(T) {
     for (int64_t r = 0; r < in.logits.size(0); ++r) {
       const int32_t label = in.labels.data<int32_t>()[r];
-      rows_of(results)[r] = label == in.ignore_index ? CrossEntropyRow{}
-                                                     : row_loss(in.logits.data<T>() + r * columns, label, columns,
-                                                                in.label_smoothing);
+      rows_of(results)[r] = label == in.ignore_index
+                                ? CrossEntropyRow{}
+                                : row_loss(in.logits.data<T>() + r * columns, label, columns, in.label_smoothing);
     }
   });
 }

@@ -55,21 +55,6 @@ void pack_int4(const float* weight, const Panels& to) {
   }
 }
 
-// Lines of 16 numbers, one of each output: column ids[i] of `from` becomes column i of `to`, and zeros follow.
-template <class T>
-void select_columns(const T* from, std::span<const int32_t> ids, int64_t lines, T* to) {
-  const auto out = static_cast<int64_t>(ids.size());
-  for (int64_t i = 0; i < panel_count(out) * kPanelOutputs; ++i) {
-    for (int64_t line = 0; line < lines; ++line) {
-      T& number = to[(i / kPanelOutputs * lines + line) * kPanelOutputs + i % kPanelOutputs];
-      number = T{};
-      if (i >= out) continue;
-      const int64_t id = ids[static_cast<size_t>(i)];
-      number = from[(id / kPanelOutputs * lines + line) * kPanelOutputs + id % kPanelOutputs];
-    }
-  }
-}
-
 }  // namespace
 
 void pack_panels(Plain, const Tensor& weight, const Panels& to) {
@@ -81,19 +66,6 @@ void pack_panels(Plain, const Tensor& weight, const Panels& to) {
     case WeightFormat::int4:
       return pack_int4(weight.data<float>(), to);
   }
-}
-
-void select_outputs(Plain, const Panels& from, const Tensor& ids, const Panels& to) {
-  const std::span<const int32_t> columns = ids.values<int32_t>();
-  // Whatever the format, each line of a panel has 32 bits of each of its outputs.
-  select_columns(reinterpret_cast<const uint32_t*>(from.storage.data<uint8_t>()), columns,
-                 panel_bytes(from.format, from.in) / kPanelRow,
-                 reinterpret_cast<uint32_t*>(to.storage.data<uint8_t>()));
-  if (from.format == WeightFormat::int8)
-    select_columns(from.scales.data<float>(), columns, 1, to.scales.data<float>());
-  if (from.format == WeightFormat::int4)
-    select_columns(from.scales.data<bfloat16>(), columns, divide_up(from.in, kGroupInputs),
-                   to.scales.data<bfloat16>());
 }
 
 void unpack_rows(Plain, const Panels& from, const Tensor& ids, const Tensor& to) {

@@ -140,25 +140,12 @@ void pack_panels(Cpu, const Tensor& weight, const Panels& to) {
   });
 }
 
-void select_outputs(Cpu, const Panels& from, const Tensor& ids, const Panels& to) {
-  const PanelData source = cpu::data_of(from);
-  const MutablePanelData target = cpu::mutable_data_of(to);
-  const std::span<const int32_t> all = ids.values<int32_t>();
-  constexpr int64_t kGrain = 4 * kPanelOutputs;
-  parallel_for(to.out, kGrain, [&](int64_t begin, int64_t end) {
-    MutablePanelData some = target.from_panel(begin / kPanelOutputs);
-    some.out = end - begin;
-    cpu::select_outputs(source, all.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)), some);
-  });
-}
-
 void unpack_rows(Cpu, const Panels& from, const Tensor& ids, const Tensor& to) {
   const PanelData panels = cpu::data_of(from);
   const int32_t* const rows = data_or_null<int32_t>(ids);
   float* const values = to.data<float>();
   parallel_for(to.size(0), 16, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      unpack_row(panels, rows != nullptr ? rows[i] : i, values + i * from.in);
+    for (int64_t i = begin; i < end; ++i) unpack_row(panels, rows != nullptr ? rows[i] : i, values + i * from.in);
   });
 }
 
