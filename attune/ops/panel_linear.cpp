@@ -23,7 +23,8 @@ void check(const char* op, const Tensor& x, const PanelParameters& parameters) {
   if (bias.defined() && (bias.shape() != Shape({weight.out()}) || bias.dtype() != DType::f32))
     fail<ShapeError>("{}: bias {} {} for a weight [{}, {}]", op, name_of(bias.dtype()), bias.shape().text(),
                      weight.out(), weight.in());
-  check_device(op, x, {weight.storage(), bias});
+  if (weight.storage().device() != x.device() || (bias.defined() && bias.device() != x.device()))
+    check_device(op, x, {weight.storage(), bias});
 }
 
 // The products into tensors of their own or, where `products` has one, side by side.
