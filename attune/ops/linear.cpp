@@ -171,7 +171,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const L
                   .needs_weight = requires_gradient(weight),
                   .needs_bias = requires_gradient(bias)};
   const DType wanted = !bf16 ? x.dtype() : options.bf16_output ? DType::bf16 : DType::f32;
-  const DType type = bf16 && !plain ? DType::bf16 : wanted;  // activations are kept in it, as inputs are
+  const DType type = bf16 && !plain ? DType::bf16 : wanted;  // activations are kept in bfloat16, as inputs are
   Tensor y = empty_product(x, weight, type);
   if (separate) tape.activation_input = Tensor::empty_like(y);
   dispatch(x.device(), [&](auto device) {
