@@ -15,7 +15,7 @@ namespace attune {
 /// last of them. Key head h of a slot begins at h * d_k of its row of `keys` and at h * (values.width() / kv_heads) of
 /// its row of `values`; query head h reads key head h / (heads / kv_heads). Everything is float32, or float64.
 struct CachedAttention {
-  Tensor q;             // [rows, heads, d_k]
+  const Tensor& q;      // [rows, heads, d_k]
   const Pages& keys;    // width kv_heads * d_k
   const Pages& values;  // width at least kv_heads * d_v; may be the keys
   std::span<const int32_t> slots;
@@ -27,7 +27,7 @@ struct CachedAttention {
   Tensor relative_keys = {};        // [2 clip + 1, d_k], or undefined; see AttentionOptions (ops/attention.h)
   Tensor relative_values = {};      // [2 clip + 1, d_v], or undefined
   int64_t clip = 0;
-  Tensor out;           // [rows, heads, d_v]
+  const Tensor& out;    // [rows, heads, d_v]
   Tensor weights = {};  // [rows, heads, most slots of a row], with zeros; undefined: they are not asked for
 };
 

@@ -9,7 +9,7 @@
 #include <type_traits>
 
 #include "attune/base/parallel.h"
-#include "attune/kernels/column_sums.h"
+#include "attune/kernels/cpu/column_sums.h"
 #include "attune/kernels/cpu/dropout_inl.h"
 #include "attune/kernels/cpu/simd_inl.h"
 #include "attune/kernels/for_dtype.h"
@@ -232,7 +232,7 @@ void run_forward(const Arguments& a, Kernel kernel) {
 // Partial sums of d_gain and, where there is one, d_bias lie side by side: [blocks, 1 or 2, columns].
 template <class T, class Dy, class Dropped, class Kernel>
 void run_backward(const BackwardPointers<T, Dy, Dropped>& a, Kernel kernel) {
-  const int64_t block = column_block_rows(a.rows);
+  const int64_t block = cpu::column_block_rows(a.rows);
   const int64_t blocks = (a.rows + block - 1) / block;
   const int64_t width = a.d_bias != nullptr ? 2 * a.columns : a.columns;
   const auto buffer = allocate_buffer(static_cast<size_t>((blocks + 1) * width) * sizeof(T));
@@ -242,7 +242,7 @@ void run_backward(const BackwardPointers<T, Dy, Dropped>& a, Kernel kernel) {
     kernel(a, begin, end, sums, a.d_bias != nullptr ? sums + a.columns : nullptr);
   });
   T* total = partial + blocks * width;
-  column_sums(Cpu{}, partial, blocks, width, total, false);
+  cpu::column_sums(partial, blocks, width, total, false);
   std::copy_n(total, a.columns, a.d_gain);
   if (a.d_bias != nullptr) std::copy_n(total + a.columns, a.columns, a.d_bias);
 }
