@@ -9,7 +9,6 @@
 #include <string>
 #include <string_view>
 
-#include "attune/io/json_file.h"
 #include "attune/io/safetensors.h"
 #include "attune/models/config.h"
 #include "attune/nn/module.h"

@@ -17,7 +17,9 @@
 #include <string>
 
 #include "attune/dist/communicator.h"
-#include "attune/train/training_task.h"
+#include "attune/train/config.h"
+#include "attune/train/corpus_report.h"
+#include "attune/train/validation.h"
 
 namespace attune {
 

@@ -8,7 +8,7 @@
 
 #include "attune/metrics/classification_scores.h"
 #include "attune/train/config.h"
-#include "attune/train/evaluate.h"
+#include "attune/train/corpus_loss.h"
 
 namespace attune {
 
