@@ -1,6 +1,6 @@
 #pragma once
-// Attune as a library: see docs/library.md. Each header below can be included alone. They and what they include are what
-// is installed; everything else below attune/ is internal.
+// Attune as a library: see docs/library.md. Each header below can be included alone. They and what they include are
+// what is installed; everything else below attune/ is internal.
 
 #include "attune/base/error.h"
 #include "attune/base/parallel.h"

@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// The version of the library, written into every model: project(VERSION) of CMakeLists.txt.
 std::string_view version();

@@ -1,6 +1,6 @@
 #pragma once
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// What a file of labelled texts looks like. UTF-8, plain or gzip; empty lines are passed over.
 enum class LabelledFormat {

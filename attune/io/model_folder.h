@@ -14,7 +14,7 @@
 #include "attune/nn/module.h"
 #include "attune/ops/panel_weight.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 inline constexpr const char* kConfigFile = "config.json";
 inline constexpr const char* kParameterFile = "model.safetensors";

@@ -6,7 +6,7 @@
 #include "attune/tensor/device.h"
 #include "attune/tensor/dtype.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// What a row is divided by, and whether its mean is taken off first.
 enum class NormForm { variance, unbiased_std, rms };

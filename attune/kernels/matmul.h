@@ -9,7 +9,7 @@
 #include "attune/tensor/device.h"
 #include "attune/tensor/dtype.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// c [m, n] = activation(op(a) [m, k] op(b) [k, n] + bias [n]), or c += when `accumulate` (then without activation).
 /// a is stored as [m, k], with `transpose_a` as [k, m]; b as [k, n], with `transpose_b` as [n, k]; all row-major.

@@ -7,7 +7,7 @@
 #include "attune/tensor/device.h"
 #include "attune/tensor/dtype.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// How a weight is kept for inference.
 ///   float32   as it is

@@ -7,7 +7,7 @@
 
 #include "attune/models/config.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 struct Preset {
   const char* name;

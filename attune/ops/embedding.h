@@ -4,7 +4,7 @@
 #include "attune/ops/panel_weight.h"
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// Row ids[i] of the table, times `scale` (sqrt(d_model) in Vaswani et al. 2017, section 3.4).
 ///   ids int32 [n]   table [vocabulary, d]; returns [n, d]

@@ -7,7 +7,7 @@
 #include "attune/kernels/panel_weight.h"
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 template <>
 struct EnumNames<WeightFormat> {

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 struct Cpu {
   bool operator==(const Cpu&) const = default;

@@ -17,7 +17,7 @@
 #include "attune/ops/precision.h"
 #include "attune/optim/config.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 enum class TokenizerKind { unigram, bpe, whitespace, characters, bytes };
 enum class ValidationMetric {

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// How well a model predicts a text.
 struct CorpusLoss {

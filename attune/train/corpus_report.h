@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// The training text that a place in an epoch refers to.
 struct CorpusSize {

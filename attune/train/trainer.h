@@ -21,7 +21,7 @@
 #include "attune/train/corpus_report.h"
 #include "attune/train/validation.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 struct StartReport {
   TransformerConfig model;  // with the vocabularies' sizes and all labels

@@ -10,7 +10,7 @@
 #include "attune/train/config.h"
 #include "attune/train/corpus_loss.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 struct ValidationReport {
   int64_t step = 0;
