@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <functional>
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// Threads that a parallel region of the calling thread will use; setting it is for the calling thread too.
 int thread_count();

@@ -7,7 +7,7 @@
 #include "attune/cache/slot_lists.h"
 #include "attune/tensor/indices.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// What one attention keeps of the past. With latent attention `keys` holds the latents and `values` is empty.
 struct AttentionCache {

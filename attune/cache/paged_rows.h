@@ -7,7 +7,7 @@
 #include "attune/kernels/pages.h"
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// Rows in blocks that never move: a cache grows without copying. A row is known by its slot, and may be overwritten.
 /// They are on the device of the first rows that are written.

@@ -12,7 +12,7 @@
 
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// float32 or float64 numbers. Those of a tensor live until the operation is over, whatever becomes of the caller;
 /// those of a span are the caller's.

@@ -9,6 +9,7 @@
 #include "attune/base/fail.h"
 #include "attune/base/json_fields.h"
 #include "attune/base/version.h"
+#include "attune/io/json_file.h"
 #include "attune/io/safetensors.h"
 #include "attune/models/transformer.h"
 #include "attune/nn/make_panels.h"
@@ -138,7 +139,7 @@ void map_parameters(const SafetensorsReader& reader, Module& module, const std::
 
 void write_model_config(const std::filesystem::path& folder, const TransformerConfig& config,
                         std::optional<WeightFormat> packed) {
-  Json json = {{"model_type", kModelType}, {"attune_version", kVersion}};
+  Json json = {{"model_type", kModelType}, {"attune_version", version()}};
   json.update(write_fields(config));
   if (packed) json[kQuantization] = write_fields(QuantizationConfig{.weights = *packed});
   write_json_file(folder / kConfigFile, json);

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "attune/base/fail.h"
+#include "attune/io/json_file.h"
 #include "attune/io/model_folder.h"
 #include "attune/io/safetensors.h"
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <variant>
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// Every key.
 struct FullAttention {

@@ -3,7 +3,7 @@
 #include "attune/kernels/dropout_mask.h"
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// What a row is divided by, and whether its mean is taken off first.
 enum class NormForm { variance, unbiased_std, rms };

@@ -7,7 +7,7 @@
 #include "attune/kernels/activation_kind.h"
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 struct MatmulForm {
   bool transpose_a = false;  // a is stored as [k, m]

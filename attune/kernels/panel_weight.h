@@ -6,7 +6,7 @@
 
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// How a weight is kept for inference.
 ///   float32   as it is

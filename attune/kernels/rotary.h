@@ -5,7 +5,7 @@
 
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// Which dimensions of a head are rotated together.
 enum class RotaryPairing {

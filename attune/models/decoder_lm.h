@@ -9,7 +9,7 @@
 #include "attune/nn/embeddings.h"
 #include "attune/nn/projection_layer.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 class DecoderLm final : public Module {
  public:

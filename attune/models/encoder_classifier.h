@@ -10,7 +10,7 @@
 #include "attune/nn/encoder.h"
 #include "attune/nn/projection_layer.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 class EncoderClassifier final : public Module {
  public:

@@ -6,7 +6,7 @@
 #include "attune/ops/sequences.h"
 #include "attune/tensor/indices.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// Token ids of several sequences one after another, without padding.
 struct PackedTokens {

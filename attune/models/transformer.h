@@ -11,7 +11,7 @@
 #include "attune/nn/mask.h"
 #include "attune/nn/projection_layer.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// Attention weights of a whole pass: encoder, decoder self and cross, by layer.
 struct TransformerWeights {

@@ -10,7 +10,7 @@
 #include "attune/ops/cached_attention.h"
 #include "attune/ops/rotary.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// Who may attend to whom, on packed rows.
 struct AttentionMask {

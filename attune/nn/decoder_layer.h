@@ -8,7 +8,7 @@
 #include "attune/nn/feed_forward.h"
 #include "attune/nn/residual_connection.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// New tokens on their way through the layers: where they are kept and what each of them sees.
 struct CachedStep {

@@ -3,7 +3,7 @@
 #include "attune/nn/module.h"
 #include "attune/ops/dropout.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// Dropout that knows its place in the model; off until set_training().
 class Dropout final : public Module {

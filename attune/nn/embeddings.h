@@ -6,7 +6,7 @@
 #include "attune/nn/layer_norm.h"
 #include "attune/nn/positional_encoding.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// What a stack begins with: dropout(norm(embedding(ids) + position)), of which position and norm may be missing.
 ///   ids [tokens], positions [tokens] -> [tokens, d_model]

@@ -7,7 +7,7 @@
 #include "attune/ops/embedding.h"
 #include "attune/ops/panel_weight.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// embedding(ids) * sqrt(d_model), Vaswani et al. 2017, section 3.4, or without the factor.
 ///   ids [tokens] -> [tokens, d_model]

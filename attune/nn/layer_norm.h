@@ -3,7 +3,7 @@
 #include "attune/nn/module.h"
 #include "attune/ops/layer_norm.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// Each row normalised in one of the forms of layer_norm.h, times `gain`, plus `bias` unless there is none: the rms
 /// form never has one.        [..., d] -> same

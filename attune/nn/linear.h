@@ -10,7 +10,7 @@
 #include "attune/ops/panel_linear.h"
 #include "attune/ops/precision.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// Whether a product of x uses what its weight is packed into: nothing is recorded, and it is in float32.
 inline bool uses_panels(const PanelSlot& packed, const Tensor& x, const Tensor& weight, const Tensor& bias) {

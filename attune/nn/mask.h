@@ -6,7 +6,7 @@
 
 #include "attune/nn/attention.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// Which keys each query of a padded batch [batch, length] may attend to: some of
 ///   lengths   the first n positions of each row are there, the rest is padding

@@ -4,7 +4,7 @@
 #include "attune/nn/dropout.h"
 #include "attune/nn/linear.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 struct MultiHeadAttentionConfig {
   int64_t d_model = 512;

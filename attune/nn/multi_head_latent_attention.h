@@ -7,7 +7,7 @@
 #include "attune/nn/layer_norm.h"
 #include "attune/nn/linear.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 struct MultiHeadLatentAttentionConfig {
   int64_t d_model = 512;

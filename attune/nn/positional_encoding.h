@@ -7,7 +7,7 @@
 #include "attune/nn/module.h"
 #include "attune/tensor/indices.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// PE(pos, 2i) = sin(pos / base^(2i / d_model)), PE(pos, 2i + 1) = cos(pos / base^(2i / d_model)).
 /// Returns float32 [length, d_model]; d_model even, else ConfigError. Source: Vaswani et al. 2017, section 3.5.

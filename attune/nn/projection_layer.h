@@ -4,7 +4,7 @@
 #include "attune/ops/cross_entropy.h"
 #include "attune/ops/linear_columns.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// logits = x W^T + b        [tokens, d_model] -> [tokens, vocab]
 /// W may be an embedding's table, Vaswani et al. 2017, section 3.4.

@@ -9,7 +9,7 @@
 #include "attune/ops/sequences.h"
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 struct AttentionOptions {
   Sequences query_sequences = {};  // rows of q, one piece for each sequence of the batch

@@ -6,7 +6,7 @@
 #include "attune/kernels/attention_pattern.h"
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 struct CachedAttentionOptions {
   int64_t kv_heads = 1;

@@ -3,7 +3,7 @@
 #include "attune/tensor/indices.h"
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 struct CrossEntropyOptions {
   double label_smoothing = 0;  // epsilon, in [0, 1]

@@ -5,7 +5,7 @@
 #include "attune/tensor/indices.h"
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// Row ids[i] of the table, times `scale` (sqrt(d_model) in Vaswani et al. 2017, section 3.4).
 ///   ids [n]   table [vocabulary, d]   returns [n, d]

@@ -3,7 +3,7 @@
 #include "attune/tensor/indices.h"
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// y[i] = x[rows[i]], or zeros where rows[i] is -1: packs a padded batch, and unpacks it again.
 ///   x [n, d]   rows [m]   returns [m, d]

@@ -6,7 +6,7 @@
 #include "attune/ops/dropout.h"
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 struct LinearOptions {
   Activation activation = Activation::none;

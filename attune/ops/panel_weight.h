@@ -5,7 +5,7 @@
 #include "attune/tensor/indices.h"
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 template <>
 struct EnumNames<WeightFormat> {

@@ -8,7 +8,7 @@
 #include "attune/kernels/matmul.h"
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 enum class ProductPrecision { float32, bfloat16 };
 

@@ -8,7 +8,7 @@
 #include "attune/tensor/indices.h"
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// How a model goes beyond the context that it was trained with.
 enum class RotaryScaling {

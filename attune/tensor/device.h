@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// The processor that the program runs on.
 struct Cpu {

@@ -10,7 +10,7 @@
 #include "attune/tensor/dtype.h"
 #include "attune/tensor/shape.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 struct GradientNode;  // attune/autograd/graph.h
 

@@ -50,6 +50,7 @@ TEST(Layering, NoArrowRunsBack) {
   for (const auto& entry : std::filesystem::recursive_directory_iterator(root / "attune")) {
     if (entry.path().extension() != ".h" && entry.path().extension() != ".cpp") continue;
     const std::string folder = std::filesystem::relative(entry.path(), root / "attune").begin()->string();
+    if (folder == "attune.h") continue;  // includes what is public, see public_headers_test.cpp
     ASSERT_TRUE(direct().contains(folder)) << folder << " has no place in the layering";
     std::ifstream file(entry.path());
     for (std::string line; std::getline(file, line);) {
