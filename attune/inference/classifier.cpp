@@ -36,7 +36,6 @@ std::vector<LabelProbability> ranked(std::span<const float> logits, size_t text)
 
 Classifier::Classifier(ClassifierFiles files) : tokenizer_(std::move(files.tokenizer)), max_tokens_(files.max_tokens) {
   check_vocabulary(files.model->config(), *tokenizer_);
-  set_evaluation(*files.model);
   ensure_panels(*files.model);
   model_ = std::move(files.model);
 }

@@ -82,6 +82,14 @@ int64_t SafetensorsReader::element_count() const {
   return count;
 }
 
+void SafetensorsReader::rename(const std::string& from, const std::string& to) {
+  find(from);
+  if (contains(to)) fail<FileError>("{}: has a tensor {} already", path_.string(), in_quotes(to));
+  auto entry = header_.tensors.extract(from);
+  entry.key() = to;
+  header_.tensors.insert(std::move(entry));
+}
+
 Tensor SafetensorsReader::load(const std::string& name) const {
   const Tensor tensor = Tensor::empty(shape(name), {.dtype = dtype(name)});
   load_into(name, tensor);

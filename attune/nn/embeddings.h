@@ -24,7 +24,7 @@ class Embeddings final : public Module {
     if (norm_) x = (*norm_)(x);
     return dropout_(x);
   }
-  Tensor& weight() { return token_->weight(); }
+  const Tensor& weight() const { return token_->weight(); }
   void visit(Visitor& v) override {
     token_->visit(v);  // "weight"
     if (position_) v("position", *position_);

@@ -57,13 +57,13 @@ class MultiHeadAttention final : public Attention {
   Indices positions_for(const Sequences& sequences) const;
 
   /// The first of three, whose weights are adjacent.
-  MultiHeadAttention(const MultiHeadAttentionConfig& config, const std::vector<LinearParameters>& query_key_value);
+  MultiHeadAttention(const MultiHeadAttentionConfig& config, const std::vector<Projection>& query_key_value);
   Tensor self_attention(const Tensor& x, const AttentionMask& mask) const;
 
   int64_t heads_, kv_heads_, d_head_;
   AttentionPositions positions_;
   Linear w_q_, w_k_, w_v_, w_o_;
-  Tensor relative_keys_, relative_values_;  // [2 clip + 1, d_head], shared by the heads; or undefined
+  Parameter relative_keys_, relative_values_;  // [2 clip + 1, d_head], shared by the heads; or undefined
   Dropout dropout_;
 };
 

@@ -30,13 +30,20 @@ int64_t checked_head(const MultiHeadLatentAttentionConfig& c) {
   return c.d_model / c.heads;
 }
 
+// Absorbed decoding reads single rows and columns of them.
+std::vector<Projection> decompressions(const MultiHeadLatentAttentionConfig& c) {
+  std::vector<Projection> projections = new_adjacent_projections(c.latent_dim, {c.d_model, c.d_model}, false);
+  for (Projection& projection : projections) projection.weight.use = ParameterUse::product_and_elements;
+  return projections;
+}
+
 }  // namespace
 
 MultiHeadLatentAttention::MultiHeadLatentAttention(const MultiHeadLatentAttentionConfig& c)
-    : MultiHeadLatentAttention(c, adjacent_parameters(c.latent_dim, {c.d_model, c.d_model}, false)) {}
+    : MultiHeadLatentAttention(c, decompressions(c)) {}
 
 MultiHeadLatentAttention::MultiHeadLatentAttention(const MultiHeadLatentAttentionConfig& c,
-                                                   const std::vector<LinearParameters>& decompress)
+                                                   const std::vector<Projection>& decompress)
     : config_(c),
       d_head_(checked_head(c)),
       w_q_compress_(optional_linear(c.query_latent_dim > 0, c.d_model, c.query_latent_dim)),
@@ -90,7 +97,7 @@ Tensor MultiHeadLatentAttention::attend(const Tensor& query, const Indices& posi
     const Tensor v = split_heads(w_v_decompress_(memory.latent));
     return attend(head_columns(with_rotary), head_columns(k), head_columns(v), mask);
   }
-  const Tensor rows = fused(memory.latent, w_k_decompress_, w_v_decompress_);
+  const Tensor rows = project_fused(memory.latent, {&w_k_decompress_.projection(), &w_v_decompress_.projection()});
   const HeadColumns k{.x = rows, .heads = config_.heads, .d = d_head_};
   const HeadColumns v{.x = rows, .column = config_.d_model, .heads = config_.heads, .d = d_head_};
   return attend({.x = q, .heads = config_.heads, .d = d_head_}, k, v, mask);
@@ -117,7 +124,7 @@ Tensor MultiHeadLatentAttention::operator()(const Tensor& query, const Tensor& m
 }
 
 AttentionCache MultiHeadLatentAttention::make_cache() const {
-  return {PagedRows(cache_width(), w_kv_compress_.dtype()), PagedRows()};
+  return {PagedRows(cache_width(), w_kv_compress_.projection().weight.dtype()), PagedRows()};
 }
 
 void MultiHeadLatentAttention::append(const Memory& memory, std::span<const int32_t> slots,
@@ -230,7 +237,7 @@ Tensor MultiHeadLatentAttention::attend_absorbed(const Tensor& query, const Cach
                                                  const AttentionCache& cache) const {
   const Tensor q_in = query_input(query);
   // Every head reads the same latents, as keys and as values: attention with one key head of latent_dim numbers.
-  Tensor absorbed_query = per_head_matmul(split_heads(w_q_(q_in)), w_k_decompress_.weight());
+  Tensor absorbed_query = per_head_matmul(split_heads(w_q_(q_in)), w_k_decompress_.projection().weight.tensor);
   if (w_q_rotary_) absorbed_query = concat_heads(absorbed_query, rotary_query(q_in, q.positions));
   const Tensor latents = cached_attention(absorbed_query, cache.keys, cache.keys, *q.table,
                                           {.kv_heads = 1,
@@ -239,7 +246,8 @@ Tensor MultiHeadLatentAttention::attend_absorbed(const Tensor& query, const Cach
                                            .pattern = config_.positions.pattern,
                                            .alibi = config_.positions.alibi,
                                            .weights = q.weights});
-  return w_o_(per_head_matmul_transposed(latents, w_v_decompress_.weight()).reshape({-1, config_.d_model}));
+  return w_o_(
+      per_head_matmul_transposed(latents, w_v_decompress_.projection().weight.tensor).reshape({-1, config_.d_model}));
 }
 
 void MultiHeadLatentAttention::visit(Visitor& v) {

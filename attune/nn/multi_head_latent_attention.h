@@ -45,8 +45,7 @@ class MultiHeadLatentAttention final : public Attention {
 
  private:
   /// The two decompressions, whose weights are adjacent.
-  MultiHeadLatentAttention(const MultiHeadLatentAttentionConfig& config,
-                           const std::vector<LinearParameters>& decompress);
+  MultiHeadLatentAttention(const MultiHeadLatentAttentionConfig& config, const std::vector<Projection>& decompress);
   Tensor split_heads(const Tensor& x) const { return x.reshape({-1, config_.heads, d_head_}); }
   /// What queries are made of: x, or its latent.
   Tensor query_input(const Tensor& x) const;

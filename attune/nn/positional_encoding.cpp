@@ -50,15 +50,15 @@ Tensor PositionalEncoding::operator()(const Tensor& x, const Indices& positions)
 }
 
 LearnedPositionalEncoding::LearnedPositionalEncoding(int64_t max_length, int64_t d_model, double dropout)
-    : weight_(new_parameter({max_length, d_model})), dropout_(dropout) {}
+    : weight_{.tensor = new_parameter({max_length, d_model})}, dropout_(dropout) {}
 
 Tensor LearnedPositionalEncoding::operator()(const Tensor& x, const Indices& positions) const {
   const auto values = positions.values();
   const auto most = std::max_element(values.begin(), values.end());
-  if (most != values.end() && *most >= weight_.size(0))
+  if (most != values.end() && *most >= weight_.tensor.size(0))
     fail<DataError>("a sequence of {} tokens is longer than the {} learned positions", *most + int64_t{1},
-                    weight_.size(0));
-  return dropout_(residual_dropout(x, embedding(positions, weight_)));
+                    weight_.tensor.size(0));
+  return dropout_(residual_dropout(x, embedding(positions, weight_.tensor)));
 }
 
 void LearnedPositionalEncoding::visit(Visitor& v) {

@@ -41,11 +41,10 @@ class LearnedPositionalEncoding final : public Positions {
  public:
   LearnedPositionalEncoding(int64_t max_length, int64_t d_model, double dropout);
   Tensor operator()(const Tensor& x, const Indices& positions) const override;
-  Tensor& weight() { return weight_; }
   void visit(Visitor& v) override;
 
  private:
-  Tensor weight_;  // [max_length, d_model]
+  Parameter weight_;  // [max_length, d_model]
   Dropout dropout_;
 };
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "attune/autograd/graph.h"
+#include "attune/base/execution.h"
 #include "attune/base/fail.h"
 #include "attune/ops/softmax.h"
 #include "attune/tensor/host_view.h"
@@ -11,6 +11,11 @@
 
 namespace attune {
 namespace {
+
+void without_dropout_and_gradients(Execution& e) {
+  e.dropout.reset();
+  e.recording = false;
+}
 
 // The mean over everything that is added up.
 class MeanLoss {
@@ -83,22 +88,20 @@ MaskedBatch take_batch(const MaskedBatch& text, size_t first, int64_t batch_toke
 
 }  // namespace
 
-CorpusLoss evaluate(Transformer& model, std::span<const ParallelExample> examples, int32_t bos_id,
+CorpusLoss evaluate(const Transformer& model, std::span<const ParallelExample> examples, int32_t bos_id,
                     const EvaluateOptions& options) {
   if (examples.empty()) fail<DataError>("evaluate: there is no sentence pair");
-  const NoGrad no_grad;
-  set_evaluation(model);
+  const ExecutionScope scope(without_dropout_and_gradients);
   MeanLoss total(options.label_smoothing);
   for (const std::vector<int32_t>& indices : batches_in_order(lengths_of(examples), options))
     total.add(batch_loss(model, pack(examples, indices, bos_id), total.options()));
   return total.mean();
 }
 
-ClassifierEvaluation evaluate(EncoderClassifier& model, std::span<const LabelledExample> examples,
+ClassifierEvaluation evaluate(const EncoderClassifier& model, std::span<const LabelledExample> examples,
                               const EvaluateOptions& options) {
   if (examples.empty()) fail<DataError>("evaluate: there is no text");
-  const NoGrad no_grad;
-  set_evaluation(model);
+  const ExecutionScope scope(without_dropout_and_gradients);
   MeanLoss total(options.label_smoothing);
   ClassifierEvaluation result;
   for (const std::vector<int32_t>& indices : batches_in_order(lengths_of(examples), options)) {
@@ -119,22 +122,21 @@ ClassifierEvaluation evaluate(EncoderClassifier& model, std::span<const Labelled
   return result;
 }
 
-CorpusLoss evaluate(DecoderLm& model, const TokenDocuments& documents, int64_t stride, const EvaluateOptions& options) {
+CorpusLoss evaluate(const DecoderLm& model, const TokenDocuments& documents, int64_t stride,
+                    const EvaluateOptions& options) {
   const int64_t context = model.config().context_length;
   const std::vector<ScoredWindow> windows = sliding_windows(documents, context, stride > 0 ? stride : context);
   if (windows.empty()) fail<DataError>("evaluate: there is no token to predict");
-  const NoGrad no_grad;
-  set_evaluation(model);
+  const ExecutionScope scope(without_dropout_and_gradients);
   MeanLoss total(options.label_smoothing);
   for (const std::span<const ScoredWindow> batch : batches_of(windows, options.batch_tokens))
     total.add(batch_loss(model, pack(documents, batch, total.options().ignore_index), total.options()));
   return total.mean();
 }
 
-CorpusLoss evaluate(EncoderMaskedLm& model, const MaskedBatch& text, const EvaluateOptions& options) {
+CorpusLoss evaluate(const EncoderMaskedLm& model, const MaskedBatch& text, const EvaluateOptions& options) {
   if (text.rows.empty()) fail<DataError>("evaluate: there is no hidden token");
-  const NoGrad no_grad;
-  set_evaluation(model);
+  const ExecutionScope scope(without_dropout_and_gradients);
   MeanLoss total(options.label_smoothing);
   for (size_t sequence = 0; sequence + 1 < text.offsets.size();) {
     const MaskedBatch batch = take_batch(text, sequence, options.batch_tokens);

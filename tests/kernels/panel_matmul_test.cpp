@@ -110,12 +110,10 @@ TEST(PanelMatmul, GradientsOfWeightsDoNotDependOnThreads) {
   const Operands o = operands({.m = 150, .n = 40, .k = 2000, .transpose_a = true});
   const auto [one, two] = with_one_and_two_threads([&] { return product(o, false); });
   EXPECT_TRUE(same_bits(one, two));
-  const int threads = thread_count();
   for (const int many : {3, 5, 16}) {
-    set_thread_count(many);
+    const ThreadScope threads(many);
     EXPECT_TRUE(same_bits(product(o, false), one)) << many;
   }
-  set_thread_count(threads);
 }
 
 }  // namespace

@@ -198,7 +198,7 @@ void check_folder(Module& model, const TransformerConfig& config) {
 }
 
 void check_works(const TransformerConfig& config) {
-  set_thread_count(1);  // there is nothing to share out
+  const ThreadScope one_thread(1);  // there is nothing to share out
   const auto model = build_model(config);
   ASSERT_EQ(parameter_count(*model), count_parameters(config).total());
   convert_parameters(*model, DType::f64);

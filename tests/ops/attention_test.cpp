@@ -121,9 +121,8 @@ TEST(Attention, BadNumbersStayVisible) {
 }
 
 TEST(Attention, SameBitsForEveryThreadCount) {
-  const int threads = thread_count();
   auto run = [](int n) {
-    set_thread_count(n);
+    const ThreadScope threads(n);
     Problem p = random_problem({.queries = {20, 70, 5}, .keys = {20, 70, 5}, .d_k = 16, .d_v = 16}, DType::f32);
     p.options.dropout = {.probability = 0.1, .seed = 8};
     for (Tensor* t : {&p.q, &p.k, &p.v}) require_gradient(*t);
@@ -132,7 +131,6 @@ TEST(Attention, SameBitsForEveryThreadCount) {
     return std::vector<Tensor>{out.detach(), gradient(p.q), gradient(p.k), gradient(p.v)};
   };
   const auto one = run(1), two = run(2);
-  set_thread_count(threads);
   for (size_t i = 0; i < one.size(); ++i) EXPECT_TRUE(same_bits(one[i], two[i])) << i;
 }
 

@@ -145,9 +145,8 @@ TEST(Linear, RowsDoNotDependOnTheBatch) {
 }
 
 TEST(Linear, SameBitsForEveryThreadCount) {
-  const int threads = thread_count();
   auto run = [](int n) {
-    set_thread_count(n);
+    const ThreadScope threads(n);
     std::vector<Tensor> t{normal({300, 64}, {.dtype = DType::f32, .seed = 1}),
                           normal({96, 64}, {.dtype = DType::f32, .seed = 2}),
                           normal({96}, {.dtype = DType::f32, .seed = 3})};
@@ -157,7 +156,6 @@ TEST(Linear, SameBitsForEveryThreadCount) {
     return std::vector<Tensor>{y.detach(), gradient(t[0]), gradient(t[1]), gradient(t[2])};
   };
   const auto one = run(1), two = run(2);
-  set_thread_count(threads);
   for (size_t i = 0; i < one.size(); ++i) EXPECT_TRUE(same_bits(one[i], two[i])) << i;
 }
 

@@ -156,6 +156,7 @@ bool finish_empty(const T* bias, C* c, const MatmulShape& shape) {
 
 void run_product(ProductTypes types, const void* a, const void* b, const float* bias, void* c,
                  const MatmulShape& shape) {
+  const OpenMpThreads threads;  // the library plans for them and runs on them
   const std::shared_ptr<const Product> product = find_product(shape, bias != nullptr, types);
   const dnnl::memory::desc scratch_description = product->description.scratchpad_desc();
   const std::shared_ptr<Buffer> scratch = allocate_buffer(scratch_description.get_size());
