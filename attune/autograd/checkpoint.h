@@ -7,7 +7,7 @@
 
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 using CheckpointedFunction = std::function<Tensor(std::span<const Tensor> inputs)>;
 

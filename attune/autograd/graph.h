@@ -11,7 +11,7 @@
 #include "attune/base/execution.h"
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// One gradient for each input of an operation, in the order of the inputs; undefined where none is needed.
 using Gradients = std::vector<Tensor>;

@@ -6,7 +6,7 @@
 
 #include "attune/base/execution.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// Threads that a parallel region of the calling thread has: execution().threads, or default_thread_count() where that
 /// is 0. Throws ConfigError as the latter does.

@@ -153,8 +153,7 @@ RunConfig read_config(const Options& options) {
   const std::string file = own_config ? options.out + "/config.toml" : options.config;
   if (file.empty() && options.preset.empty() && options.set.empty() && !options.describe)
     fail<ConfigError>("a configuration file is needed, for instance examples/demo.toml");
-  const Json base = options.preset.empty() ? Json::object() : sections_of(find_preset(options.preset));
-  return read_run_config(file, options.set, base);
+  return read_run_config(file, options.set, options.preset);
 }
 
 int train(const Options& options, std::shared_ptr<Communicator> communicator) {

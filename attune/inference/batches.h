@@ -7,7 +7,7 @@
 
 #include "attune/models/packed_tokens.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 using TokenSequences = std::vector<std::vector<int32_t>>;
 

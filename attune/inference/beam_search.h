@@ -11,7 +11,7 @@
 #include "attune/models/transformer.h"
 #include "attune/text/tokenizer.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 struct Hypothesis {
   std::vector<int32_t> tokens;                       // without bos and eos

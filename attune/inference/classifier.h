@@ -12,7 +12,7 @@
 
 #include "attune/inference/model_files.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 struct LabelProbability {
   int32_t label;  // index into Classifier::labels()

@@ -14,7 +14,7 @@
 
 #include "attune/inference/model_files.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 enum class FinishReason {
   eos,         // the model said so

@@ -14,7 +14,7 @@
 #include "attune/inference/model_files.h"
 #include "attune/inference/word_alignment.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 struct ScoredText {
   std::string text;

@@ -9,7 +9,7 @@
 
 #include "attune/text/tokenizer.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// (source word, target word), counted from 0, rising in the source and then in the target.
 using WordAlignment = std::vector<std::pair<int32_t, int32_t>>;

@@ -15,6 +15,7 @@
 #include "attune/io/json_file.h"
 #include "attune/io/parameter_file.h"
 #include "attune/nn/make_panels.h"
+#include "attune/tensor/host_view.h"
 
 namespace attune {
 namespace {
@@ -157,11 +158,13 @@ void mean_of_checkpoints(std::span<const std::filesystem::path> paths, Module& t
       std::vector<double> sum(static_cast<size_t>(parameter->numel()));
       for (const SafetensorsReader& reader : readers) {
         const Tensor stored = reader.load("model." + name);
-        const auto values = stored.template values<T>();
+        const HostView view(stored);
+        const auto values = view.template values<T>();
         for (size_t i = 0; i < sum.size(); ++i) sum[i] += static_cast<double>(values[i]);
       }
-      const auto mean = parameter->template values<T>();
-      for (size_t i = 0; i < sum.size(); ++i) mean[i] = static_cast<T>(sum[i] * share);
+      std::vector<T> mean;
+      for (const double of_parameter : sum) mean.push_back(static_cast<T>(of_parameter * share));
+      parameter->assign(std::span<const T>(mean));
     });
   }
 }

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "attune/base/fail.h"
+#include "attune/io/json_file.h"
 #include "attune/io/model_folder.h"
 #include "attune/io/parameter_file.h"
 #include "attune/io/safetensors.h"
@@ -35,10 +36,10 @@ class Collector final : public Visitor {
   void on_parameter(const std::string& path, Parameter& parameter) override {
     Tensor& tensor = parameter.tensor;
     if (parameter.use != ParameterUse::product && parameter.use != ParameterUse::lookup) {
-      if (seen_.insert(tensor.raw()).second) others.push_back({path, &tensor});
+      if (seen_.insert(tensor.address()).second) others.push_back({path, &tensor});
       return;
     }
-    const auto [place, is_new] = matrix_of_.try_emplace(tensor.raw(), matrices.size());
+    const auto [place, is_new] = matrix_of_.try_emplace(tensor.address(), matrices.size());
     if (is_new) matrices.push_back({path, tensor.detach(), {}});
     matrices[place->second].places.push_back(&parameter);
   }

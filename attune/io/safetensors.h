@@ -12,7 +12,7 @@
 #include "attune/io/safetensors_header.h"
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// A mapped file; nothing is read until asked for. F16 and BF16 are converted to float32, BOOL is read as uint8. Throws
 /// FileError naming file, tensor, expected and found; a hostile file costs no more memory than its own size allows.

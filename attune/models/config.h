@@ -11,7 +11,7 @@
 #include "attune/nn/feed_forward.h"
 #include "attune/nn/layer_norm.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 enum class Architecture {
   encoder_decoder,     // translation: Vaswani et al. 2017

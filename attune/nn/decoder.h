@@ -5,7 +5,7 @@
 
 #include "attune/nn/decoder_layer.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// Attention weights of every layer, [sequences, heads, queries, keys] each.
 struct DecoderWeights {

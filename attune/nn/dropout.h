@@ -4,7 +4,7 @@
 #include "attune/nn/module.h"
 #include "attune/ops/dropout.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// While one lives, dropout is on, with the masks of this seed and step: for training. Sets Execution::dropout.
 class DropoutScope {

@@ -7,10 +7,10 @@
 #include "attune/ops/embedding.h"
 #include "attune/ops/panel_weight.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// embedding(ids) * sqrt(d_model), Vaswani et al. 2017, section 3.4, or without the factor.
-///   int32 [tokens] -> [tokens, d_model]
+///   ids [tokens] -> [tokens, d_model]
 /// The table may be shared with another embedding or with the projection: pass theirs.
 class InputEmbedding final : public Module {
  public:
@@ -20,7 +20,7 @@ class InputEmbedding final : public Module {
       : weight_{.tensor = table, .use = ParameterUse::lookup},
         scale_(scale ? std::sqrt(static_cast<double>(table.size(1))) : 1.0) {}
 
-  Tensor operator()(const Tensor& ids) const {
+  Tensor operator()(const Indices& ids) const {
     return weight_.tensor.defined() ? embedding(ids, weight_.tensor, scale_)
                                     : panel_embedding(ids, *weight_.panels, scale_);
   }

@@ -4,7 +4,7 @@
 #include "attune/nn/module.h"
 #include "attune/ops/layer_norm.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 template <>
 struct EnumNames<NormForm> {

@@ -2,7 +2,7 @@
 
 #include "attune/nn/projection.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// activation(x W^T + b)        [..., in] -> [..., out]
 class Linear final : public Module {

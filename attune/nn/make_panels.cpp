@@ -36,16 +36,17 @@ std::unordered_map<const void*, Panels> panels_of(const std::vector<Parameter*>&
   std::vector<Tensor> weights;
   int64_t bytes = 0;
   for (const Parameter* p : parameters) {
-    if (!may_have_panels(*p) || !panels.try_emplace(p->tensor.raw()).second) continue;
+    if (!may_have_panels(*p) || !panels.try_emplace(p->tensor.address()).second) continue;
     weights.push_back(p->tensor.detach());
     bytes += PanelWeight::storage_bytes(format, p->tensor.size(0), p->tensor.size(1));
   }
+  if (weights.empty()) return panels;
   // One piece of memory, so that it lies in large pages.
-  const Tensor storage = Tensor::empty({bytes}, {.dtype = DType::u8});
+  const Tensor storage = Tensor::empty({bytes}, {DType::u8, weights.front().device()});
   int64_t begin = 0;
   for (const Tensor& weight : weights) {
     const int64_t end = begin + PanelWeight::storage_bytes(format, weight.size(0), weight.size(1));
-    panels[weight.raw()] =
+    panels[weight.address()] =
         std::make_shared<const PanelWeight>(PanelWeight::pack(weight, format, storage.rows(begin, end)));
     if (done) done(weight);
     begin = end;
@@ -59,7 +60,7 @@ void make_panels(Module& module, WeightFormat format, const std::function<void(c
   const Places places(module);
   const auto panels = panels_of(places.parameters, format, done);
   for (Parameter* p : places.parameters)
-    if (may_have_panels(*p)) p->panels = panels.at(p->tensor.raw());
+    if (may_have_panels(*p)) p->panels = panels.at(p->tensor.address());
 }
 
 void ensure_panels(Module& module) {
@@ -86,11 +87,11 @@ void copy_for_inference(Module& from, Module& to, WeightFormat format) {
     target.tensor = {};
     target.panels = source.panels;
     if (!source.tensor.defined()) continue;  // which has panels alone: nobody writes those
-    const auto found = panels.find(source.tensor.raw());
+    const auto found = panels.find(source.tensor.address());
     target.panels = found != panels.end() ? found->second : nullptr;
     const bool read_as_it_is = source.use == ParameterUse::elements || source.use == ParameterUse::product_and_elements;
     if (target.panels && !read_as_it_is) continue;
-    const auto [copy, is_new] = copies.try_emplace(source.tensor.raw());
+    const auto [copy, is_new] = copies.try_emplace(source.tensor.address());
     if (is_new) copy->second = source.tensor.detach().clone();
     target.tensor = copy->second;
   }

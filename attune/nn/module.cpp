@@ -20,7 +20,7 @@ class ParameterCollector final : public Visitor {
  protected:
   void on_parameter(const std::string& path, Parameter& parameter) override {
     if (!parameter.tensor.defined() || (trained_alone_ && !parameter.trained)) return;
-    if (seen_.insert(parameter.tensor.raw()).second) parameters_.push_back({path, &parameter.tensor});
+    if (seen_.insert(parameter.tensor.address()).second) parameters_.push_back({path, &parameter.tensor});
   }
 
  private:
@@ -44,7 +44,7 @@ class ParameterReplacer final : public Visitor {
   void on_parameter(const std::string& path, Parameter& parameter) override {
     if (!parameter.tensor.defined()) return;
     parameter.panels.reset();
-    const auto [place, is_new] = made_.try_emplace(parameter.tensor.raw(), Tensor{});
+    const auto [place, is_new] = made_.try_emplace(parameter.tensor.address(), Tensor{});
     if (is_new) {
       originals_.push_back(parameter.tensor);  // keeps the memory, so that its address is not given out again meanwhile
       const Tensor made = make_(path, parameter);
@@ -82,6 +82,16 @@ class CheckpointingSetter final : public Visitor {
  private:
   bool on_;
 };
+
+// Fills a parameter with numbers, element by element.
+template <class Next>
+void draw(const Tensor& parameter, Next&& next) {
+  dispatch_floating("initialisation", parameter.dtype(), [&]<class T>(T) {
+    std::vector<T> values(static_cast<size_t>(parameter.numel()));
+    for (T& value : values) value = static_cast<T>(next());
+    parameter.assign(std::span<const T>(values));
+  });
+}
 
 }  // namespace
 
@@ -137,6 +147,10 @@ void require_gradients(Module& module) {
   });
 }
 
+void move_parameters(Module& module, const Device& device) {
+  replace_parameters(module, [&](const NamedParameter& parameter) { return parameter.tensor->to(device); });
+}
+
 void convert_parameters(Module& module, DType dtype) {
   replace(module, [dtype](const std::string&, const Parameter& parameter) { return parameter.tensor.to(dtype); });
 }
@@ -147,9 +161,7 @@ void initialize_parameters(Module& module, uint64_t seed) {
     Random random(seed, stream++);
     if (p.tensor->rank() != 2) continue;
     const double bound = std::sqrt(6.0 / static_cast<double>(p.tensor->size(0) + p.tensor->size(1)));
-    dispatch_floating("initialize_parameters", p.tensor->dtype(), [&]<class T>(T) {
-      for (T& value : p.tensor->values<T>()) value = static_cast<T>((2 * random.uniform() - 1) * bound);
-    });
+    draw(*p.tensor, [&] { return (2 * random.uniform() - 1) * bound; });
   }
 }
 
@@ -159,9 +171,7 @@ void clear_gradients(Module& module) {
 
 void initialize_normal(const Tensor& parameter, double deviation, uint64_t seed, uint64_t stream) {
   Random random(seed, stream);
-  dispatch_floating("initialize_normal", parameter.dtype(), [&]<class T>(T) {
-    for (T& value : parameter.values<T>()) value = static_cast<T>(random.normal() * deviation);
-  });
+  draw(parameter, [&] { return random.normal() * deviation; });
 }
 
 }  // namespace attune

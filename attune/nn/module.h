@@ -10,7 +10,7 @@
 #include "attune/nn/parameter.h"
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 class Module;
 class Dropout;
@@ -71,6 +71,9 @@ void clear_gradients(Module& module);
 /// Puts make(parameter) in the place of every parameter's tensor, one for all that share memory; an undefined tensor
 /// leaves them as they are. Panels are dropped.
 void replace_parameters(Module& module, const std::function<Tensor(const NamedParameter&)>& make);
+
+/// Moves every parameter to a device; gradients and panels are dropped.
+void move_parameters(Module& module, const Device& device);
 
 /// Turns every parameter into another floating type; float64 is for gradient checks. Panels are dropped.
 void convert_parameters(Module& module, DType dtype);

@@ -46,30 +46,30 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadAttentionConfig& config,
       relative_values_(relative_table(config.positions.relative_clip, d_head_)),
       dropout_(config.dropout) {}
 
-Tensor MultiHeadAttention::positions_for(const Sequences& sequences) const {
-  return positions_.rotary ? positions_of(sequences) : Tensor{};
+Indices MultiHeadAttention::positions_for(const Sequences& sequences) const {
+  return positions_.rotary ? positions_of(sequences) : Indices();
 }
 
-Tensor MultiHeadAttention::placed(const Tensor& rows, const Tensor& positions) const {
+Tensor MultiHeadAttention::turned(const Tensor& rows, const Indices& positions) const {
   const Tensor heads = rows.reshape({-1, rows.size(-1) / d_head_, d_head_});
   return positions_.rotary ? rotary(heads, positions, *positions_.rotary) : heads;
 }
 
-Tensor MultiHeadAttention::queries(const Tensor& x, const Tensor& positions) const {
-  return placed(w_q_(x), positions);
+Tensor MultiHeadAttention::queries(const Tensor& x, const Indices& positions) const {
+  return turned(w_q_(x), positions);
 }
 
 MultiHeadAttention::KeysAndValues MultiHeadAttention::keys_and_values(const Tensor& memory,
-                                                                      const Tensor& positions) const {
+                                                                      const Indices& positions) const {
   const auto [k, v, none] = project_each(memory, {&w_k_.projection(), &w_v_.projection()});
-  return {.keys = placed(k, positions), .values = v.reshape({-1, kv_heads_, d_head_})};
+  return {.keys = turned(k, positions), .values = v.reshape({-1, kv_heads_, d_head_})};
 }
 
 MultiHeadAttention::QueriesKeysAndValues MultiHeadAttention::queries_keys_and_values(const Tensor& x,
-                                                                                     const Tensor& positions) const {
+                                                                                     const Indices& positions) const {
   const auto [q, k, v] = project_each(x, {&w_q_.projection(), &w_k_.projection(), &w_v_.projection()});
-  return {.queries = placed(q, positions),
-          .memory = {.keys = placed(k, positions), .values = v.reshape({-1, kv_heads_, d_head_})}};
+  return {.queries = turned(q, positions),
+          .memory = {.keys = turned(k, positions), .values = v.reshape({-1, kv_heads_, d_head_})}};
 }
 
 Tensor MultiHeadAttention::attend(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v,
@@ -107,7 +107,7 @@ Tensor MultiHeadAttention::self_attention(const Tensor& x, const AttentionMask& 
 }
 
 Tensor MultiHeadAttention::operator()(const Tensor& query, const Tensor& memory, const AttentionMask& mask) const {
-  if (query.raw() == memory.raw() && query.node() == memory.node()) return self_attention(query, mask);
+  if (query.address() == memory.address() && query.node() == memory.node()) return self_attention(query, mask);
   if (positions_.rotary)
     return attend(queries(query, positions_for(mask.queries)), keys_and_values(memory, positions_for(mask.keys)), mask);
   const Tensor rows = project_fused(memory, {&w_k_.projection(), &w_v_.projection()});
@@ -127,14 +127,14 @@ void MultiHeadAttention::append(const KeysAndValues& memory, std::span<const int
   cache.keys.write(memory.keys.reshape({-1, kv_heads_ * d_head_}), slots);
 }
 
-void MultiHeadAttention::append(const Tensor& memory, const Tensor& positions, std::span<const int32_t> slots,
+void MultiHeadAttention::append(const Tensor& memory, const Indices& positions, std::span<const int32_t> slots,
                                 AttentionCache& cache) const {
   append(keys_and_values(memory, positions), slots, cache);
 }
 
 Tensor MultiHeadAttention::prompt(const Tensor& x, const AttentionMask& mask, std::span<const int32_t> slots,
                                   AttentionCache& cache) const {
-  const Tensor positions = positions_for(mask.queries);
+  const Indices positions = positions_for(mask.queries);
   const auto [q, memory] = queries_keys_and_values(x, positions);
   append(memory, slots, cache);
   return attend(q, memory, mask);
@@ -144,14 +144,14 @@ Tensor MultiHeadAttention::step(const Tensor& x, const CachedQueries& q, std::sp
                                 AttentionCache& cache) const {
   const auto [query, memory] = queries_keys_and_values(x, q.positions);
   append(memory, slots, cache);
-  return attend_placed(query, q, cache);
+  return attend_cached(query, q, cache);
 }
 
 Tensor MultiHeadAttention::attend(const Tensor& query, const CachedQueries& q, const AttentionCache& cache) const {
-  return attend_placed(queries(query, q.positions), q, cache);
+  return attend_cached(queries(query, q.positions), q, cache);
 }
 
-Tensor MultiHeadAttention::attend_placed(const Tensor& query, const CachedQueries& q,
+Tensor MultiHeadAttention::attend_cached(const Tensor& query, const CachedQueries& q,
                                          const AttentionCache& cache) const {
   const Tensor heads = cached_attention(query, cache.keys, cache.values, *q.table,
                                         {.kv_heads = kv_heads_,

@@ -3,7 +3,7 @@
 #include "attune/base/execution.h"
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// While one lives, modules that this thread builds have parameters without values, whose memory is never touched: for
 /// models whose parameters are all loaded, by load_parameters() or map_parameters(). Execution::initialize_parameters

@@ -40,20 +40,20 @@ std::array<PanelParameters, kMostFused> panels_of(Projections projections) {
 }
 
 // Panels alone: the logits that decoding would see, for so many rows at a time.
-CrossEntropy panel_loss(const Tensor& x, const Projection& projection, const Tensor& labels,
+CrossEntropy panel_loss(const Tensor& x, const Projection& projection, const Indices& labels,
                         const CrossEntropyOptions& options) {
   constexpr int64_t kRows = 256;
   CrossEntropyOptions of_piece = options;
   if (options.scale == 0) {
-    const auto all = labels.values<int32_t>();
+    const auto all = labels.values();
     const auto taking_part = std::ssize(all) - std::count(all.begin(), all.end(), options.ignore_index);
     of_piece.scale = 1.0 / static_cast<double>(std::max<int64_t>(taking_part, 1));
   }
-  CrossEntropy sum{.loss = Tensor::zeros({}, {x.dtype()})};
+  CrossEntropy sum{.loss = Tensor::zeros({}, {x.dtype(), x.device()})};
   for (int64_t begin = 0; begin < x.size(0); begin += kRows) {
     const int64_t end = std::min(begin + kRows, x.size(0));
     const Tensor logits = project(x.rows(begin, end), projection);
-    const CrossEntropy piece = cross_entropy(logits, labels.rows(begin, end), of_piece);
+    const CrossEntropy piece = cross_entropy(logits, labels.slice(begin, end), of_piece);
     add_in_place(sum.loss, piece.loss);
     sum.sum_negative_log_likelihood += piece.sum_negative_log_likelihood;
     sum.labels += piece.labels;
@@ -120,7 +120,7 @@ Tensor project_columns(const Tensor& x, const Projection& p, std::span<const std
   return panel_linear_columns(x, *p.weight.panels, p.bias.tensor, columns);
 }
 
-CrossEntropy projection_loss(const Tensor& x, const Projection& p, const Tensor& labels,
+CrossEntropy projection_loss(const Tensor& x, const Projection& p, const Indices& labels,
                              const CrossEntropyOptions& options) {
   if (!p.weight.tensor.defined()) return panel_loss(x, p, labels, options);
   return linear_cross_entropy(x, p.weight.tensor, p.bias.tensor, labels, options);

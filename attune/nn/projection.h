@@ -45,7 +45,7 @@ Tensor project_columns(const Tensor& x, const Projection& projection,
                        std::span<const std::span<const int32_t>> columns);
 
 /// The cross entropy of project(x), without ever holding all logits.
-CrossEntropy projection_loss(const Tensor& x, const Projection& projection, const Tensor& labels,
+CrossEntropy projection_loss(const Tensor& x, const Projection& projection, const Indices& labels,
                              const CrossEntropyOptions& options);
 
 }  // namespace attune

@@ -2,7 +2,7 @@
 
 #include "attune/nn/projection.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// logits = x W^T + b        [tokens, d_model] -> [tokens, vocab]
 /// W may be an embedding's table, Vaswani et al. 2017, section 3.4.
@@ -18,7 +18,7 @@ class ProjectionLayer final : public Module {
     return project_columns(x, projection_, columns);
   }
   /// The loss of operator()(x), without ever holding all logits.
-  CrossEntropy loss(const Tensor& x, const Tensor& labels, const CrossEntropyOptions& options) const {
+  CrossEntropy loss(const Tensor& x, const Indices& labels, const CrossEntropyOptions& options) const {
     return projection_loss(x, projection_, labels, options);
   }
   void visit(Visitor& v) override { projection_.visit(v); }

@@ -53,14 +53,14 @@ bool bfloat16_products() {
 Tensor to_bfloat16(const Tensor& x) {
   if (x.dtype() == DType::bf16) return x.detach();
   const Tensor y = Tensor::empty(x.shape(), {.dtype = DType::bf16, .device = x.device()});
-  dispatch(x.device(), [&](auto device) { to_bfloat16(device, x.data<float>(), y.data<bfloat16>(), x.numel()); });
+  dispatch(x.device(), [&](auto device) { to_bfloat16(device, x, y); });
   return y;
 }
 
 Tensor to_float32(const Tensor& x) {
   if (x.dtype() == DType::f32) return x.detach();
   const Tensor y = Tensor::empty(x.shape(), {.dtype = DType::f32, .device = x.device()});
-  dispatch(x.device(), [&](auto device) { widen(device, x.data<bfloat16>(), y.data<float>(), x.numel()); });
+  dispatch(x.device(), [&](auto device) { widen(device, x, y); });
   return y;
 }
 
@@ -77,7 +77,7 @@ Tensor stacked_in_bfloat16(std::span<const Tensor> parameters) {
   int64_t numbers = 0;
   for (const Tensor& parameter : parameters) numbers += parameter.numel();
   const std::lock_guard lock(kept->mutex);
-  const auto [place, is_new] = kept->copies.try_emplace({parameters[0].raw(), numbers});
+  const auto [place, is_new] = kept->copies.try_emplace({parameters[0].address(), numbers});
   if (is_new) place->second = {.parameters = {parameters.begin(), parameters.end()}, .bfloat16s = convert(parameters)};
   return place->second.bfloat16s;
 }

@@ -9,7 +9,7 @@
 #include "attune/kernels/matmul.h"
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// While one with bfloat16 lives, products of float32 parameters on this thread take bfloat16: `linear` and
 /// `linear_cross_entropy`. What they keep for the gradient is bfloat16 too, and their backward follows that, wherever

@@ -8,7 +8,7 @@
 #include "attune/nn/module.h"
 #include "attune/optim/config.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// The elements [begin, end) of a parameter in row-major order.
 struct ElementRange {

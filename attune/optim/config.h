@@ -5,7 +5,7 @@
 
 #include "attune/base/fields.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 enum class OptimizerKind { adam, adamw };
 enum class ScheduleKind { noam, inverse_sqrt, cosine, linear, constant };

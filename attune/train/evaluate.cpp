@@ -6,6 +6,7 @@
 #include "attune/base/execution.h"
 #include "attune/base/fail.h"
 #include "attune/ops/softmax.h"
+#include "attune/tensor/host_view.h"
 #include "attune/train/batch_loss.h"
 
 namespace attune {
@@ -107,10 +108,12 @@ ClassifierEvaluation evaluate(const EncoderClassifier& model, std::span<const La
     const LabelledBatch batch = pack(examples, indices);
     const Tensor logits = model(pack_tokens(batch.tokens, batch.offsets));
     if (std::ranges::any_of(batch.labels, [](int32_t label) { return label >= 0; }))
-      total.add(cross_entropy(logits, Tensor::from({batch.texts()}, batch.labels), total.options()));
-    const Tensor probabilities = softmax(logits);
+      total.add(cross_entropy(logits, Indices(batch.labels), total.options()));
+    const HostView view(softmax(logits));
+    const auto probabilities = view.values<float>();
+    const auto labels = static_cast<size_t>(logits.size(1));
     for (int64_t text = 0; text < batch.texts(); ++text) {
-      const std::span<const float> row = probabilities.rows(text, text + 1).values<float>();
+      const auto row = probabilities.subspan(static_cast<size_t>(text) * labels, labels);
       result.predictions.push_back(static_cast<int32_t>(std::ranges::max_element(row) - row.begin()));
       result.probabilities.insert(result.probabilities.end(), row.begin(), row.end());
     }

@@ -13,16 +13,9 @@
 #include "attune/models/decoder_lm.h"
 #include "attune/models/encoder_classifier.h"
 #include "attune/models/transformer.h"
+#include "attune/train/corpus_loss.h"
 
 namespace attune {
-
-struct CorpusLoss {
-  double loss = 0;        // label-smoothed cross entropy per prediction, nats
-  double nll = 0;         // negative log likelihood per prediction, nats; eos counts as a token
-  double perplexity = 0;  // exp(nll)
-  double accuracy = 0;    // share of predictions whose label is the likeliest, in [0, 1]
-  int64_t tokens = 0;     // predictions: tokens of the target, next tokens, hidden tokens, or labels of texts
-};
 
 struct EvaluateOptions {
   int64_t batch_tokens = 4096;  // of a batch; of the source or the target

@@ -132,7 +132,7 @@ Checkpoint make_checkpoint(const TrainingParts& parts, const std::vector<AdamSta
     checkpoint.tensors.push_back({kSquare + s.name, s.v});
     if (s.average.defined()) checkpoint.tensors.push_back({kAverage + s.name, s.average});
   }
-  checkpoint.state = {{"attune_version", kVersion},
+  checkpoint.state = {{"attune_version", version()},
                       {"run", identity(parts.config)},
                       {"tokenizers", tokenizer_fields(parts.config.data)},
                       {"settings", settings(parts.config)},

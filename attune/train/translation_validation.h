@@ -4,6 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "attune/data/parallel_corpus.h"
+#include "attune/models/transformer.h"
+#include "attune/train/evaluate.h"
 #include "attune/train/tokenizers.h"
 #include "attune/train/validation.h"
 

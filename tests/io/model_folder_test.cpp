@@ -160,12 +160,12 @@ TEST_F(ModelFolderTest, ConfigComesBack) {
   write_model_config(folder_.path(), config());
   EXPECT_EQ(read_model_config(folder_.path()), config());
   EXPECT_EQ(stored_config().at("model_type"), "transformer");
-  EXPECT_EQ(stored_config().at("attune_version"), kVersion);
+  EXPECT_EQ(stored_config().at("attune_version"), version());
 }
 
 TEST_F(ModelFolderTest, VersionIsThatOfTheBuild) {
   const std::string build = read_file(std::filesystem::path(ATTUNE_SOURCE_DIR) / "CMakeLists.txt");
-  EXPECT_THAT(build, HasSubstr(fmt::format("project(attune VERSION {} ", kVersion)));
+  EXPECT_THAT(build, HasSubstr(fmt::format("project(attune VERSION {} ", version())));
 }
 
 TEST_F(ModelFolderTest, ConfigNamesWhatIsWrong) {

@@ -84,7 +84,7 @@ TEST(Transformer, GradientMatchesFiniteDifferences) {
   for (const TransformerConfig& c : variants()) {
     const auto model = build_transformer(c, 3);
     convert_parameters(*model, DType::f64);
-    const Tensor labels = Tensor::from({8}, std::vector<int32_t>{5, 6, 3, 7, 8, 4, 3, 3});
+    const Indices labels = {5, 6, 3, 7, 8, 4, 3, 3};
     // The model's own parameters are the inputs: it reads them through the memory that they share.
     require_gradients(*model);
     backward(model->loss(kSource, kTarget, labels, {.label_smoothing = 0.1}).loss);

@@ -147,7 +147,7 @@ TEST(MakePanels, StepsDoNotDependOnTheBatch) {
     make_panels(*model, format);
     const NoGrad no_grad;
     const Sequences all = Sequences::from_lengths({5, 1, 9}), last = Sequences::from_lengths({9});
-    const Tensor ids = uniform_ids(15, 40, 1);
+    const Indices ids = uniform_ids(15, 40, 1);
     KvCache together = model->start(model->encode({ids, all}), all);
     KvCache alone = model->start(model->encode({ids.rows(6, 15), last}), last);
     for (const int32_t token : {1, 2, 3}) {

@@ -64,11 +64,10 @@ void require_encoder_decoder(const char* what, const RunConfig& config) {
 }
 
 RunConfig configuration(const Options& o) {
-  const Preset* preset = o.preset.empty() ? nullptr : &find_preset(o.preset);
-  RunConfig config = read_run_config(o.config, o.set, preset != nullptr ? sections_of(*preset) : Json::object());
-  if (preset != nullptr) {
+  RunConfig config = read_run_config(o.config, o.set, o.preset);
+  if (!o.preset.empty()) {
     for (int64_t* size : {&config.model.source_vocab, &config.model.vocab})
-      if (*size == 0) *size = preset->vocab;
+      if (*size == 0) *size = find_preset(o.preset).vocab;
   }
   if (!o.batches.file.empty()) require_encoder_decoder("--batches", config);
   complete_model(o.batches, config.model);
