@@ -6,7 +6,7 @@
 #include "attune/models/kinds/multi_head.h"
 #include "attune/models/kinds/multi_head_latent.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// Every kind has its fields, a `pattern`, its name in configurations (kName), and
 ///   validate(field, setting)     throws ConfigError, naming the field of the configuration that it stands in
@@ -32,4 +32,4 @@ inline int64_t cache_width(const AttentionKind& kind, int64_t d_model, int64_t h
   return std::visit([&](const auto& k) { return k.cache_width(d_model, heads); }, kind);
 }
 
-}  // namespace attune
+}  // namespace gnu::visibility("default")]]attune

@@ -7,7 +7,7 @@
 #include "attune/base/fields.h"
 #include "attune/kernels/attention_pattern.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 class Attention;
 struct AttentionSetting;
@@ -56,4 +56,4 @@ void visit_fields(MultiHead& c, FieldVisitor& v) {
   v("pattern", c.pattern);
 }
 
-}  // namespace attune
+}  // namespace gnu::visibility("default")]]attune

@@ -10,7 +10,7 @@
 #include "attune/base/fields.h"
 #include "attune/ops/rotary.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 class Positions;
 struct AttentionPositions;
@@ -80,4 +80,4 @@ void visit_fields(AlibiPositions&, FieldVisitor&) {}
 template <class FieldVisitor>
 void visit_fields(NoPositions&, FieldVisitor&) {}
 
-}  // namespace attune
+}  // namespace gnu::visibility("default")]]attune
