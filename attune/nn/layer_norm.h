@@ -46,4 +46,4 @@ class LayerNorm final : public Module {
   LayerNormOptions options_;
 };
 
-}  // namespace attune
+}  // namespace gnu::visibility("default")]]attune

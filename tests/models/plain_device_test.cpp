@@ -55,7 +55,7 @@ Tensor loss_of(Module& model, Architecture architecture) {
   }
 }
 
-// The model with everything at random, so that no gain is 1 and no bias 0.
+// The model with everything at random, so that no weight of a norm is 1 and no bias 0.
 std::unique_ptr<Module> make_model(const TransformerConfig& config, const Device& device) {
   auto model = build_model(config, 7);
   uint64_t stream = 0;
