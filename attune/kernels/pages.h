@@ -8,7 +8,7 @@
 
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// Slot s is row s % kBlockRows of block s / kBlockRows. Copies share the blocks.
 class Pages {

@@ -21,9 +21,15 @@ Tensor Decoder::operator()(const Tensor& x, const Tensor& memory, AttentionMask 
   Tensor h = x;
   const Tensor source = memory.defined() ? for_products(memory) : memory;
   for (size_t i = 0; i < layers_.size(); ++i) {
-    self_mask.weights = weights != nullptr ? &weights->self[i] : nullptr;
-    cross_mask.weights = weights != nullptr ? &weights->cross[i] : nullptr;
-    h = (*layers_[i])(h, source, self_mask, cross_mask);
+    if (weights == nullptr) {
+      h = (*layers_[i])(h, source, self_mask, cross_mask);
+    } else {
+      self_mask.with_weights = cross_mask.with_weights = true;
+      const DecoderLayerOutput output = layers_[i]->forward(h, source, self_mask, cross_mask);
+      h = output.states;
+      weights->self[i] = output.self_weights;
+      weights->cross[i] = output.cross_weights;
+    }
   }
   return norm_ ? (*norm_)(h) : h;
 }
@@ -104,8 +110,10 @@ Tensor Decoder::steps(const Tensor& x, std::span<const int32_t> counts, KvCache&
   step.cross.table = single ? &cache.source.table() : &cross;
   Tensor h = x, weights;
   for (size_t i = 0; i < layers_.size(); ++i) {
-    if (cache.keep_cross_weights && i + 1 == layers_.size()) step.cross.weights = &weights;
-    h = layers_[i]->step(h, step, cache.layers[i]);
+    step.cross.with_weights = cache.keep_cross_weights && i + 1 == layers_.size();
+    const AttentionOutput output = layers_[i]->step(h, step, cache.layers[i]);
+    h = output.states;
+    weights = output.weights;
   }
   if (weights.defined()) cache.cross_weights = mean_over_heads(weights);
   return norm_ ? (*norm_)(h) : h;

@@ -44,4 +44,4 @@ class Decoder final : public Module {
   std::unique_ptr<LayerNorm> norm_;  // null: none
 };
 
-}  // namespace attune
+}  // namespace gnu::visibility("default")]]attune

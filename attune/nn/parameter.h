@@ -4,7 +4,7 @@
 
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 class PanelWeight;  // attune/ops/panel_weight.h
 
@@ -30,4 +30,4 @@ struct Parameter {
   DType dtype() const { return tensor.defined() ? tensor.dtype() : DType::f32; }
 };
 
-}  // namespace attune
+}  // namespace gnu::visibility("default")]]attune

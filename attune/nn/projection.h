@@ -10,7 +10,7 @@
 #include "attune/ops/cross_entropy.h"
 #include "attune/ops/linear.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// The parameters of a product x W^T + b.
 struct Projection {
@@ -48,4 +48,4 @@ Tensor project_columns(const Tensor& x, const Projection& projection,
 CrossEntropy projection_loss(const Tensor& x, const Projection& projection, const Indices& labels,
                              const CrossEntropyOptions& options);
 
-}  // namespace attune
+}  // namespace gnu::visibility("default")]]attune

@@ -8,6 +8,7 @@
 #include "attune/inference/beam_search.h"
 #include "attune/inference/sampler.h"
 #include "attune/models/build.h"
+#include "attune/nn/dropout.h"
 #include "attune/nn/make_panels.h"
 #include "attune/optim/adam.h"
 #include "attune/tensor/host_view.h"
@@ -54,7 +55,7 @@ Tensor loss_of(Module& model, Architecture architecture) {
   }
 }
 
-// The model with everything at random, so that no gain is 1 and no bias 0.
+// The model with everything at random, so that no weight of a norm is 1 and no bias 0.
 std::unique_ptr<Module> make_model(const TransformerConfig& config, const Device& device) {
   auto model = build_model(config, 7);
   uint64_t stream = 0;
@@ -72,7 +73,7 @@ void expect_same_training(const TransformerConfig& config) {
   for (int d = 0; d < 2; ++d) {
     const auto model = make_model(config, devices[d]);
     require_gradients(*model);
-    set_training(*model, 11, 3);
+    const DropoutScope dropout({.seed = 11, .step = 3});
     const Tensor loss = loss_of(*model, config.architecture);
     losses.push_back(loss.detach().to(Cpu{}));
     backward(loss);

@@ -68,7 +68,8 @@ TEST(LatentAbsorption, CachedEqualsExpanded) {
     AttentionCache cache = attention.make_cache();
     attention.append(x, positions(0, n), backwards(n), cache);
     const SlotTable table = table_of(n, t, causal);
-    const Tensor found = attention.attend(x.rows(n - t, n), {.positions = positions(n - t, n), .table = &table}, cache);
+    const Tensor found =
+        attention.attend(x.rows(n - t, n), {.positions = positions(n - t, n), .table = &table}, cache).states;
     const Tensor expected = attention(x, x, {.queries = whole, .keys = whole, .causal = causal}).rows(n - t, n);
     RC_ASSERT(relative_error(f64(found), f64(expected)) < 2e-5);
   });
@@ -94,12 +95,13 @@ TEST(LatentAbsorption, TheFormThatIsChosenDoesNotDependOnTheBatch) {
   both.end.push_back(static_cast<int32_t>(n + 3));
   const Tensor query = normal({t + 1, 32}, {.dtype = DType::f32, .seed = 2});
   const Indices at = positions(n - t, n + 1);
-  const Tensor together = attention.attend(query, {.positions = at, .table = &both}, cache);
-  EXPECT_TRUE(same_bits(together.rows(0, t),
-                        attention.attend(query.rows(0, t), {.positions = at.slice(0, t), .table = &many}, cache)));
+  const Tensor together = attention.attend(query, {.positions = at, .table = &both}, cache).states;
   EXPECT_TRUE(
-      same_bits(together.rows(t, t + 1),
-                attention.attend(query.rows(t, t + 1), {.positions = at.slice(t, t + 1), .table = &single}, cache)));
+      same_bits(together.rows(0, t),
+                attention.attend(query.rows(0, t), {.positions = at.slice(0, t), .table = &many}, cache).states));
+  EXPECT_TRUE(same_bits(
+      together.rows(t, t + 1),
+      attention.attend(query.rows(t, t + 1), {.positions = at.slice(t, t + 1), .table = &single}, cache).states));
 }
 
 }  // namespace

@@ -235,19 +235,17 @@ TEST(CachedAttention, LongAndSharedListsGiveTheBitsOfARowAlone) {
     table.end.push_back(length);
   }
   for (CachedAttentionOptions options : every_option(2, DType::f32)) {
-    Tensor weights, weights_alone;
-    options.weights = &weights;
     const auto [one, two] =
-        with_one_and_two_threads([&] { return cached_attention(q, cache.keys, cache.values, table, options); });
-    EXPECT_TRUE(same_bits(one, two));
-    options.weights = &weights_alone;
+        with_one_and_two_threads([&] { return cached_attention(q, cache.keys, cache.values, table, options, true); });
+    EXPECT_TRUE(same_bits(one.heads, two.heads));
+    EXPECT_TRUE(same_bits(one.weights, two.weights));
     for (int64_t r = 0; r < rows; ++r) {
       const int32_t n = lengths[static_cast<size_t>(r)];
-      EXPECT_TRUE(same_bits(cached_attention(q.rows(r, r + 1), cache.keys, cache.values, prefixes({n}), options),
-                            one.rows(r, r + 1)))
-          << options.pattern.index() << " " << n;
+      const auto [alone, weights_alone] =
+          cached_attention(q.rows(r, r + 1), cache.keys, cache.values, prefixes({n}), options, true);
+      EXPECT_TRUE(same_bits(alone, one.heads.rows(r, r + 1))) << options.pattern.index() << " " << n;
       for (int64_t h = 0; h < kHeads && n > 0; ++h) {
-        const float* given = weights.data<float>() + (r * kHeads + h) * 700;
+        const float* given = one.weights.data<float>() + (r * kHeads + h) * 700;
         EXPECT_EQ(std::vector<float>(given, given + n),
                   std::vector<float>(weights_alone.data<float>() + h * n, weights_alone.data<float>() + (h + 1) * n));
         double sum = 0;
@@ -282,16 +280,13 @@ TEST(CachedAttention, PlainDeviceAgrees) {
       const Cache cache(300, kv_heads, dtype), plain(300, kv_heads, dtype, Plain{});
       const Tensor q = normal({rows, kHeads, kKeyWidth}, {.dtype = dtype, .seed = 1});
       for (CachedAttentionOptions options : every_option(kv_heads, dtype)) {
-        Tensor weights, plain_weights;
-        options.weights = &weights;
-        const Tensor expected = cached_attention(q, cache.keys, cache.values, table, options);
-        options.weights = &plain_weights;
+        const AttentionResult expected = cached_attention(q, cache.keys, cache.values, table, options, true);
         for (Tensor* t : {&options.relative_keys, &options.relative_values})
           if (t->defined()) *t = t->to(Plain{});
-        const Tensor found = cached_attention(q.to(Plain{}), plain.keys, plain.values, table, options);
+        const AttentionResult found = cached_attention(q.to(Plain{}), plain.keys, plain.values, table, options, true);
         const double tolerance = dtype == DType::f32 ? 1e-5 : 1e-12;
-        EXPECT_LT(relative_error(found, expected), tolerance) << options.pattern.index();
-        EXPECT_LT(relative_error(plain_weights, weights), tolerance) << options.pattern.index();
+        EXPECT_LT(relative_error(found.heads, expected.heads), tolerance) << options.pattern.index();
+        EXPECT_LT(relative_error(found.weights, expected.weights), tolerance) << options.pattern.index();
       }
       const CachedAttentionOptions latent{.kv_heads = kv_heads, .d_v = kValueWidth, .scale = 0.2};
       EXPECT_LT(relative_error(cached_attention(q.to(Plain{}), plain.keys, plain.keys, table, latent),
