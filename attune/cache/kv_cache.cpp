@@ -8,10 +8,10 @@ int64_t KvCache::bytes() const {
   return sum;
 }
 
-Tensor KvCache::positions() const {
+Indices KvCache::positions() const {
   std::vector<int32_t> next;
   for (int64_t r = 0; r < rows(); ++r) next.push_back(position(r));
-  return Tensor::from({rows()}, next);
+  return next;
 }
 
 void KvCache::select(const std::vector<int32_t>& parents) {

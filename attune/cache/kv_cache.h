@@ -5,6 +5,7 @@
 
 #include "attune/cache/paged_rows.h"
 #include "attune/cache/slot_lists.h"
+#include "attune/tensor/indices.h"
 
 namespace [[gnu::visibility("default")]] attune {
 
@@ -35,8 +36,8 @@ struct KvCache {
   int64_t rows() const { return past.rows(); }
   /// Tokens that row r has been given so far.
   int32_t position(int64_t r) const { return past.length(r); }
-  /// The place that the next token of each row will have, int32 [rows].
-  Tensor positions() const;
+  /// The position that the next token of each row will have, [rows].
+  Indices positions() const;
   int64_t bytes() const;
 
   /// Row r goes on from what was row parents[r]: rows may be doubled, dropped and reordered; no keys are moved.

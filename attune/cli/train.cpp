@@ -159,7 +159,6 @@ RunConfig read_config(const Options& options) {
 int train(const Options& options, std::shared_ptr<Communicator> communicator) {
   const RunConfig config = read_config(options);
   if (options.out.empty()) fail<ConfigError>("--out is needed: the folder of the run");
-  if (config.train.threads > 0) set_thread_count(static_cast<int>(config.train.threads));
   catch_stop_signals();
   TerminalObserver observer;
   Trainer trainer(config, options.out, observer, stop_requested(), communicator);

@@ -50,7 +50,7 @@ void BatchedSearch::add(std::span<const size_t> ids, const PackedTokens& source,
   for (size_t i = 0; i < ids.size(); ++i) {
     const SentenceConstraints c = constraints.empty() ? SentenceConstraints{} : constraints[i];
     const int64_t length = source.sequences.length(static_cast<int64_t>(i));
-    const auto tokens = source.ids.values<int32_t>().subspan(
+    const auto tokens = source.ids.values().subspan(
         static_cast<size_t>(source.sequences.begin(static_cast<int64_t>(i))), static_cast<size_t>(length));
     sentences_.push_back({ids[i], length, Beam(options_, c, length, limit_of(length, c)), columns_of(tokens, c)});
     tokens_.push_back(options_.special.bos);

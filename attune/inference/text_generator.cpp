@@ -153,7 +153,6 @@ TextGenerator::TextGenerator(LanguageModelFiles files)
     : tokenizer_(std::move(files.tokenizer)), sampling_(files.sampling), text_unit_(files.text_unit) {
   sampling_.validate();
   check_vocabulary(files.model->config(), *tokenizer_);
-  set_evaluation(*files.model);
   ensure_panels(*files.model);
   model_ = std::move(files.model);
 }

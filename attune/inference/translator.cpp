@@ -5,6 +5,7 @@
 
 #include "attune/base/fail.h"
 #include "attune/inference/translation_run.h"
+#include "attune/models/inference_copy.h"
 #include "attune/nn/make_panels.h"
 
 namespace attune {
@@ -12,29 +13,31 @@ namespace {
 
 constexpr int64_t kReadAhead = 2048;  // sentences of a stream that are read and not yet written, before more are read
 
+std::shared_ptr<const Transformer> with_panels(std::unique_ptr<Transformer> model) {
+  ensure_panels(*model);
+  return model;
+}
+
 }  // namespace
 
-Translator::Translator(std::shared_ptr<Transformer> model, std::shared_ptr<const Tokenizer> source_tokenizer,
-                       std::shared_ptr<const Tokenizer> target_tokenizer, const GenerationConfig& generation,
-                       void (*pack)(Module&))
+Translator::Translator(std::shared_ptr<const Transformer> model, std::shared_ptr<const Tokenizer> source_tokenizer,
+                       std::shared_ptr<const Tokenizer> target_tokenizer, const GenerationConfig& generation, Prepared)
     : model_(std::move(model)),
       source_tokenizer_(std::move(source_tokenizer)),
       target_tokenizer_(std::move(target_tokenizer)),
       generation_(generation) {
   generation_.validate();
   check_vocabularies(*model_, *source_tokenizer_, *target_tokenizer_);
-  set_evaluation(*model_);
-  pack(*model_);
 }
 
-Translator::Translator(std::shared_ptr<Transformer> model, std::shared_ptr<const Tokenizer> source_tokenizer,
+Translator::Translator(const std::shared_ptr<Transformer>& model, std::shared_ptr<const Tokenizer> source_tokenizer,
                        std::shared_ptr<const Tokenizer> target_tokenizer, const GenerationConfig& generation)
-    : Translator(std::move(model), std::move(source_tokenizer), std::move(target_tokenizer), generation,
-                 [](Module& module) { make_panels(module, WeightFormat::float32); }) {}
+    : Translator(inference_copy(*model), std::move(source_tokenizer), std::move(target_tokenizer), generation,
+                 Prepared{}) {}
 
 Translator::Translator(ModelFiles files)
-    : Translator(std::move(files.model), std::move(files.source_tokenizer), std::move(files.target_tokenizer),
-                 files.generation, ensure_panels) {}
+    : Translator(with_panels(std::move(files.model)), std::move(files.source_tokenizer),
+                 std::move(files.target_tokenizer), files.generation, Prepared{}) {}
 
 int64_t Translator::longest_source(const TranslateOptions& options) const {
   return std::min(options.max_source_tokens, model_->config().longest_sequence() - 1);  // and eos

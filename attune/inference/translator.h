@@ -73,11 +73,11 @@ struct TranslationStream {
 /// once.
 class Translator {
  public:
-  /// Takes the model into evaluation mode and packs the weights that it has now (make_panels), so that no other thread
-  /// may use the model meanwhile. Throws ConfigError when a vocabulary is not the model's.
-  Translator(std::shared_ptr<Transformer> model, std::shared_ptr<const Tokenizer> source_tokenizer,
+  /// Of the numbers that the model has now: it works on a copy, see inference_copy(), so that the model may be trained
+  /// meanwhile. Throws ConfigError when a vocabulary is not the model's.
+  Translator(const std::shared_ptr<Transformer>& model, std::shared_ptr<const Tokenizer> source_tokenizer,
              std::shared_ptr<const Tokenizer> target_tokenizer, const GenerationConfig& generation);
-  /// The same; what is packed already is taken as it is.
+  /// Of a model that becomes its own; panels that it has are taken as they are.
   explicit Translator(ModelFiles files);
 
   /// From a model folder. Throws FileError or ConfigError.
@@ -104,11 +104,11 @@ class Translator {
   const GenerationConfig& generation() const { return generation_; }
 
  private:
-  Translator(std::shared_ptr<Transformer> model, std::shared_ptr<const Tokenizer> source_tokenizer,
-             std::shared_ptr<const Tokenizer> target_tokenizer, const GenerationConfig& generation,
-             void (*pack)(Module&));
+  struct Prepared {};  // the model is for inference already
+  Translator(std::shared_ptr<const Transformer> model, std::shared_ptr<const Tokenizer> source_tokenizer,
+             std::shared_ptr<const Tokenizer> target_tokenizer, const GenerationConfig& generation, Prepared);
 
-  std::shared_ptr<Transformer> model_;
+  std::shared_ptr<const Transformer> model_;
   std::shared_ptr<const Tokenizer> source_tokenizer_;
   std::shared_ptr<const Tokenizer> target_tokenizer_;
   GenerationConfig generation_;

@@ -27,6 +27,8 @@ class SafetensorsReader {
   Shape shape(const std::string& name) const { return find(name).shape; }
   DType dtype(const std::string& name) const { return loaded_type(find(name).type); }  // of what load() gives
   int64_t element_count() const;                                                       // over all tensors
+  /// Another name for a tensor, here and not in the file. Throws FileError when there is no `from`, or a `to` already.
+  void rename(const std::string& from, const std::string& to);
 
   Tensor load(const std::string& name) const;  // a copy
   /// The file's own memory, where the file has this type and the values are aligned; else undefined. Such tensors keep

@@ -13,7 +13,7 @@ Tensor DecoderLm::decode(const PackedTokens& tokens, DecoderWeights* weights) co
   return (*parts_.decoder)((*parts_.embedding)(tokens.ids, positions_of(tokens.sequences)), {}, mask, {}, weights);
 }
 
-CrossEntropy DecoderLm::loss(const PackedTokens& tokens, const Tensor& labels,
+CrossEntropy DecoderLm::loss(const PackedTokens& tokens, const Indices& labels,
                              const CrossEntropyOptions& options) const {
   return parts_.projection->loss(decode(tokens), labels, options);
 }
@@ -36,7 +36,7 @@ Tensor DecoderLm::prompt(const PackedTokens& prompts, KvCache& cache) const {
     last.push_back(static_cast<int32_t>(prompts.sequences.begin(r) + prompts.sequences.length(r) - 1));
   }
   const Tensor states = prompt_states(prompts, cache);
-  return project(gather(states, Tensor::from({static_cast<int64_t>(last.size())}, last)));
+  return project(gather(states, std::move(last)));
 }
 
 void DecoderLm::read(const PackedTokens& prompts, KvCache& cache) const {
@@ -58,8 +58,7 @@ Tensor DecoderLm::steps(std::span<const int32_t> tokens, std::span<const int32_t
   }
   if (positions.size() != tokens.size())
     fail<ShapeError>("steps: {} tokens, the counts are for {}", tokens.size(), positions.size());
-  const auto total = static_cast<int64_t>(tokens.size());
-  const Tensor x = (*parts_.embedding)(Tensor::from({total}, tokens), Tensor::from({total}, positions));
+  const Tensor x = (*parts_.embedding)(Indices(tokens), std::move(positions));
   return project(parts_.decoder->steps(x, counts, cache));
 }
 
@@ -71,7 +70,7 @@ Tensor DecoderLm::step(std::span<const int32_t> tokens, KvCache& cache) const {
     if (cache.position(r) >= config_.context_length)
       fail<DataError>("row {} has {} tokens, the model's context_length", r, config_.context_length);
   }
-  const Tensor x = (*parts_.embedding)(Tensor::from({cache.rows()}, tokens), cache.positions());
+  const Tensor x = (*parts_.embedding)(Indices(tokens), cache.positions());
   return project(parts_.decoder->step(x, cache));
 }
 

@@ -25,8 +25,8 @@ class DecoderLm final : public Module {
   Tensor decode(const PackedTokens& tokens, DecoderWeights* weights = nullptr) const;
   /// x [..., d_model] -> logits of the next token [..., vocab]
   Tensor project(const Tensor& x) const { return (*parts_.projection)(x); }
-  /// Cross entropy of `labels` (int32 [tokens]): the token that follows each one.
-  CrossEntropy loss(const PackedTokens& tokens, const Tensor& labels, const CrossEntropyOptions& options) const;
+  /// Cross entropy of `labels` [tokens]: the token that follows each one.
+  CrossEntropy loss(const PackedTokens& tokens, const Indices& labels, const CrossEntropyOptions& options) const;
 
   // Generation step by step. A row's sequence may have context_length tokens.
 

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "attune/base/fail.h"
+#include "attune/ops/mean_over_heads.h"
 #include "attune/ops/precision.h"
 
 namespace attune {
@@ -43,7 +44,7 @@ void Decoder::add_sources(const Tensor& memory, const Sequences& source, KvCache
   cache.past.add_rows(source.count());
   cache.source.add_rows(source.count());
   const std::span<const int32_t> slots = cache.source.extend(lengths);
-  const Tensor positions = positions_of(source);
+  const Indices positions = positions_of(source);
   for (size_t i = 0; i < layers_.size(); ++i) layers_[i]->add_source(memory, positions, slots, cache.layers[i]);
 }
 
@@ -77,17 +78,6 @@ SlotTable table_of_tokens(const SlotTable& rows, std::span<const int32_t> counts
   return table;
 }
 
-// [rows, heads, keys] -> [rows, keys]
-Tensor mean_over_heads(const Tensor& weights) {
-  const int64_t heads = weights.size(1), keys = weights.size(2);
-  const Tensor mean = Tensor::zeros({weights.size(0), keys}, {weights.dtype(), weights.device()});
-  dispatch_floating("mean_over_heads", weights.dtype(), [&]<class T>(T) {
-    for (int64_t i = 0; i < weights.numel(); ++i)
-      mean.data<T>()[i / (heads * keys) * keys + i % keys] += weights.data<T>()[i] / static_cast<T>(heads);
-  });
-  return mean;
-}
-
 }  // namespace
 
 Tensor Decoder::step(const Tensor& x, KvCache& cache) const {
@@ -103,7 +93,7 @@ Tensor Decoder::steps(const Tensor& x, std::span<const int32_t> counts, KvCache&
     for (int32_t i = 0; i < counts[r]; ++i) positions.push_back(cache.position(static_cast<int64_t>(r)) + i);
   }
   CachedStep step{.slots = cache.past.extend(counts), .self = {}, .cross = {}};
-  step.self = step.cross = {.positions = Tensor::from({x.size(0)}, positions)};
+  step.self = step.cross = {.positions = std::move(positions)};
   SlotTable self, cross;
   const bool single = std::all_of(counts.begin(), counts.end(), [](int32_t count) { return count == 1; });
   if (!single) {

@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include "attune/kernels/matmul.h"
+#include "attune/kernels/activation_kind.h"
 #include "attune/ops/dropout.h"
 #include "attune/tensor/tensor.h"
 

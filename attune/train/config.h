@@ -111,7 +111,7 @@ struct TrainConfig {
   int64_t keep_checkpoints = 5;         // the last so many; 0: all
   int64_t average_checkpoints = 0;      // the final model is the mean of the last so many; 0 or 1: off
   double moving_average = 0;            // decay of an exponential moving average of the weights; 0: off
-  int64_t threads = 0;                  // 0: all
+  int64_t threads = 0;                  // 0: thread_count() of the caller
   bool shard_optimizer = false;         // several ranks: each keeps the moments of its part of the parameters alone
   bool checkpoint_activations = false;  // layers compute their activations again in the backward pass: less memory
   ProductPrecision precision = ProductPrecision::float32;  // of the training step's matrix products

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "attune/base/fail.h"
+#include "attune/base/json_fields.h"
 #include "attune/base/random.h"
 #include "attune/models/transformer.h"
 #include "attune/nn/module.h"
@@ -55,7 +56,6 @@ inline std::unique_ptr<Transformer> random_model(const TransformerConfig& config
       for (float& value : p.tensor->values<float>()) value *= 4;
     }
   }
-  set_evaluation(*model);
   return model;
 }
 
