@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 class Profile;
 struct Bfloat16Copies;  // of parameters, see ops/precision.h

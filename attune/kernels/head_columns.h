@@ -2,7 +2,7 @@
 
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// Heads within longer rows: head h of row r is x[r][column + h * d ... column + (h + 1) * d). One product that forms
 /// queries, keys and values leaves them so.
@@ -13,4 +13,4 @@ struct HeadColumns {
   int64_t d = 1;
 };
 
-}  // namespace attune
+}  // namespace gnu::visibility("default")]]attune

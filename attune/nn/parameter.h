@@ -4,7 +4,7 @@
 
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 class PanelWeight;  // attune/ops/panel_weight.h
 

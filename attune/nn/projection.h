@@ -10,7 +10,7 @@
 #include "attune/ops/cross_entropy.h"
 #include "attune/ops/linear.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// The parameters of a product x W^T + b.
 struct Projection {

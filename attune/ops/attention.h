@@ -58,4 +58,4 @@ Tensor attention(const HeadColumns& q, const HeadColumns& k, const HeadColumns& 
 /// Source: Press et al. 2022, section 3, and their reference recipe.
 std::vector<double> alibi_slopes(int64_t heads);
 
-}  // namespace attune
+}  // namespace gnu::visibility("default")]]attune

@@ -34,4 +34,4 @@ struct CachedAttentionOptions {
 Tensor cached_attention(const Tensor& q, const PagedRows& keys, const PagedRows& values, const SlotTable& table,
                         const CachedAttentionOptions& options);
 
-}  // namespace attune
+}  // namespace gnu::visibility("default")]]attune

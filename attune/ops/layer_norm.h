@@ -1,6 +1,6 @@
 #pragma once
 
-#include "attune/kernels/layer_norm.h"
+#include "attune/kernels/norm_form.h"
 #include "attune/ops/dropout.h"
 #include "attune/tensor/tensor.h"
 
@@ -18,4 +18,4 @@ Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, const
 Tensor residual_dropout_layer_norm(const Tensor& x, const Tensor& y, const DropoutMask& mask, const Tensor& gain,
                                    const Tensor& bias, const LayerNormOptions& options = {});
 
-}  // namespace attune
+}  // namespace gnu::visibility("default")]]attune

@@ -6,7 +6,7 @@
 #include "attune/ops/panel_weight.h"
 #include "attune/tensor/tensor.h"
 
-namespace [[gnu::visibility("default")]] attune {
+namespace attune {
 
 /// activation(x W^T + bias) for inference; records no gradient.
 ///   x [..., in] float32   bias [out] float32 or undefined

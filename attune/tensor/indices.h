@@ -7,7 +7,7 @@
 
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// Token ids, labels, positions, row numbers: int32 that the host describes. The host reads and checks them; a kernel
 /// gets them in the memory of its device, where they are copied once. Cheap to copy; the values never change.
