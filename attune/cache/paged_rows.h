@@ -21,7 +21,8 @@ class PagedRows {
   void write(const Tensor& rows, std::span<const int32_t> slots);
   int64_t size() const { return size_; }  // the highest slot + 1
   int64_t width() const { return width_; }
-  int64_t bytes() const { return size_ * width_ * static_cast<int64_t>(size_of(dtype_)); }
+  int64_t row_bytes() const { return width_ * static_cast<int64_t>(size_of(dtype_)); }
+  int64_t bytes() const { return size_ * row_bytes(); }
   DType dtype() const { return dtype_; }
   template <class T>
   const T* row(int64_t slot) const {

@@ -12,7 +12,7 @@ namespace attune {
 namespace {
 
 std::vector<int32_t> list_of(const SlotLists& lists, size_t r) {
-  const SlotTable& t = lists.table();
+  const SlotTable t = lists.table();
   return {t.slots.begin() + t.begin[r], t.slots.begin() + t.end[r]};
 }
 

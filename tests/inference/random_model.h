@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "attune/base/fail.h"
+#include "attune/base/json_fields.h"
 #include "attune/base/random.h"
 #include "attune/models/transformer.h"
 #include "attune/nn/module.h"
