@@ -11,10 +11,7 @@
 #include <cmath>
 
 #include "attune/base/fail.h"
-#include "attune/base/parallel.h"
-#include "attune/base/profile.h"
 #include "attune/kernels/cpu/softmax_inl.h"
-#include "attune/kernels/row_grain.h"
 #include "attune/ops/rows.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -36,7 +33,7 @@ struct Better {
 template <class T>
 struct TopOfRow {
   std::span<Candidate> heap;
-  const std::vector<int32_t>& excluded;
+  std::span<const int32_t> excluded;
   size_t count = 0;
   T threshold = -std::numeric_limits<T>::infinity();
 
@@ -106,7 +103,7 @@ double SumOfExponentialsOf(const float* x, float shift, size_t n) {
 
 // log(sum(exp(x))) and the likeliest. Where a logit is NaN so is the sum.
 template <class T>
-size_t Row(const T* x, size_t n, std::span<Candidate> heap, const std::vector<int32_t>& excluded, double* log_sum) {
+size_t Row(const T* x, size_t n, std::span<Candidate> heap, std::span<const int32_t> excluded, double* log_sum) {
   TopOfRow<T> top{heap, excluded};
   T shift = -std::numeric_limits<T>::infinity();  // the largest so far
   double sum = 0;
@@ -127,11 +124,11 @@ size_t Row(const T* x, size_t n, std::span<Candidate> heap, const std::vector<in
   return found.size();
 }
 
-size_t Row32(const float* x, size_t n, std::span<Candidate> heap, const std::vector<int32_t>& excluded,
+size_t Row32(const float* x, size_t n, std::span<Candidate> heap, std::span<const int32_t> excluded,
              double* log_sum) {
   return Row(x, n, heap, excluded, log_sum);
 }
-size_t Row64(const double* x, size_t n, std::span<Candidate> heap, const std::vector<int32_t>& excluded,
+size_t Row64(const double* x, size_t n, std::span<Candidate> heap, std::span<const int32_t> excluded,
              double* log_sum) {
   return Row(x, n, heap, excluded, log_sum);
 }
@@ -148,18 +145,18 @@ namespace {
 HWY_EXPORT(Row32);
 HWY_EXPORT(Row64);
 
-size_t top_of_row(Cpu, const float* x, size_t n, std::span<Candidate> heap, const std::vector<int32_t>& excluded,
+size_t top_of_row(Cpu, const float* x, size_t n, std::span<Candidate> heap, std::span<const int32_t> excluded,
                   double* log_sum) {
   return HWY_DYNAMIC_DISPATCH(Row32)(x, n, heap, excluded, log_sum);
 }
-size_t top_of_row(Cpu, const double* x, size_t n, std::span<Candidate> heap, const std::vector<int32_t>& excluded,
+size_t top_of_row(Cpu, const double* x, size_t n, std::span<Candidate> heap, std::span<const int32_t> excluded,
                   double* log_sum) {
   return HWY_DYNAMIC_DISPATCH(Row64)(x, n, heap, excluded, log_sum);
 }
 
 // After the first `count` of `candidates`; returns how many there are then.
 template <class LogProbability>
-size_t append_wanted(const CandidateRules& rules, const std::vector<int32_t>& excluded, LogProbability&& of,
+size_t append_wanted(const CandidateRules& rules, std::span<const int32_t> excluded, LogProbability&& of,
                      std::span<Candidate> candidates, size_t count) {
   if (rules.only_wanted) count = 0;
   for (const int32_t token : rules.wanted) {
@@ -172,57 +169,51 @@ size_t append_wanted(const CandidateRules& rules, const std::vector<int32_t>& ex
   return count;
 }
 
-void check_rules(std::span<const CandidateRules> rules, int64_t rows, int64_t vocab) {
-  if (!rules.empty() && static_cast<int64_t>(rules.size()) != rows)
-    fail<ShapeError>("top_candidates: {} rules for {} rows", rules.size(), rows);
-  for (const CandidateRules& r : rules) {
-    for (const int32_t token : r.wanted)
-      if (token < 0 || token >= vocab) fail<ShapeError>("top_candidates: wants token {} of {}", token, vocab);
+void check_query(const Tensor& logits, int64_t row, int64_t size, const CandidateQuery& query, size_t room) {
+  if (logits.rank() != 2 || query.count < 1 || row < 0 || row >= logits.size(0) || size < 0 || size > logits.size(1))
+    fail<ShapeError>("top_candidates: needs logits [rows, vocab] and a count from 1, found {}, row {} of {} tokens, {}",
+                     logits.shape().text(), row, size, query.count);
+  const size_t wanted = query.rules == nullptr ? 0 : query.rules->wanted.size();
+  if (room < static_cast<size_t>(std::min(query.count, size)) + wanted)
+    fail<ShapeError>("top_candidates: room for {} candidates of {} and {} that are wanted", room, query.count, wanted);
+  for (size_t i = 0; i < wanted; ++i) {
+    if (const int32_t token = query.rules->wanted[i]; token < 0 || token >= size)
+      fail<ShapeError>("top_candidates: wants token {} of {}", token, size);
   }
 }
 
 }  // namespace
 
-void top_candidates(const Tensor& logits, int64_t count, const std::vector<int32_t>& excluded,
-                    std::span<const CandidateRules> rules, CandidateLists& lists) {
-  const ProfileScope scope("top_candidates");
-  if (logits.rank() != 2 || count < 1)
-    fail<ShapeError>("top_candidates: needs logits [rows, vocab] and a count from 1, found {} and {}",
-                     logits.shape().text(), count);
-  const int64_t vocab = logits.size(1);
-  check_rules(rules, logits.size(0), vocab);
-  std::vector<int32_t> never = excluded;
-  std::sort(never.begin(), never.end());
-  const auto most = static_cast<size_t>(std::min(count, vocab));
-  size_t most_wanted = 0;
-  for (const CandidateRules& rule : rules) most_wanted = std::max(most_wanted, rule.wanted.size());
-  lists.reset(static_cast<size_t>(logits.size(0)), most + most_wanted);
-  dispatch_floating("top_candidates", logits.dtype(), [&]<class T>(T) {
-    parallel_for(logits.size(0), row_grain(vocab), [&](int64_t begin, int64_t end) {
-      std::vector<int32_t> of_row;
-      for (int64_t r = begin; r < end; ++r) {
-        const auto row = static_cast<size_t>(r);
-        const CandidateRules* rule = rules.empty() ? nullptr : &rules[row];
-        const bool excludes = rule != nullptr && !rule->excluded.empty();
-        if (excludes) {
-          of_row = never;
-          of_row.insert(of_row.end(), rule->excluded.begin(), rule->excluded.end());
-          std::sort(of_row.begin(), of_row.end());
-        }
-        double log_sum = 0;
-        const T* x = logits.data<T>() + r * vocab;
-        const std::vector<int32_t>& without = excludes ? of_row : never;
-        const std::span<Candidate> room = lists.room(row);
-        size_t found = dispatch(logits.device(), [&](auto device) {
-          return top_of_row(device, x, static_cast<size_t>(vocab), room.first(most), without, &log_sum);
-        });
-        if (!std::isfinite(log_sum))
-          fail<NumericError>("top_candidates: the logits of row {} of {} are not finite", r, logits.shape().text());
-        const auto log_probability = [&](int32_t token) { return static_cast<double>(x[token]) - log_sum; };
-        if (rule != nullptr) found = append_wanted(*rule, without, log_probability, room, found);
-        lists.set_count(row, found);
-      }
+size_t top_candidates(const Tensor& logits, int64_t row, int64_t size, const CandidateQuery& query,
+                      std::span<Candidate> room) {
+  check_query(logits, row, size, query, room.size());
+  std::vector<int32_t> merged;
+  std::span<const int32_t> excluded = query.excluded;
+  if (query.rules != nullptr && !query.rules->excluded.empty()) {
+    merged.assign(excluded.begin(), excluded.end());
+    merged.insert(merged.end(), query.rules->excluded.begin(), query.rules->excluded.end());
+    std::sort(merged.begin(), merged.end());
+    excluded = merged;
+  }
+  return dispatch_floating("top_candidates", logits.dtype(), [&]<class T>(T) {
+    const T* x = logits.data<T>() + row * logits.size(1);
+    const auto heap = room.first(static_cast<size_t>(std::min(query.count, size)));
+    double log_sum = 0;
+    const size_t found = dispatch(logits.device(), [&](auto device) {
+      return top_of_row(device, x, static_cast<size_t>(size), heap, excluded, &log_sum);
     });
+    if (!std::isfinite(log_sum))
+      fail<NumericError>("top_candidates: the logits of row {} of {} are not finite", row, logits.shape().text());
+    if (query.rules == nullptr) return found;
+    const auto log_probability = [&](int32_t token) { return static_cast<double>(x[token]) - log_sum; };
+    return append_wanted(*query.rules, excluded, log_probability, room, found);
+  });
+}
+
+void penalize_tokens(const Tensor& logits, int64_t row, std::span<const int32_t> tokens, double penalty) {
+  dispatch_floating("penalize_tokens", logits.dtype(), [&]<class T>(T) {
+    T* x = logits.data<T>() + row * logits.size(1);
+    for (const int32_t token : tokens) x[token] *= static_cast<T>(x[token] > 0 ? 1 / penalty : penalty);
   });
 }
 

@@ -45,17 +45,23 @@ struct CandidateRules {
   bool only_wanted = false;            // there are no others, and none of these is excluded
 };
 
-/// For each row of logits [rows, vocab] its `count` likeliest tokens, likeliest first and equal ones by lower id. Those
-/// in `excluded` are left out but keep their share of the probability, and so are those of probability 0, so that there
-/// may be fewer. `rules` are none or one for each row. A row's answer depends on that row alone. Throws NumericError,
-/// naming the row, where there is no distribution: a logit is NaN or infinite, or all are minus infinity.
-void top_candidates(const Tensor& logits, int64_t count, const std::vector<int32_t>& excluded,
-                    std::span<const CandidateRules> rules, CandidateLists& lists);
-inline CandidateLists top_candidates(const Tensor& logits, int64_t count, const std::vector<int32_t>& excluded = {},
-                                     std::span<const CandidateRules> rules = {}) {
-  CandidateLists lists;
-  top_candidates(logits, count, excluded, rules, lists);
-  return lists;
-}
+/// Which candidates are looked for.
+struct CandidateQuery {
+  int64_t count = 1;                      // the likeliest
+  std::span<const int32_t> excluded;      // rising
+  const CandidateRules* rules = nullptr;  // or none
+};
+
+/// Writes into `room` the `count` likeliest of the first `size` tokens of row `row` of logits [rows, at least size],
+/// likeliest first and equal ones by lower id; returns how many these are. Tokens in `excluded` are left out but keep
+/// their share of the probability, and so are those of probability 0, so that there may be fewer. Needs room for
+/// min(count, size) and for all that the rules want. The answer depends on that row alone. Throws ShapeError, and
+/// NumericError, naming the row, where there is no distribution: a logit is NaN or infinite, or all are minus infinity.
+size_t top_candidates(const Tensor& logits, int64_t row, int64_t size, const CandidateQuery& query,
+                      std::span<Candidate> room);
+
+/// On the logits of a row, as in Keskar et al. 2019: those of `tokens` are divided by `penalty` where they are
+/// positive, and multiplied where not. A token that is named twice is penalised twice.
+void penalize_tokens(const Tensor& logits, int64_t row, std::span<const int32_t> tokens, double penalty);
 
 }  // namespace attune
