@@ -1,12 +1,20 @@
 # find_package(attune) for other projects.
 include(CMakePackageConfigHelpers)
-install(TARGETS attune attune_private_flags attune_highway EXPORT attune-targets
+set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/attune)
+install(TARGETS attune EXPORT attune-targets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS attune_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(DIRECTORY attune/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/attune FILES_MATCHING PATTERN "*.h" PATTERN "cli" EXCLUDE)
-install(EXPORT attune-targets NAMESPACE attune:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/attune)
+install(EXPORT attune-targets NAMESPACE attune:: DESTINATION ${package_folder})
 configure_package_config_file(cmake/attune-config.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/attune-config.cmake
-                              INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/attune)
+                              INSTALL_DESTINATION ${package_folder})
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/attune-config-version.cmake COMPATIBILITY SameMinorVersion)
-install(FILES cmake/FindOneDNN.cmake ${CMAKE_CURRENT_BINARY_DIR}/attune-config.cmake ${CMAKE_CURRENT_BINARY_DIR}/attune-config-version.cmake
-        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/attune)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/attune-config.cmake ${CMAKE_CURRENT_BINARY_DIR}/attune-config-version.cmake
+        DESTINATION ${package_folder})
+if(NOT BUILD_SHARED_LIBS)  # for the libraries that it links
+  install(FILES cmake/FindOneDNN.cmake cmake/FindMPIC.cmake DESTINATION ${package_folder})
+endif()
+
+# The public headers: attune.h and what it includes, directly or not, as it is when they are installed.
+install(CODE "set(sources [[${CMAKE_CURRENT_SOURCE_DIR}]])
+set(includes [[${CMAKE_INSTALL_INCLUDEDIR}]])")
+install(SCRIPT cmake/InstallHeaders.cmake)

@@ -8,10 +8,10 @@
 namespace attune {
 namespace {
 
-// Keeps the nodes of its inputs beside their values.
 struct Kept {
-  std::vector<Tensor> inputs;
+  std::vector<Tensor> inputs;  // the nodes of its inputs beside their values
   CheckpointedFunction function;
+  Execution execution;  // of the forward pass
 };
 
 // The sum of an input's gradients so far is what its leaf begins with: every addition is then the one that there would
@@ -27,7 +27,12 @@ Gradients walk_again(const Kept& kept, const Tensor& dy) {
   }
   Tensor y;
   {
-    const EnableGrad enable_grad;
+    const ExecutionScope scope([&](Execution& e) {
+      e.recording = true;
+      e.dropout = kept.execution.dropout;
+      e.precision = kept.execution.precision;
+      e.bfloat16_copies = kept.execution.bfloat16_copies;
+    });
     y = kept.function(leaves);
   }
   if (requires_gradient(y)) backward(y, dy);
@@ -42,7 +47,7 @@ Gradients walk_again(const Kept& kept, const Tensor& dy) {
 }  // namespace
 
 Tensor checkpoint(std::vector<Tensor> inputs, CheckpointedFunction function) {
-  if (!gradients_enabled()) return function(inputs);
+  if (!execution().recording) return function(inputs);
   const ProfileScope scope("checkpoint");
   Tensor y;
   {
@@ -50,7 +55,7 @@ Tensor checkpoint(std::vector<Tensor> inputs, CheckpointedFunction function) {
     y = function(inputs).detach();
   }
   // Also where no input requires a gradient: parameters within the function may.
-  Kept kept{.inputs = inputs, .function = std::move(function)};
+  Kept kept{.inputs = inputs, .function = std::move(function), .execution = execution()};
   record_always("checkpoint", inputs, y, [kept = std::move(kept)](const Tensor& dy) { return walk_again(kept, dy); });
   return y;
 }

@@ -13,8 +13,6 @@
 namespace attune {
 namespace {
 
-thread_local bool recording_enabled = true;
-
 uint64_t next_order() {
   static std::atomic<uint64_t> counter{0};
   return ++counter;
@@ -97,12 +95,8 @@ void clear_gradient(const Tensor& x) {
   if (x.node()) x.node()->gradient = {};
 }
 
-bool gradients_enabled() {
-  return recording_enabled;
-}
-
 bool is_recording(std::initializer_list<Tensor> inputs) {
-  return recording_enabled && std::any_of(inputs.begin(), inputs.end(), requires_gradient);
+  return execution().recording && std::any_of(inputs.begin(), inputs.end(), requires_gradient);
 }
 
 void record(const char* op, std::initializer_list<Tensor> inputs, Tensor& output, BackwardFunction backward) {
@@ -150,16 +144,6 @@ void backward(const Tensor& loss, const Tensor& cotangent, const LeafObserver& o
     for (const auto& input : inputs)
       if (input && uses->walk(input.get())) on_complete(*input);
   }
-}
-
-NoGrad::NoGrad() : previous_(std::exchange(recording_enabled, false)) {}
-NoGrad::~NoGrad() {
-  recording_enabled = previous_;
-}
-
-EnableGrad::EnableGrad() : previous_(std::exchange(recording_enabled, true)) {}
-EnableGrad::~EnableGrad() {
-  recording_enabled = previous_;
 }
 
 }  // namespace attune

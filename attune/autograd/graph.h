@@ -8,9 +8,10 @@
 #include <span>
 #include <vector>
 
+#include "attune/base/execution.h"
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// One gradient for each input of an operation, in the order of the inputs; undefined where none is needed.
 using Gradients = std::vector<Tensor>;
@@ -55,30 +56,13 @@ using LeafObserver = std::function<void(const GradientNode& leaf)>;
 /// not recorded, or when a step of it has been walked before.
 void backward(const Tensor& loss, const Tensor& cotangent = {}, const LeafObserver& on_complete = {});
 
-/// While one lives, nothing is recorded on this thread and nothing is kept alive.
+/// While one lives, nothing is recorded on this thread and nothing is kept alive: Execution::recording is false.
 class NoGrad {
  public:
-  NoGrad();
-  ~NoGrad();
-  NoGrad(const NoGrad&) = delete;
-  NoGrad& operator=(const NoGrad&) = delete;
+  NoGrad() : scope_([](Execution& e) { e.recording = false; }) {}
 
  private:
-  bool previous_;
+  ExecutionScope scope_;
 };
-
-/// While one lives, operations are recorded again: within a backward function, which runs under NoGrad.
-class EnableGrad {
- public:
-  EnableGrad();
-  ~EnableGrad();
-  EnableGrad(const EnableGrad&) = delete;
-  EnableGrad& operator=(const EnableGrad&) = delete;
-
- private:
-  bool previous_;
-};
-
-bool gradients_enabled();
 
 }  // namespace attune

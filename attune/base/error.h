@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// Base of every error thrown on purpose. `what()` is one line without a trailing full stop.
 class Error : public std::runtime_error {

@@ -12,7 +12,7 @@
 #include <variant>
 #include <vector>
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// The candidate with the smallest edit distance to `word`, or "" when none is near (more than half of it differs).
 std::string nearest_name(std::string_view word, const std::vector<std::string>& candidates);

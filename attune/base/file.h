@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// The whole file as bytes. Throws FileError when it is missing, unreadable or larger than `max_bytes`.
 std::string read_file(const std::filesystem::path& path, uint64_t max_bytes = uint64_t{1} << 30);

@@ -1,21 +1,47 @@
 #pragma once
-// Threads: one OpenMP pool, shared with oneDNN.
+// Threads: one OpenMP pool, shared with oneDNN. The caller's OpenMP settings are left as they are.
 
 #include <cstdint>
 #include <functional>
 
-namespace attune {
+#include "attune/base/execution.h"
 
-/// Threads that a parallel region of the calling thread will use; setting it is for the calling thread too.
+namespace [[gnu::visibility("default")]] attune {
+
+/// Threads that a parallel region of the calling thread has: execution().threads, or default_thread_count() where that
+/// is 0. Throws ConfigError as the latter does.
 int thread_count();
-void set_thread_count(int threads);
+
+/// While one lives, parallel regions of the calling thread have `threads` threads; 0: as many as before. Throws
+/// ConfigError unless 0 <= threads <= kMostThreads.
+class ThreadScope {
+ public:
+  explicit ThreadScope(int64_t threads);
+
+ private:
+  ExecutionScope scope_;
+};
+
+/// While one lives, libraries that ask OpenMP for the number of threads find thread_count(). What the calling thread
+/// had set before comes back.
+class OpenMpThreads {
+ public:
+  OpenMpThreads();
+  ~OpenMpThreads();
+  OpenMpThreads(const OpenMpThreads&) = delete;
+  OpenMpThreads& operator=(const OpenMpThreads&) = delete;
+
+ private:
+  int before_;
+};
 
 namespace detail {
 void parallel_run(int64_t chunks, const std::function<void(int64_t)>& body);
 }
 
 /// Calls body(begin, end) over [0, size) in pieces of at most `grain` elements, in parallel. The pieces do not depend
-/// on the number of threads, so that a sum formed piece by piece is the same on every machine.
+/// on the number of threads, so that a sum formed piece by piece is the same on every machine. Within `body` there is
+/// one thread.
 template <class Body>
 void parallel_for(int64_t size, int64_t grain, Body&& body) {
   if (size <= 0) return;

@@ -15,16 +15,8 @@ double seconds_of(Clock::duration duration) {
 
 }  // namespace
 
-namespace detail {
-constinit thread_local Profile* active_profile = nullptr;
-}
-
 Profile::Profile(Counter counter)
-    : counter_(std::move(counter)), begin_(Clock::now()), outer_(std::exchange(detail::active_profile, this)) {}
-
-Profile::~Profile() {
-  detail::active_profile = outer_;
-}
+    : counter_(std::move(counter)), begin_(Clock::now()), scope_([this](Execution& e) { e.profile = this; }) {}
 
 std::vector<ProfileEntry> Profile::entries() const {
   std::vector<ProfileEntry> entries;

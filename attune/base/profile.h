@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "attune/base/execution.h"
+
 namespace attune {
 
 /// What was measured of one operation: its own, without that of the operations called within it, so that the times of
@@ -31,14 +33,13 @@ struct ProfileEvent {
 
 class ProfileScope;
 
-/// While one lives, the ProfileScopes of this thread are recorded in it; of two the inner one records. It has to
-/// outlive the scopes that are opened meanwhile.
+/// While one lives, it is the profile of this thread's execution(), and the ProfileScopes are recorded in it; of two
+/// the inner one records. It has to outlive the scopes that are opened meanwhile.
 class Profile {
  public:
   using Counter = std::function<int64_t()>;  // of work done so far, say floating-point operations
 
   explicit Profile(Counter counter = nullptr);
-  ~Profile();
   Profile(const Profile&) = delete;
   Profile& operator=(const Profile&) = delete;
 
@@ -57,18 +58,14 @@ class Profile {
   std::vector<ProfileEvent> events_;
   bool keeps_events_ = false;
   ProfileScope* innermost_ = nullptr;
-  Profile* outer_;
+  ExecutionScope scope_;
 };
-
-namespace detail {
-extern constinit thread_local Profile* active_profile;
-}
 
 /// An operation, from here to the end of the block. Costs one load where no Profile is active.
 class ProfileScope {
  public:
   /// Both parts of the name are joined: "linear", " backward".
-  explicit ProfileScope(std::string_view name, std::string_view suffix = "") : profile_(detail::active_profile) {
+  explicit ProfileScope(std::string_view name, std::string_view suffix = "") : profile_(execution().profile) {
     if (profile_ != nullptr) [[unlikely]]
       begin(name, suffix);
   }

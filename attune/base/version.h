@@ -2,9 +2,9 @@
 
 #include <string_view>
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
-/// The version of the library, written into every model. The same as in CMakeLists.txt.
-inline constexpr std::string_view kVersion = "0.1.0";
+/// The version of the library, written into every model: project(VERSION) of CMakeLists.txt.
+std::string_view version();
 
 }  // namespace attune

@@ -15,13 +15,13 @@ int64_t KvCache::bytes_of(int64_t past_tokens, int64_t source_tokens) const {
   return sum;
 }
 
-Tensor KvCache::positions(std::span<const int32_t> counts) const {
+Indices KvCache::positions(std::span<const int32_t> counts) const {
   std::vector<int32_t> next;
   next.reserve(counts.size());
   for (size_t r = 0; r < counts.size(); ++r) {
     for (int32_t i = 0; i < counts[r]; ++i) next.push_back(position(static_cast<int64_t>(r)) + i);
   }
-  return Tensor::from({static_cast<int64_t>(next.size())}, next);
+  return next;
 }
 
 void KvCache::add_rows(int64_t count) {

@@ -6,8 +6,9 @@
 
 #include "attune/cache/paged_rows.h"
 #include "attune/cache/slot_lists.h"
+#include "attune/tensor/indices.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// What one attention keeps of the past. With latent attention `keys` holds the latents and `values` is empty.
 struct AttentionCache {
@@ -32,8 +33,8 @@ struct KvCache {
   int64_t rows() const { return past.rows(); }
   /// Tokens that row r has been given so far.
   int32_t position(int64_t r) const { return past.length(r); }
-  /// The positions that the next counts[r] tokens of each row r will have, row after row: int32 [sum of counts].
-  Tensor positions(std::span<const int32_t> counts) const;
+  /// The positions that the next counts[r] tokens of each row r will have, row after row: [sum of counts].
+  Indices positions(std::span<const int32_t> counts) const;
   int64_t bytes() const;
   /// The bytes of so many tokens of the past and of so many of sources.
   int64_t bytes_of(int64_t past_tokens, int64_t source_tokens) const;

@@ -1,43 +1,37 @@
 #pragma once
 // The memory of a cache.
 
-#include <cstddef>
+#include <cstdint>
 #include <span>
-#include <vector>
 
+#include "attune/kernels/pages.h"
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// Rows in blocks that never move: a cache grows without copying. A row is known by its slot, and may be overwritten.
+/// They are on the device of the first rows that are written.
 class PagedRows {
  public:
   PagedRows() = default;
-  explicit PagedRows(int64_t width, DType dtype = DType::f32) : width_(width), dtype_(dtype) {}
+  explicit PagedRows(int64_t width, DType dtype = DType::f32) : pages_(width, dtype) {}
 
-  /// Copies rows [n, width] to the end; returns the slot of the first.
+  /// Copies rows [n, width] to the end; returns the slot of the first. Throws ShapeError.
   int64_t append(const Tensor& rows);
-  /// Row i of rows [n, width] becomes slots[i], which may be one that is not there yet.
+  /// Row i of rows [n, width] becomes slots[i], which may be one that is not there yet. Throws ShapeError.
   void write(const Tensor& rows, std::span<const int32_t> slots);
+  /// Columns [begin, end) of the rows in `slots`, one after another: [slots, end - begin]. Throws ShapeError.
+  Tensor gather(std::span<const int32_t> slots, int64_t begin, int64_t end) const;
   int64_t size() const { return size_; }  // the highest slot + 1
-  int64_t width() const { return width_; }
-  int64_t row_bytes() const { return width_ * static_cast<int64_t>(size_of(dtype_)); }
+  int64_t width() const { return pages_.width(); }
+  int64_t row_bytes() const { return width() * static_cast<int64_t>(size_of(dtype())); }
   int64_t bytes() const { return size_ * row_bytes(); }
-  DType dtype() const { return dtype_; }
-  template <class T>
-  const T* row(int64_t slot) const {
-    return reinterpret_cast<const T*>(starts_[static_cast<size_t>(slot) / kBlockRows]) + slot % kBlockRows * width_;
-  }
+  DType dtype() const { return pages_.dtype(); }
+  const Pages& pages() const { return pages_; }
 
  private:
-  void check_rows(const Tensor& rows) const;
-  void add_block();
-  static constexpr int64_t kBlockRows = 256;
-  int64_t width_ = 0;
   int64_t size_ = 0;
-  DType dtype_ = DType::f32;
-  std::vector<Tensor> blocks_;      // of kBlockRows rows each
-  std::vector<std::byte*> starts_;  // of the blocks
+  Pages pages_;
 };
 
 }  // namespace attune

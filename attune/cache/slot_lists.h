@@ -6,7 +6,7 @@
 
 #include "attune/cache/slot_table.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// For each row of a cache the slots that it reads, in the order of their places. Rows that go on from the same row
 /// share its slots; a slot that no row reads any more is free, and free slots are used again, so that a cache is no

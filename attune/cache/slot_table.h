@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// The slots that each query attends to: query r sees slots[begin[r]] ... slots[end[r] - 1]; what stands in no such
 /// range is not looked at. Beams that share a past share its slots, so that reordering them moves no keys. A view: the

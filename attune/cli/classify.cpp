@@ -47,7 +47,7 @@ void write_json(TextOutput& output, const std::string& text, const Classificatio
 }
 
 int classify(const ClassifyCommand& command) {
-  use_threads(command.threads);
+  const ThreadScope threads = use_threads(command.threads);
   const Classifier classifier = Classifier::load(command.model);
   const auto labels = static_cast<int64_t>(classifier.labels().size());
   if (command.top < 1) fail<ConfigError>("--top {}: needs a number from 1", command.top);
@@ -102,7 +102,8 @@ void add_classify(CLI::App& app) {
   command->add_option("--top", c->top, "So many labels for each text")->capture_default_str();
   command->add_flag("--json", c->json, "For programs");
   command->add_option("--batch-size", c->batch_texts, "Texts classified at once")->capture_default_str();
-  command->add_option("--threads", c->threads, "0: all")->capture_default_str();
+  command->add_option("--threads", c->threads, "0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow")
+      ->capture_default_str();
 }
 
 }  // namespace attune::cli

@@ -107,8 +107,7 @@ void print_json(const Json& json) {
 RunConfig read_config(const PrepareCommand& c) {
   if (c.config.empty() && c.preset.empty() && c.set.empty())
     fail<ConfigError>("a configuration file is needed, for instance examples/demo.toml");
-  const Json base = c.preset.empty() ? Json::object() : sections_of(find_preset(c.preset));
-  return read_run_config(c.config, c.set, base);
+  return read_run_config(c.config, c.set, c.preset);
 }
 
 int prepare(const PrepareCommand& c) {

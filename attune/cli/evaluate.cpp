@@ -102,21 +102,21 @@ Evaluation evaluate_model(const EvaluateCommand& command) {
   check_line_counts(command.source, sources, command.reference, references);
   if (sources.empty()) fail<DataError>("{}: has no line", command.source);
 
-  ModelFiles files = load_model_folder(command.model);
-  const std::shared_ptr<Transformer> model = std::move(files.model);
-  const Tokenizer& target_tokenizer = *files.target_tokenizer;
-  const Translator translator(model, files.source_tokenizer, files.target_tokenizer, files.generation);
+  const ThreadScope threads = use_threads(command.generation.threads);
+  const Translator translator = Translator::load(command.model);
+  const Tokenizer& target_tokenizer = translator.target_tokenizer();
   const TranslateOptions options = command.generation.for_model(translator);
   std::vector<ParallelExample> examples;
   for (size_t i = 0; i < sources.size(); ++i)
-    examples.push_back({encode_line(*files.source_tokenizer, command.source, sources, i, options.max_source_tokens),
-                        encode_line(target_tokenizer, command.reference, references, i, options.max_source_tokens)});
+    examples.push_back(
+        {encode_line(translator.source_tokenizer(), command.source, sources, i, options.max_source_tokens),
+         encode_line(target_tokenizer, command.reference, references, i, options.max_source_tokens)});
 
   const bool words = dynamic_cast<const WhitespaceTokenizer*>(&target_tokenizer) != nullptr;
   Evaluation result;
   result.tokenizer = !command.bleu_tokenizer.empty() ? command.bleu_tokenizer : words ? "none" : "13a";
   tokenizer_of(result.tokenizer);  // before the work
-  result.loss = evaluate(*model, examples, target_tokenizer.bos_id());
+  result.loss = evaluate(translator.model(), examples, target_tokenizer.bos_id());
   const Lines translations = translate(translator, options, sources, result);
   score(command, translations, references, result);
   if (!command.output.empty()) {
@@ -189,7 +189,7 @@ int run_evaluate_text(const EvaluateCommand& command, Architecture architecture)
     fail<ConfigError>("a model of architecture \"{}\" needs --data", enum_name(architecture));
   if (!command.source.empty() || !command.reference.empty() || !command.output.empty())
     fail<ConfigError>("--source, --reference and --output are for a model that translates");
-  use_threads(command.generation.threads);
+  const ThreadScope threads = use_threads(command.generation.threads);
   TextEvaluation text = command.text;
   text.model = command.model;
   text.json = command.json;

@@ -132,7 +132,7 @@ std::unique_ptr<DecoderLm> load_draft(const std::string& folder, const TextGener
 }
 
 int generate(const GenerateCommand& command) {
-  use_threads(command.threads);
+  const ThreadScope threads = use_threads(command.threads);
   const TextGenerator generator = TextGenerator::load(command.model);
   if (command.samples < 1 || command.samples > 1 << 16)
     fail<ConfigError>("--n {}: needs a number from 1 to {}", command.samples, 1 << 16);
@@ -199,7 +199,8 @@ void add_generate(CLI::App& app) {
   command->add_flag("--slide", c->slide, "Go on when the context is full, with its last half");
   command->add_flag("--echo", c->echo, "Write the prompt too");
   command->add_flag("--json", c->json, "For programs");
-  command->add_option("--threads", c->threads, "0: all")->capture_default_str();
+  command->add_option("--threads", c->threads, "0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow")
+      ->capture_default_str();
 }
 
 }  // namespace attune::cli

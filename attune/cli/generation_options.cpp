@@ -3,7 +3,7 @@
 #include "attune/base/fail.h"
 #include "attune/base/fields.h"
 #include "attune/base/json_fields.h"
-#include "attune/base/parallel.h"
+#include "attune/base/processors.h"
 
 namespace attune::cli {
 
@@ -23,11 +23,11 @@ void GenerationOptions::add_to(CLI::App& command) {
                      "So many tokens in a row never come twice; 0: no limit [the model's]");
   command.add_option("--repetition-penalty", repetition_penalty, "Above 1: against repetition [the model's]");
   command.add_option("--batch-size", batch_sentences, "Sentences translated at once")->capture_default_str();
-  command.add_option("--threads", threads, "0: all")->capture_default_str();
+  command.add_option("--threads", threads, "0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow")
+      ->capture_default_str();
 }
 
 TranslateOptions GenerationOptions::for_model(const Translator& translator) const {
-  use_threads(threads);
   if (batch_sentences < 1) fail<ConfigError>("--batch-size {}: needs a number from 1", batch_sentences);
   GenerationConfig generation = translator.generation();
   generation.beam_size = beam_size.value_or(generation.beam_size);
@@ -51,9 +51,10 @@ TranslateOptions GenerationOptions::for_model(const Translator& translator) cons
   return options;
 }
 
-void use_threads(int64_t threads) {
-  if (threads < 0 || threads > 1024) fail<ConfigError>("--threads {}: needs a number from 0 to 1024", threads);
-  if (threads > 0) set_thread_count(static_cast<int>(threads));
+ThreadScope use_threads(int64_t threads) {
+  if (threads < 0 || threads > kMostThreads)
+    fail<ConfigError>("--threads {}: needs a number from 0 to {}", threads, kMostThreads);
+  return ThreadScope(threads);
 }
 
 }  // namespace attune::cli

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "attune/base/parallel.h"
 #include "attune/inference/translator.h"
 
 namespace attune::cli {
@@ -18,14 +19,14 @@ struct GenerationOptions {
   std::optional<int64_t> beam_groups, min_length, no_repeat_ngram_size;
   std::string early_stopping;
   int64_t batch_sentences = 64;
-  int64_t threads = 0;  // 0: all
+  int64_t threads = 0;  // 0: default_thread_count()
 
   void add_to(CLI::App& command);
-  /// The number of threads takes effect at once. Throws ConfigError.
+  /// Throws ConfigError.
   TranslateOptions for_model(const Translator& translator) const;
 };
 
-/// Throws ConfigError for a number of threads that cannot be; 0 leaves all of them.
-void use_threads(int64_t threads);
+/// --threads of a command; 0: default_thread_count(). Throws ConfigError.
+[[nodiscard]] ThreadScope use_threads(int64_t threads);
 
 }  // namespace attune::cli

@@ -8,6 +8,7 @@
 #include <iostream>
 
 #include "attune/base/fields.h"
+#include "attune/base/version.h"
 #include "attune/cli/command.h"
 #include "attune/cli/text_output.h"
 
@@ -81,7 +82,7 @@ int run(int argc, char** argv) {
   CLI::App app{"Attune trains and runs Transformers: translation, language models and classifiers, without Python."};
   app.name("attune");
   app.formatter(std::make_shared<HelpFormatter>());
-  app.set_version_flag("--version", "attune " ATTUNE_VERSION);
+  app.set_version_flag("--version", "attune " + std::string(version()));
   app.require_subcommand(1);
   app.footer(
       "Examples:\n"

@@ -24,7 +24,7 @@ std::string megabytes(int64_t bytes) {
 
 int quantize(const QuantizeCommand& command) {
   const WeightFormat type = named<WeightFormat>("--type", command.type);
-  use_threads(command.threads);
+  const ThreadScope threads = use_threads(command.threads);
   catch_stop_signals();
   const QuantizedModel done = quantize_model_folder(command.model, command.out, type, [] {
     if (stop_requested()) throw Stopped();
@@ -68,7 +68,8 @@ void add_quantize(CLI::App& app) {
   command->add_option("model", c->model, "Folder of the model")->required();
   command->add_option("--out", c->out, "Folder to write, whole or not at all; must not be there yet")->required();
   command->add_option("--type", c->type, "Of the weights: int8, int4 or float32")->capture_default_str();
-  command->add_option("--threads", c->threads, "0: all")->capture_default_str();
+  command->add_option("--threads", c->threads, "0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow")
+      ->capture_default_str();
   command->add_flag("--json", c->json, "For programs; sizes in bytes");
 }
 

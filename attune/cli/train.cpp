@@ -153,14 +153,12 @@ RunConfig read_config(const Options& options) {
   const std::string file = own_config ? options.out + "/config.toml" : options.config;
   if (file.empty() && options.preset.empty() && options.set.empty() && !options.describe)
     fail<ConfigError>("a configuration file is needed, for instance examples/demo.toml");
-  const Json base = options.preset.empty() ? Json::object() : sections_of(find_preset(options.preset));
-  return read_run_config(file, options.set, base);
+  return read_run_config(file, options.set, options.preset);
 }
 
 int train(const Options& options, std::shared_ptr<Communicator> communicator) {
   const RunConfig config = read_config(options);
   if (options.out.empty()) fail<ConfigError>("--out is needed: the folder of the run");
-  if (config.train.threads > 0) set_thread_count(static_cast<int>(config.train.threads));
   catch_stop_signals();
   TerminalObserver observer;
   Trainer trainer(config, options.out, observer, stop_requested(), communicator);

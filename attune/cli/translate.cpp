@@ -95,6 +95,7 @@ TranslateOptions options_of(const TranslateCommand& command, const Translator& t
 }
 
 int translate(const TranslateCommand& command) {
+  const ThreadScope threads = use_threads(command.generation.threads);
   const Translator translator = Translator::load(command.model);
   TranslateOptions options = options_of(command, translator);
   InputLines source(command.text, command.file);

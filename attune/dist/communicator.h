@@ -12,7 +12,7 @@
 
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// float32 or float64 numbers. Those of a tensor live until the operation is over, whatever becomes of the caller;
 /// those of a span are the caller's.
@@ -25,7 +25,8 @@ struct Numbers {
   Numbers(std::byte* data_, int64_t count_, DType dtype_) : data(data_), count(count_), dtype(dtype_) {}
   Numbers(std::span<float> x) : Numbers(std::as_writable_bytes(x).data(), std::ssize(x), DType::f32) {}
   Numbers(std::span<double> x) : Numbers(std::as_writable_bytes(x).data(), std::ssize(x), DType::f64) {}
-  Numbers(const Tensor& x) : Numbers(static_cast<std::byte*>(x.raw()), x.numel(), x.dtype()) { owner = x.detach(); }
+  /// Throws ShapeError unless x is on the CPU.
+  Numbers(const Tensor& x) : Numbers(x.host_bytes().data(), x.numel(), x.dtype()) { owner = x.detach(); }
 
   /// The elements [begin, end).
   Numbers part(int64_t begin, int64_t end) const {

@@ -77,7 +77,7 @@ std::vector<std::vector<Hypothesis>> beam_search(const Transformer& model, const
                       {.cache_bytes = std::numeric_limits<int64_t>::max()});
   SchedulerClient client(scheduler);
   std::vector<std::vector<Hypothesis>> result(static_cast<size_t>(source.sequences.count()));
-  const auto ids = source.ids.values<int32_t>();
+  const auto ids = source.ids.values();
   for (size_t i = 0; i < result.size(); ++i) {
     const auto begin = static_cast<size_t>(source.sequences.begin(static_cast<int64_t>(i)));
     const auto own = ids.subspan(begin, static_cast<size_t>(source.sequences.length(static_cast<int64_t>(i))));

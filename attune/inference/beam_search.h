@@ -10,7 +10,7 @@
 #include "attune/inference/token_sequences.h"
 #include "attune/text/tokenizer.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 class Shortlist;
 class Transformer;

@@ -43,7 +43,6 @@ class BeamStrategy final : public DecodingStrategy {
   int64_t limit_of(const DecodingModel& model) const;
   void choose_columns();
   void prepare_rules();
-  void look_at_attention(size_t row, const LogitsRow& logits);
 
   BeamSearchOptions options_;
   SentenceConstraints constraints_;
@@ -130,36 +129,28 @@ ReadBy BeamStrategy::next(RowInputs& inputs) {
   for (const CandidateRules& rules : rules_) most_wanted = std::max(most_wanted, rules.wanted.size());
   const auto rows = inputs.rows();
   candidates_.reset(rows, static_cast<size_t>(2 * options_.generation.beam_size) + most_wanted);
-  attention_.assign(rows * stride_, 0);
+  attention_.resize(rows * stride_);
   return ReadBy::model;
 }
 
 void BeamStrategy::look(size_t row, std::span<const LogitsRow> logits) {
   const LogitsRow& after = logits.front();
+  const CandidateRow candidates{.logits = *after.logits, .row = after.row, .size = after.size};
   if (const double penalty = options_.generation.repetition_penalty; penalty != 1) {
     std::vector<int32_t> past = beam_->past(static_cast<int64_t>(row));
     std::sort(past.begin(), past.end());
     past.erase(std::unique(past.begin(), past.end()), past.end());
     to_columns(columns_, past);
-    penalize_tokens(*after.logits, after.row, past, penalty);
+    penalize_tokens(candidates, past, penalty);
   }
   const CandidateQuery query{.count = 2 * options_.generation.beam_size,
                              .excluded = excluded_,
                              .rules = rules_.empty() ? nullptr : &rules_[row]};
-  const size_t found = top_candidates(*after.logits, after.row, after.size, query, candidates_.room(row));
+  const size_t found = top_candidates(candidates, query, candidates_.room(row));
   candidates_.set_count(row, found);
   if (!columns_.empty())
     for (Candidate& c : candidates_[row]) c.token = columns_[static_cast<size_t>(c.token)];
-  if (stride_ > 0) look_at_attention(row, after);
-}
-
-// The mean over the heads.
-void BeamStrategy::look_at_attention(size_t row, const LogitsRow& logits) {
-  const auto heads = static_cast<size_t>(logits.attention->size(1)), keys = static_cast<size_t>(logits.attention->size(2));
-  const auto weights = logits.attention->values<float>().subspan(static_cast<size_t>(logits.attention_row) * heads * keys);
-  const std::span<float> mean = std::span(attention_).subspan(row * stride_, stride_);
-  for (size_t h = 0; h < heads; ++h)
-    for (size_t i = 0; i < stride_; ++i) mean[i] += weights[h * keys + i] / static_cast<float>(heads);
+  std::copy_n(after.attention.begin(), stride_, attention_.begin() + static_cast<std::ptrdiff_t>(row * stride_));
 }
 
 bool BeamStrategy::advance() {

@@ -9,6 +9,7 @@
 #include "attune/inference/batches.h"
 #include "attune/inference/model_files.h"
 #include "attune/nn/make_panels.h"
+#include "attune/tensor/host_view.h"
 #include "attune/text/text_file.h"
 
 namespace attune {
@@ -37,7 +38,6 @@ std::vector<LabelProbability> ranked(std::span<const float> logits, size_t text)
 
 Classifier::Classifier(ClassifierFiles files) : tokenizer_(std::move(files.tokenizer)), max_tokens_(files.max_tokens) {
   check_vocabulary(files.model->config(), *tokenizer_);
-  set_evaluation(*files.model);
   ensure_panels(*files.model);
   model_ = std::move(files.model);
 }
@@ -90,9 +90,10 @@ std::vector<Classification> Classifier::classify(std::span<const std::string> te
   int64_t done = 0;
   for (const std::vector<size_t>& batch : batches_by_length(ids, options.batch_texts, options.batch_tokens)) {
     const Tensor logits = (*model_)(pack_batch(ids, batch));
+    const HostView view(logits);
     const auto labels = static_cast<size_t>(logits.size(1));
     for (size_t i = 0; i < batch.size(); ++i)
-      results[batch[i]].labels = ranked(logits.values<float>().subspan(i * labels, labels), batch[i]);
+      results[batch[i]].labels = ranked(view.values<float>().subspan(i * labels, labels), batch[i]);
     done += static_cast<int64_t>(batch.size());
     if (options.progress) options.progress(done, static_cast<int64_t>(texts.size()));
   }

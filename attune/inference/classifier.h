@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 class EncoderClassifier;
 class Tokenizer;

@@ -5,7 +5,7 @@
 
 #include "attune/base/fields.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// What the log probability of an output Y is divided by, so that long ones stand a chance; |Y| counts the eos.
 enum class LengthNormalization {

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <utility>
 
-#include "attune/base/parallel.h"
+#include "attune/base/parallel_tasks.h"
 #include "attune/base/profile.h"
 #include "attune/kernels/row_grain.h"
 
@@ -281,8 +281,10 @@ void DecodingLane::gather_inputs(Reader& reader, bool source_attention) {
 
 void DecodingLane::look(Reader& reader) {
   const ProfileScope scope("choose tokens");
+  const auto reads_on_host = [](const Reader::Look& l) { return l.request->strategy->reads_on_host(); };
+  if (std::any_of(reader.looks.begin(), reader.looks.end(), reads_on_host)) reader.output.read_on_host();
   const auto count = static_cast<int64_t>(reader.looks.size());
-  parallel_for(count, row_grain(reader.model.vocab()), [&](int64_t begin, int64_t end) {
+  parallel_tasks(count, row_grain(reader.model.vocab()), [&](int64_t begin, int64_t end) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
       Reader::Look& l = reader.looks[i];
       try {
@@ -308,9 +310,7 @@ bool DecodingLane::pass(Reader& reader, bool source_attention) {
   look(reader);
   for (ActiveRequest* a : reader.participants)
     if (!a->over && a->left == 0) advance(*a);
-  reader.output.rows.clear();  // their memory is that of all logits of a step
-  reader.output.logits.clear();
-  reader.output.attention = {};
+  reader.output.clear();  // the memory of all logits of a step
   return true;
 }
 

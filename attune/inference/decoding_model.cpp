@@ -14,7 +14,7 @@ namespace {
 // States that logits are wanted of: those of all tokens, or some of them.
 Tensor states_of(const Tensor& states, const std::vector<int32_t>& tokens) {
   if (static_cast<int64_t>(tokens.size()) == states.size(0)) return states;
-  return gather(states, Tensor::from({static_cast<int64_t>(tokens.size())}, tokens));
+  return gather(states, Indices(tokens));
 }
 
 void begin_output(const DecodingInput& input, const KvCache& cache, DecodingOutput& output) {
@@ -27,10 +27,8 @@ void begin_output(const DecodingInput& input, const KvCache& cache, DecodingOutp
     if (input.wanted[r] < 0 || input.wanted[r] > input.counts[r])
       fail<ShapeError>("step: logits after {} of {} tokens of row {}", input.wanted[r], input.counts[r], r);
   }
-  output.rows.clear();
-  output.logits.clear();
+  output.clear();
   output.logits.reserve(kMostParts);
-  output.attention = {};
 }
 
 // The rows of a step of which `takes` is true: their tokens, and the logits that are wanted of them.
@@ -60,6 +58,22 @@ struct Part {
 };
 
 }  // namespace
+
+void DecodingOutput::clear() {
+  rows.clear();
+  logits.clear();
+  views.clear();
+}
+
+void DecodingOutput::read_on_host() {
+  const size_t first = views.size();
+  for (const Tensor& part : logits) views.emplace_back(part);
+  for (LogitsRow& row : rows) {
+    const HostView& view = views[first + static_cast<size_t>(row.logits - logits.data())];
+    const auto columns = static_cast<size_t>(row.logits->size(1));
+    row.host = view.values<float>().subspan(static_cast<size_t>(row.row) * columns, static_cast<size_t>(row.size));
+  }
+}
 
 TranslationDecodingModel::TranslationDecodingModel(std::shared_ptr<const Transformer> model)
     : model_(std::move(model)), empty_(model_->start()) {}
@@ -94,8 +108,14 @@ void TranslationDecodingModel::add(std::span<const std::span<const int32_t>> sou
 void TranslationDecodingModel::step(const DecodingInput& input, KvCache& cache, DecodingOutput& output) const {
   const NoGrad no_grad;
   begin_output(input, cache, output);
-  DecoderStep step = model_->step_states(input.tokens, input.counts, cache, input.source_attention);
-  if (input.source_attention) output.attention = step.cross_weights.to(DType::f32);
+  const DecoderStep step = model_->step_states(input.tokens, input.counts, cache, input.source_attention);
+  std::span<const float> attention;
+  size_t longest_source = 0;
+  if (input.source_attention) {
+    const HostView& view = output.views.emplace_back(step.cross_weights.to(DType::f32));
+    attention = view.values<float>();
+    longest_source = static_cast<size_t>(step.cross_weights.size(1));
+  }
   std::vector<int32_t> whole, some;  // tokens with logits of the whole vocabulary, and of some columns
   std::vector<std::span<const int32_t>> columns;
   int32_t end = 0;
@@ -106,8 +126,9 @@ void TranslationDecodingModel::step(const DecodingInput& input, KvCache& cache, 
       auto& part = of_row.empty() ? whole : some;
       output.rows.push_back({.row = static_cast<int64_t>(part.size()),
                              .size = of_row.empty() ? vocab() : static_cast<int64_t>(of_row.size()),
-                             .attention = input.source_attention ? &output.attention : nullptr,
-                             .attention_row = token});
+                             .attention = attention.empty() ? attention
+                                                            : attention.subspan(static_cast<size_t>(token) * longest_source,
+                                                                                longest_source)});
       part.push_back(token);
       if (!of_row.empty()) columns.push_back(of_row);
     }

@@ -7,9 +7,10 @@
 #include <vector>
 
 #include "attune/cache/kv_cache.h"
+#include "attune/tensor/host_view.h"
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 class DecoderLm;
 class Transformer;
@@ -29,16 +30,20 @@ struct DecodingInput {
 struct LogitsRow {
   const Tensor* logits = nullptr;  // [rows, at least `size`]
   int64_t row = 0;
-  int64_t size = 0;                   // tokens that the logits are for: the vocabulary, or the columns of the row
-  const Tensor* attention = nullptr;  // on request: DecoderStep::cross_weights
-  int64_t attention_row = 0;
+  int64_t size = 0;                         // tokens that they are for: the vocabulary, or the columns of the row
+  std::span<const float> host = {};         // the same on the host, for strategies that ask for it
+  std::span<const float> attention = {};    // on request: DecoderStep::cross_weights of the token, on the host
 };
 
 /// What a step returns. Its memory is used again in the next step.
 struct DecodingOutput {
   std::vector<LogitsRow> rows;  // one for each token whose logits are wanted, in the order of the tokens
   std::vector<Tensor> logits;   // that the rows point to
-  Tensor attention;
+  std::vector<HostView> views;  // that keep what the rows show of the host
+
+  void clear();
+  /// Fills LogitsRow::host.
+  void read_on_host();
 };
 
 /// A model that continues sequences, one or several tokens at a time. It has no state of its own: the sequences are the

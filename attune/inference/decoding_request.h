@@ -16,7 +16,7 @@
 #include "attune/inference/finish_reason.h"
 #include "attune/inference/sampling_config.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// The likeliest outputs, see beam_search().
 struct BeamSearchRequest {

@@ -53,6 +53,8 @@ class DecodingStrategy {
   /// Of every row, see DecodingInput.
   virtual std::span<const int32_t> columns() const { return {}; }
   virtual bool source_attention() const { return false; }
+  /// Whether look() needs LogitsRow::host.
+  virtual bool reads_on_host() const { return false; }
   /// Sequences for BatchLimits.
   virtual int64_t sequences() const { return 1; }
   virtual const std::shared_ptr<const DecodingModel>& draft() const;

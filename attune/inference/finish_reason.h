@@ -4,7 +4,7 @@
 
 #include "attune/base/fields.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// Why a text ends.
 enum class FinishReason {

@@ -10,6 +10,7 @@
 #include "attune/io/json_file.h"
 #include "attune/io/model_folder.h"
 #include "attune/io/panel_parameters.h"
+#include "attune/io/parameter_file.h"
 #include "attune/models/build.h"
 #include "attune/nn/make_panels.h"
 #include "attune/nn/new_parameter.h"
@@ -123,12 +124,11 @@ auto build_for_use(Build build, const ConfigFile& config, const fs::path& folder
     map_panel_parameters(folder / kParameterFile, *model, *config.packed);
     if (weights == LoadedWeights::packed) ensure_panels(*model);  // what is float32 there
   } else {
-    const SafetensorsReader reader(folder / kParameterFile);
+    const SafetensorsReader reader = open_parameters(folder / kParameterFile);
     map_parameters(reader, *model, named_parameters(*model), {});
     if (weights == LoadedWeights::packed)
       make_panels(*model, WeightFormat::float32, [&](const Tensor& weight) { reader.release_pages(weight); });
   }
-  set_evaluation(*model);
   return model;
 }
 

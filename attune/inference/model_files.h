@@ -11,7 +11,7 @@
 #include "attune/models/transformer.h"
 #include "attune/text/tokenizer.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 // What a folder holds. Models are in evaluation mode.
 

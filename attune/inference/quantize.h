@@ -6,7 +6,7 @@
 
 #include "attune/ops/panel_weight.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 struct QuantizedModel {
   int64_t parameters = 0;

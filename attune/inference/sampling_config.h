@@ -6,7 +6,7 @@
 #include "attune/base/fields.h"
 #include "attune/text/text_unit.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// What is done to the distribution of the next token before one is drawn, in the order of the fields.
 struct SamplingConfig {

@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "attune/inference/decoding_strategy.h"
-#include "attune/inference/host_logits.h"
 #include "attune/inference/sampled_texts.h"
 #include "attune/inference/sampler.h"
 
@@ -24,6 +23,7 @@ class SamplingStrategy final : public DecodingStrategy {
   void finish(std::optional<FinishReason> cut_short, DecodingResult& result) override {
     texts_.finish(cut_short, alive_, result);
   }
+  bool reads_on_host() const override { return true; }
   int64_t sequences() const override { return static_cast<int64_t>(texts_.count()); }
   int64_t most_tokens(const DecodingModel& reader) const override {
     return texts_.most_tokens(reader.longest_sequence());
@@ -54,7 +54,7 @@ void SamplingStrategy::look(size_t row, std::span<const LogitsRow> logits) {
   const SamplingRequest& options = texts_.options();
   const SampledText& first = texts_[alive_[row]];
   const TokenDistribution next =
-      token_distribution(host_logits(logits.front()), first.tokens, options.config, options.never_drawn);
+      token_distribution(logits.front().host, first.tokens, options.config, options.never_drawn);
   const auto draw_for = [&](size_t i) {
     next_[i] = draw(next, random_number(options.config.seed, texts_[i].number, texts_[i].generated));
   };

@@ -8,7 +8,9 @@
 #include <mutex>
 
 #include "attune/base/fail.h"
+#include "attune/base/execution.h"
 #include "attune/base/parallel.h"
+#include "attune/base/parallel_tasks.h"
 #include "attune/inference/decoding_lane.h"
 
 namespace attune {
@@ -209,7 +211,7 @@ void Scheduler::Impl::run_lanes() {
   }
   // Until the threads wait for each other.
   const int64_t steps = active.size() == 1 ? 1 : single ? 32 : 8;
-  parallel_for(static_cast<int64_t>(active.size()), 1, [&](int64_t begin, int64_t end) {
+  parallel_tasks(static_cast<int64_t>(active.size()), 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       LaneSlot& slot = *active[static_cast<size_t>(i)];
       for (int64_t n = 0; n < steps && (slot.lane.busy() || (steps > 1 && enter_next(slot))); ++n) slot.lane.step();
@@ -245,6 +247,12 @@ void Scheduler::Impl::drive() {
     }
   };
   const Release release{*this};
+  // Nothing but the number of threads depends on who drives.
+  const ExecutionScope scope([](Execution& e) {
+    e.recording = false;
+    e.dropout = {};
+    e.precision = ProductPrecision::float32;
+  });
   Requests done;
   std::vector<Entering> entering;
   {
@@ -252,7 +260,7 @@ void Scheduler::Impl::drive() {
     end_in_time(done);
     entering = admit();
   }
-  parallel_for(static_cast<int64_t>(entering.size()), 1, [&](int64_t begin, int64_t end) {
+  parallel_tasks(static_cast<int64_t>(entering.size()), 1, [&](int64_t begin, int64_t end) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
       entering[i].slot->lane.enter(std::move(entering[i].requests));
   });

@@ -9,7 +9,7 @@
 #include "attune/inference/decoding_request.h"
 #include "attune/inference/scheduler_options.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// What a scheduler has to do, and what that takes.
 struct SchedulerState {

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 struct SchedulerOptions {
   /// What the caches of all requests may take together, in bytes. A request is admitted when the most that it can come

@@ -7,6 +7,7 @@
 
 #include "attune/base/fail.h"
 #include "attune/io/safetensors.h"
+#include "attune/tensor/host_view.h"
 
 namespace attune {
 namespace {
@@ -17,7 +18,7 @@ std::vector<int32_t> load_ids(const SafetensorsReader& file, const char* name) {
   if (!file.contains(name) || file.dtype(name) != DType::i32 || file.shape(name).rank() != 1)
     fail<FileError>("{}: needs a tensor \"{}\", int32 [n]", file.path().string(), name);
   const Tensor ids = file.load(name);
-  return {ids.values<int32_t>().begin(), ids.values<int32_t>().end()};
+  return host_values<int32_t>(ids);
 }
 
 Tensor ids_tensor(const std::vector<int32_t>& ids) {

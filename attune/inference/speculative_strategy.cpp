@@ -7,7 +7,6 @@
 #include "attune/base/check.h"
 #include "attune/base/fail.h"
 #include "attune/inference/decoding_strategy.h"
-#include "attune/inference/host_logits.h"
 #include "attune/inference/sampled_texts.h"
 
 namespace attune {
@@ -32,6 +31,7 @@ class SpeculativeStrategy final : public DecodingStrategy {
   void look(size_t row, std::span<const LogitsRow> logits) override;
   bool advance() override;
   void finish(std::optional<FinishReason> cut_short, DecodingResult& result) override;
+  bool reads_on_host() const override { return true; }
   int64_t sequences() const override { return static_cast<int64_t>(texts_.count()); }
   const std::shared_ptr<const DecodingModel>& draft() const override { return texts_.options().draft; }
   int64_t most_tokens(const DecodingModel& reader) const override {
@@ -131,7 +131,7 @@ double SpeculativeStrategy::number_for(const Row& row, size_t offset, Purpose pu
 }
 
 TokenDistribution SpeculativeStrategy::distribution(const LogitsRow& logits, std::span<const int32_t> past) const {
-  return token_distribution(host_logits(logits), past, texts_.options().config, texts_.options().never_drawn);
+  return token_distribution(logits.host, past, texts_.options().config, texts_.options().never_drawn);
 }
 
 void SpeculativeStrategy::look(size_t row, std::span<const LogitsRow> logits) {

@@ -29,11 +29,10 @@ struct TextGenerator::Impl {
         text_unit(files.text_unit),
         scheduler(std::make_shared<LanguageDecodingModel>(model), options) {}
 
-  // In evaluation mode, with packed weights.
+  // With panels.
   static std::shared_ptr<const DecoderLm> prepared(LanguageModelFiles& files) {
     files.sampling.validate();
     check_vocabulary(files.model->config(), *files.tokenizer);
-    set_evaluation(*files.model);
     ensure_panels(*files.model);
     return std::move(files.model);
   }

@@ -18,7 +18,7 @@
 #include "attune/inference/scheduler_options.h"
 #include "attune/text/text_unit.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 class DecoderLm;
 class Scheduler;
@@ -57,8 +57,7 @@ struct GenerateOptions {
 /// it goes on instead: the last context_length / 2 tokens become a new prompt, and what was before is forgotten.
 class TextGenerator {
  public:
-  /// Takes the model into evaluation mode and packs its weights, unless they are packed: those stay as they are. Throws
-  /// ConfigError when the vocabulary is not the model's.
+  /// Panels that the model has are taken as they are, else they are made. Throws ConfigError when the vocabulary is not the model's.
   explicit TextGenerator(LanguageModelFiles files, const SchedulerOptions& options = {});
 
   /// From a model folder. Throws FileError or ConfigError.

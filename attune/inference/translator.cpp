@@ -7,6 +7,7 @@
 #include "attune/inference/model_files.h"
 #include "attune/inference/scheduler.h"
 #include "attune/inference/translation_call.h"
+#include "attune/models/inference_copy.h"
 #include "attune/nn/make_panels.h"
 
 namespace attune {
@@ -14,42 +15,40 @@ namespace {
 
 constexpr int64_t kReadAhead = 2048;  // sentences of a stream that are read and not yet written, before more are read
 
+std::shared_ptr<const Transformer> with_panels(std::unique_ptr<Transformer> model) {
+  ensure_panels(*model);
+  return model;
+}
+
 }  // namespace
 
 struct Translator::Impl {
-  std::shared_ptr<Transformer> model;
+  std::shared_ptr<const Transformer> model;
   std::shared_ptr<const Tokenizer> source_tokenizer, target_tokenizer;
   GenerationConfig generation;
   Scheduler scheduler;
 
-  Impl(std::shared_ptr<Transformer> m, std::shared_ptr<const Tokenizer> source, std::shared_ptr<const Tokenizer> target,
-       const GenerationConfig& g, const SchedulerOptions& options, void (*pack)(Module&))
+  Impl(std::shared_ptr<const Transformer> m, std::shared_ptr<const Tokenizer> source,
+       std::shared_ptr<const Tokenizer> target, const GenerationConfig& g, const SchedulerOptions& options)
       : model(std::move(m)),
         source_tokenizer(std::move(source)),
         target_tokenizer(std::move(target)),
         generation(g),
-        scheduler(std::make_shared<TranslationDecodingModel>(prepared(pack)), options) {}
-
-  // In evaluation mode, with packed weights.
-  std::shared_ptr<const Transformer> prepared(void (*pack)(Module&)) const {
+        scheduler(std::make_shared<TranslationDecodingModel>(model), options) {
     generation.validate();
     check_vocabularies(*model, *source_tokenizer, *target_tokenizer);
-    set_evaluation(*model);
-    pack(*model);
-    return model;
   }
 };
 
-Translator::Translator(std::shared_ptr<Transformer> model, std::shared_ptr<const Tokenizer> source_tokenizer,
+Translator::Translator(const std::shared_ptr<Transformer>& model, std::shared_ptr<const Tokenizer> source_tokenizer,
                        std::shared_ptr<const Tokenizer> target_tokenizer, const GenerationConfig& generation,
                        const SchedulerOptions& options)
-    : impl_(std::make_shared<Impl>(std::move(model), std::move(source_tokenizer), std::move(target_tokenizer),
-                                   generation, options,
-                                   [](Module& module) { make_panels(module, WeightFormat::float32); })) {}
+    : impl_(std::make_shared<Impl>(inference_copy(*model), std::move(source_tokenizer), std::move(target_tokenizer),
+                                   generation, options)) {}
 
 Translator::Translator(ModelFiles files, const SchedulerOptions& options)
-    : impl_(std::make_shared<Impl>(std::move(files.model), std::move(files.source_tokenizer),
-                                   std::move(files.target_tokenizer), files.generation, options, ensure_panels)) {}
+    : impl_(std::make_shared<Impl>(with_panels(std::move(files.model)), std::move(files.source_tokenizer),
+                                   std::move(files.target_tokenizer), files.generation, options)) {}
 
 Translator Translator::load(const std::filesystem::path& folder, const SchedulerOptions& options) {
   return Translator(load_model_folder(folder, LoadedWeights::packed), options);

@@ -16,7 +16,7 @@
 #include "attune/inference/scheduler_options.h"
 #include "attune/inference/word_alignment.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 class Scheduler;
 class Shortlist;
@@ -87,12 +87,12 @@ struct TranslationStream {
 /// threads works for all of them. Functions that are passed in are called from the thread that passed them.
 class Translator {
  public:
-  /// Takes the model into evaluation mode and packs the weights that it has now (make_panels), so that no other thread
-  /// may use the model meanwhile. Throws ConfigError when a vocabulary is not the model's.
-  Translator(std::shared_ptr<Transformer> model, std::shared_ptr<const Tokenizer> source_tokenizer,
+  /// Of the numbers that the model has now: it works on a copy, see inference_copy(), so that the model may be trained
+  /// meanwhile. Throws ConfigError when a vocabulary is not the model's.
+  Translator(const std::shared_ptr<Transformer>& model, std::shared_ptr<const Tokenizer> source_tokenizer,
              std::shared_ptr<const Tokenizer> target_tokenizer, const GenerationConfig& generation,
              const SchedulerOptions& options = {});
-  /// The same; what is packed already is taken as it is.
+  /// Of a model that becomes its own; panels that it has are taken as they are.
   explicit Translator(ModelFiles files, const SchedulerOptions& options = {});
 
   /// From a model folder. Throws FileError or ConfigError.

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 class Tokenizer;
 

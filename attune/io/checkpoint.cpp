@@ -13,7 +13,9 @@
 #include "attune/base/fail.h"
 #include "attune/base/json_fields.h"
 #include "attune/io/json_file.h"
+#include "attune/io/parameter_file.h"
 #include "attune/nn/make_panels.h"
+#include "attune/tensor/host_view.h"
 
 namespace attune {
 namespace {
@@ -138,29 +140,31 @@ std::optional<int64_t> CheckpointFolder::newest() const {
 void mean_of_checkpoints(std::span<const std::filesystem::path> paths, Module& target) {
   if (paths.empty()) fail<FileError>("mean of checkpoints: needs at least one file");
   const std::vector<NamedParameter> parameters = named_parameters(target);
-  std::vector<std::unique_ptr<SafetensorsReader>> readers;
+  std::vector<SafetensorsReader> readers;
   for (const auto& path : paths) {
-    readers.push_back(std::make_unique<SafetensorsReader>(path));
+    readers.push_back(open_parameters(path));
     for (const auto& [name, parameter] : parameters) {
       const std::string stored = "model." + name;
-      if (readers.back()->shape(stored) != parameter->shape() || readers.back()->dtype(stored) != parameter->dtype())
+      if (readers.back().shape(stored) != parameter->shape() || readers.back().dtype(stored) != parameter->dtype())
         fail<FileError>("{}: tensor {} is {} {}, the model has {} {}", path.string(), in_quotes(stored),
-                        name_of(readers.back()->dtype(stored)), readers.back()->shape(stored).text(),
+                        name_of(readers.back().dtype(stored)), readers.back().shape(stored).text(),
                         name_of(parameter->dtype()), parameter->shape().text());
     }
   }
-  drop_panel_weights(target);  // of what was there
+  drop_panels(target);  // of what was there
   const double share = 1.0 / static_cast<double>(paths.size());
   for (const auto& [name, parameter] : parameters) {
     dispatch_floating("mean of checkpoints", parameter->dtype(), [&]<class T>(T) {
       std::vector<double> sum(static_cast<size_t>(parameter->numel()));
-      for (const auto& reader : readers) {
-        const Tensor stored = reader->load("model." + name);
-        const auto values = stored.template values<T>();
+      for (const SafetensorsReader& reader : readers) {
+        const Tensor stored = reader.load("model." + name);
+        const HostView view(stored);
+        const auto values = view.template values<T>();
         for (size_t i = 0; i < sum.size(); ++i) sum[i] += static_cast<double>(values[i]);
       }
-      const auto mean = parameter->template values<T>();
-      for (size_t i = 0; i < sum.size(); ++i) mean[i] = static_cast<T>(sum[i] * share);
+      std::vector<T> mean;
+      for (const double of_parameter : sum) mean.push_back(static_cast<T>(of_parameter * share));
+      parameter->assign(std::span<const T>(mean));
     });
   }
 }

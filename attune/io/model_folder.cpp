@@ -9,6 +9,8 @@
 #include "attune/base/fail.h"
 #include "attune/base/json_fields.h"
 #include "attune/base/version.h"
+#include "attune/io/json_file.h"
+#include "attune/io/parameter_file.h"
 #include "attune/io/safetensors.h"
 #include "attune/models/transformer.h"
 #include "attune/nn/make_panels.h"
@@ -76,7 +78,7 @@ std::vector<std::vector<NamedParameter>> adjacent_runs(const std::vector<NamedPa
   std::map<const void*, size_t> run_of_end;
   std::vector<std::vector<NamedParameter>> runs;
   for (const NamedParameter& p : parameters) {
-    const auto* begin = static_cast<const std::byte*>(p.tensor->raw());
+    const auto* begin = static_cast<const std::byte*>(p.tensor->address());
     const auto before = run_of_end.find(begin);
     size_t run = runs.size();
     if (before != run_of_end.end() &&
@@ -102,15 +104,15 @@ void save_parameters(const std::filesystem::path& path, Module& module,
 }
 
 void load_parameters(const std::filesystem::path& path, Module& module) {
-  const SafetensorsReader reader(path);
+  const SafetensorsReader reader = open_parameters(path);
   const std::vector<NamedParameter> parameters = named_parameters(module);
   check_parameters(reader, parameters);
-  drop_panel_weights(module);  // of what was there
+  drop_panels(module);  // of what was there
   for (const auto& [name, tensor] : parameters) reader.load_into(name, *tensor);
 }
 
 void map_parameters(const std::filesystem::path& path, Module& module) {
-  map_parameters(SafetensorsReader(path), module, named_parameters(module), {});
+  map_parameters(open_parameters(path), module, named_parameters(module), {});
 }
 
 void map_parameters(const SafetensorsReader& reader, Module& module, const std::vector<NamedParameter>& parameters,
@@ -138,7 +140,7 @@ void map_parameters(const SafetensorsReader& reader, Module& module, const std::
 
 void write_model_config(const std::filesystem::path& folder, const TransformerConfig& config,
                         std::optional<WeightFormat> packed) {
-  Json json = {{"model_type", kModelType}, {"attune_version", kVersion}};
+  Json json = {{"model_type", kModelType}, {"attune_version", version()}};
   json.update(write_fields(config));
   if (packed) json[kQuantization] = write_fields(QuantizationConfig{.weights = *packed});
   write_json_file(folder / kConfigFile, json);

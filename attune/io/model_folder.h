@@ -9,13 +9,12 @@
 #include <string>
 #include <string_view>
 
-#include "attune/io/json_file.h"
 #include "attune/io/safetensors.h"
 #include "attune/models/config.h"
 #include "attune/nn/module.h"
 #include "attune/ops/panel_weight.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 inline constexpr const char* kConfigFile = "config.json";
 inline constexpr const char* kParameterFile = "model.safetensors";

@@ -5,7 +5,9 @@
 #include <unordered_set>
 
 #include "attune/base/fail.h"
+#include "attune/io/json_file.h"
 #include "attune/io/model_folder.h"
+#include "attune/io/parameter_file.h"
 #include "attune/io/safetensors.h"
 
 namespace attune {
@@ -19,35 +21,27 @@ std::string scales_name(const std::string& name) {
   return name + ".scales";
 }
 
-// Absorbed decoding multiplies with single rows and columns of these.
-bool stays_float32(const std::string& name) {
-  return name.ends_with("w_k_decompress.weight") || name.ends_with("w_v_decompress.weight");
-}
-
 // What is to be packed, with every place that has it, and the rest.
 class Collector final : public Visitor {
  public:
-  struct Place {
-    Tensor* weight;
-    PanelSlot* packed;
-  };
   struct Matrix {
     std::string name;
     Tensor weight;
-    std::vector<Place> places;
+    std::vector<Parameter*> places;
   };
   std::vector<Matrix> matrices;
   std::vector<NamedParameter> others;
 
  protected:
-  void on_parameter(const std::string& path, Tensor& parameter) override {
-    if (seen_.insert(parameter.raw()).second) others.push_back({path, &parameter});
-  }
-  void on_weight(const std::string& path, Tensor& weight, PanelSlot& packed, WeightUse) override {
-    if (!weight.defined() || stays_float32(path)) return on_parameter(path, weight);
-    const auto [place, is_new] = matrix_of_.try_emplace(weight.raw(), matrices.size());
-    if (is_new) matrices.push_back({path, weight.detach(), {}});
-    matrices[place->second].places.push_back({&weight, &packed});
+  void on_parameter(const std::string& path, Parameter& parameter) override {
+    Tensor& tensor = parameter.tensor;
+    if (parameter.use != ParameterUse::product && parameter.use != ParameterUse::lookup) {
+      if (seen_.insert(tensor.address()).second) others.push_back({path, &tensor});
+      return;
+    }
+    const auto [place, is_new] = matrix_of_.try_emplace(tensor.address(), matrices.size());
+    if (is_new) matrices.push_back({path, tensor.detach(), {}});
+    matrices[place->second].places.push_back(&parameter);
   }
 
  private:
@@ -71,7 +65,8 @@ void check_part(const SafetensorsReader& reader, const std::string& name, const 
                     reader.shape(name).text(), enum_name(format), shape.text());
 }
 
-PanelSlot map_packed(const SafetensorsReader& reader, const Collector::Matrix& matrix, WeightFormat format) {
+std::shared_ptr<const PanelWeight> map_packed(const SafetensorsReader& reader, const Collector::Matrix& matrix,
+                                              WeightFormat format) {
   const int64_t out = matrix.weight.size(0), in = matrix.weight.size(1);
   check_part(reader, packed_name(matrix.name), {PanelWeight::storage_bytes(format, out, in)}, format);
   const Tensor storage = reader.map_or_copy(packed_name(matrix.name), DType::u8, alignof(float));
@@ -106,9 +101,9 @@ void save_panel_parameters(const std::filesystem::path& path, Module& module, We
 }
 
 void map_panel_parameters(const std::filesystem::path& path, Module& module, WeightFormat format) {
-  const SafetensorsReader reader(path);
+  const SafetensorsReader reader = open_parameters(path);
   const Collector found = collect(module);
-  std::vector<PanelSlot> packed;
+  std::vector<std::shared_ptr<const PanelWeight>> packed;
   std::set<std::string> known;
   for (const Collector::Matrix& matrix : found.matrices) {
     packed.push_back(map_packed(reader, matrix, format));
@@ -117,9 +112,9 @@ void map_panel_parameters(const std::filesystem::path& path, Module& module, Wei
   }
   map_parameters(reader, module, found.others, known);
   for (size_t i = 0; i < packed.size(); ++i)
-    for (const auto& [weight, slot] : found.matrices[i].places) {
-      *weight = Tensor();
-      *slot = packed[i];
+    for (Parameter* parameter : found.matrices[i].places) {
+      parameter->tensor = {};
+      parameter->panels = packed[i];
     }
 }
 

@@ -10,6 +10,7 @@
 #include "attune/base/fail.h"
 #include "attune/base/json_fields.h"
 #include "attune/io/json_file.h"
+#include "attune/tensor/host_view.h"
 
 namespace attune {
 namespace {
@@ -38,13 +39,14 @@ float bfloat16_to_float(uint16_t half) {
 }
 
 template <class Convert>
-void widen(const std::byte* from, std::span<float> to, Convert convert) {
-  for (float& value : to) {
+std::vector<float> widened(std::span<const std::byte> from, Convert convert) {
+  std::vector<float> values(from.size() / sizeof(uint16_t));
+  for (size_t i = 0; i < values.size(); ++i) {
     uint16_t half = 0;
-    std::memcpy(&half, from, sizeof(half));  // offsets in a file need not be aligned
-    value = convert(half);
-    from += sizeof(half);
+    std::memcpy(&half, from.data() + i * sizeof(half), sizeof(half));  // offsets in a file need not be aligned
+    values[i] = convert(half);
   }
+  return values;
 }
 
 }  // namespace
@@ -80,6 +82,14 @@ int64_t SafetensorsReader::element_count() const {
   return count;
 }
 
+void SafetensorsReader::rename(const std::string& from, const std::string& to) {
+  find(from);
+  if (contains(to)) fail<FileError>("{}: has a tensor {} already", path_.string(), in_quotes(to));
+  auto entry = header_.tensors.extract(from);
+  entry.key() = to;
+  header_.tensors.insert(std::move(entry));
+}
+
 Tensor SafetensorsReader::load(const std::string& name) const {
   const Tensor tensor = Tensor::empty(shape(name), {.dtype = dtype(name)});
   load_into(name, tensor);
@@ -99,12 +109,12 @@ Tensor SafetensorsReader::map_or_copy(const std::string& name, DType dtype, size
     fail<FileError>("{}: tensor {} is {}, needs {}", path_.string(), in_quotes(name), stored_name(stored.type),
                     stored_name(stored_type(dtype)));
   const Tensor mapped = map(name, dtype);
-  if (mapped.defined() && reinterpret_cast<uintptr_t>(mapped.raw()) % alignment == 0) return mapped;
+  if (mapped.defined() && reinterpret_cast<uintptr_t>(mapped.address()) % alignment == 0) return mapped;
   return Tensor::from_bytes(stored.shape, dtype, data_.subspan(stored.begin, stored.end - stored.begin));
 }
 
 void SafetensorsReader::release_pages(const Tensor& tensor) const {
-  file_->release({static_cast<const std::byte*>(tensor.raw()), static_cast<size_t>(tensor.bytes())});
+  if (tensor.defined()) file_->release(tensor.host_bytes());
 }
 
 void SafetensorsReader::load_into(const std::string& name, const Tensor& target) const {
@@ -118,11 +128,11 @@ void SafetensorsReader::load_into(const std::string& name, const Tensor& target)
   const auto source = data_.subspan(stored.begin, stored.end - stored.begin);
   if (source.empty()) return;
   if (stored.type == StoredType::f16) {
-    widen(source.data(), target.values<float>(), half_to_float);
+    target.assign(std::span<const float>(widened(source, half_to_float)));
   } else if (stored.type == StoredType::bf16) {
-    widen(source.data(), target.values<float>(), bfloat16_to_float);
+    target.assign(std::span<const float>(widened(source, bfloat16_to_float)));
   } else {
-    std::memcpy(target.raw(), source.data(), source.size());
+    target.assign_bytes(source);
   }
 }
 
@@ -138,10 +148,10 @@ namespace {
 std::vector<const NamedTensor*> memory_order(std::span<const NamedTensor> tensors) {
   std::multimap<const void*, size_t> at;
   for (size_t i = 0; i < tensors.size(); ++i)
-    if (tensors[i].tensor.bytes() > 0) at.emplace(tensors[i].tensor.raw(), i);
+    if (tensors[i].tensor.bytes() > 0) at.emplace(tensors[i].tensor.address(), i);
   std::vector<bool> done(tensors.size(), false);
   const auto next = [&](const Tensor& t) {
-    const auto [first, last] = at.equal_range(static_cast<const std::byte*>(t.raw()) + t.bytes());
+    const auto [first, last] = at.equal_range(static_cast<const std::byte*>(t.address()) + t.bytes());
     const auto found = std::find_if(first, last, [&](const auto& entry) {
       return !done[entry.second] && Tensor::joined(std::array{t, tensors[entry.second].tensor}).defined();
     });
@@ -215,7 +225,10 @@ void write_safetensors(const std::filesystem::path& path, std::span<const NamedT
   AtomicFile file(path);
   file.write(&length, sizeof(length));
   file.write(header);
-  for (const NamedTensor* named : order) file.write(named->tensor.raw(), named->tensor.bytes());
+  for (const NamedTensor* named : order) {
+    const HostView values(named->tensor);
+    file.write(values.bytes().data(), values.bytes().size());
+  }
   file.commit();
 }
 

@@ -12,7 +12,7 @@
 #include "attune/io/safetensors_header.h"
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// A mapped file; nothing is read until asked for. F16 and BF16 are converted to float32, BOOL is read as uint8. Throws
 /// FileError naming file, tensor, expected and found; a hostile file costs no more memory than its own size allows.
@@ -27,6 +27,8 @@ class SafetensorsReader {
   Shape shape(const std::string& name) const { return find(name).shape; }
   DType dtype(const std::string& name) const { return loaded_type(find(name).type); }  // of what load() gives
   int64_t element_count() const;                                                       // over all tensors
+  /// Another name for a tensor, here and not in the file. Throws FileError when there is no `from`, or a `to` already.
+  void rename(const std::string& from, const std::string& to);
 
   Tensor load(const std::string& name) const;  // a copy
   /// The file's own memory, where the file has this type and the values are aligned; else undefined. Such tensors keep

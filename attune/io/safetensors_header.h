@@ -10,7 +10,7 @@
 #include "attune/tensor/dtype.h"
 #include "attune/tensor/shape.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// Element types as stored; those that are no DType are converted on load.
 enum class StoredType { f64, f32, f16, bf16, i64, i32, u8, boolean };

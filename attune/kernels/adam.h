@@ -1,8 +1,6 @@
 #pragma once
 
-#include <cstdint>
-
-#include "attune/tensor/device.h"
+#include "attune/tensor/tensor.h"
 
 namespace attune {
 
@@ -19,11 +17,19 @@ struct AdamStepArguments {
   double bias_correction_2 = 1;  // 1 - beta_2^t
 };
 
-/// One pass over n elements: parameter -= learning_rate * m^ / (sqrt(v^) + epsilon) with m^ = m / bias_correction_1 and
-/// v^ = v / bias_correction_2; then, unless it is null, average = ema_decay * average + (1 - ema_decay) * parameter.
-void adam_step(Cpu, float* parameter, const float* gradient, float* m, float* v, float* average, double ema_decay,
-               int64_t n, const AdamStepArguments& arguments);
-void adam_step(Cpu, double* parameter, const double* gradient, double* m, double* v, double* average, double ema_decay,
-               int64_t n, const AdamStepArguments& arguments);
+/// What a step of one parameter reads and writes: flat tensors of as many elements and one dtype.
+struct AdamTensors {
+  const Tensor& parameter;
+  const Tensor& gradient;
+  const Tensor& m;
+  const Tensor& v;
+  const Tensor& average;  // or undefined
+};
+
+/// One pass over the elements: parameter -= learning_rate * m^ / (sqrt(v^) + epsilon) with m^ = m / bias_correction_1
+/// and v^ = v / bias_correction_2; then, unless it is undefined, average = ema_decay * average + (1 - ema_decay) *
+/// parameter.
+void adam_step(Cpu, const AdamTensors& tensors, double ema_decay, const AdamStepArguments& arguments);
+void adam_step(Plain, const AdamTensors& tensors, double ema_decay, const AdamStepArguments& arguments);
 
 }  // namespace attune

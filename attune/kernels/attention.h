@@ -1,75 +1,58 @@
 #pragma once
-// The attention kernels of the devices, on packed sequences.
+// Attention on packed sequences.
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "attune/kernels/attention_pattern.h"
 #include "attune/kernels/dropout_mask.h"
-#include "attune/tensor/device.h"
+#include "attune/kernels/head_columns.h"
+#include "attune/tensor/tensor.h"
 
 namespace attune {
 
-/// What forward and backward share. Row r, head h of q begins at q + r * q_row + h * d_k, and so on: rows may lie
-/// within longer ones.
-template <class T>
+/// What forward and backward share. All tensors but the mask are float32, or all are float64.
 struct AttentionInputs {
-  const T* q;
-  const T* k;
-  const T* v;
-  int64_t q_row, k_row, v_row;
-  int64_t heads, kv_heads, d_k, d_v;
-  const int32_t* query_offsets;  // sequences + 1
-  const int32_t* key_offsets;
-  int64_t sequences;
-  bool causal;
-  const uint8_t* mask;  // null, or [sequences or 1][mask_queries][mask_keys]
-  int64_t mask_sequences, mask_queries, mask_keys;
-  AttentionPattern pattern;
-  std::vector<double> slopes;  // ALiBi's, one for each head; empty: none
-  const T* relative_keys;      // null, or [2 clip + 1, d_k]
-  const T* relative_values;    // null, or [2 clip + 1, d_v]
-  int64_t clip;
-  DropoutMask dropout;
-  double scale;
+  HeadColumns q;                           // [total_q, heads, d_k]
+  HeadColumns k;                           // [total_kv, kv_heads, d_k]; kv_heads divides heads
+  HeadColumns v;                           // [total_kv, kv_heads, d_v]
+  std::span<const int32_t> query_offsets;  // sequences + 1: sequence s has rows offsets[s] ... offsets[s + 1] - 1
+  std::span<const int32_t> key_offsets;    // sequences + 1
+  bool causal = false;                     // query i sees keys j <= i + (keys - queries) of its sequence
+  Tensor mask = {};                        // uint8 [sequences or 1, queries, keys], 0 = not seen; or undefined
+  AttentionPattern pattern = {};
+  std::vector<double> slopes = {};  // ALiBi's, one for each head; empty: none
+  Tensor relative_keys = {};        // [2 clip + 1, d_k], or undefined
+  Tensor relative_values = {};      // [2 clip + 1, d_v], or undefined
+  int64_t clip = 0;
+  DropoutMask dropout = {};
+  double scale = 1;
 
-  /// Whether scores are q k^T * scale alone, and every key in sight is seen.
-  bool plain() const {
-    return std::holds_alternative<FullAttention>(pattern) && slopes.empty() && !relative_keys && !relative_values;
-  }
+  int64_t sequences() const { return static_cast<int64_t>(query_offsets.size()) - 1; }
 };
 
-/// out [total_q, heads, d_v]; log_sum_exp [total_q, heads] is what backward needs to form the weights again.
-template <class T>
-struct AttentionForward {
-  AttentionInputs<T> in;
-  T* out;
-  T* log_sum_exp;
+/// Formulas and masks are those of AttentionOptions (ops/attention.h).
+///   out [total_q, heads, d_v]
+///   log_sum_exp [total_q, heads]: log(sum over the keys of exp(score)), from which backward forms the weights again;
+///   +infinity where a query sees nothing, so that its weights become 0.
+void attention_forward(Cpu, const AttentionInputs& in, const Tensor& out, const Tensor& log_sum_exp);
+void attention_forward(Plain, const AttentionInputs& in, const Tensor& out, const Tensor& log_sum_exp);
+
+/// Gradients are written, not added to.
+struct AttentionGradients {
+  HeadColumns dq, dk, dv;                     // rows as long as those of q, k and v
+  Tensor d_relative_keys, d_relative_values;  // like the tables; undefined where there is no such table
 };
+///   d_out like out, of attention_forward
+void attention_backward(Cpu, const AttentionInputs& in, const Tensor& out, const Tensor& log_sum_exp,
+                        const Tensor& d_out, const AttentionGradients& gradients);
+void attention_backward(Plain, const AttentionInputs& in, const Tensor& out, const Tensor& log_sum_exp,
+                        const Tensor& d_out, const AttentionGradients& gradients);
 
-/// The gradients are written, not added to; those of the tables where there is such a table. The rows of dq, dk and dv
-/// are as long as those of q, k and v.
-template <class T>
-struct AttentionBackward {
-  AttentionInputs<T> in;
-  const T* out;
-  const T* log_sum_exp;
-  const T* d_out;
-  T* dq;
-  T* dk;
-  T* dv;
-  T* d_relative_keys;
-  T* d_relative_values;
-};
-
-void attention_forward(Cpu, const AttentionForward<float>& arguments);
-void attention_forward(Cpu, const AttentionForward<double>& arguments);
-void attention_backward(Cpu, const AttentionBackward<float>& arguments);
-void attention_backward(Cpu, const AttentionBackward<double>& arguments);
-
-/// weights [sequences, heads, most_queries, most_keys], without dropout.
-template <class T>
-void attention_weights(Cpu, const AttentionInputs<T>& in, const T* log_sum_exp, T* weights, int64_t most_queries,
-                       int64_t most_keys);
+/// The weights without dropout, where a query sees a key; what is elsewhere in `weights` stays.
+///   weights [sequences, heads, most queries, most keys]
+void attention_weights(Cpu, const AttentionInputs& in, const Tensor& log_sum_exp, const Tensor& weights);
+void attention_weights(Plain, const AttentionInputs& in, const Tensor& log_sum_exp, const Tensor& weights);
 
 }  // namespace attune

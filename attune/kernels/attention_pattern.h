@@ -5,7 +5,7 @@
 #include <string_view>
 #include <variant>
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// Every key.
 struct FullAttention {
@@ -18,15 +18,15 @@ struct SlidingWindow {
   bool operator==(const SlidingWindow&) const = default;
 };
 
-/// |i - j| < stride, or stride divides i - j. Source: Child et al. 2019, section 4.2; the places of both heads are
+/// |i - j| < stride, or stride divides i - j. Source: Child et al. 2019, section 4.2; the positions of both heads are
 /// merged into one set.
 struct StridedAttention {
   int64_t stride = 128;
   bool operator==(const StridedAttention&) const = default;
 };
 
-/// i and j lie in the same block of `stride` places, or j is one of the last `summary` places of its block (c of the
-/// paper). Source: Child et al. 2019, section 4.2.
+/// i and j lie in the same block of `stride` positions, or j is one of the last `summary` positions of its block (c of
+/// the paper). Source: Child et al. 2019, section 4.2.
 struct FixedAttention {
   int64_t stride = 128;
   int64_t summary = 8;
@@ -35,8 +35,8 @@ struct FixedAttention {
 
 using AttentionPattern = std::variant<FullAttention, SlidingWindow, StridedAttention, FixedAttention>;
 
-/// Whether the query at place i = `query` of its sequence may attend to the key at place j = `key`, causality apart:
-/// the definition that every kernel has to agree with. Places are not negative.
+/// Whether the query at position i = `query` of its sequence may attend to the key at position j = `key`, causality
+/// apart: the definition that every kernel has to agree with. Positions are not negative.
 bool allows(const AttentionPattern& pattern, int64_t query, int64_t key);
 
 /// Throws ConfigError, beginning with `where` and naming the field, unless sizes and strides are at least 1 and

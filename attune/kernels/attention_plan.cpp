@@ -15,27 +15,27 @@ struct Range {
   int64_t begin, end;
 };
 
-// The keys around a query's place that are visited in their order; both ends rise with the place. Sizes beyond the
-// sequence are cut, so that nothing overflows.
+// The keys around a query's position that are visited in their order; both ends rise with the position. Sizes beyond
+// the sequence are cut, so that nothing overflows.
 Range nearby(const FullAttention&, int64_t, int64_t keys) {
   return {0, keys};
 }
-Range nearby_window(int64_t size, int64_t place, int64_t keys) {
+Range nearby_window(int64_t size, int64_t position, int64_t keys) {
   size = std::min(size, keys);
-  return {std::max<int64_t>(place - size + 1, 0), std::min(place + size, keys)};
+  return {std::max<int64_t>(position - size + 1, 0), std::min(position + size, keys)};
 }
-Range nearby(const SlidingWindow& p, int64_t place, int64_t keys) {
-  return nearby_window(p.size, place, keys);
+Range nearby(const SlidingWindow& p, int64_t position, int64_t keys) {
+  return nearby_window(p.size, position, keys);
 }
-Range nearby(const StridedAttention& p, int64_t place, int64_t keys) {
-  return nearby_window(p.stride, place, keys);
+Range nearby(const StridedAttention& p, int64_t position, int64_t keys) {
+  return nearby_window(p.stride, position, keys);
 }
-Range nearby(const FixedAttention& p, int64_t place, int64_t keys) {
-  const int64_t begin = place / p.stride * p.stride;
+Range nearby(const FixedAttention& p, int64_t position, int64_t keys) {
+  const int64_t begin = position / p.stride * p.stride;
   return {begin, p.stride < keys - begin ? begin + p.stride : keys};
 }
 
-// How many of the gathered keys lie before the key: FixedAttention's last places of each block of `stride`.
+// How many of the gathered keys lie before the key: FixedAttention's last positions of each block of `stride`.
 int64_t summaries_before(const FixedAttention& p, int64_t key) {
   return key / p.stride * p.summary + std::max<int64_t>(key % p.stride - (p.stride - p.summary), 0);
 }
@@ -51,9 +51,9 @@ class Planner {
   template <class P>
   void visit_nearby(const P& p) {
     const auto visible = [&](int64_t query) {
-      const int64_t place = span_.place(query);
-      const int64_t seen = span_.causal ? std::clamp<int64_t>(place + 1, 0, span_.keys) : span_.keys;
-      const Range keys = nearby(p, place, span_.keys);
+      const int64_t position = span_.position(query);
+      const int64_t seen = span_.causal ? std::clamp<int64_t>(position + 1, 0, span_.keys) : span_.keys;
+      const Range keys = nearby(p, position, span_.keys);
       return Range{keys.begin, std::min(keys.end, seen)};
     };
     for (int64_t first = 0; first < span_.queries; first += kAttentionTile) {
@@ -75,15 +75,15 @@ class Planner {
   void visit_gathered(const FullAttention&) {}
   void visit_gathered(const SlidingWindow&) {}
 
-  // Places r, r + stride, r + 2 stride, ...; among them |i - j| < stride holds for i = j alone.
+  // Positions r, r + stride, r + 2 stride, ...; among them |i - j| < stride holds for i = j alone.
   void visit_gathered(const StridedAttention& p) {
     if (p.stride >= span_.keys) return;
-    const int64_t first_place = span_.place(0);
+    const int64_t first_position = span_.position(0);
     for (int64_t r = 0; r < p.stride; ++r) {
       const int64_t members = (span_.keys - r + p.stride - 1) / p.stride;
-      const int64_t first_member = first_place > r ? (first_place - r + p.stride - 1) / p.stride : 0;
+      const int64_t first_member = first_position > r ? (first_position - r + p.stride - 1) / p.stride : 0;
       for (int64_t first = first_member; first < members; first += kAttentionTile) {
-        set_queries(r + first * p.stride - first_place, p.stride, members - first);
+        set_queries(r + first * p.stride - first_position, p.stride, members - first);
         gather(
             span_.causal ? first + block_.rows : members, [&](int64_t index) { return r + index * p.stride; },
             [&](int64_t t) {
@@ -96,7 +96,7 @@ class Planner {
   void visit_gathered(const FixedAttention& p) {
     if (p.stride >= span_.keys) return;
     const int64_t summaries = summaries_before(p, span_.keys);
-    const auto own = [&](int64_t query) { return span_.place(query) / p.stride * p.summary; };  // first of its block
+    const auto own = [&](int64_t query) { return span_.position(query) / p.stride * p.summary; };  // first of its block
     for (int64_t first = 0; first < span_.queries; first += kAttentionTile) {
       set_queries(first, 1, span_.queries - first);
       gather(

@@ -16,7 +16,7 @@ struct AttentionSpan {
   int64_t queries, keys;  // of the sequence
   bool causal;
 
-  int64_t place(int64_t query) const { return query + keys - queries; }
+  int64_t position(int64_t query) const { return query + keys - queries; }
 };
 
 /// Some queries against some keys, both as indices within the sequence and in rising order; they need not be

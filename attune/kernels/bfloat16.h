@@ -1,15 +1,15 @@
 #pragma once
 
-#include <cstdint>
-
-#include "attune/tensor/device.h"
-#include "attune/tensor/dtype.h"
+#include "attune/tensor/tensor.h"
 
 namespace attune {
 
-/// y[i] = x[i], rounded to the nearest.
-void to_bfloat16(Cpu, const float* x, bfloat16* y, int64_t n);
-/// y[i] = x[i].
-void widen(Cpu, const bfloat16* x, float* y, int64_t n);
+/// y = x, rounded to the nearest.        x float32, y bfloat16, as many numbers
+void to_bfloat16(Cpu, const Tensor& x, const Tensor& y);
+void to_bfloat16(Plain, const Tensor& x, const Tensor& y);
+
+/// y = x.        x bfloat16, y float32, as many numbers
+void widen(Cpu, const Tensor& x, const Tensor& y);
+void widen(Plain, const Tensor& x, const Tensor& y);
 
 }  // namespace attune

@@ -1,43 +1,39 @@
 #pragma once
+// Attention of single queries over the slots of a cache.
 
 #include <cstdint>
+#include <span>
+#include <vector>
 
-#include "attune/tensor/device.h"
+#include "attune/kernels/attention_pattern.h"
+#include "attune/kernels/pages.h"
+#include "attune/tensor/tensor.h"
 
 namespace attune {
 
-/// Slots that are read at a time: scores of no more than these are held, and a longer list is cut into pieces of so
-/// many slots, whatever the number of threads.
-constexpr int64_t kCachedAttentionSlots = 128;
-
-/// Some queries over the same piece of a list of slots. Each of kv_heads key heads is read by `group` queries, which
-/// are side by side in `q`, `out`, `slopes` and what follows.
-template <class T>
-struct CachedAttentionPiece {
-  const T* const* q;           // [kv_heads * group], of d_k numbers each
-  T* const* out;               // of d_v numbers each
-  const T* const* key_rows;    // [slots]; key head h is at h * d_k
-  const T* const* value_rows;  // [slots]; key head h is at h * value_stride
-  int64_t first_key_head;
-  int64_t kv_heads, group, slots;  // slots: 1 to kCachedAttentionSlots
-  int64_t d_k, d_v, value_stride;
-  T scale;
-  /// Null, or how far the slots are from the queries, for the terms that depend on it: ALiBi's slopes, one for each
-  /// query, and the tables of Shaw et al. 2018, whose row for a distance is clip - min(distance, clip); null: none.
-  const int32_t* distances;
-  const T* slopes;
-  const T* relative_keys;    // [2 clip + 1, d_k]
-  const T* relative_values;  // [2 clip + 1, d_v]
-  int64_t clip;
-  bool normalize;  // divide `out` by `total`: there are no other pieces
-  // Of each query: its weights exp(score - largest), in rows of kCachedAttentionSlots numbers, what was subtracted, and
-  // the sum.
-  T* weights;
-  T* largest;
-  T* total;
+/// Query r sees slots[begin[r]] ... slots[end[r] - 1], which are positions 0, 1, ... of its sequence, and is at the
+/// last of them. Key head h of a slot begins at h * d_k of its row of `keys` and at h * (values.width() / kv_heads) of
+/// its row of `values`; query head h reads key head h / (heads / kv_heads). Everything is float32, or float64.
+struct CachedAttention {
+  const Tensor& q;      // [rows, heads, d_k]
+  const Pages& keys;    // width kv_heads * d_k
+  const Pages& values;  // width at least kv_heads * d_v; may be the keys
+  std::span<const int32_t> slots;
+  std::span<const int32_t> begin, end;  // [rows]
+  int64_t kv_heads = 1;
+  double scale = 1;
+  AttentionPattern pattern = {};
+  std::vector<double> slopes = {};  // ALiBi's, one for each head; empty: none
+  Tensor relative_keys = {};        // [2 clip + 1, d_k], or undefined; see AttentionOptions (ops/attention.h)
+  Tensor relative_values = {};      // [2 clip + 1, d_v], or undefined
+  int64_t clip = 0;
+  const Tensor& out;    // [rows, heads, d_v]
+  Tensor weights = {};  // [rows, heads, most slots of a row], with zeros; undefined: they are not asked for
 };
 
-void cached_attention_piece(Cpu, const CachedAttentionPiece<float>& piece);
-void cached_attention_piece(Cpu, const CachedAttentionPiece<double>& piece);
+/// out = softmax(q k^T * scale) v over the slots of each query that the pattern allows, zeros for a query without
+/// slots; `weights` by position. A row depends on that row and its slots alone.
+void cached_attention_forward(Cpu, const CachedAttention& arguments);
+void cached_attention_forward(Plain, const CachedAttention& arguments);
 
 }  // namespace attune

@@ -1,56 +1,47 @@
 #pragma once
 
-#include <cstdint>
-
-#include "attune/tensor/device.h"
-#include "attune/tensor/dtype.h"
+#include "attune/tensor/tensor.h"
 
 namespace attune {
 
-template <class T>
-struct CrossEntropyRows {
-  const T* logits;  // [rows, columns]
-  const int32_t* labels;
-  int64_t rows;
-  int64_t columns;
-  int32_t ignore_index;
-  double label_smoothing;
+struct CrossEntropyInputs {
+  Tensor logits;  // [rows, columns], float32 or float64
+  Tensor labels;  // int32 [rows]
+  int32_t ignore_index = -1;
+  double label_smoothing = 0;
 };
 
-/// Of one row. Zeros for a row that takes no part.
+/// Of one row; zeros for a row that takes no part.
 struct CrossEntropyRow {
   double loss = 0;  // smoothed
   double negative_log_likelihood = 0;
-  double shift = 0;  // what was subtracted from the logits,
-  double sum = 0;    // and the sum of the exponentials that were left
-  bool correct = false;
+  double shift = 0;    // what was subtracted from the logits,
+  double sum = 0;      // and the sum of the exponentials that were left
+  double correct = 0;  // 1 where the label is the first largest logit
 };
+/// In a tensor a CrossEntropyRow is a row of so many float64 numbers.
+constexpr int64_t kCrossEntropyNumbers = 5;
+static_assert(sizeof(CrossEntropyRow) == kCrossEntropyNumbers * sizeof(double));
 
-/// results [rows]
-void cross_entropy_forward(Cpu, const CrossEntropyRows<float>& in, CrossEntropyRow* results);
-void cross_entropy_forward(Cpu, const CrossEntropyRows<double>& in, CrossEntropyRow* results);
+/// results [rows, kCrossEntropyNumbers] float64: a CrossEntropyRow of each row.
+void cross_entropy_forward(Cpu, const CrossEntropyInputs& in, const Tensor& results);
+void cross_entropy_forward(Plain, const CrossEntropyInputs& in, const Tensor& results);
 
 /// d_logits [rows, columns] = scale * the gradient of the sum of losses, given the results of forward. d_logits may be
 /// the logits.
-void cross_entropy_backward(Cpu, const CrossEntropyRows<float>& in, const CrossEntropyRow* results, double scale,
-                            float* d_logits);
-void cross_entropy_backward(Cpu, const CrossEntropyRows<double>& in, const CrossEntropyRow* results, double scale,
-                            double* d_logits);
-/// Both at once, of logits that nobody needs afterwards: they become exponentials. d_logits of their type may be them.
-template <class T, class Out>
-struct CrossEntropyLoss {
-  T* logits;  // [rows, columns]
-  const int32_t* labels;
-  int64_t rows;
-  int64_t columns;
-  int32_t ignore_index;
-  double label_smoothing;
-  double scale;
-  CrossEntropyRow* results;  // [rows]
-  Out* d_logits;             // [rows, columns]
-};
-void cross_entropy_loss(Cpu, const CrossEntropyLoss<float, float>& arguments);
-void cross_entropy_loss(Cpu, const CrossEntropyLoss<double, double>& arguments);
-void cross_entropy_loss(Cpu, const CrossEntropyLoss<float, bfloat16>& arguments);
+void cross_entropy_backward(Cpu, const CrossEntropyInputs& in, const Tensor& results, double scale,
+                            const Tensor& d_logits);
+void cross_entropy_backward(Plain, const CrossEntropyInputs& in, const Tensor& results, double scale,
+                            const Tensor& d_logits);
+
+/// Both at once, of logits that nobody needs afterwards: they are overwritten. d_logits is of their type, and may be
+/// them, or bfloat16.
+void cross_entropy_loss(Cpu, const CrossEntropyInputs& in, double scale, const Tensor& results, const Tensor& d_logits);
+void cross_entropy_loss(Plain, const CrossEntropyInputs& in, double scale, const Tensor& results,
+                        const Tensor& d_logits);
+
+/// totals [kCrossEntropyNumbers] float64 = the sums of the columns of `results`, row after row.
+void cross_entropy_totals(Cpu, const Tensor& results, const Tensor& totals);
+void cross_entropy_totals(Plain, const Tensor& results, const Tensor& totals);
 
 }  // namespace attune

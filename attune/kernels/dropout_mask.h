@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// Names a mask. Element (row, column) is kept or dropped as a pure function of this and its place, so that masks are
 /// recomputed in the backward pass instead of stored, and do not depend on the number of threads.

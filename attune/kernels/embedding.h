@@ -1,48 +1,28 @@
 #pragma once
 
-#include <cstdint>
-
 #include "attune/kernels/dropout_mask.h"
-#include "attune/tensor/device.h"
-#include "attune/tensor/dtype.h"
+#include "attune/tensor/tensor.h"
 
 namespace attune {
 
-/// The index of the first of n ids that is not in [0, bound), or -1.
-int64_t first_outside(Cpu, const int32_t* ids, int64_t n, int64_t bound);
-
-/// y [n, columns]: y[i] = scale * table[ids[i]]
-void embedding_forward(Cpu, const int32_t* ids, const float* table, float* y, int64_t n, int64_t columns, double scale);
-void embedding_forward(Cpu, const int32_t* ids, const double* table, double* y, int64_t n, int64_t columns,
-                       double scale);
+/// y[i] = scale * table[ids[i]]        ids int32 [n], table [vocabulary, columns], y [n, columns]
+void embedding_forward(Cpu, const Tensor& ids, const Tensor& table, double scale, const Tensor& y);
+void embedding_forward(Plain, const Tensor& ids, const Tensor& table, double scale, const Tensor& y);
 
 /// d_table [vocabulary, columns], all of it written: row v = scale * the sum of dy[i] over ids[i] = v, in the order of
 /// i.
-template <class T>
-struct EmbeddingBackward {
-  const int32_t* ids;
-  int64_t n;
-  const T* dy;
-  T* d_table;
-  int64_t vocabulary;
-  int64_t columns;
-  double scale;
-};
-void embedding_backward(Cpu, const EmbeddingBackward<float>& arguments);
-void embedding_backward(Cpu, const EmbeddingBackward<double>& arguments);
+void embedding_backward(Cpu, const Tensor& ids, const Tensor& dy, double scale, const Tensor& d_table);
+void embedding_backward(Plain, const Tensor& ids, const Tensor& dy, double scale, const Tensor& d_table);
 
 /// y[i] = dropout(x[i] + table[rows[i]])
-template <class T>
-struct AddTableRows {
-  const T* x;
-  const T* table;
-  const int32_t* rows;
-  int64_t n;
-  int64_t columns;
+struct AddRows {
+  const Tensor& x;      // [n, columns]
+  const Tensor& table;  // [any, columns]
+  const Tensor& rows;   // int32 [n]
   DropoutMask mask;
-  T* y;
+  const Tensor& y;  // [n, columns]
 };
-void add_rows(Cpu, const AddTableRows<float>& arguments);
-void add_rows(Cpu, const AddTableRows<double>& arguments);
+void add_rows(Cpu, const AddRows& arguments);
+void add_rows(Plain, const AddRows& arguments);
 
 }  // namespace attune

@@ -1,12 +1,9 @@
 #pragma once
 
-#include <cstdint>
-
 #include "attune/kernels/dropout_mask.h"
-#include "attune/tensor/device.h"
-#include "attune/tensor/dtype.h"
+#include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// What a row is divided by, and whether its mean is taken off first.
 enum class NormForm { variance, unbiased_std, rms };
@@ -17,55 +14,46 @@ struct LayerNormOptions {
   bool for_products = false;  // layer_norm alone: the result is bfloat16 where bfloat16_products()
 };
 
-/// What backward needs of a row: its mean (0 in the rms form), the factor of x - mean, and the weight of the part of
-/// the gradient that lies along the normalised row.
+/// out = layer_norm(x), or layer_norm(x + dropout(y)) when y is defined. x is float32 or float64, y of its dtype or
+/// bfloat16 beside a float32 x, out of the dtype of x or, without y, bfloat16 beside a float32 x.
+struct LayerNormForward {
+  const Tensor& x;     // [..., columns]
+  const Tensor& y;     // likewise, or undefined
+  DropoutMask mask;    // of y
+  const Tensor& gain;  // [columns]
+  const Tensor& bias;  // [columns], or undefined
+  LayerNormOptions options;
+  const Tensor& sum;         // like x: where x + dropout(y) goes, or undefined
+  const Tensor& out;         // like x
+  const Tensor& statistics;  // [rows, 3] of each row what backward needs, or undefined
+};
+void layer_norm_forward(Cpu, const LayerNormForward& arguments);
+void layer_norm_forward(Plain, const LayerNormForward& arguments);
+
+/// From what was normalised and its statistics: the gradient dx; dropout(dx) in d_dropped, the gradient of y; and the
+/// gradients of gain and bias. dy and d_dropped may be bfloat16 beside a float32 x, one of them at a time.
+struct LayerNormBackward {
+  const Tensor& normalised;  // the input of the normalisation: x or the sum
+  const Tensor& statistics;
+  const Tensor& gain;
+  const Tensor& dy;
+  DropoutMask mask;
+  bool centred;  // the mean was taken off: every form but rms
+  const Tensor& dx;
+  const Tensor& d_dropped;  // or undefined
+  const Tensor& d_gain;
+  const Tensor& d_bias;  // or undefined
+};
+void layer_norm_backward(Cpu, const LayerNormBackward& arguments);
+void layer_norm_backward(Plain, const LayerNormBackward& arguments);
+
+/// A row of the statistics: its mean (0 in the rms form), the factor of x - mean, and the weight of the part of the
+/// gradient that lies along the normalised row.
 template <class T>
 struct LayerNormStatistics {
   T mean;
   T factor;
   T along;
 };
-
-/// out = layer_norm(x), or layer_norm(x + dropout(y)) when y is given; then the sum is written to `sum` unless that is
-/// null. T is what is computed with, Y the type of y, Out that of the result.
-template <class T, class Y = T, class Out = T>
-struct LayerNormForward {
-  int64_t rows, columns;
-  const T* x;
-  const Y* y;
-  DropoutMask mask;
-  const T* gain;
-  const T* bias;  // or null
-  LayerNormOptions options;
-  T* sum;  // may be null only where Out is T
-  Out* out;
-  LayerNormStatistics<T>* statistics;  // [rows], or null
-};
-
-/// From what was normalised: its gradient dx; when d_dropped is given also dropout(dx), the gradient of y; and the
-/// gradients of gain and, unless d_bias is null, bias. Dy is the type of dy, Dropped that of d_dropped.
-template <class T, class Dy = T, class Dropped = T>
-struct LayerNormBackward {
-  int64_t rows, columns;
-  const T* normalised;  // the input of the normalisation: x or the sum
-  const LayerNormStatistics<T>* statistics;
-  const T* gain;
-  const Dy* dy;
-  DropoutMask mask;
-  bool centred;  // the mean was taken off: every form but rms
-  T* dx;
-  Dropped* d_dropped;
-  T* d_gain;
-  T* d_bias;
-};
-
-void layer_norm_forward(Cpu, const LayerNormForward<float>& arguments);
-void layer_norm_forward(Cpu, const LayerNormForward<double>& arguments);
-void layer_norm_forward(Cpu, const LayerNormForward<float, bfloat16>& arguments);
-void layer_norm_forward(Cpu, const LayerNormForward<float, float, bfloat16>& arguments);
-void layer_norm_backward(Cpu, const LayerNormBackward<float>& arguments);
-void layer_norm_backward(Cpu, const LayerNormBackward<double>& arguments);
-void layer_norm_backward(Cpu, const LayerNormBackward<float, bfloat16>& arguments);
-void layer_norm_backward(Cpu, const LayerNormBackward<float, float, bfloat16>& arguments);
 
 }  // namespace attune

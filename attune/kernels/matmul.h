@@ -1,34 +1,34 @@
 #pragma once
 // Matrix products of the devices. On the CPU they are oneDNN's `matmul` primitive, in float32 without AVX-512
-// panel_matmul(); float64, which only gradient checks
-// use, is a plain blocked loop.
+// kernels/cpu/gemm/panel_matmul.h; float64, which only gradient checks use, is a plain loop.
 
 #include <cstdint>
 
 #include "attune/kernels/activation_kind.h"
-#include "attune/tensor/device.h"
-#include "attune/tensor/dtype.h"
+#include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
-/// c [m, n] = activation(op(a) [m, k] op(b) [k, n] + bias [n]), or c += when `accumulate` (then without activation).
-/// a is stored as [m, k], with `transpose_a` as [k, m]; b as [k, n], with `transpose_b` as [n, k]; all row-major.
-struct MatmulShape {
-  int64_t m = 0;
-  int64_t n = 0;
-  int64_t k = 0;
-  bool transpose_a = false;
-  bool transpose_b = false;
-  bool accumulate = false;
+struct MatmulForm {
+  bool transpose_a = false;  // a is stored as [k, m]
+  bool transpose_b = false;  // b is stored as [n, k]
+  bool accumulate = false;   // c += the product; then without activation
   Activation activation = Activation::none;
 };
 
-/// `bias` may be null.
-void matmul(Cpu, const float* a, const float* b, const float* bias, float* c, const MatmulShape& shape);
-void matmul(Cpu, const double* a, const double* b, const double* bias, double* c, const MatmulShape& shape);
-/// Sums in float32; see has_bfloat16_products().
-void matmul(Cpu, const bfloat16* a, const bfloat16* b, const float* bias, float* c, const MatmulShape& shape);
-void matmul(Cpu, const bfloat16* a, const bfloat16* b, const float* bias, bfloat16* c, const MatmulShape& shape);
+/// c [m, n] = activation(op(a) [m, k] op(b) [k, n] + bias [n]); the bias may be undefined. Of a and c all dimensions
+/// but the last count rows. All are float32; or float64; or a and b are bfloat16, the bias float32, c either, and sums
+/// are formed in float32 (see has_bfloat16_products()).
+void matmul(Cpu, const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& c, const MatmulForm& form);
+void matmul(Plain, const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& c, const MatmulForm& form);
+
+/// f(In{}, Out{}, Bias{}) with the types of a product's inputs, of its result and of its bias.
+template <class F>
+void with_product_types(DType in, DType out, F&& f) {
+  if (in != DType::bf16) return dispatch_floating("matmul", in, [&]<class T>(T) { f(T{}, T{}, T{}); });
+  if (out == DType::bf16) return f(bfloat16{}, bfloat16{}, float{});
+  f(bfloat16{}, float{}, float{});
+}
 
 /// Whether the processor multiplies bfloat16 numbers. Where it does not, products of them are formed in float32 from
 /// the same rounded numbers: right, but no faster.

@@ -1,13 +1,12 @@
 #pragma once
+// Weights laid out for inference, see PanelWeight (attune/ops/panel_weight.h).
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
-#include "attune/tensor/device.h"
-#include "attune/tensor/dtype.h"
+#include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// How a weight is kept for inference.
 ///   float32   as it is
@@ -54,32 +53,27 @@ constexpr int64_t scale_bytes(WeightFormat format, int64_t in) {
   return 0;
 }
 
-/// What kernels read, or write when they pack.
-template <class Byte>
-struct PanelsOf {
-  WeightFormat format;
-  int64_t out, in;
-  Byte* data;
-  Byte* scales;  // float, or bfloat16 for int4; null for float32
+/// The byte of input k of output j (of 16) in an int8 panel behind its sums, or in the half of an int4 group that k
+/// lies in.
+constexpr int64_t int8_place(int64_t k, int64_t j) {
+  return k / 4 * kPanelRow + j * 4 + k % 4;
+}
 
-  Byte* panel(int64_t p) const { return data + p * panel_bytes(format, in); }
-  Byte* scales_of(int64_t p) const { return scales + p * scale_bytes(format, in); }
-  /// Without the panels before one.
-  PanelsOf from_panel(int64_t p) const { return {format, out - p * kPanelOutputs, in, panel(p), scales_of(p)}; }
+/// A weight [out, in] in panels, as kernels take it.
+struct Panels {
+  WeightFormat format = WeightFormat::float32;
+  int64_t out = 0, in = 0;
+  Tensor storage;  // uint8 [panel_count(out) * panel_bytes(format, in)]
+  Tensor scales;   // panel by panel, float32 for int8, bfloat16 for int4, undefined for float32
 };
-using Panels = PanelsOf<const std::byte>;
-using MutablePanels = PanelsOf<std::byte>;
 
-/// Rows, each `in` numbers that may be anywhere, into one float32 panel: panel[k * stride + j] = rows[j][k].
-void pack_float_panel(Cpu, const float* const* rows /*[16]*/, int64_t in, float* panel, int64_t stride = kPanelOutputs);
+/// weight [out, in] float32 into panels. Quantised numbers and scales are those of quantise.h.
+void pack_panels(Cpu, const Tensor& weight, const Panels& to);
+void pack_panels(Plain, const Tensor& weight, const Panels& to);
 
-/// weight [out, in] into panels [begin, end).
-void pack_panels(Cpu, const float* weight, const MutablePanels& to, int64_t begin, int64_t end);
-
-/// The outputs that `ids` name into panels of their own; to.out is how many there are.
-void select_outputs(Cpu, const Panels& from, std::span<const int32_t> ids, const MutablePanels& to);
-
-/// One row of the weight, as products read it.
-void unpack_row(Cpu, const Panels& from, int64_t row, float* to);
+/// Rows of the weight, as products read it: those that `ids` name (int32 [n]), or all where it is undefined.
+///   to [n, in] float32
+void unpack_rows(Cpu, const Panels& from, const Tensor& ids, const Tensor& to);
+void unpack_rows(Plain, const Panels& from, const Tensor& ids, const Tensor& to);
 
 }  // namespace attune

@@ -1,28 +1,17 @@
 #pragma once
 
-#include <cstdint>
-
-#include "attune/tensor/device.h"
+#include "attune/tensor/tensor.h"
 
 namespace attune {
 
-/// One head of `rows` rows: row r of x is at x + r * x_row, of y at y + r * y_row.
-template <class T>
-struct HeadProduct {
-  const T* x;
-  int64_t x_row;
-  const T* weight;
-  T* y;
-  int64_t y_row;
-  int64_t rows, in, out;
-};
+/// y[r, h] = x[r, h] W_h, each head with its own rows of the weight.
+///   x [rows, heads, in]   weight [heads * in, out]   y [rows, heads, out]; float32 or float64
+void per_head_matmul(Cpu, const Tensor& x, const Tensor& weight, const Tensor& y);
+void per_head_matmul(Plain, const Tensor& x, const Tensor& weight, const Tensor& y);
 
-/// y = x W, W [in, out] row-major.
-void head_matmul(Cpu, const HeadProduct<float>& product);
-void head_matmul(Cpu, const HeadProduct<double>& product);
-
-/// y = x W^T, W [out, in] row-major.
-void head_matmul_transposed(Cpu, const HeadProduct<float>& product);
-void head_matmul_transposed(Cpu, const HeadProduct<double>& product);
+/// y[r, h] = W_h x[r, h].
+///   x [rows, heads, in]   weight [heads * out, in]   y [rows, heads, out]
+void per_head_matmul_transposed(Cpu, const Tensor& x, const Tensor& weight, const Tensor& y);
+void per_head_matmul_transposed(Plain, const Tensor& x, const Tensor& weight, const Tensor& y);
 
 }  // namespace attune

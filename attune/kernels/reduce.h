@@ -1,13 +1,11 @@
 #pragma once
 
-#include <cstdint>
-
-#include "attune/tensor/device.h"
+#include "attune/tensor/tensor.h"
 
 namespace attune {
 
-/// The sum of x[i]^2 in float64; the same whatever the number of threads.
-double sum_of_squares(Cpu, const float* x, int64_t n);
-double sum_of_squares(Cpu, const double* x, int64_t n);
+/// The sum of x[i]^2 in float64; the same whatever the number of threads. float32 or float64.
+double sum_of_squares(Cpu, const Tensor& x);
+double sum_of_squares(Plain, const Tensor& x);
 
 }  // namespace attune

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "attune/tensor/device.h"
+#include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// Which dimensions of a head are rotated together.
 enum class RotaryPairing {
@@ -14,36 +14,28 @@ enum class RotaryPairing {
 };
 
 struct RotaryFrequencies {
-  std::vector<double> frequencies;  // angle per place of each pair, [dimensions / 2]
+  std::vector<double> frequencies;  // angle per position of each pair, [dimensions / 2]
   double magnitude = 1;             // factor on cos and sin: 0.1 ln(factor) + 1 with yarn
 };
 
-/// table [rows, 2, pairs]: for each place the cosines of its angles, then their sines, both times the magnitude. Place
-/// of row i: positions[i], or first + i where positions is null. Angles are formed in float64.
-template <class T>
-struct RotaryTable {
-  const RotaryFrequencies& frequencies;
-  const int32_t* positions;
-  int64_t first;
-  int64_t rows;
-  T* table;
-};
-void rotary_table(Cpu, const RotaryTable<float>& arguments);
-void rotary_table(Cpu, const RotaryTable<double>& arguments);
+/// For each position the cosines of its angles, then their sines, both times the magnitude; angles are float64.
+///   positions int32 [rows], or undefined: first, first + 1, ...   table [rows, 2, pairs], float32 or float64
+void rotary_table(Cpu, const RotaryFrequencies& frequencies, const Tensor& positions, int64_t first,
+                  const Tensor& table);
+void rotary_table(Plain, const RotaryFrequencies& frequencies, const Tensor& positions, int64_t first,
+                  const Tensor& table);
 
-/// y = x with the first 2 * pairs numbers of each of the first `rotated` heads rotated, or rotated back; row i takes
-/// row table_rows[i].
-template <class T>
 struct RotaryRows {
-  const T* x;
-  const T* table;
-  const int32_t* table_rows;
-  int64_t n, heads, rotated, d, pairs;
+  Tensor x;           // [n, heads, d], float32 or float64
+  Tensor table;       // of rotary_table(), of the same dtype
+  Tensor table_rows;  // int32 [n]: row i of x takes row table_rows[i] of the table
+  int64_t rotated;    // heads: the first ones
   RotaryPairing pairing;
-  bool back;
-  T* y;
+  bool back;  // rotates by the negative angles
+  Tensor y;   // like x
 };
-void rotary_rows(Cpu, const RotaryRows<float>& arguments);
-void rotary_rows(Cpu, const RotaryRows<double>& arguments);
+/// y = x with the first 2 * pairs numbers of each of the first `rotated` heads rotated.
+void rotary_rows(Cpu, const RotaryRows& arguments);
+void rotary_rows(Plain, const RotaryRows& arguments);
 
 }  // namespace attune

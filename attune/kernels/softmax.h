@@ -1,20 +1,18 @@
 #pragma once
 
-#include <cstdint>
-
-#include "attune/tensor/device.h"
+#include "attune/tensor/tensor.h"
 
 namespace attune {
 
 enum class SoftmaxKind { probabilities, logarithms };
 
-/// y = softmax(x) or log(softmax(x)) of each row; y may be x. [rows, columns]
-void softmax_forward(Cpu, SoftmaxKind kind, const float* x, float* y, int64_t rows, int64_t columns);
-void softmax_forward(Cpu, SoftmaxKind kind, const double* x, double* y, int64_t rows, int64_t columns);
+/// y = softmax(x) or log(softmax(x)) of each row; y may be x.        x, y [..., columns], float32 or float64
+/// A row of minus infinities gives zeros, or itself.
+void softmax_forward(Cpu, SoftmaxKind kind, const Tensor& x, const Tensor& y);
+void softmax_forward(Plain, SoftmaxKind kind, const Tensor& x, const Tensor& y);
 
-/// dx from the output y; dx may be dy.
-void softmax_backward(Cpu, SoftmaxKind kind, const float* y, const float* dy, float* dx, int64_t rows, int64_t columns);
-void softmax_backward(Cpu, SoftmaxKind kind, const double* y, const double* dy, double* dx, int64_t rows,
-                      int64_t columns);
+/// dx from the output y; dx may be dy.        all [..., columns]
+void softmax_backward(Cpu, SoftmaxKind kind, const Tensor& y, const Tensor& dy, const Tensor& dx);
+void softmax_backward(Plain, SoftmaxKind kind, const Tensor& y, const Tensor& dy, const Tensor& dx);
 
 }  // namespace attune

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// Of one label; 0 where nothing can be divided by.
 struct LabelScore {

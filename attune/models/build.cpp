@@ -147,8 +147,10 @@ bool ends_sublayer(const std::string& name) {
   return name.ends_with(".w_o.weight") || name.ends_with(".linear_2.weight");
 }
 
-void initialize(Module& model, const TransformerConfig& c, uint64_t seed, const std::vector<Tensor>& tables) {
-  if (!initializes_parameters()) return;
+// What is done once all parts are there.
+void finish(Module& model, const TransformerConfig& c, uint64_t seed, const std::vector<Tensor>& tables) {
+  number_dropouts(model);
+  if (!execution().initialize_parameters) return;
   if (c.initialization == Initialization::xavier) {
     initialize_parameters(model, seed);
   } else {
@@ -183,7 +185,7 @@ std::unique_ptr<Transformer> build_transformer(const TransformerConfig& config, 
                             .encoder = build_encoder(c.encoder_attention, c),
                             .decoder = build_decoder(c.decoder_attention, &c.cross_attention, c),
                             .projection = build_projection(target_table, c.target_vocab, c)});
-  initialize(*model, c, seed, {source_table, target_table});
+  finish(*model, c, seed, {source_table, target_table});
   return model;
 }
 
@@ -194,7 +196,7 @@ std::unique_ptr<DecoderLm> build_decoder_lm(const TransformerConfig& config, uin
   auto model = std::make_unique<DecoderLm>(c, DecoderLm::Parts{.embedding = std::move(embedding),
                                                                .decoder = build_decoder(c.attention, nullptr, c),
                                                                .projection = build_projection(table, c.vocab, c)});
-  initialize(*model, c, seed, {table});
+  finish(*model, c, seed, {table});
   return model;
 }
 
@@ -208,7 +210,7 @@ std::unique_ptr<EncoderClassifier> build_encoder_classifier(const TransformerCon
              .encoder = build_encoder(c.attention, c),
              .pooler = c.pooler ? std::make_unique<Linear>(c.d_model, c.d_model, true, Activation::tanh) : nullptr,
              .head = std::make_unique<Linear>(c.d_model, static_cast<int64_t>(c.labels.size()))});
-  initialize(*model, c, seed, {table});
+  finish(*model, c, seed, {table});
   return model;
 }
 
@@ -220,7 +222,7 @@ std::unique_ptr<EncoderMaskedLm> build_encoder_masked_lm(const TransformerConfig
       std::make_unique<EncoderMaskedLm>(c, EncoderMaskedLm::Parts{.embedding = std::move(embedding),
                                                                   .encoder = build_encoder(c.attention, c),
                                                                   .projection = build_projection(table, c.vocab, c)});
-  initialize(*model, c, seed, {table});
+  finish(*model, c, seed, {table});
   return model;
 }
 

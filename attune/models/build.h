@@ -7,7 +7,7 @@
 #include "attune/models/encoder_classifier.h"
 #include "attune/models/transformer.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// The model of config.architecture, see build_transformer and its like. Throws ConfigError naming the field.
 std::unique_ptr<Module> build_model(const TransformerConfig& config, uint64_t seed = 1);

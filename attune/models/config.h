@@ -12,7 +12,7 @@
 #include "attune/ops/layer_norm.h"
 #include "attune/ops/rotary.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 enum class Architecture {
   encoder_decoder,     // translation: Vaswani et al. 2017

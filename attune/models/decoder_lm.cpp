@@ -13,12 +13,12 @@ Tensor DecoderLm::decode(const PackedTokens& tokens, DecoderWeights* weights) co
   return (*parts_.decoder)((*parts_.embedding)(tokens.ids, positions_of(tokens.sequences)), {}, mask, {}, weights);
 }
 
-CrossEntropy DecoderLm::loss(const PackedTokens& tokens, const Tensor& labels,
+CrossEntropy DecoderLm::loss(const PackedTokens& tokens, const Indices& labels,
                              const CrossEntropyOptions& options) const {
   return parts_.projection->loss(decode(tokens), labels, options);
 }
 
-Tensor DecoderLm::embed_next(std::span<const int32_t> tokens, std::span<const int32_t> counts, const Tensor& positions,
+Tensor DecoderLm::embed_next(std::span<const int32_t> tokens, std::span<const int32_t> counts, const Indices& positions,
                              const KvCache& cache) const {
   check_step_tokens(tokens, counts, cache);
   for (size_t r = 0; r < counts.size(); ++r) {
@@ -27,7 +27,7 @@ Tensor DecoderLm::embed_next(std::span<const int32_t> tokens, std::span<const in
       fail<DataError>("row {} has {} tokens, the model's context_length is {}", r, position + counts[r],
                       config_.context_length);
   }
-  return (*parts_.embedding)(Tensor::from({static_cast<int64_t>(tokens.size())}, tokens), positions);
+  return (*parts_.embedding)(Indices(tokens), positions);
 }
 
 Tensor DecoderLm::prompt_states(std::span<const int32_t> tokens, std::span<const int32_t> counts,
@@ -38,7 +38,7 @@ Tensor DecoderLm::prompt_states(std::span<const int32_t> tokens, std::span<const
 
 Tensor DecoderLm::step_states(std::span<const int32_t> tokens, std::span<const int32_t> counts, KvCache& cache) const {
   const NoGrad no_grad;
-  const Tensor positions = cache.positions(counts);
+  const Indices positions = cache.positions(counts);
   return parts_.decoder->steps(embed_next(tokens, counts, positions, cache), counts, positions, cache).states;
 }
 
@@ -50,8 +50,8 @@ Tensor DecoderLm::prompt(const PackedTokens& prompts, KvCache& cache) const {
     if (counts.back() < 1) fail<ShapeError>("prompt: that of row {} is empty", r);
     last.push_back(static_cast<int32_t>(prompts.sequences.begin(r)) + counts.back() - 1);
   }
-  const Tensor states = prompt_states(prompts.ids.values<int32_t>(), counts, cache);
-  return project(gather(states, Tensor::from({static_cast<int64_t>(last.size())}, last)));
+  const Tensor states = prompt_states(prompts.ids.values(), counts, cache);
+  return project(gather(states, std::move(last)));
 }
 
 Tensor DecoderLm::step(std::span<const int32_t> tokens, KvCache& cache) const {

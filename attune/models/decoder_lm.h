@@ -9,7 +9,7 @@
 #include "attune/nn/embeddings.h"
 #include "attune/nn/projection_layer.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 class DecoderLm final : public Module {
  public:
@@ -25,8 +25,8 @@ class DecoderLm final : public Module {
   Tensor decode(const PackedTokens& tokens, DecoderWeights* weights = nullptr) const;
   /// x [..., d_model] -> logits of the next token [..., vocab]
   Tensor project(const Tensor& x) const { return (*parts_.projection)(x); }
-  /// Cross entropy of `labels` (int32 [tokens]): the token that follows each one.
-  CrossEntropy loss(const PackedTokens& tokens, const Tensor& labels, const CrossEntropyOptions& options) const;
+  /// Cross entropy of `labels` [tokens]: the token that follows each one.
+  CrossEntropy loss(const PackedTokens& tokens, const Indices& labels, const CrossEntropyOptions& options) const;
 
   // Generation step by step. A row's sequence may have context_length tokens.
 
@@ -51,7 +51,7 @@ class DecoderLm final : public Module {
   void visit(Visitor& v) override;
 
  private:
-  Tensor embed_next(std::span<const int32_t> tokens, std::span<const int32_t> counts, const Tensor& positions,
+  Tensor embed_next(std::span<const int32_t> tokens, std::span<const int32_t> counts, const Indices& positions,
                     const KvCache& cache) const;
 
   TransformerConfig config_;

@@ -30,12 +30,12 @@ Tensor EncoderClassifier::operator()(const PackedTokens& tokens) const {
     first.push_back(static_cast<int32_t>(sequences.begin(s)));
   }
   const Tensor states = encode(tokens);
-  const Tensor text = config_.pooling == Pooling::mean ? mean_pool(states, sequences)
-                                                       : gather(states, Tensor::from({sequences.count()}, first));
+  const Tensor text =
+      config_.pooling == Pooling::mean ? mean_pool(states, sequences) : gather(states, std::move(first));
   return (*parts_.head)(parts_.pooler ? (*parts_.pooler)(text) : text);
 }
 
-CrossEntropy EncoderClassifier::loss(const PackedTokens& tokens, const Tensor& labels,
+CrossEntropy EncoderClassifier::loss(const PackedTokens& tokens, const Indices& labels,
                                      const CrossEntropyOptions& options) const {
   return cross_entropy((*this)(tokens), labels, options);
 }
@@ -54,7 +54,7 @@ Tensor EncoderMaskedLm::encode(const PackedTokens& tokens) const {
   return encode_tokens(*parts_.embedding, *parts_.encoder, tokens, nullptr);
 }
 
-CrossEntropy EncoderMaskedLm::loss(const PackedTokens& tokens, const Tensor& rows, const Tensor& labels,
+CrossEntropy EncoderMaskedLm::loss(const PackedTokens& tokens, const Indices& rows, const Indices& labels,
                                    const CrossEntropyOptions& options) const {
   return parts_.projection->loss(gather(encode(tokens), rows), labels, options);
 }

@@ -10,7 +10,7 @@
 #include "attune/nn/encoder.h"
 #include "attune/nn/projection_layer.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 class EncoderClassifier final : public Module {
  public:
@@ -26,8 +26,8 @@ class EncoderClassifier final : public Module {
   Tensor encode(const PackedTokens& tokens, std::vector<Tensor>* weights = nullptr) const;
   /// Logits of the labels, [sequences, labels]. Throws ShapeError for a sequence without tokens.
   Tensor operator()(const PackedTokens& tokens) const;
-  /// Cross entropy of `labels` (int32 [sequences]).
-  CrossEntropy loss(const PackedTokens& tokens, const Tensor& labels, const CrossEntropyOptions& options) const;
+  /// Cross entropy of `labels` [sequences].
+  CrossEntropy loss(const PackedTokens& tokens, const Indices& labels, const CrossEntropyOptions& options) const;
 
   const TransformerConfig& config() const { return config_; }
   void visit(Visitor& v) override;
@@ -47,8 +47,8 @@ class EncoderMaskedLm final : public Module {
   EncoderMaskedLm(TransformerConfig config, Parts parts);
 
   Tensor encode(const PackedTokens& tokens) const;
-  /// Cross entropy of `labels` (int32 [n]), the tokens that stood at `rows` (int32 [n]) of the packed text.
-  CrossEntropy loss(const PackedTokens& tokens, const Tensor& rows, const Tensor& labels,
+  /// Cross entropy of `labels` [n], the tokens that stood at `rows` [n] of the packed text.
+  CrossEntropy loss(const PackedTokens& tokens, const Indices& rows, const Indices& labels,
                     const CrossEntropyOptions& options) const;
 
   const TransformerConfig& config() const { return config_; }

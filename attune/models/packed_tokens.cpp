@@ -7,8 +7,8 @@ namespace attune {
 
 PackedTokens pack_tokens(std::span<const int32_t> ids, const std::vector<int32_t>& offsets) {
   const ProfileScope scope("batch");
-  PackedTokens tokens{Tensor::from({static_cast<int64_t>(ids.size())}, ids), Sequences::from_offsets(offsets)};
-  if (tokens.sequences.total() != tokens.ids.size(0))
+  PackedTokens tokens{Indices(ids), Sequences::from_offsets(offsets)};
+  if (tokens.sequences.total() != tokens.ids.size())
     fail<ShapeError>("tokens: {} ids but offsets up to {}", ids.size(), tokens.sequences.total());
   return tokens;
 }

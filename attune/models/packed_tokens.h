@@ -4,13 +4,13 @@
 #include <vector>
 
 #include "attune/ops/sequences.h"
-#include "attune/tensor/tensor.h"
+#include "attune/tensor/indices.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// Token ids of several sequences one after another, without padding.
 struct PackedTokens {
-  Tensor ids;  // int32 [total]
+  Indices ids;  // [total]
   Sequences sequences;
 };
 

@@ -114,12 +114,6 @@ const Preset& find_preset(std::string_view name) {
   fail<ConfigError>("unknown preset \"{}\", there are {}", name, preset_names());
 }
 
-Json sections_of(const Preset& preset) {
-  Json sections = Json::parse(preset.training);
-  sections["model"] = Json::parse(preset.model);
-  return sections;
-}
-
 TransformerConfig model_of(const Preset& preset) {
   TransformerConfig config;
   read_fields(Json::parse(preset.model), config, std::string("preset ") + preset.name);

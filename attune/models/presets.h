@@ -5,10 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include "attune/base/json.h"
 #include "attune/models/config.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 struct Preset {
   const char* name;
@@ -27,9 +26,6 @@ std::string preset_names();
 
 /// Throws ConfigError naming the nearest preset, or all where none is near.
 const Preset& find_preset(std::string_view name);
-
-/// All sections of a run's configuration that the preset has keys of; what a file says comes after them.
-Json sections_of(const Preset& preset);
 
 /// The preset's model with its published vocabulary; a classifier has two labels.
 TransformerConfig model_of(const Preset& preset);

@@ -3,6 +3,7 @@
 #include "attune/autograd/graph.h"
 #include "attune/base/fail.h"
 #include "attune/ops/gather.h"
+#include "attune/tensor/host_view.h"
 
 namespace attune {
 namespace {
@@ -14,11 +15,11 @@ void check_batch(const char* what, const Tensor& ids) {
 }
 
 PackedTokens pack_batch(const Tensor& ids, const Packing& packing) {
-  const auto rows = packing.pack.values<int32_t>();
-  const auto values = ids.values<int32_t>();
-  const Tensor packed = Tensor::empty({packing.pack.size(0)}, {.dtype = DType::i32});
-  for (size_t i = 0; i < rows.size(); ++i) packed.data<int32_t>()[i] = values[static_cast<size_t>(rows[i])];
-  return {packed, packing.sequences};
+  const HostView view(ids);
+  const auto values = view.values<int32_t>();
+  std::vector<int32_t> packed;
+  for (const int32_t row : packing.pack.values()) packed.push_back(values[static_cast<size_t>(row)]);
+  return {std::move(packed), packing.sequences};
 }
 
 }  // namespace
@@ -40,7 +41,7 @@ Tensor Transformer::decode(const Tensor& memory, const Sequences& source, const 
                            weights ? &weights->decoder : nullptr);
 }
 
-CrossEntropy Transformer::loss(const PackedTokens& src, const PackedTokens& tgt, const Tensor& labels,
+CrossEntropy Transformer::loss(const PackedTokens& src, const PackedTokens& tgt, const Indices& labels,
                                const CrossEntropyOptions& options) const {
   return parts_.projection->loss(decode(encode(src), src.sequences, tgt), labels, options);
 }
@@ -65,8 +66,8 @@ DecoderStep Transformer::step_states(std::span<const int32_t> tokens, std::span<
                                      bool with_cross_weights) const {
   check_step_tokens(tokens, counts, cache);
   const NoGrad no_grad;
-  const Tensor positions = cache.positions(counts);
-  const Tensor x = (*parts_.target_embedding)(Tensor::from({static_cast<int64_t>(tokens.size())}, tokens), positions);
+  const Indices positions = cache.positions(counts);
+  const Tensor x = (*parts_.target_embedding)(Indices(tokens), positions);
   return parts_.decoder->steps(x, counts, positions, cache, with_cross_weights);
 }
 

@@ -11,7 +11,7 @@
 #include "attune/nn/mask.h"
 #include "attune/nn/projection_layer.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// Attention weights of a whole pass: encoder, decoder self and cross, by layer.
 struct TransformerWeights {
@@ -50,8 +50,8 @@ class Transformer final : public Module {
   /// `memory` is encode(src); -> [target tokens, d_model]
   Tensor decode(const Tensor& memory, const Sequences& source, const PackedTokens& tgt,
                 TransformerWeights* weights = nullptr) const;
-  /// Cross entropy of `labels` (int32 [target tokens]) given src and the decoder input tgt.
-  CrossEntropy loss(const PackedTokens& src, const PackedTokens& tgt, const Tensor& labels,
+  /// Cross entropy of `labels` [target tokens] given src and the decoder input tgt.
+  CrossEntropy loss(const PackedTokens& src, const PackedTokens& tgt, const Indices& labels,
                     const CrossEntropyOptions& options) const;
 
   // Decoding step by step. `memory` is encode(src).

@@ -10,7 +10,7 @@
 #include "attune/ops/cached_attention.h"
 #include "attune/ops/rotary.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// Who may attend to whom, on packed rows.
 struct AttentionMask {
@@ -21,7 +21,7 @@ struct AttentionMask {
   Tensor* weights = nullptr;  // on request, see AttentionOptions
 };
 
-/// What a self-attention does about the places of queries and keys; for cross-attention nothing of it.
+/// What a self-attention does about the positions of queries and keys; for cross-attention nothing of it.
 struct AttentionPositions {
   AttentionPattern pattern = {};             // who sees whom
   std::optional<RotaryOptions> rotary = {};  // turns queries and keys, Su et al. 2021
@@ -31,7 +31,7 @@ struct AttentionPositions {
 
 /// Queries over a cache.
 struct CachedQueries {
-  Tensor positions;                  // int32 [rows]: the place of each one
+  Indices positions;                 // of each one in its sequence, [rows]
   const SlotTable* table = nullptr;  // what each one sees
   Tensor* weights = nullptr;         // on request, see CachedAttentionOptions
 };
@@ -42,9 +42,9 @@ class Attention : public Module {
   virtual Tensor operator()(const Tensor& query, const Tensor& memory, const AttentionMask& mask) const = 0;
 
   virtual AttentionCache make_cache() const = 0;
-  /// Keeps what is needed of `memory` [n, d_model], whose rows are at `positions` (int32 [n]) of their sequences, in
+  /// Keeps what is needed of `memory` [n, d_model], whose rows are at `positions` [n] of their sequences, in
   /// `slots`.
-  virtual void append(const Tensor& memory, const Tensor& positions, std::span<const int32_t> slots,
+  virtual void append(const Tensor& memory, const Indices& positions, std::span<const int32_t> slots,
                       AttentionCache& cache) const = 0;
   /// operator()(x, x, mask) and append(x, positions, slots, cache) in one, for whole prompts: what both need is formed
   /// once.
@@ -63,9 +63,9 @@ class Attention : public Module {
   virtual int64_t cache_width() const = 0;
 };
 
-/// The place of each packed row in its sequence, int32 [total].
-inline Tensor positions_of(const Sequences& sequences) {
-  return Tensor::from({sequences.total()}, sequences.positions());
+/// The position of each packed row in its sequence, [total].
+inline Indices positions_of(const Sequences& sequences) {
+  return sequences.positions();
 }
 
 }  // namespace attune

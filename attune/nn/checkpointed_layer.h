@@ -3,7 +3,7 @@
 #include "attune/autograd/checkpoint.h"
 #include "attune/nn/module.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// A layer that can compute its activations again in the backward pass, see set_activation_checkpointing(). It has to
 /// live until that has ended.

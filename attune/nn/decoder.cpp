@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "attune/base/fail.h"
+#include "attune/ops/mean_over_heads.h"
 #include "attune/ops/precision.h"
 
 namespace attune {
@@ -49,7 +50,7 @@ void Decoder::add_sources(const Tensor& memory, const Sequences& source, KvCache
   for (int64_t i = 0; i < source.count(); ++i) lengths.push_back(static_cast<int32_t>(source.length(i)));
   cache.add_rows(source.count());
   const std::span<const int32_t> slots = cache.source.extend(lengths);
-  const Tensor positions = positions_of(source);
+  const Indices positions = positions_of(source);
   for (size_t i = 0; i < layers_.size(); ++i) layers_[i]->add_source(memory, positions, slots, cache.layers[i]);
 }
 
@@ -96,7 +97,7 @@ Tensor Decoder::prompts(const Tensor& x, std::span<const int32_t> counts, KvCach
   return norm_ ? (*norm_)(h) : h;
 }
 
-DecoderStep Decoder::steps(const Tensor& x, std::span<const int32_t> counts, const Tensor& positions, KvCache& cache,
+DecoderStep Decoder::steps(const Tensor& x, std::span<const int32_t> counts, const Indices& positions, KvCache& cache,
                            bool with_cross_weights) const {
   check_tokens("decoder step", x, counts, cache);
   CachedStep step{.slots = cache.past.extend(counts), .self = {}, .cross = {}};
@@ -110,10 +111,12 @@ DecoderStep Decoder::steps(const Tensor& x, std::span<const int32_t> counts, con
   step.self.table = &self;
   step.cross.table = &cross;
   DecoderStep result{.states = x};
+  Tensor weights;
   for (size_t i = 0; i < layers_.size(); ++i) {
-    if (with_cross_weights && i + 1 == layers_.size()) step.cross.weights = &result.cross_weights;
+    if (with_cross_weights && i + 1 == layers_.size()) step.cross.weights = &weights;
     result.states = layers_[i]->step(result.states, step, cache.layers[i]);
   }
+  if (weights.defined()) result.cross_weights = mean_over_heads(weights);
   if (norm_) result.states = (*norm_)(result.states);
   return result;
 }

@@ -6,7 +6,7 @@
 
 #include "attune/nn/decoder_layer.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// Attention weights of every layer, [sequences, heads, queries, keys] each.
 struct DecoderWeights {
@@ -17,8 +17,8 @@ struct DecoderWeights {
 /// What a step of decoding returns.
 struct DecoderStep {
   Tensor states;  // [new tokens, d_model]
-  /// On request, what each head of the last layer's cross-attention gave to the tokens of its source:
-  /// [new tokens, heads, longest source], zeros beyond a source.
+  /// On request, what the last layer's cross-attention of each new token gave to the tokens of its source, the mean over
+  /// heads: [new tokens, longest source], zeros beyond a source.
   Tensor cross_weights = {};
 };
 
@@ -46,7 +46,7 @@ class Decoder final : public Module {
   /// The next counts[r] tokens of row r, row after row; a row may have none: x [tokens, d_model]. `positions` are
   /// cache.positions(counts). The states equal the last positions of operator(), and those of one token after the
   /// other. Throws ShapeError.
-  DecoderStep steps(const Tensor& x, std::span<const int32_t> counts, const Tensor& positions, KvCache& cache,
+  DecoderStep steps(const Tensor& x, std::span<const int32_t> counts, const Indices& positions, KvCache& cache,
                     bool with_cross_weights = false) const;
 
   const std::vector<std::shared_ptr<DecoderLayer>>& layers() const { return layers_; }

@@ -33,7 +33,7 @@ KvCache::Layer DecoderLayer::make_cache() const {
           .cross = cross_attention_ ? cross_attention_->make_cache() : AttentionCache{}};
 }
 
-void DecoderLayer::add_source(const Tensor& memory, const Tensor& positions, std::span<const int32_t> slots,
+void DecoderLayer::add_source(const Tensor& memory, const Indices& positions, std::span<const int32_t> slots,
                               KvCache::Layer& layer) const {
   if (cross_attention_) cross_attention_->append(memory, positions, slots, layer.cross);
 }

@@ -8,7 +8,7 @@
 #include "attune/nn/feed_forward.h"
 #include "attune/nn/residual_connection.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// New tokens on their way through the layers: where they are kept and what each of them sees.
 struct CachedStep {
@@ -31,7 +31,7 @@ class DecoderLayer final : public CheckpointedLayer {
 
   KvCache::Layer make_cache() const;
   /// What the cross-attention has to keep of `memory`, whose rows are at `positions`, goes to `slots`.
-  void add_source(const Tensor& memory, const Tensor& positions, std::span<const int32_t> slots,
+  void add_source(const Tensor& memory, const Indices& positions, std::span<const int32_t> slots,
                   KvCache::Layer& layer) const;
   /// Whole prompts, whose self-attention is `mask`; what has to be kept of them goes to `slots`.
   Tensor prompt(const Tensor& x, const AttentionMask& mask, std::span<const int32_t> slots,

@@ -6,10 +6,10 @@
 #include "attune/nn/layer_norm.h"
 #include "attune/nn/positional_encoding.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// What a stack begins with: dropout(norm(embedding(ids) + position)), of which position and norm may be missing.
-///   int32 ids [tokens], int32 positions [tokens] -> [tokens, d_model]
+///   ids [tokens], positions [tokens] -> [tokens, d_model]
 /// Source: Vaswani et al. 2017, sections 3.4 and 3.5; Devlin et al. 2019 for the norm.
 class Embeddings final : public Module {
  public:
@@ -18,13 +18,13 @@ class Embeddings final : public Module {
              std::unique_ptr<LayerNorm> norm, double dropout)
       : token_(std::move(token)), position_(std::move(position)), norm_(std::move(norm)), dropout_(dropout) {}
 
-  Tensor operator()(const Tensor& ids, const Tensor& positions) const {
+  Tensor operator()(const Indices& ids, const Indices& positions) const {
     Tensor x = (*token_)(ids);
     if (position_) x = (*position_)(x, positions);
     if (norm_) x = (*norm_)(x);
     return dropout_(x);
   }
-  Tensor& weight() { return token_->weight(); }
+  const Tensor& weight() const { return token_->weight(); }
   void visit(Visitor& v) override {
     token_->visit(v);  // "weight"
     if (position_) v("position", *position_);

@@ -5,7 +5,7 @@
 
 #include "attune/nn/encoder_layer.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// A stack of encoder layers, with a norm after the last one where `final_norm` is given. One layer may stand at every
 /// place of the stack (Lan et al. 2020); it then has one name, and one dropout mask at all its places.

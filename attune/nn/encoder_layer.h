@@ -7,7 +7,7 @@
 #include "attune/nn/feed_forward.h"
 #include "attune/nn/residual_connection.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// Self-attention and feed-forward, each within a residual connection. Vaswani et al. 2017, figure 1, left.
 class EncoderLayer final : public CheckpointedLayer {

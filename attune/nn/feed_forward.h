@@ -6,7 +6,7 @@
 #include "attune/nn/linear.h"
 #include "attune/ops/activation.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// The last two are gated units, Shazeer 2020: with silu (SwiGLU) and with gelu (GEGLU).
 enum class FeedForwardActivation { relu, gelu, gelu_tanh, silu, swiglu, geglu };

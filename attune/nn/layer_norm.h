@@ -3,36 +3,36 @@
 #include "attune/nn/module.h"
 #include "attune/ops/layer_norm.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
-/// Each row normalised in one of the forms of layer_norm.h, times `gain`, plus `bias` unless there is none: the rms
+/// Each row normalised in one of the forms of layer_norm.h, times `weight`, plus `bias` unless there is none: the rms
 /// form never has one.        [..., d] -> same
 class LayerNorm final : public Module {
  public:
   LayerNorm(int64_t d_model, const LayerNormOptions& options, bool bias = true)
-      : gain_(Tensor::full({d_model}, 1.0)),
-        bias_(bias && options.form != NormForm::rms ? Tensor::zeros({d_model}) : Tensor{}),
+      : weight_{.tensor = Tensor::full({d_model}, 1.0)},
+        bias_{.tensor = bias && options.form != NormForm::rms ? Tensor::zeros({d_model}) : Tensor{}},
         options_(options) {}
 
-  Tensor operator()(const Tensor& x) const { return layer_norm(x, gain_, bias_, options_); }
+  Tensor operator()(const Tensor& x) const { return layer_norm(x, weight_.tensor, bias_.tensor, options_); }
   /// For products alone: see LayerNormOptions.
   Tensor for_products(const Tensor& x) const {
     LayerNormOptions options = options_;
     options.for_products = true;
-    return layer_norm(x, gain_, bias_, options);
+    return layer_norm(x, weight_.tensor, bias_.tensor, options);
   }
   /// LayerNorm(x + dropout(y)) in one pass.
   Tensor of_sum(const Tensor& x, const Tensor& y, const DropoutMask& mask) const {
-    return residual_dropout_layer_norm(x, y, mask, gain_, bias_, options_);
+    return residual_dropout_layer_norm(x, y, mask, weight_.tensor, bias_.tensor, options_);
   }
   void visit(Visitor& v) override {
-    v("gain", gain_);
+    v("weight", weight_);
     if (bias_.defined()) v("bias", bias_);
   }
 
  private:
-  Tensor gain_;
-  Tensor bias_;  // or undefined
+  Parameter weight_;  // [d]
+  Parameter bias_;    // [d], or undefined
   LayerNormOptions options_;
 };
 

@@ -1,67 +1,100 @@
 #include "attune/nn/make_panels.h"
 
 #include <algorithm>
-#include <map>
+#include <unordered_map>
 #include <vector>
+
+#include "attune/base/fail.h"
 
 namespace attune {
 namespace {
 
-class WeightCollector final : public Visitor {
+using Panels = std::shared_ptr<const PanelWeight>;
+
+// All parameters at all their places, in the order of visit().
+class Places final : public Visitor {
  public:
-  struct Found {
-    Tensor weight;
-    std::vector<PanelSlot*> slots;
-  };
-  const std::vector<Found>& found() const { return found_; }
+  explicit Places(Module& module) { module.visit(*this); }
+  std::vector<Parameter*> parameters;
 
  protected:
-  void on_weight(const std::string&, Tensor& weight, PanelSlot& packed, WeightUse use) override {
-    if (use != WeightUse::product || !weight.defined() || weight.dtype() != DType::f32) return;
-    const auto [place, is_new] = positions_.try_emplace(weight.raw(), found_.size());
-    if (is_new) found_.push_back({weight.detach(), {}});
-    found_[place->second].slots.push_back(&packed);
-  }
-
- private:
-  std::map<const void*, size_t> positions_;
-  std::vector<Found> found_;
+  void on_parameter(const std::string&, Parameter& parameter) override { parameters.push_back(&parameter); }
 };
+
+bool is_multiplied(const Parameter& p) {
+  return p.use == ParameterUse::product || p.use == ParameterUse::product_and_elements;
+}
+
+bool may_have_panels(const Parameter& p) {
+  return is_multiplied(p) && p.tensor.defined() && p.tensor.dtype() == DType::f32;
+}
+
+// Panels of the parameters that products read, by where their numbers are: one for all that share memory.
+std::unordered_map<const void*, Panels> panels_of(const std::vector<Parameter*>& parameters, WeightFormat format,
+                                                  const std::function<void(const Tensor&)>& done) {
+  std::unordered_map<const void*, Panels> panels;
+  std::vector<Tensor> weights;
+  int64_t bytes = 0;
+  for (const Parameter* p : parameters) {
+    if (!may_have_panels(*p) || !panels.try_emplace(p->tensor.address()).second) continue;
+    weights.push_back(p->tensor.detach());
+    bytes += PanelWeight::storage_bytes(format, p->tensor.size(0), p->tensor.size(1));
+  }
+  if (weights.empty()) return panels;
+  // One piece of memory, so that it lies in large pages.
+  const Tensor storage = Tensor::empty({bytes}, {DType::u8, weights.front().device()});
+  int64_t begin = 0;
+  for (const Tensor& weight : weights) {
+    const int64_t end = begin + PanelWeight::storage_bytes(format, weight.size(0), weight.size(1));
+    panels[weight.address()] =
+        std::make_shared<const PanelWeight>(PanelWeight::pack(weight, format, storage.rows(begin, end)));
+    if (done) done(weight);
+    begin = end;
+  }
+  return panels;
+}
 
 }  // namespace
 
-void make_panels(Module& module, WeightFormat format, const std::function<void(const Tensor&)>& packed) {
-  WeightCollector collector;
-  module.visit(collector);
-  // One piece of memory, so that it lies in large pages.
-  int64_t bytes = 0;
-  for (const auto& [weight, slots] : collector.found())
-    bytes += PanelWeight::storage_bytes(format, weight.size(0), weight.size(1));
-  const Tensor storage = Tensor::empty({bytes}, {.dtype = DType::u8});
-  int64_t begin = 0;
-  for (const auto& [weight, slots] : collector.found()) {
-    const int64_t end = begin + PanelWeight::storage_bytes(format, weight.size(0), weight.size(1));
-    const auto panels =
-        std::make_shared<const PanelWeight>(PanelWeight::pack(weight, format, storage.rows(begin, end)));
-    for (PanelSlot* slot : slots) *slot = panels;
-    if (packed) packed(weight);
-    begin = end;
-  }
+void make_panels(Module& module, WeightFormat format, const std::function<void(const Tensor&)>& done) {
+  const Places places(module);
+  const auto panels = panels_of(places.parameters, format, done);
+  for (Parameter* p : places.parameters)
+    if (may_have_panels(*p)) p->panels = panels.at(p->tensor.address());
 }
 
 void ensure_panels(Module& module) {
-  WeightCollector collector;
-  module.visit(collector);
-  const auto is_packed = [](const PanelSlot* slot) { return *slot != nullptr; };
-  for (const auto& [weight, slots] : collector.found())
-    if (!std::ranges::all_of(slots, is_packed)) return make_panels(module, WeightFormat::float32);
+  const Places places(module);
+  if (std::ranges::any_of(places.parameters, [](const Parameter* p) { return may_have_panels(*p) && !p->panels; }))
+    make_panels(module, WeightFormat::float32);
 }
 
-void drop_panel_weights(Module& module) {
-  WeightCollector collector;
-  module.visit(collector);
-  for (const auto& [weight, slots] : collector.found())
-    for (PanelSlot* slot : slots) slot->reset();
+void drop_panels(Module& module) {
+  for (Parameter* p : Places(module).parameters)
+    if (p->tensor.defined()) p->panels.reset();
+}
+
+void copy_for_inference(Module& from, Module& to, WeightFormat format) {
+  const Places sources(from), targets(to);
+  if (sources.parameters.size() != targets.parameters.size())
+    fail<ShapeError>("copy_for_inference: {} parameters for a module with {}", sources.parameters.size(),
+                     targets.parameters.size());
+  const auto panels = panels_of(sources.parameters, format, {});
+  std::unordered_map<const void*, Tensor> copies;  // one for all that share memory
+  for (size_t i = 0; i < targets.parameters.size(); ++i) {
+    const Parameter& source = *sources.parameters[i];
+    Parameter& target = *targets.parameters[i];
+    target.tensor = {};
+    target.panels = source.panels;
+    if (!source.tensor.defined()) continue;  // which has panels alone: nobody writes those
+    const auto found = panels.find(source.tensor.address());
+    target.panels = found != panels.end() ? found->second : nullptr;
+    const bool read_as_it_is = source.use == ParameterUse::elements || source.use == ParameterUse::product_and_elements;
+    if (target.panels && !read_as_it_is) continue;
+    const auto [copy, is_new] = copies.try_emplace(source.tensor.address());
+    if (is_new) copy->second = source.tensor.detach().clone();
+    target.tensor = copy->second;
+  }
 }
 
 }  // namespace attune

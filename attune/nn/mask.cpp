@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "attune/base/fail.h"
+#include "attune/tensor/host_view.h"
 
 namespace attune {
 namespace {
@@ -18,16 +19,16 @@ Tensor both_allowed(const Tensor& a, const Tensor& b) {
         fail<ShapeError>("mask: {} and {} do not fit together", a.shape().text(), b.shape().text());
     }
   }
-  Tensor out = Tensor::empty({sizes[0], sizes[1], sizes[2]}, {.dtype = DType::u8});
-  auto at = [](const Tensor& t, int64_t i, int64_t j, int64_t k) {
+  const HostView a_view(a), b_view(b);
+  const auto at = [](const Tensor& t, const HostView& view, int64_t i, int64_t j, int64_t k) {
     const int64_t row = std::min(i, t.size(0) - 1) * t.size(1) + std::min(j, t.size(1) - 1);
-    return t.data<uint8_t>()[row * t.size(2) + std::min(k, t.size(2) - 1)];
+    return view.values<uint8_t>()[static_cast<size_t>(row * t.size(2) + std::min(k, t.size(2) - 1))];
   };
-  uint8_t* next = out.data<uint8_t>();
+  std::vector<uint8_t> both;
   for (int64_t i = 0; i < sizes[0]; ++i)
     for (int64_t j = 0; j < sizes[1]; ++j)
-      for (int64_t k = 0; k < sizes[2]; ++k) *next++ = at(a, i, j, k) != 0 && at(b, i, j, k) != 0;
-  return out;
+      for (int64_t k = 0; k < sizes[2]; ++k) both.push_back(at(a, a_view, i, j, k) != 0 && at(b, b_view, i, j, k) != 0);
+  return Tensor::from({sizes[0], sizes[1], sizes[2]}, both, a.device());
 }
 
 }  // namespace
@@ -71,18 +72,20 @@ Mask operator&(const Mask& a, const Mask& b) {
 Mask padding_mask(const Tensor& ids, int32_t pad) {
   if (ids.rank() != 2) fail<ShapeError>("padding_mask: needs ids [batch, length], found {}", ids.shape().text());
   const int64_t batch = ids.size(0), length = ids.size(1);
-  const auto values = ids.values<int32_t>();
+  const HostView view(ids);
+  const auto values = view.values<int32_t>();
   std::vector<int32_t> lengths;
   bool at_end = true;
-  Tensor allowed = Tensor::empty({batch, 1, length}, {.dtype = DType::u8});
+  std::vector<uint8_t> allowed;
   for (int64_t i = 0; i < batch; ++i) {
     const auto row = values.subspan(static_cast<size_t>(i * length), static_cast<size_t>(length));
     const auto end = std::find(row.begin(), row.end(), pad);
     lengths.push_back(static_cast<int32_t>(end - row.begin()));
     at_end = at_end && std::all_of(end, row.end(), [&](int32_t id) { return id == pad; });
-    for (int64_t j = 0; j < length; ++j) allowed.data<uint8_t>()[i * length + j] = row[static_cast<size_t>(j)] != pad;
+    for (const int32_t id : row) allowed.push_back(id != pad);
   }
-  return at_end ? Mask::of_lengths(std::move(lengths)) : Mask::of_allowed(allowed);
+  return at_end ? Mask::of_lengths(std::move(lengths))
+                : Mask::of_allowed(Tensor::from({batch, 1, length}, allowed, ids.device()));
 }
 
 Mask causal_mask() {
@@ -104,8 +107,8 @@ Packing packing_of(int64_t batch, int64_t length, const Mask& mask) {
     }
   }
   Packing packing{.sequences = Sequences::from_lengths(lengths), .pack = {}, .unpack = {}};
-  packing.pack = Tensor::from({static_cast<int64_t>(pack.size())}, pack);
-  packing.unpack = Tensor::from({batch * length}, unpack);
+  packing.pack = std::move(pack);
+  packing.unpack = std::move(unpack);
   return packing;
 }
 
@@ -114,7 +117,8 @@ AttentionMask attention_mask(const Mask& mask, const Sequences& queries, const S
   if (!mask.allowed().defined()) return packed;
   packed.allowed = mask.allowed();
   if (packed.allowed.size(1) == 1 && queries.max_length() > 1) {  // one row for all queries
-    const Tensor rows = Tensor::full({1, queries.max_length(), packed.allowed.size(2)}, 1, {.dtype = DType::u8});
+    const Tensor rows =
+        Tensor::full({1, queries.max_length(), packed.allowed.size(2)}, 1, {DType::u8, packed.allowed.device()});
     packed.allowed = both_allowed(packed.allowed, rows);
   }
   return packed;

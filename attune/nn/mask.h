@@ -6,7 +6,7 @@
 
 #include "attune/nn/attention.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// Which keys each query of a padded batch [batch, length] may attend to: some of
 ///   lengths   the first n positions of each row are there, the rest is padding
@@ -42,8 +42,8 @@ Mask causal_mask();
 /// Where the rows of a padded batch [batch, length] go when only real positions are kept.
 struct Packing {
   Sequences sequences;
-  Tensor pack;    // int32 [total]: row of the padded batch for each packed row
-  Tensor unpack;  // int32 [batch * length]: packed row, or -1
+  Indices pack;    // [total]: row of the padded batch for each packed row
+  Indices unpack;  // [batch * length]: packed row, or -1
 };
 Packing packing_of(int64_t batch, int64_t length, const Mask& mask);
 

@@ -8,44 +8,49 @@
 #include "attune/base/random.h"
 #include "attune/nn/checkpointed_layer.h"
 #include "attune/nn/dropout.h"
-#include "attune/ops/panel_weight.h"
 
 namespace attune {
 namespace {
 
 class ParameterCollector final : public Visitor {
  public:
+  explicit ParameterCollector(bool trained_alone) : trained_alone_(trained_alone) {}
   std::vector<NamedParameter> take() { return std::move(parameters_); }
 
  protected:
-  void on_parameter(const std::string& path, Tensor& parameter) override {
-    if (seen_.insert(parameter.raw()).second) parameters_.push_back({path, &parameter});
+  void on_parameter(const std::string& path, Parameter& parameter) override {
+    if (!parameter.tensor.defined() || (trained_alone_ && !parameter.trained)) return;
+    if (seen_.insert(parameter.tensor.address()).second) parameters_.push_back({path, &parameter.tensor});
   }
 
  private:
+  bool trained_alone_;
   std::vector<NamedParameter> parameters_;
   std::unordered_set<const void*> seen_;
 };
 
+std::vector<NamedParameter> collect(Module& module, bool trained_alone) {
+  ParameterCollector collector(trained_alone);
+  module.visit(collector);
+  return collector.take();
+}
+
 class ParameterReplacer final : public Visitor {
  public:
-  using Make = std::function<Tensor(const NamedParameter&)>;
+  using Make = std::function<Tensor(const std::string& path, const Parameter&)>;
   explicit ParameterReplacer(const Make& make) : make_(make) {}
 
  protected:
-  void on_parameter(const std::string& path, Tensor& parameter) override {
-    const auto [place, is_new] = made_.try_emplace(parameter.raw(), Tensor{});
+  void on_parameter(const std::string& path, Parameter& parameter) override {
+    if (!parameter.tensor.defined()) return;
+    parameter.panels.reset();
+    const auto [place, is_new] = made_.try_emplace(parameter.tensor.address(), Tensor{});
     if (is_new) {
-      originals_.push_back(parameter);  // keeps the memory, so that its address is not given out again meanwhile
-      const Tensor made = make_({path, &parameter});
-      place->second = made.defined() ? made : parameter;
+      originals_.push_back(parameter.tensor);  // keeps the memory, so that its address is not given out again meanwhile
+      const Tensor made = make_(path, parameter);
+      place->second = made.defined() ? made : parameter.tensor;
     }
-    parameter = place->second;
-  }
-  void on_weight(const std::string& path, Tensor& weight, PanelSlot& packed, WeightUse) override {
-    if (!weight.defined()) return;
-    packed.reset();
-    on_parameter(path, weight);
+    parameter.tensor = place->second;
   }
 
  private:
@@ -54,27 +59,17 @@ class ParameterReplacer final : public Visitor {
   std::vector<Tensor> originals_;
 };
 
-class DropoutSetter final : public Visitor {
- public:
-  DropoutSetter(bool training, uint64_t seed, uint64_t step) : training_(training), seed_(seed), step_(step) {}
+void replace(Module& module, const ParameterReplacer::Make& make) {
+  ParameterReplacer replacer(make);
+  module.visit(replacer);
+}
 
+class DropoutNumbering final : public Visitor {
  protected:
-  void on_dropout(const std::string&, Dropout& dropout) override {
-    if (training_) {
-      dropout.enable(seed_, step_, count_++);
-    } else {
-      dropout.disable();
-    }
-  }
-  void on_weight(const std::string&, Tensor& weight, PanelSlot& packed, WeightUse) override {
-    if (training_ && weight.defined()) packed.reset();
-  }
+  void on_dropout(const std::string&, Dropout& dropout) override { dropout.set_place(next_++); }
 
  private:
-  bool training_;
-  uint64_t seed_;
-  uint64_t step_;
-  uint32_t count_ = 0;
+  uint32_t next_ = 0;
 };
 
 class CheckpointingSetter final : public Visitor {
@@ -88,14 +83,20 @@ class CheckpointingSetter final : public Visitor {
   bool on_;
 };
 
-}  // namespace
-
-void Visitor::operator()(const std::string& name, Tensor& parameter) {
-  on_parameter(path_.empty() ? name : path_ + "." + name, parameter);
+// Fills a parameter with numbers, element by element.
+template <class Next>
+void draw(const Tensor& parameter, Next&& next) {
+  dispatch_floating("initialisation", parameter.dtype(), [&]<class T>(T) {
+    std::vector<T> values(static_cast<size_t>(parameter.numel()));
+    for (T& value : values) value = static_cast<T>(next());
+    parameter.assign(std::span<const T>(values));
+  });
 }
 
-void Visitor::operator()(const std::string& name, Tensor& weight, PanelSlot& packed, WeightUse use) {
-  on_weight(path_.empty() ? name : path_ + "." + name, weight, packed, use);
+}  // namespace
+
+void Visitor::operator()(const std::string& name, Parameter& parameter) {
+  on_parameter(path_.empty() ? name : path_ + "." + name, parameter);
 }
 
 void Visitor::operator()(const std::string& name, Module& part) {
@@ -108,9 +109,11 @@ void Visitor::operator()(const std::string& name, Module& part) {
 }
 
 std::vector<NamedParameter> named_parameters(Module& module) {
-  ParameterCollector collector;
-  module.visit(collector);
-  return collector.take();
+  return collect(module, false);
+}
+
+std::vector<NamedParameter> trained_parameters(Module& module) {
+  return collect(module, true);
 }
 
 int64_t parameter_count(Module& module) {
@@ -119,14 +122,9 @@ int64_t parameter_count(Module& module) {
   return count;
 }
 
-void set_training(Module& module, uint64_t seed, uint64_t step) {
-  DropoutSetter setter(true, seed, step);
-  module.visit(setter);
-}
-
-void set_evaluation(Module& module) {
-  DropoutSetter setter(false, 0, 0);
-  module.visit(setter);
+void number_dropouts(Module& module) {
+  DropoutNumbering numbering;
+  module.visit(numbering);
 }
 
 void set_activation_checkpointing(Module& module, bool on) {
@@ -135,20 +133,26 @@ void set_activation_checkpointing(Module& module, bool on) {
 }
 
 void replace_parameters(Module& module, const std::function<Tensor(const NamedParameter&)>& make) {
-  ParameterReplacer replacer(make);
-  module.visit(replacer);
+  replace(module, [&](const std::string& path, const Parameter& parameter) {
+    Tensor tensor = parameter.tensor;
+    return make({path, &tensor});
+  });
 }
 
 void require_gradients(Module& module) {
-  replace_parameters(module, [](const NamedParameter& parameter) {
-    Tensor leaf = parameter.tensor->detach();
-    require_gradient(leaf);
+  replace(module, [](const std::string&, const Parameter& parameter) {
+    Tensor leaf = parameter.tensor.detach();
+    if (parameter.trained) require_gradient(leaf);
     return leaf;
   });
 }
 
+void move_parameters(Module& module, const Device& device) {
+  replace_parameters(module, [&](const NamedParameter& parameter) { return parameter.tensor->to(device); });
+}
+
 void convert_parameters(Module& module, DType dtype) {
-  replace_parameters(module, [dtype](const NamedParameter& parameter) { return parameter.tensor->to(dtype); });
+  replace(module, [dtype](const std::string&, const Parameter& parameter) { return parameter.tensor.to(dtype); });
 }
 
 void initialize_parameters(Module& module, uint64_t seed) {
@@ -157,9 +161,7 @@ void initialize_parameters(Module& module, uint64_t seed) {
     Random random(seed, stream++);
     if (p.tensor->rank() != 2) continue;
     const double bound = std::sqrt(6.0 / static_cast<double>(p.tensor->size(0) + p.tensor->size(1)));
-    dispatch_floating("initialize_parameters", p.tensor->dtype(), [&]<class T>(T) {
-      for (T& value : p.tensor->values<T>()) value = static_cast<T>((2 * random.uniform() - 1) * bound);
-    });
+    draw(*p.tensor, [&] { return (2 * random.uniform() - 1) * bound; });
   }
 }
 
@@ -169,9 +171,7 @@ void clear_gradients(Module& module) {
 
 void initialize_normal(const Tensor& parameter, double deviation, uint64_t seed, uint64_t stream) {
   Random random(seed, stream);
-  dispatch_floating("initialize_normal", parameter.dtype(), [&]<class T>(T) {
-    for (T& value : parameter.values<T>()) value = static_cast<T>(random.normal() * deviation);
-  });
+  draw(parameter, [&] { return random.normal() * deviation; });
 }
 
 }  // namespace attune

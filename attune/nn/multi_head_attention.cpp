@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "attune/base/fail.h"
+#include "attune/nn/new_parameter.h"
 
 namespace attune {
 namespace {
@@ -17,13 +18,13 @@ int64_t key_heads(const MultiHeadAttentionConfig& config) {
 }
 
 // Adjacent, so that one product forms all three.
-std::vector<LinearParameters> query_key_value(const MultiHeadAttentionConfig& config) {
+std::vector<Projection> query_key_value(const MultiHeadAttentionConfig& config) {
   const int64_t of_keys = key_heads(config) * (config.d_model / config.heads);
-  return adjacent_parameters(config.d_model, {config.d_model, of_keys, of_keys}, config.query_key_value_bias);
+  return new_adjacent_projections(config.d_model, {config.d_model, of_keys, of_keys}, config.query_key_value_bias);
 }
 
-Tensor relative_table(int64_t clip, int64_t d_head) {
-  return clip > 0 ? new_parameter({2 * clip + 1, d_head}) : Tensor{};
+Parameter relative_table(int64_t clip, int64_t d_head) {
+  return {.tensor = clip > 0 ? new_parameter({2 * clip + 1, d_head}) : Tensor{}};
 }
 
 }  // namespace
@@ -32,7 +33,7 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadAttentionConfig& config)
     : MultiHeadAttention(config, query_key_value(config)) {}
 
 MultiHeadAttention::MultiHeadAttention(const MultiHeadAttentionConfig& config,
-                                       const std::vector<LinearParameters>& query_key_value)
+                                       const std::vector<Projection>& query_key_value)
     : heads_(config.heads),
       kv_heads_(key_heads(config)),
       d_head_(config.d_model / config.heads),
@@ -45,30 +46,30 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadAttentionConfig& config,
       relative_values_(relative_table(config.positions.relative_clip, d_head_)),
       dropout_(config.dropout) {}
 
-Tensor MultiHeadAttention::positions_for(const Sequences& sequences) const {
-  return positions_.rotary ? positions_of(sequences) : Tensor{};
+Indices MultiHeadAttention::positions_for(const Sequences& sequences) const {
+  return positions_.rotary ? positions_of(sequences) : Indices();
 }
 
-Tensor MultiHeadAttention::placed(const Tensor& rows, const Tensor& positions) const {
+Tensor MultiHeadAttention::turned(const Tensor& rows, const Indices& positions) const {
   const Tensor heads = rows.reshape({-1, rows.size(-1) / d_head_, d_head_});
   return positions_.rotary ? rotary(heads, positions, *positions_.rotary) : heads;
 }
 
-Tensor MultiHeadAttention::queries(const Tensor& x, const Tensor& positions) const {
-  return placed(w_q_(x), positions);
+Tensor MultiHeadAttention::queries(const Tensor& x, const Indices& positions) const {
+  return turned(w_q_(x), positions);
 }
 
 MultiHeadAttention::KeysAndValues MultiHeadAttention::keys_and_values(const Tensor& memory,
-                                                                      const Tensor& positions) const {
-  const auto [k, v, none] = each_of(memory, w_k_, w_v_);
-  return {.keys = placed(k, positions), .values = v.reshape({-1, kv_heads_, d_head_})};
+                                                                      const Indices& positions) const {
+  const auto [k, v, none] = project_each(memory, {&w_k_.projection(), &w_v_.projection()});
+  return {.keys = turned(k, positions), .values = v.reshape({-1, kv_heads_, d_head_})};
 }
 
 MultiHeadAttention::QueriesKeysAndValues MultiHeadAttention::queries_keys_and_values(const Tensor& x,
-                                                                                     const Tensor& positions) const {
-  const auto [q, k, v] = each_of(x, w_q_, w_k_, &w_v_);
-  return {.queries = placed(q, positions),
-          .memory = {.keys = placed(k, positions), .values = v.reshape({-1, kv_heads_, d_head_})}};
+                                                                                     const Indices& positions) const {
+  const auto [q, k, v] = project_each(x, {&w_q_.projection(), &w_k_.projection(), &w_v_.projection()});
+  return {.queries = turned(q, positions),
+          .memory = {.keys = turned(k, positions), .values = v.reshape({-1, kv_heads_, d_head_})}};
 }
 
 Tensor MultiHeadAttention::attend(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v,
@@ -80,8 +81,8 @@ Tensor MultiHeadAttention::attend(const HeadColumns& q, const HeadColumns& k, co
                                   .mask = mask.allowed,
                                   .pattern = positions_.pattern,
                                   .alibi = positions_.alibi,
-                                  .relative_keys = relative_keys_,
-                                  .relative_values = relative_values_,
+                                  .relative_keys = relative_keys_.tensor,
+                                  .relative_values = relative_values_.tensor,
                                   .dropout = dropout_.mask(),
                                   .weights = mask.weights});
   return w_o_.bf16_output(heads.reshape({-1, heads_ * d_head_}));
@@ -94,7 +95,7 @@ Tensor MultiHeadAttention::attend(const Tensor& q, const KeysAndValues& memory, 
 // Queries, keys and values in one product; those that are rotated are turned in one pass.
 Tensor MultiHeadAttention::self_attention(const Tensor& x, const AttentionMask& mask) const {
   const int64_t all_heads = heads_ + 2 * kv_heads_;
-  Tensor rows = fused(x, w_q_, w_k_, &w_v_);
+  Tensor rows = project_fused(x, {&w_q_.projection(), &w_k_.projection(), &w_v_.projection()});
   if (positions_.rotary)
     rows = rotary(rows.reshape({-1, all_heads, d_head_}), positions_of(mask.queries), *positions_.rotary,
                   heads_ + kv_heads_)
@@ -106,17 +107,17 @@ Tensor MultiHeadAttention::self_attention(const Tensor& x, const AttentionMask& 
 }
 
 Tensor MultiHeadAttention::operator()(const Tensor& query, const Tensor& memory, const AttentionMask& mask) const {
-  if (query.raw() == memory.raw() && query.node() == memory.node()) return self_attention(query, mask);
+  if (query.address() == memory.address() && query.node() == memory.node()) return self_attention(query, mask);
   if (positions_.rotary)
     return attend(queries(query, positions_for(mask.queries)), keys_and_values(memory, positions_for(mask.keys)), mask);
-  const Tensor rows = fused(memory, w_k_, w_v_);
+  const Tensor rows = project_fused(memory, {&w_k_.projection(), &w_v_.projection()});
   const HeadColumns k{.x = rows, .heads = kv_heads_, .d = d_head_};
   const HeadColumns v{.x = rows, .column = kv_heads_ * d_head_, .heads = kv_heads_, .d = d_head_};
   return attend({.x = w_q_(query), .heads = heads_, .d = d_head_}, k, v, mask);
 }
 
 AttentionCache MultiHeadAttention::make_cache() const {
-  const DType dtype = w_k_.dtype();
+  const DType dtype = w_k_.projection().weight.dtype();
   return {PagedRows(kv_heads_ * d_head_, dtype), PagedRows(kv_heads_ * d_head_, dtype)};
 }
 
@@ -126,14 +127,14 @@ void MultiHeadAttention::append(const KeysAndValues& memory, std::span<const int
   cache.keys.write(memory.keys.reshape({-1, kv_heads_ * d_head_}), slots);
 }
 
-void MultiHeadAttention::append(const Tensor& memory, const Tensor& positions, std::span<const int32_t> slots,
+void MultiHeadAttention::append(const Tensor& memory, const Indices& positions, std::span<const int32_t> slots,
                                 AttentionCache& cache) const {
   append(keys_and_values(memory, positions), slots, cache);
 }
 
 Tensor MultiHeadAttention::prompt(const Tensor& x, const AttentionMask& mask, std::span<const int32_t> slots,
                                   AttentionCache& cache) const {
-  const Tensor positions = positions_for(mask.queries);
+  const Indices positions = positions_for(mask.queries);
   const auto [q, memory] = queries_keys_and_values(x, positions);
   append(memory, slots, cache);
   return attend(q, memory, mask);
@@ -143,22 +144,22 @@ Tensor MultiHeadAttention::step(const Tensor& x, const CachedQueries& q, std::sp
                                 AttentionCache& cache) const {
   const auto [query, memory] = queries_keys_and_values(x, q.positions);
   append(memory, slots, cache);
-  return attend_placed(query, q, cache);
+  return attend_cached(query, q, cache);
 }
 
 Tensor MultiHeadAttention::attend(const Tensor& query, const CachedQueries& q, const AttentionCache& cache) const {
-  return attend_placed(queries(query, q.positions), q, cache);
+  return attend_cached(queries(query, q.positions), q, cache);
 }
 
-Tensor MultiHeadAttention::attend_placed(const Tensor& query, const CachedQueries& q,
+Tensor MultiHeadAttention::attend_cached(const Tensor& query, const CachedQueries& q,
                                          const AttentionCache& cache) const {
   const Tensor heads = cached_attention(query, cache.keys, cache.values, *q.table,
                                         {.kv_heads = kv_heads_,
                                          .scale = 1.0 / std::sqrt(static_cast<double>(d_head_)),
                                          .pattern = positions_.pattern,
                                          .alibi = positions_.alibi,
-                                         .relative_keys = relative_keys_,
-                                         .relative_values = relative_values_,
+                                         .relative_keys = relative_keys_.tensor,
+                                         .relative_values = relative_values_.tensor,
                                          .weights = q.weights});
   return w_o_(heads.reshape({-1, heads_ * d_head_}));
 }

@@ -4,7 +4,7 @@
 #include "attune/nn/dropout.h"
 #include "attune/nn/linear.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 struct MultiHeadAttentionConfig {
   int64_t d_model = 512;
@@ -25,7 +25,7 @@ class MultiHeadAttention final : public Attention {
   explicit MultiHeadAttention(const MultiHeadAttentionConfig& config);
   Tensor operator()(const Tensor& query, const Tensor& memory, const AttentionMask& mask) const override;
   AttentionCache make_cache() const override;
-  void append(const Tensor& memory, const Tensor& positions, std::span<const int32_t> slots,
+  void append(const Tensor& memory, const Indices& positions, std::span<const int32_t> slots,
               AttentionCache& cache) const override;
   Tensor prompt(const Tensor& x, const AttentionMask& mask, std::span<const int32_t> slots,
                 AttentionCache& cache) const override;
@@ -39,31 +39,31 @@ class MultiHeadAttention final : public Attention {
   struct KeysAndValues {
     Tensor keys, values;  // [n, kv_heads, d_head]
   };
-  KeysAndValues keys_and_values(const Tensor& memory, const Tensor& positions) const;
+  KeysAndValues keys_and_values(const Tensor& memory, const Indices& positions) const;
   struct QueriesKeysAndValues {
     Tensor queries;
     KeysAndValues memory;
   };
-  QueriesKeysAndValues queries_keys_and_values(const Tensor& x, const Tensor& positions) const;
+  QueriesKeysAndValues queries_keys_and_values(const Tensor& x, const Indices& positions) const;
   void append(const KeysAndValues& memory, std::span<const int32_t> slots, AttentionCache& cache) const;
-  Tensor queries(const Tensor& x, const Tensor& positions) const;  // [n, heads, d_head]
+  Tensor queries(const Tensor& x, const Indices& positions) const;  // [n, heads, d_head]
   /// The heads of a product's rows, [n, heads, d_head], turned where positions are rotary.
-  Tensor placed(const Tensor& rows, const Tensor& positions) const;
-  /// placed() queries [n, heads, d_head] over the slots of each row.
-  Tensor attend_placed(const Tensor& query, const CachedQueries& queries, const AttentionCache& cache) const;
+  Tensor turned(const Tensor& rows, const Indices& positions) const;
+  /// Queries of turned() [n, heads, d_head] over the slots of each row.
+  Tensor attend_cached(const Tensor& query, const CachedQueries& queries, const AttentionCache& cache) const;
   Tensor attend(const Tensor& q, const KeysAndValues& memory, const AttentionMask& mask) const;
   Tensor attend(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v, const AttentionMask& mask) const;
-  /// The places of the rows where they matter, else undefined.
-  Tensor positions_for(const Sequences& sequences) const;
+  /// The positions of the rows where they matter, else none.
+  Indices positions_for(const Sequences& sequences) const;
 
   /// The first of three, whose weights are adjacent.
-  MultiHeadAttention(const MultiHeadAttentionConfig& config, const std::vector<LinearParameters>& query_key_value);
+  MultiHeadAttention(const MultiHeadAttentionConfig& config, const std::vector<Projection>& query_key_value);
   Tensor self_attention(const Tensor& x, const AttentionMask& mask) const;
 
   int64_t heads_, kv_heads_, d_head_;
   AttentionPositions positions_;
   Linear w_q_, w_k_, w_v_, w_o_;
-  Tensor relative_keys_, relative_values_;  // [2 clip + 1, d_head], shared by the heads; or undefined
+  Parameter relative_keys_, relative_values_;  // [2 clip + 1, d_head], shared by the heads; or undefined
   Dropout dropout_;
 };
 

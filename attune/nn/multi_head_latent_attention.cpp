@@ -30,13 +30,20 @@ int64_t checked_head(const MultiHeadLatentAttentionConfig& c) {
   return c.d_model / c.heads;
 }
 
+// Absorbed decoding reads single rows and columns of them.
+std::vector<Projection> decompressions(const MultiHeadLatentAttentionConfig& c) {
+  std::vector<Projection> projections = new_adjacent_projections(c.latent_dim, {c.d_model, c.d_model}, false);
+  for (Projection& projection : projections) projection.weight.use = ParameterUse::product_and_elements;
+  return projections;
+}
+
 }  // namespace
 
 MultiHeadLatentAttention::MultiHeadLatentAttention(const MultiHeadLatentAttentionConfig& c)
-    : MultiHeadLatentAttention(c, adjacent_parameters(c.latent_dim, {c.d_model, c.d_model}, false)) {}
+    : MultiHeadLatentAttention(c, decompressions(c)) {}
 
 MultiHeadLatentAttention::MultiHeadLatentAttention(const MultiHeadLatentAttentionConfig& c,
-                                                   const std::vector<LinearParameters>& decompress)
+                                                   const std::vector<Projection>& decompress)
     : config_(c),
       d_head_(checked_head(c)),
       w_q_compress_(optional_linear(c.query_latent_dim > 0, c.d_model, c.query_latent_dim)),
@@ -62,16 +69,16 @@ Tensor MultiHeadLatentAttention::query_input(const Tensor& x) const {
   return query_norm_ ? (*query_norm_)(compressed) : compressed;
 }
 
-Tensor MultiHeadLatentAttention::rotary_query(const Tensor& query_input, const Tensor& positions) const {
+Tensor MultiHeadLatentAttention::rotary_query(const Tensor& query_input, const Indices& positions) const {
   return rotary((*w_q_rotary_)(query_input).reshape({-1, config_.heads, config_.rotary_dim}), positions,
                 *config_.positions.rotary);
 }
 
-Tensor MultiHeadLatentAttention::positions_for(const Sequences& sequences) const {
-  return w_k_rotary_ ? positions_of(sequences) : Tensor{};
+Indices MultiHeadLatentAttention::positions_for(const Sequences& sequences) const {
+  return w_k_rotary_ ? positions_of(sequences) : Indices();
 }
 
-MultiHeadLatentAttention::Memory MultiHeadLatentAttention::memory_of(const Tensor& x, const Tensor& positions) const {
+MultiHeadLatentAttention::Memory MultiHeadLatentAttention::memory_of(const Tensor& x, const Indices& positions) const {
   const Tensor compressed = w_kv_compress_(x);
   Memory memory{.latent = latent_norm_ ? (*latent_norm_)(compressed) : compressed, .rotary_key = {}};
   if (w_k_rotary_)
@@ -80,7 +87,7 @@ MultiHeadLatentAttention::Memory MultiHeadLatentAttention::memory_of(const Tenso
   return memory;
 }
 
-Tensor MultiHeadLatentAttention::attend(const Tensor& query, const Tensor& positions, const Memory& memory,
+Tensor MultiHeadLatentAttention::attend(const Tensor& query, const Indices& positions, const Memory& memory,
                                         const AttentionMask& mask) const {
   const Tensor q_in = query_input(query);
   const Tensor q = w_q_(q_in);
@@ -90,7 +97,7 @@ Tensor MultiHeadLatentAttention::attend(const Tensor& query, const Tensor& posit
     const Tensor v = split_heads(w_v_decompress_(memory.latent));
     return attend(head_columns(with_rotary), head_columns(k), head_columns(v), mask);
   }
-  const Tensor rows = fused(memory.latent, w_k_decompress_, w_v_decompress_);
+  const Tensor rows = project_fused(memory.latent, {&w_k_decompress_.projection(), &w_v_decompress_.projection()});
   const HeadColumns k{.x = rows, .heads = config_.heads, .d = d_head_};
   const HeadColumns v{.x = rows, .column = config_.d_model, .heads = config_.heads, .d = d_head_};
   return attend({.x = q, .heads = config_.heads, .d = d_head_}, k, v, mask);
@@ -117,7 +124,7 @@ Tensor MultiHeadLatentAttention::operator()(const Tensor& query, const Tensor& m
 }
 
 AttentionCache MultiHeadLatentAttention::make_cache() const {
-  return {PagedRows(cache_width(), w_kv_compress_.dtype()), PagedRows()};
+  return {PagedRows(cache_width(), w_kv_compress_.projection().weight.dtype()), PagedRows()};
 }
 
 void MultiHeadLatentAttention::append(const Memory& memory, std::span<const int32_t> slots,
@@ -127,31 +134,20 @@ void MultiHeadLatentAttention::append(const Memory& memory, std::span<const int3
   cache.keys.write(row.reshape({-1, cache_width()}), slots);
 }
 
-void MultiHeadLatentAttention::append(const Tensor& memory, const Tensor& positions, std::span<const int32_t> slots,
+void MultiHeadLatentAttention::append(const Tensor& memory, const Indices& positions, std::span<const int32_t> slots,
                                       AttentionCache& cache) const {
   append(memory_of(memory, positions), slots, cache);
 }
 
 Tensor MultiHeadLatentAttention::prompt(const Tensor& x, const AttentionMask& mask, std::span<const int32_t> slots,
                                         AttentionCache& cache) const {
-  const Tensor positions = positions_for(mask.queries);
+  const Indices positions = positions_for(mask.queries);
   const Memory memory = memory_of(x, positions);
   append(memory, slots, cache);
   return attend(x, positions, memory, mask);
 }
 
 namespace {
-
-// Columns [begin, end) of the rows that a list names, one after another.
-Tensor gather(const PagedRows& cache, std::span<const int32_t> slots, int64_t begin, int64_t end) {
-  Tensor rows = Tensor::empty({static_cast<int64_t>(slots.size()), end - begin}, {.dtype = cache.dtype()});
-  dispatch_floating("latent attention", cache.dtype(), [&]<class T>(T) {
-    for (size_t i = 0; i < slots.size(); ++i)
-      std::copy_n(cache.row<T>(slots[i]) + begin, end - begin,
-                  rows.data<T>() + static_cast<int64_t>(i) * (end - begin));
-  });
-  return rows;
-}
 
 // The rows of a group.
 SlotTable rows_of(const SlotTable& table, int64_t begin, int64_t end) {
@@ -203,7 +199,7 @@ Tensor MultiHeadLatentAttention::attend(const Tensor& query, const CachedQueries
   Tensor out = Tensor::empty({query.size(0), config_.d_model}, {query.dtype(), query.device()});
   for (const Group& g : groups) {
     const SlotTable table = rows_of(*q.table, g.begin, g.end);
-    const CachedQueries part{.positions = q.positions.defined() ? q.positions.rows(g.begin, g.end) : Tensor{},
+    const CachedQueries part{.positions = q.positions.empty() ? Indices() : q.positions.slice(g.begin, g.end),
                              .table = &table};
     const Tensor rows = query.rows(g.begin, g.end);
     out.rows(g.begin, g.end)
@@ -219,9 +215,9 @@ Tensor MultiHeadLatentAttention::attend_expanded(const Tensor& query, const Cach
   const auto count = static_cast<size_t>(q.table->end[last] - q.table->begin[last]);
   const std::span<const int32_t> slots(q.table->slots.data() + q.table->begin[last], count);
   const int64_t latent = config_.latent_dim;
-  Memory memory{.latent = gather(cache.keys, slots, 0, latent), .rotary_key = {}};
+  Memory memory{.latent = cache.keys.gather(slots, 0, latent), .rotary_key = {}};
   if (w_k_rotary_)
-    memory.rotary_key = gather(cache.keys, slots, latent, cache_width()).reshape({-1, 1, config_.rotary_dim});
+    memory.rotary_key = cache.keys.gather(slots, latent, cache_width()).reshape({-1, 1, config_.rotary_dim});
   const bool causal = q.table->end[0] - q.table->begin[0] < static_cast<int32_t>(count);
   return attend(query, q.positions, memory,
                 {.queries = Sequences::from_lengths({static_cast<int32_t>(query.size(0))}),
@@ -233,7 +229,7 @@ Tensor MultiHeadLatentAttention::attend_absorbed(const Tensor& query, const Cach
                                                  const AttentionCache& cache) const {
   const Tensor q_in = query_input(query);
   // Every head reads the same latents, as keys and as values: attention with one key head of latent_dim numbers.
-  Tensor absorbed_query = per_head_matmul(split_heads(w_q_(q_in)), w_k_decompress_.weight());
+  Tensor absorbed_query = per_head_matmul(split_heads(w_q_(q_in)), w_k_decompress_.projection().weight.tensor);
   if (w_q_rotary_) absorbed_query = concat_heads(absorbed_query, rotary_query(q_in, q.positions));
   const Tensor latents = cached_attention(absorbed_query, cache.keys, cache.keys, *q.table,
                                           {.kv_heads = 1,
@@ -242,7 +238,8 @@ Tensor MultiHeadLatentAttention::attend_absorbed(const Tensor& query, const Cach
                                            .pattern = config_.positions.pattern,
                                            .alibi = config_.positions.alibi,
                                            .weights = q.weights});
-  return w_o_(per_head_matmul_transposed(latents, w_v_decompress_.weight()).reshape({-1, config_.d_model}));
+  return w_o_(
+      per_head_matmul_transposed(latents, w_v_decompress_.projection().weight.tensor).reshape({-1, config_.d_model}));
 }
 
 void MultiHeadLatentAttention::visit(Visitor& v) {

@@ -7,7 +7,7 @@
 #include "attune/nn/layer_norm.h"
 #include "attune/nn/linear.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 struct MultiHeadLatentAttentionConfig {
   int64_t d_model = 512;
@@ -35,7 +35,7 @@ class MultiHeadLatentAttention final : public Attention {
   explicit MultiHeadLatentAttention(const MultiHeadLatentAttentionConfig& config);
   Tensor operator()(const Tensor& query, const Tensor& memory, const AttentionMask& mask) const override;
   AttentionCache make_cache() const override;
-  void append(const Tensor& memory, const Tensor& positions, std::span<const int32_t> slots,
+  void append(const Tensor& memory, const Indices& positions, std::span<const int32_t> slots,
               AttentionCache& cache) const override;
   Tensor prompt(const Tensor& x, const AttentionMask& mask, std::span<const int32_t> slots,
                 AttentionCache& cache) const override;
@@ -45,8 +45,7 @@ class MultiHeadLatentAttention final : public Attention {
 
  private:
   /// The two decompressions, whose weights are adjacent.
-  MultiHeadLatentAttention(const MultiHeadLatentAttentionConfig& config,
-                           const std::vector<LinearParameters>& decompress);
+  MultiHeadLatentAttention(const MultiHeadLatentAttentionConfig& config, const std::vector<Projection>& decompress);
   Tensor split_heads(const Tensor& x) const { return x.reshape({-1, config_.heads, d_head_}); }
   /// What queries are made of: x, or its latent.
   Tensor query_input(const Tensor& x) const;
@@ -55,9 +54,9 @@ class MultiHeadLatentAttention final : public Attention {
     Tensor latent;      // [n, latent_dim]
     Tensor rotary_key;  // [n, 1, rotary_dim], or undefined
   };
-  Memory memory_of(const Tensor& x, const Tensor& positions) const;
+  Memory memory_of(const Tensor& x, const Indices& positions) const;
   void append(const Memory& memory, std::span<const int32_t> slots, AttentionCache& cache) const;
-  Tensor attend(const Tensor& query, const Tensor& positions, const Memory& memory, const AttentionMask& mask) const;
+  Tensor attend(const Tensor& query, const Indices& positions, const Memory& memory, const AttentionMask& mask) const;
   Tensor attend(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v, const AttentionMask& mask) const;
   /// Rows of a step whose lists begin at the same slot: new tokens of one sequence, or hypotheses of one sentence.
   struct Group {
@@ -67,9 +66,9 @@ class MultiHeadLatentAttention final : public Attention {
   std::vector<Group> groups_of(const CachedQueries& queries) const;
   Tensor attend_absorbed(const Tensor& query, const CachedQueries& queries, const AttentionCache& cache) const;
   Tensor attend_expanded(const Tensor& query, const CachedQueries& queries, const AttentionCache& cache) const;
-  Tensor rotary_query(const Tensor& query_input, const Tensor& positions) const;  // [n, heads, rotary_dim]
-  /// The places of the rows where they matter, else undefined.
-  Tensor positions_for(const Sequences& sequences) const;
+  Tensor rotary_query(const Tensor& query_input, const Indices& positions) const;  // [n, heads, rotary_dim]
+  /// The positions of the rows where they matter, else none.
+  Indices positions_for(const Sequences& sequences) const;
   double scale() const;
 
   MultiHeadLatentAttentionConfig config_;

@@ -1,24 +1,20 @@
 #pragma once
 
+#include "attune/base/execution.h"
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// While one lives, modules that this thread builds have parameters without values, whose memory is never touched: for
-/// models whose parameters are all loaded, by load_parameters() or map_parameters().
+/// models whose parameters are all loaded, by load_parameters() or map_parameters(). Execution::initialize_parameters
+/// is false.
 class NoInitialization {
  public:
-  NoInitialization();
-  ~NoInitialization();
-  NoInitialization(const NoInitialization&) = delete;
-  NoInitialization& operator=(const NoInitialization&) = delete;
+  NoInitialization() : scope_([](Execution& e) { e.initialize_parameters = false; }) {}
 
  private:
-  bool previous_;
+  ExecutionScope scope_;
 };
-
-/// Whether parameters have values from the start: no NoInitialization lives.
-bool initializes_parameters();
 
 /// A matrix, table or bias of zeros; of no particular values under NoInitialization.
 Tensor new_parameter(const Shape& shape);

@@ -14,8 +14,7 @@ namespace attune {
 Tensor sinusoidal_positions(int64_t length, int64_t d_model, double base) {
   if (d_model < 2 || d_model % 2 != 0)
     fail<ConfigError>("d_model = {}: sinusoidal positions need an even number", d_model);
-  const Tensor table = Tensor::empty({length, d_model});
-  float* values = table.data<float>();
+  std::vector<float> values(static_cast<size_t>(length * d_model));
   // Frequencies and angles in float32, as exp(-ln(base) 2i / d_model) and as a product: what trained models elsewhere
   // have seen. In float64 the angles of position 5,000 would differ from theirs by 4e-5.
   const auto decay = static_cast<float>(-std::log(base) / static_cast<double>(d_model));
@@ -23,41 +22,43 @@ Tensor sinusoidal_positions(int64_t length, int64_t d_model, double base) {
     const float frequency = std::exp(static_cast<float>(i) * decay);
     for (int64_t position = 0; position < length; ++position) {
       const float angle = static_cast<float>(position) * frequency;
-      values[position * d_model + i] = std::sin(angle);
-      values[position * d_model + i + 1] = std::cos(angle);
+      const auto at = static_cast<size_t>(position * d_model + i);
+      values[at] = std::sin(angle);
+      values[at + 1] = std::cos(angle);
     }
   }
-  return table;
+  return Tensor::from({length, d_model}, values);
 }
 
 PositionalEncoding::PositionalEncoding(int64_t d_model, double dropout)
     : d_model_(d_model), dropout_(dropout), table_(sinusoidal_positions(0, d_model)) {}
 
-Tensor PositionalEncoding::table_for(int64_t positions, DType dtype) const {
+Tensor PositionalEncoding::table_for(int64_t positions, const Tensor& x) const {
   const std::lock_guard lock(mutex_);
   if (table_.size(0) < positions) {
     const auto length = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(positions, 128))));
     table_ = sinusoidal_positions(length, d_model_);
   }
-  return dtype == DType::f32 ? table_ : table_.to(dtype);
+  if (table_.device() != x.device()) table_ = table_.to(x.device());
+  return x.dtype() == DType::f32 ? table_ : table_.to(x.dtype());
 }
 
-Tensor PositionalEncoding::operator()(const Tensor& x, const Tensor& positions) const {
-  const auto values = positions.values<int32_t>();
+Tensor PositionalEncoding::operator()(const Tensor& x, const Indices& positions) const {
+  const auto values = positions.values();
   const int64_t most = values.empty() ? 0 : *std::max_element(values.begin(), values.end()) + int64_t{1};
-  return add_rows(x, table_for(most, x.dtype()), positions, dropout_.mask());
+  return add_rows(x, table_for(most, x), positions, dropout_.mask());
 }
 
 LearnedPositionalEncoding::LearnedPositionalEncoding(int64_t max_length, int64_t d_model, double dropout)
-    : weight_(new_parameter({max_length, d_model})), dropout_(dropout) {}
+    : weight_{.tensor = new_parameter({max_length, d_model})}, dropout_(dropout) {}
 
-Tensor LearnedPositionalEncoding::operator()(const Tensor& x, const Tensor& positions) const {
-  const auto values = positions.values<int32_t>();
+Tensor LearnedPositionalEncoding::operator()(const Tensor& x, const Indices& positions) const {
+  const auto values = positions.values();
   const auto most = std::max_element(values.begin(), values.end());
-  if (most != values.end() && *most >= weight_.size(0))
+  if (most != values.end() && *most >= weight_.tensor.size(0))
     fail<DataError>("a sequence of {} tokens is longer than the {} learned positions", *most + int64_t{1},
-                    weight_.size(0));
-  return dropout_(residual_dropout(x, embedding(positions, weight_)));
+                    weight_.tensor.size(0));
+  return dropout_(residual_dropout(x, embedding(positions, weight_.tensor)));
 }
 
 void LearnedPositionalEncoding::visit(Visitor& v) {

@@ -5,28 +5,29 @@
 
 #include "attune/nn/dropout.h"
 #include "attune/nn/module.h"
+#include "attune/tensor/indices.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// PE(pos, 2i) = sin(pos / base^(2i / d_model)), PE(pos, 2i + 1) = cos(pos / base^(2i / d_model)).
 /// Returns float32 [length, d_model]; d_model even, else ConfigError. Source: Vaswani et al. 2017, section 3.5.
 Tensor sinusoidal_positions(int64_t length, int64_t d_model, double base = 10000.0);
 
-/// Adds what says the place of a token: [tokens, d_model] and int32 positions [tokens] -> [tokens, d_model]
+/// Adds what says the place of a token: [tokens, d_model] and positions [tokens] -> [tokens, d_model]
 class Positions : public Module {
  public:
-  virtual Tensor operator()(const Tensor& x, const Tensor& positions) const = 0;
+  virtual Tensor operator()(const Tensor& x, const Indices& positions) const = 0;
 };
 
 /// dropout(x + PE(position)). The table grows with the longest position that has been seen.
 class PositionalEncoding final : public Positions {
  public:
   PositionalEncoding(int64_t d_model, double dropout);
-  Tensor operator()(const Tensor& x, const Tensor& positions) const override;
+  Tensor operator()(const Tensor& x, const Indices& positions) const override;
   void visit(Visitor& v) override { v("dropout", dropout_); }
 
  private:
-  Tensor table_for(int64_t positions, DType dtype) const;
+  Tensor table_for(int64_t positions, const Tensor& x) const;
 
   int64_t d_model_;
   Dropout dropout_;
@@ -39,12 +40,11 @@ class PositionalEncoding final : public Positions {
 class LearnedPositionalEncoding final : public Positions {
  public:
   LearnedPositionalEncoding(int64_t max_length, int64_t d_model, double dropout);
-  Tensor operator()(const Tensor& x, const Tensor& positions) const override;
-  Tensor& weight() { return weight_; }
+  Tensor operator()(const Tensor& x, const Indices& positions) const override;
   void visit(Visitor& v) override;
 
  private:
-  Tensor weight_;  // [max_length, d_model]
+  Parameter weight_;  // [max_length, d_model]
   Dropout dropout_;
 };
 

@@ -1,29 +1,11 @@
 #include "attune/nn/projection_layer.h"
 
-#include <algorithm>
+#include "attune/nn/new_parameter.h"
 
 namespace attune {
 
-// Packed weights alone: the logits that decoding would see, for so many rows at a time.
-CrossEntropy ProjectionLayer::panel_loss(const Tensor& x, const Tensor& labels,
-                                         const CrossEntropyOptions& options) const {
-  constexpr int64_t kRows = 256;
-  CrossEntropyOptions of_piece = options;
-  if (options.scale == 0) {
-    const auto all = labels.values<int32_t>();
-    const auto taking_part = std::ssize(all) - std::count(all.begin(), all.end(), options.ignore_index);
-    of_piece.scale = 1.0 / static_cast<double>(std::max<int64_t>(taking_part, 1));
-  }
-  CrossEntropy sum{.loss = Tensor::zeros({}, {x.dtype()})};
-  for (int64_t begin = 0; begin < x.size(0); begin += kRows) {
-    const int64_t end = std::min(begin + kRows, x.size(0));
-    const CrossEntropy piece = cross_entropy((*this)(x.rows(begin, end)), labels.rows(begin, end), of_piece);
-    add_in_place(sum.loss, piece.loss);
-    sum.sum_negative_log_likelihood += piece.sum_negative_log_likelihood;
-    sum.labels += piece.labels;
-    sum.correct += piece.correct;
-  }
-  return sum;
-}
+ProjectionLayer::ProjectionLayer(const Tensor& weight, bool bias)
+    : projection_{.weight = {.tensor = weight, .use = ParameterUse::product},
+                  .bias = {.tensor = bias ? new_parameter({weight.size(0)}) : Tensor{}}} {}
 
 }  // namespace attune

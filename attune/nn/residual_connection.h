@@ -4,7 +4,7 @@
 #include "attune/nn/layer_norm.h"
 #include "attune/ops/residual.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 struct ResidualConnectionConfig {
   int64_t d_model = 512;

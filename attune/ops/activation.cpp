@@ -11,19 +11,14 @@ namespace {
 Tensor activate(const char* op, Activation kind, const Tensor& x) {
   const ProfileScope scope(op);
   if (!x.defined()) fail<ShapeError>("{}: the input is undefined", op);
+  if (!is_floating(x.dtype())) refuse_dtype(op, x.dtype());
   Tensor y = Tensor::empty_like(x);
-  dispatch_floating(op, x.dtype(), [&]<class T>(T) {
-    dispatch(x.device(), [&](auto device) { activation_forward(device, kind, x.data<T>(), y.data<T>(), x.numel()); });
-  });
+  dispatch(x.device(), [&](auto device) { activation_forward(device, kind, x, y); });
   if (!is_recording({x})) return y;
   const Tensor saved = kind == Activation::relu ? y.detach() : x.detach();
-  record(op, {x}, y, [op, kind, saved](const Tensor& dy) {
+  record(op, {x}, y, [kind, saved](const Tensor& dy) {
     Tensor dx = Tensor::empty_like(saved);
-    dispatch_floating(op, dy.dtype(), [&]<class T>(T) {
-      dispatch(dy.device(), [&](auto device) {
-        activation_backward(device, kind, saved.data<T>(), dy.data<T>(), dx.data<T>(), dy.numel());
-      });
-    });
+    dispatch(dy.device(), [&](auto device) { activation_backward(device, kind, saved, dy, dx); });
     return Gradients{dx};
   });
   return y;

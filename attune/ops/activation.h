@@ -2,7 +2,7 @@
 
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// max(0, x). Any shape; differentiable, with gradient 0 at 0. Keeps its output for the backward pass.
 Tensor relu(const Tensor& x);

@@ -10,6 +10,7 @@
 #include "attune/base/profile.h"
 #include "attune/kernels/attention.h"
 #include "attune/ops/relative_tables.h"
+#include "attune/ops/rows.h"
 
 namespace attune {
 namespace {
@@ -25,7 +26,7 @@ void check_mask(const AttentionOptions& options) {
                      mask.shape().text(), queries.count(), queries.max_length(), keys.max_length());
 }
 
-void check_places(const AttentionOptions& options) {
+void check_lengths(const AttentionOptions& options) {
   check_pattern("attention", options.pattern);
   if (std::holds_alternative<FullAttention>(options.pattern)) return;
   for (int64_t s = 0; s < options.query_sequences.count(); ++s) {
@@ -43,11 +44,13 @@ std::string text(const HeadColumns& part) {
 
 void check(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v, const AttentionOptions& options) {
   check_dropout("attention", options.dropout);
+  if (!is_floating(q.x.dtype())) refuse_dtype("attention", q.x.dtype());
   if (options.scale < 0)
     fail<ShapeError>("attention: scale = {}, needs a positive number, or 0 for 1 / sqrt(d_k)", options.scale);
   if (q.x.dtype() != k.x.dtype() || q.x.dtype() != v.x.dtype())
     fail<ShapeError>("attention: q is {}, k {}, v {}", name_of(q.x.dtype()), name_of(k.x.dtype()),
                      name_of(v.x.dtype()));
+  check_device("attention", q.x, {k.x, v.x, options.mask, options.relative_keys, options.relative_values});
   if (q.d != k.d) fail<ShapeError>("attention: q {} has d_k = {} but k {} has {}", text(q), q.d, text(k), k.d);
   if (k.x.size(0) != v.x.size(0) || k.heads != v.heads)
     fail<ShapeError>("attention: k {} and v {} differ in rows or heads", text(k), text(v));
@@ -62,7 +65,7 @@ void check(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v, con
   if (keys.total() != k.x.size(0))
     fail<ShapeError>("attention: sequences hold {} rows but k has {}", keys.total(), k.x.size(0));
   check_mask(options);
-  check_places(options);
+  check_lengths(options);
   check_relative_tables("attention", options.relative_keys, options.relative_values, q.x.dtype(), q.d, v.d);
 }
 
@@ -73,10 +76,6 @@ void check_columns(const char* name, const HeadColumns& part) {
                      name, part.x.shape().text());
 }
 
-template <class T>
-T* data_or_null(const Tensor& x) {
-  return x.defined() ? x.data<T>() : nullptr;
-}
 Tensor empty_or_undefined(const Tensor& like) {
   return like.defined() ? Tensor::empty_like(like) : Tensor{};
 }
@@ -88,37 +87,19 @@ struct Parts {
   std::array<size_t, 3> owner;
 };
 
-template <class T>
-T* begin_of(const Tensor& x, const HeadColumns& part) {
-  return x.data<T>() + part.column;
-}
-
-template <class T>
-AttentionInputs<T> inputs(const Parts& in, const AttentionOptions& o) {
-  const bool masked = o.mask.defined();
+AttentionInputs inputs_of(const Parts& in, const AttentionOptions& o) {
   const auto& [q, k, v] = in.heads;
-  return {.q = begin_of<T>(q.x, q),
-          .k = begin_of<T>(k.x, k),
-          .v = begin_of<T>(v.x, v),
-          .q_row = q.x.size(1),
-          .k_row = k.x.size(1),
-          .v_row = v.x.size(1),
-          .heads = q.heads,
-          .kv_heads = k.heads,
-          .d_k = q.d,
-          .d_v = v.d,
-          .query_offsets = o.query_sequences.offsets().data(),
-          .key_offsets = o.key_sequences.offsets().data(),
-          .sequences = o.query_sequences.count(),
+  return {.q = q,
+          .k = k,
+          .v = v,
+          .query_offsets = o.query_sequences.offsets(),
+          .key_offsets = o.key_sequences.offsets(),
           .causal = o.causal,
-          .mask = masked ? o.mask.data<uint8_t>() : nullptr,
-          .mask_sequences = masked ? o.mask.size(0) : 0,
-          .mask_queries = masked ? o.mask.size(1) : 0,
-          .mask_keys = masked ? o.mask.size(2) : 0,
+          .mask = o.mask,
           .pattern = o.pattern,
           .slopes = o.alibi ? alibi_slopes(q.heads) : std::vector<double>{},
-          .relative_keys = data_or_null<T>(o.relative_keys),
-          .relative_values = data_or_null<T>(o.relative_values),
+          .relative_keys = o.relative_keys,
+          .relative_values = o.relative_values,
           .clip = relative_clip(o.relative_keys, o.relative_values),
           .dropout = o.dropout,
           .scale = o.scale > 0 ? o.scale : 1.0 / std::sqrt(static_cast<double>(q.d))};
@@ -135,7 +116,7 @@ bool overlap(const HeadColumns& a, const HeadColumns& b) {
 }
 
 bool are_parts_of_one(const HeadColumns& a, const HeadColumns& b) {
-  return a.x.raw() == b.x.raw() && a.x.shape() == b.x.shape() && a.x.node() == b.x.node() && !overlap(a, b);
+  return a.x.address() == b.x.address() && a.x.shape() == b.x.shape() && a.x.node() == b.x.node() && !overlap(a, b);
 }
 
 Parts parts_of(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v) {
@@ -198,17 +179,14 @@ Tensor attention(const HeadColumns& q, const HeadColumns& k, const HeadColumns& 
   const TensorOptions like{q.x.dtype(), q.x.device()};
   Tensor out = Tensor::empty({q.x.size(0), q.heads, v.d}, like);
   const Tensor log_sum_exp = Tensor::empty({q.x.size(0), q.heads}, like);
-  dispatch_floating("attention", q.x.dtype(), [&]<class T>(T) {
-    dispatch(q.x.device(), [&](auto device) {
-      const AttentionInputs<T> in = inputs<T>(parts, options);
-      attention_forward(device, {.in = in, .out = out.data<T>(), .log_sum_exp = log_sum_exp.data<T>()});
-      if (options.weights == nullptr) return;
-      const int64_t most_queries = options.query_sequences.max_length();
-      const int64_t most_keys = options.key_sequences.max_length();
-      *options.weights = Tensor::zeros({in.sequences, in.heads, most_queries, most_keys}, like);
-      attention_weights<T>(device, in, log_sum_exp.data<T>(), options.weights->template data<T>(), most_queries,
-                           most_keys);
-    });
+  if (options.weights != nullptr)
+    *options.weights = Tensor::zeros({options.query_sequences.count(), q.heads, options.query_sequences.max_length(),
+                                      options.key_sequences.max_length()},
+                                     like);
+  const AttentionInputs in = inputs_of(parts, options);
+  dispatch(q.x.device(), [&](auto device) {
+    attention_forward(device, in, out, log_sum_exp);
+    if (options.weights != nullptr) attention_weights(device, in, log_sum_exp, *options.weights);
   });
   const Tensor &a = options.relative_keys, &b = options.relative_values;
   if (!is_recording({q.x, k.x, v.x, a, b})) return out;
@@ -222,19 +200,17 @@ Tensor attention(const HeadColumns& q, const HeadColumns& k, const HeadColumns& 
            const auto [dq, dk, dv] = make_gradients(in);
            Gradients gradients{dq, dk, dv, empty_or_undefined(kept.relative_keys),
                                empty_or_undefined(kept.relative_values)};
-           dispatch_floating("attention", dy.dtype(), [&]<class T>(T) {
-             dispatch(dy.device(), [&](auto device) {
-               attention_backward(device, {.in = inputs<T>(in, kept),
-                                           .out = out.data<T>(),
-                                           .log_sum_exp = log_sum_exp.data<T>(),
-                                           .d_out = dy.data<T>(),
-                                           .dq = begin_of<T>(gradients[in.owner[0]], in.heads[0]),
-                                           .dk = begin_of<T>(gradients[in.owner[1]], in.heads[1]),
-                                           .dv = begin_of<T>(gradients[in.owner[2]], in.heads[2]),
-                                           .d_relative_keys = data_or_null<T>(gradients[3]),
-                                           .d_relative_values = data_or_null<T>(gradients[4])});
-             });
-           });
+           const auto columns = [&](size_t i) {
+             const HeadColumns& part = in.heads[i];
+             return HeadColumns{gradients[in.owner[i]], part.column, part.heads, part.d};
+           };
+           const AttentionInputs inputs = inputs_of(in, kept);
+           const AttentionGradients to{.dq = columns(0),
+                                       .dk = columns(1),
+                                       .dv = columns(2),
+                                       .d_relative_keys = gradients[3],
+                                       .d_relative_values = gradients[4]};
+           dispatch(dy.device(), [&](auto device) { attention_backward(device, inputs, out, log_sum_exp, dy, to); });
            return gradients;
          });
   return out;

@@ -4,11 +4,12 @@
 #include <vector>
 
 #include "attune/kernels/attention_pattern.h"
+#include "attune/kernels/head_columns.h"
 #include "attune/ops/dropout.h"
 #include "attune/ops/sequences.h"
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 struct AttentionOptions {
   Sequences query_sequences = {};  // rows of q, one piece for each sequence of the batch
@@ -17,8 +18,8 @@ struct AttentionOptions {
   bool causal = false;
   /// uint8 [sequences or 1, most queries, most keys], 1 = may be attended to; undefined: everything.
   Tensor mask = {};
-  /// Self-attention: the place of query i is i + (keys - queries) of its sequence, which may not be negative. What the
-  /// pattern leaves out costs nothing.
+  /// Self-attention: the position of query i is i + (keys - queries) of its sequence, which may not be negative. What
+  /// the pattern leaves out costs nothing.
   AttentionPattern pattern = {};
   /// Adds -slope_h |i - j| to the scaled score, with the slopes of alibi_slopes(heads). Press et al. 2022.
   bool alibi = false;
@@ -45,15 +46,6 @@ struct AttentionOptions {
 /// probability of dropout that cannot be.
 /// Source: Vaswani et al. 2017, section 3.2.1; Dao et al. 2022 for the tiling.
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options);
-
-/// Heads within longer rows: head h of row r is x[r][column + h * d ... column + (h + 1) * d). One product that forms
-/// queries, keys and values leaves them so.
-struct HeadColumns {
-  Tensor x;  // [rows, columns]
-  int64_t column = 0;
-  int64_t heads = 1;
-  int64_t d = 1;
-};
 
 /// All of x [rows, heads, d]. Throws ShapeError.
 HeadColumns head_columns(const Tensor& x);

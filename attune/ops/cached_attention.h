@@ -6,7 +6,7 @@
 #include "attune/kernels/attention_pattern.h"
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 struct CachedAttentionOptions {
   int64_t kv_heads = 1;
@@ -14,14 +14,15 @@ struct CachedAttentionOptions {
   /// values are the first d_v numbers of the key rows, which are then given twice.
   int64_t d_v = 0;
   double scale = 1;
-  /// The slots of a row are the places 0, 1, ... of its sequence and its query is at the last: causal by construction.
+  /// The slots of a row are positions 0, 1, ... of its sequence and its query is at the last: causal by construction.
   /// What the pattern leaves out is not visited.
   AttentionPattern pattern = {};
   /// As in AttentionOptions: Press et al. 2022; Shaw et al. 2018, a [2 clip + 1, d_k] and b [2 clip + 1, d_v].
   bool alibi = false;
   Tensor relative_keys = {};
   Tensor relative_values = {};
-  /// On request, what each head gave to the places of a row's slots: [rows, heads, most slots of a row], zeros beyond.
+  /// On request, what each head gave to the positions of a row's slots: [rows, heads, most slots of a row], zeros
+  /// beyond.
   Tensor* weights = nullptr;
 };
 

@@ -1,35 +1,31 @@
 #include "attune/ops/cross_entropy.h"
 
 #include <algorithm>
-#include <type_traits>
-#include <vector>
 
 #include "attune/autograd/graph.h"
 #include "attune/base/fail.h"
-#include "attune/base/parallel.h"
 #include "attune/base/profile.h"
 #include "attune/kernels/column_sums.h"
 #include "attune/kernels/cross_entropy.h"
 #include "attune/kernels/linear_gradient.h"
 #include "attune/kernels/matmul.h"
+#include "attune/kernels/scale.h"
 #include "attune/ops/precision.h"
 #include "attune/ops/rows.h"
+#include "attune/tensor/host_view.h"
 
 namespace attune {
 namespace {
 
 // Counts the labels that take part.
-int64_t check_labels(std::string_view op, const Tensor& labels, int64_t rows, int64_t vocabulary,
+int64_t check_labels(std::string_view op, const Indices& labels, int64_t rows, int64_t vocabulary,
                      const CrossEntropyOptions& options) {
-  if (!labels.defined() || labels.rank() != 1 || labels.dtype() != DType::i32)
-    fail<ShapeError>("{}: the labels need one dimension of int32, found {} {}", op,
-                     labels.defined() ? name_of(labels.dtype()) : "nothing", labels.shape().text());
-  if (labels.size(0) != rows) fail<ShapeError>("{}: {} rows but {} labels", op, rows, labels.size(0));
+  if (labels.size() != rows) fail<ShapeError>("{}: {} rows but {} labels", op, rows, labels.size());
   if (!(options.label_smoothing >= 0 && options.label_smoothing <= 1))
     fail<ConfigError>("{}: label_smoothing is {}, needs 0 <= epsilon <= 1", op, options.label_smoothing);
   int64_t count = 0;
-  const int32_t* values = labels.data<int32_t>();
-  for (int64_t i = 0; i < rows; ++i) {
+  const std::span<const int32_t> values = labels.values();
+  for (size_t i = 0; i < values.size(); ++i) {
     if (values[i] == options.ignore_index) continue;
     if (values[i] < 0 || values[i] >= vocabulary)
       fail<DataError>("{}: label {} at position {} is outside the vocabulary of {}", op, values[i], i, vocabulary);
@@ -43,28 +39,26 @@ double scale_of(const CrossEntropyOptions& options, int64_t labels) {
   return labels > 0 ? 1.0 / static_cast<double>(labels) : 0;
 }
 
-CrossEntropy collect(const std::vector<CrossEntropyRow>& rows, int64_t labels, double scale,
-                     const TensorOptions& like) {
-  CrossEntropy result{.loss = {}, .labels = labels};
-  double loss = 0;
-  for (const CrossEntropyRow& row : rows) {
-    loss += row.loss;
-    result.sum_negative_log_likelihood += row.negative_log_likelihood;
-    result.correct += row.correct ? 1 : 0;
-  }
-  result.loss = Tensor::full({}, loss * scale, like);
-  return result;
+// What cross_entropy_totals() has summed, read back from the device.
+CrossEntropy collect(const Tensor& totals, int64_t labels, double scale, const TensorOptions& like) {
+  CrossEntropyRow sum;
+  std::ranges::copy(HostView(totals).bytes(), std::as_writable_bytes(std::span(&sum, 1)).begin());
+  return {.loss = Tensor::full({}, sum.loss * scale, like),
+          .sum_negative_log_likelihood = sum.negative_log_likelihood,
+          .labels = labels,
+          .correct = static_cast<int64_t>(sum.correct)};
 }
 
-template <class T>
-CrossEntropyRows<T> rows_in(const Tensor& logits, const int32_t* labels, int64_t rows,
-                            const CrossEntropyOptions& options) {
-  return {.logits = logits.data<T>(),
+CrossEntropyInputs inputs_of(const Tensor& logits, const Tensor& labels, const CrossEntropyOptions& options) {
+  return {.logits = logits,
           .labels = labels,
-          .rows = rows,
-          .columns = logits.size(1),
           .ignore_index = options.ignore_index,
           .label_smoothing = options.label_smoothing};
+}
+
+// For the results of `rows` rows, and for their sum.
+Tensor empty_results(int64_t rows, const Device& device) {
+  return Tensor::empty({rows, kCrossEntropyNumbers}, {DType::f64, device});
 }
 
 // Rows of a piece. Each piece reads the weights three times and adds to their gradient: with 512 rows the products run
@@ -100,68 +94,41 @@ Pieces make_pieces(const LinearInputs& in, int64_t rows) {
   const Shape shape{rows, weight.size(0)};
   const Tensor logits = Tensor::empty(shape, {x.dtype(), x.device()});
   if (!bfloat16_products() || x.dtype() != DType::f32) return {x, weight, bias, logits, logits};
-  return {to_bfloat16(x), stacked_in_bfloat16({&weight, 1}), bias, logits, Tensor::empty(shape, {DType::bf16})};
+  return {to_bfloat16(x), stacked_in_bfloat16({&weight, 1}), bias, logits,
+          Tensor::empty(shape, {DType::bf16, x.device()})};
 }
 
-// The bias's part of a piece, of either type.
-template <class T, class In>
-void add_bias_gradient(const Tensor& d_logits, int64_t rows, T* d_bias, bool accumulate) {
-  const int64_t columns = d_logits.size(1);
-  if constexpr (std::is_same_v<T, In>) {
-    dispatch(d_logits.device(),
-             [&](auto device) { column_sums(device, d_logits.data<T>(), rows, columns, d_bias, accumulate); });
-  } else {
-    const Tensor part = Tensor::empty({columns}, {dtype_of<T>, d_logits.device()});
-    dispatch(d_logits.device(), [&](auto device) {
-      linear_gradient(device, LinearGradient<T, In, In>{.rows = rows,
-                                                        .columns = columns,
-                                                        .dy = d_logits.data<In>(),
-                                                        .saved = nullptr,
-                                                        .activation = Activation::none,
-                                                        .scale = 1,
-                                                        .dz = nullptr,
-                                                        .d_bias = part.template data<T>()});
-      column_sums(device, part.template data<T>(), 1, columns, d_bias, accumulate);
-    });
-  }
+// The bias's part of a piece.
+template <class D>
+void add_bias_gradient(D device, const Tensor& d_logits, const Tensor& d_bias, bool accumulate) {
+  if (d_logits.dtype() == d_bias.dtype()) return column_sums(device, d_logits, d_bias, accumulate);
+  const Tensor part = Tensor::empty({1, d_logits.size(1)}, {d_bias.dtype(), d_bias.device()});
+  linear_gradient(device, {.dy = d_logits, .d_bias = part});
+  column_sums(device, part, d_bias, accumulate);
 }
 
-// Rows [begin, begin + rows) of x: their logits and results, and when gradients are defined their part of those. In is
-// the type of the products' inputs.
-template <class T, class In>
-void run_piece(const Pieces& in, const CrossEntropyRows<T>& piece, int64_t begin, double scale,
-               CrossEntropyRow* results, const Gradients& gradients) {
-  const int64_t vocabulary = in.weight.size(0);
-  const int64_t columns = in.x.size(1);
-  const T* none = nullptr;
-  const In* x = in.x.data<In>() + begin * columns;
-  const In* weight = in.weight.data<In>();
-  In* buffer = in.d_logits.data<In>();
+// Rows [begin, end) of x, whose logits are those of `loss`: their results, and when gradients are defined their part
+// of those.
+struct Piece {
+  int64_t begin, end;
+  CrossEntropyInputs loss;
+  Tensor d_logits, results;
+};
+
+template <class D>
+void run_piece(D device, const Pieces& in, const Piece& piece, double scale, const Gradients& gradients) {
   const Tensor& d_x = gradients[0];
   const Tensor& d_weight = gradients[1];
   const Tensor& d_bias = gradients[2];
-  dispatch(in.x.device(), [&](auto device) {
-    matmul(device, x, weight, in.bias.defined() ? in.bias.data<T>() : none, in.logits.data<T>(),
-           {.m = piece.rows, .n = vocabulary, .k = columns, .transpose_b = true});
-    if (!d_x.defined() && !d_weight.defined() && !d_bias.defined())
-      return cross_entropy_forward(device, piece, results);
-    cross_entropy_loss(device, CrossEntropyLoss<T, In>{.logits = in.logits.data<T>(),
-                                                       .labels = piece.labels,
-                                                       .rows = piece.rows,
-                                                       .columns = vocabulary,
-                                                       .ignore_index = piece.ignore_index,
-                                                       .label_smoothing = piece.label_smoothing,
-                                                       .scale = scale,
-                                                       .results = results,
-                                                       .d_logits = buffer});
-    if (d_x.defined())
-      matmul(device, buffer, weight, none, d_x.template data<T>() + begin * columns,
-             {.m = piece.rows, .n = columns, .k = vocabulary});
-    if (d_weight.defined())
-      matmul(device, buffer, x, none, d_weight.template data<T>(),
-             {.m = vocabulary, .n = columns, .k = piece.rows, .transpose_a = true, .accumulate = begin > 0});
-    if (d_bias.defined()) add_bias_gradient<T, In>(in.d_logits, piece.rows, d_bias.template data<T>(), begin > 0);
-  });
+  const Tensor x = in.x.rows(piece.begin, piece.end);
+  const bool first = piece.begin == 0;
+  matmul(device, x, in.weight, in.bias, piece.loss.logits, {.transpose_b = true});
+  if (!d_x.defined() && !d_weight.defined() && !d_bias.defined())
+    return cross_entropy_forward(device, piece.loss, piece.results);
+  cross_entropy_loss(device, piece.loss, scale, piece.results, piece.d_logits);
+  if (d_x.defined()) matmul(device, piece.d_logits, in.weight, {}, d_x.rows(piece.begin, piece.end), {});
+  if (d_weight.defined()) matmul(device, piece.d_logits, x, {}, d_weight, {.transpose_a = true, .accumulate = !first});
+  if (d_bias.defined()) add_bias_gradient(device, piece.d_logits, d_bias, !first);
 }
 
 void check_linear(const LinearInputs& in) {
@@ -174,77 +141,71 @@ void check_linear(const LinearInputs& in) {
   if (bias.defined() && (bias.rank() != 1 || bias.size(0) != weight.size(0) || bias.dtype() != weight.dtype()))
     fail<ShapeError>("{}: weight {} {} does not fit the bias {} {}", op, name_of(weight.dtype()), weight.shape().text(),
                      name_of(bias.dtype()), bias.shape().text());
-}
-
-void scale_in_place(const Tensor& x, double factor) {
-  dispatch_floating("linear_cross_entropy", x.dtype(), [&]<class T>(T) {
-    T* values = x.data<T>();
-    parallel_for(x.numel(), 1 << 15, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) values[i] *= static_cast<T>(factor);
-    });
-  });
+  if (!is_floating(x.dtype())) refuse_dtype(op, x.dtype());
+  check_device(op, x, {weight, bias});
 }
 
 }  // namespace
 
-CrossEntropy cross_entropy(const Tensor& logits, const Tensor& labels, const CrossEntropyOptions& options) {
+CrossEntropy cross_entropy(const Tensor& logits, const Indices& labels, const CrossEntropyOptions& options) {
   const ProfileScope scope("cross_entropy");
   if (!logits.defined() || logits.rank() != 2)
     fail<ShapeError>("cross_entropy: the logits need two dimensions, found {}", logits.shape().text());
+  if (!is_floating(logits.dtype())) refuse_dtype("cross_entropy", logits.dtype());
   const int64_t count = check_labels("cross_entropy", labels, logits.size(0), logits.size(1), options);
   const double scale = scale_of(options, count);
-  std::vector<CrossEntropyRow> rows(static_cast<size_t>(logits.size(0)));
-  dispatch_floating("cross_entropy", logits.dtype(), [&]<class T>(T) {
-    const auto in = rows_in<T>(logits, labels.data<int32_t>(), logits.size(0), options);
-    dispatch(logits.device(), [&](auto device) { cross_entropy_forward(device, in, rows.data()); });
+  const CrossEntropyInputs in = inputs_of(logits.detach(), labels.on(logits.device()), options);
+  const Tensor results = empty_results(logits.size(0), logits.device()), totals = empty_results(1, logits.device());
+  dispatch(logits.device(), [&](auto device) {
+    cross_entropy_forward(device, in, results);
+    cross_entropy_totals(device, results, totals);
   });
-  CrossEntropy result = collect(rows, count, scale, {logits.dtype(), logits.device()});
-  if (!is_recording({logits})) return result;
-  record(
-      "cross_entropy", {logits}, result.loss,
-      [logits = logits.detach(), labels = labels.detach(), options, scale, rows = std::move(rows)](const Tensor& dy) {
-        Tensor d_logits = Tensor::empty_like(logits);
-        dispatch_floating("cross_entropy", logits.dtype(), [&]<class T>(T) {
-          const auto in = rows_in<T>(logits, labels.data<int32_t>(), logits.size(0), options);
-          dispatch(logits.device(), [&](auto device) {
-            cross_entropy_backward(device, in, rows.data(), scale * dy.item(), d_logits.data<T>());
-          });
-        });
-        return Gradients{d_logits};
-      });
+  CrossEntropy result = collect(totals, count, scale, {logits.dtype(), logits.device()});
+  record("cross_entropy", {logits}, result.loss, [in, scale, results](const Tensor& dy) {
+    Tensor d_logits = Tensor::empty_like(in.logits);
+    const double factor = scale * dy.item();
+    dispatch(d_logits.device(), [&](auto device) { cross_entropy_backward(device, in, results, factor, d_logits); });
+    return Gradients{d_logits};
+  });
   return result;
 }
 
-CrossEntropy linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& labels,
+CrossEntropy linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& bias, const Indices& labels,
                                   const CrossEntropyOptions& options) {
   const ProfileScope scope("linear_cross_entropy");
   const LinearInputs in{x, weight, bias};
   check_linear(in);
-  const int64_t n = x.size(0);
-  const int64_t count = check_labels("linear_cross_entropy", labels, n, weight.size(0), options);
+  const int64_t n = x.size(0), vocabulary = weight.size(0);
+  const int64_t count = check_labels("linear_cross_entropy", labels, n, vocabulary, options);
   const double scale = scale_of(options, count);
   const Gradients gradients = make_gradients(in, is_recording({x, weight, bias}));
 
-  std::vector<CrossEntropyRow> rows(static_cast<size_t>(n));
-  const int64_t step = piece_rows(n, weight.size(0), x.dtype());
+  const int64_t step = piece_rows(n, vocabulary, x.dtype());
   const Pieces pieces = make_pieces(in, step);
-  dispatch_floating("linear_cross_entropy", x.dtype(), [&]<class T>(T) {
+  const Tensor all_labels = labels.on(x.device());
+  const Tensor results = empty_results(n, x.device()), totals = empty_results(1, x.device());
+  dispatch(x.device(), [&](auto device) {
     for (int64_t begin = 0; begin < n; begin += step) {
-      const auto piece = rows_in<T>(pieces.logits, labels.data<int32_t>() + begin, std::min(step, n - begin), options);
-      if (pieces.x.dtype() == DType::bf16) {
-        if constexpr (std::is_same_v<T, float>)
-          run_piece<T, bfloat16>(pieces, piece, begin, scale, rows.data() + begin, gradients);
-      } else {
-        run_piece<T, T>(pieces, piece, begin, scale, rows.data() + begin, gradients);
-      }
+      const int64_t end = std::min(begin + step, n), rows = end - begin;
+      const CrossEntropyInputs loss = inputs_of(pieces.logits.rows(0, rows), all_labels.rows(begin, end), options);
+      run_piece(device, pieces,
+                {.begin = begin,
+                 .end = end,
+                 .loss = loss,
+                 .d_logits = pieces.d_logits.rows(0, rows),
+                 .results = results.rows(begin, end)},
+                scale, gradients);
     }
+    cross_entropy_totals(device, results, totals);
   });
-  CrossEntropy result = collect(rows, count, scale, {x.dtype(), x.device()});
+  CrossEntropy result = collect(totals, count, scale, {x.dtype(), x.device()});
   record("linear_cross_entropy", {x, weight, bias}, result.loss, [gradients](const Tensor& dy) {
     const double factor = dy.item();
-    for (const Tensor& gradient : gradients) {
-      if (factor != 1 && gradient.defined()) scale_in_place(gradient, factor);
-    }
+    if (factor == 1) return gradients;
+    dispatch(dy.device(), [&](auto device) {
+      for (const Tensor& gradient : gradients)
+        if (gradient.defined()) attune::scale(device, gradient, factor);
+    });
     return gradients;
   });
   return result;

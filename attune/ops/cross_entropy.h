@@ -1,8 +1,9 @@
 #pragma once
 
+#include "attune/tensor/indices.h"
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 struct CrossEntropyOptions {
   double label_smoothing = 0;  // epsilon, in [0, 1]
@@ -19,16 +20,16 @@ struct CrossEntropy {
 
 /// scale * sum over rows of (1 - epsilon) * -log p[label] + epsilon * mean over all classes of -log p, with
 /// p = softmax(logits); label smoothing as in Szegedy et al. 2016, section 7.
-///   logits [n, vocabulary]   labels int32 [n]
+///   logits [n, vocabulary]   labels [n]
 /// Differentiable in logits. Throws ShapeError, ConfigError, and DataError for a label outside the vocabulary.
-CrossEntropy cross_entropy(const Tensor& logits, const Tensor& labels, const CrossEntropyOptions& options = {});
+CrossEntropy cross_entropy(const Tensor& logits, const Indices& labels, const CrossEntropyOptions& options = {});
 
 /// cross_entropy(x weight^T + bias, labels) by pieces of rows, so that all logits of a batch are never held at once.
 /// When recording, the gradients are formed with the loss, while a piece is in cache.
-///   x [n, d]   weight [vocabulary, d]   bias [vocabulary] or undefined   labels int32 [n]
+///   x [n, d]   weight [vocabulary, d]   bias [vocabulary] or undefined   labels [n]
 /// Differentiable in x, weight and bias. Where bfloat16_products() the products take float32 inputs, and the gradient
 /// of the logits, in bfloat16; the logits are float32.
-CrossEntropy linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& labels,
+CrossEntropy linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& bias, const Indices& labels,
                                   const CrossEntropyOptions& options = {});
 
 }  // namespace attune

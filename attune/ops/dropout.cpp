@@ -10,19 +10,10 @@ namespace attune {
 namespace {
 
 Tensor apply(const Tensor& x, const DropoutMask& mask) {
-  const auto [rows, columns] = rows_of("dropout", x);
+  rows_of("dropout", x);
+  if (x.dtype() != DType::bf16 && !is_floating(x.dtype())) refuse_dtype("dropout", x.dtype());
   Tensor y = Tensor::empty_like(x);
-  if (x.dtype() == DType::bf16) {
-    dispatch(x.device(), [&, rows = rows, columns = columns](auto device) {
-      dropout_rows(device, x.data<bfloat16>(), y.data<bfloat16>(), rows, columns, mask);
-    });
-    return y;
-  }
-  dispatch_floating("dropout", x.dtype(), [&]<class T>(T) {
-    dispatch(x.device(), [&](auto device) {
-      dropout_rows(device, static_cast<const T*>(nullptr), x.data<T>(), y.data<T>(), rows, columns, mask);
-    });
-  });
+  dispatch(x.device(), [&](auto device) { dropout_rows(device, {}, x, y, mask); });
   return y;
 }
 

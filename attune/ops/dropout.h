@@ -6,7 +6,7 @@
 #include "attune/kernels/dropout_mask.h"
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// Throws ConfigError, naming the operation, unless 0 <= probability < 1.
 void check_dropout(std::string_view op, const DropoutMask& mask);

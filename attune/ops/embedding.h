@@ -2,21 +2,22 @@
 
 #include "attune/ops/dropout.h"
 #include "attune/ops/panel_weight.h"
+#include "attune/tensor/indices.h"
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// Row ids[i] of the table, times `scale` (sqrt(d_model) in Vaswani et al. 2017, section 3.4).
-///   ids int32 [n]   table [vocabulary, d]; returns [n, d]
+///   ids [n]   table [vocabulary, d]   returns [n, d]
 /// Differentiable in table. Throws ShapeError, and DataError for an id outside the vocabulary.
-Tensor embedding(const Tensor& ids, const Tensor& table, double scale = 1);
+Tensor embedding(const Indices& ids, const Tensor& table, double scale = 1);
 
 /// The same of a table that is there in packed form alone; records no gradient.
-Tensor panel_embedding(const Tensor& ids, const PanelWeight& table, double scale = 1);
+Tensor panel_embedding(const Indices& ids, const PanelWeight& table, double scale = 1);
 
 /// dropout(x + table[rows]): the positional encoding. The table is constant.
-///   x [n, d]   table [m, d]   rows int32 [n]; returns [n, d]
+///   x [n, d]   table [m, d]   rows [n]   returns [n, d]
 /// Differentiable in x. Throws ShapeError, ConfigError, and DataError for a row outside the table.
-Tensor add_rows(const Tensor& x, const Tensor& table, const Tensor& rows, const DropoutMask& mask = {});
+Tensor add_rows(const Tensor& x, const Tensor& table, const Indices& rows, const DropoutMask& mask = {});
 
 }  // namespace attune

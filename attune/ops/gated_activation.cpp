@@ -8,16 +8,6 @@
 #include "attune/ops/rows.h"
 
 namespace attune {
-namespace {
-
-// Reads and writes bfloat16 as well, between products that take it.
-template <class F>
-void with_storage(const char* op, DType dtype, F&& f) {
-  if (dtype == DType::bf16) return f(bfloat16{});
-  dispatch_floating(op, dtype, f);
-}
-
-}  // namespace
 
 Tensor gated_activation(const Tensor& x, Activation activation) {
   constexpr const char* op = "gated_activation";
@@ -28,21 +18,12 @@ Tensor gated_activation(const Tensor& x, Activation activation) {
   std::vector<int64_t> shape(x.shape().begin(), x.shape().end());
   shape.back() = size.columns / 2;
   Tensor y = Tensor::empty(Shape{std::span<const int64_t>(shape)}, {x.dtype(), x.device()});
-  with_storage(op, x.dtype(), [&]<class T>(T) {
-    dispatch(x.device(), [&](auto device) {
-      gated_activation_forward(device, activation, x.data<T>(), y.data<T>(), size.rows, size.columns / 2);
-    });
-  });
+  dispatch(x.device(), [&](auto device) { gated_activation_forward(device, activation, x, y); });
   if (!is_recording({x})) return y;
-  record(op, {x}, y, [activation, size, x = x.detach()](const Tensor& gradient) {
+  record(op, {x}, y, [activation, x = x.detach()](const Tensor& gradient) {
     const Tensor dy = x.dtype() == DType::bf16 ? to_bfloat16(gradient) : gradient;
     Tensor dx = Tensor::empty_like(x);
-    with_storage(op, dy.dtype(), [&]<class T>(T) {
-      dispatch(dy.device(), [&](auto device) {
-        gated_activation_backward(device, activation, x.template data<T>(), dy.data<T>(), dx.data<T>(), size.rows,
-                                  size.columns / 2);
-      });
-    });
+    dispatch(dy.device(), [&](auto device) { gated_activation_backward(device, activation, x, dy, dx); });
     return Gradients{dx};
   });
   return y;

@@ -3,7 +3,7 @@
 #include "attune/kernels/activation_kind.h"
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// activation(gate) * up of a row's two halves, the gate first: with silu SwiGLU, with gelu GEGLU.
 ///   x [..., 2 d], floating or bfloat16; returns [..., d] of that type

@@ -1,39 +1,24 @@
 #include "attune/ops/gather.h"
 
-#include <algorithm>
-
 #include "attune/autograd/graph.h"
 #include "attune/base/fail.h"
 #include "attune/base/profile.h"
+#include "attune/kernels/gather.h"
 
 namespace attune {
 
-Tensor gather(const Tensor& x, const Tensor& rows) {
+Tensor gather(const Tensor& x, const Indices& rows) {
   const ProfileScope scope("gather");
-  if (x.rank() != 2 || rows.rank() != 1)
-    fail<ShapeError>("gather: needs a matrix and a list of rows, found {} and {}", x.shape().text(),
-                     rows.shape().text());
-  const int64_t width = x.size(1);
-  for (const int32_t row : rows.values<int32_t>()) {
+  if (x.rank() != 2) fail<ShapeError>("gather: needs a matrix, found {}", x.shape().text());
+  if (!is_floating(x.dtype())) refuse_dtype("gather", x.dtype());
+  for (const int32_t row : rows.values()) {
     if (row < -1 || row >= x.size(0)) fail<ShapeError>("gather: row {} of {}", row, x.shape().text());
   }
-  Tensor y = Tensor::zeros({rows.size(0), width}, {x.dtype(), x.device()});
-  dispatch_floating("gather", x.dtype(), [&]<class T>(T) {
-    T* out = y.data<T>();
-    for (const int32_t row : rows.values<int32_t>()) {
-      if (row >= 0) std::copy_n(x.data<T>() + row * width, width, out);
-      out += width;
-    }
-  });
-  record("gather", {x}, y, [rows, shape = x.shape(), width](const Tensor& dy) {
-    Tensor dx = Tensor::zeros(shape, {dy.dtype(), dy.device()});
-    dispatch_floating("gather", dy.dtype(), [&]<class T>(T) {
-      const T* from = dy.data<T>();
-      for (const int32_t row : rows.values<int32_t>()) {
-        for (int64_t c = 0; row >= 0 && c < width; ++c) dx.data<T>()[row * width + c] += from[c];
-        from += width;
-      }
-    });
+  Tensor y = Tensor::empty({rows.size(), x.size(1)}, {x.dtype(), x.device()});
+  dispatch(x.device(), [&](auto device) { gather_forward(device, x, rows.on(device), y); });
+  record("gather", {x}, y, [rows, shape = x.shape()](const Tensor& dy) {
+    Tensor dx = Tensor::empty(shape, {dy.dtype(), dy.device()});
+    dispatch(dy.device(), [&](auto device) { gather_backward(device, dy, rows.on(device), dx); });
     return Gradients{dx};
   });
   return y;

@@ -1,12 +1,13 @@
 #pragma once
 
+#include "attune/tensor/indices.h"
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// y[i] = x[rows[i]], or zeros where rows[i] is -1: packs a padded batch, and unpacks it again.
-///   x [n, d]   rows int32 [m]   returns [m, d]
+///   x [n, d]   rows [m]   returns [m, d]
 /// Differentiable in x. Throws ShapeError.
-Tensor gather(const Tensor& x, const Tensor& rows);
+Tensor gather(const Tensor& x, const Indices& rows);
 
 }  // namespace attune

@@ -1,6 +1,6 @@
 #include "attune/ops/layer_norm.h"
 
-#include <type_traits>
+#include <array>
 
 #include "attune/autograd/graph.h"
 #include "attune/base/fail.h"
@@ -23,62 +23,37 @@ struct Tape {
   DType dropped;  // type of the gradient of y
 };
 
-template <class T>
-LayerNormStatistics<T>* statistics_of(const Tensor& t) {
-  static_assert(sizeof(LayerNormStatistics<T>) == 3 * sizeof(T));
-  return t.defined() ? reinterpret_cast<LayerNormStatistics<T>*>(t.data<T>()) : nullptr;
-}
-
-// f(Y{}, Out{}) with the types of y and of the result: of one type with T, or one of them bfloat16.
-template <class T, class F>
-void with_types(DType y, DType out, F&& f) {
-  if constexpr (std::is_same_v<T, float>) {
-    if (y == DType::bf16) return f(bfloat16{}, float{});
-    if (out == DType::bf16) return f(float{}, bfloat16{});
-  }
-  f(T{}, T{});
-}
-
 // dx, d_dropped (undefined unless fused with an active mask), d_gain, d_bias (undefined without a bias)
 std::array<Tensor, 4> backward(const Tape& tape, const Tensor& dy) {
   const Tensor& x = tape.normalised;
-  const auto [rows, columns] = rows_of("layer_norm", x);
   const Tensor dx = Tensor::empty_like(x);
   const bool dropped = tape.fused && tape.mask.active();
   const Tensor d_dropped = dropped ? Tensor::empty(x.shape(), {tape.dropped, x.device()}) : Tensor{};
   const Tensor d_gain = Tensor::empty_like(tape.gain);
   const Tensor d_bias = tape.has_bias ? Tensor::empty_like(tape.gain) : Tensor{};
-  dispatch_floating("layer_norm", x.dtype(), [&, rows = rows, columns = columns]<class T>(T) {
-    with_types<T>(dy.dtype(), tape.dropped, [&]<class Dy, class Dropped>(Dy, Dropped) {
-      const LayerNormBackward<T, Dy, Dropped> arguments{
-          .rows = rows,
-          .columns = columns,
-          .normalised = x.data<T>(),
-          .statistics = statistics_of<T>(tape.statistics),
-          .gain = tape.gain.data<T>(),
-          .dy = dy.data<Dy>(),
-          .mask = tape.mask,
-          .centred = tape.centred,
-          .dx = dx.data<T>(),
-          .d_dropped = d_dropped.defined() ? d_dropped.data<Dropped>() : nullptr,
-          .d_gain = d_gain.data<T>(),
-          .d_bias = d_bias.defined() ? d_bias.data<T>() : nullptr};
-      dispatch(x.device(), [&](auto device) { layer_norm_backward(device, arguments); });
-    });
-  });
+  const LayerNormBackward arguments{.normalised = x,
+                                    .statistics = tape.statistics,
+                                    .gain = tape.gain,
+                                    .dy = dy,
+                                    .mask = tape.mask,
+                                    .centred = tape.centred,
+                                    .dx = dx,
+                                    .d_dropped = d_dropped,
+                                    .d_gain = d_gain,
+                                    .d_bias = d_bias};
+  dispatch(x.device(), [&](auto device) { layer_norm_backward(device, arguments); });
   return {dx, d_dropped, d_gain, d_bias};
 }
 
 // y is undefined without a residual connection.
 Tensor forward(const Tensor& x, const Tensor& y, const DropoutMask& mask, const Tensor& gain, const Tensor& bias,
                const LayerNormOptions& options, Tape* tape) {
-  const auto [rows, columns] = rows_of("layer_norm", x);
   const bool bf16_output = options.for_products && bfloat16_products() && !y.defined() && x.dtype() == DType::f32;
   Tensor out = Tensor::empty(x.shape(), {bf16_output ? DType::bf16 : x.dtype(), x.device()});
   const DType of_y = y.defined() ? y.dtype() : x.dtype();
   if (tape != nullptr) {
     *tape = {.normalised = y.defined() ? Tensor::empty_like(x) : x.detach(),
-             .statistics = Tensor::empty({rows, 3}, {x.dtype(), x.device()}),
+             .statistics = Tensor::empty({as_rows(x).rows, 3}, {x.dtype(), x.device()}),
              .gain = gain.detach(),
              .mask = mask,
              .fused = y.defined(),
@@ -86,29 +61,23 @@ Tensor forward(const Tensor& x, const Tensor& y, const DropoutMask& mask, const 
              .has_bias = bias.defined(),
              .dropped = of_y};
   }
-  dispatch_floating("layer_norm", x.dtype(), [&, rows = rows, columns = columns]<class T>(T) {
-    with_types<T>(of_y, out.dtype(), [&]<class Y, class Out>(Y, Out) {
-      const LayerNormForward<T, Y, Out> arguments{
-          .rows = rows,
-          .columns = columns,
-          .x = x.data<T>(),
-          .y = y.defined() ? y.data<Y>() : nullptr,
-          .mask = mask,
-          .gain = gain.data<T>(),
-          .bias = bias.defined() ? bias.data<T>() : nullptr,
-          .options = options,
-          .sum = tape != nullptr && y.defined() ? tape->normalised.template data<T>() : nullptr,
-          .out = out.data<Out>(),
-          .statistics = tape != nullptr ? statistics_of<T>(tape->statistics) : nullptr};
-      dispatch(x.device(), [&](auto device) { layer_norm_forward(device, arguments); });
-    });
-  });
+  const Tensor none;
+  const LayerNormForward arguments{.x = x,
+                                   .y = y,
+                                   .mask = mask,
+                                   .gain = gain,
+                                   .bias = bias,
+                                   .options = options,
+                                   .sum = tape != nullptr && y.defined() ? tape->normalised : none,
+                                   .out = out,
+                                   .statistics = tape != nullptr ? tape->statistics : none};
+  dispatch(x.device(), [&](auto device) { layer_norm_forward(device, arguments); });
   return out;
 }
 
 void check(std::string_view op, const Tensor& x, const Tensor& gain, const Tensor& bias,
            const LayerNormOptions& options) {
-  rows_of(op, x);
+  check_rows(op, x);
   check_column_vector(op, x, "gain", gain);
   if (bias.defined()) check_column_vector(op, x, "bias", bias);
   if (bias.defined() && options.form == NormForm::rms)

@@ -4,7 +4,7 @@
 #include "attune/ops/dropout.h"
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// Each row of x normalised over its last dimension:
 ///   variance       gain * (x - mean) / sqrt(var + epsilon) + bias            (Ba et al. 2016, equation 4)

@@ -10,18 +10,14 @@
 #include "attune/kernels/activation.h"
 #include "attune/kernels/dropout.h"
 #include "attune/kernels/linear_gradient.h"
+#include "attune/kernels/matmul.h"
 #include "attune/ops/precision.h"
+#include "attune/ops/rows.h"
 
 namespace attune {
 namespace {
 
-struct LinearSizes {
-  int64_t rows;
-  int64_t in;
-  int64_t out;
-};
-
-LinearSizes check(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+void check(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   if (x.rank() < 1 || weight.rank() != 2)
     fail<ShapeError>("linear: needs an input and a weight matrix, found {} and {}", x.shape().text(),
                      weight.shape().text());
@@ -33,70 +29,20 @@ LinearSizes check(const Tensor& x, const Tensor& weight, const Tensor& bias) {
                      bias.shape().text());
   if (x.dtype() != weight.dtype() && !(x.dtype() == DType::bf16 && weight.dtype() == DType::f32))
     fail<ShapeError>("linear: input is {}, weight {}", name_of(x.dtype()), name_of(weight.dtype()));
-  int64_t rows = 1;
-  for (int dim = 0; dim + 1 < x.rank(); ++dim) rows *= x.size(dim);
-  return {rows, weight.size(1), weight.size(0)};
+  if (weight.dtype() != DType::bf16 && !is_floating(weight.dtype())) refuse_dtype("linear", weight.dtype());
+  check_device("linear", x, {weight, bias});
 }
 
-template <class T>
-T* data_or_null(const Tensor& x) {
-  return x.defined() ? x.data<T>() : nullptr;
-}
-
-// f(In{}, Out{}, Bias{}) with the types of a product's inputs, of its result and of its bias.
-template <class F>
-void with_product_types(DType in, DType out, F&& f) {
-  if (in != DType::bf16) return dispatch_floating("linear", in, [&]<class T>(T) { f(T{}, T{}, T{}); });
-  if (out == DType::bf16) return f(bfloat16{}, bfloat16{}, float{});
-  f(bfloat16{}, float{}, float{});
-}
-
-// activation(x weight^T + bias) in `type`; x and weight are of one type.
-Tensor product(const Tensor& x, const Tensor& weight, const Tensor& bias, Activation activation, DType type) {
+// For the result of x times a weight.
+Tensor empty_product(const Tensor& x, const Tensor& weight, DType type) {
   std::vector<int64_t> shape(x.shape().begin(), x.shape().end());
   shape.back() = weight.size(0);
-  Tensor y = Tensor::empty(Shape{std::span<const int64_t>(shape)}, {type, x.device()});
-  const int64_t rows = weight.size(0) == 0 ? 0 : y.numel() / weight.size(0);
-  with_product_types(x.dtype(), type, [&]<class In, class Out, class Bias>(In, Out, Bias) {
-    dispatch(x.device(), [&](auto device) {
-      matmul(device, x.data<In>(), weight.data<In>(), static_cast<const Bias*>(data_or_null<Bias>(bias)), y.data<Out>(),
-             {.m = rows, .n = weight.size(0), .k = weight.size(1), .transpose_b = true, .activation = activation});
-    });
-  });
-  return y;
-}
-
-// f(T{}) with any type that lies between two products.
-template <class F>
-void with_storage(DType dtype, F&& f) {
-  if (dtype == DType::bf16) return f(bfloat16{});
-  dispatch_floating("linear", dtype, f);
-}
-
-Tensor activated(const Tensor& x, Activation activation) {
-  Tensor y = Tensor::empty_like(x);
-  with_storage(x.dtype(), [&]<class T>(T) {
-    dispatch(x.device(),
-             [&](auto device) { activation_forward(device, activation, x.data<T>(), y.data<T>(), y.numel()); });
-  });
-  return y;
-}
-
-void drop_in_place(const Tensor& y, int64_t columns, const DropoutMask& mask) {
-  const int64_t rows = columns == 0 ? 0 : y.numel() / columns;
-  dispatch(y.device(), [&](auto device) {
-    if (y.dtype() == DType::bf16)
-      return dropout_rows(device, y.data<bfloat16>(), y.data<bfloat16>(), rows, columns, mask);
-    dispatch_floating("linear", y.dtype(), [&]<class T>(T) {
-      dropout_rows(device, static_cast<const T*>(nullptr), y.data<T>(), y.data<T>(), rows, columns, mask);
-    });
-  });
+  return Tensor::empty(Shape{std::span<const int64_t>(shape)}, {type, x.device()});
 }
 
 struct LinearTape {
   Tensor x, weight;         // as they went into the product
   Tensor activation_input;  // relu: the result itself, whose sign says the same; else the value before the activation
-  LinearSizes sizes;
   Activation activation;
   DropoutMask dropout;
   DType x_type;  // of the input, and so of its gradient
@@ -114,54 +60,34 @@ OutputGradients output_gradients(const LinearTape& tape, Tensor dy) {
   if (tape.dropout.active() && !relu) dy = dropout(dy, tape.dropout);
   const DType type = tape.x.dtype();
   if (with_activation && type == DType::bf16) dy = to_bfloat16(dy);
-  OutputGradients result{.dz = dy, .d_bias = {}};
   const bool changes = with_activation || dy.dtype() != type;
+  OutputGradients result{.dz = dy, .d_bias = {}};
   if (changes) result.dz = Tensor::empty(dy.shape(), {type, dy.device()});
   if (tape.needs_bias)
-    result.d_bias = Tensor::empty({tape.sizes.out}, {type == DType::bf16 ? DType::f32 : type, dy.device()});
+    result.d_bias = Tensor::empty({tape.weight.size(0)}, {type == DType::bf16 ? DType::f32 : type, dy.device()});
   if (!changes && !tape.needs_bias) return result;
-  const auto run = [&]<class T, class Dy, class Dz>(T, Dy, Dz) {
-    const LinearGradient<T, Dy, Dz> arguments{
-        .rows = tape.sizes.rows,
-        .columns = tape.sizes.out,
-        .dy = dy.data<Dy>(),
-        .saved = with_activation ? tape.activation_input.template data<Dz>() : nullptr,
-        .activation = tape.activation,
-        .scale = relu && tape.dropout.active() ? tape.dropout.scale() : 1,
-        .dz = changes ? result.dz.template data<Dz>() : nullptr,
-        .d_bias = data_or_null<T>(result.d_bias)};
-    dispatch(dy.device(), [&](auto device) { linear_gradient(device, arguments); });
-  };
-  if (type != DType::bf16) {
-    dispatch_floating("linear", type, [&]<class T>(T) { run(T{}, T{}, T{}); });
-  } else if (dy.dtype() == DType::bf16) {
-    run(float{}, bfloat16{}, bfloat16{});
-  } else {
-    run(float{}, float{}, bfloat16{});
-  }
+  const LinearGradient arguments{.dy = dy,
+                                 .saved = tape.activation_input,
+                                 .activation = tape.activation,
+                                 .scale = relu && tape.dropout.active() ? tape.dropout.scale() : 1,
+                                 .dz = changes ? result.dz : Tensor{},
+                                 .d_bias = result.d_bias};
+  dispatch(dy.device(), [&](auto device) { linear_gradient(device, arguments); });
   return result;
 }
 
 Gradients backward(const LinearTape& tape, const Tensor& dy) {
-  const auto& [rows, in, out] = tape.sizes;
   const auto [dz, d_bias] = output_gradients(tape, dy);
   Gradients gradients{{}, {}, d_bias};
-  const auto multiply = [&, dz = dz](const Tensor& other, const Tensor& to, const MatmulShape& shape) {
-    with_product_types(dz.dtype(), to.dtype(), [&]<class In, class Out, class Bias>(In, Out, Bias) {
-      dispatch(dz.device(), [&](auto device) {
-        matmul(device, dz.data<In>(), other.data<In>(), static_cast<const Bias*>(nullptr), to.data<Out>(), shape);
-      });
-    });
-  };
-  if (tape.needs_x) {
-    gradients[0] = Tensor::empty(tape.x.shape(), {tape.x_type, dz.device()});
-    multiply(tape.weight, gradients[0], {.m = rows, .n = in, .k = out});
-  }
+  if (tape.needs_x) gradients[0] = Tensor::empty(tape.x.shape(), {tape.x_type, dz.device()});
   if (tape.needs_weight) {
     const DType type = dz.dtype() == DType::bf16 ? DType::f32 : dz.dtype();
-    gradients[1] = Tensor::empty({out, in}, {type, dz.device()});
-    multiply(tape.x, gradients[1], {.m = out, .n = in, .k = rows, .transpose_a = true});
+    gradients[1] = Tensor::empty(tape.weight.shape(), {type, dz.device()});
   }
+  dispatch(dz.device(), [&, dz = dz](auto device) {
+    if (tape.needs_x) matmul(device, dz, tape.weight, {}, gradients[0], {});
+    if (tape.needs_weight) matmul(device, dz, tape.x, {}, gradients[1], {.transpose_a = true});
+  });
   return gradients;
 }
 
@@ -226,7 +152,7 @@ void split_rows(const Tensor& gradient, const std::array<int64_t, kMostSideBySid
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const LinearOptions& options) {
   const ProfileScope scope("linear");
-  const LinearSizes sizes = check(x, weight, bias);
+  check(x, weight, bias);
   check_dropout("linear", options.dropout);
   const bool bf16 = takes_bfloat16(x, weight);
   const bool recording = is_recording({x, weight, bias});
@@ -238,7 +164,6 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const L
   LinearTape tape{.x = bf16 ? to_bfloat16(x) : x.detach(),
                   .weight = bf16 ? stacked_in_bfloat16({&weight, 1}) : weight.detach(),
                   .activation_input = {},
-                  .sizes = sizes,
                   .activation = activation,
                   .dropout = options.dropout,
                   .x_type = x.dtype(),
@@ -246,13 +171,15 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const L
                   .needs_weight = requires_gradient(weight),
                   .needs_bias = requires_gradient(bias)};
   const DType wanted = !bf16 ? x.dtype() : options.bf16_output ? DType::bf16 : DType::f32;
-  const DType type = bf16 && !plain ? DType::bf16 : wanted;  // activations are kept as bf16_output as inputs
-  Tensor y = product(tape.x, tape.weight, bias, separate ? Activation::none : activation, type);
-  if (separate) {
-    tape.activation_input = y;
-    y = activated(y, activation);
-  }
-  if (options.dropout.active()) drop_in_place(y, sizes.out, options.dropout);
+  const DType type = bf16 && !plain ? DType::bf16 : wanted;  // activations are kept in bfloat16, as inputs are
+  Tensor y = empty_product(x, weight, type);
+  if (separate) tape.activation_input = Tensor::empty_like(y);
+  dispatch(x.device(), [&](auto device) {
+    matmul(device, tape.x, tape.weight, bias, separate ? tape.activation_input : y,
+           {.transpose_b = true, .activation = separate ? Activation::none : activation});
+    if (separate) activation_forward(device, activation, tape.activation_input, y);
+    if (options.dropout.active()) dropout_rows(device, {}, y, y, options.dropout);
+  });
   if (relu) tape.activation_input = y.detach();
   if (y.dtype() != wanted) y = to_float32(y);
   if (!recording) return y;
@@ -270,16 +197,14 @@ Tensor fused_linear(const Tensor& x, std::span<const LinearParameters> parameter
   LinearTape tape{.x = stack.weight.dtype() == DType::bf16 ? to_bfloat16(x) : x.detach(),
                   .weight = stack.weight,
                   .activation_input = {},
-                  .sizes = {.rows = 0, .in = stack.weight.size(1), .out = stack.weight.size(0)},
                   .activation = Activation::none,
                   .dropout = {},
                   .x_type = x.dtype(),
                   .needs_x = requires_gradient(x),
                   .needs_weight = std::ranges::any_of(stack.weights, requires_gradient),
                   .needs_bias = std::ranges::any_of(stack.biases, requires_gradient)};
-  tape.sizes.rows = check(x, stack.weights[0], stack.biases[0]).rows;
-  Tensor y =
-      product(tape.x, tape.weight, stack.bias, Activation::none, x.dtype() == DType::bf16 ? DType::f32 : x.dtype());
+  Tensor y = empty_product(x, tape.weight, x.dtype() == DType::bf16 ? DType::f32 : x.dtype());
+  dispatch(x.device(), [&](auto device) { matmul(device, tape.x, tape.weight, stack.bias, y, {.transpose_b = true}); });
   const auto& [w_0, w_1, w_2] = stack.weights;
   const auto& [b_0, b_1, b_2] = stack.biases;
   record("linear", {x, w_0, w_1, w_2, b_0, b_1, b_2}, y,

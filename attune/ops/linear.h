@@ -2,11 +2,11 @@
 
 #include <span>
 
-#include "attune/kernels/matmul.h"
+#include "attune/kernels/activation_kind.h"
 #include "attune/ops/dropout.h"
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 struct LinearOptions {
   Activation activation = Activation::none;

@@ -4,7 +4,7 @@
 
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// y[r, j] = x[r] weight[columns[r][j]]^T + bias[columns[r][j]], and -inf beyond the columns of row r: some columns of
 /// linear(), others for each row. Neighbouring rows with the same span are computed together.

@@ -4,20 +4,16 @@
 #include "attune/base/fail.h"
 #include "attune/base/profile.h"
 #include "attune/kernels/matmul.h"
+#include "attune/ops/rows.h"
 
 namespace attune {
 namespace {
 
 Tensor product(const Tensor& a, const Tensor& b, const MatmulOptions& options) {
-  const int64_t m = a.size(options.transpose_a ? 1 : 0);
-  const int64_t k = a.size(options.transpose_a ? 0 : 1);
-  const int64_t n = b.size(options.transpose_b ? 0 : 1);
-  Tensor c = Tensor::empty({m, n}, {a.dtype(), a.device()});
-  dispatch_floating("matmul", a.dtype(), [&]<class T>(T) {
-    dispatch(a.device(), [&](auto device) {
-      matmul(device, a.data<T>(), b.data<T>(), static_cast<const T*>(nullptr), c.data<T>(),
-             {.m = m, .n = n, .k = k, .transpose_a = options.transpose_a, .transpose_b = options.transpose_b});
-    });
+  const Tensor c = Tensor::empty({a.size(options.transpose_a ? 1 : 0), b.size(options.transpose_b ? 0 : 1)},
+                                 {a.dtype(), a.device()});
+  dispatch(a.device(), [&](auto device) {
+    matmul(device, a, b, {}, c, {.transpose_a = options.transpose_a, .transpose_b = options.transpose_b});
   });
   return c;
 }
@@ -33,6 +29,8 @@ Tensor matmul(const Tensor& a, const Tensor& b, const MatmulOptions& options) {
   if (k != k_of_b)
     fail<ShapeError>("matmul: {} and {} have inner sizes {} and {}", a.shape().text(), b.shape().text(), k, k_of_b);
   if (a.dtype() != b.dtype()) fail<ShapeError>("matmul: {} times {}", name_of(a.dtype()), name_of(b.dtype()));
+  if (!is_floating(a.dtype())) refuse_dtype("matmul", a.dtype());
+  check_device("matmul", a, {b});
 
   Tensor c = product(a, b, options);
   record("matmul", {a, b}, c, [a = a.detach(), b = b.detach(), options](const Tensor& dc) {

@@ -2,7 +2,7 @@
 
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 struct MatmulOptions {
   bool transpose_a = false;  // a is stored as [k, m]

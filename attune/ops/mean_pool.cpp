@@ -1,10 +1,9 @@
 #include "attune/ops/mean_pool.h"
 
-#include <algorithm>
-
 #include "attune/autograd/graph.h"
 #include "attune/base/fail.h"
 #include "attune/base/profile.h"
+#include "attune/kernels/mean_pool.h"
 
 namespace attune {
 
@@ -12,26 +11,12 @@ Tensor mean_pool(const Tensor& x, const Sequences& sequences) {
   const ProfileScope scope("mean_pool");
   if (x.rank() != 2 || x.size(0) != sequences.total())
     fail<ShapeError>("mean_pool: x {} does not fit sequences of {} rows", x.shape().text(), sequences.total());
-  const int64_t d = x.size(1);
-  Tensor means = Tensor::zeros({sequences.count(), d}, {x.dtype(), x.device()});
-  dispatch_floating("mean_pool", x.dtype(), [&]<class T>(T) {
-    for (int64_t s = 0; s < sequences.count(); ++s) {
-      T* mean = means.data<T>() + s * d;
-      const T share = T{1} / static_cast<T>(std::max<int64_t>(1, sequences.length(s)));
-      for (int64_t row = sequences.begin(s); row < sequences.begin(s) + sequences.length(s); ++row)
-        for (int64_t c = 0; c < d; ++c) mean[c] += share * x.data<T>()[row * d + c];
-    }
-  });
-  record("mean_pool", {x}, means, [sequences, d](const Tensor& dy) {
-    Tensor dx = Tensor::empty({sequences.total(), d}, {dy.dtype(), dy.device()});
-    dispatch_floating("mean_pool", dy.dtype(), [&]<class T>(T) {
-      for (int64_t s = 0; s < sequences.count(); ++s) {
-        const T* mean = dy.data<T>() + s * d;
-        const T share = T{1} / static_cast<T>(std::max<int64_t>(1, sequences.length(s)));
-        for (int64_t row = sequences.begin(s); row < sequences.begin(s) + sequences.length(s); ++row)
-          for (int64_t c = 0; c < d; ++c) dx.data<T>()[row * d + c] = share * mean[c];
-      }
-    });
+  if (!is_floating(x.dtype())) refuse_dtype("mean_pool", x.dtype());
+  Tensor means = Tensor::empty({sequences.count(), x.size(1)}, {x.dtype(), x.device()});
+  dispatch(x.device(), [&](auto device) { mean_pool_forward(device, x, sequences.offsets(), means); });
+  record("mean_pool", {x}, means, [sequences, shape = x.shape()](const Tensor& d_means) {
+    Tensor dx = Tensor::empty(shape, {d_means.dtype(), d_means.device()});
+    dispatch(dx.device(), [&](auto device) { mean_pool_backward(device, d_means, sequences.offsets(), dx); });
     return Gradients{dx};
   });
   return means;

@@ -3,7 +3,7 @@
 #include "attune/ops/sequences.h"
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// The mean over the rows of each sequence, zeros for one without rows.
 ///   x [total, d]   returns [sequences, d]

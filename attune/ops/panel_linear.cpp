@@ -7,6 +7,7 @@
 #include "attune/base/profile.h"
 #include "attune/kernels/panel_linear.h"
 #include "attune/ops/column_groups.h"
+#include "attune/ops/rows.h"
 
 namespace attune {
 namespace {
@@ -22,20 +23,16 @@ void check(const char* op, const Tensor& x, const PanelParameters& parameters) {
   if (bias.defined() && (bias.shape() != Shape({weight.out()}) || bias.dtype() != DType::f32))
     fail<ShapeError>("{}: bias {} {} for a weight [{}, {}]", op, name_of(bias.dtype()), bias.shape().text(),
                      weight.out(), weight.in());
+  if (weight.storage().device() != x.device() || (bias.defined() && bias.device() != x.device()))
+    check_device(op, x, {weight.storage(), bias});
 }
-
-const float* data_or_null(const Tensor& x) {
-  return x.defined() ? x.data<float>() : nullptr;
-}
-
-constexpr size_t kMostParts = 3;
 
 // The products into tensors of their own or, where `products` has one, side by side.
 void multiply(const char* op, const Tensor& x, std::span<const PanelParameters> parameters, std::span<Tensor> products,
               Activation activation) {
   const ProfileScope scope("panel_linear");
-  if (parameters.empty() || parameters.size() > kMostParts)
-    fail<ShapeError>("{}: takes 1 to {} weights, found {}", op, kMostParts, parameters.size());
+  if (parameters.empty() || parameters.size() > kMostPanelParts)
+    fail<ShapeError>("{}: takes 1 to {} weights, found {}", op, kMostPanelParts, parameters.size());
   int64_t width = 0;
   for (const PanelParameters& part : parameters) {
     check(op, x, part);
@@ -46,7 +43,7 @@ void multiply(const char* op, const Tensor& x, std::span<const PanelParameters> 
   }
   const bool together = products.size() == 1;
   std::vector<int64_t> shape(x.shape().begin(), x.shape().end());
-  std::array<PackedPart, kMostParts> parts;
+  std::array<PanelPart, kMostPanelParts> parts;
   int64_t column = 0;
   for (size_t i = 0; i < parameters.size(); ++i) {
     const PanelWeight& weight = *parameters[i].weight;
@@ -54,21 +51,15 @@ void multiply(const char* op, const Tensor& x, std::span<const PanelParameters> 
       shape.back() = together ? width : weight.out();
       products[i] = Tensor::empty(Shape{std::span<const int64_t>(shape)}, {DType::f32, x.device()});
     }
-    parts[i] = {.weight = panels_of(weight),
-                .bias = data_or_null(parameters[i].bias),
-                .y = products[together ? 0 : i].data<float>() + (together ? column : 0),
-                .width = shape.back()};
+    parts[i] = {.weight = &weight.panels(),
+                .bias = parameters[i].bias,
+                .y = products[together ? 0 : i],
+                .column = together ? column : 0};
     column += weight.out();
   }
-  const int64_t rows = x.numel() / x.size(-1);
-  if (rows == 0) return;
-  dispatch(x.device(), [&](auto device) {
-    panel_linear(device, {.x = x.data<float>(),
-                          .rows = rows,
-                          .in = x.size(-1),
-                          .parts = {parts.data(), parameters.size()},
-                          .activation = activation});
-  });
+  if (x.numel() == 0) return;
+  const std::span<const PanelPart> all(parts.data(), parameters.size());
+  dispatch(x.device(), [&](auto device) { panel_linear(device, x, all, activation); });
 }
 
 }  // namespace
@@ -104,22 +95,8 @@ Tensor panel_linear_columns(const Tensor& x, const PanelWeight& weight, const Te
     for (const int32_t column : group.columns)
       if (column < 0 || column >= weight.out())
         fail<ShapeError>("{}: column {} of a weight [{}, {}]", kName, column, weight.out(), weight.in());
-  const int64_t width = longest_list(groups), in = weight.in();
-  Tensor y = Tensor::empty({x.size(0), width}, {DType::f32, x.device()});
-  for (const ColumnGroup& group : groups) {
-    fill_beyond(group, y.data<float>(), width);
-    if (group.columns.empty()) continue;
-    dispatch(x.device(), [&](auto device) {
-      panel_linear_columns(device, {.x = x.data<float>() + group.begin * in,
-                                    .rows = group.end - group.begin,
-                                    .in = in,
-                                    .weight = panels_of(weight),
-                                    .bias = data_or_null(bias),
-                                    .columns = group.columns,
-                                    .y = y.data<float>() + group.begin * width,
-                                    .width = width});
-    });
-  }
+  const Tensor y = Tensor::empty({x.size(0), longest_list(groups)}, {DType::f32, x.device()});
+  dispatch(x.device(), [&](auto device) { panel_linear_columns(device, x, weight.panels(), bias, groups, y); });
   return y;
 }
 

@@ -2,11 +2,11 @@
 
 #include <span>
 
-#include "attune/kernels/matmul.h"
+#include "attune/kernels/activation_kind.h"
 #include "attune/ops/panel_weight.h"
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// activation(x W^T + bias) for inference; records no gradient.
 ///   x [..., in] float32   bias [out] float32 or undefined

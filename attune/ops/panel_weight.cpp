@@ -1,11 +1,9 @@
 #include "attune/ops/panel_weight.h"
 
-#include <cmath>
 #include <cstdint>
 
 #include "attune/base/fail.h"
-#include "attune/base/parallel.h"
-#include "attune/kernels/panel_weight.h"
+#include "attune/ops/rows.h"
 
 namespace attune {
 namespace {
@@ -21,29 +19,20 @@ void check_sizes(WeightFormat format, int64_t out, int64_t in) {
 // There is no scale that would say what these are.
 void check_finite(const Tensor& weight, WeightFormat format) {
   if (format == WeightFormat::float32) return;
-  const std::span<const float> numbers = weight.values<float>();
-  for (size_t i = 0; i < numbers.size(); ++i)
-    if (!std::isfinite(numbers[i]))
-      fail<NumericError>("packed weight: number {} of {} is {}, which {} cannot hold", i, weight.shape().text(),
-                         numbers[i], enum_name(format));
+  const int64_t i = first_not_finite(weight);
+  if (i >= 0)
+    fail<NumericError>("packed weight: number {} of {} is {}, which {} cannot hold", i, weight.shape().text(),
+                       weight.detach().reshape({-1}).rows(i, i + 1).item(), enum_name(format));
 }
 
-struct Parts {
-  Tensor storage, scales;
-};
-
-Parts empty_parts(WeightFormat format, int64_t out, int64_t in, const Tensor& storage = {}) {
-  Parts parts{.storage = storage, .scales = {}};
-  if (!storage.defined())
-    parts.storage = Tensor::empty({PanelWeight::storage_bytes(format, out, in)}, {.dtype = DType::u8});
+// Panels of no particular content, in `storage` where it is defined.
+PanelWeight empty_panels(WeightFormat format, int64_t out, int64_t in, const Device& device,
+                         const Tensor& storage = {}) {
+  const int64_t bytes = PanelWeight::storage_bytes(format, out, in);
+  Tensor scales;
   if (format != WeightFormat::float32)
-    parts.scales =
-        Tensor::empty(PanelWeight::scales_shape(format, out, in), {.dtype = PanelWeight::scales_dtype(format)});
-  return parts;
-}
-
-MutablePanels panels_to(WeightFormat format, int64_t out, int64_t in, const Tensor& storage, const Tensor& scales) {
-  return {format, out, in, static_cast<std::byte*>(storage.raw()), static_cast<std::byte*>(scales.raw())};
+    scales = Tensor::empty(PanelWeight::scales_shape(format, out, in), {PanelWeight::scales_dtype(format), device});
+  return {format, out, in, storage.defined() ? storage : Tensor::empty({bytes}, {DType::u8, device}), scales};
 }
 
 }  // namespace
@@ -61,23 +50,26 @@ Shape PanelWeight::scales_shape(WeightFormat format, int64_t out, int64_t in) {
 }
 
 PanelWeight::PanelWeight(WeightFormat format, int64_t out, int64_t in, Tensor storage, Tensor scales)
-    : format_(format), out_(out), in_(in), storage_(std::move(storage)), scales_(std::move(scales)) {
+    : panels_{format, out, in, std::move(storage), std::move(scales)} {
   const int64_t bytes = storage_bytes(format, out, in);
-  if (!storage_.defined() || storage_.dtype() != DType::u8 || storage_.shape() != Shape({bytes}))
+  if (!panels_.storage.defined() || panels_.storage.dtype() != DType::u8 || panels_.storage.shape() != Shape({bytes}))
     fail<ShapeError>("packed weight: [{}, {}] in {} takes uint8 [{}], found {} {}", out, in, enum_name(format), bytes,
-                     storage_.defined() ? name_of(storage_.dtype()) : "nothing", storage_.shape().text());
-  if (reinterpret_cast<uintptr_t>(storage_.raw()) % alignof(float) != 0)
+                     panels_.storage.defined() ? name_of(panels_.storage.dtype()) : "nothing",
+                     panels_.storage.shape().text());
+  if (reinterpret_cast<uintptr_t>(panels_.storage.address()) % alignof(float) != 0)
     fail<ShapeError>("packed weight: the storage of [{}, {}] does not lie at a multiple of {}", out, in,
                      alignof(float));
   if (format == WeightFormat::float32) {
-    scales_ = {};
+    panels_.scales = {};
     return;
   }
   const Shape shape = scales_shape(format, out, in);
-  if (!scales_.defined() || scales_.dtype() != scales_dtype(format) || scales_.shape() != shape)
+  if (!panels_.scales.defined() || panels_.scales.dtype() != scales_dtype(format) || panels_.scales.shape() != shape)
     fail<ShapeError>("packed weight: the scales of [{}, {}] in {} are {} {}, found {} {}", out, in, enum_name(format),
                      name_of(scales_dtype(format)), shape.text(),
-                     scales_.defined() ? name_of(scales_.dtype()) : "nothing", scales_.shape().text());
+                     panels_.scales.defined() ? name_of(panels_.scales.dtype()) : "nothing",
+                     panels_.scales.shape().text());
+  check_device("packed weight", panels_.storage, {panels_.scales});
 }
 
 PanelWeight PanelWeight::pack(const Tensor& weight, WeightFormat format, const Tensor& into) {
@@ -85,60 +77,32 @@ PanelWeight PanelWeight::pack(const Tensor& weight, WeightFormat format, const T
     fail<ShapeError>("packed weight: needs a float32 matrix, found {} {}", name_of(weight.dtype()),
                      weight.shape().text());
   check_finite(weight, format);
-  const int64_t out = weight.size(0), in = weight.size(1);
-  const auto [storage, scales] = empty_parts(format, out, in, into);
-  PanelWeight packed(format, out, in, storage, scales);
-  const MutablePanels panels = panels_to(format, out, in, storage, scales);
-  const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 16) / (in * kPanelOutputs));
-  parallel_for(panel_count(out), grain, [&](int64_t begin, int64_t end) {
-    dispatch(weight.device(), [&](auto device) { pack_panels(device, weight.data<float>(), panels, begin, end); });
-  });
+  PanelWeight packed = empty_panels(format, weight.size(0), weight.size(1), weight.device(), into);
+  check_device("packed weight", weight, {packed.storage()});
+  dispatch(weight.device(), [&](auto device) { pack_panels(device, weight, packed.panels_); });
   return packed;
 }
 
-void PanelWeight::check_rows(std::span<const int32_t> ids) const {
-  for (const int32_t id : ids)
-    if (id < 0 || id >= out_) fail<ShapeError>("packed weight: row {} of [{}, {}]", id, out_, in_);
+PanelWeight PanelWeight::to(const Device& device) const {
+  return {format(), out(), in(), storage().to(device), scales().defined() ? scales().to(device) : Tensor{}};
+}
+
+void PanelWeight::check_rows(const Indices& ids) const {
+  for (const int32_t id : ids.values())
+    if (id < 0 || id >= out()) fail<ShapeError>("packed weight: row {} of [{}, {}]", id, out(), in());
 }
 
 Tensor PanelWeight::unpack() const {
-  Tensor weight = Tensor::empty({out_, in_});
-  const Panels panels = panels_of(*this);
-  parallel_for(out_, 64, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row)
-      dispatch(weight.device(),
-               [&](auto device) { unpack_row(device, panels, row, weight.data<float>() + row * in_); });
-  });
+  const Tensor weight = Tensor::empty({out(), in()}, {DType::f32, storage().device()});
+  dispatch(weight.device(), [&](auto device) { unpack_rows(device, panels_, {}, weight); });
   return weight;
 }
 
-PanelWeight PanelWeight::select(std::span<const int32_t> ids) const {
+Tensor PanelWeight::rows(const Indices& ids) const {
   check_rows(ids);
-  const auto out = static_cast<int64_t>(ids.size());
-  const auto [storage, scales] = empty_parts(format_, out, in_);
-  const Panels panels = panels_of(*this);
-  const MutablePanels to = panels_to(format_, out, in_, storage, scales);
-  constexpr int64_t kGrain = 4 * kPanelOutputs;
-  parallel_for(out, kGrain, [&](int64_t begin, int64_t end) {
-    MutablePanels some = to.from_panel(begin / kPanelOutputs);
-    some.out = end - begin;
-    dispatch(storage.device(), [&](auto device) {
-      select_outputs(device, panels, ids.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)), some);
-    });
-  });
-  return {format_, out, in_, storage, scales};
-}
-
-Tensor PanelWeight::rows(std::span<const int32_t> ids) const {
-  check_rows(ids);
-  Tensor rows = Tensor::empty({static_cast<int64_t>(ids.size()), in_});
-  const Panels panels = panels_of(*this);
-  parallel_for(static_cast<int64_t>(ids.size()), 16, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      dispatch(rows.device(), [&](auto device) {
-        unpack_row(device, panels, ids[static_cast<size_t>(i)], rows.data<float>() + i * in_);
-      });
-  });
+  const Tensor rows = Tensor::empty({ids.size(), in()}, {DType::f32, storage().device()});
+  const Tensor numbers = ids.on(rows.device());
+  dispatch(rows.device(), [&](auto device) { unpack_rows(device, panels_, numbers, rows); });
   return rows;
 }
 

@@ -1,6 +1,7 @@
 #include "attune/ops/precision.h"
 
 #include <map>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -8,17 +9,19 @@
 #include "attune/kernels/bfloat16.h"
 
 namespace attune {
-namespace {
 
-// The parameters that were converted, by where they are. They are held, so that no other tensor comes to lie there.
-struct Converted {
-  std::vector<Tensor> parameters;
-  Tensor bfloat16s;
+// By where the parameters are. They are held, so that no other tensor comes to lie there. Threads of one parallel
+// region share them.
+struct Bfloat16Copies {
+  struct Copy {
+    std::vector<Tensor> parameters;
+    Tensor bfloat16s;
+  };
+  std::mutex mutex;
+  std::map<std::pair<const void*, int64_t>, Copy> copies;
 };
 
-thread_local ProductPrecision precision = ProductPrecision::float32;
-thread_local int scopes = 0;
-thread_local std::map<std::pair<const void*, int64_t>, Converted> converted;
+namespace {
 
 Tensor convert(std::span<const Tensor> parameters) {
   if (const Tensor joined = Tensor::joined(parameters); joined.defined()) return to_bfloat16(joined);
@@ -36,30 +39,28 @@ Tensor convert(std::span<const Tensor> parameters) {
 
 }  // namespace
 
-ProductPrecisionScope::ProductPrecisionScope(ProductPrecision wanted) : previous_(std::exchange(precision, wanted)) {
-  ++scopes;
-}
-
-ProductPrecisionScope::~ProductPrecisionScope() {
-  precision = previous_;
-  if (--scopes == 0) converted.clear();
-}
+ProductPrecisionScope::ProductPrecisionScope(ProductPrecision precision)
+    : scope_([&](Execution& e) {
+        e.precision = precision;
+        if (precision == ProductPrecision::bfloat16 && !e.bfloat16_copies)
+          e.bfloat16_copies = std::make_shared<Bfloat16Copies>();
+      }) {}
 
 bool bfloat16_products() {
-  return precision == ProductPrecision::bfloat16;
+  return execution().precision == ProductPrecision::bfloat16;
 }
 
 Tensor to_bfloat16(const Tensor& x) {
   if (x.dtype() == DType::bf16) return x.detach();
   const Tensor y = Tensor::empty(x.shape(), {.dtype = DType::bf16, .device = x.device()});
-  dispatch(x.device(), [&](auto device) { to_bfloat16(device, x.data<float>(), y.data<bfloat16>(), x.numel()); });
+  dispatch(x.device(), [&](auto device) { to_bfloat16(device, x, y); });
   return y;
 }
 
 Tensor to_float32(const Tensor& x) {
   if (x.dtype() == DType::f32) return x.detach();
   const Tensor y = Tensor::empty(x.shape(), {.dtype = DType::f32, .device = x.device()});
-  dispatch(x.device(), [&](auto device) { widen(device, x.data<bfloat16>(), y.data<float>(), x.numel()); });
+  dispatch(x.device(), [&](auto device) { widen(device, x, y); });
   return y;
 }
 
@@ -71,10 +72,12 @@ Tensor for_products(const Tensor& x) {
 }
 
 Tensor stacked_in_bfloat16(std::span<const Tensor> parameters) {
-  if (!bfloat16_products()) return convert(parameters);
+  const auto& kept = execution().bfloat16_copies;
+  if (!bfloat16_products() || !kept) return convert(parameters);
   int64_t numbers = 0;
   for (const Tensor& parameter : parameters) numbers += parameter.numel();
-  const auto [place, is_new] = converted.try_emplace({parameters[0].raw(), numbers});
+  const std::lock_guard lock(kept->mutex);
+  const auto [place, is_new] = kept->copies.try_emplace({parameters[0].address(), numbers});
   if (is_new) place->second = {.parameters = {parameters.begin(), parameters.end()}, .bfloat16s = convert(parameters)};
   return place->second.bfloat16s;
 }

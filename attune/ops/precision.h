@@ -5,29 +5,25 @@
 
 #include <span>
 
+#include "attune/base/execution.h"
 #include "attune/kernels/matmul.h"
 #include "attune/tensor/tensor.h"
 
-namespace attune {
-
-enum class ProductPrecision { float32, bfloat16 };
+namespace [[gnu::visibility("default")]] attune {
 
 /// While one with bfloat16 lives, products of float32 parameters on this thread take bfloat16: `linear` and
 /// `linear_cross_entropy`. What they keep for the gradient is bfloat16 too, and their backward follows that, wherever
 /// it runs. Each parameter is converted once and its copy kept until the outermost one ends, so that parameters may
-/// not change meanwhile.
+/// not change meanwhile. Changes Execution::precision.
 class ProductPrecisionScope {
  public:
   explicit ProductPrecisionScope(ProductPrecision precision);
-  ~ProductPrecisionScope();
-  ProductPrecisionScope(const ProductPrecisionScope&) = delete;
-  ProductPrecisionScope& operator=(const ProductPrecisionScope&) = delete;
 
  private:
-  ProductPrecision previous_;
+  ExecutionScope scope_;
 };
 
-/// Whether products on this thread take bfloat16 now.
+/// Whether products on this thread take bfloat16: execution().precision.
 bool bfloat16_products();
 
 /// x in bfloat16, each number rounded to the nearest; x itself where it is that already. Not recorded.

@@ -1,7 +1,5 @@
 #include "attune/ops/residual.h"
 
-#include <type_traits>
-
 #include "attune/autograd/graph.h"
 #include "attune/base/profile.h"
 #include "attune/kernels/dropout.h"
@@ -13,11 +11,8 @@ namespace {
 // Of the type of y, so that a product need not convert it.
 Tensor gradient_of_addend(const Tensor& dy, const DropoutMask& mask, DType type) {
   if (type != DType::bf16 || dy.dtype() == DType::bf16 || !mask.active()) return dropout(dy, mask);
-  const auto [rows, columns] = rows_of("residual_dropout", dy);
   const Tensor d_addend = Tensor::empty(dy.shape(), {type, dy.device()});
-  dispatch(dy.device(), [&, rows = rows, columns = columns](auto device) {
-    dropout_rows(device, dy.data<float>(), d_addend.data<bfloat16>(), rows, columns, mask);
-  });
+  dispatch(dy.device(), [&](auto device) { dropout_rows(device, {}, dy, d_addend, mask); });
   return d_addend;
 }
 
@@ -25,19 +20,11 @@ Tensor gradient_of_addend(const Tensor& dy, const DropoutMask& mask, DType type)
 
 Tensor residual_dropout(const Tensor& x, const Tensor& y, const DropoutMask& mask) {
   const ProfileScope scope("residual_dropout");
-  const auto [rows, columns] = rows_of("residual_dropout", x);
+  check_rows("residual_dropout", x);
   check_addend("residual_dropout", x, y);
   check_dropout("residual_dropout", mask);
   Tensor sum = Tensor::empty_like(x);
-  dispatch_floating("residual_dropout", x.dtype(), [&, rows = rows, columns = columns]<class T>(T) {
-    dispatch(x.device(), [&](auto device) {
-      if constexpr (std::is_same_v<T, float>) {
-        if (y.dtype() == DType::bf16)
-          return dropout_rows(device, x.data<T>(), y.data<bfloat16>(), sum.data<T>(), rows, columns, mask);
-      }
-      dropout_rows(device, x.data<T>(), y.data<T>(), sum.data<T>(), rows, columns, mask);
-    });
-  });
+  dispatch(x.device(), [&](auto device) { dropout_rows(device, x, y, sum, mask); });
   record("residual_dropout", {x, y}, sum, [mask, type = y.dtype(), needs_y = requires_gradient(y)](const Tensor& dy) {
     return Gradients{dy, needs_y ? gradient_of_addend(dy, mask, type) : Tensor{}};
   });

@@ -3,7 +3,7 @@
 #include "attune/ops/dropout.h"
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// x + dropout(y), the residual connection of Vaswani et al. 2017, section 5.4. An inactive mask leaves x + y.
 ///   x, y   the same shape and dtype, or y bfloat16 beside a float32 x; returns x's

@@ -9,20 +9,19 @@
 #include "attune/base/fail.h"
 #include "attune/base/profile.h"
 #include "attune/kernels/rotary.h"
+#include "attune/ops/rows.h"
 
 namespace attune {
 namespace {
 
-void check(const Tensor& x, const Tensor& positions, const RotaryOptions& options) {
+void check(const Tensor& x, const Indices& positions, const RotaryOptions& options) {
   options.validate();
   if (!x.defined() || x.rank() != 3)
     fail<ShapeError>("rotary: needs x as [rows, heads, d], found {}", x.defined() ? x.shape().text() : "nothing");
-  if (!positions.defined() || positions.rank() != 1 || positions.dtype() != DType::i32)
-    fail<ShapeError>("rotary: the positions need one dimension of int32, found {} {}",
-                     positions.defined() ? name_of(positions.dtype()) : "nothing", positions.shape().text());
-  if (positions.size(0) != x.size(0))
+  check_rows("rotary", x);
+  if (positions.size() != x.size(0))
     fail<ShapeError>("rotary: x {} has {} rows but there are {} positions", x.shape().text(), x.size(0),
-                     positions.size(0));
+                     positions.size());
   if (options.dimensions == 0 && x.size(2) % 2 != 0)
     fail<ShapeError>("rotary: x {} has d = {}, pairs need an even number", x.shape().text(), x.size(2));
   if (options.dimensions > x.size(2))
@@ -30,56 +29,39 @@ void check(const Tensor& x, const Tensor& positions, const RotaryOptions& option
                      options.dimensions);
 }
 
-// What forward and backward share: the angles of every place that occurs.
+// What forward and backward share: which angles there are, and which of them a row takes.
 struct Rotations {
-  Tensor table;  // [places, 2, pairs]
-  Tensor rows;   // int32 [n], of the table
+  Tensor table;       // [positions, 2, pairs]
+  Indices positions;  // of the table, or none: first, first + 1, ...
+  int64_t first = 0;
+  Indices rows;  // of the table: one for each row of x
 };
 
-// Sequences begin at the same places, so a place is worked out once for all rows that are there: for the whole range
-// between the first and the last place, unless that is more places than there are rows.
-Rotations rotations_of(const Tensor& x, const Tensor& positions, const RotaryOptions& options) {
-  const int64_t n = positions.size(0), rotated = options.dimensions == 0 ? x.size(2) : options.dimensions;
-  const auto places = positions.values<int32_t>();
-  const auto [least, most] = std::minmax_element(places.begin(), places.end());
+// Sequences begin at the same positions, so a position is worked out once for all rows that are there: for the whole
+// range between the first and the last position, unless that is more positions than there are rows.
+Rotations rotations_of(const Tensor& x, const Indices& positions, int64_t pairs) {
+  const int64_t n = positions.size();
+  const std::span<const int32_t> values = positions.values();
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
   const int64_t first = n == 0 ? 0 : *least, range = n == 0 ? 0 : *most - first + 1;
   const bool shared = range <= n;
-  Rotations rotations{.table = Tensor::empty({shared ? range : n, 2, rotated / 2}, {x.dtype(), x.device()}),
-                      .rows = Tensor::empty({n}, {DType::i32, x.device()})};
-  const auto rows = rotations.rows.values<int32_t>();
+  std::vector<int32_t> rows(static_cast<size_t>(n));
   for (size_t i = 0; i < rows.size(); ++i)
-    rows[i] = static_cast<int32_t>(shared ? places[i] - first : static_cast<int64_t>(i));
-  const RotaryFrequencies frequencies = rotary_frequencies(options, rotated);
-  dispatch_floating("rotary", x.dtype(), [&]<class T>(T) {
-    dispatch(x.device(), [&](auto device) {
-      rotary_table(device, RotaryTable<T>{.frequencies = frequencies,
-                                          .positions = shared ? nullptr : places.data(),
-                                          .first = first,
-                                          .rows = rotations.table.size(0),
-                                          .table = rotations.table.data<T>()});
-    });
-  });
-  return rotations;
+    rows[i] = static_cast<int32_t>(shared ? values[i] - first : static_cast<int64_t>(i));
+  return {.table = Tensor::empty({shared ? range : n, 2, pairs}, {x.dtype(), x.device()}),
+          .positions = shared ? Indices() : positions,
+          .first = first,
+          .rows = std::move(rows)};
 }
 
-Tensor rotated(const Tensor& x, const Rotations& rotations, RotaryPairing pairing, int64_t heads, bool back) {
-  Tensor y = Tensor::empty_like(x);
-  dispatch_floating("rotary", x.dtype(), [&]<class T>(T) {
-    dispatch(x.device(), [&](auto device) {
-      rotary_rows(device, RotaryRows<T>{.x = x.data<T>(),
-                                        .table = rotations.table.data<T>(),
-                                        .table_rows = rotations.rows.data<int32_t>(),
-                                        .n = x.size(0),
-                                        .heads = x.size(1),
-                                        .rotated = heads,
-                                        .d = x.size(2),
-                                        .pairs = rotations.table.size(2),
-                                        .pairing = pairing,
-                                        .back = back,
-                                        .y = y.data<T>()});
-    });
-  });
-  return y;
+RotaryRows arguments_of(const Tensor& x, const Rotations& rotations, RotaryPairing pairing, int64_t heads, bool back) {
+  return {.x = x,
+          .table = rotations.table,
+          .table_rows = rotations.rows.on(x.device()),
+          .rotated = heads,
+          .pairing = pairing,
+          .back = back,
+          .y = Tensor::empty_like(x)};
 }
 
 // The ramp of YaRN's section 3.2: 0 where a pair is scaled like linear, 1 where it stays as it is.
@@ -121,19 +103,29 @@ RotaryFrequencies rotary_frequencies(const RotaryOptions& options, int64_t dimen
   return result;
 }
 
-Tensor rotary(const Tensor& x, const Tensor& positions, const RotaryOptions& options, std::optional<int64_t> heads) {
+Tensor rotary(const Tensor& x, const Indices& positions, const RotaryOptions& options, std::optional<int64_t> heads) {
   const ProfileScope scope("rotary");
   check(x, positions, options);
   const int64_t count = heads.value_or(x.size(1));
   if (count < 0 || count > x.size(1))
     fail<ShapeError>("rotary: x {} has {} heads, {} are to be rotated", x.shape().text(), x.size(1), count);
-  Rotations rotations = rotations_of(x, positions, options);
-  Tensor y = rotated(x, rotations, options.pairing, count, false);
-  // A rotation is orthogonal up to its magnitude, so that the gradient is rotated back.
-  record("rotary", {x}, y, [rotations = std::move(rotations), pairing = options.pairing, count](const Tensor& dy) {
-    return Gradients{rotated(dy, rotations, pairing, count, true)};
+  const int64_t dimensions = options.dimensions == 0 ? x.size(2) : options.dimensions;
+  const RotaryFrequencies frequencies = rotary_frequencies(options, dimensions);
+  Rotations rotations = rotations_of(x, positions, dimensions / 2);
+  const Tensor table_positions = rotations.positions.empty() ? Tensor{} : rotations.positions.on(x.device());
+  RotaryRows forward = arguments_of(x, rotations, options.pairing, count, false);
+  dispatch(x.device(), [&](auto device) {
+    rotary_table(device, frequencies, table_positions, rotations.first, rotations.table);
+    rotary_rows(device, forward);
   });
-  return y;
+  // A rotation is orthogonal up to its magnitude, so that the gradient is rotated back.
+  record("rotary", {x}, forward.y,
+         [rotations = std::move(rotations), pairing = options.pairing, count](const Tensor& dy) {
+           const RotaryRows backward = arguments_of(dy, rotations, pairing, count, true);
+           dispatch(dy.device(), [&](auto device) { rotary_rows(device, backward); });
+           return Gradients{backward.y};
+         });
+  return forward.y;
 }
 
 }  // namespace attune

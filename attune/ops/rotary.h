@@ -1,18 +1,19 @@
 #pragma once
-// Rotary positions: queries and keys are rotated by angles that grow with their place.
+// Rotary positions: queries and keys are rotated by angles that grow with their position.
 
 #include <optional>
 
 #include "attune/base/fields.h"
 #include "attune/kernels/rotary.h"
+#include "attune/tensor/indices.h"
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// How a model goes beyond the context that it was trained with.
 enum class RotaryScaling {
   none,
-  linear,  // places are divided by `factor`, Chen et al. 2023
+  linear,  // positions are divided by `factor`, Chen et al. 2023
   yarn,    // Peng et al. 2023
 };
 
@@ -59,12 +60,11 @@ RotaryFrequencies rotary_frequencies(const RotaryOptions& options, int64_t dimen
 
 /// Each pair (x_a, x_b) of row r rotated by the angle t = positions[r] * frequency:
 ///   (x_a cos t - x_b sin t, x_b cos t + x_a sin t) * magnitude
-///   x [n, heads, d]   positions int32 [n]   returns [n, heads, d]
-/// The product of a rotated query and a rotated key depends on their places through the difference alone. A row's
-/// result depends on that row and its place alone. Differentiable in x. Throws ShapeError, ConfigError. Source: Su et
-/// al. 2021, eq. 34.
-/// With `heads` only the first so many of each row are rotated and the others copied.
-Tensor rotary(const Tensor& x, const Tensor& positions, const RotaryOptions& options,
+///   x [n, heads, d]   positions [n]   returns [n, heads, d]
+/// The product of a rotated query and a rotated key depends on their positions through the difference alone. A
+/// row's result depends on that row and its position alone. Differentiable in x. Throws ShapeError, ConfigError.
+/// Source: Su et al. 2021, eq. 34. With `heads` only the first so many of each row are rotated and the others copied.
+Tensor rotary(const Tensor& x, const Indices& positions, const RotaryOptions& options,
               std::optional<int64_t> heads = {});
 
 }  // namespace attune

@@ -1,19 +1,22 @@
 #pragma once
 // Tensors seen as rows: the last dimension counts the columns, all others the rows.
 
+#include <initializer_list>
 #include <string_view>
 
+#include "attune/kernels/rows.h"
 #include "attune/tensor/tensor.h"
 
 namespace attune {
 
-struct Rows {
-  int64_t rows = 0;
-  int64_t columns = 0;
-};
-
 /// Throws ShapeError for an undefined tensor or one without dimensions.
 Rows rows_of(std::string_view op, const Tensor& x);
+
+/// Throws ShapeError for an undefined tensor, one without dimensions, or one that is neither float32 nor float64.
+void check_rows(std::string_view op, const Tensor& x);
+
+/// Throws ShapeError, naming both devices, unless the defined ones of `others` are where x is.
+void check_device(std::string_view op, const Tensor& x, std::initializer_list<Tensor> others);
 
 /// Throws ShapeError, naming both shapes and dtypes, unless `other` has the shape and dtype of `x`.
 void check_like(std::string_view op, const Tensor& x, std::string_view other_name, const Tensor& other);

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 class Sequences {
  public:

@@ -10,19 +10,12 @@ namespace {
 
 Tensor apply(const char* op, SoftmaxKind kind, const Tensor& x) {
   const ProfileScope scope(op);
-  const Rows size = rows_of(op, x);
+  check_rows(op, x);
   Tensor y = Tensor::empty_like(x);
-  dispatch_floating(op, x.dtype(), [&]<class T>(T) {
-    dispatch(x.device(),
-             [&](auto device) { softmax_forward(device, kind, x.data<T>(), y.data<T>(), size.rows, size.columns); });
-  });
-  record(op, {x}, y, [op, kind, size, y = y.detach()](const Tensor& dy) {
+  dispatch(x.device(), [&](auto device) { softmax_forward(device, kind, x, y); });
+  record(op, {x}, y, [kind, y = y.detach()](const Tensor& dy) {
     Tensor dx = Tensor::empty_like(y);
-    dispatch_floating(op, y.dtype(), [&]<class T>(T) {
-      dispatch(y.device(), [&](auto device) {
-        softmax_backward(device, kind, y.template data<T>(), dy.data<T>(), dx.data<T>(), size.rows, size.columns);
-      });
-    });
+    dispatch(y.device(), [&](auto device) { softmax_backward(device, kind, y, dy, dx); });
     return Gradients{dx};
   });
   return y;

@@ -2,7 +2,7 @@
 
 #include "attune/tensor/tensor.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// exp(x) / sum(exp(x)) over the last dimension. A row of nothing but -inf gives zeros. Same shape; differentiable.
 Tensor softmax(const Tensor& x);

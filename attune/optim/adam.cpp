@@ -9,8 +9,17 @@
 #include "attune/base/profile.h"
 #include "attune/kernels/adam.h"
 #include "attune/kernels/reduce.h"
+#include "attune/tensor/memory.h"
 
 namespace attune {
+namespace {
+
+// The elements of a parameter or of its gradient that this process updates.
+Tensor owned_part(const Tensor& x, const ElementRange& range) {
+  return x.reshape({-1}).rows(range.begin, range.end);
+}
+
+}  // namespace
 
 Adam::Adam(std::vector<NamedParameter> parameters, const OptimizerConfig& config, double moving_average,
            const std::vector<ElementRange>& owned)
@@ -22,9 +31,7 @@ Adam::Adam(std::vector<NamedParameter> parameters, const OptimizerConfig& config
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const auto& [name, parameter] = parameters_[i];
     const ElementRange range = owned.empty() ? ElementRange{0, parameter->numel()} : owned.at(i);
-    const Tensor kept = range.size() == parameter->numel()
-                            ? parameter->detach()
-                            : parameter->reshape({-1}).detach().rows(range.begin, range.end);
+    const Tensor kept = range.size() == parameter->numel() ? parameter->detach() : owned_part(*parameter, range);
     states_.push_back({.name = name,
                        .m = Tensor::zeros_like(kept),
                        .v = Tensor::zeros_like(kept),
@@ -39,9 +46,7 @@ double Adam::gradient_norm() const {
   for (const auto& [name, parameter] : parameters_) {
     const Tensor g = gradient(*parameter);
     if (!g.defined()) continue;
-    dispatch_floating("adam", g.dtype(), [&]<class T>(T) {
-      dispatch(g.device(), [&](auto device) { sum += sum_of_squares(device, g.data<T>(), g.numel()); });
-    });
+    sum += dispatch(g.device(), [&](auto device) { return sum_of_squares(device, g); });
   }
   return std::sqrt(sum);
 }
@@ -73,12 +78,11 @@ void Adam::step(double learning_rate, double norm) {
     const double weight_decay = p.rank() > 1 ? config_.weight_decay : 0;
     arguments.weight_decay = config_.kind == OptimizerKind::adamw ? weight_decay : 0;
     arguments.l2 = config_.kind == OptimizerKind::adam ? weight_decay : 0;
-    dispatch_floating("adam", p.dtype(), [&]<class T>(T) {
-      T* average = state.average.defined() ? state.average.data<T>() : nullptr;
-      dispatch(p.device(), [&](auto device) {
-        adam_step(device, p.data<T>() + state.range.begin, g.data<T>() + state.range.begin, state.m.data<T>(),
-                  state.v.data<T>(), average, decay, state.range.size(), arguments);
-      });
+    const Tensor parameter = owned_part(p, state.range), of_gradient = owned_part(g, state.range);
+    dispatch(p.device(), [&](auto device) {
+      adam_step(device,
+                {.parameter = parameter, .gradient = of_gradient, .m = state.m, .v = state.v, .average = state.average},
+                decay, arguments);
     });
   }
 }
@@ -86,12 +90,8 @@ void Adam::step(double learning_rate, double norm) {
 void Adam::swap_averages() const {
   for (size_t i = 0; i < parameters_.size(); ++i) {
     if (!states_[i].average.defined()) continue;
-    dispatch_floating("adam", parameters_[i].tensor->dtype(), [&]<class T>(T) {
-      const ElementRange range = states_[i].range;
-      std::ranges::swap_ranges(parameters_[i].tensor->template values<T>().subspan(static_cast<size_t>(range.begin),
-                                                                                   static_cast<size_t>(range.size())),
-                               states_[i].average.template values<T>());
-    });
+    const Tensor parameter = owned_part(*parameters_[i].tensor, states_[i].range);
+    dispatch(parameter.device(), [&](auto device) { swap_values(device, parameter, states_[i].average); });
   }
 }
 

@@ -5,7 +5,7 @@
 
 #include "attune/base/fields.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 enum class OptimizerKind { adam, adamw };
 enum class ScheduleKind { noam, inverse_sqrt, cosine, linear, constant };
@@ -29,7 +29,7 @@ struct OptimizerConfig {
   double beta_1 = 0.9;                       // Vaswani et al. 2017, section 5.3
   double beta_2 = 0.98;
   double epsilon = 1e-9;
-  double weight_decay = 0;  // of matrices; vectors (biases and gains) do not decay
+  double weight_decay = 0;  // of matrices; vectors (biases and norms) do not decay
   double clip_norm = 0;     // global norm of the gradient; 0: off
   bool operator==(const OptimizerConfig&) const = default;
 };

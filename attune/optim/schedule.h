@@ -5,7 +5,7 @@
 
 #include "attune/optim/config.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// The learning rate of `step`, which counts from 1, with w = warmup_steps and p = peak():
 ///   noam          p * d_model^-0.5 * min(step^-0.5, step * w^-1.5)         Vaswani et al. 2017, equation 3

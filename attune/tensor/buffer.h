@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <memory>
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// A piece of memory with its own way of being released.
 class Buffer {

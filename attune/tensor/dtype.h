@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 enum class DType { f32, f64, i32, i64, u8, bf16 };
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 class Shape {
  public:

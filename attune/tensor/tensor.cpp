@@ -1,34 +1,16 @@
 #include "attune/tensor/tensor.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 
 #include "attune/base/fail.h"
-#include "attune/base/parallel.h"
+#include "attune/tensor/memory.h"
+#include "attune/tensor/plain_memory.h"
 
 namespace attune {
 namespace {
 
-constexpr int64_t kGrain = 1 << 15;
-
-// Calls f with a value of the element type.
-template <class F>
-void dispatch_any(DType dtype, F&& f) {
-  switch (dtype) {
-    case DType::f32:
-      return f(float{});
-    case DType::f64:
-      return f(double{});
-    case DType::i32:
-      return f(int32_t{});
-    case DType::i64:
-      return f(int64_t{});
-    case DType::u8:
-      return f(uint8_t{});
-    case DType::bf16:
-      return f(bfloat16{});
-  }
+std::shared_ptr<Buffer> allocate(const Device& device, size_t bytes) {
+  return device.is_host() ? allocate_buffer(bytes) : allocate_plain_buffer(bytes);
 }
 
 }  // namespace
@@ -38,15 +20,13 @@ Tensor Tensor::empty(const Shape& shape, const TensorOptions& options) {
   t.shape_ = shape;
   t.dtype_ = options.dtype;
   t.device_ = options.device;
-  t.buffer_ = allocate_buffer(t.bytes());
+  t.buffer_ = allocate(options.device, t.bytes());
   return t;
 }
 
 Tensor Tensor::zeros(const Shape& shape, const TensorOptions& options) {
   Tensor t = empty(shape, options);
-  auto* begin = static_cast<std::byte*>(t.raw());
-  parallel_for(static_cast<int64_t>(t.bytes()), kGrain * 8,
-               [&](int64_t from, int64_t to) { std::memset(begin + from, 0, static_cast<size_t>(to - from)); });
+  dispatch(t.device_, [&](auto device) { zero(device, t); });
   return t;
 }
 
@@ -56,14 +36,18 @@ Tensor Tensor::full(const Shape& shape, double value, const TensorOptions& optio
   return t;
 }
 
-Tensor Tensor::from_bytes(const Shape& shape, DType dtype, std::span<const std::byte> bytes) {
-  const size_t wanted = static_cast<size_t>(shape.numel()) * size_of(dtype);
-  if (bytes.size() != wanted)
-    fail<ShapeError>("tensor: shape {} of {} takes {} bytes, found {}", shape.text(), name_of(dtype), wanted,
-                     bytes.size());
-  Tensor t = empty(shape, {.dtype = dtype});
-  if (wanted > 0) std::memcpy(t.raw(), bytes.data(), wanted);
+Tensor Tensor::from_bytes(const Shape& shape, DType dtype, std::span<const std::byte> bytes, const Device& device) {
+  Tensor t = empty(shape, {dtype, device});
+  t.assign_bytes(bytes);
   return t;
+}
+
+void Tensor::assign_bytes(std::span<const std::byte> values) const {
+  if (values.size() != bytes())
+    fail<ShapeError>("tensor: shape {} of {} takes {} bytes, found {}", shape_.text(), name_of(dtype_), bytes(),
+                     values.size());
+  if (values.empty()) return;
+  dispatch(device_, [&](auto device) { copy_from_host(device, values.data(), *this); });
 }
 
 Tensor Tensor::in_buffer(const Shape& shape, DType dtype, std::shared_ptr<Buffer> buffer, size_t offset) {
@@ -82,9 +66,8 @@ Tensor Tensor::in_buffer(const Shape& shape, DType dtype, std::shared_ptr<Buffer
 
 double Tensor::item() const {
   if (numel() != 1) fail<ShapeError>("item: needs one element, found shape {}", shape_.text());
-  double value = 0;
-  dispatch_any(dtype_, [&]<class T>(T) { value = static_cast<double>(*data<T>()); });
-  return value;
+  const Tensor value = to(DType::f64).to(Cpu{});
+  return *value.data<double>();
 }
 
 Tensor Tensor::reshape(const std::vector<int64_t>& sizes) const {
@@ -151,13 +134,14 @@ Tensor Tensor::clone() const {
 Tensor Tensor::to(DType dtype) const {
   if (dtype == dtype_) return detach();
   Tensor t = empty(shape_, {dtype, device_});
-  dispatch_any(dtype_, [&]<class From>(From) {
-    dispatch_any(dtype, [&]<class To>(To) {
-      const auto source = values<From>();
-      const auto target = t.values<To>();
-      for (size_t i = 0; i < source.size(); ++i) target[i] = static_cast<To>(source[i]);
-    });
-  });
+  dispatch(device_, [&](auto device) { convert(device, *this, t); });
+  return t;
+}
+
+Tensor Tensor::to(const Device& device) const {
+  if (device == device_) return detach();
+  Tensor t = empty(shape_, {dtype_, device});
+  t.copy_from(*this);
   return t;
 }
 
@@ -165,17 +149,25 @@ void Tensor::copy_from(const Tensor& source) const {
   if (source.shape() != shape_ || source.dtype() != dtype_)
     fail<ShapeError>("copy: {} {} cannot be filled from {} {}", name_of(dtype_), shape_.text(), name_of(source.dtype()),
                      source.shape().text());
-  auto* to = static_cast<std::byte*>(raw());
-  const auto* from = static_cast<const std::byte*>(source.raw());
-  parallel_for(static_cast<int64_t>(bytes()), kGrain * 8, [&](int64_t begin, int64_t end) {
-    std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin));
-  });
+  if (bytes() == 0) return;
+  if (source.device() == device_) {
+    dispatch(device_, [&](auto device) { copy(device, source, *this); });
+  } else if (device_.is_host()) {
+    dispatch(source.device(), [&](auto device) { copy_to_host(device, source, static_cast<std::byte*>(raw())); });
+  } else if (source.device().is_host()) {
+    dispatch(device_, [&](auto device) { copy_from_host(device, static_cast<const std::byte*>(source.raw()), *this); });
+  } else {
+    copy_from(source.to(Cpu{}));
+  }
+}
+
+std::span<std::byte> Tensor::host_bytes() const {
+  if (!device_.is_host()) fail<ShapeError>("tensor: is on {}, where the host cannot read it", device_.text());
+  return {static_cast<std::byte*>(raw()), bytes()};
 }
 
 void Tensor::fill(double value) const {
-  dispatch_any(dtype_, [&]<class T>(T) {
-    for (T& v : values<T>()) v = static_cast<T>(value);
-  });
+  dispatch(device_, [&](auto device) { attune::fill(device, *this, value); });
 }
 
 void Tensor::check_dtype(DType wanted) const {
@@ -184,27 +176,15 @@ void Tensor::check_dtype(DType wanted) const {
 }
 
 void add_in_place(const Tensor& accumulator, const Tensor& x) {
-  if (accumulator.numel() != x.numel() || accumulator.dtype() != x.dtype())
-    fail<ShapeError>("add: {} {} and {} {} do not fit", name_of(accumulator.dtype()), accumulator.shape().text(),
-                     name_of(x.dtype()), x.shape().text());
-  dispatch_floating("add", x.dtype(), [&]<class T>(T) {
-    T* __restrict to = accumulator.data<T>();
-    const T* __restrict from = x.data<T>();
-    parallel_for(x.numel(), kGrain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) to[i] += from[i];
-    });
-  });
+  if (accumulator.numel() != x.numel() || accumulator.dtype() != x.dtype() || accumulator.device() != x.device())
+    fail<ShapeError>("add: {} {} on {} and {} {} on {} do not fit", name_of(accumulator.dtype()),
+                     accumulator.shape().text(), accumulator.device().text(), name_of(x.dtype()), x.shape().text(),
+                     x.device().text());
+  dispatch(x.device(), [&](auto device) { add(device, accumulator, x); });
 }
 
 int64_t first_not_finite(const Tensor& x) {
-  int64_t found = -1;
-  dispatch_floating("first_not_finite", x.dtype(), [&]<class T>(T) {
-    const auto values = x.values<T>();
-    for (size_t i = 0; i < values.size() && found < 0; ++i) {
-      if (!std::isfinite(values[i])) found = static_cast<int64_t>(i);
-    }
-  });
-  return found;
+  return dispatch(x.device(), [&](auto device) { return first_not_finite(device, x); });
 }
 
 }  // namespace attune

@@ -10,7 +10,7 @@
 #include "attune/tensor/dtype.h"
 #include "attune/tensor/shape.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 struct GradientNode;  // attune/autograd/graph.h
 
@@ -29,16 +29,18 @@ class Tensor {
   static Tensor full(const Shape& shape, double value, const TensorOptions& options = {});
   static Tensor empty_like(const Tensor& x) { return empty(x.shape(), {x.dtype(), x.device()}); }
   static Tensor zeros_like(const Tensor& x) { return zeros(x.shape(), {x.dtype(), x.device()}); }
+  /// A copy of the values. Throws ShapeError unless there are as many as the shape has elements.
   template <class T>
-  static Tensor from(const Shape& shape, std::span<const T> values) {
-    return from_bytes(shape, dtype_of<T>, std::as_bytes(values));
+  static Tensor from(const Shape& shape, std::span<const T> values, const Device& device = {}) {
+    return from_bytes(shape, dtype_of<T>, std::as_bytes(values), device);
   }
   template <class T>
-  static Tensor from(const Shape& shape, const std::vector<T>& values) {
-    return from(shape, std::span<const T>(values));
+  static Tensor from(const Shape& shape, const std::vector<T>& values, const Device& device = {}) {
+    return from(shape, std::span<const T>(values), device);
   }
   /// A copy of raw values. Throws ShapeError unless there are exactly numel * size_of(dtype) bytes.
-  static Tensor from_bytes(const Shape& shape, DType dtype, std::span<const std::byte> bytes);
+  static Tensor from_bytes(const Shape& shape, DType dtype, std::span<const std::byte> bytes,
+                           const Device& device = {});
   /// What lies `offset` bytes into the buffer, which is shared. Throws ShapeError where that ends beyond the buffer or
   /// is not aligned for the dtype.
   static Tensor in_buffer(const Shape& shape, DType dtype, std::shared_ptr<Buffer> buffer, size_t offset);
@@ -52,7 +54,8 @@ class Tensor {
   DType dtype() const { return dtype_; }
   Device device() const { return device_; }
 
-  /// The values. Throws ShapeError when T is not the dtype.
+  /// The memory of the device, for its kernels; HostView is for everybody else. Throws ShapeError when T is not the
+  /// dtype.
   template <class T>
   T* data() const {
     check_dtype(dtype_of<T>);
@@ -63,6 +66,10 @@ class Tensor {
     return {data<T>(), static_cast<size_t>(numel())};
   }
   void* raw() const { return buffer_ ? static_cast<std::byte*>(buffer_->data()) + offset_ : nullptr; }
+  /// The bytes of a tensor on the CPU, to be read and written. Throws ShapeError for another device.
+  std::span<std::byte> host_bytes() const;
+  /// Where the values begin, to tell tensors apart; not for reading.
+  const void* address() const { return raw(); }
   /// The value of a tensor with one element, converted to double.
   double item() const;
 
@@ -75,7 +82,15 @@ class Tensor {
   Tensor detach() const;
   Tensor clone() const;
   Tensor to(DType dtype) const;
-  void copy_from(const Tensor& source) const;  // same shape and dtype
+  Tensor to(const Device& device) const;
+  void copy_from(const Tensor& source) const;  // same shape and dtype; the device may be another
+  /// Replaces the values. Throws ShapeError unless there are as many and T is the dtype.
+  template <class T>
+  void assign(std::span<const T> values) const {
+    check_dtype(dtype_of<T>);
+    assign_bytes(std::as_bytes(values));
+  }
+  void assign_bytes(std::span<const std::byte> bytes) const;
   void fill(double value) const;
 
   /// How many handles share this memory; 1 means that it may be overwritten.

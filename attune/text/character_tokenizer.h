@@ -9,7 +9,7 @@
 
 #include "attune/text/tokenizer.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// Tokens are Unicode code points; white space and line ends are tokens like any other. <pad> <unk> <s> </s> are ids 0
 /// to 3. A character that is not in the vocabulary becomes <unk>, and so does a byte that is not UTF-8. Stored as

@@ -14,7 +14,7 @@ namespace sentencepiece {
 class SentencePieceProcessor;
 }
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// A SentencePiece model of any kind (unigram, BPE, characters, words), its text normalization included.
 ///

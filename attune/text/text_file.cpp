@@ -1,6 +1,7 @@
 #include "attune/text/text_file.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -302,6 +303,13 @@ std::vector<std::string> read_lines(const std::filesystem::path& path, const Tex
   std::vector<std::string> lines;
   for (std::string line; reader.next(line);) lines.push_back(line);
   return lines;
+}
+
+void throw_naming(const std::vector<std::string>& files, const DataError& error) {
+  const std::string message = error.what();
+  for (const std::string& file : files)
+    if (message.starts_with(file)) throw;
+  fail<DataError>("{}: {}", fmt::join(files, ", "), message);
 }
 
 }  // namespace attune

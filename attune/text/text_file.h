@@ -1,7 +1,6 @@
 #pragma once
 // Text line by line, plain or gzip, from files that may be hostile.
 
-#include <fmt/format.h>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -10,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "attune/base/fail.h"
+#include "attune/base/error.h"
 
 namespace attune {
 
@@ -105,16 +104,16 @@ class TextReader {
 /// All lines of a file.
 std::vector<std::string> read_lines(const std::filesystem::path& path, const TextLimits& limits = {});
 
+/// For a handler of `error`: throws it again, with the names of `files` in front unless it begins with one of them.
+[[noreturn]] void throw_naming(const std::vector<std::string>& files, const DataError& error);
+
 /// Calls `read`; a DataError of it that does not begin with the name of one of `files` gets their names.
 template <class Read>
 auto naming(const std::vector<std::string>& files, const Read& read) {
   try {
     return read();
   } catch (const DataError& error) {
-    const std::string message = error.what();
-    for (const std::string& file : files)
-      if (message.starts_with(file)) throw;
-    fail<DataError>("{}: {}", fmt::join(files, ", "), message);
+    throw_naming(files, error);
   }
 }
 

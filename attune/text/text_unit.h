@@ -4,7 +4,7 @@
 
 #include "attune/base/fields.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// What is one document, a stretch of text that is predicted without knowledge of the others.
 enum class TextUnit {

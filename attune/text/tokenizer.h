@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// The ids that a model gives a meaning to; all are inside the vocabulary.
 struct SpecialIds {

@@ -8,7 +8,7 @@
 
 #include "attune/text/tokenizer.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 struct TokenizerPair {
   std::shared_ptr<const Tokenizer> source, target;  // one object where one vocabulary serves both sides

@@ -10,7 +10,7 @@
 
 #include "attune/text/tokenizer.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 struct WhitespaceOptions {
   int64_t min_count = 1;            // words that are rarer become <unk>

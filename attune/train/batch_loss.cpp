@@ -5,10 +5,6 @@
 namespace attune {
 namespace {
 
-Tensor vector_of(const std::vector<int32_t>& values) {
-  return Tensor::from({static_cast<int64_t>(values.size())}, values);
-}
-
 int64_t size_of(const std::vector<int32_t>& values) {
   return static_cast<int64_t>(values.size());
 }
@@ -27,20 +23,20 @@ TrainingBatch make(const Model& model, Batch&& batch, int64_t tokens) {
 
 CrossEntropy batch_loss(const Transformer& model, const PackedBatch& batch, const CrossEntropyOptions& options) {
   return model.loss(pack_tokens(batch.source, batch.source_offsets),
-                    pack_tokens(batch.target_input, batch.target_offsets), vector_of(batch.labels), options);
+                    pack_tokens(batch.target_input, batch.target_offsets), Indices(batch.labels), options);
 }
 
 CrossEntropy batch_loss(const EncoderClassifier& model, const LabelledBatch& batch,
                         const CrossEntropyOptions& options) {
-  return model.loss(pack_tokens(batch.tokens, batch.offsets), vector_of(batch.labels), options);
+  return model.loss(pack_tokens(batch.tokens, batch.offsets), Indices(batch.labels), options);
 }
 
 CrossEntropy batch_loss(const EncoderMaskedLm& model, const MaskedBatch& batch, const CrossEntropyOptions& options) {
-  return model.loss(pack_tokens(batch.tokens, batch.offsets), vector_of(batch.rows), vector_of(batch.labels), options);
+  return model.loss(pack_tokens(batch.tokens, batch.offsets), Indices(batch.rows), Indices(batch.labels), options);
 }
 
 CrossEntropy batch_loss(const DecoderLm& model, const LanguageModelBatch& batch, const CrossEntropyOptions& options) {
-  return model.loss(pack_tokens(batch.input, batch.offsets), vector_of(batch.labels), options);
+  return model.loss(pack_tokens(batch.input, batch.offsets), Indices(batch.labels), options);
 }
 
 TrainingBatch training_batch(const Transformer& model, PackedBatch batch) {

@@ -6,6 +6,7 @@
 
 #include "attune/base/check.h"
 #include "attune/base/fail.h"
+#include "attune/base/processors.h"
 #include "attune/train/config_fields.h"
 
 namespace attune {
@@ -134,7 +135,7 @@ void check_train(const TrainConfig& train) {
     fail<ConfigError>("train.average_checkpoints = {}: only train.keep_checkpoints = {} are kept",
                       train.average_checkpoints, train.keep_checkpoints);
   check_below_one("train.moving_average", train.moving_average);
-  check_range<int64_t>("train.threads", train.threads, 0, 4096);
+  check_range<int64_t>("train.threads", train.threads, 0, kMostThreads);
 }
 
 // Vocabulary sizes of 0 and missing labels come from tokenizers and text later; until then something stands for them.

@@ -6,19 +6,18 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "attune/base/fields.h"
-#include "attune/base/json_fields.h"
-#include "attune/data/labelled_corpus.h"
-#include "attune/data/text_stream.h"
+#include "attune/data/labelled_format.h"
 #include "attune/inference/config.h"
 #include "attune/inference/sampling_config.h"
 #include "attune/models/config.h"
 #include "attune/ops/precision.h"
 #include "attune/optim/config.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 enum class TokenizerKind { unigram, bpe, whitespace, characters, bytes };
 enum class ValidationMetric {
@@ -112,7 +111,7 @@ struct TrainConfig {
   int64_t keep_checkpoints = 5;         // the last so many; 0: all
   int64_t average_checkpoints = 0;      // the final model is the mean of the last so many; 0 or 1: off
   double moving_average = 0;            // decay of an exponential moving average of the weights; 0: off
-  int64_t threads = 0;                  // 0: all
+  int64_t threads = 0;                  // 0: thread_count() of the caller
   bool shard_optimizer = false;         // several ranks: each keeps the moments of its part of the parameters alone
   bool checkpoint_activations = false;  // layers compute their activations again in the backward pass: less memory
   ProductPrecision precision = ProductPrecision::float32;  // of the training step's matrix products
@@ -147,10 +146,10 @@ std::string precision_note(ProductPrecision precision);
 RunConfig default_config(Architecture architecture);
 
 /// Reads a TOML file, applies "key=value" assignments in order and validates. An empty path stands for an empty file.
-/// What neither names is as in `base`, sections with keys like those of the file, else as in default_config(). Throws
-/// FileError and ConfigError.
+/// What neither names is as in the preset of that name (models/presets.h), unless it is empty, else as in
+/// default_config(). Throws FileError and ConfigError.
 RunConfig read_run_config(const std::filesystem::path& path, const std::vector<std::string>& overrides = {},
-                          const Json& base = Json::object());
+                          std::string_view preset = {});
 
 /// What read_run_config() reads back as the same configuration, without the fields of other architectures.
 std::string write_toml(const RunConfig& config);

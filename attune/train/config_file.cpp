@@ -6,6 +6,7 @@
 #include "attune/base/fail.h"
 #include "attune/base/json_fields.h"
 #include "attune/io/toml_config.h"
+#include "attune/models/presets.h"
 #include "attune/train/config_fields.h"
 
 namespace attune {
@@ -35,6 +36,13 @@ class SectionReader {
   const std::string& where_;
   std::vector<std::string> names_;
 };
+
+// The keys of a preset, section by section.
+Json sections_of(const Preset& preset) {
+  Json sections = Json::parse(preset.training);
+  sections["model"] = Json::parse(preset.model);
+  return sections;
+}
 
 // Keys of `upper` in place of those of `lower`, section by section; a value is replaced as a whole.
 Json merged(Json lower, const Json& upper) {
@@ -111,8 +119,9 @@ class Describer {
 }  // namespace
 
 RunConfig read_run_config(const std::filesystem::path& path, const std::vector<std::string>& overrides,
-                          const Json& base) {
-  Json json = merged(base, path.empty() ? Json::object() : read_toml(path));
+                          std::string_view preset) {
+  Json json = preset.empty() ? Json::object() : sections_of(find_preset(preset));
+  if (!path.empty()) json = merged(std::move(json), read_toml(path));
   for (const std::string& assignment : overrides) apply_override(json, assignment);
   const std::string where = path.empty() ? "" : path.string() + ": ";
   RunConfig config = defaults_of(json, where);

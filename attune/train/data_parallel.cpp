@@ -17,10 +17,6 @@ int64_t default_bucket_bytes(const std::vector<NamedParameter>& parameters) {
   return std::clamp<int64_t>(all / 8, int64_t{1} << 20, int64_t{25} << 20);
 }
 
-std::span<std::byte> bytes_of(const Tensor& x) {
-  return {static_cast<std::byte*>(x.raw()), x.bytes()};
-}
-
 Tensor flattened(const Tensor& x) {
   return x.detach().reshape({x.numel()});
 }
@@ -73,7 +69,7 @@ std::vector<ElementRange> DataParallel::owned() const {
 }
 
 void DataParallel::broadcast_parameters() const {
-  for (const auto& [name, parameter] : parameters_) communicator_.broadcast(bytes_of(*parameter));
+  for (const auto& [name, parameter] : parameters_) communicator_.broadcast(parameter->host_bytes());
 }
 
 Tensor DataParallel::view(const Place& place) const {
@@ -124,7 +120,7 @@ void DataParallel::reduce() {
     if (!place.complete) {
       fill(place);
       start_complete_buckets();
-    } else if (gradient(parameter(place)).raw() != view(place).raw()) {
+    } else if (gradient(parameter(place)).address() != view(place).address()) {
       fail<Error>("backward: something was added to the gradient of {} after it had been said to be complete",
                   parameters_[place.parameter].name);
     }
@@ -143,10 +139,8 @@ double DataParallel::sum_of_squares() const {
   for (const Bucket& bucket : buckets_) {
     const int64_t count = bucket.flat.numel();
     const int64_t begin = part_begin(count, rank, ranks), end = part_begin(count, rank + 1, ranks);
-    dispatch_floating("all_reduce", bucket.flat.dtype(), [&]<class T>(T) {
-      dispatch(bucket.flat.device(),
-               [&](auto device) { sum += attune::sum_of_squares(device, bucket.flat.data<T>() + begin, end - begin); });
-    });
+    const Tensor mine = bucket.flat.rows(begin, end);
+    sum += dispatch(mine.device(), [&](auto device) { return attune::sum_of_squares(device, mine); });
   }
   return sum;
 }
@@ -203,10 +197,10 @@ std::vector<AdamState> DataParallel::gather_states(const Adam& adam) const {
     const Tensor& parameter = *parameters_[i].tensor;
     const auto gathered = [&](const Tensor& part) {
       if (!part.defined()) return Tensor{};
-      const auto parts = communicator_.gather(bytes_of(part), 0);
+      const auto parts = communicator_.gather(part.host_bytes(), 0);
       if (!root) return Tensor{};
       Tensor all = Tensor::empty_like(parameter);
-      std::byte* to = bytes_of(all).data();
+      std::byte* to = all.host_bytes().data();
       for (const auto& bytes : parts) to = std::ranges::copy(bytes, to).out;  // ranges ascend with the ranks
       return all;
     };

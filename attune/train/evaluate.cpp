@@ -3,13 +3,19 @@
 #include <algorithm>
 #include <cmath>
 
-#include "attune/autograd/graph.h"
+#include "attune/base/execution.h"
 #include "attune/base/fail.h"
 #include "attune/ops/softmax.h"
+#include "attune/tensor/host_view.h"
 #include "attune/train/batch_loss.h"
 
 namespace attune {
 namespace {
+
+void without_dropout_and_gradients(Execution& e) {
+  e.dropout.reset();
+  e.recording = false;
+}
 
 // The mean over everything that is added up.
 class MeanLoss {
@@ -82,32 +88,32 @@ MaskedBatch take_batch(const MaskedBatch& text, size_t first, int64_t batch_toke
 
 }  // namespace
 
-CorpusLoss evaluate(Transformer& model, std::span<const ParallelExample> examples, int32_t bos_id,
+CorpusLoss evaluate(const Transformer& model, std::span<const ParallelExample> examples, int32_t bos_id,
                     const EvaluateOptions& options) {
   if (examples.empty()) fail<DataError>("evaluate: there is no sentence pair");
-  const NoGrad no_grad;
-  set_evaluation(model);
+  const ExecutionScope scope(without_dropout_and_gradients);
   MeanLoss total(options.label_smoothing);
   for (const std::vector<int32_t>& indices : batches_in_order(lengths_of(examples), options))
     total.add(batch_loss(model, pack(examples, indices, bos_id), total.options()));
   return total.mean();
 }
 
-ClassifierEvaluation evaluate(EncoderClassifier& model, std::span<const LabelledExample> examples,
+ClassifierEvaluation evaluate(const EncoderClassifier& model, std::span<const LabelledExample> examples,
                               const EvaluateOptions& options) {
   if (examples.empty()) fail<DataError>("evaluate: there is no text");
-  const NoGrad no_grad;
-  set_evaluation(model);
+  const ExecutionScope scope(without_dropout_and_gradients);
   MeanLoss total(options.label_smoothing);
   ClassifierEvaluation result;
   for (const std::vector<int32_t>& indices : batches_in_order(lengths_of(examples), options)) {
     const LabelledBatch batch = pack(examples, indices);
     const Tensor logits = model(pack_tokens(batch.tokens, batch.offsets));
     if (std::ranges::any_of(batch.labels, [](int32_t label) { return label >= 0; }))
-      total.add(cross_entropy(logits, Tensor::from({batch.texts()}, batch.labels), total.options()));
-    const Tensor probabilities = softmax(logits);
+      total.add(cross_entropy(logits, Indices(batch.labels), total.options()));
+    const HostView view(softmax(logits));
+    const auto probabilities = view.values<float>();
+    const auto labels = static_cast<size_t>(logits.size(1));
     for (int64_t text = 0; text < batch.texts(); ++text) {
-      const std::span<const float> row = probabilities.rows(text, text + 1).values<float>();
+      const auto row = probabilities.subspan(static_cast<size_t>(text) * labels, labels);
       result.predictions.push_back(static_cast<int32_t>(std::ranges::max_element(row) - row.begin()));
       result.probabilities.insert(result.probabilities.end(), row.begin(), row.end());
     }
@@ -116,22 +122,21 @@ ClassifierEvaluation evaluate(EncoderClassifier& model, std::span<const Labelled
   return result;
 }
 
-CorpusLoss evaluate(DecoderLm& model, const TokenDocuments& documents, int64_t stride, const EvaluateOptions& options) {
+CorpusLoss evaluate(const DecoderLm& model, const TokenDocuments& documents, int64_t stride,
+                    const EvaluateOptions& options) {
   const int64_t context = model.config().context_length;
   const std::vector<ScoredWindow> windows = sliding_windows(documents, context, stride > 0 ? stride : context);
   if (windows.empty()) fail<DataError>("evaluate: there is no token to predict");
-  const NoGrad no_grad;
-  set_evaluation(model);
+  const ExecutionScope scope(without_dropout_and_gradients);
   MeanLoss total(options.label_smoothing);
   for (const std::span<const ScoredWindow> batch : batches_of(windows, options.batch_tokens))
     total.add(batch_loss(model, pack(documents, batch, total.options().ignore_index), total.options()));
   return total.mean();
 }
 
-CorpusLoss evaluate(EncoderMaskedLm& model, const MaskedBatch& text, const EvaluateOptions& options) {
+CorpusLoss evaluate(const EncoderMaskedLm& model, const MaskedBatch& text, const EvaluateOptions& options) {
   if (text.rows.empty()) fail<DataError>("evaluate: there is no hidden token");
-  const NoGrad no_grad;
-  set_evaluation(model);
+  const ExecutionScope scope(without_dropout_and_gradients);
   MeanLoss total(options.label_smoothing);
   for (size_t sequence = 0; sequence + 1 < text.offsets.size();) {
     const MaskedBatch batch = take_batch(text, sequence, options.batch_tokens);

@@ -13,16 +13,9 @@
 #include "attune/models/decoder_lm.h"
 #include "attune/models/encoder_classifier.h"
 #include "attune/models/transformer.h"
+#include "attune/train/corpus_loss.h"
 
 namespace attune {
-
-struct CorpusLoss {
-  double loss = 0;        // label-smoothed cross entropy per prediction, nats
-  double nll = 0;         // negative log likelihood per prediction, nats; eos counts as a token
-  double perplexity = 0;  // exp(nll)
-  double accuracy = 0;    // share of predictions whose label is the likeliest, in [0, 1]
-  int64_t tokens = 0;     // predictions: tokens of the target, next tokens, hidden tokens, or labels of texts
-};
 
 struct EvaluateOptions {
   int64_t batch_tokens = 4096;  // of a batch; of the source or the target
@@ -31,7 +24,7 @@ struct EvaluateOptions {
 
 /// Teacher-forced loss over all examples. `bos_id` begins the decoder's input. Throws DataError when there is no
 /// example.
-CorpusLoss evaluate(Transformer& model, std::span<const ParallelExample> examples, int32_t bos_id,
+CorpusLoss evaluate(const Transformer& model, std::span<const ParallelExample> examples, int32_t bos_id,
                     const EvaluateOptions& options = {});
 
 struct ClassifierEvaluation {
@@ -41,16 +34,16 @@ struct ClassifierEvaluation {
 };
 
 /// Labels of all examples, of which some or all may have none. Throws DataError when there is no example.
-ClassifierEvaluation evaluate(EncoderClassifier& model, std::span<const LabelledExample> examples,
+ClassifierEvaluation evaluate(const EncoderClassifier& model, std::span<const LabelledExample> examples,
                               const EvaluateOptions& options = {});
 
 /// Loss over every token but the first of each document, in windows of the model's context_length that advance by
 /// `stride`, see sliding_windows(); 0: by context_length. Throws DataError when there is nothing to predict.
-CorpusLoss evaluate(DecoderLm& model, const TokenDocuments& documents, int64_t stride = 0,
+CorpusLoss evaluate(const DecoderLm& model, const TokenDocuments& documents, int64_t stride = 0,
                     const EvaluateOptions& options = {});
 
 /// Loss over the tokens that are hidden in `text`: all sequences, masked at once, so that how they are put together in
 /// batches does not change what is hidden. Throws DataError when nothing is.
-CorpusLoss evaluate(EncoderMaskedLm& model, const MaskedBatch& text, const EvaluateOptions& options = {});
+CorpusLoss evaluate(const EncoderMaskedLm& model, const MaskedBatch& text, const EvaluateOptions& options = {});
 
 }  // namespace attune

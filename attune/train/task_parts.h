@@ -10,6 +10,7 @@
 
 #include "attune/base/fail.h"
 #include "attune/data/token_corpus.h"
+#include "attune/train/evaluate.h"
 #include "attune/train/prepared_folder.h"
 #include "attune/train/tokenizers.h"
 #include "attune/train/training_task.h"

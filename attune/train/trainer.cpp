@@ -91,7 +91,6 @@ Run::Run(const RunConfig& config, const fs::path& folder, TrainingObserver& obse
       checkpoints_(folder / "checkpoints", config.train.keep_checkpoints) {}
 
 void Run::prepare(bool resume) {
-  if (config_.train.threads > 0) set_thread_count(static_cast<int>(config_.train.threads));
   const RunConfig given = config_;
   const std::optional<int64_t> resumed = step_to_resume(resume);
   if (is_first_) make_directories(folder_);
@@ -178,7 +177,7 @@ void Run::make_task(bool resumes) {
   if (!resumes && !initial.empty()) observer_.on_message(initialize_from(initial, task_->model()));
   require_gradients(task_->model());
   set_activation_checkpointing(task_->model(), config_.train.checkpoint_activations);
-  const std::vector<NamedParameter> parameters = named_parameters(task_->model());
+  const std::vector<NamedParameter> parameters = trained_parameters(task_->model());
   if (communicator_.size() > 1) {
     ranks_.emplace(communicator_, parameters, config_.train.shard_optimizer);
     if (!resumes) ranks_->broadcast_parameters();
@@ -255,7 +254,7 @@ std::vector<TrainingBatch> Run::next_batches() {
   std::vector<TrainingBatch> batches = prefetched_.valid() ? prefetched_.get() : form(state_.batch, state_.step);
   if (const int64_t next = state_.batch + static_cast<int64_t>(batches.size()); next < task_->batches())
     prefetched_ = std::async(std::launch::async, [form, next, step = state_.step + 1] {
-      set_thread_count(1);  // of this thread: the others are computing
+      const ThreadScope one(1);  // of this thread: the others are computing
       return form(next, step);
     });
   return batches;
@@ -454,6 +453,7 @@ Trainer::Trainer(RunConfig config, fs::path run_folder, TrainingObserver& observ
 }
 
 TrainingResult Trainer::run(bool resume) {
+  const ThreadScope threads(config_.train.threads);
   TrainingObserver nobody;
   Run run(config_, folder_, communicator_->rank() == 0 ? observer_ : nobody, stop_requested_, *communicator_);
   run.prepare(resume);

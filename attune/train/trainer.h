@@ -17,9 +17,11 @@
 #include <string>
 
 #include "attune/dist/communicator.h"
-#include "attune/train/training_task.h"
+#include "attune/train/config.h"
+#include "attune/train/corpus_report.h"
+#include "attune/train/validation.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 struct StartReport {
   TransformerConfig model;  // with the vocabularies' sizes and all labels

@@ -4,6 +4,7 @@
 #include "attune/base/fail.h"
 #include "attune/base/json_fields.h"
 #include "attune/base/version.h"
+#include "attune/io/parameter_file.h"
 
 namespace attune {
 namespace {
@@ -131,7 +132,7 @@ Checkpoint make_checkpoint(const TrainingParts& parts, const std::vector<AdamSta
     checkpoint.tensors.push_back({kSquare + s.name, s.v});
     if (s.average.defined()) checkpoint.tensors.push_back({kAverage + s.name, s.average});
   }
-  checkpoint.state = {{"attune_version", kVersion},
+  checkpoint.state = {{"attune_version", version()},
                       {"run", identity(parts.config)},
                       {"tokenizers", tokenizer_fields(parts.config.data)},
                       {"settings", settings(parts.config)},
@@ -141,7 +142,7 @@ Checkpoint make_checkpoint(const TrainingParts& parts, const std::vector<AdamSta
 }
 
 RestoredRun restore_checkpoint(const std::filesystem::path& file, const TrainingParts& parts) {
-  const SafetensorsReader reader(file);
+  const SafetensorsReader reader = open_parameters(file);
   const std::string where = file.string();
   const Json stored = checkpoint_state(reader);
   check_identity(member(stored, "run", where), parts.config, where);
@@ -156,11 +157,11 @@ RestoredRun restore_checkpoint(const std::filesystem::path& file, const Training
     fail<FileError>("{}: step {}, epoch {}, batch {}: none may be negative", where, state.step, state.epoch,
                     state.batch);
 
-  const std::vector<NamedParameter> parameters = named_parameters(parts.model);
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    const Tensor& parameter = *parameters[i].tensor;
+  for (const auto& [name, parameter] : named_parameters(parts.model)) reader.load_into(kParameter + name, *parameter);
+  const std::vector<NamedParameter> trained = trained_parameters(parts.model);
+  for (size_t i = 0; i < trained.size(); ++i) {
+    const Tensor& parameter = *trained[i].tensor;
     const AdamState& s = parts.adam.states()[i];
-    reader.load_into(kParameter + s.name, parameter);
     load_part(reader, kMean + s.name, s, s.m, parameter);
     load_part(reader, kSquare + s.name, s, s.v, parameter);
     if (s.average.defined()) load_part(reader, kAverage + s.name, s, s.average, parameter);

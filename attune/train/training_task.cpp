@@ -4,6 +4,7 @@
 #include "attune/base/fail.h"
 #include "attune/base/json_fields.h"
 #include "attune/io/model_folder.h"
+#include "attune/io/parameter_file.h"
 #include "attune/io/safetensors.h"
 #include "attune/train/task_parts.h"
 
@@ -28,7 +29,7 @@ std::unique_ptr<TrainingTask> make_training_task(const RunConfig& config, const 
 
 std::string initialize_from(const fs::path& model_folder, Module& model) {
   refuse_panels(model_folder, "training");
-  const SafetensorsReader reader(model_folder / kParameterFile);
+  const SafetensorsReader reader = open_parameters(model_folder / kParameterFile);
   const std::vector<NamedParameter> parameters = named_parameters(model);
   int64_t copied = 0, matrices = 0;
   std::string different;  // the first parameter that is there with another shape

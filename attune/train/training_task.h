@@ -9,25 +9,11 @@
 #include "attune/data/batch_part.h"
 #include "attune/nn/module.h"
 #include "attune/train/config.h"
+#include "attune/train/corpus_report.h"
 #include "attune/train/update.h"
 #include "attune/train/validation.h"
 
 namespace attune {
-
-/// The training text that a place in an epoch refers to.
-struct CorpusSize {
-  int64_t examples = 0;       // sentence pairs, labelled texts or documents, see count_of_examples()
-  int64_t tokens = 0;         // of the source, where there are two sides
-  int64_t target_tokens = 0;  // where there are two sides
-  bool operator==(const CorpusSize&) const = default;
-};
-
-struct CorpusReport {
-  CorpusSize size;
-  int64_t skipped_long = 0, skipped_empty = 0;  // examples that were left out
-  int64_t cut = 0;                              // texts that were too long and of which the beginning was kept
-  int64_t validation_examples = 0;              // 0: there is no validation
-};
 
 class TrainingTask {
  public:

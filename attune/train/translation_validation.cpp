@@ -6,7 +6,6 @@
 #include "attune/base/fail.h"
 #include "attune/inference/translator.h"
 #include "attune/metrics/bleu.h"
-#include "attune/nn/make_panels.h"
 #include "attune/text/text_file.h"
 #include "attune/text/whitespace_tokenizer.h"
 
@@ -58,23 +57,9 @@ void TranslationValidation::read(const std::string& source_file, const std::stri
   }
 }
 
-namespace {
-
-// A translator packs the model's weights; training writes them in place afterwards.
-struct DropPanelWeights {
-  Module& model;
-  explicit DropPanelWeights(Module& packed) : model(packed) {}
-  DropPanelWeights(const DropPanelWeights&) = delete;
-  DropPanelWeights& operator=(const DropPanelWeights&) = delete;
-  ~DropPanelWeights() { drop_panel_weights(model); }
-};
-
-}  // namespace
-
 ValidationReport TranslationValidation::measure(const std::shared_ptr<Transformer>& model) const {
   ValidationReport report{.loss = evaluate(*model, examples_, tokenizers_.target->bos_id(), evaluate_options_),
                           .examples = sentences()};
-  const DropPanelWeights afterwards(*model);
   const Translator translator(model, tokenizers_.source, tokenizers_.target, generation_);
   std::vector<std::string> outputs;
   for (const Translation& t : translator.translate(sources_, {.max_source_tokens = most_tokens_}))

@@ -4,6 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "attune/data/parallel_corpus.h"
+#include "attune/models/transformer.h"
+#include "attune/train/evaluate.h"
 #include "attune/train/tokenizers.h"
 #include "attune/train/validation.h"
 
@@ -17,7 +20,7 @@ class TranslationValidation {
   TranslationValidation(const RunConfig& config, const TokenizerPair& tokenizers);
 
   /// Loss as evaluate() gives it; BLEU of what beam search with train.valid_beam_size finds, in mteval-v13a tokens, or
-  /// for a whitespace vocabulary in its words. Takes the model into evaluation mode.
+  /// for a whitespace vocabulary in its words.
   ValidationReport measure(const std::shared_ptr<Transformer>& model) const;
 
   int64_t sentences() const { return static_cast<int64_t>(sources_.size()); }

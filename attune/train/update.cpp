@@ -8,6 +8,7 @@
 
 #include "attune/autograd/graph.h"
 #include "attune/base/fail.h"
+#include "attune/nn/dropout.h"
 #include "attune/train/data_parallel.h"
 
 namespace attune {
@@ -26,7 +27,7 @@ struct BadGradient {
 };
 
 BadGradient bad_gradient(Module& model, const Adam& adam) {
-  const std::vector<NamedParameter> parameters = named_parameters(model);
+  const std::vector<NamedParameter> parameters = trained_parameters(model);
   for (size_t p = 0; p < parameters.size(); ++p) {
     const Tensor g = gradient(*parameters[p].tensor);
     if (!g.defined()) continue;
@@ -47,7 +48,7 @@ std::string first_culprit(Module& model, const Adam& adam, Communicator* communi
                            [](const BadGradient& b) { return std::pair(b.parameter, b.element); });
   if (bad.element < 0) return "all parameters and gradients are finite";
   return fmt::format("the gradient of {} is not finite at element {}",
-                     named_parameters(model)[static_cast<size_t>(bad.parameter)].name, bad.element);
+                     trained_parameters(model)[static_cast<size_t>(bad.parameter)].name, bad.element);
 }
 
 std::string batches_of(const UpdateInput& input) {
@@ -75,7 +76,7 @@ std::optional<std::string> accumulate_gradients(Module& model, const Adam& adam,
   const ProductPrecisionScope precision(input.precision);  // ends before the parameters change
   for (size_t i = 0; i < input.batches.size(); ++i) {
     if (!input.batches[i].loss) continue;
-    set_training(model, input.seed, input.first_forward + i);
+    const DropoutScope dropout({.seed = input.seed, .step = input.first_forward + i});
     const CrossEntropy cross_entropy =
         input.batches[i].loss({.label_smoothing = input.label_smoothing, .scale = 1 / labels});
     const double loss = cross_entropy.loss.item();

@@ -8,9 +8,9 @@
 
 #include "attune/metrics/classification_scores.h"
 #include "attune/train/config.h"
-#include "attune/train/evaluate.h"
+#include "attune/train/corpus_loss.h"
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 struct ValidationReport {
   int64_t step = 0;

@@ -66,7 +66,7 @@ def fill(result: Transformer, model: ModelFolder) -> None:
 
     def norm(to: nn.Module, name: str) -> None:
         if isinstance(to, nn.LayerNorm):
-            to.weight.copy_(tensor(f"{name}.gain"))
+            to.weight.copy_(tensor(f"{name}.weight"))
             to.bias.copy_(tensor(f"{name}.bias"))
 
     def attention(to: Attention, name: str) -> None:

@@ -122,7 +122,7 @@ def of_linear(name: str, linear: nn.Linear) -> dict[str, Tensor]:
 
 
 def of_norm(name: str, norm: nn.LayerNorm) -> dict[str, Tensor]:
-    return {f"{name}.gain": norm.weight, f"{name}.bias": norm.bias}
+    return {f"{name}.weight": norm.weight, f"{name}.bias": norm.bias}
 
 
 def of_attention(name: str, attention: Attention) -> dict[str, Tensor]:

@@ -42,7 +42,7 @@ def tensors_of(config: dict, seed: int) -> dict[str, np.ndarray]:
         return random.standard_normal(shape, dtype=np.float32) * np.float32(scale)
 
     def norm(name: str) -> dict[str, np.ndarray]:
-        return {f"{name}.gain": 1 + normal(d), f"{name}.bias": normal(d)}
+        return {f"{name}.weight": 1 + normal(d), f"{name}.bias": normal(d)}
 
     def linear(name: str, out: int, into: int) -> dict[str, np.ndarray]:
         return {f"{name}.weight": normal(out, into, scale=0.04), f"{name}.bias": normal(out)}

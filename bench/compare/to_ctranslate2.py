@@ -139,7 +139,7 @@ class Converter:
             spec.bias = np.concatenate([tensors.get(f"{name}.bias", zero) for name, zero in zip(names, zeros)])
 
     def norm(self, spec: common_spec.LayerNormSpec, name: str) -> None:
-        spec.gamma = self.model.tensors[f"{name}.gain"]
+        spec.gamma = self.model.tensors[f"{name}.weight"]
         if not self.rms:
             spec.beta = self.model.tensors[f"{name}.bias"]
 

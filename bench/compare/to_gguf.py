@@ -48,13 +48,13 @@ def tensors_of(model: ModelFolder) -> dict[str, np.ndarray]:
     tensors = {"token_embd.weight": of["embedding.weight"], "position_embd.weight": of["embedding.position.weight"]}
     for i in range(model.config["layers"]):
         layer, block = f"decoder.layers.{i}", f"blk.{i}"
-        tensors |= both(f"{block}.attn_norm", f"{layer}.residual_1.norm", weight="gain")
+        tensors |= both(f"{block}.attn_norm", f"{layer}.residual_1.norm")
         tensors |= both(f"{block}.attn_qkv", *(f"{layer}.self_attention.w_{x}" for x in "qkv"))
         tensors |= both(f"{block}.attn_output", f"{layer}.self_attention.w_o")
-        tensors |= both(f"{block}.ffn_norm", f"{layer}.residual_3.norm", weight="gain")
+        tensors |= both(f"{block}.ffn_norm", f"{layer}.residual_3.norm")
         tensors |= both(f"{block}.ffn_up", f"{layer}.feed_forward.linear_1")
         tensors |= both(f"{block}.ffn_down", f"{layer}.feed_forward.linear_2")
-    return tensors | both("output_norm", "decoder.norm", weight="gain")
+    return tensors | both("output_norm", "decoder.norm")
 
 
 def convert(folder: Path, output: Path, of_type: str) -> None:

@@ -86,7 +86,7 @@ TEST(Checkpoint, RunsTheFunctionAgainAndKeepsNothingInBetween) {
   EXPECT_TRUE(kept.expired()) << "walked and freed";
   EXPECT_EQ(gradient_of(x), std::vector<float>{3});
   EXPECT_EQ(gradient_of(w), std::vector<float>{2});
-  EXPECT_TRUE(gradients_enabled());
+  EXPECT_TRUE(execution().recording);
 }
 
 TEST(Checkpoint, InputsMayBeUndefinedUnusedOrWithoutGradient) {
@@ -124,6 +124,38 @@ TEST(Checkpoint, Nests) {
   backward(checkpoint({x}, [&](std::span<const Tensor> in) { return product(checkpoint({in[0]}, inner), in[0]); }));
   EXPECT_EQ(gradient_of(x), std::vector<float>{2 * 2 * 3});
   EXPECT_EQ(gradient_of(w), std::vector<float>{9});
+}
+
+TEST(Checkpoint, TheSecondRunHasDropoutAndPrecisionOfTheFirst) {
+  const Tensor x = leaf({3});
+  std::vector<Execution> seen;
+  const auto function = [&](std::span<const Tensor> in) {
+    seen.push_back(execution());
+    return product(in[0], in[0]);
+  };
+  Tensor y;
+  {
+    const ExecutionScope forward([](Execution& e) {
+      e.dropout = DropoutStep{.seed = 5, .step = 6};
+      e.precision = ProductPrecision::bfloat16;
+      e.threads = 3;
+    });
+    y = checkpoint({x}, function);
+  }
+  const ExecutionScope other([](Execution& e) {
+    e.dropout = DropoutStep{.seed = 7, .step = 8};
+    e.threads = 2;
+  });
+  backward(y);
+  ASSERT_EQ(seen.size(), 2u);
+  for (const Execution& e : seen) {
+    ASSERT_TRUE(e.dropout);
+    EXPECT_EQ(e.dropout->seed, 5u);
+    EXPECT_EQ(e.dropout->step, 6u);
+    EXPECT_EQ(e.precision, ProductPrecision::bfloat16);
+  }
+  EXPECT_EQ(seen[0].threads, 3);
+  EXPECT_EQ(seen[1].threads, 2) << "those of backward()";
 }
 
 TEST(Checkpoint, UnderNoGradItIsTheFunction) {

@@ -197,11 +197,9 @@ TEST(EncodeLabelled, DoesNotDependOnTheThreads) {
   for (int i = 0; i < 500; ++i) texts.push_back({std::to_string(i % 3), "text " + std::to_string(i * 7919)});
   const ByteTokenizer tokenizer;
   const auto tokens_with = [&](int threads) {
-    const int before = thread_count();
-    set_thread_count(threads);
+    const ThreadScope scope(threads);
     std::vector<Ids> tokens;
     for (auto& example : encode_labelled(texts, labels_of(texts), tokenizer).examples) tokens.push_back(example.tokens);
-    set_thread_count(before);
     return tokens;
   };
   EXPECT_EQ(tokens_with(1), tokens_with(4));

@@ -88,16 +88,14 @@ TEST_F(TextStream, LargeFilesAreReadInPiecesWhateverTheThreads) {
     text += "line " + std::to_string(lines) + (lines % 7 == 0 ? "\n\n" : "\n");  // 3 blocks
   const std::string tail(5 << 19, 'x');                                          // 3 pieces
   const Ids expected = bytes_.encode(text + tail);
-  const int before = thread_count();
   for (const int threads : {1, 3}) {
-    set_thread_count(threads);
+    const ThreadScope scope(threads);
     EXPECT_TRUE(load({text + tail}, bytes_).ids == expected);
     const TokenDocuments documents = load({text}, bytes_, {.unit = TextUnit::line});
     ASSERT_EQ(documents.documents(), lines);
     for (const int64_t i : {int64_t{0}, lines / 2, lines - 1})
       EXPECT_EQ(bytes_.decode(documents.document(i)), "line " + std::to_string(i));
   }
-  set_thread_count(before);
 }
 
 TEST_F(TextStream, NamesWhatItCannotRead) {

@@ -58,7 +58,6 @@ std::vector<std::string> random_texts(int64_t count) {
 
 TEST(Classifier, ProbabilitiesAreTheSoftmaxOfTheLogits) {
   std::shared_ptr<EncoderClassifier> model = random_classifier();
-  set_evaluation(*model);
   const Classifier classifier({random_classifier(), words()});
   const std::vector<LabelledText> text = {{"", "w3 w7 w1"}};
   const auto corpus = encode_labelled(text, classifier.labels(), *words(), {.needs_label = false});

@@ -56,7 +56,6 @@ inline std::unique_ptr<Transformer> random_model(const TransformerConfig& config
       for (float& value : p.tensor->values<float>()) value *= 4;
     }
   }
-  set_evaluation(*model);
   return model;
 }
 

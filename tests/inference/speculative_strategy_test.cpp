@@ -37,7 +37,6 @@ std::unique_ptr<DecoderLm> random_lm(int64_t vocab, uint64_t seed, int64_t conte
     const double deviation = p.name == "projection.weight" ? 0.3 : 0.2;
     for (float& value : p.tensor->values<float>()) value += static_cast<float>(deviation * random.normal());
   }
-  set_evaluation(*model);
   return model;
 }
 

@@ -51,7 +51,6 @@ std::unique_ptr<DecoderLm> random_lm(const TransformerConfig& config, uint64_t s
     const double deviation = p.name == "projection.weight" ? 0.6 : 0.3;
     for (float& value : p.tensor->values<float>()) value += static_cast<float>(deviation * random.normal());
   }
-  set_evaluation(*model);
   return model;
 }
 

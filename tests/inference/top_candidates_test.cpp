@@ -29,7 +29,7 @@ CandidateLists every_row(const Tensor& logits, int64_t count, const std::vector<
     const auto row = static_cast<size_t>(r);
     const CandidateQuery query{
         .count = count, .excluded = excluded, .rules = rules.empty() ? nullptr : &rules[row]};
-    lists.set_count(row, top_candidates(logits, r, logits.size(-1), query, lists.room(row)));
+    lists.set_count(row, top_candidates({logits, r, logits.size(-1)}, query, lists.room(row)));
   }
   return lists;
 }
@@ -123,7 +123,7 @@ TEST(TopCandidates, RulesOfARow) {
   EXPECT_EQ(found[3][0].log_probability, found[0][1].log_probability) << "what is left out keeps its share";
   std::vector<Candidate> room(2);
   const CandidateQuery query{.count = 2, .excluded = {}, .rules = &rules[2]};
-  EXPECT_THROW(top_candidates(logits, 0, 4, query, room), ShapeError) << "no room for what is wanted";
+  EXPECT_THROW(top_candidates({logits, 0, 4}, query, room), ShapeError) << "no room for what is wanted";
   const std::vector<CandidateRules> outside(4, CandidateRules{.wanted = {4}});
   EXPECT_THROW(every_row(logits, 2, {}, outside), ShapeError);
 }

@@ -56,7 +56,8 @@ class TranslatorTest : public ::testing::Test {
 
 TEST_F(TranslatorTest, IsBeamSearchBetweenTokenizers) {
   const auto found = translate({"a3 a1 unknown"}, {.n_best = 3}).at(0);
-  const auto expected = beam_search(*model_, pack_sentences({{7, 5, 1, 3}}), {.generation = generation_, .n_best = 3});
+  const auto expected =
+      beam_search(translator_.model(), pack_sentences({{7, 5, 1, 3}}), {.generation = generation_, .n_best = 3});
   ASSERT_EQ(found.n_best.size(), 3u);
   for (size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(found.n_best[i].tokens, expected[0][i].tokens);
@@ -99,11 +100,12 @@ TEST_F(TranslatorTest, KeepsTheOrderWhateverTheBatches) {
 // Batches of 16 and more: each thread has sentences of its own.
 TEST_F(TranslatorTest, ThreadsChangeNothing) {
   const std::vector<std::string> lines = sentences(90);
-  const int threads_before = thread_count();
-  set_thread_count(1);
-  const auto alone = translate(lines, {.n_best = 3, .batch_sentences = 1});
+  const auto alone = [&] {
+    const ThreadScope one(1);
+    return translate(lines, {.n_best = 3, .batch_sentences = 1});
+  }();
   for (const int threads : {1, 2, 3}) {
-    set_thread_count(threads);
+    const ThreadScope scope(threads);
     for (const TranslateOptions& options :
          {TranslateOptions{.n_best = 3, .batch_sentences = 15}, TranslateOptions{.n_best = 3, .batch_sentences = 16},
           TranslateOptions{.n_best = 3}, TranslateOptions{.n_best = 3, .batch_tokens = 30}}) {
@@ -114,7 +116,6 @@ TEST_F(TranslatorTest, ThreadsChangeNothing) {
       }
     }
   }
-  set_thread_count(threads_before);
 }
 
 // Pieces of any size; where it need not wait, the reader now and then has nothing at hand.
@@ -275,16 +276,6 @@ TEST_F(TranslatorTest, LearnedPositionsLimitTheSource) {
               translator.translate(std::vector<std::string>{"a1", "a1 a2 a3 a4"});
             }),
             "sentence 2: has 4 tokens, at most 3 are accepted");
-}
-
-TEST_F(TranslatorTest, TurnsDropoutOff) {
-  const std::string text = translate({"a1 a2 a3"}).at(0).text();
-  const double score = translate({"a1 a2 a3"}).at(0).n_best[0].score;
-  set_training(*model_, 1, 1);
-  const Translator again(model_, source_, target_, generation_);
-  const auto found = again.translate(std::vector<std::string>{"a1 a2 a3"}).at(0);
-  EXPECT_EQ(found.text(), text);
-  EXPECT_EQ(found.n_best[0].score, score);
 }
 
 // One model, eight callers, each with options of its own.

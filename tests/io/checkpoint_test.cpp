@@ -16,20 +16,20 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 struct Scale final : Module {
-  Tensor gain = Tensor::full({2}, 1);
-  void visit(Visitor& v) override { v("gain", gain); }
+  Parameter scale{.tensor = Tensor::full({2}, 1)};
+  void visit(Visitor& v) override { v("scale", scale); }
 };
 
 Checkpoint checkpoint(float value) {
-  const Tensor gain = Tensor::full({2}, value);
-  return {{{"model.gain", gain}, {"adam_m.gain", Tensor::zeros({2})}}, {{"step", 7}, {"loss", 0.1}}};
+  const Tensor scale = Tensor::full({2}, value);
+  return {{{"model.scale", scale}, {"adam_m.scale", Tensor::zeros({2})}}, {{"step", 7}, {"loss", 0.1}}};
 }
 
 TEST(Checkpoint, TensorsAndStateComeBack) {
   const TemporaryFolder folder;
   write_checkpoint(folder / "c", checkpoint(2.5f));
   const SafetensorsReader reader(folder / "c");
-  EXPECT_EQ(reader.load("model.gain").values<float>()[1], 2.5f);
+  EXPECT_EQ(reader.load("model.scale").values<float>()[1], 2.5f);
   EXPECT_EQ(checkpoint_state(reader).at("loss").get<double>(), 0.1);
   EXPECT_EQ(checkpoint_state(reader), checkpoint(0).state);
 }
@@ -97,22 +97,22 @@ TEST(MeanOfCheckpoints, IsTakenInFloat64) {
   }
   Scale scale;
   mean_of_checkpoints(paths, scale);
-  EXPECT_EQ(scale.gain.values<float>()[0], 0x1p22f + 1);
+  EXPECT_EQ(scale.scale.tensor.values<float>()[0], 0x1p22f + 1);
 }
 
 TEST(MeanOfCheckpoints, NamesWhatDoesNotFit) {
   const TemporaryFolder folder;
   const std::vector<std::filesystem::path> paths = {folder / "good", folder / "bad"};
   write_checkpoint(paths[0], checkpoint(3));
-  write_checkpoint(paths[1], {{{"model.gain", Tensor::zeros({3})}}, Json::object()});
+  write_checkpoint(paths[1], {{{"model.scale", Tensor::zeros({3})}}, Json::object()});
   Scale scale;
   EXPECT_THAT(message_of<FileError>([&] { mean_of_checkpoints(paths, scale); }),
-              HasSubstr("bad: tensor \"model.gain\" is float32 [3], the model has float32 [2]"));
+              HasSubstr("bad: tensor \"model.scale\" is float32 [3], the model has float32 [2]"));
   write_checkpoint(paths[1], {});
   EXPECT_THAT(message_of<FileError>([&] { mean_of_checkpoints(paths, scale); }),
-              HasSubstr("has no tensor \"model.gain\""));
+              HasSubstr("has no tensor \"model.scale\""));
   EXPECT_THROW(mean_of_checkpoints({}, scale), FileError);
-  EXPECT_EQ(scale.gain.values<float>()[0], 1.0f);
+  EXPECT_EQ(scale.scale.tensor.values<float>()[0], 1.0f);
 }
 
 }  // namespace

@@ -21,8 +21,8 @@ namespace {
 using ::testing::HasSubstr;
 
 struct Part final : Module {
-  Tensor weight = Tensor::full({2, 3}, 1);
-  Tensor bias = Tensor::full({2}, 2);
+  Parameter weight{.tensor = Tensor::full({2, 3}, 1)};
+  Parameter bias{.tensor = Tensor::full({2}, 2)};
   void visit(Visitor& v) override {
     v("weight", weight);
     v("bias", bias);
@@ -32,7 +32,7 @@ struct Part final : Module {
 struct Pair final : Module {
   Part first;
   Part second;
-  Tensor tied = first.weight;  // the same numbers under a second name
+  Parameter tied = first.weight;  // the same numbers under a second name
   void visit(Visitor& v) override {
     v("first", first);
     v("second", second);
@@ -69,8 +69,8 @@ class ModelFolderTest : public ::testing::Test {
 
 TEST_F(ModelFolderTest, ParametersComeBack) {
   Pair saved;
-  saved.second.bias.fill(-3);
-  saved.first.weight.values<float>()[4] = 0.5f;
+  saved.second.bias.tensor.fill(-3);
+  saved.first.weight.tensor.values<float>()[4] = 0.5f;
   save_parameters(parameters_, saved, {{"format", "attune"}});
   const SafetensorsReader reader(parameters_);
   EXPECT_FALSE(reader.contains("tied"));
@@ -79,9 +79,9 @@ TEST_F(ModelFolderTest, ParametersComeBack) {
 
   Pair loaded;
   load_parameters(parameters_, loaded);
-  EXPECT_EQ(loaded.second.bias.values<float>()[1], -3.0f);
-  EXPECT_EQ(loaded.first.weight.values<float>()[4], 0.5f);
-  EXPECT_EQ(loaded.tied.values<float>()[4], 0.5f);
+  EXPECT_EQ(loaded.second.bias.tensor.values<float>()[1], -3.0f);
+  EXPECT_EQ(loaded.first.weight.tensor.values<float>()[4], 0.5f);
+  EXPECT_EQ(loaded.tied.tensor.values<float>()[4], 0.5f);
 }
 
 TEST_F(ModelFolderTest, MappedParametersComeBack) {
@@ -145,7 +145,7 @@ TEST_F(ModelFolderTest, EveryParameterMustFit) {
     write_safetensors(parameters_, tensors);
     Part part;
     const std::string message = message_of<FileError>([&] { load_parameters(parameters_, part); });
-    EXPECT_EQ(part.weight.values<float>()[0], 1.0f) << "left as it was";
+    EXPECT_EQ(part.weight.tensor.values<float>()[0], 1.0f) << "left as it was";
     return message;
   };
   EXPECT_THAT(refusal({{"weight", w}}), HasSubstr("model.safetensors: has no tensor \"bias\""));
@@ -160,12 +160,12 @@ TEST_F(ModelFolderTest, ConfigComesBack) {
   write_model_config(folder_.path(), config());
   EXPECT_EQ(read_model_config(folder_.path()), config());
   EXPECT_EQ(stored_config().at("model_type"), "transformer");
-  EXPECT_EQ(stored_config().at("attune_version"), kVersion);
+  EXPECT_EQ(stored_config().at("attune_version"), version());
 }
 
 TEST_F(ModelFolderTest, VersionIsThatOfTheBuild) {
   const std::string build = read_file(std::filesystem::path(ATTUNE_SOURCE_DIR) / "CMakeLists.txt");
-  EXPECT_THAT(build, HasSubstr(fmt::format("project(attune VERSION {} ", kVersion)));
+  EXPECT_THAT(build, HasSubstr(fmt::format("project(attune VERSION {} ", version())));
 }
 
 TEST_F(ModelFolderTest, ConfigNamesWhatIsWrong) {

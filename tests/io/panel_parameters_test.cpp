@@ -27,13 +27,12 @@ class Weights final : public Visitor {
  public:
   explicit Weights(Module& module) { module.visit(*this); }
   std::map<std::string, Tensor> tensors;
-  std::map<std::string, PanelSlot> packed;
+  std::map<std::string, std::shared_ptr<const PanelWeight>> packed;
 
  protected:
-  void on_parameter(const std::string& path, Tensor& parameter) override { tensors.emplace(path, parameter); }
-  void on_weight(const std::string& path, Tensor& weight, PanelSlot& slot, WeightUse) override {
-    if (weight.defined()) tensors.emplace(path, weight);
-    if (slot) packed.emplace(path, slot);
+  void on_parameter(const std::string& path, Parameter& parameter) override {
+    if (parameter.tensor.defined()) tensors.emplace(path, parameter.tensor);
+    if (parameter.panels) packed.emplace(path, parameter.panels);
   }
 };
 

@@ -1,4 +1,4 @@
-#include "attune/kernels/panel_matmul.h"
+#include "attune/kernels/cpu/gemm/panel_matmul.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -7,12 +7,15 @@
 #include <cmath>
 #include <vector>
 
+#include "attune/kernels/matmul.h"
 #include "attune/tensor/tensor.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/targets.h"
 
 namespace attune {
 namespace {
+
+using cpu::MatmulShape;
 
 struct Operands {
   MatmulShape shape;
@@ -27,22 +30,26 @@ Operands operands(const MatmulShape& s) {
           random(s.transpose_b ? Shape{s.n, s.k} : Shape{s.k, s.n}, 2), random({s.n}, 3), random({s.m, s.n}, 4)};
 }
 
-template <class T>
 Tensor product(const Operands& o, bool with_bias) {
-  constexpr DType dtype = std::is_same_v<T, double> ? DType::f64 : DType::f32;
-  const Tensor a = o.a.to(dtype), b = o.b.to(dtype), bias = o.bias.to(dtype), c = o.before.to(dtype).clone();
-  const T* const bias_data = with_bias ? bias.data<T>() : nullptr;
-  if constexpr (std::is_same_v<T, double>) {
-    matmul(Cpu{}, a.data<T>(), b.data<T>(), bias_data, c.data<T>(), o.shape);
-  } else {
-    panel_matmul(Cpu{}, a.data<T>(), b.data<T>(), bias_data, c.data<T>(), o.shape);
-  }
+  const Tensor c = o.before.clone();
+  cpu::panel_matmul(o.a.data<float>(), o.b.data<float>(), with_bias ? o.bias.data<float>() : nullptr, c.data<float>(),
+                    o.shape);
+  return c;
+}
+
+Tensor product_in_float64(const Operands& o, bool with_bias) {
+  const Tensor a = o.a.to(DType::f64), b = o.b.to(DType::f64), c = o.before.to(DType::f64);
+  matmul(Cpu{}, a, b, with_bias ? o.bias.to(DType::f64) : Tensor{}, c,
+         {.transpose_a = o.shape.transpose_a,
+          .transpose_b = o.shape.transpose_b,
+          .accumulate = o.shape.accumulate,
+          .activation = o.shape.activation});
   return c;
 }
 
 // Each of k products of numbers around 1 is rounded, and so is each sum.
 bool agrees(const Operands& o, bool with_bias) {
-  const Tensor found = product<float>(o, with_bias).to(DType::f64), expected = product<double>(o, with_bias);
+  const Tensor found = product(o, with_bias).to(DType::f64), expected = product_in_float64(o, with_bias);
   double error = 0;
   for (int64_t i = 0; i < found.numel(); ++i)
     error = std::max(error, std::abs(found.data<double>()[i] - expected.data<double>()[i]));
@@ -86,14 +93,13 @@ TEST(PanelMatmul, RowsDependOnNeitherOtherRowsNorThreads) {
     Operands o = operands({.m = 700, .n = 1130, .k = 300, .transpose_b = transpose_b});
     o.shape.activation = Activation::gelu;
     const Tensor a = o.a;
-    const auto runs = with_one_and_two_threads([&] { return product<float>(o, true); });
+    const auto runs = with_one_and_two_threads([&] { return product(o, true); });
     const Tensor all = runs.first;
     EXPECT_TRUE(same_bits(all, runs.second));
     const auto expect_rows = [&](int64_t first, int64_t rows) {
       o.a = a.rows(first, first + rows);
       o.shape.m = rows;
-      EXPECT_TRUE(same_bits(product<float>(o, true).rows(0, rows), all.rows(first, first + rows)))
-          << first << " " << rows;
+      EXPECT_TRUE(same_bits(product(o, true).rows(0, rows), all.rows(first, first + rows))) << first << " " << rows;
     };
     for (const int64_t rows : {1, 2, 5, 6, 7, 33, 121, 500}) expect_rows(0, rows);
     for (const int64_t first : {1, 3, 119, 360}) expect_rows(first, 130);
@@ -102,14 +108,12 @@ TEST(PanelMatmul, RowsDependOnNeitherOtherRowsNorThreads) {
 
 TEST(PanelMatmul, GradientsOfWeightsDoNotDependOnThreads) {
   const Operands o = operands({.m = 150, .n = 40, .k = 2000, .transpose_a = true});
-  const auto [one, two] = with_one_and_two_threads([&] { return product<float>(o, false); });
+  const auto [one, two] = with_one_and_two_threads([&] { return product(o, false); });
   EXPECT_TRUE(same_bits(one, two));
-  const int threads = thread_count();
   for (const int many : {3, 5, 16}) {
-    set_thread_count(many);
-    EXPECT_TRUE(same_bits(product<float>(o, false), one)) << many;
+    const ThreadScope threads(many);
+    EXPECT_TRUE(same_bits(product(o, false), one)) << many;
   }
-  set_thread_count(threads);
 }
 
 }  // namespace

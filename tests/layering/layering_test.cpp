@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <regex>
 #include <set>
 #include <string>
 
@@ -49,6 +50,7 @@ TEST(Layering, NoArrowRunsBack) {
   for (const auto& entry : std::filesystem::recursive_directory_iterator(root / "attune")) {
     if (entry.path().extension() != ".h" && entry.path().extension() != ".cpp") continue;
     const std::string folder = std::filesystem::relative(entry.path(), root / "attune").begin()->string();
+    if (folder == "attune.h") continue;  // includes what is public, see public_headers_test.cpp
     ASSERT_TRUE(direct().contains(folder)) << folder << " has no place in the layering";
     std::ifstream file(entry.path());
     for (std::string line; std::getline(file, line);) {
@@ -60,6 +62,26 @@ TEST(Layering, NoArrowRunsBack) {
     }
   }
   EXPECT_GT(includes, 100u);
+}
+
+// Memory of tensors, loops that threads share and vector instructions belong to kernels. Tensors themselves are defined
+// in tensor/, and threads in base/.
+TEST(Layering, PointersAndThreadsLiveInKernels) {
+  const std::regex touched(R"(\bdata<|\bvalues<[^>]*>\(\)|\braw\(\)|\bparallel_for\(|<hwy/)");
+  const std::filesystem::path root = std::filesystem::path(ATTUNE_SOURCE_DIR) / "attune";
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
+    if (entry.path().extension() != ".h" && entry.path().extension() != ".cpp") continue;
+    const std::string folder = std::filesystem::relative(entry.path(), root).begin()->string();
+    if (folder == "kernels" || folder == "tensor" || folder == "base") continue;
+    std::ifstream file(entry.path());
+    int64_t number = 0;
+    for (std::string line; std::getline(file, line);) {
+      ++number;
+      const std::string code = line.substr(0, line.find("//"));
+      if (code.find("view.") != std::string::npos || code.find("View") != std::string::npos) continue;  // of the host
+      EXPECT_FALSE(std::regex_search(code, touched)) << entry.path() << ":" << number << ": " << line;
+    }
+  }
 }
 
 TEST(Layering, PublicHeadersHaveNoConditions) {

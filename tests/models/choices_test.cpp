@@ -80,7 +80,7 @@ const std::vector<int32_t> kSource = {5, 1, 9}, kTarget = {7, 3, 1};
 // The loss of each architecture on the same small batch.
 Tensor loss_of(Module& model, const TransformerConfig& c) {
   const PackedTokens source = random_tokens(kSource, 1), target = random_tokens(kTarget, 2);
-  const Tensor labels = uniform_ids(target.sequences.total(), kVocab, 3);
+  const Indices labels = uniform_ids(target.sequences.total(), kVocab, 3);
   switch (c.architecture) {
     case Architecture::encoder_classifier:
       return dynamic_cast<EncoderClassifier&>(model).loss(source, uniform_ids(3, 3, 4), {}).loss;
@@ -144,7 +144,7 @@ void shake(Module& model, uint64_t seed) {
 
 void check_cached(const DecoderLm& model) {
   const PackedTokens tokens = random_tokens({9, 9}, 8);
-  const auto ids = tokens.ids.values<int32_t>();
+  const auto ids = tokens.ids.values();
   const NoGrad no_grad;
   const Tensor expected = model.project(model.decode(tokens));
   // The first four tokens as a prompt, or step by step; the rest step by step.
@@ -169,7 +169,7 @@ void check_cached(const DecoderLm& model) {
 
 void check_cached(const Transformer& model) {
   const PackedTokens source = random_tokens({5, 3}, 9), target = random_tokens({6, 6}, 10);
-  const auto ids = target.ids.values<int32_t>();
+  const auto ids = target.ids.values();
   const NoGrad no_grad;
   const Tensor memory = model.encode(source);
   const Tensor expected = model.project(model.decode(memory, source.sequences, target));
@@ -198,7 +198,7 @@ void check_folder(Module& model, const TransformerConfig& config) {
 }
 
 void check_works(const TransformerConfig& config) {
-  set_thread_count(1);  // there is nothing to share out
+  const ThreadScope one_thread(1);  // there is nothing to share out
   const auto model = build_model(config);
   ASSERT_EQ(parameter_count(*model), count_parameters(config).total());
   convert_parameters(*model, DType::f64);

@@ -84,7 +84,7 @@ TEST(Transformer, GradientMatchesFiniteDifferences) {
   for (const TransformerConfig& c : variants()) {
     const auto model = build_transformer(c, 3);
     convert_parameters(*model, DType::f64);
-    const Tensor labels = Tensor::from({8}, std::vector<int32_t>{5, 6, 3, 7, 8, 4, 3, 3});
+    const Indices labels = {5, 6, 3, 7, 8, 4, 3, 3};
     // The model's own parameters are the inputs: it reads them through the memory that they share.
     require_gradients(*model);
     backward(model->loss(kSource, kTarget, labels, {.label_smoothing = 0.1}).loss);
@@ -165,15 +165,13 @@ TEST(Transformer, TheSameSeedGivesTheSameModelAndDropout) {
   c.dropout = c.attention_dropout = c.activation_dropout = 0.5;
   auto run = [&](uint64_t seed, uint64_t step) {
     const auto model = build_transformer(c, seed);
-    set_training(*model, 9, step);
+    const DropoutScope dropout({.seed = 9, .step = step});
     return model->encode(kSource);
   };
   EXPECT_TRUE(same_bits(run(1, 1), run(1, 1)));
   EXPECT_FALSE(same_bits(run(1, 1), run(1, 2)));
   EXPECT_FALSE(same_bits(run(1, 1), run(2, 1)));
   const auto model = build_transformer(c, 1);
-  set_training(*model, 9, 1);
-  set_evaluation(*model);
   EXPECT_TRUE(same_bits(model->encode(kSource), model->encode(kSource)));
 }
 

@@ -129,7 +129,7 @@ TEST(FeedForward, DropoutComesAfterTheActivation) {
         p.tensor->data<float>()[i * d + i % d] = 1;
     const Tensor x = Tensor::full({1, d}, 2.0);
     const float whole = module(x).values<float>()[0];
-    set_training(module, 3, 4);
+    const DropoutScope scope({.seed = 3, .step = 4});
     int64_t dropped = 0;
     for (const float y : module(x).values<float>()) {
       if (y == 0) ++dropped;

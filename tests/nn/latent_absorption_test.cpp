@@ -22,10 +22,10 @@ struct RandomAttention {
   }
 };
 
-Tensor places(int64_t begin, int64_t end) {
+Indices positions(int64_t begin, int64_t end) {
   std::vector<int32_t> all(static_cast<size_t>(end - begin));
   std::iota(all.begin(), all.end(), static_cast<int32_t>(begin));
-  return Tensor::from({end - begin}, all);
+  return all;
 }
 
 std::vector<int32_t> backwards(int64_t n) {  // slots in an order of their own
@@ -34,7 +34,7 @@ std::vector<int32_t> backwards(int64_t n) {  // slots in an order of their own
   return slots;
 }
 
-// Query i of t sees the slots up to its own place; all of them where `causal` is false.
+// Query i of t sees the slots up to its own position; all of them where `causal` is false.
 SlotTableData table_of(int64_t n, int64_t t, bool causal) {
   SlotTableData table{.slots = backwards(n), .begin = {}, .end = {}};
   for (int64_t i = 0; i < t; ++i) {
@@ -67,10 +67,10 @@ TEST(LatentAbsorption, CachedEqualsExpanded) {
     const Sequences whole = Sequences::from_lengths({static_cast<int32_t>(n)}),
                     last = Sequences::from_lengths({static_cast<int32_t>(t)});
     AttentionCache cache = attention.make_cache();
-    attention.append(x, places(0, n), backwards(n), cache);
+    attention.append(x, positions(0, n), backwards(n), cache);
     const SlotTableData data = table_of(n, t, causal);
     const SlotTable table = data;
-    const Tensor found = attention.attend(x.rows(n - t, n), {.positions = places(n - t, n), .table = &table}, cache);
+    const Tensor found = attention.attend(x.rows(n - t, n), {.positions = positions(n - t, n), .table = &table}, cache);
     const Tensor expected = attention(x, x, {.queries = whole, .keys = whole, .causal = causal}).rows(n - t, n);
     RC_ASSERT(relative_error(f64(found), f64(expected)) < 2e-5);
   });
@@ -87,21 +87,22 @@ TEST(LatentAbsorption, TheFormThatIsChosenDoesNotDependOnTheBatch) {
   const MultiHeadLatentAttention& attention = random.attention;
   const Tensor x = normal({n, 32}, {.dtype = DType::f32, .seed = 1});
   AttentionCache cache = attention.make_cache();
-  attention.append(x, places(0, n), backwards(n), cache);
+  attention.append(x, positions(0, n), backwards(n), cache);
   const SlotTableData many = table_of(n, t, true);
   const SlotTableData single{.slots = {3, 1, 2}, .begin = {0}, .end = {3}};
   SlotTableData both = many;
   both.slots.insert(both.slots.end(), single.slots.begin(), single.slots.end());
   both.begin.push_back(static_cast<int32_t>(n));
   both.end.push_back(static_cast<int32_t>(n + 3));
-  const Tensor query = normal({t + 1, 32}, {.dtype = DType::f32, .seed = 2}), at = places(n - t, n + 1);
+  const Tensor query = normal({t + 1, 32}, {.dtype = DType::f32, .seed = 2});
+  const Indices at = positions(n - t, n + 1);
   const SlotTable both_view = both, many_view = many, single_view = single;
   const Tensor together = attention.attend(query, {.positions = at, .table = &both_view}, cache);
   EXPECT_TRUE(same_bits(together.rows(0, t),
-                        attention.attend(query.rows(0, t), {.positions = at.rows(0, t), .table = &many_view}, cache)));
+                        attention.attend(query.rows(0, t), {.positions = at.slice(0, t), .table = &many_view}, cache)));
   EXPECT_TRUE(
       same_bits(together.rows(t, t + 1),
-                attention.attend(query.rows(t, t + 1), {.positions = at.rows(t, t + 1), .table = &single_view}, cache)));
+                attention.attend(query.rows(t, t + 1), {.positions = at.slice(t, t + 1), .table = &single_view}, cache)));
 }
 
 }  // namespace

@@ -1,12 +1,17 @@
 #include "attune/nn/make_panels.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
 #include "attune/autograd/graph.h"
+#include "attune/models/inference_copy.h"
+#include "attune/nn/feed_forward.h"
+#include "attune/ops/precision.h"
 #include "tests/inference/random_model.h"
+#include "tests/support/errors.h"
 #include "tests/support/gradient_check.h"
 
 namespace attune {
@@ -68,7 +73,7 @@ TEST(MakePanels, ResultsAreTheSameToRounding) {
     ASSERT_EQ(after.size(), before.size());
     for (size_t i = 0; i < after.size(); ++i) EXPECT_EQ(after[i].name, before[i].name);
     EXPECT_EQ(parameter_count(*model), count);
-    drop_panel_weights(*model);
+    drop_panels(*model);
     EXPECT_TRUE(same_bits(outputs_of(*model).logits, expected.logits)) << name_of(c);
   }
 }
@@ -91,24 +96,48 @@ TEST(MakePanels, GradientsAreThoseOfTheParameters) {
   for (size_t i = 0; i < found.size(); ++i) EXPECT_TRUE(same_bits(found[i], expected[i]));
 }
 
-// What is packed is of one moment: whatever is about to change parameters drops it.
-TEST(MakePanels, IsDroppedWhereParametersChange) {
+// Whoever writes a parameter's tensor drops its panels.
+TEST(MakePanels, AreDroppedWhereParametersAreReplaced) {
   const auto model = random_model(small_config(MultiHead{}, NormPlacement::pre));
   const Tensor expected = outputs_of(*model).logits;
-  const auto change = [&](double by) {
-    for (const NamedParameter& p : named_parameters(*model))
-      for (float& value : p.tensor->values<float>()) value = static_cast<float>(value * by);
-  };
-  make_panels(*model, WeightFormat::float32);
-  set_training(*model, 1, 1);
-  change(2);
-  set_evaluation(*model);
-  EXPECT_GT(relative_error(outputs_of(*model).logits.to(DType::f64), expected.to(DType::f64)), 0.1);
-  change(0.5);
-  EXPECT_TRUE(same_bits(outputs_of(*model).logits, expected));
   make_panels(*model, WeightFormat::int4);
   require_gradients(*model);
   EXPECT_TRUE(same_bits(outputs_of(*model).logits, expected));
+}
+
+TEST(CopyForInference, HasTheResultsOfPanelsAndNothingInCommon) {
+  for (const TransformerConfig& c : configs()) {
+    const auto model = random_model(c);
+    const auto copy = inference_copy(*model);
+    make_panels(*model, WeightFormat::float32);
+    const Outputs expected = outputs_of(*model), before = outputs_of(*copy);
+    EXPECT_TRUE(same_bits(before.memory, expected.memory)) << name_of(c);
+    EXPECT_TRUE(same_bits(before.decoded, expected.decoded)) << name_of(c);
+    EXPECT_TRUE(same_bits(before.logits, expected.logits)) << name_of(c);
+    EXPECT_TRUE(same_bits(before.selected, expected.selected)) << name_of(c);
+    for (const NamedParameter& p : named_parameters(*model))
+      for (float& value : p.tensor->values<float>()) value *= 2;
+    EXPECT_TRUE(same_bits(outputs_of(*copy).logits, expected.logits)) << name_of(c);
+  }
+}
+
+TEST(CopyForInference, OfACopySharesItsPanels) {
+  const auto model = random_model(configs().back());
+  const auto copy = inference_copy(*model, WeightFormat::int8), second = inference_copy(*copy);
+  EXPECT_TRUE(same_bits(outputs_of(*second).logits, outputs_of(*copy).logits));
+}
+
+TEST(CopyForInference, RefusesAnotherStructure) {
+  const auto model = random_model(small_config(MultiHead{}, NormPlacement::pre));
+  FeedForward other({.d_model = 8, .d_ff = 8});
+  EXPECT_THROW(copy_for_inference(*model, other), ShapeError);
+}
+
+TEST(CopyForInference, RecordsNothingAndSaysSo) {
+  const auto model = random_model(small_config(MultiHead{}, NormPlacement::pre));
+  const auto copy = inference_copy(*model);
+  const ProductPrecisionScope bfloat16(ProductPrecision::bfloat16);
+  EXPECT_THAT(message_of<ShapeError>([&] { outputs_of(*copy); }), ::testing::HasSubstr("as panels alone"));
 }
 
 // A step's rows do not depend on how many there are, to the bit.
@@ -118,7 +147,7 @@ TEST(MakePanels, StepsDoNotDependOnTheBatch) {
     make_panels(*model, format);
     const NoGrad no_grad;
     const Sequences all = Sequences::from_lengths({5, 1, 9}), last = Sequences::from_lengths({9});
-    const Tensor ids = uniform_ids(15, 40, 1);
+    const Indices ids = uniform_ids(15, 40, 1);
     KvCache together = model->start(model->encode({ids, all}), all);
     KvCache alone = model->start(model->encode({ids.rows(6, 15), last}), last);
     for (const int32_t token : {1, 2, 3}) {

@@ -39,7 +39,7 @@ TEST(Mask, CombinesStructureAndMatrices) {
 TEST(Mask, PackingKeepsRealPositions) {
   const Packing packing = packing_of(2, 3, Mask::of_lengths({2, 3}));
   EXPECT_EQ(packing.sequences.offsets(), (std::vector<int32_t>{0, 2, 5}));
-  const auto unpack = packing.unpack.values<int32_t>();
+  const auto unpack = packing.unpack.values();
   EXPECT_EQ(std::vector<int32_t>(unpack.begin(), unpack.end()), (std::vector<int32_t>{0, 1, -1, 2, 3, 4}));
   EXPECT_EQ(message_of<ShapeError>([] {
               packing_of(2, 3, Mask::of_lengths({2, 4}));

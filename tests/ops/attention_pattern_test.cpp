@@ -5,12 +5,14 @@
 #include <rapidcheck.h>
 
 #include <limits>
+#include <optional>
 
 #include "attune/autograd/graph.h"
 #include "attune/base/parallel.h"
 #include "attune/kernels/attention_plan.h"
 #include "attune/ops/attention.h"
 #include "tests/ops/attention_reference.h"
+#include "tests/support/devices.h"
 #include "tests/support/errors.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/targets.h"
@@ -20,7 +22,7 @@ namespace {
 
 constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
 
-// Places 0 to n - 1 of query rows and key columns, # = allowed.
+// Positions 0 to n - 1 of query rows and key columns, # = allowed.
 std::vector<std::string> picture(const AttentionPattern& pattern, int64_t n) {
   std::vector<std::string> rows;
   for (int64_t i = 0; i < n; ++i) {
@@ -74,8 +76,8 @@ std::string plan_error(const AttentionPattern& pattern, const AttentionSpan& spa
   });
   for (int64_t i = 0; i < span.queries; ++i) {
     for (int64_t j = 0; j < span.keys; ++j) {
-      const bool allowed = (!span.causal || j <= span.place(i)) && allows(pattern, span.place(i), j);
-      const int64_t expected = allowed ? dropout_column(pattern, span.place(i), j) : -1;
+      const bool allowed = (!span.causal || j <= span.position(i)) && allows(pattern, span.position(i), j);
+      const int64_t expected = allowed ? dropout_column(pattern, span.position(i), j) : -1;
       const int64_t found = column[static_cast<size_t>(i * span.keys + j)];
       if (found != expected) error = fmt::format("pair {}, {} has column {}, not {}", i, j, found, expected);
     }
@@ -195,6 +197,16 @@ TEST(AttentionPattern, EveryTargetAgreesWithTheFormula) {
         EXPECT_LT(relative_error(attention(p.q, p.k, p.v, p.options), expected), tolerance)
             << variant.name << " on " << target;
       });
+    }
+  }
+}
+
+TEST(AttentionPattern, PlainDeviceAgrees) {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    for (const Variant& variant : variants({.queries = {75, 0, 1}, .keys = {75, 0, 3}}, dtype)) {
+      std::optional<NoGrad> output_alone;  // a single key weighs 1 whatever its score: q and k have no gradient
+      if (variant.problem.options.pattern == AttentionPattern(SlidingWindow{.size = 1})) output_alone.emplace();
+      EXPECT_LT(device_error(variant.problem), dtype == DType::f32 ? 1e-5 : 1e-12) << variant.name;
     }
   }
 }

@@ -8,6 +8,7 @@
 
 #include "attune/kernels/attention_plan.h"
 #include "attune/ops/attention.h"
+#include "tests/support/devices.h"
 #include "tests/support/gradient_check.h"
 
 namespace attune {
@@ -49,13 +50,13 @@ inline Tensor reference(const Problem& p, Tensor* weights = nullptr) {
     for (int64_t h = 0; h < heads; ++h) {
       for (int64_t i = 0; i < queries; ++i) {
         const int64_t q_row = (o.query_sequences.begin(s) + i) * heads + h;
-        const int64_t place = i + keys - queries;
-        const auto table_row = [&](int64_t j) { return std::clamp(j - place, -clip, clip) + clip; };
+        const int64_t position = i + keys - queries;
+        const auto table_row = [&](int64_t j) { return std::clamp(j - position, -clip, clip) + clip; };
         std::vector<double> w(static_cast<size_t>(keys));
         double total = 0;
         for (int64_t j = 0; j < keys; ++j) {
           const int64_t mask_row = (o.mask.defined() ? (o.mask.size(0) == 1 ? 0 : s) * o.mask.size(1) + i : 0);
-          const bool allowed = (!o.causal || j <= place) && allows(o.pattern, place, j) &&
+          const bool allowed = (!o.causal || j <= position) && allows(o.pattern, position, j) &&
                                (!o.mask.defined() || o.mask.data<uint8_t>()[mask_row * o.mask.size(2) + j] != 0);
           const int64_t k_row = (o.key_sequences.begin(s) + j) * k.size(1) + h / group;
           double score = 0;
@@ -66,7 +67,7 @@ inline Tensor reference(const Problem& p, Tensor* weights = nullptr) {
           score *= scale;
           if (o.alibi) {
             const std::vector<double> slopes = alibi_slopes(heads);
-            score -= slopes[static_cast<size_t>(h)] * static_cast<double>(std::abs(place - j));
+            score -= slopes[static_cast<size_t>(h)] * static_cast<double>(std::abs(position - j));
           }
           w[static_cast<size_t>(j)] = allowed ? std::exp(score) : 0;
           total += w[static_cast<size_t>(j)];
@@ -74,7 +75,7 @@ inline Tensor reference(const Problem& p, Tensor* weights = nullptr) {
         for (int64_t j = 0; j < keys && total > 0; ++j) {
           const double weight = w[static_cast<size_t>(j)] / total;
           if (weights) weights->data<double>()[((s * heads + h) * most_q + i) * most_k + j] = weight;
-          const bool keep = weight == 0 || keep_mask(o.dropout, q_row, dropout_column(o.pattern, place, j));
+          const bool keep = weight == 0 || keep_mask(o.dropout, q_row, dropout_column(o.pattern, position, j));
           const double factor = keep ? weight / (1 - o.dropout.probability) : 0;
           const int64_t v_row = (o.key_sequences.begin(s) + j) * k.size(1) + h / group;
           for (int64_t c = 0; c < d_v; ++c) {
@@ -86,6 +87,26 @@ inline Tensor reference(const Problem& p, Tensor* weights = nullptr) {
     }
   }
   return out;
+}
+
+// Weights, output and gradients of the plain device against those of the CPU: the largest relative error.
+inline double device_error(const Problem& p) {
+  std::vector<Tensor> inputs{p.q, p.k, p.v};
+  const bool keys = p.options.relative_keys.defined(), values = p.options.relative_values.defined();
+  if (keys) inputs.push_back(p.options.relative_keys);
+  if (values) inputs.push_back(p.options.relative_values);
+  std::vector<Tensor> weights;
+  const auto run = [&](const std::vector<Tensor>& t) {
+    AttentionOptions options = p.options;
+    if (keys) options.relative_keys = t[3];
+    if (values) options.relative_values = t.back();
+    if (p.options.mask.defined()) options.mask = p.options.mask.to(t[0].device());
+    options.weights = &weights.emplace_back();
+    return attention(t[0], t[1], t[2], options);
+  };
+  weights.reserve(2);
+  const double error = device_error(run, inputs);
+  return std::max(error, relative_error(weights[0], weights[1]));
 }
 
 inline Tensor random_mask(const Sizes& s, bool per_sequence) {

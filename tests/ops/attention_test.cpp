@@ -9,6 +9,7 @@
 #include "attune/autograd/graph.h"
 #include "attune/base/parallel.h"
 #include "tests/ops/attention_reference.h"
+#include "tests/support/devices.h"
 #include "tests/support/errors.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/targets.h"
@@ -120,9 +121,8 @@ TEST(Attention, BadNumbersStayVisible) {
 }
 
 TEST(Attention, SameBitsForEveryThreadCount) {
-  const int threads = thread_count();
   auto run = [](int n) {
-    set_thread_count(n);
+    const ThreadScope threads(n);
     Problem p = random_problem({.queries = {20, 70, 5}, .keys = {20, 70, 5}, .d_k = 16, .d_v = 16}, DType::f32);
     p.options.dropout = {.probability = 0.1, .seed = 8};
     for (Tensor* t : {&p.q, &p.k, &p.v}) require_gradient(*t);
@@ -131,7 +131,6 @@ TEST(Attention, SameBitsForEveryThreadCount) {
     return std::vector<Tensor>{out.detach(), gradient(p.q), gradient(p.k), gradient(p.v)};
   };
   const auto one = run(1), two = run(2);
-  set_thread_count(threads);
   for (size_t i = 0; i < one.size(); ++i) EXPECT_TRUE(same_bits(one[i], two[i])) << i;
 }
 
@@ -242,6 +241,43 @@ TEST(Attention, HeadsThatOverlapHaveAGradientEach) {
                         head_columns(Tensor::zeros({5, 2, 3})), options);
             }),
             "attention: 2 heads of 3 from column 7 on do not lie in q [5, 12]");
+}
+
+TEST(Attention, PlainDeviceAgrees) {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    auto all = problems(dtype);
+    all.emplace_back("empty", random_problem({.queries = {2, 0, 3}, .keys = {0, 4, 3}}, dtype));
+    all.emplace_back("more queries than keys", random_problem({.queries = {5, 2}, .keys = {3, 2}}, dtype));
+    all.back().second.options.causal = true;
+    all.emplace_back("tiles", random_problem({.queries = {130}, .keys = {140}, .heads = 1, .kv_heads = 1}, dtype));
+    all.back().second.options.causal = true;
+    all.back().second.options.dropout = {.probability = 0.3, .seed = 5};
+    for (const auto& [name, p] : all) EXPECT_LT(device_error(p), dtype == DType::f32 ? 1e-5 : 1e-12) << name;
+  }
+}
+
+// Queries, keys and values that share rows share a gradient there, too; columns that nobody reads have zeros.
+TEST(Attention, PlainDeviceAgreesOnHeadsWithinLongerRows) {
+  const AttentionOptions options{.query_sequences = Sequences::from_lengths({6, 1}),
+                                 .key_sequences = Sequences::from_lengths({6, 1}),
+                                 .causal = true};
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    EXPECT_LT(device_error(
+                  [&](const std::vector<Tensor>& t) {
+                    return attention({.x = t[0], .column = 3, .heads = 4, .d = 4},
+                                     {.x = t[0], .column = 19, .heads = 2, .d = 4},
+                                     {.x = t[0], .column = 27, .heads = 2, .d = 4}, options);
+                  },
+                  {normal({7, 36}, {.dtype = dtype, .seed = 1})}),
+              dtype == DType::f32 ? 1e-5 : 1e-12);
+  }
+}
+
+TEST(Attention, NamesBothDevices) {
+  Problem p = random_problem({.queries = {3}, .keys = {4}}, DType::f32);
+  p.k = p.k.to(Plain{});
+  EXPECT_EQ(message_of<ShapeError>([&] { attention(p.q, p.k, p.v, p.options); }),
+            "attention: the input is on cpu but another tensor on plain");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "attune/ops/attention.h"
 #include "attune/ops/per_head_matmul.h"
+#include "tests/support/devices.h"
 #include "tests/support/errors.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/slot_table_data.h"
@@ -70,13 +71,13 @@ struct Cache {
   Tensor k, v;  // [n, kv_heads, d]
   PagedRows keys, values;
 
-  Cache(int64_t n, int64_t kv_heads, DType dtype)
+  Cache(int64_t n, int64_t kv_heads, DType dtype, const Device& device = {})
       : k(normal({n, kv_heads, kKeyWidth}, {.dtype = dtype, .seed = 2})),
         v(normal({n, kv_heads, kValueWidth}, {.dtype = dtype, .seed = 3})),
         keys(kv_heads * kKeyWidth, dtype),
         values(kv_heads * kValueWidth, dtype) {
-    keys.append(k.reshape({n, -1}));
-    values.append(v.reshape({n, -1}));
+    keys.append(k.reshape({n, -1}).to(device));
+    values.append(v.reshape({n, -1}).to(device));
   }
 };
 
@@ -91,7 +92,7 @@ SlotTableData prefixes(const std::vector<int32_t>& lengths) {
   return table;
 }
 
-// The last query of a sequence over all its places, each asked for; float64.
+// The last query of a sequence over all its positions, each asked for; float64.
 Tensor plain_row(const Tensor& query, const Tensor& keys, const Tensor& values, const CachedAttentionOptions& options) {
   const Tensor q = query.to(DType::f64), k = keys.to(DType::f64), v = values.to(DType::f64);
   const int64_t n = k.size(0), kv_heads = k.size(1), d_k = k.size(2), d_v = v.size(2), heads = q.size(1);
@@ -273,6 +274,38 @@ TEST(CachedAttention, TakesManyHeads) {
         attention(q, cache.k, cache.v, {.query_sequences = two, .key_sequences = keys, .scale = 0.3});
     EXPECT_LT(relative_error(out, expected), 1e-12) << kv_heads;
   }
+}
+
+TEST(CachedAttention, PlainDeviceAgrees) {
+  const SlotTable table = prefixes({1, 2, 7, 8, 0, 300, 300, 140});
+  const auto rows = static_cast<int64_t>(table.begin.size());
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    for (const int64_t kv_heads : {1, 2, 4}) {
+      const Cache cache(300, kv_heads, dtype), plain(300, kv_heads, dtype, Plain{});
+      const Tensor q = normal({rows, kHeads, kKeyWidth}, {.dtype = dtype, .seed = 1});
+      for (CachedAttentionOptions options : every_option(kv_heads, dtype)) {
+        Tensor weights, plain_weights;
+        options.weights = &weights;
+        const Tensor expected = cached_attention(q, cache.keys, cache.values, table, options);
+        options.weights = &plain_weights;
+        for (Tensor* t : {&options.relative_keys, &options.relative_values})
+          if (t->defined()) *t = t->to(Plain{});
+        const Tensor found = cached_attention(q.to(Plain{}), plain.keys, plain.values, table, options);
+        const double tolerance = dtype == DType::f32 ? 1e-5 : 1e-12;
+        EXPECT_LT(relative_error(found, expected), tolerance) << options.pattern.index();
+        EXPECT_LT(relative_error(plain_weights, weights), tolerance) << options.pattern.index();
+      }
+      const CachedAttentionOptions latent{.kv_heads = kv_heads, .d_v = kValueWidth, .scale = 0.2};
+      EXPECT_LT(relative_error(cached_attention(q.to(Plain{}), plain.keys, plain.keys, table, latent),
+                               cached_attention(q, cache.keys, cache.keys, table, latent)),
+                dtype == DType::f32 ? 1e-5 : 1e-12);
+    }
+  }
+  const Cache plain(3, 1, DType::f32, Plain{});
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              cached_attention(Tensor::zeros({1, 2, kKeyWidth}), plain.keys, plain.values, prefixes({3}), {});
+            }),
+            "cached_attention: q is on cpu but the cache on plain");
 }
 
 TEST(CachedAttention, WhatThePatternLeavesOutIsNotVisited) {

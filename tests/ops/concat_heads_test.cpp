@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/devices.h"
 #include "tests/support/errors.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/targets.h"
@@ -58,6 +59,21 @@ TEST(ConcatHeads, NamesWhatDoesNotFit) {
   EXPECT_THROW(concat_heads(Tensor::zeros({2, 3}), Tensor::zeros({2, 3, 4})), ShapeError);
   EXPECT_THROW(concat_heads(Tensor::zeros({2, 3, 4}), {}), ShapeError);
   EXPECT_THROW(concat_heads(Tensor::zeros({2, 3, 4}), Tensor::zeros({2, 3, 4}, {.dtype = DType::f64})), ShapeError);
+}
+
+TEST(ConcatHeads, PlainDeviceAgrees) {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    for (const int64_t b_heads : {3, 1}) {
+      EXPECT_LT(device_error([](const std::vector<Tensor>& t) { return concat_heads(t[0], t[1]); },
+                             {normal({4, 3, 5}, {.dtype = dtype, .seed = 1}),
+                              normal({4, b_heads, 2}, {.dtype = dtype, .seed = 2})}),
+                dtype == DType::f32 ? 1e-5 : 1e-12);
+    }
+  }
+  EXPECT_EQ(message_of<ShapeError>([] {
+              concat_heads(Tensor::zeros({2, 3, 4}), Tensor::zeros({2, 3, 4}, {.device = Plain{}}));
+            }),
+            "concat_heads: the input is on cpu but another tensor on plain");
 }
 
 }  // namespace

@@ -8,24 +8,21 @@
 
 #include "attune/autograd/graph.h"
 #include "attune/kernels/matmul.h"
+#include "tests/support/devices.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/targets.h"
 
 namespace attune {
 namespace {
 
-Tensor labels_of(const std::vector<int32_t>& values) {
-  return Tensor::from({static_cast<int64_t>(values.size())}, values);
-}
-
 // The formula, element by element in float64.
-double plain_loss(const Tensor& logits, const Tensor& labels, double smoothing, int32_t ignored) {
+double plain_loss(const Tensor& logits, const Indices& labels, double smoothing, int32_t ignored) {
   const Tensor x = logits.to(DType::f64);
   const int64_t classes = x.size(1);
   double loss = 0;
   int64_t count = 0;
   for (int64_t row = 0; row < x.size(0); ++row) {
-    const int32_t label = labels.data<int32_t>()[row];
+    const int32_t label = labels[row];
     if (label == ignored) continue;
     const double* v = x.data<double>() + row * classes;
     double sum = 0, all = 0;
@@ -40,10 +37,7 @@ double plain_loss(const Tensor& logits, const Tensor& labels, double smoothing, 
 // x weight^T + bias
 Tensor plain_logits(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   const Tensor y = Tensor::empty({x.size(0), weight.size(0)}, {.dtype = x.dtype()});
-  dispatch_floating("test", x.dtype(), [&]<class T>(T) {
-    matmul(Cpu{}, x.data<T>(), weight.data<T>(), bias.data<T>(), y.data<T>(),
-           {.m = x.size(0), .n = weight.size(0), .k = x.size(1), .transpose_b = true});
-  });
+  matmul(Cpu{}, x, weight, bias, y, {.transpose_b = true});
   return y;
 }
 
@@ -51,7 +45,7 @@ TEST(CrossEntropy, EqualsTheFormulaOnEveryTarget) {
   for_each_target([](const char* target) {
     for (const int64_t classes : {2, 16, 17, 1000}) {
       const Tensor x = normal({40, classes}, {.seed = 1, .deviation = 3});
-      const Tensor labels = uniform_ids(40, static_cast<int32_t>(classes));
+      const Indices labels = uniform_ids(40, static_cast<int32_t>(classes));
       for (const double smoothing : {0.0, 0.1}) {
         const CrossEntropyOptions options{.label_smoothing = smoothing, .ignore_index = 1};
         const double expected = plain_loss(x, labels, smoothing, 1);
@@ -63,7 +57,7 @@ TEST(CrossEntropy, EqualsTheFormulaOnEveryTarget) {
 }
 
 TEST(CrossEntropy, GradientMatchesFiniteDifferences) {
-  const Tensor labels = labels_of({3, 0, 18, -1, 7});
+  const Indices labels = Indices{3, 0, 18, -1, 7};
   for (const double smoothing : {0.0, 0.1, 1.0}) {
     for (const double scale : {0.0, 2.5}) {
       const CrossEntropyOptions options{.label_smoothing = smoothing, .scale = scale};
@@ -75,7 +69,7 @@ TEST(CrossEntropy, GradientMatchesFiniteDifferences) {
 }
 
 TEST(CrossEntropy, LinearGradientMatchesFiniteDifferences) {
-  const Tensor labels = labels_of({3, 0, 18, -1, 7});
+  const Indices labels = Indices{3, 0, 18, -1, 7};
   const CrossEntropyOptions options{.label_smoothing = 0.1};
   EXPECT_LT(
       gradient_error([&](auto& t) { return linear_cross_entropy(t[0], t[1], t[2], labels, options).loss; },
@@ -86,12 +80,19 @@ TEST(CrossEntropy, LinearGradientMatchesFiniteDifferences) {
             1e-7);
 }
 
+// Labels at some positions replaced by -1.
+Indices with_ignored(const Indices& labels, const std::vector<size_t>& positions) {
+  std::vector<int32_t> values(labels.values().begin(), labels.values().end());
+  for (const size_t i : positions) values[i] = -1;
+  return values;
+}
+
 struct Result {
   CrossEntropy value;
   Tensor dx, d_weight, d_bias;
 };
 
-Result run_linear(Tensor x, Tensor weight, Tensor bias, const Tensor& labels, const CrossEntropyOptions& options) {
+Result run_linear(Tensor x, Tensor weight, Tensor bias, const Indices& labels, const CrossEntropyOptions& options) {
   for (Tensor* t : {&x, &weight, &bias}) require_gradient(*t);
   const CrossEntropy value = linear_cross_entropy(x, weight, bias, labels, options);
   backward(value.loss);
@@ -103,8 +104,7 @@ TEST(CrossEntropy, PiecesEqualTheWhole) {
   const Tensor x = normal({1300, 24}, {.dtype = DType::f32, .seed = 1});
   const Tensor weight = normal({4000, 24}, {.dtype = DType::f32, .seed = 2, .deviation = 0.3});
   const Tensor bias = normal({4000}, {.dtype = DType::f32, .seed = 3});
-  const Tensor labels = uniform_ids(1300, 4000);
-  labels.data<int32_t>()[5] = labels.data<int32_t>()[1299] = -1;
+  const Indices labels = with_ignored(uniform_ids(1300, 4000), {5, 1299});
   const CrossEntropyOptions options{.label_smoothing = 0.1};
   const Result found = run_linear(x, weight, bias, labels, options);
 
@@ -114,10 +114,8 @@ TEST(CrossEntropy, PiecesEqualTheWhole) {
   backward(whole.loss);
   const Tensor d_logits = gradient(logits);
   const Tensor dx = Tensor::empty_like(x), d_weight = Tensor::empty_like(weight), d_bias = Tensor::zeros_like(bias);
-  const float* none = nullptr;
-  matmul(Cpu{}, d_logits.data<float>(), weight.data<float>(), none, dx.data<float>(), {.m = 1300, .n = 24, .k = 4000});
-  matmul(Cpu{}, d_logits.data<float>(), x.data<float>(), none, d_weight.data<float>(),
-         {.m = 4000, .n = 24, .k = 1300, .transpose_a = true});
+  matmul(Cpu{}, d_logits, weight, {}, dx, {});
+  matmul(Cpu{}, d_logits, x, {}, d_weight, {.transpose_a = true});
   for (int64_t i = 0; i < d_logits.numel(); ++i) d_bias.data<float>()[i % 4000] += d_logits.data<float>()[i];
 
   EXPECT_NEAR(found.value.loss.item(), whole.loss.item(), 1e-6 * whole.loss.item());
@@ -133,7 +131,7 @@ TEST(CrossEntropy, PiecesEqualTheWhole) {
 TEST(CrossEntropy, NeverHoldsAllLogits) {
   const Tensor x = normal({4096, 8}, {.dtype = DType::f32});
   const Tensor weight = normal({3000, 8}, {.dtype = DType::f32});
-  const Tensor labels = uniform_ids(4096, 3000);
+  const Indices labels = uniform_ids(4096, 3000);
   release_cached_memory();
   reset_peak_bytes();
   const int64_t before = allocator_statistics().bytes_in_use;
@@ -145,7 +143,7 @@ TEST(CrossEntropy, ThreadsDoNotChangeIt) {
   const Tensor x = normal({600, 16}, {.dtype = DType::f32, .seed = 1});
   const Tensor weight = normal({1000, 16}, {.dtype = DType::f32, .seed = 2});
   const Tensor bias = normal({1000}, {.dtype = DType::f32, .seed = 3});
-  const Tensor labels = uniform_ids(600, 1000);
+  const Indices labels = uniform_ids(600, 1000);
   const auto [one, two] = with_one_and_two_threads([&] {
     Tensor logits = plain_logits(x, weight, bias);  // a product of the whole is not at issue here
     require_gradient(logits);
@@ -165,21 +163,21 @@ TEST(CrossEntropy, CountsHitsOnTheFirstLargestLogit) {
   x.data<float>()[1 * 20 + 9] = 1;
   x.data<float>()[2 * 20 + 0] = 1;
   for_each_target([&](const char* target) {
-    EXPECT_EQ(cross_entropy(x, labels_of({17, 3, 0, 0})).correct, 4) << target;  // row 3 is all ties
-    EXPECT_EQ(cross_entropy(x, labels_of({16, 9, 1, 5})).correct, 0) << target;
-    EXPECT_EQ(cross_entropy(x, labels_of({17, -1, -1, 1})).correct, 1) << target;
+    EXPECT_EQ(cross_entropy(x, Indices{17, 3, 0, 0}).correct, 4) << target;  // row 3 is all ties
+    EXPECT_EQ(cross_entropy(x, Indices{16, 9, 1, 5}).correct, 0) << target;
+    EXPECT_EQ(cross_entropy(x, Indices{17, -1, -1, 1}).correct, 1) << target;
   });
 }
 
 TEST(CrossEntropy, NoLabelsAtAllIsZero) {
   Tensor x = normal({3, 4});
   require_gradient(x);
-  const CrossEntropy value = cross_entropy(x, labels_of({-1, -1, -1}));
+  const CrossEntropy value = cross_entropy(x, Indices{-1, -1, -1});
   EXPECT_EQ(value.loss.item(), 0);
   EXPECT_EQ(value.labels, 0);
   backward(value.loss);
   EXPECT_TRUE(same_bits(gradient(x), Tensor::zeros({3, 4}, {.dtype = DType::f64})));
-  const Result empty = run_linear(normal({0, 4}), normal({5, 4}), normal({5}), labels_of({}), {});
+  const Result empty = run_linear(normal({0, 4}), normal({5, 4}), normal({5}), Indices{}, {});
   EXPECT_EQ(empty.value.loss.item(), 0);
   EXPECT_TRUE(same_bits(empty.d_weight, Tensor::zeros({5, 4}, {.dtype = DType::f64})));
 }
@@ -189,7 +187,7 @@ TEST(CrossEntropy, GradientOfARowSumsToZero) {
     const auto classes = *rc::gen::inRange<int32_t>(2, 100);
     Tensor x = normal({1, classes}, {.dtype = DType::f32, .seed = *rc::gen::arbitrary<uint64_t>(), .deviation = 5});
     require_gradient(x);
-    const Tensor labels = labels_of({*rc::gen::inRange(0, classes)});
+    const Indices labels = Indices{*rc::gen::inRange(0, classes)};
     const CrossEntropy value = cross_entropy(x, labels, {.label_smoothing = *rc::gen::inRange(0, 11) / 10.0});
     backward(value.loss);
     double sum = 0;
@@ -203,30 +201,75 @@ TEST(CrossEntropy, MaskedClassesAndNaN) {
   Tensor x = normal({1, 20}, {.dtype = DType::f32});
   x.data<float>()[4] = -INFINITY;
   require_gradient(x);
-  const CrossEntropy value = cross_entropy(x, labels_of({3}));
+  const CrossEntropy value = cross_entropy(x, Indices{3});
   backward(value.loss);
   EXPECT_EQ(first_not_finite(gradient(x)), -1);
   EXPECT_TRUE(std::isfinite(value.loss.item()));
   x.data<float>()[7] = NAN;
-  EXPECT_TRUE(std::isnan(cross_entropy(x, labels_of({3})).loss.item()));
+  EXPECT_TRUE(std::isnan(cross_entropy(x, Indices{3}).loss.item()));
+}
+
+void expect_same(const CrossEntropy& found, const CrossEntropy& expected, double tolerance) {
+  EXPECT_NEAR(found.sum_negative_log_likelihood, expected.sum_negative_log_likelihood,
+              tolerance * expected.sum_negative_log_likelihood);
+  EXPECT_EQ(found.labels, expected.labels);
+  EXPECT_EQ(found.correct, expected.correct);
+}
+
+TEST(CrossEntropy, IsTheSameOnThePlainDevice) {
+  const Indices labels = with_ignored(uniform_ids(70, 45), {3, 69});
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    const double tolerance = dtype == DType::f32 ? 1e-5 : 1e-12;
+    const Tensor logits = normal({70, 45}, {.dtype = dtype, .seed = 1, .deviation = 3});
+    for (const double smoothing : {0.0, 0.1}) {
+      for (const double scale : {0.0, 2.5}) {
+        const CrossEntropyOptions options{.label_smoothing = smoothing, .scale = scale};
+        EXPECT_LT(device_error([&](auto& t) { return cross_entropy(t[0], labels, options).loss; }, {logits}),
+                  tolerance);
+        expect_same(cross_entropy(logits.to(Plain{}), labels, options), cross_entropy(logits, labels, options),
+                    tolerance);
+      }
+    }
+  }
+}
+
+// 1300 rows are three pieces.
+TEST(CrossEntropy, LinearIsTheSameOnThePlainDevice) {
+  const Indices labels = with_ignored(uniform_ids(1300, 45), {3, 600, 1299});
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    const double tolerance = dtype == DType::f32 ? 1e-5 : 1e-12;
+    const std::vector<Tensor> t{normal({1300, 12}, {.dtype = dtype, .seed = 1}),
+                                normal({45, 12}, {.dtype = dtype, .seed = 2}),
+                                normal({45}, {.dtype = dtype, .seed = 3})};
+    const CrossEntropyOptions options{.label_smoothing = 0.1};
+    const auto with_bias = [&](const std::vector<Tensor>& x) {
+      return linear_cross_entropy(x[0], x[1], x[2], labels, options);
+    };
+    EXPECT_LT(device_error([&](auto& x) { return with_bias(x).loss; }, t), tolerance);
+    EXPECT_LT(device_error([&](auto& x) { return linear_cross_entropy(x[0], x[1], {}, labels).loss; }, t), tolerance);
+    const CrossEntropy found = with_bias({t[0].to(Plain{}), t[1].to(Plain{}), t[2].to(Plain{})});  // not recorded
+    expect_same(found, with_bias(t), tolerance);
+    EXPECT_LT(relative_error(found.loss, with_bias(t).loss), tolerance);
+  }
 }
 
 TEST(CrossEntropy, NamesWhatDoesNotFit) {
   const Tensor x = normal({2, 4});
   EXPECT_THAT(
       [&] {
-        cross_entropy(x, labels_of({1, 4}));
+        cross_entropy(x, Indices{1, 4});
       },
       testing::ThrowsMessage<DataError>("cross_entropy: label 4 at position 1 is outside the vocabulary of 4"));
-  EXPECT_THAT([&] { cross_entropy(x, labels_of({1})); },
+  EXPECT_THAT([&] { cross_entropy(x, Indices{1}); },
               testing::ThrowsMessage<ShapeError>("cross_entropy: 2 rows but 1 labels"));
-  EXPECT_THROW(cross_entropy(x, labels_of({1, 1}), {.label_smoothing = 1.5}), ConfigError);
+  EXPECT_THROW(cross_entropy(x, Indices{1, 1}, {.label_smoothing = 1.5}), ConfigError);
   EXPECT_THAT(
       [&] {
-        linear_cross_entropy(x, normal({7, 3}), {}, labels_of({1, 1}));
+        linear_cross_entropy(x, normal({7, 3}), {}, Indices{1, 1});
       },
       testing::ThrowsMessage<ShapeError>(testing::AllOf(testing::HasSubstr("[2, 4]"), testing::HasSubstr("[7, 3]"))));
-  EXPECT_THROW(linear_cross_entropy(x, normal({7, 4}), normal({6}), labels_of({1, 1})), ShapeError);
+  EXPECT_THROW(linear_cross_entropy(x, normal({7, 4}), normal({6}), Indices{1, 1}), ShapeError);
+  EXPECT_THROW(linear_cross_entropy(x, normal({7, 4}).to(Plain{}), {}, Indices{1, 1}), ShapeError);
 }
 
 }  // namespace

@@ -12,29 +12,29 @@ namespace {
 
 const DropoutMask kMask{.probability = 0.2, .seed = 1, .step = 2, .op = 3};
 
-Tensor ids_of(const std::vector<int32_t>& values) {
-  return Tensor::from({static_cast<int64_t>(values.size())}, values);
+Indices ids_of(const std::vector<int32_t>& values) {
+  return values;
 }
 
 TEST(Embedding, PicksScaledRowsOnEveryTarget) {
   for_each_target([](const char* target) {
     for (const int64_t d : {1, 7, 16, 35}) {
       const Tensor table = normal({11, d}, {.dtype = DType::f32, .seed = 1});
-      const Tensor ids = uniform_ids(20, 11);
+      const Indices ids = uniform_ids(20, 11);
       const Tensor y = embedding(ids, table, 0.5);
       for (int64_t i = 0; i < 20 * d; ++i)
-        EXPECT_EQ(y.data<float>()[i], 0.5f * table.data<float>()[ids.data<int32_t>()[i / d] * d + i % d]) << target;
+        EXPECT_EQ(y.data<float>()[i], 0.5f * table.data<float>()[ids[i / d] * d + i % d]) << target;
     }
   });
 }
 
 TEST(Embedding, GradientMatchesFiniteDifferences) {
-  const Tensor ids = ids_of({3, 0, 3, 3, 5, 0});  // repeated, and some rows never
+  const Indices ids = ids_of({3, 0, 3, 3, 5, 0});  // repeated, and some rows never
   EXPECT_LT(gradient_error([&](auto& table) { return embedding(ids, table, 2.5); }, normal({7, 5})), 1e-8);
 }
 
 TEST(Embedding, GradientIsTheSameWhateverTheThreadsAndEqualsAPlainLoop) {
-  const Tensor ids = uniform_ids(5000, 300);
+  const Indices ids = uniform_ids(5000, 300);
   const Tensor dy = normal({5000, 70}, {.dtype = DType::f32, .seed = 2});
   for_each_target([&](const char* target) {
     const auto [one, two] = with_one_and_two_threads([&] {
@@ -46,7 +46,7 @@ TEST(Embedding, GradientIsTheSameWhateverTheThreadsAndEqualsAPlainLoop) {
     EXPECT_TRUE(same_bits(one, two)) << target;
     const Tensor expected = Tensor::zeros({300, 70}, {.dtype = DType::f64});
     for (int64_t i = 0; i < dy.numel(); ++i)
-      expected.data<double>()[ids.data<int32_t>()[i / 70] * 70 + i % 70] += 3 * dy.data<float>()[i];
+      expected.data<double>()[ids[i / 70] * 70 + i % 70] += 3 * dy.data<float>()[i];
     EXPECT_LT(relative_error(one, expected), 1e-6) << target;
   });
 }
@@ -67,10 +67,10 @@ TEST(Embedding, NamesAnIdOutsideTheVocabulary) {
 TEST(AddRows, IsDropoutOfTheSumOnEveryTarget) {
   const Tensor table = normal({9, 70}, {.dtype = DType::f32, .seed = 1});
   const Tensor x = normal({12, 70}, {.dtype = DType::f32, .seed = 2});
-  const Tensor rows = uniform_ids(12, 9);
+  const Indices rows = uniform_ids(12, 9);
   Tensor sum = x.clone();
   for (int64_t i = 0; i < x.numel(); ++i)
-    sum.data<float>()[i] += table.data<float>()[rows.data<int32_t>()[i / 70] * 70 + i % 70];
+    sum.data<float>()[i] += table.data<float>()[rows[i / 70] * 70 + i % 70];
   for_each_target([&](const char* target) {
     EXPECT_TRUE(same_bits(add_rows(x, table, rows), sum)) << target;
     EXPECT_TRUE(same_bits(add_rows(x, table, rows, kMask), dropout(sum, kMask))) << target;
@@ -79,7 +79,7 @@ TEST(AddRows, IsDropoutOfTheSumOnEveryTarget) {
 
 TEST(AddRows, GradientMatchesFiniteDifferences) {
   const Tensor table = normal({9, 70}, {.seed = 1});
-  const Tensor rows = ids_of({8, 0, 0});
+  const Indices rows = ids_of({8, 0, 0});
   EXPECT_LT(gradient_error([&](auto& x) { return add_rows(x, table, rows, kMask); }, normal({3, 70})), 1e-8);
 }
 

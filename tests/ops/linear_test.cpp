@@ -10,6 +10,7 @@
 #include "attune/kernels/linear_gradient.h"
 #include "attune/ops/activation.h"
 #include "attune/ops/matmul.h"
+#include "tests/support/devices.h"
 #include "tests/support/errors.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/run_command.h"
@@ -144,9 +145,8 @@ TEST(Linear, RowsDoNotDependOnTheBatch) {
 }
 
 TEST(Linear, SameBitsForEveryThreadCount) {
-  const int threads = thread_count();
   auto run = [](int n) {
-    set_thread_count(n);
+    const ThreadScope threads(n);
     std::vector<Tensor> t{normal({300, 64}, {.dtype = DType::f32, .seed = 1}),
                           normal({96, 64}, {.dtype = DType::f32, .seed = 2}),
                           normal({96}, {.dtype = DType::f32, .seed = 3})};
@@ -156,7 +156,6 @@ TEST(Linear, SameBitsForEveryThreadCount) {
     return std::vector<Tensor>{y.detach(), gradient(t[0]), gradient(t[1]), gradient(t[2])};
   };
   const auto one = run(1), two = run(2);
-  set_thread_count(threads);
   for (size_t i = 0; i < one.size(); ++i) EXPECT_TRUE(same_bits(one[i], two[i])) << i;
 }
 
@@ -293,14 +292,12 @@ void expect_linear_gradient(const char* target, double tolerance) {
       const auto [one, two] = with_one_and_two_threads([&, rows = rows, columns = columns] {
         const Tensor dz = Tensor::empty({rows, columns}, {.dtype = dtype_of<Dz>});
         const Tensor sums = Tensor::empty({columns}, {.dtype = dtype_of<T>});
-        linear_gradient(Cpu{}, LinearGradient<T, Dy, Dz>{.rows = rows,
-                                                         .columns = columns,
-                                                         .dy = dy.data<Dy>(),
-                                                         .saved = relu ? saved.data<Dz>() : nullptr,
-                                                         .kind = Activation::relu,
-                                                         .scale = 1.25,
-                                                         .dz = dz.data<Dz>(),
-                                                         .d_bias = sums.data<T>()});
+        linear_gradient(Cpu{}, {.dy = dy,
+                                .saved = relu ? saved : Tensor{},
+                                .activation = relu ? Activation::relu : Activation::none,
+                                .scale = 1.25,
+                                .dz = dz,
+                                .d_bias = sums});
         return std::pair(dz, sums);
       });
       EXPECT_TRUE(same_bits(one.first, two.first) && same_bits(one.second, two.second)) << target;
@@ -325,6 +322,101 @@ TEST(LinearGradient, EveryTargetAgreesWithAPlainLoop) {
     expect_linear_gradient<float, float, bfloat16>(target, 1e-5);
     expect_linear_gradient<float, bfloat16, bfloat16>(target, 1e-5);
   });
+}
+
+constexpr double device_tolerance(DType dtype) {
+  return dtype == DType::f32 ? 1e-5 : 1e-12;
+}
+
+TEST(Linear, IsTheSameOnThePlainDevice) {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    const std::vector<Tensor> t{normal({2, 9, 8}, {.dtype = dtype, .seed = 1}),
+                                normal({33, 8}, {.dtype = dtype, .seed = 2}),
+                                normal({33}, {.dtype = dtype, .seed = 3})};
+    for (const Activation activation : kActivations) {
+      for (const double dropped : {0.0, 0.4}) {
+        const LinearOptions options{.activation = activation, .dropout = {.probability = dropped, .seed = 3}};
+        const auto with_bias = [&](const std::vector<Tensor>& x) { return linear(x[0], x[1], x[2], options); };
+        EXPECT_LT(device_error(with_bias, t), device_tolerance(dtype)) << static_cast<int>(activation) << dropped;
+        const NoGrad no_grad;  // the activation is in the product's epilogue then
+        EXPECT_LT(relative_error(with_bias({t[0].to(Plain{}), t[1].to(Plain{}), t[2].to(Plain{})}), with_bias(t)),
+                  device_tolerance(dtype));
+      }
+    }
+    EXPECT_LT(device_error([](const std::vector<Tensor>& x) { return linear(x[0], x[1]); }, t),
+              device_tolerance(dtype));
+    EXPECT_LT(device_error(
+                  [](const std::vector<Tensor>& x) {
+                    return linear(x[0].reshape({-1, 8}).rows(0, 0), x[1]);
+                  },
+                  t),
+              device_tolerance(dtype));
+  }
+}
+
+TEST(LinearSideBySide, IsTheSameOnThePlainDevice) {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    const auto random = [&](const Shape& shape, uint64_t seed) {
+      return normal(shape, {.dtype = dtype, .seed = seed});
+    };
+    const std::vector<Tensor> t{random({7, 8}, 1), random({5, 8}, 2), random({6, 8}, 3), random({5}, 4),
+                                random({6}, 5)};
+    const auto of_two = [](const std::vector<Tensor>& x) {
+      return fused_linear(x[0], std::vector<LinearParameters>{{x[1], x[3]}, {x[2], x[4]}});
+    };
+    EXPECT_LT(device_error(of_two, t), device_tolerance(dtype));
+  }
+}
+
+TEST(Linear, RefusesTensorsOfTwoDevices) {
+  const Tensor x = Tensor::zeros({2, 4}), w = Tensor::zeros({3, 4});
+  EXPECT_THROW(linear(x, w.to(Plain{})), ShapeError);
+  EXPECT_THROW(linear(x, w, Tensor::zeros({3}, {.device = Plain{}})), ShapeError);
+  EXPECT_THROW(matmul(x, w.to(Plain{}), {.transpose_b = true}), ShapeError);
+}
+
+TEST(LinearGradient, IsTheSameOnThePlainDevice) {
+  struct Types {
+    DType dy, dz, d_bias;
+  };
+  for (const auto& [dy_type, dz_type, d_bias_type] : {Types{DType::f32, DType::f32, DType::f32},
+                                                      {DType::f64, DType::f64, DType::f64},
+                                                      {DType::f32, DType::bf16, DType::f32},
+                                                      {DType::bf16, DType::bf16, DType::f32}}) {
+    const Tensor dy = normal({70, 37}, {.seed = 1}).to(dy_type), saved = normal({70, 37}, {.seed = 2}).to(dz_type);
+    for (const Activation activation : kActivations) {
+      const auto run = [&, dz_type = dz_type, d_bias_type = d_bias_type](const Device& device) {
+        const Tensor dz = Tensor::empty({70, 37}, {dz_type, device}), sums = Tensor::empty({37}, {d_bias_type, device});
+        const LinearGradient arguments{.dy = dy.to(device),
+                                       .saved = activation == Activation::none ? Tensor{} : saved.to(device),
+                                       .activation = activation,
+                                       .scale = 1.25,
+                                       .dz = dz,
+                                       .d_bias = sums};
+        dispatch(device, [&](auto d) { linear_gradient(d, arguments); });
+        return std::pair(dz.to(Cpu{}), sums.to(Cpu{}));
+      };
+      const auto found = run(Plain{}), expected = run(Cpu{});
+      const double tolerance = dz_type == DType::bf16 ? 1.0 / 256 : device_tolerance(dz_type);
+      EXPECT_LT(relative_error(found.first, expected.first), tolerance) << static_cast<int>(activation);
+      EXPECT_LT(relative_error(found.second, expected.second), device_tolerance(d_bias_type));
+    }
+  }
+}
+
+TEST(Matmul, IsTheSameOnThePlainDevice) {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    for (const bool ta : {false, true}) {
+      for (const bool tb : {false, true}) {
+        const std::vector<Tensor> t{normal(ta ? Shape{40, 30} : Shape{30, 40}, {.dtype = dtype, .seed = 1}),
+                                    normal(tb ? Shape{50, 40} : Shape{40, 50}, {.dtype = dtype, .seed = 2})};
+        const auto product = [&](const std::vector<Tensor>& x) {
+          return matmul(x[0], x[1], {.transpose_a = ta, .transpose_b = tb});
+        };
+        EXPECT_LT(device_error(product, t), device_tolerance(dtype));
+      }
+    }
+  }
 }
 
 // Without AVX-512 the products of training are panel_matmul's.

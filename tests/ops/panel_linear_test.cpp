@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <vector>
 
@@ -188,6 +190,70 @@ TEST(PanelLinear, ColumnsAreThoseOfTheWholeProduct) {
   });
 }
 
+// To the bit of integers, as long as no activation comes after them whose formula is evaluated in another way.
+void expect_like_cpu(const Tensor& found, const Tensor& expected, bool exactly) {
+  if (exactly) {
+    EXPECT_TRUE(same_bits(found.to(Cpu{}), expected));
+  } else {
+    EXPECT_LT(relative_error(found, expected), 1e-5);
+  }
+}
+
+TEST(PanelLinear, IsTheSameOnThePlainDevice) {
+  for (const WeightFormat format : kFormats) {
+    SCOPED_TRACE(enum_name(format));
+    const bool exact = format != WeightFormat::float32;
+    for (const int64_t in : {64, 75}) {
+      const PanelWeight w = PanelWeight::pack(random({50, in}, 1), format), on_plain = w.to(Plain{});
+      Tensor x = random({2, 9, in}, 2);
+      std::fill_n(x.data<float>(), in, 0.0f);  // a row without a scale
+      for (const Tensor& b : {random({50}, 3), Tensor{}}) {
+        const Tensor b_plain = b.defined() ? b.to(Plain{}) : b;
+        for (const Activation activation : {Activation::none, Activation::relu, Activation::gelu, Activation::gelu_tanh,
+                                            Activation::silu, Activation::tanh})
+          expect_like_cpu(panel_linear(x.to(Plain{}), on_plain, b_plain, activation), panel_linear(x, w, b, activation),
+                          exact && (activation == Activation::none || activation == Activation::relu));
+      }
+    }
+  }
+}
+
+TEST(PanelLinear, SeveralAreTheSameOnThePlainDevice) {
+  for (const WeightFormat format : kFormats) {
+    SCOPED_TRACE(enum_name(format));
+    const bool exact = format != WeightFormat::float32;
+    const PanelWeight w_0 = PanelWeight::pack(random({40, 64}, 1), format),
+                      w_1 = PanelWeight::pack(random({17, 64}, 2), format), on_plain_0 = w_0.to(Plain{}),
+                      on_plain_1 = w_1.to(Plain{});
+    const Tensor x = random({9, 64}, 6), b = random({40}, 4);
+    const std::vector<PanelParameters> parameters = {{&w_0, b}, {&w_1, {}}};
+    const std::vector<PanelParameters> on_plain = {{&on_plain_0, b.to(Plain{})}, {&on_plain_1, {}}};
+    expect_like_cpu(fused_panel_linear(x.to(Plain{}), on_plain), fused_panel_linear(x, parameters), exact);
+    std::array<Tensor, 2> found, expected;
+    panel_linear_each(x.to(Plain{}), on_plain, found);
+    panel_linear_each(x, parameters, expected);
+    for (size_t i = 0; i < 2; ++i) expect_like_cpu(found[i], expected[i], exact);
+  }
+}
+
+TEST(PanelLinear, ColumnsAreTheSameOnThePlainDevice) {
+  const std::vector<int32_t> some = {0, 7, 8, 499}, others = {3, 17, 400, 20};
+  const std::vector<std::span<const int32_t>> columns = {some, some, others};
+  const std::vector<int32_t> shorter = {5};
+  const std::vector<std::span<const int32_t>> with_infinities = {shorter, some, {}};
+  for (const WeightFormat format : kFormats) {
+    SCOPED_TRACE(enum_name(format));
+    const bool exact = format != WeightFormat::float32;
+    const PanelWeight w = PanelWeight::pack(random({500, 75}, 1), format), on_plain = w.to(Plain{});
+    const Tensor x = random({3, 75}, 2), b = random({500}, 3);
+    expect_like_cpu(panel_linear_columns(x.to(Plain{}), on_plain, b.to(Plain{}), columns),
+                    panel_linear_columns(x, w, b, columns), exact);
+    if (exact)
+      expect_like_cpu(panel_linear_columns(x.to(Plain{}), on_plain, {}, with_infinities),
+                      panel_linear_columns(x, w, {}, with_infinities), exact);
+  }
+}
+
 // Quantised products stay near those of the weights that were packed.
 TEST(PanelLinear, LosesLittle) {
   const Tensor weight = random({256, 512}, 1), x = random({8, 512}, 2);
@@ -213,10 +279,12 @@ TEST(PanelLinear, ShowsBrokenRowsAndKeepsOthers) {
       x.data<float>()[40 + 7] = std::nanf("");
       x.data<float>()[80 + 39] = std::numeric_limits<float>::infinity();
       const Tensor after = panel_linear(x, w, {});
+      const Tensor on_plain = panel_linear(x.to(Plain{}), w.to(Plain{}), {}).to(Cpu{});
       EXPECT_TRUE(same_bits(after.rows(0, 1), before.rows(0, 1))) << target;
       EXPECT_TRUE(same_bits(after.rows(3, 4), before.rows(3, 4))) << target;
       for (int64_t i = 20; i < 60; ++i)
-        EXPECT_FALSE(std::isfinite(after.data<float>()[i])) << target << " " << enum_name(format) << " " << i;
+        EXPECT_FALSE(std::isfinite(after.data<float>()[i]) || std::isfinite(on_plain.data<float>()[i]))
+            << target << " " << enum_name(format) << " " << i;
       for (int64_t i = 20; i < 60; ++i) EXPECT_EQ(before.data<float>()[i], 0) << target;  // of a row of zeros
     }
   });
@@ -236,6 +304,7 @@ TEST(PanelLinear, RefusesWhatDoesNotFit) {
             }),
             "panel_linear: input [1, 5] has 5 columns but the weight [6, 4] takes 4");
   EXPECT_THROW(panel_linear(normal({1, 4}), w, {}), ShapeError);
+  EXPECT_THROW(panel_linear(Tensor::zeros({1, 4}, {.device = Plain{}}), w, {}), ShapeError);
   EXPECT_THROW(panel_linear(Tensor::zeros({1, 4}), w, Tensor::zeros({5})), ShapeError);
   EXPECT_THROW(fused_panel_linear(Tensor::zeros({1, 4}), {}), ShapeError);
   EXPECT_THROW(fused_panel_linear(Tensor::zeros({1, 4}), std::vector<PanelParameters>{{&w, {}}, {&narrow, {}}}),

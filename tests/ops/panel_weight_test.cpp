@@ -63,14 +63,13 @@ TEST(PanelWeight, Int4ChoosesTheScaleByItsError) {
 TEST(PanelWeight, RowsAreThoseOfTheWhole) {
   for (const WeightFormat format : kFormats) {
     const PanelWeight packed = PanelWeight::pack(matrix(37, 70), format);
-    const Tensor all = packed.unpack(), some = packed.rows(std::vector<int32_t>{36, 0, 16, 0});
+    const Tensor all = packed.unpack(), some = packed.rows({36, 0, 16, 0});
     int64_t i = 0;
     for (const int64_t row : {36, 0, 16, 0}) {
       EXPECT_TRUE(same_bits(some.rows(i, i + 1), all.rows(row, row + 1)));
       ++i;
     }
-    EXPECT_EQ(message_of<ShapeError>([&] { packed.rows(std::vector<int32_t>{37}); }),
-              "packed weight: row 37 of [37, 70]");
+    EXPECT_EQ(message_of<ShapeError>([&] { packed.rows({37}); }), "packed weight: row 37 of [37, 70]");
   }
 }
 
@@ -88,6 +87,26 @@ TEST(PanelWeight, HasTheSameBytesOnEveryProcessor) {
         EXPECT_TRUE(same_bits(packed.unpack(), expected.unpack())) << target << " " << enum_name(format);
       }
     });
+  }
+}
+
+TEST(PanelWeight, HasTheSameBytesOnThePlainDevice) {
+  for (const WeightFormat format : kFormats) {
+    for (const auto& [out, in] : {std::pair<int64_t, int64_t>{50, 75}, {16, 64}, {1, 1}, {0, 4}}) {
+      const Tensor w = matrix(out, in);
+      const PanelWeight expected = PanelWeight::pack(w, format), found = PanelWeight::pack(w.to(Plain{}), format);
+      EXPECT_EQ(found.storage().device(), Device(Plain{}));
+      EXPECT_TRUE(same_bits(found.storage().to(Cpu{}), expected.storage())) << enum_name(format);
+      if (expected.scales().defined()) {
+        EXPECT_TRUE(same_bits(found.scales().to(Cpu{}), expected.scales())) << enum_name(format);
+      }
+      EXPECT_TRUE(same_bits(found.unpack().to(Cpu{}), expected.unpack())) << enum_name(format);
+      EXPECT_TRUE(same_bits(expected.to(Plain{}).unpack().to(Cpu{}), expected.unpack())) << enum_name(format);
+      if (out == 50) {
+        EXPECT_TRUE(same_bits(found.rows({49, 0, 16, 0}).to(Cpu{}), expected.rows({49, 0, 16, 0})))
+            << enum_name(format);
+      }
+    }
   }
 }
 
@@ -153,6 +172,8 @@ TEST(PanelWeight, RefusesPartsThatDoNotFit) {
   EXPECT_THROW(PanelWeight(WeightFormat::int8, 17, 37, shifted.rows(1, shifted.numel()), good.scales()), ShapeError);
   EXPECT_THROW(PanelWeight::pack(Tensor::zeros({4}), WeightFormat::int8), ShapeError);
   EXPECT_THROW(PanelWeight::pack(normal({4, 4}), WeightFormat::int8), ShapeError);
+  EXPECT_THROW(PanelWeight(WeightFormat::int8, 17, 37, good.storage(), good.scales().to(Plain{})), ShapeError);
+  EXPECT_THROW(PanelWeight::pack(matrix(17, 37).to(Plain{}), WeightFormat::int8, good.storage()), ShapeError);
 }
 
 TEST(PanelWeight, OnlySumsOfBytesLimitTheInputs) {

@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "attune/autograd/graph.h"
+#include "tests/support/devices.h"
 #include "tests/support/errors.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/targets.h"
@@ -18,18 +19,14 @@
 namespace attune {
 namespace {
 
-Tensor places(const std::vector<int32_t>& values) {
-  return Tensor::from({static_cast<int64_t>(values.size())}, values);
-}
-
-Tensor places_from(int64_t n, int32_t first) {
+Indices positions_from(int64_t n, int32_t first) {
   std::vector<int32_t> values(static_cast<size_t>(n));
   std::iota(values.begin(), values.end(), first);
-  return places(values);
+  return values;
 }
 
 // Su et al. 2021, eq. 34, element by element in float64.
-Tensor plain_rotary(const Tensor& input, const Tensor& positions, const RotaryOptions& options) {
+Tensor plain_rotary(const Tensor& input, const Indices& positions, const RotaryOptions& options) {
   const Tensor x = input.to(DType::f64);
   const Tensor y = x.clone();
   const int64_t heads = x.size(1), d = x.size(2), rotated = options.dimensions == 0 ? d : options.dimensions;
@@ -38,7 +35,7 @@ Tensor plain_rotary(const Tensor& input, const Tensor& positions, const RotaryOp
     for (int64_t p = 0; p < rotated / 2; ++p) {
       const bool half = options.pairing == RotaryPairing::half;
       const int64_t a = i * d + (half ? p : 2 * p), b = i * d + (half ? p + rotated / 2 : 2 * p + 1);
-      const double angle = positions.data<int32_t>()[i / heads] * f.frequencies[static_cast<size_t>(p)];
+      const double angle = positions[i / heads] * f.frequencies[static_cast<size_t>(p)];
       y.data<double>()[a] =
           (x.data<double>()[a] * std::cos(angle) - x.data<double>()[b] * std::sin(angle)) * f.magnitude;
       y.data<double>()[b] =
@@ -57,7 +54,7 @@ const RotaryOptions kForms[] = {
     {.pairing = RotaryPairing::interleaved, .scaling = RotaryScaling::yarn, .factor = 8, .original_length = 64}};
 
 TEST(Rotary, EqualsTheFormulaOnEveryTargetAndWidth) {
-  const Tensor positions = places({0, 1, 2, 0, 1, 7, 100, 4095, -3});
+  const Indices positions{0, 1, 2, 0, 1, 7, 100, 4095, -3};
   for_each_target([&](const char* target) {
     for (const RotaryOptions& options : kForms) {
       for (const int64_t d : {6, 8, 14, 32, 50, 64}) {
@@ -73,7 +70,7 @@ TEST(Rotary, EqualsTheFormulaOnEveryTargetAndWidth) {
 
 TEST(Rotary, GradientMatchesFiniteDifferences) {
   for (const RotaryOptions& options : kForms) {
-    for (const Tensor& positions : {places({3, 4, 4, 5}), places({9, 400, 0, 17})})  // of one table, and each its own
+    for (const Indices& positions : {Indices{3, 4, 4, 5}, Indices{9, 400, 0, 17}})  // of one table, and each its own
       EXPECT_LT(gradient_error([&](auto& x) { return rotary(x, positions, options); }, normal({4, 2, 10})), 1e-8);
   }
 }
@@ -81,7 +78,7 @@ TEST(Rotary, GradientMatchesFiniteDifferences) {
 TEST(Rotary, Float32GradientsAgreeWithFloat64OnEveryTarget) {
   const auto run = [](Tensor x, const RotaryOptions& options) {
     require_gradient(x);
-    backward(rotary(x, places_from(30, 5), options), normal(x.shape(), {.dtype = x.dtype(), .seed = 2}));
+    backward(rotary(x, positions_from(30, 5), options), normal(x.shape(), {.dtype = x.dtype(), .seed = 2}));
     return gradient(x);
   };
   const Tensor x = normal({30, 2, 38}, {.seed = 1});
@@ -93,14 +90,14 @@ TEST(Rotary, Float32GradientsAgreeWithFloat64OnEveryTarget) {
   }
 }
 
-TEST(Rotary, ProductsDependOnTheDifferenceOfPlacesAlone) {
+TEST(Rotary, ProductsDependOnTheDifferenceOfPositionsAlone) {
   rc::check([] {
     RotaryOptions options = kForms[*rc::gen::inRange<size_t>(0, std::size(kForms))];
     const int32_t i = *rc::gen::inRange(0, 5000), j = *rc::gen::inRange(0, 5000), shift = *rc::gen::inRange(0, 100000);
     const auto seed = *rc::gen::arbitrary<uint64_t>();
     const Tensor q = normal({1, 1, 16}, {.seed = seed}), k = normal({1, 1, 16}, {.seed = seed + 1});
     const auto product = [&](int32_t at_q, int32_t at_k) {
-      const Tensor a = rotary(q, places({at_q}), options), b = rotary(k, places({at_k}), options);
+      const Tensor a = rotary(q, Indices{at_q}, options), b = rotary(k, Indices{at_k}, options);
       return std::inner_product(a.data<double>(), a.data<double>() + 16, b.data<double>(), 0.0);
     };
     RC_ASSERT(std::abs(product(i, j) - product(i + shift, j + shift)) < 1e-8);
@@ -110,24 +107,24 @@ TEST(Rotary, ProductsDependOnTheDifferenceOfPlacesAlone) {
 
 TEST(Rotary, OtherRowsAndThreadsDoNotChangeARow) {
   const Tensor x = normal({3000, 2, 30}, {.dtype = DType::f32, .seed = 1});
-  const Tensor positions = places_from(3000, 17);
+  const Indices positions = positions_from(3000, 17);
   for (const RotaryOptions& options : kForms) {
     const auto [one, two] = with_one_and_two_threads([&] { return rotary(x, positions, options); });
     EXPECT_TRUE(same_bits(one, two));
     for (const int64_t row : {0, 1234, 2999}) {
       EXPECT_TRUE(
-          same_bits(rotary(x.rows(row, row + 1), positions.rows(row, row + 1), options), one.rows(row, row + 1)));
+          same_bits(rotary(x.rows(row, row + 1), positions.slice(row, row + 1), options), one.rows(row, row + 1)));
     }
-    // Far apart, so that each place is worked out on its own.
-    const Tensor far = rotary(x.rows(5, 7), places({22, 1 << 30}), options);
+    // Far apart, so that each position is worked out on its own.
+    const Tensor far = rotary(x.rows(5, 7), Indices{22, 1 << 30}, options);
     EXPECT_TRUE(same_bits(far.rows(0, 1), one.rows(5, 6)));
   }
 }
 
-TEST(Rotary, PlaceZeroAndDimensionsBeyondStayAsTheyAre) {
+TEST(Rotary, PositionZeroAndDimensionsBeyondStayAsTheyAre) {
   const Tensor x = normal({3, 2, 12}, {.dtype = DType::f32, .seed = 1});
-  EXPECT_TRUE(same_bits(rotary(x, places({0, 0, 0}), {}), x));
-  const Tensor y = rotary(x, places({5, 6, 7}), {.dimensions = 8});
+  EXPECT_TRUE(same_bits(rotary(x, Indices{0, 0, 0}, {}), x));
+  const Tensor y = rotary(x, Indices{5, 6, 7}, {.dimensions = 8});
   for (int64_t i = 0; i < x.numel(); ++i) {
     if (i % 12 >= 8) {
       EXPECT_EQ(y.data<float>()[i], x.data<float>()[i]);
@@ -135,11 +132,11 @@ TEST(Rotary, PlaceZeroAndDimensionsBeyondStayAsTheyAre) {
   }
 }
 
-TEST(Rotary, FarPlacesNeitherOverflowNorAllocate) {
+TEST(Rotary, FarPositionsNeitherOverflowNorAllocate) {
   constexpr int32_t least = std::numeric_limits<int32_t>::min(), most = std::numeric_limits<int32_t>::max();
   const Tensor x = normal({2, 1, 4}, {.seed = 1});
-  EXPECT_LT(relative_error(rotary(x, places({least, most}), {}), plain_rotary(x, places({least, most}), {})), 1e-12);
-  EXPECT_EQ(rotary(Tensor::zeros({0, 2, 4}), places({}), {}).shape(), (Shape{0, 2, 4}));
+  EXPECT_LT(relative_error(rotary(x, Indices{least, most}, {}), plain_rotary(x, Indices{least, most}, {})), 1e-12);
+  EXPECT_EQ(rotary(Tensor::zeros({0, 2, 4}), Indices{}, {}).shape(), (Shape{0, 2, 4}));
 }
 
 TEST(RotaryFrequencies, AreThoseOfThePaper) {
@@ -214,30 +211,44 @@ TEST(RotaryOptions, AreReadAsTheyWereWritten) {
 }
 
 TEST(Rotary, NamesWhatDoesNotFit) {
-  const auto message = [](const Tensor& x, const Tensor& positions, const RotaryOptions& options = {}) {
+  const auto message = [](const Tensor& x, const Indices& positions, const RotaryOptions& options = {}) {
     return message_of<ShapeError>([&] { rotary(x, positions, options); });
   };
-  EXPECT_EQ(message(Tensor::zeros({2, 1, 7}), places({0, 1})),
+  EXPECT_EQ(message(Tensor::zeros({2, 1, 7}), Indices{0, 1}),
             "rotary: x [2, 1, 7] has d = 7, pairs need an even number");
-  EXPECT_EQ(message(Tensor::zeros({2, 1, 4}), places({0, 1}), {.dimensions = 6}),
+  EXPECT_EQ(message(Tensor::zeros({2, 1, 4}), Indices{0, 1}, {.dimensions = 6}),
             "rotary: x [2, 1, 4] has d = 4, fewer than dimensions = 6");
-  EXPECT_EQ(message(Tensor::zeros({2, 1, 4}), places({0})), "rotary: x [2, 1, 4] has 2 rows but there are 1 positions");
-  EXPECT_THROW(rotary(Tensor::zeros({2, 4}), places({0, 1}), {}), ShapeError);
-  EXPECT_THROW(rotary({}, places({}), {}), ShapeError);
+  EXPECT_EQ(message(Tensor::zeros({2, 1, 4}), Indices{0}), "rotary: x [2, 1, 4] has 2 rows but there are 1 positions");
+  EXPECT_THROW(rotary(Tensor::zeros({2, 4}), Indices{0, 1}, {}), ShapeError);
+  EXPECT_THROW(rotary({}, Indices{}, {}), ShapeError);
   EXPECT_THROW(rotary(Tensor::zeros({2, 1, 4}), {}, {}), ShapeError);
-  EXPECT_THROW(rotary(Tensor::zeros({2, 1, 4}), Tensor::zeros({2}), {}), ShapeError);
-  EXPECT_THROW(rotary(Tensor::zeros({2, 1, 4}), places({0, 1}), {.base = 0}), ConfigError);
+  EXPECT_THROW(rotary(Tensor::zeros({2, 1, 4}), Indices{0, 1}, {.base = 0}), ConfigError);
 }
 
 TEST(Rotary, TurnsTheFirstHeadsAndCopiesTheOthers) {
   const Tensor x = normal({6, 5, 8}, {.seed = 1});
-  const Tensor positions = Tensor::from<int32_t>({6}, std::vector<int32_t>{0, 1, 2, 0, 7, 3});
+  const Indices positions{0, 1, 2, 0, 7, 3};
   const Tensor all = rotary(x, positions, {}), some = rotary(x, positions, {}, 3);
   for (int64_t i = 0; i < x.numel(); ++i)
     ASSERT_EQ(some.data<double>()[i], (i / 8 % 5 < 3 ? all : x).data<double>()[i]) << i;
   EXPECT_LT(gradient_error([&](auto& t) { return rotary(t, positions, {}, 3); }, x), 1e-8);
   EXPECT_EQ(message_of<ShapeError>([&] { rotary(x, positions, {}, 6); }),
             "rotary: x [6, 5, 8] has 5 heads, 6 are to be rotated");
+}
+
+TEST(Rotary, PlainDeviceAgrees) {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    const Tensor x = normal({4, 3, 10}, {.dtype = dtype, .seed = 1});
+    for (const RotaryOptions& options : kForms) {
+      for (const Indices& positions : {Indices{3, 4, 4, 5}, Indices{9, 400, 0, 17}}) {
+        for (const int64_t heads : {0, 2, 3}) {
+          EXPECT_LT(
+              device_error([&](const std::vector<Tensor>& t) { return rotary(t[0], positions, options, heads); }, {x}),
+              dtype == DType::f32 ? 1e-5 : 1e-12);
+        }
+      }
+    }
+  }
 }
 
 }  // namespace

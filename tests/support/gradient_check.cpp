@@ -26,18 +26,18 @@ Tensor normal(const Shape& shape, const RandomOptions& options) {
   return x.to(options.dtype);
 }
 
-Tensor uniform_ids(int64_t n, int32_t bound, uint64_t seed) {
+Indices uniform_ids(int64_t n, int32_t bound, uint64_t seed) {
   Random random(seed, 0x696473);
-  Tensor ids = Tensor::empty({n}, {.dtype = DType::i32});
-  for (int32_t& id : ids.values<int32_t>()) id = static_cast<int32_t>(random.below(static_cast<uint64_t>(bound)));
+  std::vector<int32_t> ids(static_cast<size_t>(n));
+  for (int32_t& id : ids) id = static_cast<int32_t>(random.below(static_cast<uint64_t>(bound)));
   return ids;
 }
 
 double relative_error(const Tensor& found, const Tensor& expected) {
   if (found.shape() != expected.shape())
     fail<ShapeError>("relative_error: {} and {}", found.shape().text(), expected.shape().text());
-  const Tensor a = found.to(DType::f64);
-  const Tensor b = expected.to(DType::f64);
+  const Tensor a = found.to(Cpu{}).to(DType::f64);
+  const Tensor b = expected.to(Cpu{}).to(DType::f64);
   double largest = 0;
   double error = 0;
   for (int64_t i = 0; i < a.numel(); ++i) {

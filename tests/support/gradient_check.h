@@ -4,6 +4,8 @@
 #include <functional>
 #include <vector>
 
+#include "attune/base/error.h"
+#include "attune/tensor/indices.h"
 #include "attune/tensor/tensor.h"
 
 namespace attune {
@@ -19,7 +21,7 @@ struct RandomOptions {
 Tensor normal(const Shape& shape, const RandomOptions& options = {});
 
 /// Independent int32 elements, uniform in [0, bound).
-Tensor uniform_ids(int64_t n, int32_t bound, uint64_t seed = 0);
+Indices uniform_ids(int64_t n, int32_t bound, uint64_t seed = 0);
 
 /// The largest absolute difference of two tensors of one shape, relative to the largest magnitude in `expected` (or to
 /// 1, where all of it is smaller than 1e-30).

@@ -76,7 +76,7 @@ void run_in_process(int ranks, const std::function<void(Communicator&)>& body) {
     std::vector<std::jthread> threads;
     for (int rank = 0; rank < ranks; ++rank)
       threads.emplace_back([&, rank] {
-        set_thread_count(1);
+        const ThreadScope one_thread(1);
         PointToPointCommunicator communicator([&] { return std::make_unique<ThreadTransport>(post, rank, ranks); });
         try {
           body(communicator);

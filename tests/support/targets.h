@@ -30,15 +30,12 @@ void for_each_target(F&& f) {
 /// f() with one thread and with two, in that order.
 template <class F>
 auto with_one_and_two_threads(F&& f) {
-  struct Reset {
-    int threads = thread_count();
-    ~Reset() { set_thread_count(threads); }
-  } reset;
-  set_thread_count(1);
-  auto one = f();
-  set_thread_count(2);
-  auto two = f();
-  return std::pair(std::move(one), std::move(two));
+  const auto with = [&](int threads) {
+    const ThreadScope scope(threads);
+    return f();
+  };
+  auto one = with(1);
+  return std::pair(std::move(one), with(2));
 }
 
 }  // namespace attune

@@ -80,7 +80,7 @@ Trained train(const TransformerConfig& config, bool checkpoints, ProductPrecisio
     trained.losses.push_back(result.loss);
     trained.losses.push_back(result.gradient_norm);
   }
-  set_training(*model, 1, 99);
+  const DropoutScope dropout({.seed = 1, .step = 99});
   const ProductPrecisionScope scope(precision);
   backward(batch_for(*model, 3).loss({}).loss);
   for (const auto& [name, parameter] : named_parameters(*model)) {
@@ -141,7 +141,7 @@ PassMemory memory_of_a_pass(bool checkpoints) {
   const auto model = build_model(config, 7);
   require_gradients(*model);
   set_activation_checkpointing(*model, checkpoints);
-  set_training(*model, 1, 1);
+  const DropoutScope dropout({.seed = 1, .step = 1});
   const std::vector<int32_t> ids(1024, 5);
   const TrainingBatch batch = training_batch(dynamic_cast<DecoderLm&>(*model),
                                              LanguageModelBatch{.input = ids, .offsets = {0, 1024}, .labels = ids});

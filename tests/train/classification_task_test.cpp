@@ -87,7 +87,6 @@ TEST_F(ClassificationTaskTest, LearnsATokenizerFromTheTextsAlone) {
 
 // The loss of the epoch's first batch in a forward pass of that number, the model itself without dropout.
 double loss_of_batch(TrainingTask& task, uint64_t forward) {
-  set_evaluation(task.model());
   return task.batch(0, forward).loss({}).loss.item();
 }
 

@@ -249,23 +249,17 @@ TEST(RunConfig, FieldsOfAnotherArchitectureAreRefused) {
       HasSubstr("data.train_files names no file"));
 }
 
-TEST(RunConfig, TheFileComesAfterItsBaseAndAssignmentsComeLast) {
-  const Json base = {{"model",
-                      {{"architecture", "decoder_lm"},
-                       {"d_model", 64},
-                       {"heads", 2},
-                       {"positions", {{"kind", "learned"}, {"max_length", 2000}}}}},
-                     {"train", {{"steps", 7}, {"log_every", 3}}}};
+TEST(RunConfig, TheFileComesAfterThePresetAndAssignmentsComeLast) {
   const TemporaryFolder folder;
-  write_file(folder / "run.toml", "[model]\nheads = 4\npositions = \"rotary\"\n[train]\nsteps = 8\n");
-  const RunConfig config = read_run_config(folder / "run.toml", {"train.steps=9"}, base);
+  write_file(folder / "run.toml", "[model]\nheads = 8\npositions = \"rotary\"\n[train]\nsteps = 8\n");
+  const RunConfig config = read_run_config(folder / "run.toml", {"train.steps=9"}, "gpt-char");
   EXPECT_EQ(config.model.architecture, Architecture::decoder_lm);
-  EXPECT_EQ(config.model.d_model, 64);
-  EXPECT_EQ(config.model.heads, 4);
+  EXPECT_EQ(config.model.d_model, 128);
+  EXPECT_EQ(config.model.heads, 8);
   EXPECT_TRUE(std::holds_alternative<RotaryOptions>(config.model.positions)) << "a value is replaced as a whole";
   EXPECT_EQ(config.train.steps, 9);
-  EXPECT_EQ(config.train.log_every, 3);
-  EXPECT_EQ(config.train.label_smoothing, 0) << "that of the base's architecture";
+  EXPECT_EQ(config.train.batch_tokens, 768);
+  EXPECT_EQ(config.train.label_smoothing, 0) << "that of the preset's architecture";
 }
 
 TEST(RunConfig, TheBestModelIsChosenByWhatTheArchitectureIsFor) {

@@ -58,7 +58,6 @@ TEST_F(MaskedLanguageModelTaskTest, EveryForwardPassHidesOtherPlaces) {
   std::filesystem::create_directories(folder_ / "run");
   const auto task = make_training_task(config_, folder_ / "run", false);
   task->begin_epoch(0);
-  set_evaluation(task->model());
   const auto loss = [&](uint64_t forward) { return task->batch(0, forward).loss({}).loss.item(); };
   EXPECT_EQ(loss(3), loss(3));
   EXPECT_NE(loss(3), loss(4));

@@ -97,7 +97,7 @@ TEST_P(PreparedRun, TheNumberOfThreadsChangesNothing) {
   RunConfig config = prepared(config_of(GetParam()));
   config.train.steps = 10;
   train(config, folder_ / "one");
-  set_thread_count(2);
+  const ThreadScope two_threads(2);
   train(config, folder_ / "two");
   EXPECT_EQ(tensors_of(folder_ / "two" / "model" / "model.safetensors"),
             tensors_of(folder_ / "one" / "model" / "model.safetensors"));

@@ -19,15 +19,8 @@
 namespace attune {
 
 /// While one lives, work is on one thread: for tiny models, waiting for a second one can only cost time.
-class OneThread {
- public:
-  OneThread() : before_(thread_count()) { set_thread_count(1); }
-  ~OneThread() { set_thread_count(before_); }
-  OneThread(const OneThread&) = delete;
-  OneThread& operator=(const OneThread&) = delete;
-
- private:
-  int before_;
+struct OneThread {
+  ThreadScope scope{1};
 };
 
 /// Keeps what it is told, and can do something after a step.

@@ -171,7 +171,7 @@ TEST(Update, AsksTheSystemForNothingInSteadyState) {
 
 TEST(Evaluate, IsTheMeanOverAllTokensHoweverTheyAreBatched) {
   const auto model = small_model(0.5);
-  set_training(*model, 1, 1);  // evaluate() turns dropout off
+  const DropoutScope dropout({.seed = 1, .step = 1});  // evaluate() turns it off
   const auto all = examples();
   const CorpusLoss small = evaluate(*model, all, 2, {.batch_tokens = 20, .label_smoothing = 0.1});
   const CorpusLoss large = evaluate(*model, all, 2, {.batch_tokens = 10000, .label_smoothing = 0.1});

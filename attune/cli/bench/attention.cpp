@@ -183,7 +183,7 @@ std::string chart_of(const AttentionBench& c, const std::vector<Row>& rows) {
 
 int bench_attention(const AttentionBench& c) {
   check(c);
-  use_threads(c.threads);
+  const ThreadScope threads = use_threads(c.threads);
   const std::vector<Row> rows = measure(c);
   if (!c.svg.empty()) write_file(c.svg, chart_of(c, rows));
   if (c.json) {
@@ -212,7 +212,8 @@ void add_bench_attention(CLI::App& bench) {
   command->add_flag("--causal", c->causal, "A query sees no later key");
   command->add_option("--repeats", c->repeats, "Of which the median is told, after one to warm up")
       ->capture_default_str();
-  command->add_option("--threads", c->threads, "0: all")->capture_default_str();
+  command->add_option("--threads", c->threads, "0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow")
+      ->capture_default_str();
   command->add_flag("--json", c->json, "One JSON object on standard output; sizes in bytes");
   command->add_option("--svg", c->svg, "File for a chart of the times");
 }

@@ -64,17 +64,15 @@ void require_encoder_decoder(const char* what, const RunConfig& config) {
 }
 
 RunConfig configuration(const Options& o) {
-  const Preset* preset = o.preset.empty() ? nullptr : &find_preset(o.preset);
-  RunConfig config = read_run_config(o.config, o.set, preset != nullptr ? sections_of(*preset) : Json::object());
-  if (preset != nullptr) {
+  RunConfig config = read_run_config(o.config, o.set, o.preset);
+  if (!o.preset.empty()) {
     for (int64_t* size : {&config.model.source_vocab, &config.model.vocab})
-      if (*size == 0) *size = preset->vocab;
+      if (*size == 0) *size = find_preset(o.preset).vocab;
   }
   if (!o.batches.file.empty()) require_encoder_decoder("--batches", config);
   complete_model(o.batches, config.model);
   if (o.steps < 1 || o.warmup < 0) fail<ConfigError>("--steps needs at least 1, --warmup at least 0");
   if (o.sentences < 1) fail<ConfigError>("--sentences needs at least 1");
-  use_threads(o.threads);
   return config;
 }
 
@@ -107,7 +105,7 @@ UpdateResult measured_update(Module& model, Adam& adam, const UpdateInput& input
 }
 
 Measured train(const Options& o, const TrainingWork& work, const RunConfig& config) {
-  Adam adam(named_parameters(*work.model), config.optimizer);
+  Adam adam(trained_parameters(*work.model), config.optimizer);
   Measured measured;
   std::optional<Profile> profile;
   for (int64_t i = 0; i < o.warmup + o.steps; ++i) {
@@ -143,6 +141,7 @@ Measured train(const Options& o, const TrainingWork& work, const RunConfig& conf
 }
 
 int bench_train(const Options& o) {
+  const ThreadScope threads = use_threads(o.threads);
   RunConfig config = configuration(o);
   const bool two_sides = config.model.architecture == Architecture::encoder_decoder;
   if (!o.write_batches.empty()) {
@@ -210,11 +209,11 @@ std::pair<double, double> cache_bytes_per_token(const Transformer& model, const 
 }
 
 int bench_translate(const Options& o, const GenerationConfig& generation) {
+  const ThreadScope threads = use_threads(o.threads);
   RunConfig config = configuration(o);
   require_encoder_decoder("bench translate", config);
   Pairs examples = sentences_to_translate(o, config);
   const auto model = build_transformer(config.model, config.train.seed);
-  set_evaluation(*model);
   make_panels(*model, WeightFormat::float32);
   const PackedBatch batch = pack_all(examples);
   const PackedTokens source = pack_tokens(batch.source, batch.source_offsets);
@@ -256,7 +255,8 @@ void add_common(CLI::App* command, Options& o, const char* source_length) {
       ->capture_default_str();
   command->add_option("--steps", o.steps, "Measured repetitions")->capture_default_str();
   command->add_option("--warmup", o.warmup, "Repetitions before those")->capture_default_str();
-  command->add_option("--threads", o.threads, "0: all")->capture_default_str();
+  command->add_option("--threads", o.threads, "0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow")
+      ->capture_default_str();
   command->add_flag("--json", o.json, "One JSON object on standard output");
 }
 

@@ -88,7 +88,6 @@ struct Decoding {
   Decoding(const DecodeBench& b, Row& row) : tokens(static_cast<size_t>(row.batch), 1) {
     const int64_t before = allocator_statistics().bytes_in_use;
     model = build_decoder_lm(config_of(b, row.kind));
-    set_evaluation(*model);
     make_panels(*model, WeightFormat::float32);
     row.model_bytes = allocator_statistics().bytes_in_use - before;
     cache = model->start(row.batch);
@@ -235,7 +234,7 @@ std::string chart_of(const DecodeBench& b, const std::vector<Row>& rows) {
 
 int bench_decode(const DecodeBench& b) {
   check(b);
-  use_threads(b.threads);
+  const ThreadScope threads = use_threads(b.threads);
   const NoGrad no_grad;
   const std::vector<Row> rows = measure(b);
   if (!b.svg.empty()) write_file(b.svg, chart_of(b, rows));
@@ -275,7 +274,8 @@ void add_bench_decode(CLI::App& bench) {
   command
       ->add_option("--memory", b->memory, "GiB that the caches of all kinds may take together, else a line is left out")
       ->capture_default_str();
-  command->add_option("--threads", b->threads, "0: all")->capture_default_str();
+  command->add_option("--threads", b->threads, "0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow")
+      ->capture_default_str();
   command->add_flag("--json", b->json, "One JSON object on standard output; sizes in bytes");
   command->add_option("--svg", b->svg, "File for a chart of tokens per second");
 }

@@ -33,7 +33,7 @@ double seconds_of(int64_t weights, F&& f) {
 }
 
 int bench_linear(const LinearBench& o) {
-  use_threads(o.threads);
+  const ThreadScope threads = use_threads(o.threads);
   const NoGrad no_grad;
   const int64_t count = std::max<int64_t>(1, kWeightBytes / (o.in * o.out * 4));
   const Tensor x = Tensor::empty({o.rows, o.in}), bias = Tensor::zeros({o.out});
@@ -79,7 +79,8 @@ void add_bench_linear(CLI::App& bench) {
   size("--in", o->in, "Numbers of a row");
   size("--out", o->out, "Outputs");
   size("--rounds", o->rounds, "The median of so many is taken");
-  command->add_option("--threads", o->threads, "0: all")->capture_default_str();
+  command->add_option("--threads", o->threads, "0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow")
+      ->capture_default_str();
 }
 
 }  // namespace attune::cli

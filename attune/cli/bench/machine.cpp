@@ -20,7 +20,7 @@ struct MachineBench {
 };
 
 int bench_machine(const MachineBench& o) {
-  use_threads(o.threads);
+  const ThreadScope threads = use_threads(o.threads);
   const double flops = measured_peak_flops();
   const MemoryBandwidth memory = measured_memory_bandwidth();
   const Json result = {{"program", "attune"},
@@ -51,7 +51,8 @@ void add_bench_machine(CLI::App& bench) {
                                   "  attune bench machine\n"
                                   "  attune bench machine --threads 1 --json",
                                   [o] { return bench_machine(*o); });
-  command->add_option("--threads", o->threads, "0: all")->capture_default_str();
+  command->add_option("--threads", o->threads, "0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow")
+      ->capture_default_str();
   command->add_flag("--json", o->json, "One JSON object on standard output");
 }
 

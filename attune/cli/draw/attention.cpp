@@ -6,6 +6,7 @@
 #include "attune/cli/draw/draw.h"
 #include "attune/cli/draw/heat_maps.h"
 #include "attune/io/model_folder.h"
+#include "attune/tensor/host_view.h"
 
 namespace attune::cli {
 namespace {
@@ -45,7 +46,8 @@ std::string draw_attention(const AttentionCommand& c) {
                    .row_name = maps.query_name,
                    .column_name = maps.key_name,
                    .value_name = "weight"};
-  const auto values = weights.values<float>();
+  const HostView view(weights);
+  const auto values = view.values<float>();
   for (int64_t h = 0; h < heads; ++h) {
     const auto head = values.subspan(static_cast<size_t>(h * queries * keys), static_cast<size_t>(queries * keys));
     picture.maps.push_back({.title = fmt::format("head {}", h),

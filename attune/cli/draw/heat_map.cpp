@@ -9,6 +9,7 @@
 #include "attune/base/fields.h"
 #include "attune/base/json_fields.h"
 #include "attune/cli/draw/heat_map_template.h"
+#include "attune/tensor/host_view.h"
 
 namespace attune::cli {
 namespace {
@@ -53,7 +54,7 @@ std::string script_json(const Json& json) {
 }
 
 /// Two characters for each weight, its value in 1 / 4095 to base 64.
-std::string make_panels(std::span<const float> weights) {
+std::string packed_weights(std::span<const float> weights) {
   constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string packed;
   packed.reserve(2 * weights.size());
@@ -74,8 +75,9 @@ Json maps_json(const AttentionMaps& maps) {
     if (weights.rank() != 4 || weights.size(0) != 1 || weights.size(2) != queries || weights.size(3) != keys)
       fail<ShapeError>("{}: weights {}, needs [1, heads, {}, {}]", maps.name, weights.shape().text(), queries, keys);
     Json heads = Json::array();
+    const HostView view(weights);
     for (int64_t head = 0; head < weights.size(1); ++head)
-      heads.push_back(make_panels(weights.values<float>().subspan(static_cast<size_t>(head * queries * keys),
+      heads.push_back(packed_weights(view.values<float>().subspan(static_cast<size_t>(head * queries * keys),
                                                                   static_cast<size_t>(queries * keys))));
     layers.push_back(std::move(heads));
   }

@@ -11,6 +11,7 @@
 #include "attune/nn/positional_encoding.h"
 #include "attune/ops/attention.h"
 #include "attune/ops/rotary.h"
+#include "attune/tensor/host_view.h"
 
 namespace attune::cli {
 
@@ -46,7 +47,7 @@ struct PositionsCommand {
 std::string draw_sinusoids(const PositionsCommand& c) {
   check_within("--length", c.length, 1, kMostCells);
   check_within("--d-model", c.d_model, 2, kMostCells);
-  const Tensor table = sinusoidal_positions(c.length, c.d_model, c.base);
+  const HostView table(sinusoidal_positions(c.length, c.d_model, c.base));
   const auto values = table.values<float>();
   return draw_heat_maps({.title = fmt::format("Sinusoidal positions, d_model = {}", c.d_model),
                          .note = fmt::format("PE(pos, 2i) = sin(pos / {0}^(2i / d_model)), PE(pos, 2i + 1) = cos(pos / "

@@ -4,11 +4,15 @@
 //
 #include <hwy/highway.h>
 
+#include <type_traits>
+
 #include "attune/base/parallel.h"
 #include "attune/kernels/activation.h"
 #include "attune/kernels/cpu/activation_inl.h"
+#include "attune/kernels/cpu/activation_rows.h"
 #include "attune/kernels/cpu/bfloat16_inl.h"
 #include "attune/kernels/cpu/simd_inl.h"
+#include "attune/kernels/for_dtype.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace attune {
@@ -71,29 +75,44 @@ constexpr int64_t kGrain = 1 << 15;
 
 }  // namespace
 
-void activation_forward(Cpu, Activation kind, const float* x, float* y, int64_t n) {
+namespace cpu {
+
+void activate(Activation activation, const float* x, float* y, int64_t n) {
   parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
-    HWY_DYNAMIC_DISPATCH(Forward32)(kind, x + begin, y + begin, static_cast<size_t>(end - begin));
+    HWY_DYNAMIC_DISPATCH(Forward32)(activation, x + begin, y + begin, static_cast<size_t>(end - begin));
   });
 }
-void activation_forward(Cpu, Activation kind, const double* x, double* y, int64_t n) {
+void activate(Activation activation, const double* x, double* y, int64_t n) {
   parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
-    HWY_DYNAMIC_DISPATCH(Forward64)(kind, x + begin, y + begin, static_cast<size_t>(end - begin));
+    HWY_DYNAMIC_DISPATCH(Forward64)(activation, x + begin, y + begin, static_cast<size_t>(end - begin));
   });
 }
-void activation_forward(Cpu, Activation kind, const bfloat16* x, bfloat16* y, int64_t n) {
+void activate(Activation activation, const bfloat16* x, bfloat16* y, int64_t n) {
   parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
-    HWY_DYNAMIC_DISPATCH(Forward16)(kind, x + begin, y + begin, static_cast<size_t>(end - begin));
+    HWY_DYNAMIC_DISPATCH(Forward16)(activation, x + begin, y + begin, static_cast<size_t>(end - begin));
   });
 }
-void activation_backward(Cpu, Activation kind, const float* saved, const float* dy, float* dx, int64_t n) {
-  parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
-    HWY_DYNAMIC_DISPATCH(Backward32)(kind, saved + begin, dy + begin, dx + begin, static_cast<size_t>(end - begin));
-  });
+
+}  // namespace cpu
+
+void activation_forward(Cpu, Activation activation, const Tensor& x, const Tensor& y) {
+  for_storage_dtype("activation", x.dtype(),
+                    [&]<class T>(T) { cpu::activate(activation, x.data<T>(), y.data<T>(), x.numel()); });
 }
-void activation_backward(Cpu, Activation kind, const double* saved, const double* dy, double* dx, int64_t n) {
-  parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
-    HWY_DYNAMIC_DISPATCH(Backward64)(kind, saved + begin, dy + begin, dx + begin, static_cast<size_t>(end - begin));
+
+void activation_backward(Cpu, Activation activation, const Tensor& saved, const Tensor& dy, const Tensor& dx) {
+  dispatch_floating("activation", dy.dtype(), [&]<class T>(T) {
+    const T* const value = saved.data<T>();
+    const T* const from = dy.data<T>();
+    T* const to = dx.data<T>();
+    parallel_for(dy.numel(), kGrain, [&](int64_t begin, int64_t end) {
+      const auto n = static_cast<size_t>(end - begin);
+      if constexpr (std::is_same_v<T, float>) {
+        HWY_DYNAMIC_DISPATCH(Backward32)(activation, value + begin, from + begin, to + begin, n);
+      } else {
+        HWY_DYNAMIC_DISPATCH(Backward64)(activation, value + begin, from + begin, to + begin, n);
+      }
+    });
   });
 }
 

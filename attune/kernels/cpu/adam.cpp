@@ -5,10 +5,12 @@
 #include <hwy/highway.h>
 
 #include <cmath>
+#include <type_traits>
 
 #include "attune/base/parallel.h"
 #include "attune/kernels/adam.h"
 #include "attune/kernels/cpu/simd_inl.h"
+#include "attune/kernels/for_dtype.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace attune {
@@ -81,20 +83,23 @@ constexpr int64_t kGrain = 1 << 15;
 
 }  // namespace
 
-void adam_step(Cpu, float* parameter, const float* gradient, float* m, float* v, float* average, double ema_decay,
-               int64_t n, const AdamStepArguments& arguments) {
-  parallel_for(n, kGrain, [&](int64_t i, int64_t end) {
-    HWY_DYNAMIC_DISPATCH(AdamStep32)
-    (parameter + i, gradient + i, m + i, v + i, average == nullptr ? average : average + i, ema_decay, end - i,
-     arguments);
-  });
-}
-void adam_step(Cpu, double* parameter, const double* gradient, double* m, double* v, double* average, double ema_decay,
-               int64_t n, const AdamStepArguments& arguments) {
-  parallel_for(n, kGrain, [&](int64_t i, int64_t end) {
-    HWY_DYNAMIC_DISPATCH(AdamStep64)
-    (parameter + i, gradient + i, m + i, v + i, average == nullptr ? average : average + i, ema_decay, end - i,
-     arguments);
+void adam_step(Cpu, const AdamTensors& t, double ema_decay, const AdamStepArguments& arguments) {
+  dispatch_floating("adam", t.parameter.dtype(), [&]<class T>(T) {
+    T* const parameter = t.parameter.data<T>();
+    const T* const gradient = t.gradient.data<T>();
+    T* const m = t.m.data<T>();
+    T* const v = t.v.data<T>();
+    T* const average = data_or_null<T>(t.average);
+    parallel_for(t.parameter.numel(), kGrain, [&](int64_t i, int64_t end) {
+      T* const kept = average == nullptr ? average : average + i;
+      if constexpr (std::is_same_v<T, float>) {
+        HWY_DYNAMIC_DISPATCH(AdamStep32)
+        (parameter + i, gradient + i, m + i, v + i, kept, ema_decay, end - i, arguments);
+      } else {
+        HWY_DYNAMIC_DISPATCH(AdamStep64)
+        (parameter + i, gradient + i, m + i, v + i, kept, ema_decay, end - i, arguments);
+      }
+    });
   });
 }
 

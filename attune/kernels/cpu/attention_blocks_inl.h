@@ -11,9 +11,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <limits>
 
+#include "attune/kernels/cpu/attention_block_scores_inl.h"
 #include "attune/kernels/cpu/attention_tile_inl.h"
 #include "attune/kernels/cpu/gemm/small_matmul_inl.h"
 
@@ -21,181 +21,6 @@ HWY_BEFORE_NAMESPACE();
 namespace attune {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
-// rows x width into rows of `padded`, the rest of each row zero; row t comes from index[t].
-template <class T>
-void GatherRows(const T* from, int64_t stride, const AttentionBlock::Indices& index, int64_t rows, int64_t width,
-                int64_t padded, T* to) {
-  for (int64_t t = 0; t < rows; ++t, to += padded) {
-    std::copy_n(from + index[static_cast<size_t>(t)] * stride, width, to);
-    std::fill(to + width, to + padded, T{0});
-  }
-}
-
-// The way back, added.
-template <class T>
-void ScatterAddRows(const T* from, int64_t padded, const AttentionBlock::Indices& index, int64_t rows, int64_t width,
-                    int64_t stride, T* to) {
-  for (int64_t t = 0; t < rows; ++t, from += padded) {
-    T* row = to + index[static_cast<size_t>(t)] * stride;
-    for (int64_t c = 0; c < width; ++c) row[c] += from[c];
-  }
-}
-
-// The rows of the tables of relative positions that a block needs: `count` of them from `first`.
-struct RelativeRows {
-  int64_t clip, first, count, padded;
-
-  RelativeRows(int64_t most, const AttentionSpan& span, const AttentionBlock& block, int64_t lanes) : clip(most) {
-    const auto row = [&](int64_t query, int64_t key) {
-      return std::clamp(block.keys[static_cast<size_t>(key)] - span.place(block.queries[static_cast<size_t>(query)]),
-                        -clip, clip) +
-             clip;
-    };
-    first = row(block.rows - 1, 0);
-    count = row(0, block.columns - 1) - first + 1;
-    padded = RoundUp(count, lanes);
-  }
-  int64_t at(int64_t distance) const { return std::clamp(distance, -clip, clip) + clip - first; }
-};
-
-// A table of relative positions as the products want it: rows padded, and transposed. Unused without a table.
-template <class T>
-struct RelativeTable {
-  int64_t rows = 0, width = 0, row_stride = 0, column_stride = 0;
-  T* table = nullptr;
-  T* transposed = nullptr;
-
-  static int64_t elements(int64_t rows, int64_t width, int64_t lanes) {
-    return rows * RoundUp(width, lanes) + width * (RoundUp(rows, lanes) + lanes) + 64;
-  }
-  RelativeTable() = default;
-  RelativeTable(const T* from, int64_t row_count, int64_t columns, int64_t lanes, Scratch<T>& scratch)
-      : rows(row_count),
-        width(columns),
-        row_stride(RoundUp(columns, lanes)),
-        column_stride(RoundUp(row_count, lanes) + lanes) {  // a product may begin at any row and reads whole vectors
-    if (from == nullptr) return;
-    table = scratch.take(rows * row_stride);
-    transposed = scratch.take(width * column_stride);
-    PackRows(from, width, rows, width, row_stride, table);
-    PackTransposed(from, width, rows, width, column_stride, transposed);
-  }
-};
-
-// The scores of one block at a time.
-template <class T>
-class BlockScores {
- public:
-  const int64_t dkp, dvp;
-  T *q, *keys, *scores;
-  T* relative;  // [kTile, rows of the tables]: a product with a table, or weights collected by their row of it
-  RelativeTable<T> relative_keys, relative_values;
-
-  static int64_t elements(const AttentionInputs<T>& in, int64_t lanes) {
-    const int64_t table = 2 * in.clip + 1;
-    return kTile * (3 * RoundUp(in.d_k, lanes) + kTile + RoundUp(table, lanes)) +
-           RelativeTable<T>::elements(table, in.d_k, lanes) + RelativeTable<T>::elements(table, in.d_v, lanes) + 512;
-  }
-  BlockScores(const AttentionInputs<T>& in, int64_t lanes, Scratch<T>& scratch)
-      : dkp(RoundUp(in.d_k, lanes)), dvp(RoundUp(in.d_v, lanes)), lanes_(lanes) {
-    const int64_t table = 2 * in.clip + 1;
-    q = scratch.take(kTile * dkp);
-    keys = scratch.take(kTile * dkp);
-    keys_t_ = scratch.take(kTile * dkp);
-    scores = scratch.take(kTile * kTile);
-    relative = scratch.take(kTile * RoundUp(table, lanes));
-    relative_keys = RelativeTable<T>(in.relative_keys, table, in.d_k, lanes, scratch);
-    relative_values = RelativeTable<T>(in.relative_values, table, in.d_v, lanes, scratch);
-  }
-
-  int64_t padded(const AttentionBlock& block) const { return RoundUp(block.columns, lanes_); }
-  RelativeRows relative_rows(const Task<T>& task, const AttentionBlock& block) const {
-    return {task.in.clip, task.span(), block, lanes_};
-  }
-
-  void LoadKeys(const Task<T>& task, const AttentionBlock& block) {
-    const AttentionInputs<T>& in = task.in;
-    const int64_t stride = in.k_row;
-    GatherRows(in.k + task.k_begin * stride + task.kv_head * in.d_k, stride, block.keys, block.columns, in.d_k, dkp,
-               keys);
-    PackTransposed(keys, dkp, block.columns, in.d_k, padded(block), keys_t_);
-  }
-
-  // q, and the scaled scores with every term; -infinity where a query may not look.
-  void Compute(const Task<T>& task, const AttentionBlock& block, int64_t head) {
-    const hn::ScalableTag<T> d;
-    const AttentionInputs<T>& in = task.in;
-    const int64_t stride = in.q_row, width = padded(block);
-    GatherRows(in.q + task.q_begin * stride + head * in.d_k, stride, block.queries, block.rows, in.d_k, dkp, q);
-    SmallMatmul(d, {q, dkp, 1}, keys_t_, width, scores, width, block.rows, width, in.d_k, false);
-    if (relative_keys.table) AddRelative(task, block, q, dkp, relative_keys, scores);
-    const T slope = in.slopes.empty() ? T{0} : static_cast<T>(in.slopes[static_cast<size_t>(head)]);
-    const T scale = static_cast<T>(in.scale);
-    for (int64_t t = 0; t < block.rows; ++t) {
-      T* row = scores + t * width;
-      const int64_t query = block.queries[static_cast<size_t>(t)];
-      const int64_t place = task.span().place(query);
-      for (int64_t u = 0; u < width; ++u) row[u] *= scale;
-      if (slope != T{0}) {
-        for (int64_t u = 0; u < block.columns; ++u)
-          row[u] -= slope * static_cast<T>(std::abs(block.keys[static_cast<size_t>(u)] - place));
-      }
-      MaskBlockRow(block, t, task.mask_row(query), width, row);
-    }
-  }
-
-  // to[t][u] += x[t] . table[row of query t and key u].
-  void AddRelative(const Task<T>& task, const AttentionBlock& block, const T* x, int64_t x_row,
-                   const RelativeTable<T>& table, T* to) {
-    const RelativeRows rows = relative_rows(task, block);
-    SmallMatmul(hn::ScalableTag<T>(), {x, x_row, 1}, table.transposed + rows.first, table.column_stride, relative,
-                rows.padded, block.rows, rows.padded, table.width, false);
-    for (int64_t t = 0; t < block.rows; ++t) {
-      const T* from = relative + t * rows.padded;
-      T* row = to + t * padded(block);
-      const int64_t place = task.span().place(block.queries[static_cast<size_t>(t)]);
-      if (rows.count == 1) {  // all of the block is farther away than the tables reach
-        for (int64_t u = 0; u < block.columns; ++u) row[u] += from[0];
-        continue;
-      }
-      for (int64_t u = 0; u < block.columns; ++u) row[u] += from[rows.at(block.keys[static_cast<size_t>(u)] - place)];
-    }
-  }
-
-  // relative[t][r] = the sum of weights[t][u] over the keys u at relative row r. Weights beyond the keys are zero.
-  RelativeRows Collect(const Task<T>& task, const AttentionBlock& block, const T* weights) {
-    const RelativeRows rows = relative_rows(task, block);
-    for (int64_t t = 0; t < block.rows; ++t) {
-      T* to = relative + t * rows.padded;
-      std::fill_n(to, rows.padded, T{0});
-      const T* row = weights + t * padded(block);
-      if (rows.count == 1) {
-        to[0] = SumRow(hn::ScalableTag<T>(), padded(block), row);
-        continue;
-      }
-      const int64_t place = task.span().place(block.queries[static_cast<size_t>(t)]);
-      for (int64_t u = 0; u < block.columns; ++u) to[rows.at(block.keys[static_cast<size_t>(u)] - place)] += row[u];
-    }
-    return rows;
-  }
-
- private:
-  static void MaskBlockRow(const AttentionBlock& block, int64_t t, const uint8_t* mask, int64_t width, T* row) {
-    const T minus_infinity = -std::numeric_limits<T>::infinity();
-    const auto i = static_cast<size_t>(t);
-    std::fill(row, row + block.begin[i], minus_infinity);
-    std::fill(row + block.gap_begin[i], row + block.gap_end[i], minus_infinity);
-    std::fill(row + block.end[i], row + width, minus_infinity);
-    if (mask == nullptr) return;
-    for (int64_t u = block.begin[i]; u < block.end[i]; ++u) {
-      if (mask[block.keys[static_cast<size_t>(u)]] == 0) row[u] = minus_infinity;
-    }
-  }
-
-  const int64_t lanes_;
-  T* keys_t_;
-};
 
 // Forward over the blocks of a plan. A query meets its keys in several blocks: its running maximum is kept in
 // log_sum_exp and its sum of exp(score) * value in out, both in their final places, until the last block has been.
@@ -229,7 +54,7 @@ class BlockForward {
   }
 
  private:
-  static int64_t elements(const AttentionInputs<T>& in, int64_t lanes, int64_t most_queries) {
+  static int64_t elements(const AttentionPointers<T>& in, int64_t lanes, int64_t most_queries) {
     return BlockScores<T>::elements(in, lanes) + 2 * kTile * RoundUp(in.d_v, lanes) +
            most_queries * (in.heads / in.kv_heads) + 64;
   }
@@ -246,7 +71,7 @@ class BlockForward {
 
   void Add(const Task<T>& task, const AttentionBlock& block) {
     const hn::ScalableTag<T> d;
-    const AttentionInputs<T>& in = task.in;
+    const AttentionPointers<T>& in = task.in;
     const int64_t dvp = tiles_.dvp, padded = tiles_.padded(block);
     const int64_t v_stride = in.v_row, o_stride = in.heads * in.d_v;
     tiles_.LoadKeys(task, block);
@@ -271,7 +96,7 @@ class BlockForward {
   // Row t of the scores becomes exp(score - maximum), with dropout; what was summed up before follows the new maximum.
   void Exponentiate(const Task<T>& task, const AttentionBlock& block, int64_t head, int64_t t) {
     const hn::ScalableTag<T> d;
-    const AttentionInputs<T>& in = task.in;
+    const AttentionPointers<T>& in = task.in;
     const int64_t padded = tiles_.padded(block), query = block.queries[static_cast<size_t>(t)];
     const int64_t out_row = (task.q_begin + query) * in.heads + head;
     T* row = tiles_.scores + t * padded;
@@ -324,7 +149,7 @@ class BlockBackward {
   }
 
   void Run(const Task<T>& task) {
-    const AttentionInputs<T>& in = task.in;
+    const AttentionPointers<T>& in = task.in;
     T* dot = dots_;
     for (int64_t i = 0; i < task.queries; ++i) {
       for (int64_t h = task.first_head(); h < task.last_head(); ++h) {
@@ -343,7 +168,7 @@ class BlockBackward {
 
   // [2 clip + 1, d_k] and [2 clip + 1, d_v]; null where there is no such table.
   void StoreRelative(T* d_keys, T* d_values) const {
-    const AttentionInputs<T>& in = arguments_.in;
+    const AttentionPointers<T>& in = arguments_.in;
     for (int64_t r = 0; r < 2 * in.clip + 1; ++r) {
       if (in.relative_keys) std::copy_n(d_relative_keys_ + r * tiles_.dkp, in.d_k, d_keys + r * in.d_k);
       if (in.relative_values) std::copy_n(d_relative_values_ + r * tiles_.dvp, in.d_v, d_values + r * in.d_v);
@@ -351,7 +176,7 @@ class BlockBackward {
   }
 
  private:
-  static int64_t elements(const AttentionInputs<T>& in, int64_t lanes, int64_t most_queries) {
+  static int64_t elements(const AttentionPointers<T>& in, int64_t lanes, int64_t most_queries) {
     const int64_t dkp = RoundUp(in.d_k, lanes), dvp = RoundUp(in.d_v, lanes);
     return BlockScores<T>::elements(in, lanes) + kTile * (2 * dkp + 4 * dvp + kTile) +
            most_queries * (in.heads / in.kv_heads) + (2 * in.clip + 1) * (dkp + dvp) + 256;
@@ -359,7 +184,7 @@ class BlockBackward {
 
   void Add(const Task<T>& task, const AttentionBlock& block) {
     const hn::ScalableTag<T> d;
-    const AttentionInputs<T>& in = task.in;
+    const AttentionPointers<T>& in = task.in;
     const int64_t dkp = tiles_.dkp, dvp = tiles_.dvp, padded = tiles_.padded(block);
     const int64_t q_stride = in.q_row, k_stride = in.k_row, v_stride = in.v_row;
     tiles_.LoadKeys(task, block);
@@ -386,7 +211,7 @@ class BlockBackward {
   // scores = the weights, formed again from log_sum_exp, with dropout; d_scores = the gradient of q (k + a).
   void ComputeWeights(const Task<T>& task, const AttentionBlock& block, int64_t head) {
     const hn::ScalableTag<T> d;
-    const AttentionInputs<T>& in = task.in;
+    const AttentionPointers<T>& in = task.in;
     const int64_t dvp = tiles_.dvp, padded = tiles_.padded(block), o_stride = in.heads * in.d_v;
     tiles_.Compute(task, block, head);
     GatherRows(arguments_.d_out + task.q_begin * o_stride + head * in.d_v, o_stride, block.queries, block.rows, in.d_v,

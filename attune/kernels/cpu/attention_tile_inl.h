@@ -14,8 +14,8 @@
 #include <cmath>
 #include <limits>
 
-#include "attune/kernels/attention.h"
 #include "attune/kernels/attention_plan.h"
+#include "attune/kernels/cpu/attention_pointers.h"
 #include "attune/kernels/cpu/dropout_inl.h"
 #include "attune/kernels/cpu/math_inl.h"
 #include "attune/tensor/buffer.h"
@@ -36,11 +36,11 @@ inline int64_t RoundUp(int64_t n, int64_t to) {
 // One sequence and one key head, with everything that a tile needs to find its data.
 template <class T>
 struct Task {
-  const AttentionInputs<T>& in;
+  const AttentionPointers<T>& in;
   int64_t sequence, kv_head;
   int64_t q_begin, queries, k_begin, keys;
 
-  Task(const AttentionInputs<T>& inputs, int64_t index)
+  Task(const AttentionPointers<T>& inputs, int64_t index)
       : in(inputs),
         sequence(index / inputs.kv_heads),
         kv_head(index % inputs.kv_heads),
@@ -178,7 +178,7 @@ void KeepFactors(const DropoutMask& mask, int64_t row, int64_t column_group, T* 
 // Of one row of a tile: weights become weights with dropout, and d_scores, the gradient of those (d_out v^T), becomes
 // the gradient of q k^T: weight * (dropout(d_scores) - dot) * scale, where dot = sum(d_out * out).
 template <class D, class T = hn::TFromD<D>>
-void ScoreGradients(D d, const AttentionInputs<T>& in, int64_t row, int64_t column_group, T dot, int64_t padded,
+void ScoreGradients(D d, const AttentionPointers<T>& in, int64_t row, int64_t column_group, T dot, int64_t padded,
                     T* HWY_RESTRICT weights, T* HWY_RESTRICT d_scores) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto vscale = hn::Set(d, static_cast<T>(in.scale));

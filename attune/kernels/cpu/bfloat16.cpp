@@ -6,6 +6,7 @@
 
 #include "attune/base/parallel.h"
 #include "attune/kernels/bfloat16.h"
+#include "attune/kernels/cpu/bfloat16.h"
 #include "attune/kernels/cpu/bfloat16_inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -42,15 +43,26 @@ constexpr int64_t kGrain = 1 << 15;
 
 }  // namespace
 
-void to_bfloat16(Cpu, const float* x, bfloat16* y, int64_t n) {
+namespace cpu {
+
+void to_bfloat16(const float* x, bfloat16* y, int64_t n) {
   parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
     HWY_DYNAMIC_DISPATCH(Narrow)(x + begin, y + begin, static_cast<size_t>(end - begin));
   });
 }
-void widen(Cpu, const bfloat16* x, float* y, int64_t n) {
+void widen(const bfloat16* x, float* y, int64_t n) {
   parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
     HWY_DYNAMIC_DISPATCH(Widen)(x + begin, y + begin, static_cast<size_t>(end - begin));
   });
+}
+
+}  // namespace cpu
+
+void to_bfloat16(Cpu, const Tensor& x, const Tensor& y) {
+  cpu::to_bfloat16(x.data<float>(), y.data<bfloat16>(), x.numel());
+}
+void widen(Cpu, const Tensor& x, const Tensor& y) {
+  cpu::widen(x.data<bfloat16>(), y.data<float>(), x.numel());
 }
 
 }  // namespace attune

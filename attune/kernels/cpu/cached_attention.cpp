@@ -1,167 +1,217 @@
 #include "attune/kernels/cached_attention.h"
 
-// clang-format off
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "attune/kernels/cpu/cached_attention.cpp"
-#include <hwy/foreach_target.h>
-#include <hwy/highway.h>
-// clang-format on
-
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
-#include "attune/kernels/cpu/row_products_inl.h"
-#include "attune/kernels/cpu/softmax_inl.h"
+#include "attune/base/parallel.h"
+#include "attune/kernels/cpu/cached_attention_piece.h"
+#include "attune/kernels/cpu/cached_attention_work.h"
+#include "attune/kernels/for_dtype.h"
 
-HWY_BEFORE_NAMESPACE();
 namespace attune {
-namespace HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
+namespace {
 
-constexpr int64_t kStride = kCachedAttentionSlots;  // from the weights of a query to those of the next
-constexpr int64_t kKeyBlock = 16;                   // slots whose key heads are read one after another
-constexpr int64_t kValueBlock = 32;                 // the same for values; their sums are added up
+using Unit = CachedAttentionUnit;
+constexpr int64_t kMostQueries = kCachedAttentionQueries;
 
-// The scores of one tile of queries over slots [begin, end).
-template <int kQueries, class T>
-void ScoreTile(const CachedAttentionPiece<T>& p, int64_t query, int64_t begin, int64_t end, int64_t offset) {
-  const hn::ScalableTag<T> d;
-  constexpr int kRows = kTileRows<kQueries, T>;
-  HWY_ALIGN T dots[kQueries * kRows];
-  for (int64_t j = begin; j < end; j += kRows) {
-    const int64_t count = std::min<int64_t>(kRows, end - j);
-    if (count == kRows) {
-      DotTile<kQueries>(d, p.q + query, p.key_rows + j, offset, p.d_k, dots);
-    } else {  // the last row stands in for those that are missing
-      const T* rows[kRows];
-      for (int64_t u = 0; u < kRows; ++u) rows[u] = p.key_rows[std::min(j + u, end - 1)];
-      DotTile<kQueries>(d, p.q + query, rows, offset, p.d_k, dots);
+// What all units share. Parts of a list leave their results here until they are put together.
+template <class T>
+struct Call {
+  const CachedAttention& in;
+  int64_t heads, kv_heads, group, d_k, d_v;
+  const T* q;
+  T* out;
+  T* weights;                                                  // or null
+  bool by_distance;                                            // scores or values depend on how far a slot is
+  std::vector<T> partial_out, partial_largest, partial_total;  // [parts, heads, d_v], [parts, heads], [parts, heads]
+
+  Call(const CachedAttention& a, int64_t parts)
+      : in(a),
+        heads(a.q.size(1)),
+        kv_heads(a.kv_heads),
+        group(heads / kv_heads),
+        d_k(a.q.size(2)),
+        d_v(a.out.size(2)),
+        q(a.q.data<T>()),
+        out(a.out.data<T>()),
+        weights(data_or_null<T>(a.weights)),
+        by_distance(!a.slopes.empty() || a.relative_keys.defined() || a.relative_values.defined()),
+        partial_out(static_cast<size_t>(parts * heads * d_v)),
+        partial_largest(static_cast<size_t>(parts * heads)),
+        partial_total(partial_largest.size()) {}
+
+  int64_t partial_index(const Unit& unit, int64_t row, int64_t part, int64_t head) const {
+    return (unit.first_part + row * unit.parts + part) * heads + head;
+  }
+  T* weights_of(int64_t row, int64_t head) const { return weights + (row * heads + head) * in.weights.size(2); }
+};
+
+// Units one after another, and the memory that they share.
+template <class T>
+class Worker {
+ public:
+  explicit Worker(Call<T>& call) : call_(call), positions_(call.in) {}
+
+  void attend(const Unit& unit) {
+    const Call<T>& c = call_;
+    const int64_t seen = positions_.of_row(unit.row);
+    if (seen == 0) {
+      std::fill_n(c.out + unit.row * c.heads * c.d_v, unit.rows * c.heads * c.d_v, T{0});
+      return;
     }
-    for (int i = 0; i < kQueries; ++i) {
-      T* scores = p.weights + (query + i) * kStride + j;
-      for (int64_t u = 0; u < count; ++u) scores[u] = dots[i * kRows + u] * p.scale;
-    }
-  }
-}
-
-template <class T>
-void Scores(const CachedAttentionPiece<T>& p) {
-  for (int64_t begin = 0; begin < p.slots; begin += kKeyBlock) {
-    const int64_t end = std::min(begin + kKeyBlock, p.slots);
-    for (int64_t head = 0; head < p.kv_heads; ++head) {
-      ForEachTileOfQueries(p.group, [&](int64_t i, auto queries) HWY_ATTR {
-        ScoreTile<decltype(queries)::value>(p, head * p.group + i, begin, end, (p.first_key_head + head) * p.d_k);
-      });
-    }
-  }
-}
-
-template <class T>
-int64_t RelativeRow(const CachedAttentionPiece<T>& p, int64_t j) {
-  return p.clip - std::min<int64_t>(p.distances[j], p.clip);
-}
-
-// Distances fall along the slots, so that those of one row of the tables lie side by side: each row that occurs is
-// multiplied with the query once, and added to the output once.
-template <class T>
-void AddRelativeScores(const CachedAttentionPiece<T>& p, int64_t query) {
-  const hn::ScalableTag<T> d;
-  int64_t row = -1;
-  T score = 0;
-  HWY_ALIGN T dot[kTileRows<1, T>];
-  const T* rows[kTileRows<1, T>];
-  for (int64_t j = 0; j < p.slots; ++j) {
-    if (const int64_t wanted = RelativeRow(p, j); wanted != row) {
-      row = wanted;
-      std::fill_n(rows, kTileRows<1, T>, p.relative_keys);
-      DotTile<1>(d, p.q + query, rows, row * p.d_k, p.d_k, dot);
-      score = dot[0] * p.scale;
-    }
-    p.weights[query * kStride + j] += score;
-  }
-}
-
-template <class T>
-void AddRelativeValues(const CachedAttentionPiece<T>& p, int64_t query) {
-  const hn::ScalableTag<T> d;
-  for (int64_t j = 0; j < p.slots;) {
-    const int64_t row = RelativeRow(p, j);
-    T weight = 0;
-    for (; j < p.slots && RelativeRow(p, j) == row; ++j) weight += p.weights[query * kStride + j];
-    const T* rows[1] = {p.relative_values};
-    SumRows<1>(d, &weight, 1, rows, 1, row * p.d_v, p.d_v, true, p.out + query);
-  }
-}
-
-template <class T>
-void Softmax(const CachedAttentionPiece<T>& p, int64_t query) {
-  T* weights = p.weights + query * kStride;
-  if (p.relative_keys != nullptr) AddRelativeScores(p, query);
-  if (p.slopes != nullptr) {
-    for (int64_t j = 0; j < p.slots; ++j) weights[j] -= p.slopes[query] * static_cast<T>(p.distances[j]);
-  }
-  const auto slots = static_cast<size_t>(p.slots);
-  p.largest[query] = RowShift(weights, slots);
-  p.total[query] = SumOfExponentials(weights, p.largest[query], slots, weights);
-}
-
-template <class T>
-void Values(const CachedAttentionPiece<T>& p) {
-  const hn::ScalableTag<T> d;
-  for (int64_t begin = 0; begin < p.slots; begin += kValueBlock) {
-    const int64_t count = std::min(kValueBlock, p.slots - begin);
-    for (int64_t head = 0; head < p.kv_heads; ++head) {
-      ForEachTileOfQueries(p.group, [&](int64_t i, auto queries) HWY_ATTR {
-        const int64_t query = head * p.group + i;
-        SumRows<decltype(queries)::value>(d, p.weights + query * kStride + begin, kStride, p.value_rows + begin, count,
-                                          (p.first_key_head + head) * p.value_stride, p.d_v, begin > 0, p.out + query);
-      });
+    gather(unit, seen);
+    for (int64_t head = 0; head < c.heads;) {
+      const int64_t end = c.group > kMostQueries ? std::min(head + kMostQueries, (head / c.group + 1) * c.group)
+                                                 : std::min(c.heads, head + kMostQueries / c.group * c.group);
+      attend(unit, head, end);
+      head = end;
     }
   }
-}
+
+  // What the parts of a row's list have in common becomes one: each part is scaled to the largest score of all.
+  void join(const Unit& unit) {
+    for (int64_t r = 0; r < unit.rows; ++r) {
+      for (int64_t h = 0; h < call_.heads; ++h) join(unit, r, h);
+    }
+  }
+
+ private:
+  void gather(const Unit& unit, int64_t seen) {
+    const Call<T>& c = call_;
+    first_ = unit.part * kCachedAttentionSlots;
+    slots_ = std::min(kCachedAttentionSlots, seen - first_);
+    const int32_t* slots = c.in.slots.data() + c.in.begin[static_cast<size_t>(unit.row)];
+    for (int64_t j = 0; j < slots_; ++j) {
+      const int32_t slot = slots[positions_.position(first_ + j)];
+      key_rows_[j] = c.in.keys.template row<T>(slot);
+      value_rows_[j] = c.in.values.template row<T>(slot);
+      if (c.by_distance) distances_[j] = positions_.distance(first_ + j);
+    }
+  }
+
+  // Query heads [begin, end): all of some key heads, or some of one.
+  void attend(const Unit& unit, int64_t begin, int64_t end) {
+    const Call<T>& c = call_;
+    const int64_t of_key_head = std::min(c.group, end - begin);
+    const int64_t kv_heads = (end - begin) / of_key_head;
+    list_queries(unit, begin, end, of_key_head);
+    cached_attention_piece(CachedAttentionPiece<T>{.q = q_,
+                                                   .out = out_rows_,
+                                                   .key_rows = key_rows_,
+                                                   .value_rows = value_rows_,
+                                                   .first_key_head = begin / c.group,
+                                                   .kv_heads = kv_heads,
+                                                   .group = of_key_head * unit.rows,
+                                                   .slots = slots_,
+                                                   .d_k = c.d_k,
+                                                   .d_v = c.d_v,
+                                                   .value_stride = c.in.values.width() / c.kv_heads,
+                                                   .scale = static_cast<T>(c.in.scale),
+                                                   .distances = c.by_distance ? distances_ : nullptr,
+                                                   .slopes = c.in.slopes.empty() ? nullptr : slopes_,
+                                                   .relative_keys = data_or_null<T>(c.in.relative_keys),
+                                                   .relative_values = data_or_null<T>(c.in.relative_values),
+                                                   .clip = c.in.clip,
+                                                   .normalize = unit.parts == 1,
+                                                   .weights = weights_,
+                                                   .largest = largest_,
+                                                   .total = total_});
+    if (unit.parts > 1 || c.weights != nullptr) keep(unit, kv_heads * of_key_head * unit.rows);
+  }
+
+  void list_queries(const Unit& unit, int64_t begin, int64_t end, int64_t of_key_head) {
+    Call<T>& c = call_;
+    int64_t at = 0;
+    for (int64_t first = begin; first < end; first += of_key_head) {
+      for (int64_t r = 0; r < unit.rows; ++r) {
+        for (int64_t h = first; h < first + of_key_head; ++h, ++at) {
+          const int64_t query = (unit.row + r) * c.heads + h;
+          row_[at] = r;
+          head_[at] = h;
+          q_[at] = c.q + query * c.d_k;
+          out_rows_[at] = unit.parts == 1 ? c.out + query * c.d_v
+                                          : c.partial_out.data() + c.partial_index(unit, r, unit.part, h) * c.d_v;
+          if (!c.in.slopes.empty()) slopes_[at] = static_cast<T>(c.in.slopes[static_cast<size_t>(h)]);
+        }
+      }
+    }
+  }
+
+  void keep(const Unit& unit, int64_t queries) {
+    for (int64_t i = 0; i < queries; ++i) {
+      if (unit.parts > 1) {
+        const auto at = static_cast<size_t>(call_.partial_index(unit, row_[i], unit.part, head_[i]));
+        call_.partial_largest[at] = largest_[i];
+        call_.partial_total[at] = total_[i];
+      }
+      if (call_.weights == nullptr) continue;
+      T* kept = call_.weights_of(unit.row + row_[i], head_[i]);
+      const T factor = unit.parts > 1 ? T{1} : T{1} / total_[i];
+      for (int64_t j = 0; j < slots_; ++j)
+        kept[positions_.position(first_ + j)] = weights_[i * kCachedAttentionSlots + j] * factor;
+    }
+  }
+
+  void join(const Unit& unit, int64_t r, int64_t h) {
+    const Call<T>& c = call_;
+    const auto at = [&](int64_t part) { return static_cast<size_t>(c.partial_index(unit, r, part, h)); };
+    T largest = c.partial_largest[at(0)], total = 0;
+    for (int64_t part = 1; part < unit.parts; ++part) largest = std::max(largest, c.partial_largest[at(part)]);
+    T* out = c.out + ((unit.row + r) * c.heads + h) * c.d_v;
+    std::fill_n(out, c.d_v, T{0});
+    for (int64_t part = 0; part < unit.parts; ++part) {
+      const T factor = std::exp(c.partial_largest[at(part)] - largest);
+      const T* from = c.partial_out.data() + at(part) * static_cast<size_t>(c.d_v);
+      for (int64_t i = 0; i < c.d_v; ++i) out[i] += factor * from[i];
+      total += factor * c.partial_total[at(part)];
+    }
+    for (int64_t i = 0; i < c.d_v; ++i) out[i] /= total;
+    if (c.weights == nullptr) return;
+    const int64_t seen = positions_.of_row(unit.row);
+    T* kept = c.weights_of(unit.row + r, h);
+    for (int64_t j = 0; j < seen; ++j)
+      kept[positions_.position(j)] *= std::exp(c.partial_largest[at(j / kCachedAttentionSlots)] - largest) / total;
+  }
+
+  Call<T>& call_;
+  VisiblePositions positions_;
+  int64_t first_ = 0, slots_ = 0;  // of the positions that the row sees: where the part begins, how many it has
+  const T* key_rows_[kCachedAttentionSlots];
+  const T* value_rows_[kCachedAttentionSlots];
+  int32_t distances_[kCachedAttentionSlots];
+  int64_t row_[kMostQueries], head_[kMostQueries];  // of the queries of a piece
+  const T* q_[kMostQueries];
+  T* out_rows_[kMostQueries];
+  T slopes_[kMostQueries], largest_[kMostQueries], total_[kMostQueries];
+  alignas(64) T weights_[kMostQueries * kCachedAttentionSlots];
+};
 
 template <class T>
-void Piece(const CachedAttentionPiece<T>& p) {
-  const hn::ScalableTag<T> d;
-  Scores(p);
-  for (int64_t query = 0; query < p.kv_heads * p.group; ++query) Softmax(p, query);
-  Values(p);
-  for (int64_t query = 0; query < p.kv_heads * p.group; ++query) {
-    if (p.relative_values != nullptr) AddRelativeValues(p, query);
-    if (!p.normalize) continue;
-    T* out = p.out[query];
-    const auto factor = hn::Set(d, T{1} / p.total[query]);
-    ForEachVector(d, static_cast<size_t>(p.d_v), [&](size_t c, auto part) HWY_ATTR {
-      part.Store(d, hn::Mul(part.Load(d, out + c), factor), out + c);
-    });
-  }
+void attend(const CachedAttention& arguments) {
+  const CachedAttentionWork work = cached_attention_work(arguments);
+  Call<T> call(arguments, work.parts);
+  const auto units = static_cast<int64_t>(work.units.size());
+  // A thread is worth waking for some tens of microseconds.
+  constexpr int64_t kWorthAThread = int64_t{1} << 18;
+  const int64_t grain = std::max<int64_t>(1, kWorthAThread * units / std::max<int64_t>(1, work.products));
+  parallel_for(units, grain, [&](int64_t begin, int64_t end) {
+    Worker<T> worker(call);
+    for (int64_t i = begin; i < end; ++i) worker.attend(work.units[static_cast<size_t>(i)]);
+  });
+  if (work.parts == 0) return;
+  parallel_for(units, grain, [&](int64_t begin, int64_t end) {
+    Worker<T> worker(call);
+    for (int64_t i = begin; i < end; ++i) {
+      const Unit& unit = work.units[static_cast<size_t>(i)];
+      if (unit.parts > 1 && unit.part == 0) worker.join(unit);
+    }
+  });
 }
 
-void PieceF32(const CachedAttentionPiece<float>& p) {
-  Piece(p);
-}
-void PieceF64(const CachedAttentionPiece<double>& p) {
-  Piece(p);
+}  // namespace
+
+void cached_attention_forward(Cpu, const CachedAttention& arguments) {
+  dispatch_floating("cached_attention", arguments.q.dtype(), [&]<class T>(T) { attend<T>(arguments); });
 }
 
-// NOLINTNEXTLINE(google-readability-namespace-comments)
-}  // namespace HWY_NAMESPACE
 }  // namespace attune
-HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
-namespace attune {
-
-HWY_EXPORT(PieceF32);
-HWY_EXPORT(PieceF64);
-
-void cached_attention_piece(Cpu, const CachedAttentionPiece<float>& piece) {
-  HWY_DYNAMIC_DISPATCH(PieceF32)(piece);
-}
-void cached_attention_piece(Cpu, const CachedAttentionPiece<double>& piece) {
-  HWY_DYNAMIC_DISPATCH(PieceF64)(piece);
-}
-
-}  // namespace attune
-#endif  // HWY_ONCE

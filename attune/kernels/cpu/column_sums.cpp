@@ -6,7 +6,9 @@
 
 #include "attune/base/parallel.h"
 #include "attune/kernels/column_sums.h"
+#include "attune/kernels/cpu/column_sums.h"
 #include "attune/kernels/cpu/column_sums_inl.h"
+#include "attune/kernels/rows.h"
 #include "attune/tensor/buffer.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -41,9 +43,10 @@ void add_rows(const double* x, int64_t rows, int64_t columns, double* sums, bool
   HWY_DYNAMIC_DISPATCH(AddRows64)(x, rows, columns, sums, accumulate);
 }
 
+// Blocks of rows are fixed and their sums added in order, so that the number of threads changes nothing.
 template <class T>
 void sum_columns(const T* x, int64_t rows, int64_t columns, T* out, bool accumulate) {
-  const int64_t block = column_block_rows(rows);
+  const int64_t block = cpu::column_block_rows(rows);
   const int64_t blocks = (rows + block - 1) / block;
   if (blocks <= 1) return add_rows(x, rows, columns, out, accumulate);
   const auto buffer = allocate_buffer(static_cast<size_t>(blocks * columns) * sizeof(T));
@@ -56,11 +59,22 @@ void sum_columns(const T* x, int64_t rows, int64_t columns, T* out, bool accumul
 
 }  // namespace
 
-void column_sums(Cpu, const float* x, int64_t rows, int64_t columns, float* out, bool accumulate) {
+namespace cpu {
+
+void column_sums(const float* x, int64_t rows, int64_t columns, float* out, bool accumulate) {
   sum_columns(x, rows, columns, out, accumulate);
 }
-void column_sums(Cpu, const double* x, int64_t rows, int64_t columns, double* out, bool accumulate) {
+void column_sums(const double* x, int64_t rows, int64_t columns, double* out, bool accumulate) {
   sum_columns(x, rows, columns, out, accumulate);
+}
+
+}  // namespace cpu
+
+void column_sums(Cpu, const Tensor& x, const Tensor& out, bool accumulate) {
+  const auto [rows, columns] = as_rows(x);
+  dispatch_floating("column_sums", x.dtype(), [&, rows = rows, columns = columns]<class T>(T) {
+    sum_columns(x.data<T>(), rows, columns, out.data<T>(), accumulate);
+  });
 }
 
 }  // namespace attune

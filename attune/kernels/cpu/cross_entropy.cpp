@@ -9,8 +9,8 @@
 
 #include "attune/base/parallel.h"
 #include "attune/kernels/cpu/bfloat16_inl.h"
+#include "attune/kernels/cpu/cross_entropy_pointers.h"
 #include "attune/kernels/cpu/softmax_inl.h"
-#include "attune/kernels/cross_entropy.h"
 #include "attune/kernels/row_grain.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -26,7 +26,7 @@ CrossEntropyRow RowLoss(const T* x, int32_t label, size_t columns, double smooth
   CrossEntropyRow result;
   const T shift = RowShift(x, columns);
   const T at_label = x[label];
-  result.correct = at_label == shift && std::find(x, x + label, shift) == x + label;
+  result.correct = at_label == shift && std::find(x, x + label, shift) == x + label ? 1 : 0;
   T total[1] = {0};
   if (smoothing > 0)
     Sums(d, columns, total,
@@ -45,62 +45,63 @@ CrossEntropyRow RowLoss(const T* x, int32_t label, size_t columns, double smooth
 }
 
 template <class T>
-void LossRows(const CrossEntropyRows<T>& in, CrossEntropyRow* results, int64_t begin, int64_t end) {
+void LossRows(const CrossEntropyPointers<T>& in, int64_t begin, int64_t end) {
   for (int64_t row = begin; row < end; ++row) {
     const int32_t label = in.labels[row];
-    results[row] = label == in.ignore_index
-                       ? CrossEntropyRow{}
-                       : RowLoss(in.logits + row * in.columns, label, static_cast<size_t>(in.columns),
-                                 in.label_smoothing, static_cast<T*>(nullptr));
+    in.results[row] = label == in.ignore_index
+                          ? CrossEntropyRow{}
+                          : RowLoss<T>(in.logits + row * in.columns, label, static_cast<size_t>(in.columns),
+                                       in.label_smoothing, nullptr);
   }
 }
 
 // scale * (p - epsilon / columns - (1 - epsilon) [c = label])
 template <class T>
-void GradientRows(const CrossEntropyRows<T>& in, const CrossEntropyRow* results, double scale, T* d_logits,
-                  int64_t begin, int64_t end) {
+void GradientRows(const CrossEntropyPointers<T>& in, const CrossEntropyGradient<T>& out, int64_t begin, int64_t end) {
   const hn::ScalableTag<T> d;
   const auto columns = static_cast<size_t>(in.columns);
-  const auto uniform = hn::Set(d, static_cast<T>(scale * in.label_smoothing / static_cast<double>(columns)));
+  const auto uniform = hn::Set(d, static_cast<T>(out.scale * in.label_smoothing / static_cast<double>(columns)));
   for (int64_t row = begin; row < end; ++row) {
     const T* x = in.logits + row * in.columns;
-    T* dx = d_logits + row * in.columns;
+    T* dx = out.d_logits + row * in.columns;
     const int32_t label = in.labels[row];
     if (label == in.ignore_index) {
       std::fill_n(dx, columns, T{0});
       continue;
     }
-    const auto shift = hn::Set(d, static_cast<T>(results[row].shift));
-    const auto factor = hn::Set(d, static_cast<T>(scale / results[row].sum));
+    const auto shift = hn::Set(d, static_cast<T>(in.results[row].shift));
+    const auto factor = hn::Set(d, static_cast<T>(out.scale / in.results[row].sum));
     ForEachVector(d, columns, [&](size_t i, auto part) HWY_ATTR {
       const auto e = ExpOf(d, hn::Sub(part.Load(d, x + i), shift));
       part.Store(d, hn::MulSub(e, factor, uniform), dx + i);
     });
-    dx[label] -= static_cast<T>(scale * (1 - in.label_smoothing));
+    dx[label] -= static_cast<T>(out.scale * (1 - in.label_smoothing));
   }
 }
 
 // Both, row by row, so that a row and its exponentials are formed once and are in cache.
 template <class T, class Out>
-void LossAndGradientRows(const CrossEntropyLoss<T, Out>& a, int64_t begin, int64_t end) {
+void LossAndGradientRows(const CrossEntropyPointers<T>& in, const CrossEntropyGradient<Out>& out, int64_t begin,
+                         int64_t end) {
   const hn::ScalableTag<T> d;
-  const auto columns = static_cast<size_t>(a.columns);
-  const auto uniform = hn::Set(d, static_cast<T>(a.scale * a.label_smoothing / static_cast<double>(columns)));
+  const auto columns = static_cast<size_t>(in.columns);
+  const auto uniform = hn::Set(d, static_cast<T>(out.scale * in.label_smoothing / static_cast<double>(columns)));
   for (int64_t row = begin; row < end; ++row) {
-    T* x = a.logits + row * a.columns;
-    Out* dx = a.d_logits + row * a.columns;
-    const int32_t label = a.labels[row];
-    if (label == a.ignore_index) {
-      a.results[row] = {};
+    T* x = in.logits + row * in.columns;
+    Out* dx = out.d_logits + row * in.columns;
+    const int32_t label = in.labels[row];
+    if (label == in.ignore_index) {
+      in.results[row] = {};
       std::fill_n(dx, columns, Out{});
       continue;
     }
-    a.results[row] = RowLoss<T>(x, label, columns, a.label_smoothing, x);
-    const T weight = static_cast<T>(a.scale / a.results[row].sum);
+    in.results[row] = RowLoss<T>(x, label, columns, in.label_smoothing, x);
+    const T weight = static_cast<T>(out.scale / in.results[row].sum);
     const auto factor = hn::Set(d, weight);
     // Before it is rounded: p - 1 of a label that is almost certain is small.
-    const T at_label = x[label] * weight - static_cast<T>(a.scale * a.label_smoothing / static_cast<double>(columns)) -
-                       static_cast<T>(a.scale * (1 - a.label_smoothing));
+    const T at_label = x[label] * weight -
+                       static_cast<T>(out.scale * in.label_smoothing / static_cast<double>(columns)) -
+                       static_cast<T>(out.scale * (1 - in.label_smoothing));
     ForEachVector(d, columns, [&](size_t i, auto part) HWY_ATTR {
       StoreAs(d, part, hn::MulSub(part.Load(d, x + i), factor, uniform), dx + i);
     });
@@ -108,29 +109,31 @@ void LossAndGradientRows(const CrossEntropyLoss<T, Out>& a, int64_t begin, int64
   }
 }
 
-void LossRows32(const CrossEntropyRows<float>& in, CrossEntropyRow* results, int64_t begin, int64_t end) {
-  LossRows(in, results, begin, end);
+void LossRows32(const CrossEntropyPointers<float>& in, int64_t begin, int64_t end) {
+  LossRows(in, begin, end);
 }
-void LossRows64(const CrossEntropyRows<double>& in, CrossEntropyRow* results, int64_t begin, int64_t end) {
-  LossRows(in, results, begin, end);
+void LossRows64(const CrossEntropyPointers<double>& in, int64_t begin, int64_t end) {
+  LossRows(in, begin, end);
 }
-void GradientRows32(const CrossEntropyRows<float>& in, const CrossEntropyRow* results, double scale, float* d_logits,
-                    int64_t begin, int64_t end) {
-  GradientRows(in, results, scale, d_logits, begin, end);
+void GradientRows32(const CrossEntropyPointers<float>& in, const CrossEntropyGradient<float>& out, int64_t begin,
+                    int64_t end) {
+  GradientRows(in, out, begin, end);
 }
-void GradientRows64(const CrossEntropyRows<double>& in, const CrossEntropyRow* results, double scale, double* d_logits,
-                    int64_t begin, int64_t end) {
-  GradientRows(in, results, scale, d_logits, begin, end);
+void GradientRows64(const CrossEntropyPointers<double>& in, const CrossEntropyGradient<double>& out, int64_t begin,
+                    int64_t end) {
+  GradientRows(in, out, begin, end);
 }
-
-void LossAndGradientRows32(const CrossEntropyLoss<float, float>& a, int64_t begin, int64_t end) {
-  LossAndGradientRows(a, begin, end);
+void LossAndGradientRows32(const CrossEntropyPointers<float>& in, const CrossEntropyGradient<float>& out, int64_t begin,
+                           int64_t end) {
+  LossAndGradientRows(in, out, begin, end);
 }
-void LossAndGradientRows64(const CrossEntropyLoss<double, double>& a, int64_t begin, int64_t end) {
-  LossAndGradientRows(a, begin, end);
+void LossAndGradientRows64(const CrossEntropyPointers<double>& in, const CrossEntropyGradient<double>& out,
+                           int64_t begin, int64_t end) {
+  LossAndGradientRows(in, out, begin, end);
 }
-void LossAndGradientRows16(const CrossEntropyLoss<float, bfloat16>& a, int64_t begin, int64_t end) {
-  LossAndGradientRows(a, begin, end);
+void LossAndGradientRows16(const CrossEntropyPointers<float>& in, const CrossEntropyGradient<bfloat16>& out,
+                           int64_t begin, int64_t end) {
+  LossAndGradientRows(in, out, begin, end);
 }
 
 }  // namespace
@@ -141,6 +144,7 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace attune {
+namespace {
 
 HWY_EXPORT(LossRows32);
 HWY_EXPORT(LossRows64);
@@ -150,43 +154,91 @@ HWY_EXPORT(LossAndGradientRows32);
 HWY_EXPORT(LossAndGradientRows64);
 HWY_EXPORT(LossAndGradientRows16);
 
-void cross_entropy_forward(Cpu, const CrossEntropyRows<float>& in, CrossEntropyRow* results) {
-  parallel_for(in.rows, row_grain(in.columns), [&](int64_t begin, int64_t end) {
-    HWY_DYNAMIC_DISPATCH(LossRows32)(in, results, begin, end);
-  });
+void loss_rows(const CrossEntropyPointers<float>& in, int64_t begin, int64_t end) {
+  HWY_DYNAMIC_DISPATCH(LossRows32)(in, begin, end);
 }
-void cross_entropy_forward(Cpu, const CrossEntropyRows<double>& in, CrossEntropyRow* results) {
-  parallel_for(in.rows, row_grain(in.columns), [&](int64_t begin, int64_t end) {
-    HWY_DYNAMIC_DISPATCH(LossRows64)(in, results, begin, end);
-  });
+void loss_rows(const CrossEntropyPointers<double>& in, int64_t begin, int64_t end) {
+  HWY_DYNAMIC_DISPATCH(LossRows64)(in, begin, end);
 }
-void cross_entropy_backward(Cpu, const CrossEntropyRows<float>& in, const CrossEntropyRow* results, double scale,
-                            float* d_logits) {
-  parallel_for(in.rows, row_grain(in.columns), [&](int64_t begin, int64_t end) {
-    HWY_DYNAMIC_DISPATCH(GradientRows32)(in, results, scale, d_logits, begin, end);
-  });
+
+using Gradient32 = CrossEntropyGradient<float>;
+using Gradient64 = CrossEntropyGradient<double>;
+using Gradient16 = CrossEntropyGradient<bfloat16>;
+
+void gradient_rows(const CrossEntropyPointers<float>& in, const Gradient32& out, int64_t begin, int64_t end) {
+  HWY_DYNAMIC_DISPATCH(GradientRows32)(in, out, begin, end);
 }
-void cross_entropy_backward(Cpu, const CrossEntropyRows<double>& in, const CrossEntropyRow* results, double scale,
-                            double* d_logits) {
-  parallel_for(in.rows, row_grain(in.columns), [&](int64_t begin, int64_t end) {
-    HWY_DYNAMIC_DISPATCH(GradientRows64)(in, results, scale, d_logits, begin, end);
+void gradient_rows(const CrossEntropyPointers<double>& in, const Gradient64& out, int64_t begin, int64_t end) {
+  HWY_DYNAMIC_DISPATCH(GradientRows64)(in, out, begin, end);
+}
+
+void loss_and_gradient_rows(const CrossEntropyPointers<float>& in, const Gradient32& out, int64_t begin, int64_t end) {
+  HWY_DYNAMIC_DISPATCH(LossAndGradientRows32)(in, out, begin, end);
+}
+void loss_and_gradient_rows(const CrossEntropyPointers<double>& in, const Gradient64& out, int64_t begin, int64_t end) {
+  HWY_DYNAMIC_DISPATCH(LossAndGradientRows64)(in, out, begin, end);
+}
+void loss_and_gradient_rows(const CrossEntropyPointers<float>& in, const Gradient16& out, int64_t begin, int64_t end) {
+  HWY_DYNAMIC_DISPATCH(LossAndGradientRows16)(in, out, begin, end);
+}
+
+CrossEntropyRow* rows_of(const Tensor& results) {
+  return reinterpret_cast<CrossEntropyRow*>(results.data<double>());
+}
+
+template <class T>
+CrossEntropyPointers<T> pointers(const CrossEntropyInputs& in, const Tensor& results) {
+  return {.logits = in.logits.data<T>(),
+          .labels = in.labels.data<int32_t>(),
+          .rows = in.logits.size(0),
+          .columns = in.logits.size(1),
+          .ignore_index = in.ignore_index,
+          .label_smoothing = in.label_smoothing,
+          .results = rows_of(results)};
+}
+
+}  // namespace
+
+void cross_entropy_forward(Cpu, const CrossEntropyInputs& in, const Tensor& results) {
+  dispatch_floating("cross_entropy", in.logits.dtype(), [&]<class T>(T) {
+    const CrossEntropyPointers<T> rows = pointers<T>(in, results);
+    parallel_for(rows.rows, row_grain(rows.columns), [&](int64_t begin, int64_t end) { loss_rows(rows, begin, end); });
   });
 }
 
-void cross_entropy_loss(Cpu, const CrossEntropyLoss<float, float>& a) {
-  parallel_for(a.rows, row_grain(a.columns), [&](int64_t begin, int64_t end) {
-    HWY_DYNAMIC_DISPATCH(LossAndGradientRows32)(a, begin, end);
+void cross_entropy_backward(Cpu, const CrossEntropyInputs& in, const Tensor& results, double scale,
+                            const Tensor& d_logits) {
+  dispatch_floating("cross_entropy", in.logits.dtype(), [&]<class T>(T) {
+    const CrossEntropyPointers<T> rows = pointers<T>(in, results);
+    const CrossEntropyGradient<T> out{.scale = scale, .d_logits = d_logits.data<T>()};
+    parallel_for(rows.rows, row_grain(rows.columns),
+                 [&](int64_t begin, int64_t end) { gradient_rows(rows, out, begin, end); });
   });
 }
-void cross_entropy_loss(Cpu, const CrossEntropyLoss<double, double>& a) {
-  parallel_for(a.rows, row_grain(a.columns), [&](int64_t begin, int64_t end) {
-    HWY_DYNAMIC_DISPATCH(LossAndGradientRows64)(a, begin, end);
-  });
+
+void cross_entropy_loss(Cpu, const CrossEntropyInputs& in, double scale, const Tensor& results,
+                        const Tensor& d_logits) {
+  const auto run = [&]<class T, class Out>(T, Out) {
+    const CrossEntropyPointers<T> rows = pointers<T>(in, results);
+    const CrossEntropyGradient<Out> out{.scale = scale, .d_logits = d_logits.data<Out>()};
+    parallel_for(rows.rows, row_grain(rows.columns),
+                 [&](int64_t begin, int64_t end) { loss_and_gradient_rows(rows, out, begin, end); });
+  };
+  if (d_logits.dtype() == DType::bf16) return run(float{}, bfloat16{});
+  dispatch_floating("cross_entropy", in.logits.dtype(), [&]<class T>(T) { run(T{}, T{}); });
 }
-void cross_entropy_loss(Cpu, const CrossEntropyLoss<float, bfloat16>& a) {
-  parallel_for(a.rows, row_grain(a.columns), [&](int64_t begin, int64_t end) {
-    HWY_DYNAMIC_DISPATCH(LossAndGradientRows16)(a, begin, end);
-  });
+
+void cross_entropy_totals(Cpu, const Tensor& results, const Tensor& totals) {
+  const CrossEntropyRow* const rows = rows_of(results);
+  CrossEntropyRow sum;
+  for (int64_t i = 0; i < results.size(0); ++i) {
+    sum.loss += rows[i].loss;
+    sum.negative_log_likelihood += rows[i].negative_log_likelihood;
+    sum.shift += rows[i].shift;
+    sum.sum += rows[i].sum;
+    sum.correct += rows[i].correct;
+  }
+  *rows_of(totals) = sum;
 }
 
 }  // namespace attune

@@ -5,6 +5,7 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <type_traits>
 #include <vector>
 
 #include "attune/base/parallel.h"
@@ -12,6 +13,37 @@
 #include "attune/kernels/cpu/simd_inl.h"
 #include "attune/kernels/embedding.h"
 #include "attune/kernels/row_grain.h"
+
+#ifndef ATTUNE_KERNELS_CPU_EMBEDDING_POINTERS
+#define ATTUNE_KERNELS_CPU_EMBEDDING_POINTERS
+namespace attune {
+namespace {
+
+template <class T>
+struct CollectedRows {
+  const int32_t* ids;  // [n]
+  int64_t n;
+  const T* dy;
+  T* d_table;
+  int64_t vocabulary;
+  int64_t columns;
+  double scale;
+};
+
+template <class T>
+struct AddRowsOf {
+  const T* x;
+  const T* table;
+  const int32_t* rows;
+  int64_t n;
+  int64_t columns;
+  DropoutMask mask;
+  T* y;
+};
+
+}  // namespace
+}  // namespace attune
+#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace attune {
@@ -43,7 +75,7 @@ void GatherRows(const int32_t* ids, const T* table, T* y, int64_t n, int64_t col
 
 // Rows [begin, end) of the table. positions[starts[v]] ... positions[starts[v + 1] - 1] are the places of id v.
 template <class T>
-void CollectRows(const EmbeddingBackward<T>& a, const int64_t* starts, const int64_t* positions, int64_t begin,
+void CollectRows(const CollectedRows<T>& a, const int64_t* starts, const int64_t* positions, int64_t begin,
                  int64_t end) {
   const auto columns = static_cast<size_t>(a.columns);
   for (int64_t v = begin; v < end; ++v) {
@@ -62,7 +94,7 @@ void CollectRows(const EmbeddingBackward<T>& a, const int64_t* starts, const int
 }
 
 template <class T>
-void AddTableRowsFrom(const AddTableRows<T>& a, int64_t begin, int64_t end) {
+void AddTableRowsFrom(const AddRowsOf<T>& a, int64_t begin, int64_t end) {
   const hn::ScalableTag<T> d;
   const auto columns = static_cast<size_t>(a.columns);
   const auto scale = hn::Set(d, static_cast<T>(a.mask.active() ? a.mask.scale() : 1.0));
@@ -83,18 +115,18 @@ void GatherRows32(const int32_t* ids, const float* table, float* y, int64_t n, i
 void GatherRows64(const int32_t* ids, const double* table, double* y, int64_t n, int64_t columns, double scale) {
   GatherRows(ids, table, y, n, columns, scale);
 }
-void CollectRows32(const EmbeddingBackward<float>& a, const int64_t* starts, const int64_t* positions, int64_t begin,
+void CollectRows32(const CollectedRows<float>& a, const int64_t* starts, const int64_t* positions, int64_t begin,
                    int64_t end) {
   CollectRows(a, starts, positions, begin, end);
 }
-void CollectRows64(const EmbeddingBackward<double>& a, const int64_t* starts, const int64_t* positions, int64_t begin,
+void CollectRows64(const CollectedRows<double>& a, const int64_t* starts, const int64_t* positions, int64_t begin,
                    int64_t end) {
   CollectRows(a, starts, positions, begin, end);
 }
-void AddTableRowsFrom32(const AddTableRows<float>& a, int64_t begin, int64_t end) {
+void AddTableRowsFrom32(const AddRowsOf<float>& a, int64_t begin, int64_t end) {
   AddTableRowsFrom(a, begin, end);
 }
-void AddTableRowsFrom64(const AddTableRows<double>& a, int64_t begin, int64_t end) {
+void AddTableRowsFrom64(const AddRowsOf<double>& a, int64_t begin, int64_t end) {
   AddTableRowsFrom(a, begin, end);
 }
 
@@ -115,16 +147,9 @@ HWY_EXPORT(CollectRows64);
 HWY_EXPORT(AddTableRowsFrom32);
 HWY_EXPORT(AddTableRowsFrom64);
 
-template <class T, class Kernel>
-void gather(Kernel kernel, const int32_t* ids, const T* table, T* y, int64_t n, int64_t columns, double scale) {
-  parallel_for(n, row_grain(columns), [&](int64_t begin, int64_t end) {
-    kernel(ids + begin, table, y + begin * columns, end - begin, columns, scale);
-  });
-}
-
 // The places of each id, by counting sort, so that every row of the table is summed by one thread in a fixed order.
 template <class T, class Kernel>
-void collect(Kernel kernel, const EmbeddingBackward<T>& a) {
+void collect(Kernel kernel, const CollectedRows<T>& a) {
   std::vector<int64_t> starts(static_cast<size_t>(a.vocabulary) + 1);
   for (int64_t i = 0; i < a.n; ++i) ++starts[static_cast<size_t>(a.ids[i]) + 1];
   for (size_t v = 1; v < starts.size(); ++v) starts[v] += starts[v - 1];
@@ -137,34 +162,54 @@ void collect(Kernel kernel, const EmbeddingBackward<T>& a) {
 
 }  // namespace
 
-int64_t first_outside(Cpu, const int32_t* ids, int64_t n, int64_t bound) {
-  const int32_t* found = std::find_if(ids, ids + n, [bound](int32_t id) { return id < 0 || id >= bound; });
-  return found == ids + n ? -1 : found - ids;
-}
-
-void embedding_forward(Cpu, const int32_t* ids, const float* table, float* y, int64_t n, int64_t columns,
-                       double scale) {
-  gather(HWY_DYNAMIC_DISPATCH(GatherRows32), ids, table, y, n, columns, scale);
-}
-void embedding_forward(Cpu, const int32_t* ids, const double* table, double* y, int64_t n, int64_t columns,
-                       double scale) {
-  gather(HWY_DYNAMIC_DISPATCH(GatherRows64), ids, table, y, n, columns, scale);
-}
-void embedding_backward(Cpu, const EmbeddingBackward<float>& a) {
-  collect(HWY_DYNAMIC_DISPATCH(CollectRows32), a);
-}
-void embedding_backward(Cpu, const EmbeddingBackward<double>& a) {
-  collect(HWY_DYNAMIC_DISPATCH(CollectRows64), a);
-}
-
-void add_rows(Cpu, const AddTableRows<float>& a) {
-  parallel_for(a.n, row_grain(a.columns), [&](int64_t begin, int64_t end) {
-    HWY_DYNAMIC_DISPATCH(AddTableRowsFrom32)(a, begin, end);
+void embedding_forward(Cpu, const Tensor& ids, const Tensor& table, double scale, const Tensor& y) {
+  const int64_t columns = table.size(1);
+  const int32_t* const rows = ids.data<int32_t>();
+  dispatch_floating("embedding", table.dtype(), [&]<class T>(T) {
+    parallel_for(ids.numel(), row_grain(columns), [&](int64_t begin, int64_t end) {
+      T* const to = y.data<T>() + begin * columns;
+      if constexpr (std::is_same_v<T, float>) {
+        HWY_DYNAMIC_DISPATCH(GatherRows32)(rows + begin, table.data<T>(), to, end - begin, columns, scale);
+      } else {
+        HWY_DYNAMIC_DISPATCH(GatherRows64)(rows + begin, table.data<T>(), to, end - begin, columns, scale);
+      }
+    });
   });
 }
-void add_rows(Cpu, const AddTableRows<double>& a) {
-  parallel_for(a.n, row_grain(a.columns), [&](int64_t begin, int64_t end) {
-    HWY_DYNAMIC_DISPATCH(AddTableRowsFrom64)(a, begin, end);
+
+void embedding_backward(Cpu, const Tensor& ids, const Tensor& dy, double scale, const Tensor& d_table) {
+  dispatch_floating("embedding", dy.dtype(), [&]<class T>(T) {
+    const CollectedRows<T> rows{.ids = ids.data<int32_t>(),
+                                .n = ids.numel(),
+                                .dy = dy.data<T>(),
+                                .d_table = d_table.data<T>(),
+                                .vocabulary = d_table.size(0),
+                                .columns = d_table.size(1),
+                                .scale = scale};
+    if constexpr (std::is_same_v<T, float>) {
+      collect(HWY_DYNAMIC_DISPATCH(CollectRows32), rows);
+    } else {
+      collect(HWY_DYNAMIC_DISPATCH(CollectRows64), rows);
+    }
+  });
+}
+
+void add_rows(Cpu, const AddRows& a) {
+  dispatch_floating("add_rows", a.x.dtype(), [&]<class T>(T) {
+    const AddRowsOf<T> rows{.x = a.x.data<T>(),
+                            .table = a.table.data<T>(),
+                            .rows = a.rows.data<int32_t>(),
+                            .n = a.x.size(0),
+                            .columns = a.x.size(1),
+                            .mask = a.mask,
+                            .y = a.y.data<T>()};
+    parallel_for(rows.n, row_grain(rows.columns), [&](int64_t begin, int64_t end) {
+      if constexpr (std::is_same_v<T, float>) {
+        HWY_DYNAMIC_DISPATCH(AddTableRowsFrom32)(rows, begin, end);
+      } else {
+        HWY_DYNAMIC_DISPATCH(AddTableRowsFrom64)(rows, begin, end);
+      }
+    });
   });
 }
 

@@ -4,12 +4,16 @@
 //
 #include <hwy/highway.h>
 
+#include <type_traits>
+
 #include "attune/base/parallel.h"
 #include "attune/kernels/cpu/activation_inl.h"
 #include "attune/kernels/cpu/bfloat16_inl.h"
 #include "attune/kernels/cpu/simd_inl.h"
+#include "attune/kernels/for_dtype.h"
 #include "attune/kernels/gated_activation.h"
 #include "attune/kernels/row_grain.h"
+#include "attune/kernels/rows.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace attune {
@@ -89,46 +93,41 @@ HWY_EXPORT(Backward16);
 
 }  // namespace
 
-void gated_activation_forward(Cpu, Activation activation, const float* x, float* y, int64_t rows, int64_t d) {
-  parallel_for(rows, row_grain(2 * d), [&](int64_t begin, int64_t end) {
-    HWY_DYNAMIC_DISPATCH(Forward32)
-    (activation, x + begin * 2 * d, y + begin * d, static_cast<size_t>(end - begin), static_cast<size_t>(d));
+void gated_activation_forward(Cpu, Activation activation, const Tensor& x, const Tensor& y) {
+  const auto [rows, d] = as_rows(y);
+  for_storage_dtype("gated_activation", x.dtype(), [&, rows = rows, d = d]<class T>(T) {
+    const T* const from = x.data<T>();
+    T* const to = y.data<T>();
+    parallel_for(rows, row_grain(2 * d), [&](int64_t begin, int64_t end) {
+      const auto count = static_cast<size_t>(end - begin), columns = static_cast<size_t>(d);
+      if constexpr (std::is_same_v<T, float>) {
+        HWY_DYNAMIC_DISPATCH(Forward32)(activation, from + begin * 2 * d, to + begin * d, count, columns);
+      } else if constexpr (std::is_same_v<T, double>) {
+        HWY_DYNAMIC_DISPATCH(Forward64)(activation, from + begin * 2 * d, to + begin * d, count, columns);
+      } else {
+        HWY_DYNAMIC_DISPATCH(Forward16)(activation, from + begin * 2 * d, to + begin * d, count, columns);
+      }
+    });
   });
 }
-void gated_activation_forward(Cpu, Activation activation, const double* x, double* y, int64_t rows, int64_t d) {
-  parallel_for(rows, row_grain(2 * d), [&](int64_t begin, int64_t end) {
-    HWY_DYNAMIC_DISPATCH(Forward64)
-    (activation, x + begin * 2 * d, y + begin * d, static_cast<size_t>(end - begin), static_cast<size_t>(d));
-  });
-}
-void gated_activation_forward(Cpu, Activation activation, const bfloat16* x, bfloat16* y, int64_t rows, int64_t d) {
-  parallel_for(rows, row_grain(2 * d), [&](int64_t begin, int64_t end) {
-    HWY_DYNAMIC_DISPATCH(Forward16)
-    (activation, x + begin * 2 * d, y + begin * d, static_cast<size_t>(end - begin), static_cast<size_t>(d));
-  });
-}
-void gated_activation_backward(Cpu, Activation activation, const bfloat16* x, const bfloat16* dy, bfloat16* dx,
-                               int64_t rows, int64_t d) {
-  parallel_for(rows, row_grain(2 * d), [&](int64_t begin, int64_t end) {
-    HWY_DYNAMIC_DISPATCH(Backward16)
-    (activation, x + begin * 2 * d, dy + begin * d, dx + begin * 2 * d, static_cast<size_t>(end - begin),
-     static_cast<size_t>(d));
-  });
-}
-void gated_activation_backward(Cpu, Activation activation, const float* x, const float* dy, float* dx, int64_t rows,
-                               int64_t d) {
-  parallel_for(rows, row_grain(2 * d), [&](int64_t begin, int64_t end) {
-    HWY_DYNAMIC_DISPATCH(Backward32)
-    (activation, x + begin * 2 * d, dy + begin * d, dx + begin * 2 * d, static_cast<size_t>(end - begin),
-     static_cast<size_t>(d));
-  });
-}
-void gated_activation_backward(Cpu, Activation activation, const double* x, const double* dy, double* dx, int64_t rows,
-                               int64_t d) {
-  parallel_for(rows, row_grain(2 * d), [&](int64_t begin, int64_t end) {
-    HWY_DYNAMIC_DISPATCH(Backward64)
-    (activation, x + begin * 2 * d, dy + begin * d, dx + begin * 2 * d, static_cast<size_t>(end - begin),
-     static_cast<size_t>(d));
+
+void gated_activation_backward(Cpu, Activation activation, const Tensor& x, const Tensor& dy, const Tensor& dx) {
+  const auto [rows, d] = as_rows(dy);
+  for_storage_dtype("gated_activation", x.dtype(), [&, rows = rows, d = d]<class T>(T) {
+    const T* const input = x.data<T>();
+    const T* const from = dy.data<T>();
+    T* const to = dx.data<T>();
+    parallel_for(rows, row_grain(2 * d), [&](int64_t begin, int64_t end) {
+      const auto count = static_cast<size_t>(end - begin), columns = static_cast<size_t>(d);
+      const int64_t at = begin * 2 * d;
+      if constexpr (std::is_same_v<T, float>) {
+        HWY_DYNAMIC_DISPATCH(Backward32)(activation, input + at, from + begin * d, to + at, count, columns);
+      } else if constexpr (std::is_same_v<T, double>) {
+        HWY_DYNAMIC_DISPATCH(Backward64)(activation, input + at, from + begin * d, to + at, count, columns);
+      } else {
+        HWY_DYNAMIC_DISPATCH(Backward16)(activation, input + at, from + begin * d, to + at, count, columns);
+      }
+    });
   });
 }
 

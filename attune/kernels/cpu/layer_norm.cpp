@@ -9,12 +9,55 @@
 #include <type_traits>
 
 #include "attune/base/parallel.h"
-#include "attune/kernels/column_sums.h"
+#include "attune/kernels/cpu/column_sums.h"
 #include "attune/kernels/cpu/dropout_inl.h"
 #include "attune/kernels/cpu/simd_inl.h"
+#include "attune/kernels/for_dtype.h"
 #include "attune/kernels/layer_norm.h"
 #include "attune/kernels/row_grain.h"
+#include "attune/kernels/rows.h"
 #include "attune/tensor/buffer.h"
+
+#ifndef ATTUNE_KERNELS_CPU_LAYER_NORM_POINTERS
+#define ATTUNE_KERNELS_CPU_LAYER_NORM_POINTERS
+namespace attune {
+namespace {
+
+// The tensors of LayerNormForward; y, bias, sum and statistics may be null, sum only where Out is T. T is what is
+// computed with, Y the type of y, Out that of the result.
+template <class T, class Y = T, class Out = T>
+struct ForwardPointers {
+  int64_t rows, columns;
+  const T* x;
+  const Y* y;
+  DropoutMask mask;
+  const T* gain;
+  const T* bias;  // or null
+  LayerNormOptions options;
+  T* sum;  // may be null only where Out is T
+  Out* out;
+  LayerNormStatistics<T>* statistics;  // [rows], or null
+};
+
+// The tensors of LayerNormBackward; d_dropped and d_bias may be null. Dy is the type of dy, Dropped that of d_dropped.
+template <class T, class Dy = T, class Dropped = T>
+struct BackwardPointers {
+  int64_t rows, columns;
+  const T* normalised;  // the input of the normalisation: x or the sum
+  const LayerNormStatistics<T>* statistics;
+  const T* gain;
+  const Dy* dy;
+  DropoutMask mask;
+  bool centred;  // the mean was taken off: every form but rms
+  T* dx;
+  Dropped* d_dropped;
+  T* d_gain;
+  T* d_bias;
+};
+
+}  // namespace
+}  // namespace attune
+#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace attune {
@@ -68,7 +111,7 @@ HWY_INLINE LayerNormStatistics<T> RowStatistics(const T* x, size_t columns, cons
 }
 
 template <class T, class Y, class Out>
-void ForwardRows(const LayerNormForward<T, Y, Out>& a, int64_t begin, int64_t end) {
+void ForwardRows(const ForwardPointers<T, Y, Out>& a, int64_t begin, int64_t end) {
   const hn::ScalableTag<T> d;
   const auto columns = static_cast<size_t>(a.columns);
   for (int64_t row = begin; row < end; ++row) {
@@ -96,7 +139,7 @@ void ForwardRows(const LayerNormForward<T, Y, Out>& a, int64_t begin, int64_t en
 // With g = dy * gain and z the normalised row: dx = factor * (g - mean(g) - z * along * sum(g z)), where mean(g) is
 // there only when the row was centred. Adds the row's parts of d_gain and, unless it is null, d_bias: dy * z and dy.
 template <class T, class Dy, class Dropped>
-HWY_INLINE void BackwardRow(const LayerNormBackward<T, Dy, Dropped>& a, int64_t row, T* HWY_RESTRICT d_gain,
+HWY_INLINE void BackwardRow(const BackwardPointers<T, Dy, Dropped>& a, int64_t row, T* HWY_RESTRICT d_gain,
                             T* HWY_RESTRICT d_bias) {
   const hn::ScalableTag<T> d;
   const auto columns = static_cast<size_t>(a.columns);
@@ -128,37 +171,37 @@ HWY_INLINE void BackwardRow(const LayerNormBackward<T, Dy, Dropped>& a, int64_t 
 }
 
 template <class T, class Dy, class Dropped>
-void BackwardRows(const LayerNormBackward<T, Dy, Dropped>& a, int64_t begin, int64_t end, T* d_gain, T* d_bias) {
+void BackwardRows(const BackwardPointers<T, Dy, Dropped>& a, int64_t begin, int64_t end, T* d_gain, T* d_bias) {
   std::fill_n(d_gain, a.columns, T{0});
   if (d_bias != nullptr) std::fill_n(d_bias, a.columns, T{0});
   for (int64_t row = begin; row < end; ++row) BackwardRow(a, row, d_gain, d_bias);
 }
 
-void ForwardRows32(const LayerNormForward<float>& a, int64_t begin, int64_t end) {
+void ForwardRows32(const ForwardPointers<float>& a, int64_t begin, int64_t end) {
   ForwardRows(a, begin, end);
 }
-void ForwardRows64(const LayerNormForward<double>& a, int64_t begin, int64_t end) {
+void ForwardRows64(const ForwardPointers<double>& a, int64_t begin, int64_t end) {
   ForwardRows(a, begin, end);
 }
-void ForwardRowsWidening(const LayerNormForward<float, bfloat16>& a, int64_t begin, int64_t end) {
+void ForwardRowsWidening(const ForwardPointers<float, bfloat16>& a, int64_t begin, int64_t end) {
   ForwardRows(a, begin, end);
 }
-void ForwardRowsNarrowing(const LayerNormForward<float, float, bfloat16>& a, int64_t begin, int64_t end) {
+void ForwardRowsNarrowing(const ForwardPointers<float, float, bfloat16>& a, int64_t begin, int64_t end) {
   ForwardRows(a, begin, end);
 }
-void BackwardRows32(const LayerNormBackward<float>& a, int64_t begin, int64_t end, float* d_gain, float* d_bias) {
+void BackwardRows32(const BackwardPointers<float>& a, int64_t begin, int64_t end, float* d_gain, float* d_bias) {
   BackwardRows(a, begin, end, d_gain, d_bias);
 }
-void BackwardRows64(const LayerNormBackward<double>& a, int64_t begin, int64_t end, double* d_gain, double* d_bias) {
+void BackwardRows64(const BackwardPointers<double>& a, int64_t begin, int64_t end, double* d_gain, double* d_bias) {
   BackwardRows(a, begin, end, d_gain, d_bias);
 }
 
-void BackwardRowsWidening(const LayerNormBackward<float, bfloat16>& a, int64_t begin, int64_t end, float* d_gain,
+void BackwardRowsWidening(const BackwardPointers<float, bfloat16>& a, int64_t begin, int64_t end, float* d_gain,
                           float* d_bias) {
   BackwardRows(a, begin, end, d_gain, d_bias);
 }
-void BackwardRowsNarrowing(const LayerNormBackward<float, float, bfloat16>& a, int64_t begin, int64_t end,
-                           float* d_gain, float* d_bias) {
+void BackwardRowsNarrowing(const BackwardPointers<float, float, bfloat16>& a, int64_t begin, int64_t end, float* d_gain,
+                           float* d_bias) {
   BackwardRows(a, begin, end, d_gain, d_bias);
 }
 
@@ -188,8 +231,8 @@ void run_forward(const Arguments& a, Kernel kernel) {
 
 // Partial sums of d_gain and, where there is one, d_bias lie side by side: [blocks, 1 or 2, columns].
 template <class T, class Dy, class Dropped, class Kernel>
-void run_backward(const LayerNormBackward<T, Dy, Dropped>& a, Kernel kernel) {
-  const int64_t block = column_block_rows(a.rows);
+void run_backward(const BackwardPointers<T, Dy, Dropped>& a, Kernel kernel) {
+  const int64_t block = cpu::column_block_rows(a.rows);
   const int64_t blocks = (a.rows + block - 1) / block;
   const int64_t width = a.d_bias != nullptr ? 2 * a.columns : a.columns;
   const auto buffer = allocate_buffer(static_cast<size_t>((blocks + 1) * width) * sizeof(T));
@@ -199,36 +242,70 @@ void run_backward(const LayerNormBackward<T, Dy, Dropped>& a, Kernel kernel) {
     kernel(a, begin, end, sums, a.d_bias != nullptr ? sums + a.columns : nullptr);
   });
   T* total = partial + blocks * width;
-  column_sums(Cpu{}, partial, blocks, width, total, false);
+  cpu::column_sums(partial, blocks, width, total, false);
   std::copy_n(total, a.columns, a.d_gain);
   if (a.d_bias != nullptr) std::copy_n(total + a.columns, a.columns, a.d_bias);
 }
 
+template <class T>
+LayerNormStatistics<T>* statistics_of(const Tensor& t) {
+  static_assert(sizeof(LayerNormStatistics<T>) == 3 * sizeof(T));
+  return t.defined() ? reinterpret_cast<LayerNormStatistics<T>*>(t.data<T>()) : nullptr;
+}
+
+template <class T, class Y, class Out>
+ForwardPointers<T, Y, Out> pointers(const LayerNormForward& a) {
+  const auto [rows, columns] = as_rows(a.x);
+  return {.rows = rows,
+          .columns = columns,
+          .x = a.x.data<T>(),
+          .y = data_or_null<Y>(a.y),
+          .mask = a.mask,
+          .gain = a.gain.data<T>(),
+          .bias = data_or_null<T>(a.bias),
+          .options = a.options,
+          .sum = data_or_null<T>(a.sum),
+          .out = a.out.data<Out>(),
+          .statistics = statistics_of<T>(a.statistics)};
+}
+
+template <class T, class Dy, class Dropped>
+BackwardPointers<T, Dy, Dropped> pointers(const LayerNormBackward& a) {
+  const auto [rows, columns] = as_rows(a.normalised);
+  return {.rows = rows,
+          .columns = columns,
+          .normalised = a.normalised.data<T>(),
+          .statistics = statistics_of<T>(a.statistics),
+          .gain = a.gain.data<T>(),
+          .dy = a.dy.data<Dy>(),
+          .mask = a.mask,
+          .centred = a.centred,
+          .dx = a.dx.data<T>(),
+          .d_dropped = data_or_null<Dropped>(a.d_dropped),
+          .d_gain = a.d_gain.data<T>(),
+          .d_bias = data_or_null<T>(a.d_bias)};
+}
+
 }  // namespace
 
-void layer_norm_forward(Cpu, const LayerNormForward<float>& a) {
-  run_forward(a, HWY_DYNAMIC_DISPATCH(ForwardRows32));
+void layer_norm_forward(Cpu, const LayerNormForward& a) {
+  if (a.x.dtype() == DType::f64)
+    return run_forward(pointers<double, double, double>(a), HWY_DYNAMIC_DISPATCH(ForwardRows64));
+  if (a.y.defined() && a.y.dtype() == DType::bf16)
+    return run_forward(pointers<float, bfloat16, float>(a), HWY_DYNAMIC_DISPATCH(ForwardRowsWidening));
+  if (a.out.dtype() == DType::bf16)
+    return run_forward(pointers<float, float, bfloat16>(a), HWY_DYNAMIC_DISPATCH(ForwardRowsNarrowing));
+  run_forward(pointers<float, float, float>(a), HWY_DYNAMIC_DISPATCH(ForwardRows32));
 }
-void layer_norm_forward(Cpu, const LayerNormForward<double>& a) {
-  run_forward(a, HWY_DYNAMIC_DISPATCH(ForwardRows64));
-}
-void layer_norm_forward(Cpu, const LayerNormForward<float, bfloat16>& a) {
-  run_forward(a, HWY_DYNAMIC_DISPATCH(ForwardRowsWidening));
-}
-void layer_norm_forward(Cpu, const LayerNormForward<float, float, bfloat16>& a) {
-  run_forward(a, HWY_DYNAMIC_DISPATCH(ForwardRowsNarrowing));
-}
-void layer_norm_backward(Cpu, const LayerNormBackward<float>& a) {
-  run_backward(a, HWY_DYNAMIC_DISPATCH(BackwardRows32));
-}
-void layer_norm_backward(Cpu, const LayerNormBackward<double>& a) {
-  run_backward(a, HWY_DYNAMIC_DISPATCH(BackwardRows64));
-}
-void layer_norm_backward(Cpu, const LayerNormBackward<float, bfloat16>& a) {
-  run_backward(a, HWY_DYNAMIC_DISPATCH(BackwardRowsWidening));
-}
-void layer_norm_backward(Cpu, const LayerNormBackward<float, float, bfloat16>& a) {
-  run_backward(a, HWY_DYNAMIC_DISPATCH(BackwardRowsNarrowing));
+
+void layer_norm_backward(Cpu, const LayerNormBackward& a) {
+  if (a.normalised.dtype() == DType::f64)
+    return run_backward(pointers<double, double, double>(a), HWY_DYNAMIC_DISPATCH(BackwardRows64));
+  if (a.dy.dtype() == DType::bf16)
+    return run_backward(pointers<float, bfloat16, float>(a), HWY_DYNAMIC_DISPATCH(BackwardRowsWidening));
+  if (a.d_dropped.defined() && a.d_dropped.dtype() == DType::bf16)
+    return run_backward(pointers<float, float, bfloat16>(a), HWY_DYNAMIC_DISPATCH(BackwardRowsNarrowing));
+  run_backward(pointers<float, float, float>(a), HWY_DYNAMIC_DISPATCH(BackwardRows32));
 }
 
 }  // namespace attune

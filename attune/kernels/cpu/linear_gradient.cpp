@@ -7,11 +7,14 @@
 #include <algorithm>
 
 #include "attune/base/parallel.h"
-#include "attune/kernels/column_sums.h"
 #include "attune/kernels/cpu/activation_inl.h"
 #include "attune/kernels/cpu/bfloat16_inl.h"
+#include "attune/kernels/cpu/column_sums.h"
+#include "attune/kernels/cpu/gradient_pointers.h"
+#include "attune/kernels/for_dtype.h"
 #include "attune/kernels/linear_gradient.h"
 #include "attune/kernels/row_grain.h"
+#include "attune/kernels/rows.h"
 #include "attune/tensor/buffer.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -21,7 +24,7 @@ namespace {
 
 // kRows rows at a time, since each step reads and writes `sums`.
 template <int kRows, class T, class Dy, class Dz, class Function>
-HWY_INLINE void SomeRows(const LinearGradient<T, Dy, Dz>& a, int64_t row, T* HWY_RESTRICT sums,
+HWY_INLINE void SomeRows(const GradientPointers<T, Dy, Dz>& a, int64_t row, T* HWY_RESTRICT sums,
                          const Function& function) {
   const hn::ScalableTag<T> d;
   const auto columns = static_cast<size_t>(a.columns);
@@ -41,7 +44,7 @@ HWY_INLINE void SomeRows(const LinearGradient<T, Dy, Dz>& a, int64_t row, T* HWY
 }
 
 template <class T, class Dy, class Dz, class Function>
-HWY_INLINE void BlockOf(const LinearGradient<T, Dy, Dz>& a, int64_t begin, int64_t end, T* sums,
+HWY_INLINE void BlockOf(const GradientPointers<T, Dy, Dz>& a, int64_t begin, int64_t end, T* sums,
                         const Function& function) {
   if (sums != nullptr) std::fill_n(sums, a.columns, T{0});
   int64_t row = begin;
@@ -50,20 +53,20 @@ HWY_INLINE void BlockOf(const LinearGradient<T, Dy, Dz>& a, int64_t begin, int64
 }
 
 template <class T, class Dy, class Dz>
-HWY_INLINE void Block(const LinearGradient<T, Dy, Dz>& a, int64_t begin, int64_t end, T* sums) {
+HWY_INLINE void Block(const GradientPointers<T, Dy, Dz>& a, int64_t begin, int64_t end, T* sums) {
   WithActivation(a.activation, [&](auto function) HWY_ATTR { BlockOf(a, begin, end, sums, function); });
 }
 
-void BlockF32(const LinearGradient<float, float, float>& a, int64_t begin, int64_t end, float* sums) {
+void BlockF32(const GradientPointers<float, float, float>& a, int64_t begin, int64_t end, float* sums) {
   Block(a, begin, end, sums);
 }
-void BlockF64(const LinearGradient<double, double, double>& a, int64_t begin, int64_t end, double* sums) {
+void BlockF64(const GradientPointers<double, double, double>& a, int64_t begin, int64_t end, double* sums) {
   Block(a, begin, end, sums);
 }
-void BlockNarrowing(const LinearGradient<float, float, bfloat16>& a, int64_t begin, int64_t end, float* sums) {
+void BlockNarrowing(const GradientPointers<float, float, bfloat16>& a, int64_t begin, int64_t end, float* sums) {
   Block(a, begin, end, sums);
 }
-void BlockBf16(const LinearGradient<float, bfloat16, bfloat16>& a, int64_t begin, int64_t end, float* sums) {
+void BlockBf16(const GradientPointers<float, bfloat16, bfloat16>& a, int64_t begin, int64_t end, float* sums) {
   Block(a, begin, end, sums);
 }
 
@@ -84,33 +87,47 @@ HWY_EXPORT(BlockBf16);
 
 // Blocks of rows are fixed and their sums added in order, so that the number of threads changes nothing.
 template <class T, class Dy, class Dz, class Kernel>
-void by_blocks(const LinearGradient<T, Dy, Dz>& a, Kernel kernel) {
+void by_blocks(const GradientPointers<T, Dy, Dz>& a, Kernel kernel) {
   if (a.d_bias == nullptr) {
     return parallel_for(a.rows, row_grain(a.columns),
                         [&](int64_t begin, int64_t end) { kernel(a, begin, end, nullptr); });
   }
-  const int64_t block = column_block_rows(a.rows), blocks = (a.rows + block - 1) / block;
+  const int64_t block = cpu::column_block_rows(a.rows), blocks = (a.rows + block - 1) / block;
   if (blocks <= 1) return kernel(a, 0, a.rows, a.d_bias);
   const auto buffer = allocate_buffer(static_cast<size_t>(blocks * a.columns) * sizeof(T));
   T* partial = static_cast<T*>(buffer->data());
   parallel_for(a.rows, block,
                [&](int64_t begin, int64_t end) { kernel(a, begin, end, partial + begin / block * a.columns); });
-  column_sums(Cpu{}, partial, blocks, a.columns, a.d_bias, false);
+  cpu::column_sums(partial, blocks, a.columns, a.d_bias, false);
+}
+
+void run(const GradientPointers<float, float, float>& a) {
+  by_blocks(a, HWY_DYNAMIC_DISPATCH(BlockF32));
+}
+void run(const GradientPointers<double, double, double>& a) {
+  by_blocks(a, HWY_DYNAMIC_DISPATCH(BlockF64));
+}
+void run(const GradientPointers<float, float, bfloat16>& a) {
+  by_blocks(a, HWY_DYNAMIC_DISPATCH(BlockNarrowing));
+}
+void run(const GradientPointers<float, bfloat16, bfloat16>& a) {
+  by_blocks(a, HWY_DYNAMIC_DISPATCH(BlockBf16));
 }
 
 }  // namespace
 
-void linear_gradient(Cpu, const LinearGradient<float, float, float>& arguments) {
-  by_blocks(arguments, HWY_DYNAMIC_DISPATCH(BlockF32));
-}
-void linear_gradient(Cpu, const LinearGradient<double, double, double>& arguments) {
-  by_blocks(arguments, HWY_DYNAMIC_DISPATCH(BlockF64));
-}
-void linear_gradient(Cpu, const LinearGradient<float, float, bfloat16>& arguments) {
-  by_blocks(arguments, HWY_DYNAMIC_DISPATCH(BlockNarrowing));
-}
-void linear_gradient(Cpu, const LinearGradient<float, bfloat16, bfloat16>& arguments) {
-  by_blocks(arguments, HWY_DYNAMIC_DISPATCH(BlockBf16));
+void linear_gradient(Cpu, const LinearGradient& a) {
+  const Rows size = as_rows(a.dy);
+  with_gradient_types(a, [&]<class T, class Dy, class Dz>(T, Dy, Dz) {
+    run(GradientPointers<T, Dy, Dz>{.rows = size.rows,
+                                    .columns = size.columns,
+                                    .dy = a.dy.data<Dy>(),
+                                    .saved = data_or_null<Dz>(a.saved),
+                                    .activation = a.activation,
+                                    .scale = a.scale,
+                                    .dz = data_or_null<Dz>(a.dz),
+                                    .d_bias = data_or_null<T>(a.d_bias)});
+  });
 }
 
 }  // namespace attune

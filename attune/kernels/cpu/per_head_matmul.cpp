@@ -8,7 +8,10 @@
 // clang-format on
 
 #include <algorithm>
+#include <type_traits>
 
+#include "attune/base/parallel.h"
+#include "attune/kernels/cpu/head_product.h"
 #include "attune/kernels/cpu/row_products_inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -71,23 +74,61 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace attune {
+namespace {
 
 HWY_EXPORT(TimesRowsF32);
 HWY_EXPORT(TimesRowsF64);
 HWY_EXPORT(TimesColumnsF32);
 HWY_EXPORT(TimesColumnsF64);
 
-void head_matmul(Cpu, const HeadProduct<float>& product) {
-  HWY_DYNAMIC_DISPATCH(TimesRowsF32)(product);
+// times(product) for each head, some rows at a time.
+template <class T, class Times>
+void each_head(const Tensor& x, const Tensor& weight, const Tensor& y, Times times) {
+  constexpr int64_t kRows = 16, kWorthAThread = int64_t{1} << 18;
+  const int64_t rows = x.size(0), heads = x.size(1), in = x.size(2), out = y.size(2);
+  const int64_t blocks = (rows + kRows - 1) / kRows, products = std::max<int64_t>(1, std::min(rows, kRows) * in * out);
+  const T* const from = x.data<T>();
+  const T* const matrices = weight.data<T>();
+  T* const to = y.data<T>();
+  parallel_for(blocks * heads, std::max<int64_t>(1, kWorthAThread / products), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t head = i / blocks, first = i % blocks * kRows;
+      times(HeadProduct<T>{.x = from + (first * heads + head) * in,
+                           .x_row = heads * in,
+                           .weight = matrices + head * in * out,
+                           .y = to + (first * heads + head) * out,
+                           .y_row = heads * out,
+                           .rows = std::min(kRows, rows - first),
+                           .in = in,
+                           .out = out});
+    }
+  });
 }
-void head_matmul(Cpu, const HeadProduct<double>& product) {
-  HWY_DYNAMIC_DISPATCH(TimesRowsF64)(product);
+
+}  // namespace
+
+void per_head_matmul(Cpu, const Tensor& x, const Tensor& weight, const Tensor& y) {
+  dispatch_floating("per_head_matmul", x.dtype(), [&]<class T>(T) {
+    each_head<T>(x, weight, y, [](const HeadProduct<T>& product) {
+      if constexpr (std::is_same_v<T, float>) {
+        HWY_DYNAMIC_DISPATCH(TimesRowsF32)(product);
+      } else {
+        HWY_DYNAMIC_DISPATCH(TimesRowsF64)(product);
+      }
+    });
+  });
 }
-void head_matmul_transposed(Cpu, const HeadProduct<float>& product) {
-  HWY_DYNAMIC_DISPATCH(TimesColumnsF32)(product);
-}
-void head_matmul_transposed(Cpu, const HeadProduct<double>& product) {
-  HWY_DYNAMIC_DISPATCH(TimesColumnsF64)(product);
+
+void per_head_matmul_transposed(Cpu, const Tensor& x, const Tensor& weight, const Tensor& y) {
+  dispatch_floating("per_head_matmul_transposed", x.dtype(), [&]<class T>(T) {
+    each_head<T>(x, weight, y, [](const HeadProduct<T>& product) {
+      if constexpr (std::is_same_v<T, float>) {
+        HWY_DYNAMIC_DISPATCH(TimesColumnsF32)(product);
+      } else {
+        HWY_DYNAMIC_DISPATCH(TimesColumnsF64)(product);
+      }
+    });
+  });
 }
 
 }  // namespace attune

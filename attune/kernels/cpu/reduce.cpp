@@ -5,6 +5,7 @@
 #include <hwy/highway.h>
 
 #include <numeric>
+#include <type_traits>
 #include <vector>
 
 #include "attune/base/parallel.h"
@@ -69,11 +70,14 @@ double by_blocks(Kernel kernel, const T* x, int64_t n) {
 
 }  // namespace
 
-double sum_of_squares(Cpu, const float* x, int64_t n) {
-  return by_blocks(HWY_DYNAMIC_DISPATCH(Squares32), x, n);
-}
-double sum_of_squares(Cpu, const double* x, int64_t n) {
-  return by_blocks(HWY_DYNAMIC_DISPATCH(Squares64), x, n);
+double sum_of_squares(Cpu, const Tensor& x) {
+  return dispatch_floating("sum_of_squares", x.dtype(), [&]<class T>(T) {
+    if constexpr (std::is_same_v<T, float>) {
+      return by_blocks(HWY_DYNAMIC_DISPATCH(Squares32), x.data<T>(), x.numel());
+    } else {
+      return by_blocks(HWY_DYNAMIC_DISPATCH(Squares64), x.data<T>(), x.numel());
+    }
+  });
 }
 
 }  // namespace attune

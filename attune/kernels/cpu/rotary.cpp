@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "attune/base/parallel.h"
 #include "attune/kernels/cpu/simd_inl.h"
+#include "attune/kernels/for_dtype.h"
 #include "attune/kernels/rotary.h"
 #include "attune/kernels/row_grain.h"
 
@@ -63,31 +65,34 @@ HWY_INLINE void RotateNeighbours(const T* x, const T* cosines, const T* sines, T
 }
 
 template <class T>
-void RotateRows(const RotaryRows<T>& a, int64_t begin, int64_t end) {
-  const auto pairs = static_cast<size_t>(a.pairs);
+void RotateRows(const RotaryRows& a, int64_t begin, int64_t end) {
+  const int64_t heads = a.x.size(1), d = a.x.size(2), pairs = a.table.size(2);
+  const T *x = a.x.data<T>(), *table = a.table.data<T>();
+  const int32_t* table_rows = a.table_rows.data<int32_t>();
+  T* y = a.y.data<T>();
   const T sign = a.back ? T{-1} : T{1};
   for (int64_t row = begin; row < end; ++row) {
-    const T* cosines = a.table + a.table_rows[row] * 2 * a.pairs;
-    const T* sines = cosines + a.pairs;
+    const T* cosines = table + table_rows[row] * 2 * pairs;
+    const T* sines = cosines + pairs;
     for (int64_t h = 0; h < a.rotated; ++h) {
-      const int64_t at = (row * a.heads + h) * a.d;
+      const int64_t at = (row * heads + h) * d;
       if (a.pairing == RotaryPairing::half) {
-        RotateHalves(a.x + at, cosines, sines, sign, pairs, a.y + at);
+        RotateHalves(x + at, cosines, sines, sign, static_cast<size_t>(pairs), y + at);
       } else {
-        RotateNeighbours(a.x + at, cosines, sines, sign, pairs, a.y + at);
+        RotateNeighbours(x + at, cosines, sines, sign, static_cast<size_t>(pairs), y + at);
       }
-      std::copy(a.x + at + 2 * a.pairs, a.x + at + a.d, a.y + at + 2 * a.pairs);
+      std::copy(x + at + 2 * pairs, x + at + d, y + at + 2 * pairs);
     }
-    const int64_t rest = (row * a.heads + a.rotated) * a.d;
-    std::copy(a.x + rest, a.x + (row + 1) * a.heads * a.d, a.y + rest);
+    const int64_t rest = (row * heads + a.rotated) * d;
+    std::copy(x + rest, x + (row + 1) * heads * d, y + rest);
   }
 }
 
-void RotateRows32(const RotaryRows<float>& a, int64_t begin, int64_t end) {
-  RotateRows(a, begin, end);
+void RotateRows32(const RotaryRows& a, int64_t begin, int64_t end) {
+  RotateRows<float>(a, begin, end);
 }
-void RotateRows64(const RotaryRows<double>& a, int64_t begin, int64_t end) {
-  RotateRows(a, begin, end);
+void RotateRows64(const RotaryRows& a, int64_t begin, int64_t end) {
+  RotateRows<double>(a, begin, end);
 }
 
 }  // namespace
@@ -104,18 +109,17 @@ HWY_EXPORT(RotateRows32);
 HWY_EXPORT(RotateRows64);
 
 template <class T>
-void fill_table(const RotaryTable<T>& a) {
-  const std::vector<double>& frequencies = a.frequencies.frequencies;
-  const auto pairs = static_cast<int64_t>(frequencies.size());
+void fill_table(const RotaryFrequencies& rotations, const int32_t* positions, int64_t first, const Tensor& table) {
+  const int64_t pairs = table.size(2);
   // A sine and a cosine cost about as much as forty passes over an element.
-  parallel_for(a.rows, row_grain(40 * pairs), [&](int64_t begin, int64_t end) {
+  parallel_for(table.size(0), row_grain(40 * pairs), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
-      const auto place = static_cast<double>(a.positions != nullptr ? a.positions[row] : a.first + row);
-      T* cosines = a.table + row * 2 * pairs;
+      const auto position = static_cast<double>(positions != nullptr ? positions[row] : first + row);
+      T* cosines = table.data<T>() + row * 2 * pairs;
       for (int64_t i = 0; i < pairs; ++i) {
-        const double angle = place * frequencies[static_cast<size_t>(i)];
-        cosines[i] = static_cast<T>(std::cos(angle) * a.frequencies.magnitude);
-        cosines[pairs + i] = static_cast<T>(std::sin(angle) * a.frequencies.magnitude);
+        const double angle = position * rotations.frequencies[static_cast<size_t>(i)];
+        cosines[i] = static_cast<T>(std::cos(angle) * rotations.magnitude);
+        cosines[pairs + i] = static_cast<T>(std::sin(angle) * rotations.magnitude);
       }
     }
   });
@@ -123,20 +127,21 @@ void fill_table(const RotaryTable<T>& a) {
 
 }  // namespace
 
-void rotary_table(Cpu, const RotaryTable<float>& a) {
-  fill_table(a);
+void rotary_table(Cpu, const RotaryFrequencies& frequencies, const Tensor& positions, int64_t first,
+                  const Tensor& table) {
+  dispatch_floating("rotary", table.dtype(),
+                    [&]<class T>(T) { fill_table<T>(frequencies, data_or_null<int32_t>(positions), first, table); });
 }
-void rotary_table(Cpu, const RotaryTable<double>& a) {
-  fill_table(a);
-}
-void rotary_rows(Cpu, const RotaryRows<float>& a) {
-  parallel_for(a.n, row_grain(a.heads * a.d), [&](int64_t begin, int64_t end) {
-    HWY_DYNAMIC_DISPATCH(RotateRows32)(a, begin, end);
-  });
-}
-void rotary_rows(Cpu, const RotaryRows<double>& a) {
-  parallel_for(a.n, row_grain(a.heads * a.d), [&](int64_t begin, int64_t end) {
-    HWY_DYNAMIC_DISPATCH(RotateRows64)(a, begin, end);
+
+void rotary_rows(Cpu, const RotaryRows& a) {
+  dispatch_floating("rotary", a.x.dtype(), [&]<class T>(T) {
+    parallel_for(a.x.size(0), row_grain(a.x.size(1) * a.x.size(2)), [&](int64_t begin, int64_t end) {
+      if constexpr (std::is_same_v<T, float>) {
+        HWY_DYNAMIC_DISPATCH(RotateRows32)(a, begin, end);
+      } else {
+        HWY_DYNAMIC_DISPATCH(RotateRows64)(a, begin, end);
+      }
+    });
   });
 }
 

@@ -5,10 +5,12 @@
 #include <hwy/highway.h>
 
 #include <cmath>
+#include <type_traits>
 
 #include "attune/base/parallel.h"
 #include "attune/kernels/cpu/softmax_inl.h"
 #include "attune/kernels/row_grain.h"
+#include "attune/kernels/rows.h"
 #include "attune/kernels/softmax.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -83,36 +85,39 @@ HWY_EXPORT(ForwardRows64);
 HWY_EXPORT(BackwardRows32);
 HWY_EXPORT(BackwardRows64);
 
-template <class T, class Kernel>
-void forward(Kernel kernel, SoftmaxKind kind, const T* x, T* y, int64_t rows, int64_t columns) {
-  parallel_for(rows, row_grain(columns), [&](int64_t begin, int64_t end) {
-    kernel(kind, x + begin * columns, y + begin * columns, end - begin, columns);
-  });
-}
-
-template <class T, class Kernel>
-void backward(Kernel kernel, SoftmaxKind kind, const T* y, const T* dy, T* dx, int64_t rows, int64_t columns) {
-  parallel_for(rows, row_grain(columns), [&](int64_t begin, int64_t end) {
-    const int64_t at = begin * columns;
-    kernel(kind, y + at, dy + at, dx + at, end - begin, columns);
-  });
-}
-
 }  // namespace
 
-void softmax_forward(Cpu, SoftmaxKind kind, const float* x, float* y, int64_t rows, int64_t columns) {
-  forward(HWY_DYNAMIC_DISPATCH(ForwardRows32), kind, x, y, rows, columns);
+void softmax_forward(Cpu, SoftmaxKind kind, const Tensor& x, const Tensor& y) {
+  const auto [rows, columns] = as_rows(x);
+  dispatch_floating("softmax", x.dtype(), [&, rows = rows, columns = columns]<class T>(T) {
+    const T* const from = x.data<T>();
+    T* const to = y.data<T>();
+    parallel_for(rows, row_grain(columns), [&](int64_t begin, int64_t end) {
+      const int64_t at = begin * columns;
+      if constexpr (std::is_same_v<T, float>) {
+        HWY_DYNAMIC_DISPATCH(ForwardRows32)(kind, from + at, to + at, end - begin, columns);
+      } else {
+        HWY_DYNAMIC_DISPATCH(ForwardRows64)(kind, from + at, to + at, end - begin, columns);
+      }
+    });
+  });
 }
-void softmax_forward(Cpu, SoftmaxKind kind, const double* x, double* y, int64_t rows, int64_t columns) {
-  forward(HWY_DYNAMIC_DISPATCH(ForwardRows64), kind, x, y, rows, columns);
-}
-void softmax_backward(Cpu, SoftmaxKind kind, const float* y, const float* dy, float* dx, int64_t rows,
-                      int64_t columns) {
-  backward(HWY_DYNAMIC_DISPATCH(BackwardRows32), kind, y, dy, dx, rows, columns);
-}
-void softmax_backward(Cpu, SoftmaxKind kind, const double* y, const double* dy, double* dx, int64_t rows,
-                      int64_t columns) {
-  backward(HWY_DYNAMIC_DISPATCH(BackwardRows64), kind, y, dy, dx, rows, columns);
+
+void softmax_backward(Cpu, SoftmaxKind kind, const Tensor& y, const Tensor& dy, const Tensor& dx) {
+  const auto [rows, columns] = as_rows(y);
+  dispatch_floating("softmax", y.dtype(), [&, rows = rows, columns = columns]<class T>(T) {
+    const T* const output = y.data<T>();
+    const T* const from = dy.data<T>();
+    T* const to = dx.data<T>();
+    parallel_for(rows, row_grain(columns), [&](int64_t begin, int64_t end) {
+      const int64_t at = begin * columns;
+      if constexpr (std::is_same_v<T, float>) {
+        HWY_DYNAMIC_DISPATCH(BackwardRows32)(kind, output + at, from + at, to + at, end - begin, columns);
+      } else {
+        HWY_DYNAMIC_DISPATCH(BackwardRows64)(kind, output + at, from + at, to + at, end - begin, columns);
+      }
+    });
+  });
 }
 
 }  // namespace attune

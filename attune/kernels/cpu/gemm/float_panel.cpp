@@ -4,7 +4,7 @@
 //
 #include <hwy/highway.h>
 
-#include "attune/kernels/panel_weight.h"
+#include "attune/kernels/cpu/gemm/panel_data.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace attune {
@@ -52,7 +52,7 @@ HWY_EXPORT(Panel);
 
 }  // namespace
 
-void pack_float_panel(Cpu, const float* const* rows, int64_t in, float* panel, int64_t stride) {
+void cpu::pack_float_panel(const float* const* rows, int64_t in, float* panel, int64_t stride) {
   HWY_DYNAMIC_DISPATCH(Panel)(rows, static_cast<size_t>(in), panel, static_cast<size_t>(stride));
 }
 

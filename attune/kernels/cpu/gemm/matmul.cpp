@@ -10,13 +10,18 @@
 
 #include "attune/base/error.h"
 #include "attune/base/parallel.h"
-#include "attune/kernels/bfloat16.h"
+#include "attune/kernels/cpu/bfloat16.h"
+#include "attune/kernels/cpu/gemm/matmul_shape.h"
+#include "attune/kernels/cpu/gemm/panel_matmul.h"
+#include "attune/kernels/for_dtype.h"
 #include "attune/kernels/matmul.h"
-#include "attune/kernels/panel_matmul.h"
+#include "attune/kernels/rows.h"
 #include "attune/tensor/buffer.h"
 
 namespace attune {
 namespace {
+
+using cpu::MatmulShape;
 
 std::atomic<int64_t> flops_done{0};
 
@@ -151,6 +156,7 @@ bool finish_empty(const T* bias, C* c, const MatmulShape& shape) {
 
 void run_product(ProductTypes types, const void* a, const void* b, const float* bias, void* c,
                  const MatmulShape& shape) {
+  const OpenMpThreads threads;  // the library plans for them and runs on them
   const std::shared_ptr<const Product> product = find_product(shape, bias != nullptr, types);
   const dnnl::memory::desc scratch_description = product->description.scratchpad_desc();
   const std::shared_ptr<Buffer> scratch = allocate_buffer(scratch_description.get_size());
@@ -184,13 +190,13 @@ bool has_instructions([[maybe_unused]] dnnl::cpu_isa wanted) {
 void multiply_float32(const float* a, const float* b, const float* bias, float* c, const MatmulShape& shape) {
   static const bool library = has_instructions(dnnl::cpu_isa::avx512_core);
   if (library) return run_product(ProductTypes::float32, a, b, bias, c, shape);
-  panel_matmul(Cpu{}, a, b, bias, c, shape);
+  cpu::panel_matmul(a, b, bias, c, shape);
   count(shape);
 }
 
 std::shared_ptr<Buffer> widened(const bfloat16* x, int64_t n) {
   auto buffer = allocate_buffer(static_cast<size_t>(n) * sizeof(float));
-  widen(Cpu{}, x, static_cast<float*>(buffer->data()), n);
+  cpu::widen(x, static_cast<float*>(buffer->data()), n);
   return buffer;
 }
 
@@ -201,35 +207,28 @@ void emulate_product(const bfloat16* a, const bfloat16* b, const float* bias, fl
                    shape);
 }
 
-}  // namespace
-
-bool has_bfloat16_products() {
-  static const bool found = has_instructions(dnnl::cpu_isa::avx512_core_bf16);
-  return found;
-}
-
-void matmul(Cpu, const float* a, const float* b, const float* bias, float* c, const MatmulShape& shape) {
+void multiply(const float* a, const float* b, const float* bias, float* c, const MatmulShape& shape) {
   if (finish_empty(bias, c, shape)) return;
   multiply_float32(a, b, bias, c, shape);
 }
 
-void matmul(Cpu, const bfloat16* a, const bfloat16* b, const float* bias, float* c, const MatmulShape& shape) {
+void multiply(const bfloat16* a, const bfloat16* b, const float* bias, float* c, const MatmulShape& shape) {
   if (finish_empty(bias, c, shape)) return;
   if (!has_bfloat16_products()) return emulate_product(a, b, bias, c, shape);
   run_product(ProductTypes::bfloat16_to_float32, a, b, bias, c, shape);
 }
 
-void matmul(Cpu, const bfloat16* a, const bfloat16* b, const float* bias, bfloat16* c, const MatmulShape& shape) {
+void multiply(const bfloat16* a, const bfloat16* b, const float* bias, bfloat16* c, const MatmulShape& shape) {
   if (finish_empty(bias, c, shape)) return;
   if (has_bfloat16_products()) return run_product(ProductTypes::bfloat16, a, b, bias, c, shape);
   const auto wide = shape.accumulate ? widened(c, shape.m * shape.n)
                                      : allocate_buffer(static_cast<size_t>(shape.m * shape.n) * sizeof(float));
   auto* values = static_cast<float*>(wide->data());
   emulate_product(a, b, bias, values, shape);
-  to_bfloat16(Cpu{}, values, c, shape.m * shape.n);
+  cpu::to_bfloat16(values, c, shape.m * shape.n);
 }
 
-void matmul(Cpu, const double* a, const double* b, const double* bias, double* c, const MatmulShape& shape) {
+void multiply(const double* a, const double* b, const double* bias, double* c, const MatmulShape& shape) {
   if (finish_empty(bias, c, shape)) return;
   const int64_t a_row = shape.transpose_a ? 1 : shape.k;
   const int64_t a_column = shape.transpose_a ? shape.m : 1;
@@ -245,6 +244,31 @@ void matmul(Cpu, const double* a, const double* b, const double* bias, double* c
         out = shape.accumulate ? out + sum : sum;
       }
     }
+  });
+}
+
+MatmulShape shape_of(const Tensor& a, const Tensor& c, const MatmulForm& form) {
+  const Rows of_a = as_rows(a);
+  return {.m = form.transpose_a ? of_a.columns : of_a.rows,
+          .n = c.size(-1),
+          .k = form.transpose_a ? of_a.rows : of_a.columns,
+          .transpose_a = form.transpose_a,
+          .transpose_b = form.transpose_b,
+          .accumulate = form.accumulate,
+          .activation = form.activation};
+}
+
+}  // namespace
+
+bool has_bfloat16_products() {
+  static const bool found = has_instructions(dnnl::cpu_isa::avx512_core_bf16);
+  return found;
+}
+
+void matmul(Cpu, const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& c, const MatmulForm& form) {
+  with_product_types(a.dtype(), c.dtype(), [&]<class In, class Out, class Bias>(In, Out, Bias) {
+    const Bias* const added = data_or_null<Bias>(bias);
+    multiply(a.data<In>(), b.data<In>(), added, c.data<Out>(), shape_of(a, c, form));
   });
 }
 

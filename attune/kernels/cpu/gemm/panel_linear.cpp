@@ -3,12 +3,20 @@
 #include <memory>
 
 #include "attune/base/parallel.h"
-#include "attune/kernels/activation.h"
+#include "attune/kernels/cpu/activation_rows.h"
+#include "attune/kernels/cpu/column_groups.h"
+#include "attune/kernels/cpu/gemm/panel_block.h"
+#include "attune/kernels/for_dtype.h"
 #include "attune/kernels/panel_linear.h"
+#include "attune/kernels/rows.h"
 #include "attune/tensor/buffer.h"
 
 namespace attune {
 namespace {
+
+using cpu::PanelBlock;
+using cpu::PanelData;
+using cpu::QuantisedRows;
 
 // x as products with weights in a format read it.
 class Input {
@@ -29,13 +37,13 @@ class Input {
                   .scales_of_row = scales};
     const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 15) / in);
     parallel_for(rows, grain, [&](int64_t begin, int64_t end) {
-      quantise_rows(format, x + begin * in, end - begin, in, from_row(begin));
+      cpu::quantise_rows(format, x + begin * in, end - begin, in, from_row(begin));
     });
   }
 
   void multiply(int64_t first_row, const PanelBlock& block) const {
-    if (format_ == WeightFormat::float32) return float_block(x_ + first_row * in_, in_, block);
-    integer_block(from_row(first_row), block);
+    if (format_ == WeightFormat::float32) return cpu::float_block(x_ + first_row * in_, in_, block);
+    cpu::integer_block(from_row(first_row), block);
   }
 
  private:
@@ -54,13 +62,28 @@ class Input {
   QuantisedRows quantised_{};
 };
 
+// PanelPart and a whole product as pointers.
+struct Part {
+  PanelData weight;
+  const float* bias;  // or null
+  float* y;           // of the first row
+  int64_t width;      // from a row of y to the next
+};
+
+struct Product {
+  const float* x;  // [rows, in]
+  int64_t rows, in;
+  std::span<const Part> parts;
+  Activation activation;
+};
+
 // Rows [row, row + rows) by panels [panel, panel + panels) of a part.
 struct Piece {
   int64_t row, rows, panel, panels;
 };
 
-void multiply(const PackedProduct& p, const Input& x, const PackedPart& part, const Piece& piece) {
-  const Panels weight = part.weight.from_panel(piece.panel);
+void multiply(const Product& p, const Input& x, const Part& part, const Piece& piece) {
+  const PanelData weight = part.weight.from_panel(piece.panel);
   const int64_t first = piece.panel * kPanelOutputs,
                 outputs = std::min(piece.panels * kPanelOutputs, part.weight.out - first);
   float* const y = part.y + piece.row * part.width + first;
@@ -70,7 +93,7 @@ void multiply(const PackedProduct& p, const Input& x, const PackedPart& part, co
                          .outputs = outputs,
                          .y = y,
                          .width = part.width});
-  activate_rows(Cpu{}, p.activation, y, piece.rows, outputs, part.width);
+  cpu::activate_rows(p.activation, y, piece.rows, outputs, part.width);
 }
 
 // How a product is cut into pieces for threads: by panels, so that each is read once, and by rows where there are not
@@ -82,15 +105,15 @@ struct Cut {
 constexpr int64_t kRowsInCache = 1 << 18;  // numbers of x that stay in the cache
 
 // Numbers of weights times rows that keep a thread busy for some ten microseconds, of which waking it takes a few.
-int64_t worth_a_thread(const PackedProduct& p) {
+int64_t worth_a_thread(const Product& p) {
   return p.parts[0].weight.format == WeightFormat::float32 ? 1 << 17 : 1 << 19;
 }
 
-bool on_one_thread(const PackedProduct& p, int64_t panels) {
+bool on_one_thread(const Product& p, int64_t panels) {
   return thread_count() == 1 || p.rows * panels * kPanelOutputs * p.in < 2 * worth_a_thread(p);
 }
 
-Cut cut_of(const PackedProduct& p, int64_t panels) {
+Cut cut_of(const Product& p, int64_t panels) {
   const int threads = thread_count();
   Cut cut{.rows = std::min(p.rows, std::max<int64_t>(64, kRowsInCache / p.in / 8 * 8)), .panels = panels};
   if (on_one_thread(p, panels)) return cut;
@@ -107,20 +130,18 @@ Cut cut_of(const PackedProduct& p, int64_t panels) {
   return cut;
 }
 
-}  // namespace
-
-void panel_linear(Cpu, const PackedProduct& p) {
+void multiply(const Product& p) {
   const Input x(p.parts[0].weight.format, p.x, p.rows, p.in);
   int64_t panels = 0;
-  for (const PackedPart& part : p.parts) panels += panel_count(part.weight.out);
+  for (const Part& part : p.parts) panels += panel_count(part.weight.out);
   const Cut cut = cut_of(p, panels);
   const int64_t by_rows = divide_up(p.rows, cut.rows);
   int64_t pieces = 0;
-  for (const PackedPart& part : p.parts) pieces += divide_up(panel_count(part.weight.out), cut.panels) * by_rows;
+  for (const Part& part : p.parts) pieces += divide_up(panel_count(part.weight.out), cut.panels) * by_rows;
   const auto run = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       int64_t at = i;
-      for (const PackedPart& part : p.parts) {
+      for (const Part& part : p.parts) {
         const int64_t of_part = panel_count(part.weight.out), count = divide_up(of_part, cut.panels) * by_rows;
         if (at >= count) {
           at -= count;
@@ -140,28 +161,55 @@ void panel_linear(Cpu, const PackedProduct& p) {
 }
 
 // Some outputs at a time are put into panels of their own.
-void panel_linear_columns(Cpu, const PanelColumns& p) {
+void multiply_columns(const Input& x, const PanelData& from, const float* biases, const ColumnGroup& group, float* y,
+                      int64_t width) {
   constexpr int64_t kAtOnce = 4 * kPanelOutputs;
-  const Input x(p.weight.format, p.x, p.rows, p.in);
-  const auto count = static_cast<int64_t>(p.columns.size());
-  const Panels& from = p.weight;
-  parallel_for(count, kAtOnce, [&](int64_t begin, int64_t end) {
+  parallel_for(static_cast<int64_t>(group.columns.size()), kAtOnce, [&](int64_t begin, int64_t end) {
     const std::span<const int32_t> ids =
-        p.columns.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
+        group.columns.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
     const int64_t outputs = end - begin, bytes = panel_count(outputs) * panel_bytes(from.format, from.in);
     const auto buffer =
         allocate_buffer(static_cast<size_t>(bytes + panel_count(outputs) * scale_bytes(from.format, from.in)));
     auto* const data = static_cast<std::byte*>(buffer->data());
-    select_outputs(Cpu{}, from, ids, {from.format, outputs, from.in, data, data + bytes});
+    cpu::select_outputs(from, ids, {from.format, outputs, from.in, data, data + bytes});
     std::array<float, kAtOnce> bias{};
-    for (size_t j = 0; p.bias != nullptr && j < ids.size(); ++j) bias[j] = p.bias[ids[j]];
-    x.multiply(0, {.rows = p.rows,
+    for (size_t j = 0; biases != nullptr && j < ids.size(); ++j) bias[j] = biases[ids[j]];
+    x.multiply(0, {.rows = group.end - group.begin,
                    .weight = {from.format, outputs, from.in, data, data + bytes},
-                   .bias = p.bias != nullptr ? bias.data() : nullptr,
+                   .bias = biases != nullptr ? bias.data() : nullptr,
                    .outputs = outputs,
-                   .y = p.y + begin,
-                   .width = p.width});
+                   .y = y + group.begin * width + begin,
+                   .width = width});
   });
+}
+
+}  // namespace
+
+void panel_linear(Cpu, const Tensor& x, std::span<const PanelPart> parts, Activation activation) {
+  std::array<Part, kMostPanelParts> pointers;
+  for (size_t i = 0; i < parts.size(); ++i)
+    pointers[i] = {.weight = cpu::data_of(*parts[i].weight),
+                   .bias = data_or_null<float>(parts[i].bias),
+                   .y = parts[i].y.data<float>() + parts[i].column,
+                   .width = parts[i].y.size(-1)};
+  const Rows size = as_rows(x);
+  multiply({.x = x.data<float>(),
+            .rows = size.rows,
+            .in = size.columns,
+            .parts = {pointers.data(), parts.size()},
+            .activation = activation});
+}
+
+void panel_linear_columns(Cpu, const Tensor& x, const Panels& weight, const Tensor& bias,
+                          std::span<const ColumnGroup> groups, const Tensor& y) {
+  const PanelData panels = cpu::data_of(weight);
+  const int64_t width = y.size(1);
+  for (const ColumnGroup& group : groups) {
+    cpu::fill_beyond(group, y.data<float>(), width);
+    if (group.columns.empty()) continue;
+    const Input input(weight.format, x.data<float>() + group.begin * weight.in, group.end - group.begin, weight.in);
+    multiply_columns(input, panels, data_or_null<float>(bias), group, y.data<float>(), width);
+  }
 }
 
 }  // namespace attune

@@ -12,7 +12,7 @@
 
 #define ATTUNE_AMX __attribute__((target("avx512f,amx-tile,amx-int8")))
 
-namespace attune {
+namespace attune::cpu {
 namespace {
 
 constexpr int64_t kTileRows = 16;
@@ -128,16 +128,16 @@ bool int8_block_amx(const QuantisedRows& x, const PanelBlock& block) {
   return true;
 }
 
-}  // namespace attune
+}  // namespace attune::cpu
 
 #else
 
-namespace attune {
+namespace attune::cpu {
 
 bool int8_block_amx(const QuantisedRows&, const PanelBlock&) {
   return false;
 }
 
-}  // namespace attune
+}  // namespace attune::cpu
 
 #endif

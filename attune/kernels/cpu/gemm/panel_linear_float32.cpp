@@ -7,8 +7,8 @@
 
 #include <algorithm>
 
+#include "attune/kernels/cpu/gemm/panel_block.h"
 #include "attune/kernels/cpu/simd_inl.h"
-#include "attune/kernels/panel_linear.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace attune {
@@ -111,7 +111,7 @@ RowTile TileOfRows(size_t rows) {
 }
 
 // Panels outside, so that they stay in the cache for all rows.
-void Block(const float* x, size_t x_width, const PanelBlock& b, bool onto) {
+void Block(const float* x, size_t x_width, const cpu::PanelBlock& b, bool onto) {
   const auto rows = static_cast<size_t>(b.rows), in = static_cast<size_t>(b.weight.in),
              outputs = static_cast<size_t>(b.outputs), width = static_cast<size_t>(b.width);
   const auto* const weight = reinterpret_cast<const float*>(b.weight.data);
@@ -159,7 +159,7 @@ HWY_EXPORT(Block);
 
 }  // namespace
 
-void float_block(const float* x, int64_t x_width, const PanelBlock& block, bool onto) {
+void cpu::float_block(const float* x, int64_t x_width, const PanelBlock& block, bool onto) {
   HWY_DYNAMIC_DISPATCH(Block)(x, static_cast<size_t>(x_width), block, onto);
 }
 

@@ -8,14 +8,17 @@
 #include <cstring>
 #include <limits>
 
+#include "attune/kernels/cpu/gemm/panel_block.h"
 #include "attune/kernels/cpu/gemm/panel_linear_x86.h"
 #include "attune/kernels/cpu/simd_inl.h"
-#include "attune/kernels/panel_linear.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace attune {
 namespace HWY_NAMESPACE {
 namespace {
+
+using cpu::PanelBlock;
+using cpu::QuantisedRows;
 
 // One row, or the numbers of one that have a scale of their own; returns the scale. A number that is not finite makes
 // the scale NaN, so that a broken row is seen.
@@ -131,7 +134,7 @@ HWY_INLINE void Finish(const Floats (&values)[kVectors], const PanelBlock& b, si
 
 void Int8Block(const QuantisedRows& x, const PanelBlock& b) {
 #if HWY_TARGET == HWY_AVX3
-  if (integer_block_avx512(x, b)) return;
+  if (cpu::integer_block_avx512(x, b)) return;
 #endif
   const Lanes d;
   const auto quads = static_cast<size_t>(divide_up(b.weight.in, 4));
@@ -156,7 +159,7 @@ void Int8Block(const QuantisedRows& x, const PanelBlock& b) {
 
 void Int4Block(const QuantisedRows& x, const PanelBlock& b) {
 #if HWY_TARGET == HWY_AVX3
-  if (integer_block_avx512(x, b)) return;
+  if (cpu::integer_block_avx512(x, b)) return;
 #endif
   const Lanes d;
   const hn::RebindToSigned<Lanes> di;
@@ -208,11 +211,11 @@ HWY_EXPORT(Int4Block);
 
 }  // namespace
 
-void quantise_rows(WeightFormat format, const float* x, int64_t rows, int64_t in, const QuantisedRows& to) {
+void cpu::quantise_rows(WeightFormat format, const float* x, int64_t rows, int64_t in, const QuantisedRows& to) {
   HWY_DYNAMIC_DISPATCH(QuantiseRows)(format, x, static_cast<size_t>(rows), static_cast<size_t>(in), to);
 }
 
-void integer_block(const QuantisedRows& x, const PanelBlock& block) {
+void cpu::integer_block(const QuantisedRows& x, const PanelBlock& block) {
   if (block.weight.format == WeightFormat::int8) return HWY_DYNAMIC_DISPATCH(Int8Block)(x, block);
   HWY_DYNAMIC_DISPATCH(Int4Block)(x, block);
 }

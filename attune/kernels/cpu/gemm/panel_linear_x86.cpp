@@ -10,7 +10,7 @@
 
 #define ATTUNE_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
 
-namespace attune {
+namespace attune::cpu {
 namespace {
 
 constexpr size_t kMostRows = 8;
@@ -206,16 +206,16 @@ bool integer_block_avx512(const QuantisedRows& x, const PanelBlock& block) {
   return true;
 }
 
-}  // namespace attune
+}  // namespace attune::cpu
 
 #else
 
-namespace attune {
+namespace attune::cpu {
 
 bool integer_block_avx512(const QuantisedRows&, const PanelBlock&) {
   return false;
 }
 
-}  // namespace attune
+}  // namespace attune::cpu
 
 #endif

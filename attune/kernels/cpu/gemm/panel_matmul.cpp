@@ -1,17 +1,18 @@
 // After Goto and van de Geijn 2008, "Anatomy of High-Performance Matrix Multiplication": b in panels of 16 columns, of
 // which one block stays in the first cache while blocks of rows of a, which stay in the second, go past it.
 
+#include "attune/kernels/cpu/gemm/panel_matmul.h"
+
 #include <algorithm>
 #include <array>
 #include <memory>
 
 #include "attune/base/parallel.h"
-#include "attune/kernels/activation.h"
-#include "attune/kernels/panel_linear.h"
-#include "attune/kernels/panel_matmul.h"
+#include "attune/kernels/cpu/activation_rows.h"
+#include "attune/kernels/cpu/gemm/panel_block.h"
 #include "attune/tensor/buffer.h"
 
-namespace attune {
+namespace attune::cpu {
 namespace {
 
 constexpr int64_t kInputs = 256;                     // of k at a time: a panel of them is 16 KiB
@@ -26,7 +27,7 @@ void turn(const float* from, int64_t width, int64_t rows, int64_t columns, float
     std::array<const float*, kPanelOutputs> of_panel;
     for (int64_t j = 0; j < kPanelOutputs; ++j)
       of_panel[static_cast<size_t>(j)] = from + std::min(r + j, rows - 1) * width;
-    pack_float_panel(Cpu{}, of_panel.data(), columns, to + r, stride);
+    pack_float_panel(of_panel.data(), columns, to + r, stride);
   }
 }
 
@@ -72,7 +73,7 @@ void multiply(const Product& p, const Piece& piece) {
     const int64_t inputs = std::min(kInputs, shape.k - k);
     const bool last = k + inputs == shape.k;
     for (int64_t i = 0; i < piece.panels; ++i) pack(p, piece.panel + i, k, inputs, panels + i * kPanelOutputs * inputs);
-    const Panels weight{WeightFormat::float32, outputs, inputs, reinterpret_cast<const std::byte*>(panels), nullptr};
+    const PanelData weight{WeightFormat::float32, outputs, inputs, reinterpret_cast<const std::byte*>(panels), nullptr};
     for (int64_t row = piece.row; row < piece.row + piece.rows; row += kRows) {
       const int64_t rows = std::min(kRows, piece.row + piece.rows - row);
       pack_rows(p, row, rows, k, inputs, x);
@@ -85,14 +86,14 @@ void multiply(const Product& p, const Piece& piece) {
                    .y = y,
                    .width = shape.n},
                   shape.accumulate || k > 0);
-      if (last) activate_rows(Cpu{}, shape.activation, y, rows, outputs, shape.n);
+      if (last) activate_rows(shape.activation, y, rows, outputs, shape.n);
     }
   }
 }
 
 }  // namespace
 
-void panel_matmul(Cpu, const float* a, const float* b, const float* bias, float* c, const MatmulShape& shape) {
+void panel_matmul(const float* a, const float* b, const float* bias, float* c, const MatmulShape& shape) {
   const int64_t panels = panel_count(shape.n);
   // Several pieces for each thread, which need not be equally fast: by rows, which pack b again, and where there are
   // not enough of them by panels, which pack a again.
@@ -117,4 +118,4 @@ void panel_matmul(Cpu, const float* a, const float* b, const float* bias, float*
   });
 }
 
-}  // namespace attune
+}  // namespace attune::cpu

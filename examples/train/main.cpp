@@ -1,8 +1,6 @@
-// Attune as a library: builds a small Transformer with latent attention, takes one training step and decodes a token.
+// Trains from C++: builds a small Transformer with latent attention, takes training steps and decodes a token.
 
-#include <attune/autograd/graph.h>
-#include <attune/models/transformer.h>
-#include <attune/optim/adam.h>
+#include <attune/attune.h>
 
 #include <cstdio>
 

@@ -1,0 +1,23 @@
+#include "attune/base/execution.h"
+
+namespace attune {
+namespace {
+
+constinit thread_local const Execution* current = nullptr;  // null: the defaults
+
+}  // namespace
+
+const Execution& execution() {
+  static const Execution defaults;
+  return current != nullptr ? *current : defaults;
+}
+
+void ExecutionScope::begin() {
+  outer_ = std::exchange(current, &execution_);
+}
+
+ExecutionScope::~ExecutionScope() {
+  current = outer_;
+}
+
+}  // namespace attune

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "attune/kernels/cpu/gemm/matmul_shape.h"
+
+namespace attune::cpu {
+
+/// c = activation(op(a) op(b) + bias), or c += ..., out of panels that are made on the way, for k > 0; `bias` may be
+/// null. Sums are chains over k that are cut at fixed places, so that a row's result depends on that row alone: not on
+/// how many others there are, nor on the number of threads.
+void panel_matmul(const float* a, const float* b, const float* bias, float* c, const MatmulShape& shape);
+
+}  // namespace attune::cpu

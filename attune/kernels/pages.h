@@ -1,0 +1,56 @@
+#pragma once
+// The memory of a cache: rows in blocks that never move.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "attune/tensor/tensor.h"
+
+namespace attune {
+
+/// Slot s is row s % kBlockRows of block s / kBlockRows. Copies share the blocks.
+class Pages {
+ public:
+  static constexpr int64_t kBlockRows = 256;
+
+  Pages() = default;
+  Pages(int64_t width, DType dtype) : width_(width), dtype_(dtype) {}
+
+  /// Slots that there is memory for.
+  int64_t capacity() const { return static_cast<int64_t>(blocks_.size()) * kBlockRows; }
+  int64_t width() const { return width_; }
+  DType dtype() const { return dtype_; }
+  /// Where the blocks are; the CPU while there is none.
+  Device device() const { return blocks_.empty() ? Device() : blocks_.front().device(); }
+  /// One more block, of no particular content.
+  void add_block(const Device& device) {
+    blocks_.push_back(Tensor::empty({kBlockRows, width_}, {dtype_, device}));
+    starts_.push_back(static_cast<std::byte*>(blocks_.back().raw()));
+  }
+  /// For kernels: where the row of a slot begins, in the memory of the device. T is the dtype.
+  template <class T>
+  T* row(int64_t slot) const {
+    return reinterpret_cast<T*>(starts_[static_cast<size_t>(slot / kBlockRows)]) + slot % kBlockRows * width_;
+  }
+
+ private:
+  int64_t width_ = 0;
+  DType dtype_ = DType::f32;
+  std::vector<Tensor> blocks_;  // [kBlockRows, width] each
+  std::vector<std::byte*>
+      starts_;  // of the blocks, in the order of slots, so that a step of decoding need not list them
+};
+
+/// The row of slots[i] becomes row i of `rows`.
+///   rows [n, width], of the dtype of the pages   slots [n], below the capacity
+void write_rows(Cpu, const Tensor& rows, std::span<const int32_t> slots, const Pages& pages);
+void write_rows(Plain, const Tensor& rows, std::span<const int32_t> slots, const Pages& pages);
+
+/// Row i of `rows` becomes columns [begin, begin + columns) of the row of slots[i].
+///   rows [n, columns], of the dtype of the pages   slots [n], below the capacity
+void gather_rows(Cpu, const Pages& pages, std::span<const int32_t> slots, int64_t begin, const Tensor& rows);
+void gather_rows(Plain, const Pages& pages, std::span<const int32_t> slots, int64_t begin, const Tensor& rows);
+
+}  // namespace attune

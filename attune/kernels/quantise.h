@@ -1,0 +1,24 @@
+#pragma once
+// How numbers become few bits: the definition that every device follows.
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "attune/kernels/panel_weight.h"
+
+namespace attune {
+
+/// q = round(w / scale) in [-127, 127] for one output of a weight; returns the scale, the largest magnitude / 127.
+float quantise_output(std::span<const float> weight, std::span<int8_t> numbers);
+
+struct QuantisedGroup {
+  std::array<uint8_t, kGroupInputs> numbers;  // q + 8
+  bfloat16 scale;
+};
+
+/// q = round(w / scale) in [-8, 7] for up to kGroupInputs inputs of one output; the rest counts as zeros. The scale is
+/// the one of several with the least squared error.
+QuantisedGroup quantise_group(std::span<const float> weight);
+
+}  // namespace attune

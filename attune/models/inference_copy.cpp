@@ -1,0 +1,33 @@
+#include "attune/models/inference_copy.h"
+
+#include "attune/nn/make_panels.h"
+#include "attune/nn/new_parameter.h"
+
+namespace attune {
+namespace {
+
+template <class Model, class Build>
+std::unique_ptr<Model> copy(Model& model, WeightFormat format, Build&& build) {
+  std::unique_ptr<Model> made = [&] {
+    const NoInitialization no_values;
+    return build(model.config(), 1);
+  }();
+  copy_for_inference(model, *made, format);
+  return made;
+}
+
+}  // namespace
+
+std::unique_ptr<Transformer> inference_copy(Transformer& model, WeightFormat format) {
+  return copy(model, format, build_transformer);
+}
+
+std::unique_ptr<DecoderLm> inference_copy(DecoderLm& model, WeightFormat format) {
+  return copy(model, format, build_decoder_lm);
+}
+
+std::unique_ptr<EncoderClassifier> inference_copy(EncoderClassifier& model, WeightFormat format) {
+  return copy(model, format, build_encoder_classifier);
+}
+
+}  // namespace attune

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <memory>
+
+#include "attune/kernels/panel_weight.h"
+#include "attune/models/decoder_lm.h"
+#include "attune/models/encoder_classifier.h"
+#include "attune/models/transformer.h"
+
+namespace attune {
+
+/// A model of its own with the numbers that `model` has now, laid out for inference: see copy_for_inference(). Whoever
+/// trains `model` afterwards does not change it.
+std::unique_ptr<Transformer> inference_copy(Transformer& model, WeightFormat format = WeightFormat::float32);
+std::unique_ptr<DecoderLm> inference_copy(DecoderLm& model, WeightFormat format = WeightFormat::float32);
+std::unique_ptr<EncoderClassifier> inference_copy(EncoderClassifier& model,
+                                                  WeightFormat format = WeightFormat::float32);
+
+}  // namespace attune

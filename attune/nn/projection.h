@@ -1,0 +1,51 @@
+#pragma once
+// The one place that says how inputs are multiplied by parameters.
+
+#include <array>
+#include <initializer_list>
+#include <span>
+#include <vector>
+
+#include "attune/nn/module.h"
+#include "attune/ops/cross_entropy.h"
+#include "attune/ops/linear.h"
+
+namespace attune {
+
+/// The parameters of a product x W^T + b.
+struct Projection {
+  Parameter weight;  // [out, in]
+  Parameter bias;    // [out], or undefined
+
+  void visit(Visitor& v) {
+    v("weight", weight);
+    if (bias.defined()) v("bias", bias);
+  }
+};
+
+/// New parameters; see new_parameter().
+Projection new_projection(int64_t in, int64_t out, bool bias);
+/// New parameters for several products of one input, which lie one after the other in memory.
+std::vector<Projection> new_adjacent_projections(int64_t in, std::initializer_list<int64_t> outs, bool bias);
+
+// All of these take panels where the weights have them, nothing is recorded, and products are in float32; else tensors.
+// They throw ShapeError where a weight has panels alone and they cannot be taken.
+
+/// dropout(activation(x W^T + b)), see linear().        [..., in] -> [..., out]
+Tensor project(const Tensor& x, const Projection& projection, const LinearOptions& options = {});
+
+using Projections = std::initializer_list<const Projection*>;  // 2 or 3
+/// The products of x with each of them, side by side, as one product.        [..., in] -> [..., sum of out]
+Tensor project_fused(const Tensor& x, Projections projections);
+/// The same, each on its own: as one product from panels.
+std::array<Tensor, 3> project_each(const Tensor& x, Projections projections);
+
+/// Of row r the columns columns[r] alone, see linear_columns(). Not differentiable.
+Tensor project_columns(const Tensor& x, const Projection& projection,
+                       std::span<const std::span<const int32_t>> columns);
+
+/// The cross entropy of project(x), without ever holding all logits.
+CrossEntropy projection_loss(const Tensor& x, const Projection& projection, const Indices& labels,
+                             const CrossEntropyOptions& options);
+
+}  // namespace attune

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "attune/tensor/tensor.h"
+
+namespace attune {
+
+/// The values of a tensor where the host can read them: its own memory on the CPU, a copy from other devices. The view
+/// keeps what it shows alive.
+class HostView {
+ public:
+  explicit HostView(const Tensor& x);
+  /// The values. Throws ShapeError when T is not the dtype.
+  template <class T>
+  std::span<const T> values() const {
+    check(dtype_of<T>);
+    return {reinterpret_cast<const T*>(bytes_.data()), bytes_.size() / sizeof(T)};
+  }
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  void check(DType wanted) const;
+
+  Tensor tensor_;  // on the CPU
+  std::span<const std::byte> bytes_;
+};
+
+/// The values of a tensor in a vector. Throws ShapeError when T is not the dtype.
+template <class T>
+std::vector<T> host_values(const Tensor& x) {
+  const HostView view(x);
+  const auto values = view.template values<T>();
+  return {values.begin(), values.end()};
+}
+
+}  // namespace attune

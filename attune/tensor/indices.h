@@ -1,0 +1,36 @@
+#pragma once
+
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "attune/tensor/tensor.h"
+
+namespace attune {
+
+/// Token ids, labels, positions, row numbers: int32 that the host describes. The host reads and checks them; a kernel
+/// gets them in the memory of its device, where they are copied once. Cheap to copy; the values never change.
+class Indices {
+ public:
+  Indices() = default;                   // none
+  Indices(std::vector<int32_t> values);  // NOLINT: a list of numbers is indices
+  Indices(std::initializer_list<int32_t> values) : Indices(std::vector<int32_t>(values)) {}
+  explicit Indices(std::span<const int32_t> values) : Indices(std::vector<int32_t>(values.begin(), values.end())) {}
+
+  int64_t size() const { return end_ - begin_; }
+  bool empty() const { return size() == 0; }
+  std::span<const int32_t> values() const;
+  int32_t operator[](int64_t i) const { return values()[static_cast<size_t>(i)]; }
+  /// [begin, end) of them, sharing the memory. Throws ShapeError.
+  Indices slice(int64_t begin, int64_t end) const;
+  /// The same as a tensor on a device: int32 [size].
+  Tensor on(const Device& device) const;
+
+ private:
+  struct Shared;
+  std::shared_ptr<Shared> shared_;
+  int64_t begin_ = 0, end_ = 0;
+};
+
+}  // namespace attune

@@ -1,0 +1,69 @@
+#include "attune/kernels/matmul.h"
+
+#include <gtest/gtest.h>
+
+#include "attune/kernels/column_sums.h"
+#include "tests/support/gradient_check.h"
+
+namespace attune {
+namespace {
+
+struct Types {
+  DType in, out, bias;
+  double tolerance;
+};
+constexpr Types kTypes[] = {{DType::f32, DType::f32, DType::f32, 1e-5},
+                            {DType::f64, DType::f64, DType::f64, 1e-12},
+                            {DType::bf16, DType::f32, DType::f32, 1e-5},
+                            {DType::bf16, DType::bf16, DType::f32, 1.0 / 128}};
+
+Tensor run(const Types& types, int64_t k, const MatmulForm& form, bool with_bias, const Device& device) {
+  const Tensor a = normal(form.transpose_a ? Shape{k, 19} : Shape{19, k}, {.seed = 1}).to(types.in).to(device);
+  const Tensor b = normal(form.transpose_b ? Shape{21, k} : Shape{k, 21}, {.seed = 2}).to(types.in).to(device);
+  const Tensor bias = with_bias ? normal({21}, {.seed = 3}).to(types.bias).to(device) : Tensor{};
+  const Tensor c = normal({19, 21}, {.seed = 4}).to(types.out).to(device);
+  dispatch(device, [&](auto d) { matmul(d, a, b, bias, c, form); });
+  return c.to(Cpu{});
+}
+
+TEST(MatmulKernel, IsTheSameOnThePlainDevice) {
+  for (const Types& types : kTypes) {
+    for (const int64_t k : {0, 1, 40}) {
+      for (int bits = 0; bits < 16; ++bits) {
+        MatmulForm form{.transpose_a = (bits & 1) != 0, .transpose_b = (bits & 2) != 0, .accumulate = (bits & 4) != 0};
+        if (!form.accumulate) form.activation = (bits & 8) != 0 ? Activation::silu : Activation::relu;
+        const bool with_bias = (bits & 8) != 0 && !form.accumulate;
+        EXPECT_LT(relative_error(run(types, k, form, with_bias, Plain{}), run(types, k, form, with_bias, Cpu{})),
+                  types.tolerance)
+            << name_of(types.in) << " " << name_of(types.out) << " " << k << " " << bits;
+      }
+    }
+  }
+}
+
+TEST(MatmulKernel, CountsRowsOfAllOuterDimensions) {
+  const Tensor a = normal({2, 3, 5}, {.seed = 1}), b = normal({5, 7}, {.seed = 2});
+  const Tensor c = Tensor::empty({2, 3, 7}, {.dtype = DType::f64}), d = Tensor::empty({6, 7}, {.dtype = DType::f64});
+  matmul(Cpu{}, a, b, {}, c, {});
+  matmul(Cpu{}, a.reshape({6, 5}), b, {}, d, {});
+  EXPECT_TRUE(same_bits(c.reshape({6, 7}), d));
+}
+
+TEST(ColumnSums, AreTheSameOnThePlainDevice) {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    for (const int64_t rows : {0, 1, 7, 300}) {
+      for (const bool accumulate : {false, true}) {
+        const auto run = [&](const Device& device) {
+          const Tensor x = normal({rows, 33}, {.dtype = dtype, .seed = 1}).to(device);
+          const Tensor out = normal({33}, {.dtype = dtype, .seed = 2}).to(device);
+          dispatch(device, [&](auto d) { column_sums(d, x, out, accumulate); });
+          return out.to(Cpu{});
+        };
+        EXPECT_LT(relative_error(run(Plain{}), run(Cpu{})), dtype == DType::f32 ? 1e-5 : 1e-12) << rows << accumulate;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace attune

@@ -1,0 +1,209 @@
+// A model runs on a device whose memory the host cannot read: its loss, gradients, optimizer step, cached decoding,
+// beam search and sampling agree with the CPU's.
+
+#include <gtest/gtest.h>
+
+#include "attune/autograd/graph.h"
+#include "attune/base/json_fields.h"
+#include "attune/inference/beam_search.h"
+#include "attune/inference/sampler.h"
+#include "attune/models/build.h"
+#include "attune/nn/make_panels.h"
+#include "attune/optim/adam.h"
+#include "attune/tensor/host_view.h"
+#include "tests/support/gradient_check.h"
+
+namespace attune {
+namespace {
+
+constexpr int64_t kVocab = 13;
+
+TransformerConfig small_config(Architecture architecture) {
+  TransformerConfig c;
+  c.architecture = architecture;
+  c.source_vocab = c.target_vocab = c.vocab = kVocab;
+  c.d_model = 16;
+  c.heads = 4;
+  c.layers = 2;
+  c.d_ff = 12;
+  c.dropout = c.attention_dropout = c.activation_dropout = 0.1;
+  c.context_length = 24;
+  c.labels = {"a", "b", "c"};
+  return c;
+}
+
+PackedTokens tokens_of(const std::vector<int32_t>& lengths, uint64_t seed) {
+  const Sequences sequences = Sequences::from_lengths(lengths);
+  return {uniform_ids(sequences.total(), kVocab, seed), sequences};
+}
+
+Tensor loss_of(Module& model, Architecture architecture) {
+  const PackedTokens source = tokens_of({5, 1, 9}, 1), target = tokens_of({7, 3, 1}, 2);
+  const Indices labels = uniform_ids(target.sequences.total(), kVocab, 3);
+  switch (architecture) {
+    case Architecture::encoder_classifier:
+      return dynamic_cast<EncoderClassifier&>(model).loss(source, uniform_ids(3, 3, 4), {}).loss;
+    case Architecture::encoder_masked_lm:
+      return dynamic_cast<EncoderMaskedLm&>(model)
+          .loss(source, uniform_ids(4, 15, 5), uniform_ids(4, kVocab, 6), {.label_smoothing = 0.1})
+          .loss;
+    case Architecture::decoder_lm:
+      return dynamic_cast<DecoderLm&>(model).loss(target, labels, {.ignore_index = 3}).loss;
+    default:
+      return dynamic_cast<Transformer&>(model).loss(source, target, labels, {.label_smoothing = 0.1}).loss;
+  }
+}
+
+// The model with everything at random, so that no gain is 1 and no bias 0.
+std::unique_ptr<Module> make_model(const TransformerConfig& config, const Device& device) {
+  auto model = build_model(config, 7);
+  uint64_t stream = 0;
+  for (const NamedParameter& p : named_parameters(*model))
+    add_in_place(*p.tensor, normal(p.tensor->shape(), {.dtype = DType::f32, .seed = 100 + stream++, .deviation = 0.1}));
+  move_parameters(*model, device);
+  return model;
+}
+
+constexpr double kTolerance = 2e-5;
+
+void expect_same_training(const TransformerConfig& config) {
+  std::vector<Tensor> losses, gradients[2], parameters[2];
+  const Device devices[] = {Cpu{}, Plain{}};
+  for (int d = 0; d < 2; ++d) {
+    const auto model = make_model(config, devices[d]);
+    require_gradients(*model);
+    set_training(*model, 11, 3);
+    const Tensor loss = loss_of(*model, config.architecture);
+    losses.push_back(loss.detach().to(Cpu{}));
+    backward(loss);
+    for (const NamedParameter& p : named_parameters(*model)) gradients[d].push_back(gradient(*p.tensor));
+    Adam adam(named_parameters(*model), {.clip_norm = 1}, 0.9);
+    adam.step(1e-3);
+    for (const NamedParameter& p : named_parameters(*model)) parameters[d].push_back(p.tensor->detach());
+  }
+  EXPECT_LT(relative_error(losses[1], losses[0]), kTolerance);
+  const auto model = build_model(config);
+  const auto names = named_parameters(*model);
+  for (size_t i = 0; i < names.size(); ++i) {
+    EXPECT_LT(relative_error(gradients[1][i], gradients[0][i]), 1e-3) << names[i].name;
+    EXPECT_LT(relative_error(parameters[1][i], parameters[0][i]), 1e-3) << names[i].name;
+  }
+}
+
+// A language model reads prompts and goes on step by step.
+void expect_same_steps(const TransformerConfig& config, bool panels) {
+  std::vector<Tensor> logits[2];
+  const Device devices[] = {Cpu{}, Plain{}};
+  for (int d = 0; d < 2; ++d) {
+    const auto module = make_model(config, devices[d]);
+    if (panels) make_panels(*module, WeightFormat::int8);
+    const auto& model = dynamic_cast<const DecoderLm&>(*module);
+    KvCache cache = model.start(3);
+    logits[d].push_back(model.prompt(tokens_of({4, 6, 1}, 8), cache));
+    for (int32_t t = 0; t < 4; ++t) logits[d].push_back(model.step(std::vector<int32_t>{t, 2, 5}, cache));
+    cache.select({0, 0, 2});
+    logits[d].push_back(model.steps(std::vector<int32_t>{1, 2, 3, 4, 5}, std::vector<int32_t>{2, 1, 2}, cache));
+  }
+  for (size_t i = 0; i < logits[0].size(); ++i)
+    EXPECT_LT(relative_error(logits[1][i], logits[0][i]), panels ? 2e-3 : kTolerance) << i;
+  // What is drawn from them.
+  const HostView on_plain(logits[1][0]), on_cpu(logits[0][0]);
+  const SamplingConfig sampling{.temperature = 0.7, .top_k = 5};
+  for (size_t row = 0; row < 3; ++row) {
+    const auto token = [&](const HostView& view) {
+      const auto values = view.values<float>().subspan(row * kVocab, kVocab);
+      return draw(token_distribution(values, {}, sampling), random_number(1, row, 0));
+    };
+    EXPECT_EQ(token(on_plain), token(on_cpu));
+  }
+}
+
+void expect_same_search(const TransformerConfig& config) {
+  const PackedTokens source = tokens_of({5, 1, 9}, 1);
+  BeamSearchOptions options{.special = {.pad = 0, .unk = 1, .bos = 2, .eos = 3}};
+  options.generation = {.beam_size = 3, .max_length = 8, .coverage_penalty = 0.2};
+  options.n_best = 2;
+  options.alignments = true;
+  const auto search = [&](const Device& device) {
+    const auto module = make_model(config, device);
+    return beam_search(dynamic_cast<const Transformer&>(*module), source, options);
+  };
+  const auto found = search(Plain{}), expected = search(Cpu{});
+  for (size_t s = 0; s < expected.size(); ++s) {
+    ASSERT_EQ(found[s].size(), expected[s].size());
+    for (size_t h = 0; h < expected[s].size(); ++h) {
+      EXPECT_EQ(found[s][h].tokens, expected[s][h].tokens);
+      EXPECT_EQ(found[s][h].alignment, expected[s][h].alignment);
+      EXPECT_NEAR(found[s][h].score, expected[s][h].score, 1e-4);
+    }
+  }
+}
+
+const std::vector<PositionKind> kPositions = {
+    SinusoidalPositions{}, LearnedPositions{},
+    RelativePositions{2},  RotaryOptions{.pairing = RotaryPairing::interleaved},
+    AlibiPositions{},      NoPositions{}};
+
+std::vector<AttentionKind> attention_kinds(const PositionKind& positions) {
+  if (std::holds_alternative<RelativePositions>(positions)) return {MultiHead{.kv_heads = 2}};
+  const int64_t rotary = std::holds_alternative<RotaryOptions>(positions) ? 4 : 0;
+  return {MultiHead{.pattern = SlidingWindow{.size = 3}}, MultiHead{.kv_heads = 1, .bias = AttentionBias::none},
+          MultiHeadLatent{.latent_dim = 6, .query_latent_dim = 5, .latent_norm = true, .rotary_dim = rotary},
+          MultiHeadLatent{.rotary_dim = rotary, .pattern = StridedAttention{.stride = 2}}};
+}
+
+// Norms and activations take turns, so that each stands beside several attentions and positions.
+template <class Check>
+void walk(Architecture architecture, Check&& check) {
+  const NormForm forms[] = {NormForm::variance, NormForm::unbiased_std, NormForm::rms};
+  const FeedForwardActivation activations[] = {FeedForwardActivation::relu, FeedForwardActivation::gelu,
+                                               FeedForwardActivation::swiglu, FeedForwardActivation::gelu_tanh,
+                                               FeedForwardActivation::geglu};
+  size_t turn = 0;
+  for (const PositionKind& positions : kPositions)
+    for (const AttentionKind& attention : attention_kinds(positions)) {
+      TransformerConfig c = small_config(architecture);
+      c.positions = positions;
+      c.norm = turn % 2 == 0 ? NormPlacement::pre : NormPlacement::post;
+      c.norm_form = forms[turn % 3];
+      c.activation = activations[turn % 5];
+      c.share_projection = turn % 2 == 0 && architecture != Architecture::encoder_classifier;
+      c.pooler = turn % 2 == 0;
+      c.pooling = turn % 3 == 0 ? Pooling::mean : Pooling::first;
+      ++turn;
+      if (architecture == Architecture::encoder_decoder) {
+        c.encoder_attention = c.decoder_attention = attention;
+        if (const auto* latent = std::get_if<MultiHeadLatent>(&attention))
+          c.cross_attention = MultiHeadLatent{.latent_dim = latent->latent_dim};
+      } else {
+        c.attention = attention;
+      }
+      SCOPED_TRACE(write_fields(c).dump());
+      check(c);
+    }
+}
+
+TEST(PlainDevice, TrainsLanguageModels) {
+  walk(Architecture::decoder_lm, expect_same_training);
+}
+TEST(PlainDevice, TrainsEncoderDecoders) {
+  walk(Architecture::encoder_decoder, expect_same_training);
+}
+TEST(PlainDevice, TrainsClassifiers) {
+  walk(Architecture::encoder_classifier, expect_same_training);
+}
+TEST(PlainDevice, TrainsMaskedLanguageModels) {
+  walk(Architecture::encoder_masked_lm, expect_same_training);
+}
+TEST(PlainDevice, LanguageModelsGoOnFromPrompts) {
+  walk(Architecture::decoder_lm, [](const TransformerConfig& c) {
+    expect_same_steps(c, false);
+    expect_same_steps(c, true);
+  });
+}
+TEST(PlainDevice, BeamSearchFindsTheSame) {
+  walk(Architecture::encoder_decoder, expect_same_search);
+}
+
+}  // namespace
+}  // namespace attune

@@ -1,0 +1,124 @@
+// Each operation gives the same outputs and gradients on the plain device, whose memory the host cannot read, as on the
+// CPU. Operations with many variants compare them in their own tests.
+
+#include <gtest/gtest.h>
+
+#include "attune/kernels/reduce.h"
+#include "attune/kernels/top_candidates.h"
+#include "attune/ops/activation.h"
+#include "attune/ops/dropout.h"
+#include "attune/ops/embedding.h"
+#include "attune/ops/gated_activation.h"
+#include "attune/ops/gather.h"
+#include "attune/ops/layer_norm.h"
+#include "attune/ops/mean_pool.h"
+#include "attune/ops/residual.h"
+#include "attune/ops/softmax.h"
+#include "attune/tensor/host_view.h"
+#include "tests/support/devices.h"
+
+namespace attune {
+namespace {
+
+using Inputs = std::vector<Tensor>;
+
+const DropoutMask kMask{.probability = 0.3, .seed = 5, .step = 2, .op = 1};
+
+// f in both floating types.
+template <class F>
+void expect_same(F&& f, const std::vector<Shape>& shapes) {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    Inputs inputs;
+    for (const Shape& shape : shapes) inputs.push_back(normal(shape, {.dtype = dtype, .seed = inputs.size() + 1}));
+    EXPECT_LT(device_error(f, inputs), dtype == DType::f32 ? 3e-6 : 1e-12) << name_of(dtype);
+  }
+}
+
+TEST(PlainDevice, Softmax) {
+  expect_same([](const Inputs& x) { return softmax(x[0]); }, {{5, 37}});
+  expect_same([](const Inputs& x) { return log_softmax(x[0]); }, {{5, 37}});
+}
+
+TEST(PlainDevice, Activations) {
+  for (const auto function : {relu, gelu, gelu_tanh, silu, tanh})
+    expect_same([&](const Inputs& x) { return function(x[0]); }, {{7, 19}});
+  for (const Activation activation : {Activation::relu, Activation::gelu, Activation::gelu_tanh, Activation::silu})
+    expect_same([&](const Inputs& x) { return gated_activation(x[0], activation); }, {{7, 22}});
+}
+
+TEST(PlainDevice, Norms) {
+  for (const NormForm form : {NormForm::variance, NormForm::unbiased_std}) {
+    const LayerNormOptions options{.form = form};
+    expect_same([&](const Inputs& x) { return layer_norm(x[0], x[1], x[2], options); }, {{6, 33}, {33}, {33}});
+    for (const DropoutMask& mask : {kMask, DropoutMask{}})
+      expect_same([&](const Inputs& x) { return residual_dropout_layer_norm(x[0], x[1], mask, x[2], x[3], options); },
+                  {{6, 33}, {6, 33}, {33}, {33}});
+  }
+  expect_same([](const Inputs& x) { return layer_norm(x[0], x[1], {}, {.form = NormForm::rms}); }, {{6, 33}, {33}});
+}
+
+TEST(PlainDevice, DropoutAndResiduals) {
+  expect_same([](const Inputs& x) { return dropout(x[0], kMask); }, {{9, 130}});
+  expect_same([](const Inputs& x) { return residual_dropout(x[0], x[1], kMask); }, {{9, 130}, {9, 130}});
+}
+
+TEST(PlainDevice, Lookups) {
+  const Indices ids = uniform_ids(40, 11, 3);
+  expect_same([&](const Inputs& x) { return embedding(ids, x[0], 4.0); }, {{11, 13}});
+  expect_same([&](const Inputs& x) { return add_rows(x[0], x[1].detach(), ids, kMask); }, {{40, 13}, {11, 13}});
+  expect_same([](const Inputs& x) { return gather(x[0], {2, -1, 0, 2, 1}); }, {{3, 8}});
+  const Sequences sequences = Sequences::from_lengths({3, 0, 2});
+  expect_same([&](const Inputs& x) { return mean_pool(x[0], sequences); }, {{5, 6}});
+}
+
+TEST(PlainDevice, Tensors) {
+  const Tensor x = normal({4, 5}, {.dtype = DType::f32, .seed = 1});
+  const Tensor on_device = x.to(Plain{});
+  EXPECT_EQ(on_device.device(), Device(Plain{}));
+  EXPECT_EQ(host_values<float>(on_device), host_values<float>(x));
+  EXPECT_EQ(host_values<double>(on_device.to(DType::f64)), host_values<double>(x.to(DType::f64)));
+  EXPECT_EQ(host_values<float>(on_device.clone().rows(1, 3)), host_values<float>(x.rows(1, 3)));
+  EXPECT_EQ(Tensor::full({}, 2.5, {.device = Plain{}}).item(), 2.5);
+  EXPECT_EQ(host_values<int64_t>(Tensor::zeros({3}, {DType::i64, Plain{}})), (std::vector<int64_t>{0, 0, 0}));
+  const Tensor sum = on_device.clone();
+  add_in_place(sum, on_device);
+  EXPECT_EQ(sum.rows(0, 1).reshape({5}).rows(0, 1).item(), 2 * x.rows(0, 1).reshape({5}).rows(0, 1).item());
+  EXPECT_EQ(first_not_finite(on_device), -1);
+  EXPECT_THROW(on_device.host_bytes(), ShapeError);
+  EXPECT_THROW(softmax(on_device).copy_from(x.rows(0, 2)), ShapeError);
+  EXPECT_THROW(residual_dropout(x, on_device, {}), ShapeError);
+  EXPECT_DOUBLE_EQ(dispatch(on_device.device(), [&](auto device) { return sum_of_squares(device, on_device); }),
+                   dispatch(x.device(), [&](auto device) { return sum_of_squares(device, x); }));
+}
+
+TEST(PlainDeviceDeathTest, TheHostCannotReadIt) {
+  const Tensor x = normal({4, 5}, {.dtype = DType::f32}).to(Plain{});
+  EXPECT_DEATH(static_cast<void>(*const_cast<volatile float*>(x.data<float>())), "");
+}
+
+TEST(PlainDevice, TopCandidates) {
+  const Tensor logits = normal({3, 50}, {.dtype = DType::f32, .seed = 4});
+  const std::vector<CandidateRules> rules = {
+      {.excluded = {7, 3}}, {.wanted = {49, 0}}, {.wanted = {5, 6}, .only_wanted = true}};
+  const std::vector<int32_t> excluded = {1, 2};
+  const auto lists_on = [&](const Tensor& x) {
+    CandidateLists lists;
+    lists.reset(3, 6);
+    const int64_t failed = dispatch(x.device(), [&](auto device) {
+      return top_candidates(device, {.logits = x, .count = 4, .excluded = excluded, .rules = rules}, lists);
+    });
+    EXPECT_EQ(failed, -1);
+    return lists;
+  };
+  const CandidateLists found = lists_on(logits.to(Plain{})), expected = lists_on(logits);
+  for (size_t row = 0; row < 3; ++row) {
+    ASSERT_EQ(found[row].size(), expected[row].size());
+    for (size_t i = 0; i < found[row].size(); ++i) {
+      EXPECT_EQ(found[row][i].token, expected[row][i].token);
+      EXPECT_NEAR(found[row][i].log_probability, expected[row][i].log_probability, 1e-5);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace attune

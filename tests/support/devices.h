@@ -1,0 +1,42 @@
+#pragma once
+// The same work on the plain device and on the CPU.
+
+#include <vector>
+
+#include "attune/autograd/graph.h"
+#include "attune/tensor/tensor.h"
+#include "tests/support/gradient_check.h"
+
+namespace attune {
+
+/// Outputs and gradients of f(inputs) on one device, for one random cotangent of the first output. The results are on
+/// the CPU.
+template <class F>
+std::vector<Tensor> outputs_and_gradients(F&& f, const std::vector<Tensor>& inputs, const Device& device) {
+  std::vector<Tensor> leaves;
+  for (const Tensor& input : inputs) {
+    leaves.push_back(input.to(device));
+    if (is_floating(input.dtype())) require_gradient(leaves.back());
+  }
+  const Tensor output = f(leaves);
+  std::vector<Tensor> results = {output.detach().to(Cpu{})};
+  if (output.node() == nullptr) return results;
+  const DType dtype = output.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  backward(output, normal(output.shape(), {.dtype = dtype, .seed = 77}).to(device));
+  for (const Tensor& leaf : leaves)
+    if (const Tensor g = gradient(leaf); g.defined()) results.push_back(g.to(Cpu{}));
+  return results;
+}
+
+/// The largest relative error of the plain device's outputs and gradients against the CPU's.
+template <class F>
+double device_error(F&& f, const std::vector<Tensor>& inputs) {
+  const std::vector<Tensor> found = outputs_and_gradients(f, inputs, Plain{});
+  const std::vector<Tensor> expected = outputs_and_gradients(f, inputs, Cpu{});
+  if (found.size() != expected.size()) return std::numeric_limits<double>::infinity();
+  double largest = 0;
+  for (size_t i = 0; i < found.size(); ++i) largest = std::max(largest, relative_error(found[i], expected[i]));
+  return largest;
+}
+
+}  // namespace attune
