@@ -64,8 +64,7 @@ void SlotLists::own_lane(size_t r) {
 }
 
 std::span<const int32_t> SlotLists::extend(std::span<const int32_t> counts) {
-  if (counts.size() != begin_.size())
-    fail<ShapeError>("cache: {} lengths for {} rows", counts.size(), begin_.size());
+  if (counts.size() != begin_.size()) fail<ShapeError>("cache: {} lengths for {} rows", counts.size(), begin_.size());
   int32_t longest = 0;
   for (size_t r = 0; r < counts.size(); ++r) {
     if (counts[r] < 0) fail<ShapeError>("cache: row {} cannot have {} more tokens", r, counts[r]);
@@ -106,8 +105,7 @@ void SlotLists::select(std::span<const int32_t> parents) {
       continue;
     }
     lane_users_[lane(r)] += children_[r] - 1;
-    if (end_[r] > begin_[r])
-      uses_[static_cast<size_t>(slots_[static_cast<size_t>(end_[r]) - 1])] += children_[r] - 1;
+    if (end_[r] > begin_[r]) uses_[static_cast<size_t>(slots_[static_cast<size_t>(end_[r]) - 1])] += children_[r] - 1;
   }
   next_begin_.clear();
   next_end_.clear();

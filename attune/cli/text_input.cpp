@@ -48,8 +48,7 @@ std::string place_of_text(const std::vector<std::string>& texts, size_t index) {
   return place;
 }
 
-InputLines::InputLines(std::vector<std::string> arguments, const std::string& file)
-    : arguments_(std::move(arguments)) {
+InputLines::InputLines(std::vector<std::string> arguments, const std::string& file) : arguments_(std::move(arguments)) {
   if (!file.empty() && !arguments_.empty())
     fail<ConfigError>("text as arguments and --file {} at once: give one of them", file);
   if (!file.empty()) {

@@ -81,10 +81,11 @@ std::vector<std::vector<Hypothesis>> beam_search(const Transformer& model, const
   for (size_t i = 0; i < result.size(); ++i) {
     const auto begin = static_cast<size_t>(source.sequences.begin(static_cast<int64_t>(i)));
     const auto own = ids.subspan(begin, static_cast<size_t>(source.sequences.length(static_cast<int64_t>(i))));
-    client.submit(i, {.source = {own.begin(), own.end()},
-                      .prompt = {options.special.bos},
-                      .search = BeamSearchRequest{options, constraints.empty() ? SentenceConstraints{} : constraints[i]},
-                      .batch = {.sequences = source.sequences.count(), .source_tokens = source.sequences.total(), .lanes = 1}});
+    client.submit(
+        i, {.source = {own.begin(), own.end()},
+            .prompt = {options.special.bos},
+            .search = BeamSearchRequest{options, constraints.empty() ? SentenceConstraints{} : constraints[i]},
+            .batch = {.sequences = source.sequences.count(), .source_tokens = source.sequences.total(), .lanes = 1}});
   }
   while (client.outstanding() > 0) {
     for (auto& [i, found] : client.work()) {

@@ -48,10 +48,10 @@ class BeamStrategy final : public DecodingStrategy {
   SentenceConstraints constraints_;
   std::vector<int32_t> source_, prompt_;
   int64_t limit_;
-  size_t stride_;                  // of attention_: the tokens of the source, where their attention is wanted
-  std::vector<int32_t> excluded_;  // rising
-  std::vector<int32_t> columns_;   // with a shortlist: the tokens of the logits, rising
-  std::optional<Beam> beam_;       // from the start on
+  size_t stride_;                      // of attention_: the tokens of the source, where their attention is wanted
+  std::vector<int32_t> excluded_;      // rising
+  std::vector<int32_t> columns_;       // with a shortlist: the tokens of the logits, rising
+  std::optional<Beam> beam_;           // from the start on
   std::vector<CandidateRules> rules_;  // of each row, or none
   CandidateLists candidates_;
   std::vector<float> attention_;  // [rows, stride_]

@@ -75,19 +75,20 @@ DecodingLane::DecodingLane(const DecodingModel& model)
     : model_(model), main_(std::make_unique<Reader>(model, ReadBy::model, nullptr)) {}
 DecodingLane::~DecodingLane() = default;
 
-int64_t DecodingLane::model_cache_bytes() const {
-  return main_->cache.bytes();
+CacheUse DecodingLane::cache_use() const {
+  CacheUse use;
+  for (const KvCache::Layer& layer : main_->cache.layers) {
+    use.past += layer.self.bytes();
+    use.source += layer.cross.bytes();
+  }
+  use.slots_in_use = main_->cache.past.slots_in_use() + main_->cache.source.slots_in_use();
+  for (const auto& reader : drafts_) {
+    use.draft += reader->cache.bytes();
+    use.slots_in_use += reader->cache.past.slots_in_use() + reader->cache.source.slots_in_use();
+  }
+  return use;
 }
-int64_t DecodingLane::draft_cache_bytes() const {
-  int64_t sum = 0;
-  for (const auto& reader : drafts_) sum += reader->cache.bytes();
-  return sum;
-}
-int64_t DecodingLane::slots_in_use() const {
-  int64_t sum = main_->cache.past.slots_in_use() + main_->cache.source.slots_in_use();
-  for (const auto& reader : drafts_) sum += reader->cache.past.slots_in_use() + reader->cache.source.slots_in_use();
-  return sum;
-}
+
 void DecodingLane::release() {
   main_ = std::make_unique<Reader>(model_, ReadBy::model, nullptr);
   drafts_.clear();

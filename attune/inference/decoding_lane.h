@@ -16,17 +16,18 @@ struct ActiveRequest {
   uint64_t id = 0;
   DecodingRequest request;  // without what the strategy has taken; the source is for the encoders
   std::unique_ptr<DecodingStrategy> strategy;
-  int64_t model_bytes = 0, draft_bytes = 0;   // the most that it takes in the caches
+  /// The most that it takes in the caches: of the model's past and of its source, and of the draft.
+  int64_t past_bytes = 0, source_bytes = 0, draft_bytes = 0;
 
   RowInputs inputs;
-  std::vector<int32_t> fed;    // of each row: tokens of the inputs that are read
-  int64_t left = 0;            // tokens of the inputs that are not
+  std::vector<int32_t> fed;  // of each row: tokens of the inputs that are read
+  int64_t left = 0;          // tokens of the inputs that are not
   ReadBy reader = ReadBy::model;
-  bool fresh = false;          // the rows are not yet those of the inputs
+  bool fresh = false;  // the rows are not yet those of the inputs
   int64_t model_rows = 1, draft_rows = 1;
 
   bool over = false;
-  std::exception_ptr error = {};                // of a request that is over
+  std::exception_ptr error = {};               // of a request that is over
   std::optional<FinishReason> cut_short = {};  // likewise
 
   int64_t& rows(ReadBy by) { return by == ReadBy::model ? model_rows : draft_rows; }
@@ -35,6 +36,13 @@ struct ActiveRequest {
   void fail(std::exception_ptr why);
   /// Of a request that is over.
   DecodingResult result();
+};
+
+/// What a lane's caches take now, in bytes, with what is free to be used again.
+struct CacheUse {
+  int64_t past = 0, source = 0;  // of the model
+  int64_t draft = 0;
+  int64_t slots_in_use = 0;  // tokens in all of them
 };
 
 /// The requests at work in one cache (and one for each draft): each step is one of the model for all of them. Requests
@@ -56,9 +64,7 @@ class DecodingLane {
 
   bool busy() const { return !requests_.empty(); }
   const std::vector<std::unique_ptr<ActiveRequest>>& requests() const { return requests_; }
-  int64_t model_cache_bytes() const;
-  int64_t draft_cache_bytes() const;
-  int64_t slots_in_use() const;
+  CacheUse cache_use() const;
   /// Gives the memory of the caches back. For a lane without requests.
   void release();
 

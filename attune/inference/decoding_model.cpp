@@ -124,11 +124,12 @@ void TranslationDecodingModel::step(const DecodingInput& input, KvCache& cache, 
     const auto of_row = input.columns.empty() ? std::span<const int32_t>{} : input.columns[r];
     for (int32_t token = end - input.wanted[r]; token < end; ++token) {
       auto& part = of_row.empty() ? whole : some;
-      output.rows.push_back({.row = static_cast<int64_t>(part.size()),
-                             .size = of_row.empty() ? vocab() : static_cast<int64_t>(of_row.size()),
-                             .attention = attention.empty() ? attention
-                                                            : attention.subspan(static_cast<size_t>(token) * longest_source,
-                                                                                longest_source)});
+      output.rows.push_back(
+          {.row = static_cast<int64_t>(part.size()),
+           .size = of_row.empty() ? vocab() : static_cast<int64_t>(of_row.size()),
+           .attention = attention.empty()
+                            ? attention
+                            : attention.subspan(static_cast<size_t>(token) * longest_source, longest_source)});
       part.push_back(token);
       if (!of_row.empty()) columns.push_back(of_row);
     }

@@ -10,7 +10,7 @@
 #include "attune/tensor/host_view.h"
 #include "attune/tensor/tensor.h"
 
-namespace [[gnu::visibility("default")]] attune {
+namespace attune {
 
 class DecoderLm;
 class Transformer;
@@ -30,9 +30,9 @@ struct DecodingInput {
 struct LogitsRow {
   const Tensor* logits = nullptr;  // [rows, at least `size`]
   int64_t row = 0;
-  int64_t size = 0;                         // tokens that they are for: the vocabulary, or the columns of the row
-  std::span<const float> host = {};         // the same on the host, for strategies that ask for it
-  std::span<const float> attention = {};    // on request: DecoderStep::cross_weights of the token, on the host
+  int64_t size = 0;                       // tokens that they are for: the vocabulary, or the columns of the row
+  std::span<const float> host = {};       // the same on the host, for strategies that ask for it
+  std::span<const float> attention = {};  // on request: DecoderStep::cross_weights of the token, on the host
 };
 
 /// What a step returns. Its memory is used again in the next step.

@@ -16,7 +16,7 @@
 #include "attune/inference/finish_reason.h"
 #include "attune/inference/sampling_config.h"
 
-namespace [[gnu::visibility("default")]] attune {
+namespace attune {
 
 /// The likeliest outputs, see beam_search().
 struct BeamSearchRequest {
@@ -32,7 +32,8 @@ struct SamplingRequest {
   std::optional<int32_t> eos = {};  // ends a text
   int64_t samples = 1;              // texts
   uint64_t first_sample = 0;
-  /// A smaller model of the same tokens that proposes up to draft_tokens at once, see speculative_strategy.h. Null: none.
+  /// A smaller model of the same tokens that proposes up to draft_tokens at once, see speculative_strategy.h. Null:
+  /// none.
   std::shared_ptr<const DecodingModel> draft = {};
   int64_t draft_tokens = 4;
 };
@@ -50,18 +51,18 @@ struct SampledTokens {
 
 struct DecodingResult {
   uint64_t id = 0;
-  std::exception_ptr error = {};                // then there is nothing else
-  std::optional<FinishReason> cut_short = {};   // interrupted or deadline, where that ended the request
-  std::vector<Hypothesis> hypotheses = {};      // of a beam search, best first; of one cut short what was finished
-  std::vector<SampledTokens> samples = {};      // of sampling
+  std::exception_ptr error = {};               // then there is nothing else
+  std::optional<FinishReason> cut_short = {};  // interrupted or deadline, where that ended the request
+  std::vector<Hypothesis> hypotheses = {};     // of a beam search, best first; of one cut short what was finished
+  std::vector<SampledTokens> samples = {};     // of sampling
 };
 
 /// With whom a request may be decoded: at the most so many sequences together in one lane. A single request may be
 /// larger. For speed and memory alone: no result depends on it.
 struct BatchLimits {
-  int64_t sequences = 64;         // sentences, or texts
-  int64_t source_tokens = 8192;   // of all sources together
-  int64_t lanes = 0;              // among which requests are shared out, each with a thread of its own; 0: all threads
+  int64_t sequences = 64;        // sentences, or texts
+  int64_t source_tokens = 8192;  // of all sources together
+  int64_t lanes = 0;             // among which requests are shared out, each with a thread of its own; 0: all threads
 };
 
 struct DecodingRequest {

@@ -18,10 +18,12 @@ enum class FinishReason {
 
 template <>
 struct EnumNames<FinishReason> {
-  static constexpr std::pair<FinishReason, const char*> values[] = {
-      {FinishReason::eos, "eos"},         {FinishReason::stop, "stop"},
-      {FinishReason::length, "length"},   {FinishReason::context, "context"},
-      {FinishReason::interrupted, "interrupted"}, {FinishReason::deadline, "deadline"}};
+  static constexpr std::pair<FinishReason, const char*> values[] = {{FinishReason::eos, "eos"},
+                                                                    {FinishReason::stop, "stop"},
+                                                                    {FinishReason::length, "length"},
+                                                                    {FinishReason::context, "context"},
+                                                                    {FinishReason::interrupted, "interrupted"},
+                                                                    {FinishReason::deadline, "deadline"}};
 };
 
 }  // namespace attune

@@ -33,8 +33,8 @@ class SampledTexts {
   SampledText& operator[](size_t i) { return texts_[i]; }
   const SampledText& operator[](size_t i) const { return texts_[i]; }
 
-  /// One more token for text i; false when the text ends with it. Where the model can see no further, and `slide` is on,
-  /// the window begins at its last half from then on.
+  /// One more token for text i; false when the text ends with it. Where the model can see no further, and `slide` is
+  /// on, the window begins at its last half from then on.
   bool accept(size_t i, int32_t token);
   /// The texts as they are, `alive` among them with the reason why they end here.
   void finish(std::optional<FinishReason> cut_short, std::span<const size_t> alive, DecodingResult& result);

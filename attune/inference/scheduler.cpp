@@ -7,8 +7,8 @@
 #include <deque>
 #include <mutex>
 
-#include "attune/base/fail.h"
 #include "attune/base/execution.h"
+#include "attune/base/fail.h"
 #include "attune/base/parallel.h"
 #include "attune/base/parallel_tasks.h"
 #include "attune/inference/decoding_lane.h"
@@ -26,29 +26,28 @@ using Requests = std::vector<std::unique_ptr<ActiveRequest>>;
 // that a lane takes the larger of what it has and of what its requests can come to need.
 struct LaneSlot {
   DecodingLane lane;
-  int64_t requests = 0, sequences = 0, source_tokens = 0;  // at work
-  bool single = false;                                     // whether its newest request wants to be alone
-  int64_t model_bytes = 0, draft_bytes = 0;                // that its requests can come to need
-  int64_t model_cache = 0, draft_cache = 0, slots = 0;     // that it has, when it was last looked at
+  int64_t requests = 0, sequences = 0, source_tokens = 0;     // at work
+  bool single = false;                                        // whether its newest request wants to be alone
+  int64_t past_bytes = 0, source_bytes = 0, draft_bytes = 0;  // that its requests can come to need
+  CacheUse use = {};                                          // when it was last looked at
 
   explicit LaneSlot(const DecodingModel& model) : lane(model) {}
 
-  int64_t committed() const { return std::max(model_cache, model_bytes) + draft_cache + draft_bytes; }
+  int64_t committed(int64_t more_past = 0, int64_t more_source = 0, int64_t more_draft = 0) const {
+    return std::max(use.past, past_bytes + more_past) + std::max(use.source, source_bytes + more_source) + use.draft +
+           draft_bytes + more_draft;
+  }
   int64_t committed_with(const ActiveRequest& a) const {
-    return std::max(model_cache, model_bytes + a.model_bytes) + draft_cache + draft_bytes + a.draft_bytes;
+    return committed(a.past_bytes, a.source_bytes, a.draft_bytes);
   }
   void count(const ActiveRequest& a, int64_t sign) {
     requests += sign;
     sequences += sign * a.strategy->sequences();
     source_tokens += sign * static_cast<int64_t>(a.request.source.size());
-    model_bytes += sign * a.model_bytes;
+    past_bytes += sign * a.past_bytes;
+    source_bytes += sign * a.source_bytes;
     draft_bytes += sign * a.draft_bytes;
     if (sign > 0) single = a.request.batch.sequences == 1;
-  }
-  void observe() {
-    model_cache = lane.model_cache_bytes();
-    draft_cache = lane.draft_cache_bytes();
-    slots = lane.slots_in_use();
   }
   bool has_room_for(const ActiveRequest& a) const {
     const BatchLimits& limits = a.request.batch;
@@ -100,11 +99,12 @@ uint64_t Scheduler::Impl::submit(DecodingRequest request) {
   auto a = std::make_unique<ActiveRequest>();
   a->strategy = make_strategy(*model_, request);
   const auto source_tokens = static_cast<int64_t>(request.source.size());
-  a->model_bytes = model_->cache_bytes(a->strategy->most_tokens(*model_), source_tokens);
+  a->past_bytes = model_->cache_bytes(a->strategy->most_tokens(*model_), 0);
+  a->source_bytes = model_->cache_bytes(0, source_tokens);
   if (const auto& draft = a->strategy->draft(); draft != nullptr)
     a->draft_bytes = draft->cache_bytes(a->strategy->most_tokens(*draft), source_tokens);
   a->request = std::move(request);
-  if (const int64_t bytes = a->model_bytes + a->draft_bytes; bytes > budget_)
+  if (const int64_t bytes = a->past_bytes + a->source_bytes + a->draft_bytes; bytes > budget_)
     fail<ConfigError>("request: its cache may come to {} bytes, cache_bytes = {}", bytes, budget_);
   const std::lock_guard lock(mutex_);
   a->id = next_id_++;
@@ -117,9 +117,9 @@ SchedulerState Scheduler::Impl::state() const {
   SchedulerState state{.waiting = static_cast<int64_t>(queue_.size())};
   for (const LaneSlot& slot : lanes_) {
     state.active += slot.requests;
-    state.cache_bytes += slot.model_cache + slot.draft_cache;
-    state.reserved_bytes += slot.model_bytes + slot.draft_bytes;
-    state.slots_in_use += slot.slots;
+    state.cache_bytes += slot.use.past + slot.use.source + slot.use.draft;
+    state.reserved_bytes += slot.past_bytes + slot.source_bytes + slot.draft_bytes;
+    state.slots_in_use += slot.use.slots_in_use;
   }
   return state;
 }
@@ -175,9 +175,9 @@ std::vector<Scheduler::Impl::Entering> Scheduler::Impl::admit() {
   if (!fill() && !queue_.empty()) {
     // What empty lanes keep may be what the first one lacks.
     for (LaneSlot& slot : lanes_) {
-      if (slot.requests > 0 || slot.model_cache + slot.draft_cache == 0) continue;
+      if (slot.requests > 0) continue;
       slot.lane.release();
-      slot.observe();
+      slot.use = {};
     }
     fill();
   }
@@ -190,8 +190,9 @@ bool Scheduler::Impl::enter_next(LaneSlot& slot) {
   Requests next;
   {
     const std::lock_guard lock(mutex_);
-    if (queue_.empty() || queue_.front()->request.batch.sequences != 1 || !fits_budget(slot, *queue_.front()))
-      return false;
+    if (queue_.empty()) return false;
+    const BatchLimits& limits = queue_.front()->request.batch;
+    if (limits.sequences != 1 || limits.lanes > 0 || !fits_budget(slot, *queue_.front())) return false;
     slot.count(*queue_.front(), 1);
     next.push_back(std::move(queue_.front()));
     queue_.pop_front();
@@ -221,7 +222,7 @@ void Scheduler::Impl::run_lanes() {
 
 void Scheduler::Impl::collect(Requests& done) {
   for (LaneSlot& slot : lanes_) {
-    slot.observe();
+    slot.use = slot.lane.cache_use();
     for (auto& a : slot.lane.take_done()) {
       slot.count(*a, -1);
       done.push_back(std::move(a));

@@ -9,7 +9,7 @@
 #include "attune/inference/decoding_request.h"
 #include "attune/inference/scheduler_options.h"
 
-namespace [[gnu::visibility("default")]] attune {
+namespace attune {
 
 /// What a scheduler has to do, and what that takes.
 struct SchedulerState {

@@ -44,10 +44,10 @@ class SpeculativeStrategy final : public DecodingStrategy {
   // The row of a text, in both caches.
   struct Row {
     size_t text;
-    int32_t parent = 0, draft_parent = 0;  // the row before, in the cache of each model
-    int32_t read = 0, draft_read = 0;      // tokens of `window` that each model has
-    std::vector<int32_t> window = {};      // the text with the proposals at its end
-    size_t wanted = 0;                     // proposals of this round
+    int32_t parent = 0, draft_parent = 0;           // the row before, in the cache of each model
+    int32_t read = 0, draft_read = 0;               // tokens of `window` that each model has
+    std::vector<int32_t> window = {};               // the text with the proposals at its end
+    size_t wanted = 0;                              // proposals of this round
     std::vector<TokenDistribution> proposals = {};  // that they were drawn from
     std::vector<int32_t> accepted = {};
   };

@@ -57,7 +57,8 @@ struct GenerateOptions {
 /// it goes on instead: the last context_length / 2 tokens become a new prompt, and what was before is forgotten.
 class TextGenerator {
  public:
-  /// Panels that the model has are taken as they are, else they are made. Throws ConfigError when the vocabulary is not the model's.
+  /// Panels that the model has are taken as they are, else they are made. Throws ConfigError when the vocabulary is not
+  /// the model's.
   explicit TextGenerator(LanguageModelFiles files, const SchedulerOptions& options = {});
 
   /// From a model folder. Throws FileError or ConfigError.

@@ -55,9 +55,9 @@ class TranslationCall {
   std::deque<Entry> entries_;  // from the first that is not taken
   size_t taken_ = 0;
   int64_t done_ = 0;
-  std::vector<size_t> order_;          // of entering: ids, which count what was added
-  size_t next_ = 0, first_new_ = 0;    // in the order: to be submitted, and not yet sorted
-  SchedulerClient client_;             // goes first: it ends what is at work
+  std::vector<size_t> order_;        // of entering: ids, which count what was added
+  size_t next_ = 0, first_new_ = 0;  // in the order: to be submitted, and not yet sorted
+  SchedulerClient client_;           // goes first: it ends what is at work
 };
 
 }  // namespace attune

@@ -49,9 +49,9 @@ struct CandidateRules {
 
 /// Which candidates of a row are looked for.
 struct CandidateQuery {
-  int64_t count = 1;                           // the likeliest
-  std::span<const int32_t> excluded = {};      // rising
-  const CandidateRules* rules = nullptr;       // or none
+  int64_t count = 1;                       // the likeliest
+  std::span<const int32_t> excluded = {};  // rising
+  const CandidateRules* rules = nullptr;   // or none
 };
 
 /// The first `size` tokens of row `row` of logits [rows, at least size], float32 or float64.

@@ -17,8 +17,8 @@ struct DecoderWeights {
 /// What a step of decoding returns.
 struct DecoderStep {
   Tensor states;  // [new tokens, d_model]
-  /// On request, what the last layer's cross-attention of each new token gave to the tokens of its source, the mean over
-  /// heads: [new tokens, longest source], zeros beyond a source.
+  /// On request, what the last layer's cross-attention of each new token gave to the tokens of its source, the mean
+  /// over heads: [new tokens, longest source], zeros beyond a source.
   Tensor cross_weights = {};
 };
 

@@ -148,9 +148,8 @@ TEST(Classifier, ManyThreadsMayShareOne) {
   {
     std::vector<std::jthread> threads;
     for (size_t t = 0; t < kThreads; ++t) {
-      threads.emplace_back([&, t] {
-        together[t] = classifier.classify(texts, {.batch_texts = static_cast<int64_t>(1 + t)});
-      });
+      threads.emplace_back(
+          [&, t] { together[t] = classifier.classify(texts, {.batch_texts = static_cast<int64_t>(1 + t)}); });
     }
   }
   for (const std::vector<Classification>& found : together) {

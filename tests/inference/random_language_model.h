@@ -29,7 +29,6 @@ inline std::unique_ptr<DecoderLm> random_language_model(const TransformerConfig&
     const double deviation = p.name == "projection.weight" ? 0.3 : 0.2;
     for (float& value : p.tensor->values<float>()) value += static_cast<float>(deviation * random.normal());
   }
-  set_evaluation(*model);
   return model;
 }
 

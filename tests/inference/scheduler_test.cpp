@@ -35,7 +35,8 @@ std::shared_ptr<const DecodingModel> language_model(uint64_t seed = 1, int64_t c
   return std::make_shared<LanguageDecodingModel>(with_panels(random_language_model(config, seed)));
 }
 
-std::shared_ptr<const DecodingModel> translation_model(uint64_t seed = 1, const AttentionKind& attention = MultiHead{}) {
+std::shared_ptr<const DecodingModel> translation_model(uint64_t seed = 1,
+                                                       const AttentionKind& attention = MultiHead{}) {
   auto model = random_model(small_config(attention, NormPlacement::pre, kVocab), seed);
   token_bias(*model, kEos) += 2;
   return std::make_shared<TranslationDecodingModel>(with_panels(std::move(model)));
@@ -67,7 +68,8 @@ class RandomRequests {
     BeamSearchRequest request;
     request.options.generation = {.beam_size = static_cast<int64_t>(1 + random_.below(5)),
                                   .max_length = static_cast<int64_t>(1 + random_.below(12))};
-    request.options.n_best = 1 + static_cast<int64_t>(random_.below(static_cast<uint64_t>(request.options.generation.beam_size)));
+    request.options.n_best =
+        1 + static_cast<int64_t>(random_.below(static_cast<uint64_t>(request.options.generation.beam_size)));
     if (random_.below(3) == 0) request.options.generation.no_repeat_ngram_size = 2;
     if (random_.below(3) == 0) request.options.generation.repetition_penalty = 1.2;
     if (sources_ && random_.below(3) == 0) request.options.generation.coverage_penalty = 0.2;
@@ -186,8 +188,8 @@ TEST(Scheduler, RandomArrivalsChangeNoResultOfALanguageModel) {
 TEST(Scheduler, RandomArrivalsChangeNoResultOfATranslationModel) {
   for (const uint64_t seed : {1, 2, 3}) {
     expect_random_arrivals_change_nothing(translation_model(), translation_model(2), seed);
-    expect_random_arrivals_change_nothing(translation_model(1, MultiHeadLatent{.latent_dim = 12}),
-                                          translation_model(2), seed);
+    expect_random_arrivals_change_nothing(translation_model(1, MultiHeadLatent{.latent_dim = 12}), translation_model(2),
+                                          seed);
   }
 }
 
@@ -204,7 +206,8 @@ TEST(Scheduler, ALongPromptDoesNotHoldOthersUp) {
   const auto model = language_model(1, 3 * kPromptPiece + 40);
   std::vector<int32_t> prompt;
   Random random(4);
-  for (int32_t i = 0; i < 3 * kPromptPiece + 5; ++i) prompt.push_back(static_cast<int32_t>(4 + random.below(kVocab - 4)));
+  for (int32_t i = 0; i < 3 * kPromptPiece + 5; ++i)
+    prompt.push_back(static_cast<int32_t>(4 + random.below(kVocab - 4)));
   const DecodingRequest whole = sampling_of(prompt, 20), brief = sampling_of({5, 6}, 30);
   const DecodingResult expected = alone(model, whole), expected_brief = alone(model, brief);
 
@@ -229,7 +232,8 @@ TEST(Scheduler, ALongPromptDoesNotHoldOthersUp) {
 
 // Pieces against the whole prompt at once: equal to rounding.
 TEST(Scheduler, PromptsInPiecesEqualPromptsAtOnce) {
-  for (const AttentionKind& attention : {AttentionKind{MultiHead{}}, AttentionKind{MultiHeadLatent{.latent_dim = 12}}}) {
+  for (const AttentionKind& attention :
+       {AttentionKind{MultiHead{}}, AttentionKind{MultiHeadLatent{.latent_dim = 12}}}) {
     const auto model = language_model(1, 2 * kPromptPiece, attention);
     std::vector<int32_t> prompt;
     Random random(4);
@@ -354,12 +358,16 @@ TEST(Scheduler, RefusesWhatCouldNeverFit) {
   const auto model = language_model();
   const int64_t budget = model->cache_bytes(10, 0);
   Scheduler scheduler(model, {.cache_bytes = budget});
-  EXPECT_EQ(message_of<ConfigError>([&] { scheduler.submit(sampling_of({5, 6}, 10)); }),
+  EXPECT_EQ(message_of<ConfigError>([&] {
+              scheduler.submit(sampling_of({5, 6}, 10));
+            }),
             "request: its cache may come to " + std::to_string(model->cache_bytes(11, 0)) +
                 " bytes, cache_bytes = " + std::to_string(budget));
   scheduler.submit(sampling_of({5, 6}, 9));
   EXPECT_THAT(message_of<DataError>([&] { scheduler.submit(sampling_of({}, 9)); }), HasSubstr("prompt: has no tokens"));
-  EXPECT_THAT(message_of<DataError>([&] { scheduler.submit(sampling_of({5, kVocab}, 9)); }),
+  EXPECT_THAT(message_of<DataError>([&] {
+                scheduler.submit(sampling_of({5, kVocab}, 9));
+              }),
               HasSubstr("prompt: token id 40 is outside the vocabulary of 40"));
   DecodingRequest with_source = sampling_of({5}, 3);
   with_source.source = {4};
@@ -405,7 +413,6 @@ TEST(Scheduler, MemoryIsThatOfWhatIsThereAtOnce) {
 
 TEST(Scheduler, LanesChangeNothing) {
   const auto model = translation_model();
-  const int threads_before = thread_count();
   RandomRequests requests(*model, translation_model(2), 9);
   std::vector<DecodingRequest> all;
   std::vector<DecodingResult> expected;
@@ -414,7 +421,7 @@ TEST(Scheduler, LanesChangeNothing) {
     expected.push_back(alone(model, all.back()));
   }
   for (const int threads : {1, 2, 4}) {
-    set_thread_count(threads);
+    const ThreadScope scope(threads);
     for (const int64_t sequences : {1, 8, 64}) {
       Scheduler scheduler(model);
       SchedulerClient client(scheduler);
@@ -428,7 +435,6 @@ TEST(Scheduler, LanesChangeNothing) {
       EXPECT_EQ(scheduler.state().slots_in_use, 0);
     }
   }
-  set_thread_count(threads_before);
 }
 
 }  // namespace

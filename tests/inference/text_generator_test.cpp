@@ -300,7 +300,8 @@ TEST(TextGenerator, ManyThreadsMayShareOne) {
   const std::vector<std::string> prompts = {"the dog", "x", "a prompt"};
   const auto options_of = [](size_t thread) {
     GenerateOptions options{.samples = static_cast<int64_t>(1 + thread % 3)};
-    options.sampling = SamplingConfig{.max_tokens = static_cast<int64_t>(10 + thread), .seed = thread, .slide = thread % 2 == 0};
+    options.sampling =
+        SamplingConfig{.max_tokens = static_cast<int64_t>(10 + thread), .seed = thread, .slide = thread % 2 == 0};
     if (thread == 3) options.stop = {"e"};
     return options;
   };

@@ -27,8 +27,7 @@ CandidateLists every_row(const Tensor& logits, int64_t count, const std::vector<
   lists.reset(static_cast<size_t>(logits.size(0)), static_cast<size_t>(std::max<int64_t>(count, 0)) + wanted);
   for (int64_t r = 0; r < logits.size(0); ++r) {
     const auto row = static_cast<size_t>(r);
-    const CandidateQuery query{
-        .count = count, .excluded = excluded, .rules = rules.empty() ? nullptr : &rules[row]};
+    const CandidateQuery query{.count = count, .excluded = excluded, .rules = rules.empty() ? nullptr : &rules[row]};
     lists.set_count(row, top_candidates({logits, r, logits.size(-1)}, query, lists.room(row)));
   }
   return lists;

@@ -335,7 +335,8 @@ TEST_F(TranslatorTest, RefusesWhatIsNoUtf8) {
   written.clear();
   pieces = 0;
   translator_.translate({.read = read, .write = write, .skip = [&](const std::string& what) { told.push_back(what); }});
-  EXPECT_EQ(written, (std::vector<std::string>{translator_.translate("a1").text(), "", translator_.translate("a2").text()}));
+  EXPECT_EQ(written,
+            (std::vector<std::string>{translator_.translate("a1").text(), "", translator_.translate("a2").text()}));
   EXPECT_EQ(told, std::vector<std::string>{"news:2: is not valid UTF-8"});
 }
 

@@ -215,8 +215,8 @@ TEST(CachedAttention, OtherRowsAndThreadsDoNotChangeARow) {
     for (int64_t r = 0; r < 9; ++r) {
       const auto i = static_cast<size_t>(r);
       const SlotTableData alone{.slots = {table.slots.begin() + table.begin[i], table.slots.begin() + table.end[i]},
-                            .begin = {0},
-                            .end = {table.end[i] - table.begin[i]}};
+                                .begin = {0},
+                                .end = {table.end[i] - table.begin[i]}};
       EXPECT_TRUE(
           same_bits(cached_attention(q.rows(r, r + 1), cache.keys, cache.values, alone, options), one.rows(r, r + 1)));
     }
@@ -277,7 +277,7 @@ TEST(CachedAttention, TakesManyHeads) {
 }
 
 TEST(CachedAttention, PlainDeviceAgrees) {
-  const SlotTable table = prefixes({1, 2, 7, 8, 0, 300, 300, 140});
+  const SlotTableData table = prefixes({1, 2, 7, 8, 0, 300, 300, 140});
   const auto rows = static_cast<int64_t>(table.begin.size());
   for (const DType dtype : {DType::f32, DType::f64}) {
     for (const int64_t kv_heads : {1, 2, 4}) {

@@ -122,12 +122,10 @@ size_t Row(const T* x, size_t n, std::span<Candidate> heap, std::span<const int3
   return found.size();
 }
 
-size_t Row32(const float* x, size_t n, std::span<Candidate> heap, std::span<const int32_t> excluded,
-             double* log_sum) {
+size_t Row32(const float* x, size_t n, std::span<Candidate> heap, std::span<const int32_t> excluded, double* log_sum) {
   return Row(x, n, heap, excluded, log_sum);
 }
-size_t Row64(const double* x, size_t n, std::span<Candidate> heap, std::span<const int32_t> excluded,
-             double* log_sum) {
+size_t Row64(const double* x, size_t n, std::span<Candidate> heap, std::span<const int32_t> excluded, double* log_sum) {
   return Row(x, n, heap, excluded, log_sum);
 }
 

@@ -45,7 +45,8 @@ int64_t top_candidates(Plain, const CandidateRow& row, const CandidateQuery& que
 void penalize_tokens(Plain, const CandidateRow& row, std::span<const int32_t> tokens, double penalty) {
   dispatch_floating("penalize_tokens", row.logits.dtype(), [&]<class T>(T) {
     T* const x = row.logits.data<T>() + row.row * row.logits.size(1);
-    for (const int32_t token : tokens) x[token] = static_cast<T>(x[token] > 0 ? x[token] / penalty : x[token] * penalty);
+    for (const int32_t token : tokens)
+      x[token] = static_cast<T>(x[token] > 0 ? x[token] / penalty : x[token] * penalty);
   });
 }
 
