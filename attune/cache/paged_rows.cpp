@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "attune/base/fail.h"
+#include "attune/kernels/page_rows.h"
 
 namespace attune {
 

@@ -59,4 +59,4 @@ void visit_fields(FixedAttention& p, V& v) {
   v("summary", p.summary);
 }
 
-}  // namespace attune
+}  // namespace gnu::visibility("default")]]attune

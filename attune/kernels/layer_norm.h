@@ -1,18 +1,10 @@
 #pragma once
 
 #include "attune/kernels/dropout_mask.h"
+#include "attune/kernels/norm_form.h"
 #include "attune/tensor/tensor.h"
 
-namespace [[gnu::visibility("default")]] attune {
-
-/// What a row is divided by, and whether its mean is taken off first.
-enum class NormForm { variance, unbiased_std, rms };
-
-struct LayerNormOptions {
-  NormForm form = NormForm::variance;
-  double epsilon = 1e-5;      // above 0
-  bool for_products = false;  // layer_norm alone: the result is bfloat16 where bfloat16_products()
-};
+namespace attune {
 
 /// out = layer_norm(x), or layer_norm(x + dropout(y)) when y is defined. x is float32 or float64, y of its dtype or
 /// bfloat16 beside a float32 x, out of the dtype of x or, without y, bfloat16 beside a float32 x.

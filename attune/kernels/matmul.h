@@ -7,7 +7,7 @@
 #include "attune/kernels/activation_kind.h"
 #include "attune/tensor/tensor.h"
 
-namespace [[gnu::visibility("default")]] attune {
+namespace attune {
 
 struct MatmulForm {
   bool transpose_a = false;  // a is stored as [k, m]

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "attune/tensor/tensor.h"
@@ -32,7 +31,8 @@ class Pages {
   /// For kernels: where the row of a slot begins, in the memory of the device. T is the dtype.
   template <class T>
   T* row(int64_t slot) const {
-    return reinterpret_cast<T*>(starts_[static_cast<size_t>(slot / kBlockRows)]) + slot % kBlockRows * width_;
+    const auto s = static_cast<uint64_t>(slot);  // divided without regard to a sign
+    return reinterpret_cast<T*>(starts_[s / kBlockRows]) + static_cast<int64_t>(s % kBlockRows) * width_;
   }
 
  private:
@@ -43,14 +43,4 @@ class Pages {
       starts_;  // of the blocks, in the order of slots, so that a step of decoding need not list them
 };
 
-/// The row of slots[i] becomes row i of `rows`.
-///   rows [n, width], of the dtype of the pages   slots [n], below the capacity
-void write_rows(Cpu, const Tensor& rows, std::span<const int32_t> slots, const Pages& pages);
-void write_rows(Plain, const Tensor& rows, std::span<const int32_t> slots, const Pages& pages);
-
-/// Row i of `rows` becomes columns [begin, begin + columns) of the row of slots[i].
-///   rows [n, columns], of the dtype of the pages   slots [n], below the capacity
-void gather_rows(Cpu, const Pages& pages, std::span<const int32_t> slots, int64_t begin, const Tensor& rows);
-void gather_rows(Plain, const Pages& pages, std::span<const int32_t> slots, int64_t begin, const Tensor& rows);
-
-}  // namespace attune
+}  // namespace gnu::visibility("default")]]attune

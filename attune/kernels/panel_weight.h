@@ -1,71 +1,10 @@
 #pragma once
-// Weights laid out for inference, see PanelWeight (attune/ops/panel_weight.h).
+// Weights into panels and back.
 
-#include <cstddef>
-#include <cstdint>
-
+#include "attune/kernels/panels.h"
 #include "attune/tensor/tensor.h"
 
-namespace [[gnu::visibility("default")]] attune {
-
-/// How a weight is kept for inference.
-///   float32   as it is
-///   int8      w = scale q, q in [-127, 127], one scale for each output
-///   int4      w = scale q, q in [-8, 7], one scale (bfloat16) for each output and 32 inputs
-enum class WeightFormat { float32, int8, int4 };
-
-constexpr int64_t kPanelOutputs = 16;
-constexpr int64_t kPanelRow = 64;           // bytes of one input of a float32 panel, of four of an int8 panel
-constexpr int64_t kGroupInputs = 32;        // of one scale, int4
-constexpr int64_t kGroupBytes = 256;        // of one group of an int4 panel
-constexpr int64_t kMostInt8Inputs = 65536;  // so that sums of products of bytes fit into 32 bits
-
-constexpr int64_t divide_up(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-
-constexpr int64_t panel_count(int64_t out) {
-  return divide_up(out, kPanelOutputs);
-}
-
-constexpr int64_t panel_bytes(WeightFormat format, int64_t in) {
-  switch (format) {
-    case WeightFormat::float32:
-      return in * kPanelRow;
-    case WeightFormat::int8:
-      return kPanelRow + divide_up(in, 4) * kPanelRow;
-    case WeightFormat::int4:
-      return divide_up(in, kGroupInputs) * kGroupBytes;
-  }
-  return 0;
-}
-
-/// Of the scales of one panel.
-constexpr int64_t scale_bytes(WeightFormat format, int64_t in) {
-  switch (format) {
-    case WeightFormat::float32:
-      return 0;
-    case WeightFormat::int8:
-      return kPanelOutputs * 4;
-    case WeightFormat::int4:
-      return divide_up(in, kGroupInputs) * kPanelOutputs * 2;
-  }
-  return 0;
-}
-
-/// The byte of input k of output j (of 16) in an int8 panel behind its sums, or in the half of an int4 group that k
-/// lies in.
-constexpr int64_t int8_place(int64_t k, int64_t j) {
-  return k / 4 * kPanelRow + j * 4 + k % 4;
-}
-
-/// A weight [out, in] in panels, as kernels take it.
-struct Panels {
-  WeightFormat format = WeightFormat::float32;
-  int64_t out = 0, in = 0;
-  Tensor storage;  // uint8 [panel_count(out) * panel_bytes(format, in)]
-  Tensor scales;   // panel by panel, float32 for int8, bfloat16 for int4, undefined for float32
-};
+namespace attune {
 
 /// weight [out, in] float32 into panels. Quantised numbers and scales are those of quantise.h.
 void pack_panels(Cpu, const Tensor& weight, const Panels& to);

@@ -1,22 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
+#include "attune/kernels/rotary_pairing.h"
 #include "attune/tensor/tensor.h"
 
-namespace [[gnu::visibility("default")]] attune {
-
-/// Which dimensions of a head are rotated together.
-enum class RotaryPairing {
-  half,         // (i, i + d/2), as in the checkpoints of GPT-NeoX and LLaMA
-  interleaved,  // (2i, 2i + 1), as in Su et al. 2021
-};
-
-struct RotaryFrequencies {
-  std::vector<double> frequencies;  // angle per position of each pair, [dimensions / 2]
-  double magnitude = 1;             // factor on cos and sin: 0.1 ln(factor) + 1 with yarn
-};
+namespace attune {
 
 /// For each position the cosines of its angles, then their sines, both times the magnitude; angles are float64.
 ///   positions int32 [rows], or undefined: first, first + 1, ...   table [rows, 2, pairs], float32 or float64

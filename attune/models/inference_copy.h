@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "attune/kernels/panel_weight.h"
+#include "attune/kernels/panels.h"
 #include "attune/models/decoder_lm.h"
 #include "attune/models/encoder_classifier.h"
 #include "attune/models/transformer.h"

@@ -149,18 +149,10 @@ Tensor MultiHeadLatentAttention::prompt(const Tensor& x, const AttentionMask& ma
 
 namespace {
 
-// The rows of a group, all of which begin at the same slot.
+// The rows of a group.
 SlotTable rows_of(const SlotTable& table, int64_t begin, int64_t end) {
-  const auto first = static_cast<size_t>(begin), last = static_cast<size_t>(end);
-  const int32_t origin = table.begin[first];
-  SlotTable part{.slots = {}, .begin = std::vector<int32_t>(last - first, 0), .end = {}};
-  int32_t furthest = origin;
-  for (size_t r = first; r < last; ++r) {
-    part.end.push_back(table.end[r] - origin);
-    furthest = std::max(furthest, table.end[r]);
-  }
-  part.slots.assign(table.slots.begin() + origin, table.slots.begin() + furthest);
-  return part;
+  const auto first = static_cast<size_t>(begin), count = static_cast<size_t>(end - begin);
+  return {.slots = table.slots, .begin = table.begin.subspan(first, count), .end = table.end.subspan(first, count)};
 }
 
 // Whether each row sees one slot more than the row before: new tokens of one sequence.

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "attune/kernels/layer_norm.h"
+#include "attune/kernels/norm_form.h"
 #include "attune/ops/dropout.h"
 #include "attune/tensor/tensor.h"
 

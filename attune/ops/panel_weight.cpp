@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "attune/base/fail.h"
+#include "attune/kernels/panel_weight.h"
 #include "attune/ops/rows.h"
 
 namespace attune {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "attune/base/fields.h"
-#include "attune/kernels/panel_weight.h"
+#include "attune/kernels/panels.h"
 #include "attune/tensor/indices.h"
 #include "attune/tensor/tensor.h"
 
@@ -59,4 +59,4 @@ class PanelWeight {
   Panels panels_;
 };
 
-}  // namespace attune
+}  // namespace gnu::visibility("default")]]attune

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "attune/base/fields.h"
-#include "attune/kernels/rotary.h"
+#include "attune/kernels/rotary_pairing.h"
 #include "attune/tensor/indices.h"
 #include "attune/tensor/tensor.h"
 
@@ -67,4 +67,4 @@ RotaryFrequencies rotary_frequencies(const RotaryOptions& options, int64_t dimen
 Tensor rotary(const Tensor& x, const Indices& positions, const RotaryOptions& options,
               std::optional<int64_t> heads = {});
 
-}  // namespace attune
+}  // namespace gnu::visibility("default")]]attune

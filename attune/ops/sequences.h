@@ -28,4 +28,4 @@ class Sequences {
   std::vector<int32_t> offsets_ = {0};
 };
 
-}  // namespace attune
+}  // namespace gnu::visibility("default")]]attune

@@ -7,6 +7,7 @@
 #include "attune/base/check.h"
 #include "attune/base/fail.h"
 #include "attune/base/processors.h"
+#include "attune/kernels/matmul.h"
 #include "attune/train/config_fields.h"
 
 namespace attune {

@@ -102,8 +102,9 @@ void expect_same_steps(const TransformerConfig& config, bool panels) {
     KvCache cache = model.start(3);
     logits[d].push_back(model.prompt(tokens_of({4, 6, 1}, 8), cache));
     for (int32_t t = 0; t < 4; ++t) logits[d].push_back(model.step(std::vector<int32_t>{t, 2, 5}, cache));
-    cache.select({0, 0, 2});
-    logits[d].push_back(model.steps(std::vector<int32_t>{1, 2, 3, 4, 5}, std::vector<int32_t>{2, 1, 2}, cache));
+    cache.select(std::vector<int32_t>{0, 0, 2});
+    logits[d].push_back(
+        model.project(model.step_states(std::vector<int32_t>{1, 2, 3, 4, 5}, std::vector<int32_t>{2, 1, 2}, cache)));
   }
   for (size_t i = 0; i < logits[0].size(); ++i)
     EXPECT_LT(relative_error(logits[1][i], logits[0][i]), panels ? 2e-3 : kTolerance) << i;

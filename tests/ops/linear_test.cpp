@@ -1,3 +1,4 @@
+#include "attune/kernels/matmul.h"
 #include "attune/ops/linear.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+#include "attune/kernels/matmul.h"
 #include "attune/ops/precision.h"
 
 #include <gtest/gtest.h>

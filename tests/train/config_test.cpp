@@ -1,3 +1,4 @@
+#include "attune/kernels/matmul.h"
 #include "attune/train/config.h"
 #include "attune/base/json_fields.h"
 

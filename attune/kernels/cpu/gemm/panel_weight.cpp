@@ -6,6 +6,7 @@
 #include "attune/base/parallel.h"
 #include "attune/kernels/cpu/gemm/panel_data.h"
 #include "attune/kernels/for_dtype.h"
+#include "attune/kernels/panel_weight.h"
 #include "attune/kernels/quantise.h"
 
 namespace attune {
