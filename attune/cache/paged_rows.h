@@ -24,7 +24,8 @@ class PagedRows {
   Tensor gather(std::span<const int32_t> slots, int64_t begin, int64_t end) const;
   int64_t size() const { return size_; }  // the highest slot + 1
   int64_t width() const { return pages_.width(); }
-  int64_t bytes() const { return size_ * width() * static_cast<int64_t>(size_of(dtype())); }
+  int64_t row_bytes() const { return width() * static_cast<int64_t>(size_of(dtype())); }
+  int64_t bytes() const { return size_ * row_bytes(); }
   DType dtype() const { return pages_.dtype(); }
   const Pages& pages() const { return pages_; }
 

@@ -14,9 +14,10 @@ namespace [[gnu::visibility("default")]] attune {
 /// is copied only where two rows go on from one, and a slot costs the same whatever the length of its list.
 class SlotLists {
  public:
-  int64_t rows() const { return static_cast<int64_t>(table_.begin.size()); }
-  int32_t length(int64_t r) const { return table_.end[static_cast<size_t>(r)] - table_.begin[static_cast<size_t>(r)]; }
-  const SlotTable& table() const { return table_; }
+  int64_t rows() const { return static_cast<int64_t>(begin_.size()); }
+  int32_t length(int64_t r) const { return end_[static_cast<size_t>(r)] - begin_[static_cast<size_t>(r)]; }
+  /// What each row reads, until the next change.
+  SlotTable table() const { return {.slots = slots_, .begin = begin_, .end = end_}; }
   int64_t slots_in_use() const { return static_cast<int64_t>(uses_.size() - free_slots_.size()); }
 
   /// Rows without slots, after those that are there.
@@ -34,14 +35,15 @@ class SlotLists {
   void drop_row(size_t r);
   void own_lane(size_t r);
   void reserve(int32_t length);
-  size_t lane(size_t r) const { return static_cast<size_t>(table_.begin[r] / capacity_); }
+  size_t lane(size_t r) const { return static_cast<size_t>(begin_[r] / capacity_); }
 
   int32_t capacity_ = 8;                          // entries of a lane
-  SlotTable table_;                               // a row's list is the beginning of a lane of `slots`
+  std::vector<int32_t> slots_;                    // lanes, one after another
+  std::vector<int32_t> begin_, end_;              // of each row's list, which is the beginning of a lane
   std::vector<int32_t> lane_users_;               // rows in each lane; one that grows has to be alone
   std::vector<int32_t> uses_;                     // of each slot: rows that end with it and slots that follow it
   std::vector<int32_t> free_lanes_, free_slots_;  // the last one is used next
-  std::vector<int32_t> children_, begin_, end_, new_slots_;  // kept for their memory
+  std::vector<int32_t> children_, next_begin_, next_end_, new_slots_;  // kept for their memory
 };
 
 }  // namespace attune

@@ -11,6 +11,7 @@
 #include "attune/cli/generation_options.h"
 #include "attune/cli/line_progress.h"
 #include "attune/cli/text_output.h"
+#include "attune/inference/model_files.h"
 #include "attune/io/model_folder.h"
 #include "attune/metrics/bleu.h"
 #include "attune/metrics/chrf.h"

@@ -14,6 +14,7 @@
 #include "attune/cli/generation_options.h"
 #include "attune/cli/text_input.h"
 #include "attune/cli/text_output.h"
+#include "attune/inference/model_files.h"
 #include "attune/inference/text_generator.h"
 #include "attune/text/text_file.h"
 
@@ -43,9 +44,7 @@ std::vector<std::string> prompts_of(const GenerateCommand& command) {
   if (!command.file.empty() && !command.prompts.empty())
     fail<ConfigError>("--prompt and --file {} at once: give one of them", command.file);
   if (!command.file.empty()) return {read_prompt(LineReader(std::filesystem::path(command.file), kLimits))};
-  for (const std::string& prompt : command.prompts) {
-    if (!valid_utf8(prompt)) fail<DataError>("--prompt: is not valid UTF-8");
-  }
+  for (const std::string& prompt : command.prompts) check_utf8(prompt, "--prompt");
   if (!command.prompts.empty()) return command.prompts;
   if (::isatty(STDIN_FILENO) == 1) return {""};
   return {read_prompt(LineReader(STDIN_FILENO, "standard input", kLimits))};

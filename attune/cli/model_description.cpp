@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "attune/base/json_fields.h"
+#include "attune/models/settings.h"
 
 namespace attune::cli {
 namespace {
@@ -45,32 +46,14 @@ std::string pattern_text(const AttentionPattern& pattern) {
                     pattern);
 }
 
-std::string text_of(const MultiHead& attention, const TransformerConfig& c) {
-  const int64_t keys = kv_heads(attention, c.heads);
-  std::string text = keys == c.heads ? "multi-head"
-                     : keys == 1     ? "multi-query"
-                                     : fmt::format("grouped-query, {} key heads", keys);
-  if (attention.bias == AttentionBias::none) text += " without biases";
-  if (attention.bias == AttentionBias::query_key_value) text += ", biases of query, key and value";
-  if (attention.bias == AttentionBias::output) text += ", a bias of the output";
-  return text + pattern_text(attention.pattern);
-}
-
-std::string text_of(const MultiHeadLatent& latent, const TransformerConfig& c) {
-  std::string text = fmt::format("latent, {} numbers a token", latent_dim(latent, c.d_model));
-  if (latent.rotary_dim > 0) text += fmt::format(" and {} with rotary positions", latent.rotary_dim);
-  if (latent.query_latent_dim > 0) text += fmt::format(", queries from {}", latent.query_latent_dim);
-  if (latent.latent_norm) text += ", norms of latents";
-  return text + pattern_text(latent.pattern);
-}
-
 std::string attention_text(const AttentionKind& kind, const TransformerConfig& c) {
-  return std::visit([&](const auto& attention) { return text_of(attention, c); }, kind);
+  return std::visit([&](const auto& attention) { return attention.summary(c.d_model, c.heads); }, kind) +
+         pattern_text(pattern_of(kind));
 }
 
 std::string positions_text(const TransformerConfig& c) {
-  const auto* learned = std::get_if<LearnedPositions>(&c.positions);
-  return learned != nullptr ? fmt::format("learned, {}", c.max_positions(*learned)) : variant_text(c.positions);
+  const std::string text = summary(c.positions, position_setting(c));
+  return text.empty() ? variant_text(c.positions) : text;
 }
 
 std::string norm_text(const TransformerConfig& c) {

@@ -44,12 +44,11 @@ void add_repeated_text(CLI::App& command, const std::string& name, std::vector<s
 
 std::string place_of_text(const std::vector<std::string>& texts, size_t index) {
   std::string place = fmt::format("text {} of the command line", index + 1);
-  if (!valid_utf8(texts[index])) fail<DataError>("{}: is not valid UTF-8", place);
+  check_utf8(texts[index], place);
   return place;
 }
 
-InputLines::InputLines(std::vector<std::string> arguments, const std::string& file, Check check)
-    : arguments_(std::move(arguments)), check_(std::move(check)) {
+InputLines::InputLines(std::vector<std::string> arguments, const std::string& file) : arguments_(std::move(arguments)) {
   if (!file.empty() && !arguments_.empty())
     fail<ConfigError>("text as arguments and --file {} at once: give one of them", file);
   if (!file.empty()) {
@@ -60,17 +59,10 @@ InputLines::InputLines(std::vector<std::string> arguments, const std::string& fi
   }
 }
 
-std::vector<std::string> InputLines::next() {
-  return read_lines(true);
-}
-
-std::vector<std::string> InputLines::at_hand() {
-  return read_lines(false);
-}
-
 std::vector<std::string> InputLines::read_lines(bool wait) {
   if (error_) std::rethrow_exception(error_);
   std::vector<std::string> lines;
+  places_.clear();
   try {
     std::string line;
     while (lines.size() < chunk_lines && ((wait && lines.empty()) || more_at_hand(wait ? patience_ms : 0)) &&
@@ -85,27 +77,26 @@ std::vector<std::string> InputLines::read_lines(bool wait) {
 
 bool InputLines::read(std::string& line) {
   try {
-    return read_checked(line);
+    return read_next(line);
   } catch (const DataError& error) {
     if (!tell_) throw;
     tell_(error.what());
     line.clear();
+    places_.emplace_back();
     return true;
   }
 }
 
-bool InputLines::read_checked(std::string& line) {
-  std::string where;
+bool InputLines::read_next(std::string& line) {
   if (reader_) {
     if (!reader_->next(line)) return false;
-    where = fmt::format("{}:{}", reader_->name(), reader_->line_number());
-  } else {
-    if (taken_ == arguments_.size()) return false;
-    line = arguments_[taken_];
-    const size_t index = taken_++;
-    where = place_of_text(arguments_, index);
+    places_.push_back(fmt::format("{}:{}", reader_->name(), reader_->line_number()));
+    return true;
   }
-  if (check_) check_(line, where);
+  if (taken_ == arguments_.size()) return false;
+  line = arguments_[taken_];
+  const size_t index = taken_++;
+  places_.push_back(place_of_text(arguments_, index));
   return true;
 }
 

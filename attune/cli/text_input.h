@@ -28,30 +28,29 @@ std::string place_of_text(const std::vector<std::string>& texts, size_t index);
 /// Arguments, else the lines of a file, else those of standard input, some hundred at a time.
 class InputLines {
  public:
-  /// `check` throws when a line cannot be used; it is told where the line is from. Throws ConfigError when there are
-  /// both arguments and a file.
-  using Check = std::function<void(const std::string& line, const std::string& where)>;
-  InputLines(std::vector<std::string> arguments, const std::string& file, Check check = {});
+  /// Throws ConfigError when there are both arguments and a file.
+  InputLines(std::vector<std::string> arguments, const std::string& file);
 
-  /// A line that cannot be used is from now on an empty line, and `tell` gets the message.
+  /// A line that cannot be read is from now on an empty line, and `tell` gets the message.
   void skip_errors(std::function<void(const std::string& message)> tell) { tell_ = std::move(tell); }
 
-  /// The next lines, none at the end. A line that cannot be used is an error of the call after the one that returns the
+  /// The next lines, none at the end. A line that cannot be read is an error of the call after the one that returns the
   /// lines before it. Whoever types, or waits for an answer at the other end of a pipe, gets one without the next line.
-  std::vector<std::string> next();
+  std::vector<std::string> next() { return read_lines(true); }
   /// The same, but none where it would have to wait for them.
-  std::vector<std::string> at_hand();
+  std::vector<std::string> at_hand() { return read_lines(false); }
+  /// Where the lines of the last call are from, for messages: "news.en:12".
+  const std::vector<std::string>& places() const { return places_; }
 
   bool from_standard_input() const { return live_; }
 
  private:
   bool read(std::string& line);
-  bool read_checked(std::string& line);
+  bool read_next(std::string& line);
   std::vector<std::string> read_lines(bool wait);
   bool more_at_hand(int patience);
 
-  std::vector<std::string> arguments_;
-  Check check_;
+  std::vector<std::string> arguments_, places_;
   std::function<void(const std::string&)> tell_;
   std::optional<LineReader> reader_;
   bool live_ = false;

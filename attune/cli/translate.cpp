@@ -8,6 +8,8 @@
 #include "attune/cli/line_progress.h"
 #include "attune/cli/text_input.h"
 #include "attune/cli/text_output.h"
+#include "attune/inference/shortlist.h"
+#include "attune/text/tokenizer.h"
 
 namespace attune::cli {
 namespace {
@@ -62,10 +64,10 @@ class Prefixes {
   explicit Prefixes(const std::string& file) {
     if (!file.empty()) reader_.emplace(std::filesystem::path(file));
   }
-  std::vector<StreamedSentence> with(const std::vector<std::string>& sentences) {
+  std::vector<StreamedSentence> with(std::vector<std::string> sentences, const std::vector<std::string>& places) {
     std::vector<StreamedSentence> result;
-    for (const std::string& sentence : sentences) {
-      result.push_back({.text = sentence});
+    for (size_t i = 0; i < sentences.size(); ++i) {
+      result.push_back({.text = std::move(sentences[i]), .place = places[i]});
       if (reader_ && !reader_->next(result.back().constraints.prefix))
         fail<DataError>("{}: has {} lines, the text has more", reader_->name(), reader_->line_number());
     }
@@ -96,19 +98,19 @@ int translate(const TranslateCommand& command) {
   const ThreadScope threads = use_threads(command.generation.threads);
   const Translator translator = Translator::load(command.model);
   TranslateOptions options = options_of(command, translator);
-  InputLines source(command.text, command.file, [&](const std::string& sentence, const std::string& where) {
-    const auto tokens = static_cast<int64_t>(translator.source_tokenizer().encode(sentence).size());
-    if (const int64_t most = translator.longest_source(options); tokens > most)
-      fail<DataError>("{}: the sentence has {} tokens, at most {} are accepted", where, tokens, most);
-  });
-  if (command.on_error == "skip") source.skip_errors(write_note);
+  InputLines source(command.text, command.file);
+  const bool skips = command.on_error == "skip";
+  if (skips) source.skip_errors(write_note);
   Prefixes prefixes(command.prefixes);
   TextOutput output(command.output);
   if (!command.output.empty() && !source.from_standard_input()) catch_stop_signals();
   FileProgress progress(command.file);
   options.progress = [&](int64_t done, int64_t) { progress.show(done); };
   int64_t line = 0;
-  const auto read = [&](bool wait) { return prefixes.with(wait ? source.next() : source.at_hand()); };
+  const auto read = [&](bool wait) {
+    std::vector<std::string> lines = wait ? source.next() : source.at_hand();
+    return prefixes.with(std::move(lines), source.places());
+  };
   const auto write = [&](const std::vector<Translation>& translations) {
     for (const Translation& translation : translations) {
       ++line;
@@ -120,7 +122,9 @@ int translate(const TranslateCommand& command) {
     }
     output.flush();
   };
-  translator.translate({.read = read, .write = write}, options);
+  TranslationStream stream{.read = read, .write = write};
+  if (skips) stream.skip = write_note;
+  translator.translate(stream, options);
   output.finish();
   return 0;
 }

@@ -5,11 +5,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "attune/inference/token_sequences.h"
 #include "attune/models/packed_tokens.h"
 
 namespace [[gnu::visibility("default")]] attune {
-
-using TokenSequences = std::vector<std::vector<int32_t>>;
 
 /// Indices of the sequences that have tokens, in batches of similar length, longest first. A batch has at most
 /// `most_sequences` and `most_tokens`, but at least one sequence.

@@ -98,7 +98,7 @@ bool Beam::done() const {
 void Beam::rank(const std::vector<Live>& lives, const StepResult& step) {
   ranked_.clear();
   for (const Live& live : lives) {
-    for (const Candidate& c : step.candidates[step.first_row + static_cast<size_t>(live.row)]) {
+    for (const Candidate& c : step.candidates[static_cast<size_t>(live.row)]) {
       const double sum = live.log_probability + c.log_probability;
       ranked_.push_back({&live, c, sum, sum});
       if (taken_.empty()) continue;

@@ -14,8 +14,7 @@ namespace attune {
 
 /// What one step of the model says about the rows of a sentence.
 struct StepResult {
-  const CandidateLists& candidates;  // of all sentences' rows
-  size_t first_row = 0;              // of the sentence
+  const CandidateLists& candidates;  // of each row
   /// What the rows gave to the tokens of the source, `stride` numbers from one to the next; empty where nobody asked.
   std::span<const float> attention = {};
   size_t stride = 0;

@@ -1,9 +1,13 @@
 #include "attune/inference/beam_search.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "attune/base/fail.h"
-#include "attune/inference/batched_search.h"
+#include "attune/inference/phrases.h"
+#include "attune/inference/scheduler.h"
+#include "attune/inference/shortlist.h"
+#include "attune/models/transformer.h"
 
 namespace attune {
 namespace {
@@ -67,13 +71,28 @@ std::vector<std::vector<Hypothesis>> beam_search(const Transformer& model, const
                                                  std::span<const SentenceConstraints> constraints) {
   if (!constraints.empty() && static_cast<int64_t>(constraints.size()) != source.sequences.count())
     fail<ConfigError>("constraints: {} for {} sentences", constraints.size(), source.sequences.count());
-  BatchedSearch search(model, options);
+  options.validate(model.config().target_vocab);
+  const std::shared_ptr<const Transformer> borrowed(std::shared_ptr<const Transformer>(), &model);
+  Scheduler scheduler(std::make_shared<TranslationDecodingModel>(borrowed),
+                      {.cache_bytes = std::numeric_limits<int64_t>::max()});
+  SchedulerClient client(scheduler);
   std::vector<std::vector<Hypothesis>> result(static_cast<size_t>(source.sequences.count()));
-  std::vector<size_t> ids(result.size());
-  for (size_t i = 0; i < ids.size(); ++i) ids[i] = i;
-  search.add(ids, source, constraints);
-  while (search.sentences() > 0)
-    for (FoundSentence& found : search.step()) result[found.id] = std::move(found.hypotheses);
+  const auto ids = source.ids.values();
+  for (size_t i = 0; i < result.size(); ++i) {
+    const auto begin = static_cast<size_t>(source.sequences.begin(static_cast<int64_t>(i)));
+    const auto own = ids.subspan(begin, static_cast<size_t>(source.sequences.length(static_cast<int64_t>(i))));
+    client.submit(
+        i, {.source = {own.begin(), own.end()},
+            .prompt = {options.special.bos},
+            .search = BeamSearchRequest{options, constraints.empty() ? SentenceConstraints{} : constraints[i]},
+            .batch = {.sequences = source.sequences.count(), .source_tokens = source.sequences.total(), .lanes = 1}});
+  }
+  while (client.outstanding() > 0) {
+    for (auto& [i, found] : client.work()) {
+      if (found.error) std::rethrow_exception(found.error);
+      result[i] = std::move(found.hypotheses);
+    }
+  }
   return result;
 }
 

@@ -2,16 +2,19 @@
 // The likeliest outputs of an encoder-decoder model.
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
-#include "attune/inference/batches.h"
 #include "attune/inference/config.h"
-#include "attune/inference/shortlist.h"
-#include "attune/models/transformer.h"
+#include "attune/inference/token_sequences.h"
 #include "attune/text/tokenizer.h"
 
 namespace [[gnu::visibility("default")]] attune {
+
+class Shortlist;
+class Transformer;
+struct PackedTokens;
 
 struct Hypothesis {
   std::vector<int32_t> tokens;                       // without bos and eos
@@ -30,7 +33,7 @@ struct BeamSearchOptions {
   bool alignments = false;     // whether Hypothesis::alignment is wanted
   /// Where given, a sentence is translated by what goes with its tokens, by what it requires and by nothing else:
   /// probabilities are those among these tokens.
-  const Shortlist* shortlist = nullptr;
+  std::shared_ptr<const Shortlist> shortlist = {};
 
   /// Throws ConfigError naming the field and the value.
   void validate(int64_t target_vocab) const;

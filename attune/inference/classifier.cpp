@@ -7,8 +7,10 @@
 #include "attune/autograd/graph.h"
 #include "attune/base/fail.h"
 #include "attune/inference/batches.h"
+#include "attune/inference/model_files.h"
 #include "attune/nn/make_panels.h"
 #include "attune/tensor/host_view.h"
+#include "attune/text/text_file.h"
 
 namespace attune {
 namespace {
@@ -40,6 +42,27 @@ Classifier::Classifier(ClassifierFiles files) : tokenizer_(std::move(files.token
   model_ = std::move(files.model);
 }
 
+Classifier Classifier::load(const std::filesystem::path& folder) {
+  return Classifier(load_classifier_folder(folder, LoadedWeights::packed));
+}
+
+const std::vector<std::string>& Classifier::labels() const {
+  return model_->config().labels;
+}
+int64_t Classifier::max_tokens() const {
+  return std::min(max_tokens_, model_->config().longest_sequence());
+}
+
+Classification Classifier::classify(std::string_view text, const ClassifyOptions& options) const {
+  const std::string copy(text);
+  return std::move(classify(std::span(&copy, 1), options).front());
+}
+
+std::vector<Classification> Classifier::classify(std::initializer_list<std::string> texts,
+                                                 const ClassifyOptions& options) const {
+  return classify(std::span(texts.begin(), texts.size()), options);
+}
+
 std::vector<Classification> Classifier::classify(std::span<const std::string> texts,
                                                  const ClassifyOptions& options) const {
   const auto check = [](const char* field, int64_t value, int64_t least) {
@@ -55,6 +78,7 @@ std::vector<Classification> Classifier::classify(std::span<const std::string> te
   TokenSequences ids;
   std::vector<Classification> results(texts.size());
   for (size_t i = 0; i < texts.size(); ++i) {
+    check_utf8(texts[i], "text " + std::to_string(i + 1));
     std::vector<int32_t> tokens = tokenizer_->encode(texts[i]);
     results[i].cut_tokens = std::max<int64_t>(0, static_cast<int64_t>(tokens.size()) + 2 - longest);
     tokens.resize(tokens.size() - static_cast<size_t>(results[i].cut_tokens));

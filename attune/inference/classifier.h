@@ -4,15 +4,19 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "attune/inference/model_files.h"
-
 namespace [[gnu::visibility("default")]] attune {
+
+class EncoderClassifier;
+class Tokenizer;
+struct ClassifierFiles;
 
 struct LabelProbability {
   int32_t label;  // index into Classifier::labels()
@@ -34,7 +38,7 @@ struct ClassifyOptions {
 };
 
 /// A model with its tokenizer. The model reads bos, the text's tokens and eos, as in encode_labelled(). Safe to use
-/// from several threads at once.
+/// from several threads at once, copies too: they share the weights and nothing else.
 class Classifier {
  public:
   /// Takes the model into evaluation mode and packs its weights, unless they are packed: those stay as they are. Throws
@@ -42,19 +46,21 @@ class Classifier {
   explicit Classifier(ClassifierFiles files);
 
   /// From a model folder. Throws FileError or ConfigError.
-  static Classifier load(const std::filesystem::path& folder) {
-    return Classifier(load_classifier_folder(folder, LoadedWeights::packed));
-  }
+  static Classifier load(const std::filesystem::path& folder);
 
   /// The probabilities of the labels for each text, in the order of the texts; those of one text do not depend on what
   /// else is classified with it. A text without tokens is bos and eos. Throws ConfigError for options that do not fit,
-  /// NumericError naming the text (counted from 1) when the model's logits are not finite.
+  /// DataError naming the text (counted from 1) that is not valid UTF-8, NumericError naming the one for which the
+  /// model's logits are not finite.
   std::vector<Classification> classify(std::span<const std::string> texts, const ClassifyOptions& options = {}) const;
+  std::vector<Classification> classify(std::initializer_list<std::string> texts,
+                                       const ClassifyOptions& options = {}) const;
+  Classification classify(std::string_view text, const ClassifyOptions& options = {}) const;
 
-  const std::vector<std::string>& labels() const { return model_->config().labels; }
+  const std::vector<std::string>& labels() const;
   /// The most tokens of a text that are read, with bos and eos: as many as in training, or as the model has positions
   /// for where those are fewer. Of longer texts the beginning is used.
-  int64_t max_tokens() const { return std::min(max_tokens_, model_->config().longest_sequence()); }
+  int64_t max_tokens() const;
 
   const EncoderClassifier& model() const { return *model_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "attune/inference/batches.h"
+#include "attune/inference/token_sequences.h"
 
 namespace attune {
 

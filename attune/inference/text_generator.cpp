@@ -1,136 +1,201 @@
 #include "attune/inference/text_generator.h"
 
 #include <algorithm>
+#include <exception>
+#include <mutex>
 
 #include "attune/base/check.h"
 #include "attune/base/fail.h"
-#include "attune/base/parallel.h"
-#include "attune/inference/running_text.h"
-#include "attune/inference/sampler.h"
-#include "attune/inference/speculative.h"
+#include "attune/inference/incremental_decoder.h"
+#include "attune/inference/model_files.h"
+#include "attune/inference/scheduler.h"
+#include "attune/inference/stop_strings.h"
 #include "attune/nn/make_panels.h"
+#include "attune/text/text_file.h"
 
 namespace attune {
+
+struct TextGenerator::Impl {
+  std::shared_ptr<const DecoderLm> model;
+  std::shared_ptr<const Tokenizer> tokenizer;
+  SamplingConfig sampling;
+  TextUnit text_unit;
+  Scheduler scheduler;
+
+  Impl(LanguageModelFiles files, const SchedulerOptions& options)
+      : model(prepared(files)),
+        tokenizer(std::move(files.tokenizer)),
+        sampling(files.sampling),
+        text_unit(files.text_unit),
+        scheduler(std::make_shared<LanguageDecodingModel>(model), options) {}
+
+  // With panels.
+  static std::shared_ptr<const DecoderLm> prepared(LanguageModelFiles& files) {
+    files.sampling.validate();
+    check_vocabulary(files.model->config(), *files.tokenizer);
+    ensure_panels(*files.model);
+    return std::move(files.model);
+  }
+};
+
 namespace {
 
-constexpr int64_t kBatchPromptTokens = 8192;  // of all prompts that are read at once
+// What a call has generated and not yet handed to its caller: pieces of texts, in the order of their tokens.
+struct Pieces {
+  std::mutex mutex;
+  std::vector<std::pair<size_t, std::string>> pieces;
+};
+
+// Tokens to text, up to a stop string. It grows on the thread that decodes, and ends on that of the caller.
+class GrowingText {
+ public:
+  GrowingText(size_t index, IncrementalDecoder decoder, StopStrings stop, Pieces* pieces)
+      : index_(index), decoder_(std::move(decoder)), stop_(std::move(stop)), pieces_(pieces) {}
+
+  /// The next token; false where a stop string ends the text.
+  bool push(int32_t token) {
+    add(stop_.push(decoder_.push(token)));
+    return !stop_.found();
+  }
+  /// Nothing follows. Does nothing the second time.
+  void finish() {
+    if (finished_) return;
+    finished_ = true;
+    if (stop_.found()) return;
+    add(stop_.push(decoder_.finish()));
+    add(stop_.finish());
+  }
+  GeneratedText result(SampledTokens tokens) {
+    finish();
+    return {.text = std::move(text_),
+            .tokens = std::move(tokens.tokens),
+            .finish_reason = stop_.found() ? FinishReason::stop : tokens.finish_reason};
+  }
+
+ private:
+  void add(const std::string& piece) {
+    if (piece.empty()) return;
+    text_ += piece;
+    if (pieces_ == nullptr) return;
+    const std::lock_guard lock(pieces_->mutex);
+    pieces_->pieces.emplace_back(index_, piece);
+  }
+
+  size_t index_;
+  IncrementalDecoder decoder_;
+  StopStrings stop_;
+  Pieces* pieces_;  // null: nobody wants them
+  std::string text_;
+  bool finished_ = false;
+};
+
+SamplingRequest sampling_request(const TextGenerator& generator, const GenerateOptions& options) {
+  const Tokenizer& tokenizer = generator.tokenizer();
+  SamplingRequest request{.config = options.sampling.value_or(generator.sampling()),
+                          .draft_tokens = options.draft_tokens};
+  for (const int32_t id : {tokenizer.bos_id(), tokenizer.pad_id(), tokenizer.unk_id()})
+    if (id != tokenizer.eos_id()) request.never_drawn.push_back(id);
+  if (!generator.eos_is_line_end()) request.eos = tokenizer.eos_id();
+  if (options.draft != nullptr)
+    request.draft = std::make_shared<LanguageDecodingModel>(
+        std::shared_ptr<const DecoderLm>(std::shared_ptr<const DecoderLm>(), options.draft));
+  return request;
+}
 
 void check_options(const GenerateOptions& options) {
-  const auto check = [](const char* field, int64_t value) {
-    if (value < 1 || value > 1 << 16) fail<ConfigError>("{} = {}: needs a number from 1 to {}", field, value, 1 << 16);
-  };
-  check("samples", options.samples);
-  check("batch_texts", options.batch_texts);
+  check_range<int64_t>("samples", options.samples, 1, 1 << 16);
+  check_range<int64_t>("batch_texts", options.batch_texts, 1, 1 << 16);
   check_range<int64_t>("draft_tokens", options.draft_tokens, 1, 64);
 }
 
-std::vector<RunningText> begin_texts(const GenerationRun& run, std::span<const std::string> prompts) {
-  const StopStrings stop(run.options.stop);
-  std::vector<RunningText> texts;
+// The texts of one call of generate().
+class GenerationCall {
+ public:
+  GenerationCall(const TextGenerator& generator, Scheduler& scheduler, const GenerateOptions& options)
+      : generator_(generator), options_(options), request_(sampling_request(generator, options)), client_(scheduler) {
+    check_options(options);
+    request_.config.validate();
+  }
+
+  std::vector<GeneratedText> run(std::span<const std::string> prompts);
+
+ private:
+  std::vector<std::vector<int32_t>> encode(std::span<const std::string> prompts) const;
+  void submit(const std::vector<int32_t>& prompt, int64_t first_sample, int64_t samples);
+  void hand_over();
+
+  const TextGenerator& generator_;
+  const GenerateOptions& options_;
+  SamplingRequest request_;
+  Pieces pieces_;
+  std::vector<GrowingText> texts_;
+  SchedulerClient client_;  // goes first: what is at work writes to the texts
+};
+
+std::vector<std::vector<int32_t>> GenerationCall::encode(std::span<const std::string> prompts) const {
+  const int64_t context = generator_.scheduler().model().longest_sequence();
+  std::vector<std::vector<int32_t>> encoded;
   for (size_t p = 0; p < prompts.size(); ++p) {
-    const std::vector<int32_t> ids = run.generator.encode_prompt(prompts[p]);
-    if (ids.size() > run.context() && !run.sampling.slide)
-      fail<DataError>("prompt {}: has {} tokens, the model's context_length is {}; with slide its end would be used",
-                      p + 1, ids.size(), run.context());
-    for (int64_t s = 0; s < run.options.samples; ++s) {
-      texts.push_back({.index = texts.size(),
-                       .prompt = p,
-                       .sample = static_cast<uint64_t>(s),
-                       .tokens = ids,
-                       .decoder = {run.generator.tokenizer(), ids, run.generator.eos_is_line_end()},
-                       .stop = stop});
-      texts.back().slide(run.context());
-    }
+    const std::string place = "prompt " + std::to_string(p + 1);
+    check_utf8(prompts[p], place);
+    encoded.push_back(generator_.encode_prompt(prompts[p]));
+    if (static_cast<int64_t>(encoded.back().size()) > context && !request_.config.slide)
+      fail<DataError>("{}: has {} tokens, the model's context_length is {}; with slide its end would be used", place,
+                      encoded.back().size(), context);
   }
-  return texts;
+  return encoded;
 }
 
-// Texts that are generated together. One whose window may slide is alone: all others of its batch would have to be read
-// again with it.
-std::vector<std::vector<RunningText*>> make_batches(const GenerationRun& run, std::vector<RunningText>& texts) {
-  std::vector<std::vector<RunningText*>> batches;
-  int64_t tokens = 0;
-  bool full = true;
-  for (RunningText& text : texts) {
-    const size_t length = text.window().size() + static_cast<size_t>(run.sampling.max_tokens);
-    const bool alone = run.sampling.slide && length > run.context();
-    const auto prompt_tokens = static_cast<int64_t>(text.window().size());
-    if (full || alone || tokens + prompt_tokens > kBatchPromptTokens ||
-        static_cast<int64_t>(batches.back().size()) == run.options.batch_texts) {
-      batches.emplace_back();
-      tokens = 0;
-    }
-    batches.back().push_back(&text);
-    tokens += prompt_tokens;
-    full = alone;
+// The tag of a request is the first of its texts.
+void GenerationCall::submit(const std::vector<int32_t>& prompt, int64_t first_sample, int64_t samples) {
+  const size_t first = texts_.size();
+  for (int64_t s = 0; s < samples; ++s) {
+    texts_.emplace_back(first + static_cast<size_t>(s),
+                        IncrementalDecoder(generator_.tokenizer(), prompt, generator_.eos_is_line_end()),
+                        StopStrings(options_.stop), options_.on_text ? &pieces_ : nullptr);
   }
-  return batches;
+  SamplingRequest sampling = request_;
+  sampling.samples = samples;
+  sampling.first_sample = static_cast<uint64_t>(first_sample);
+  client_.submit(first, {.prompt = prompt,
+                         .search = std::move(sampling),
+                         .batch = {.sequences = options_.batch_texts, .lanes = 1},
+                         .on_token = [this, first](const TokenEvent& event) {
+                           GrowingText& text = texts_[first + static_cast<size_t>(event.sample)];
+                           const bool goes_on = event.end == FinishReason::eos || text.push(event.token);
+                           if (event.end) text.finish();
+                           return goes_on;
+                         }});
 }
 
-// The next token of each row of logits.
-std::vector<int32_t> draw_tokens(const GenerationRun& run, const std::vector<RunningText*>& texts, const Tensor& logits,
-                                 const std::vector<int32_t>& rows) {
-  const int64_t vocab = logits.size(1);
-  const auto count = static_cast<int64_t>(texts.size());
-  std::vector<int32_t> tokens(texts.size());
-  parallel_for(count, 1, [&](int64_t begin, int64_t end) {
-    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
-      const auto row = logits.values<float>().subspan(static_cast<size_t>(rows[i] * vocab), static_cast<size_t>(vocab));
-      const RunningText& text = *texts[i];
-      tokens[i] = draw(token_distribution(row, text.tokens, run.sampling, run.never_drawn),
-                       random_number(run.sampling.seed, text.sample, text.result.tokens.size()));
-    }
-  });
-  return tokens;
+void GenerationCall::hand_over() {
+  if (!options_.on_text) return;
+  std::vector<std::pair<size_t, std::string>> pieces;
+  {
+    const std::lock_guard lock(pieces_.mutex);
+    std::swap(pieces, pieces_.pieces);
+  }
+  for (const auto& [index, piece] : pieces) options_.on_text(index, piece);
 }
 
-// Reads the windows into a fresh cache, those of one prompt once. rows[i] is the row of the logits that texts[i] has.
-Tensor read_prompts(const GenerationRun& run, const std::vector<RunningText*>& texts, KvCache& cache,
-                    std::vector<int32_t>& rows) {
-  std::vector<int32_t> ids, offsets = {0};
-  rows.clear();
-  for (size_t i = 0; i < texts.size(); ++i) {
-    if (i == 0 || texts[i]->prompt != texts[i - 1]->prompt) {
-      const auto window = texts[i]->window();
-      ids.insert(ids.end(), window.begin(), window.end());
-      offsets.push_back(static_cast<int32_t>(ids.size()));
-    }
-    rows.push_back(static_cast<int32_t>(offsets.size()) - 2);
+std::vector<GeneratedText> GenerationCall::run(std::span<const std::string> prompts) {
+  const std::vector<std::vector<int32_t>> encoded = encode(prompts);
+  texts_.reserve(prompts.size() * static_cast<size_t>(options_.samples));  // requests point at them
+  for (const std::vector<int32_t>& prompt : encoded) {
+    for (int64_t s = 0; s < options_.samples; s += options_.batch_texts)
+      submit(prompt, s, std::min(options_.batch_texts, options_.samples - s));
   }
-  cache = run.generator.model().start(static_cast<int64_t>(offsets.size()) - 1);
-  return run.generator.model().prompt(pack_tokens(ids, offsets), cache);
-}
-
-void generate_batch(const GenerationRun& run, std::vector<RunningText*> texts) {
-  KvCache cache;
-  std::vector<int32_t> rows;  // of the logits and of the cache
-  Tensor logits;
-  if (!run.interrupted()) logits = read_prompts(run, texts, cache, rows);
-  while (!texts.empty() && !run.interrupted()) {
-    const std::vector<int32_t> tokens = draw_tokens(run, texts, logits, rows);
-    std::vector<RunningText*> alive;
-    std::vector<int32_t> parents, next;
-    bool reread = false;
-    for (size_t i = 0; i < texts.size(); ++i) {
-      if (!texts[i]->accept(run, tokens[i])) continue;
-      reread = reread || texts[i]->window().size() > run.context();
-      texts[i]->slide(run.context());
-      alive.push_back(texts[i]);
-      parents.push_back(rows[i]);
-      next.push_back(tokens[i]);
+  std::vector<GeneratedText> results(texts_.size());
+  while (client_.outstanding() > 0) {
+    if (options_.interrupt != nullptr && options_.interrupt->load()) client_.cancel();
+    for (auto& [first, found] : client_.work()) {
+      if (found.error) std::rethrow_exception(found.error);
+      for (size_t s = 0; s < found.samples.size(); ++s)
+        results[first + s] = texts_[first + s].result(std::move(found.samples[s]));
     }
-    texts = std::move(alive);
-    if (texts.empty()) return;
-    if (reread) {  // a text that is alone
-      logits = read_prompts(run, texts, cache, rows);
-      continue;
-    }
-    cache.select(parents);
-    logits = run.generator.model().step(next, cache);
-    for (size_t i = 0; i < texts.size(); ++i) rows[i] = static_cast<int32_t>(i);
-    rows.resize(texts.size());
+    hand_over();
   }
-  for (RunningText* text : texts) text->finish(run, FinishReason::interrupted);
+  return results;
 }
 
 std::vector<int32_t> encode_lines(const Tokenizer& tokenizer, std::string_view text) {
@@ -149,61 +214,63 @@ std::vector<int32_t> encode_lines(const Tokenizer& tokenizer, std::string_view t
 
 }  // namespace
 
-TextGenerator::TextGenerator(LanguageModelFiles files)
-    : tokenizer_(std::move(files.tokenizer)), sampling_(files.sampling), text_unit_(files.text_unit) {
-  sampling_.validate();
-  check_vocabulary(files.model->config(), *tokenizer_);
-  ensure_panels(*files.model);
-  model_ = std::move(files.model);
+TextGenerator::TextGenerator(LanguageModelFiles files, const SchedulerOptions& options)
+    : impl_(std::make_shared<Impl>(std::move(files), options)) {}
+
+TextGenerator TextGenerator::load(const std::filesystem::path& folder, const SchedulerOptions& options) {
+  return TextGenerator(load_language_model_folder(folder, LoadedWeights::packed), options);
+}
+
+const DecoderLm& TextGenerator::model() const {
+  return *impl_->model;
+}
+const Tokenizer& TextGenerator::tokenizer() const {
+  return *impl_->tokenizer;
+}
+const SamplingConfig& TextGenerator::sampling() const {
+  return impl_->sampling;
+}
+TextUnit TextGenerator::text_unit() const {
+  return impl_->text_unit;
+}
+const Scheduler& TextGenerator::scheduler() const {
+  return impl_->scheduler;
 }
 
 std::vector<GeneratedText> TextGenerator::generate(std::span<const std::string> prompts,
                                                    const GenerateOptions& options) const {
-  check_options(options);
-  GenerationRun run{
-      .generator = *this, .options = options, .sampling = options.sampling.value_or(sampling_), .never_drawn = {}};
-  run.sampling.validate();
-  if (options.draft != nullptr) check_draft(run);
-  for (const int32_t id : {tokenizer_->bos_id(), tokenizer_->pad_id(), tokenizer_->unk_id()}) {
-    if (id != tokenizer_->eos_id()) run.never_drawn.push_back(id);
-  }
-  std::vector<RunningText> texts = begin_texts(run, prompts);
-  for (std::vector<RunningText*>& batch : make_batches(run, texts)) {
-    if (options.draft != nullptr) {
-      generate_speculatively(run, std::move(batch));
-    } else {
-      generate_batch(run, std::move(batch));
-    }
-  }
-  std::vector<GeneratedText> results;
-  results.reserve(texts.size());
-  for (RunningText& text : texts) results.push_back(std::move(text.result));
-  return results;
+  return GenerationCall(*this, impl_->scheduler, options).run(prompts);
 }
 
-GeneratedText TextGenerator::generate(const std::string& prompt, const GenerateOptions& options) const {
+std::vector<GeneratedText> TextGenerator::generate(std::initializer_list<std::string> prompts,
+                                                   const GenerateOptions& options) const {
+  return generate(std::span(prompts.begin(), prompts.size()), options);
+}
+
+GeneratedText TextGenerator::generate(std::string_view prompt, const GenerateOptions& options) const {
   if (options.samples != 1) fail<ConfigError>("samples = {}: one text is asked for", options.samples);
-  return generate(std::span(&prompt, 1), options).front();
+  const std::string text(prompt);
+  return std::move(generate(std::span(&text, 1), options).front());
 }
 
 bool TextGenerator::eos_is_line_end() const {
-  return text_unit_ == TextUnit::stream && !tokenizer_->keeps_line_ends();
+  return impl_->text_unit == TextUnit::stream && !impl_->tokenizer->keeps_line_ends();
 }
 
 std::vector<int32_t> TextGenerator::encode_prompt(std::string_view prompt) const {
   if (eos_is_line_end()) {
-    std::vector<int32_t> ids = encode_lines(*tokenizer_, prompt);
-    return ids.empty() ? std::vector{tokenizer_->eos_id()} : ids;
+    std::vector<int32_t> ids = encode_lines(*impl_->tokenizer, prompt);
+    return ids.empty() ? std::vector{impl_->tokenizer->eos_id()} : ids;
   }
-  if (text_unit_ == TextUnit::stream) {
-    const std::vector<int32_t> ids = tokenizer_->encode(prompt.empty() ? "\n" : prompt);
-    const bool unknown_start = prompt.empty() && (ids.size() != 1 || ids.front() == tokenizer_->unk_id());
-    return ids.empty() || unknown_start ? std::vector{tokenizer_->bos_id()} : ids;
+  if (impl_->text_unit == TextUnit::stream) {
+    const std::vector<int32_t> ids = impl_->tokenizer->encode(prompt.empty() ? "\n" : prompt);
+    const bool unknown_start = prompt.empty() && (ids.size() != 1 || ids.front() == impl_->tokenizer->unk_id());
+    return ids.empty() || unknown_start ? std::vector{impl_->tokenizer->bos_id()} : ids;
   }
   std::string text(prompt);
-  if (!tokenizer_->keeps_line_ends()) std::replace(text.begin(), text.end(), '\n', ' ');
-  std::vector<int32_t> ids = tokenizer_->encode(text);
-  ids.insert(ids.begin(), tokenizer_->bos_id());
+  if (!impl_->tokenizer->keeps_line_ends()) std::replace(text.begin(), text.end(), '\n', ' ');
+  std::vector<int32_t> ids = impl_->tokenizer->encode(text);
+  ids.insert(ids.begin(), impl_->tokenizer->bos_id());
   return ids;
 }
 

@@ -1,37 +1,38 @@
 #include "attune/inference/top_candidates.h"
 
 #include "attune/base/fail.h"
-#include "attune/base/profile.h"
 
 namespace attune {
 namespace {
 
-void check_rules(std::span<const CandidateRules> rules, int64_t rows, int64_t vocab) {
-  if (!rules.empty() && static_cast<int64_t>(rules.size()) != rows)
-    fail<ShapeError>("top_candidates: {} rules for {} rows", rules.size(), rows);
-  for (const CandidateRules& r : rules) {
-    for (const int32_t token : r.wanted)
-      if (token < 0 || token >= vocab) fail<ShapeError>("top_candidates: wants token {} of {}", token, vocab);
+void check_query(const CandidateRow& row, const CandidateQuery& query, size_t room) {
+  const Tensor& logits = row.logits;
+  if (logits.rank() != 2 || query.count < 1 || row.row < 0 || row.row >= logits.size(0) || row.size < 0 ||
+      row.size > logits.size(1))
+    fail<ShapeError>("top_candidates: needs logits [rows, vocab] and a count from 1, found {}, row {} of {} tokens, {}",
+                     logits.shape().text(), row.row, row.size, query.count);
+  const size_t wanted = query.rules == nullptr ? 0 : query.rules->wanted.size();
+  if (room < static_cast<size_t>(std::min(query.count, row.size)) + wanted)
+    fail<ShapeError>("top_candidates: room for {} candidates of {} and {} that are wanted", room, query.count, wanted);
+  for (size_t i = 0; i < wanted; ++i) {
+    if (const int32_t token = query.rules->wanted[i]; token < 0 || token >= row.size)
+      fail<ShapeError>("top_candidates: wants token {} of {}", token, row.size);
   }
 }
 
 }  // namespace
 
-void top_candidates(const Tensor& logits, int64_t count, const std::vector<int32_t>& excluded,
-                    std::span<const CandidateRules> rules, CandidateLists& lists) {
-  const ProfileScope scope("top_candidates");
-  if (logits.rank() != 2 || count < 1)
-    fail<ShapeError>("top_candidates: needs logits [rows, vocab] and a count from 1, found {} and {}",
-                     logits.shape().text(), count);
-  check_rules(rules, logits.size(0), logits.size(1));
-  size_t most_wanted = 0;
-  for (const CandidateRules& rule : rules) most_wanted = std::max(most_wanted, rule.wanted.size());
-  lists.reset(static_cast<size_t>(logits.size(0)), static_cast<size_t>(std::min(count, logits.size(1))) + most_wanted);
-  const int64_t failed = dispatch(logits.device(), [&](auto device) {
-    return top_candidates(device, {.logits = logits, .count = count, .excluded = excluded, .rules = rules}, lists);
-  });
-  if (failed >= 0)
-    fail<NumericError>("top_candidates: the logits of row {} of {} are not finite", failed, logits.shape().text());
+size_t top_candidates(const CandidateRow& row, const CandidateQuery& query, std::span<Candidate> room) {
+  check_query(row, query, room.size());
+  const int64_t found =
+      dispatch(row.logits.device(), [&](auto device) { return top_candidates(device, row, query, room); });
+  if (found < 0)
+    fail<NumericError>("top_candidates: the logits of row {} of {} are not finite", row.row, row.logits.shape().text());
+  return static_cast<size_t>(found);
+}
+
+void penalize_tokens(const CandidateRow& row, std::span<const int32_t> tokens, double penalty) {
+  dispatch(row.logits.device(), [&](auto device) { penalize_tokens(device, row, tokens, penalty); });
 }
 
 }  // namespace attune

@@ -4,7 +4,9 @@
 #include <exception>
 
 #include "attune/base/fail.h"
-#include "attune/inference/translation_run.h"
+#include "attune/inference/model_files.h"
+#include "attune/inference/scheduler.h"
+#include "attune/inference/translation_call.h"
 #include "attune/models/inference_copy.h"
 #include "attune/nn/make_panels.h"
 
@@ -20,68 +22,111 @@ std::shared_ptr<const Transformer> with_panels(std::unique_ptr<Transformer> mode
 
 }  // namespace
 
-Translator::Translator(std::shared_ptr<const Transformer> model, std::shared_ptr<const Tokenizer> source_tokenizer,
-                       std::shared_ptr<const Tokenizer> target_tokenizer, const GenerationConfig& generation, Prepared)
-    : model_(std::move(model)),
-      source_tokenizer_(std::move(source_tokenizer)),
-      target_tokenizer_(std::move(target_tokenizer)),
-      generation_(generation) {
-  generation_.validate();
-  check_vocabularies(*model_, *source_tokenizer_, *target_tokenizer_);
-}
+struct Translator::Impl {
+  std::shared_ptr<const Transformer> model;
+  std::shared_ptr<const Tokenizer> source_tokenizer, target_tokenizer;
+  GenerationConfig generation;
+  Scheduler scheduler;
+
+  Impl(std::shared_ptr<const Transformer> m, std::shared_ptr<const Tokenizer> source,
+       std::shared_ptr<const Tokenizer> target, const GenerationConfig& g, const SchedulerOptions& options)
+      : model(std::move(m)),
+        source_tokenizer(std::move(source)),
+        target_tokenizer(std::move(target)),
+        generation(g),
+        scheduler(std::make_shared<TranslationDecodingModel>(model), options) {
+    generation.validate();
+    check_vocabularies(*model, *source_tokenizer, *target_tokenizer);
+  }
+};
 
 Translator::Translator(const std::shared_ptr<Transformer>& model, std::shared_ptr<const Tokenizer> source_tokenizer,
-                       std::shared_ptr<const Tokenizer> target_tokenizer, const GenerationConfig& generation)
-    : Translator(inference_copy(*model), std::move(source_tokenizer), std::move(target_tokenizer), generation,
-                 Prepared{}) {}
+                       std::shared_ptr<const Tokenizer> target_tokenizer, const GenerationConfig& generation,
+                       const SchedulerOptions& options)
+    : impl_(std::make_shared<Impl>(inference_copy(*model), std::move(source_tokenizer), std::move(target_tokenizer),
+                                   generation, options)) {}
 
-Translator::Translator(ModelFiles files)
-    : Translator(with_panels(std::move(files.model)), std::move(files.source_tokenizer),
-                 std::move(files.target_tokenizer), files.generation, Prepared{}) {}
+Translator::Translator(ModelFiles files, const SchedulerOptions& options)
+    : impl_(std::make_shared<Impl>(with_panels(std::move(files.model)), std::move(files.source_tokenizer),
+                                   std::move(files.target_tokenizer), files.generation, options)) {}
+
+Translator Translator::load(const std::filesystem::path& folder, const SchedulerOptions& options) {
+  return Translator(load_model_folder(folder, LoadedWeights::packed), options);
+}
+
+const Transformer& Translator::model() const {
+  return *impl_->model;
+}
+const Tokenizer& Translator::source_tokenizer() const {
+  return *impl_->source_tokenizer;
+}
+const Tokenizer& Translator::target_tokenizer() const {
+  return *impl_->target_tokenizer;
+}
+const GenerationConfig& Translator::generation() const {
+  return impl_->generation;
+}
+const Scheduler& Translator::scheduler() const {
+  return impl_->scheduler;
+}
 
 int64_t Translator::longest_source(const TranslateOptions& options) const {
-  return std::min(options.max_source_tokens, model_->config().longest_sequence() - 1);  // and eos
+  return std::min(options.max_source_tokens, impl_->model->config().longest_sequence() - 1);  // and eos
+}
+
+Translation Translator::translate(std::string_view sentence, const TranslateOptions& options) const {
+  const std::string text(sentence);
+  return std::move(translate(std::span(&text, 1), options).front());
+}
+
+std::vector<Translation> Translator::translate(std::initializer_list<std::string> sentences,
+                                               const TranslateOptions& options) const {
+  return translate(std::span(sentences.begin(), sentences.size()), options);
 }
 
 std::vector<Translation> Translator::translate(std::span<const std::string> sentences,
                                                const TranslateOptions& options) const {
   if (!options.constraints.empty() && options.constraints.size() != sentences.size())
     fail<ConfigError>("constraints: {} for {} sentences", options.constraints.size(), sentences.size());
-  TranslationRun run(*this, options);
-  run.add(sentences, options.constraints);
-  for (int64_t before = run.done(); run.busy(); before = run.done()) {
-    run.step();
-    if (options.progress && run.done() > before) options.progress(run.done(), static_cast<int64_t>(sentences.size()));
+  TranslationCall call(*this, impl_->scheduler, options);
+  for (size_t i = 0; i < sentences.size(); ++i)
+    call.add(sentences[i], options.constraints.empty() ? TranslationConstraints{} : options.constraints[i]);
+  for (int64_t before = call.done(); call.busy(); before = call.done()) {
+    call.work();
+    if (options.progress && call.done() > before) options.progress(call.done(), static_cast<int64_t>(sentences.size()));
   }
-  return run.take();
+  return call.take();
 }
 
 void Translator::translate(const TranslationStream& stream, const TranslateOptions& options) const {
-  TranslationRun run(*this, options);
+  TranslationCall call(*this, impl_->scheduler, options);
   std::exception_ptr error;  // of reading: what was read before it is translated all the same
   int64_t read = 0;
-  for (bool more = true; more || run.busy();) {
-    if (more && !run.waiting() && run.outstanding() < kReadAhead) {
+  const auto add = [&](const StreamedSentence& sentence) {
+    ++read;
+    try {
+      call.add(sentence.text, sentence.constraints, sentence.place);
+    } catch (const DataError& refused) {
+      if (!stream.skip) throw;
+      stream.skip(refused.what());
+      call.add("", {});
+    }
+  };
+  for (bool more = true; more || call.busy();) {
+    if (more && !call.waiting() && call.outstanding() < kReadAhead) {
       try {
-        const std::vector<StreamedSentence> piece = stream.read(!run.busy());
-        more = !piece.empty() || run.busy();
-        std::vector<std::string> sentences;
-        std::vector<TranslationConstraints> constraints;
-        for (const StreamedSentence& s : piece) {
-          sentences.push_back(s.text);
-          constraints.push_back(s.constraints);
-        }
-        run.add(sentences, constraints);
-        read += static_cast<int64_t>(piece.size());
+        const std::vector<StreamedSentence> piece = stream.read(!call.busy());
+        more = !piece.empty() || call.busy();
+        for (const StreamedSentence& sentence : piece) add(sentence);
       } catch (const Error&) {
         error = std::current_exception();
         more = false;
       }
     }
-    const int64_t before = run.done();
-    run.step();
-    if (options.progress && run.done() > before) options.progress(run.done(), read);
-    if (std::vector<Translation> done = run.take(); !done.empty()) stream.write(std::move(done));
+    const int64_t before = call.done();
+    call.work();
+    if (options.progress && call.done() > before) options.progress(call.done(), read);
+    if (std::vector<Translation> done = call.take(); !done.empty()) stream.write(std::move(done));
   }
   if (error) std::rethrow_exception(error);
 }

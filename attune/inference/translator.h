@@ -4,17 +4,25 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "attune/inference/beam_search.h"
-#include "attune/inference/model_files.h"
+#include "attune/inference/config.h"
+#include "attune/inference/scheduler_options.h"
 #include "attune/inference/word_alignment.h"
 
 namespace [[gnu::visibility("default")]] attune {
+
+class Scheduler;
+class Shortlist;
+class Tokenizer;
+class Transformer;
+struct ModelFiles;
 
 struct ScoredText {
   std::string text;
@@ -57,39 +65,48 @@ struct TranslateOptions {
 struct StreamedSentence {
   std::string text;
   TranslationConstraints constraints = {};
+  std::string place = {};  // where it is from, for messages; else its number
 };
 
 /// Where sentences come from and their translations go.
 struct TranslationStream {
-  /// The next sentences: a piece, in which those of like length are translated together. With `wait` none at the end
-  /// alone, without it what is at hand. An Error that it throws is one of translate(), once what was read before is
-  /// written.
+  /// The next sentences: a piece, in which those of like length are translated together. `wait`: true blocks until
+  /// there are some; an empty piece is the end. False returns what is at hand, perhaps nothing. An Error that it throws
+  /// is one of translate(), once what was read before is written.
   std::function<std::vector<StreamedSentence>(bool wait)> read;
   /// The translations that are next, in the order of the sentences.
   std::function<void(std::vector<Translation>)> write;
+  /// Called with what is wrong with a sentence that is too long or not valid UTF-8, whose translation is empty then.
+  /// Without it that is an error as one of read() is.
+  std::function<void(const std::string& what)> skip = {};
 };
 
-/// A model with its tokenizers. The model reads the source's tokens and an eos. Safe to use from several threads at
-/// once.
+/// A model with its tokenizers. The model reads the source's tokens and an eos.
+///
+/// Safe to use from several threads at once, copies too: all calls share one Scheduler, in which one of the calling
+/// threads works for all of them. Functions that are passed in are called from the thread that passed them.
 class Translator {
  public:
   /// Of the numbers that the model has now: it works on a copy, see inference_copy(), so that the model may be trained
   /// meanwhile. Throws ConfigError when a vocabulary is not the model's.
   Translator(const std::shared_ptr<Transformer>& model, std::shared_ptr<const Tokenizer> source_tokenizer,
-             std::shared_ptr<const Tokenizer> target_tokenizer, const GenerationConfig& generation);
+             std::shared_ptr<const Tokenizer> target_tokenizer, const GenerationConfig& generation,
+             const SchedulerOptions& options = {});
   /// Of a model that becomes its own; panels that it has are taken as they are.
-  explicit Translator(ModelFiles files);
+  explicit Translator(ModelFiles files, const SchedulerOptions& options = {});
 
   /// From a model folder. Throws FileError or ConfigError.
-  static Translator load(const std::filesystem::path& folder) {
-    return Translator(load_model_folder(folder, LoadedWeights::packed));
-  }
+  static Translator load(const std::filesystem::path& folder, const SchedulerOptions& options = {});
 
-  /// One translation for each sentence, in their order; that of a sentence without tokens is empty. Sentences that are
-  /// done make room for others at once. A sentence's translation does not depend on what else is translated with it.
-  /// Throws DataError naming the sentence (counted from
-  /// 1) that is too long, before anything is translated, and ConfigError for options that do not fit.
+  /// The translation of one sentence; that of a sentence without tokens is empty. Throws as below.
+  Translation translate(std::string_view sentence, const TranslateOptions& options = {}) const;
+  /// One translation for each sentence, in their order. Sentences that are done make room for others at once. A
+  /// sentence's translation does not depend on what else is translated at the same time. Throws DataError naming the
+  /// sentence (counted from 1) that is too long or not valid UTF-8, before anything is translated, ConfigError for
+  /// options that do not fit, and NumericError when the model's logits are not finite.
   std::vector<Translation> translate(std::span<const std::string> sentences,
+                                     const TranslateOptions& options = {}) const;
+  std::vector<Translation> translate(std::initializer_list<std::string> sentences,
                                      const TranslateOptions& options = {}) const;
   /// The same for sentences that memory need not hold: the next ones enter as others leave, without a pause between
   /// pieces, and no more than some thousand, or one piece, are held at once. Of the options `constraints` do not count;
@@ -98,20 +115,16 @@ class Translator {
   /// Tokens that a sentence may have: max_source_tokens, or what learned positions have room for.
   int64_t longest_source(const TranslateOptions& options) const;
 
-  const Transformer& model() const { return *model_; }
-  const Tokenizer& source_tokenizer() const { return *source_tokenizer_; }
-  const Tokenizer& target_tokenizer() const { return *target_tokenizer_; }
-  const GenerationConfig& generation() const { return generation_; }
+  const Transformer& model() const;
+  const Tokenizer& source_tokenizer() const;
+  const Tokenizer& target_tokenizer() const;
+  const GenerationConfig& generation() const;
+  /// What all calls share.
+  const Scheduler& scheduler() const;
 
  private:
-  struct Prepared {};  // the model is for inference already
-  Translator(std::shared_ptr<const Transformer> model, std::shared_ptr<const Tokenizer> source_tokenizer,
-             std::shared_ptr<const Tokenizer> target_tokenizer, const GenerationConfig& generation, Prepared);
-
-  std::shared_ptr<const Transformer> model_;
-  std::shared_ptr<const Tokenizer> source_tokenizer_;
-  std::shared_ptr<const Tokenizer> target_tokenizer_;
-  GenerationConfig generation_;
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
 };
 
 }  // namespace attune

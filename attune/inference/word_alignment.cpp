@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "attune/text/tokenizer.h"
+
 namespace attune {
 namespace {
 

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "attune/text/tokenizer.h"
-
 namespace [[gnu::visibility("default")]] attune {
+
+class Tokenizer;
 
 /// (source word, target word), counted from 0, rising in the source and then in the target.
 using WordAlignment = std::vector<std::pair<int32_t, int32_t>>;

@@ -9,11 +9,11 @@ namespace attune {
 /// out = layer_norm(x), or layer_norm(x + dropout(y)) when y is defined. x is float32 or float64, y of its dtype or
 /// bfloat16 beside a float32 x, out of the dtype of x or, without y, bfloat16 beside a float32 x.
 struct LayerNormForward {
-  const Tensor& x;     // [..., columns]
-  const Tensor& y;     // likewise, or undefined
-  DropoutMask mask;    // of y
-  const Tensor& gain;  // [columns]
-  const Tensor& bias;  // [columns], or undefined
+  const Tensor& x;       // [..., columns]
+  const Tensor& y;       // likewise, or undefined
+  DropoutMask mask;      // of y
+  const Tensor& weight;  // [columns]
+  const Tensor& bias;    // [columns], or undefined
   LayerNormOptions options;
   const Tensor& sum;         // like x: where x + dropout(y) goes, or undefined
   const Tensor& out;         // like x
@@ -23,17 +23,17 @@ void layer_norm_forward(Cpu, const LayerNormForward& arguments);
 void layer_norm_forward(Plain, const LayerNormForward& arguments);
 
 /// From what was normalised and its statistics: the gradient dx; dropout(dx) in d_dropped, the gradient of y; and the
-/// gradients of gain and bias. dy and d_dropped may be bfloat16 beside a float32 x, one of them at a time.
+/// gradients of weight and bias. dy and d_dropped may be bfloat16 beside a float32 x, one of them at a time.
 struct LayerNormBackward {
   const Tensor& normalised;  // the input of the normalisation: x or the sum
   const Tensor& statistics;
-  const Tensor& gain;
+  const Tensor& weight;
   const Tensor& dy;
   DropoutMask mask;
   bool centred;  // the mean was taken off: every form but rms
   const Tensor& dx;
   const Tensor& d_dropped;  // or undefined
-  const Tensor& d_gain;
+  const Tensor& d_weight;
   const Tensor& d_bias;  // or undefined
 };
 void layer_norm_backward(Cpu, const LayerNormBackward& arguments);
@@ -48,4 +48,4 @@ struct LayerNormStatistics {
   T along;
 };
 
-}  // namespace attune
+}  // namespace gnu::visibility("default")]]attune

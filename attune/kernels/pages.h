@@ -31,7 +31,8 @@ class Pages {
   /// For kernels: where the row of a slot begins, in the memory of the device. T is the dtype.
   template <class T>
   T* row(int64_t slot) const {
-    return reinterpret_cast<T*>(starts_[static_cast<size_t>(slot / kBlockRows)]) + slot % kBlockRows * width_;
+    const auto s = static_cast<uint64_t>(slot);  // divided without regard to a sign
+    return reinterpret_cast<T*>(starts_[s / kBlockRows]) + static_cast<int64_t>(s % kBlockRows) * width_;
   }
 
  private:

@@ -47,31 +47,38 @@ struct CandidateRules {
   bool only_wanted = false;            // there are no others, and none of these is excluded
 };
 
-/// What is asked of all rows of logits [rows, vocab].
-struct TopCandidates {
-  const Tensor& logits;  // float32 or float64
-  int64_t count;         // of the likeliest tokens of a row
-  std::span<const int32_t> excluded;
-  std::span<const CandidateRules> rules;  // none, or one for each row
+/// Which candidates of a row are looked for.
+struct CandidateQuery {
+  int64_t count = 1;                       // the likeliest
+  std::span<const int32_t> excluded = {};  // rising
+  const CandidateRules* rules = nullptr;   // or none
 };
 
-/// Fills `lists`, which has room for `count` and what the rules want in each row, with the likeliest tokens, likeliest
-/// first and equal ones by lower id. Those that are excluded are left out but keep their share of the probability, and
-/// so are those of probability 0, so that there may be fewer. A row's answer depends on that row alone. Returns the
-/// first row that has no distribution, where a logit is NaN or infinite or all are minus infinity, or -1; what the list
-/// of such a row holds means nothing.
-int64_t top_candidates(Cpu, const TopCandidates& arguments, CandidateLists& lists);
-int64_t top_candidates(Plain, const TopCandidates& arguments, CandidateLists& lists);
+/// The first `size` tokens of row `row` of logits [rows, at least size], float32 or float64.
+struct CandidateRow {
+  const Tensor& logits;
+  int64_t row, size;
+};
 
-/// The tokens that one row may not have, sorted: `excluded` and what its rule adds.
-inline std::vector<int32_t> excluded_of_row(const TopCandidates& arguments, size_t row) {
-  std::vector<int32_t> excluded(arguments.excluded.begin(), arguments.excluded.end());
-  if (!arguments.rules.empty()) {
-    const std::vector<int32_t>& more = arguments.rules[row].excluded;
-    excluded.insert(excluded.end(), more.begin(), more.end());
-  }
-  std::sort(excluded.begin(), excluded.end());
-  return excluded;
+/// Writes into `room`, which is large enough for `count` and what the rules want, the likeliest tokens of a row,
+/// likeliest first and equal ones by lower id. Those that are excluded are left out but keep their share of the
+/// probability, and so are those of probability 0, so that there may be fewer. Returns how many there are, or -1 where
+/// the row has no distribution: a logit is NaN or infinite, or all are minus infinity.
+int64_t top_candidates(Cpu, const CandidateRow& row, const CandidateQuery& query, std::span<Candidate> room);
+int64_t top_candidates(Plain, const CandidateRow& row, const CandidateQuery& query, std::span<Candidate> room);
+
+/// As in Keskar et al. 2019: the logits of `tokens` in a row are divided by `penalty` where they are positive, else
+/// multiplied.
+void penalize_tokens(Cpu, const CandidateRow& row, std::span<const int32_t> tokens, double penalty);
+void penalize_tokens(Plain, const CandidateRow& row, std::span<const int32_t> tokens, double penalty);
+
+/// The tokens that a row may not have, rising: those of the query, or, where its rules add some, those in `merged`.
+inline std::span<const int32_t> excluded_of(const CandidateQuery& query, std::vector<int32_t>& merged) {
+  if (query.rules == nullptr || query.rules->excluded.empty()) return query.excluded;
+  merged.assign(query.excluded.begin(), query.excluded.end());
+  merged.insert(merged.end(), query.rules->excluded.begin(), query.rules->excluded.end());
+  std::sort(merged.begin(), merged.end());
+  return merged;
 }
 
 /// Adds the tokens that a rule wants behind the first `count` candidates of a row, those that are not among them;

@@ -3,9 +3,7 @@
 #include <cmath>
 
 #include "attune/base/fail.h"
-#include "attune/nn/multi_head_attention.h"
-#include "attune/nn/multi_head_latent_attention.h"
-#include "attune/nn/new_parameter.h"
+#include "attune/models/settings.h"
 
 namespace attune {
 namespace {
@@ -17,61 +15,8 @@ const TransformerConfig& validated(const TransformerConfig& c, Architecture want
   return c;
 }
 
-LayerNormOptions norm_options(const TransformerConfig& c) {
-  return {.form = c.norm_form, .epsilon = c.norm_epsilon};
-}
-
-// What self-attention does about places; cross-attention has no common places of queries and keys.
-AttentionPositions self_positions(const AttentionKind& kind, const TransformerConfig& c) {
-  AttentionPositions positions;
-  positions.pattern = std::visit([](const auto& attention) { return attention.pattern; }, kind);
-  if (const auto* rotary = std::get_if<RotaryOptions>(&c.positions)) positions.rotary = *rotary;
-  if (const auto* relative = std::get_if<RelativePositions>(&c.positions)) positions.relative_clip = relative->clip;
-  positions.alibi = std::holds_alternative<AlibiPositions>(c.positions);
-  return positions;
-}
-
-std::unique_ptr<Attention> build_attention(const AttentionKind& kind, const AttentionPositions& positions,
-                                           const TransformerConfig& c) {
-  if (const auto* latent = std::get_if<MultiHeadLatent>(&kind)) {
-    return std::make_unique<MultiHeadLatentAttention>(
-        MultiHeadLatentAttentionConfig{.d_model = c.d_model,
-                                       .heads = c.heads,
-                                       .latent_dim = latent_dim(*latent, c.d_model),
-                                       .query_latent_dim = latent->query_latent_dim,
-                                       .latent_norm = latent->latent_norm,
-                                       .rotary_dim = latent->rotary_dim,
-                                       .dropout = c.attention_dropout,
-                                       .positions = positions});
-  }
-  const auto& multi_head = std::get<MultiHead>(kind);
-  return std::make_unique<MultiHeadAttention>(
-      MultiHeadAttentionConfig{.d_model = c.d_model,
-                               .heads = c.heads,
-                               .kv_heads = multi_head.kv_heads,
-                               .query_key_value_bias = has_query_key_value_bias(multi_head),
-                               .output_bias = has_output_bias(multi_head),
-                               .dropout = c.attention_dropout,
-                               .positions = positions});
-}
-
-std::unique_ptr<Attention> build_self_attention(const AttentionKind& kind, const TransformerConfig& c) {
-  return build_attention(kind, self_positions(kind, c), c);
-}
-
-FeedForwardConfig feed_forward_config(const TransformerConfig& c) {
-  return {.d_model = c.d_model,
-          .d_ff = c.d_ff,
-          .activation = c.activation,
-          .bias = c.feed_forward_bias,
-          .dropout = c.activation_dropout};
-}
-
-ResidualConnectionConfig residual_config(const TransformerConfig& c) {
-  return {.d_model = c.d_model,
-          .dropout = c.dropout,
-          .pre_norm = c.norm == NormPlacement::pre,
-          .layer_norm = norm_options(c)};
+std::unique_ptr<Attention> build_attention(const AttentionKind& kind, const AttentionSetting& setting) {
+  return std::visit([&](const auto& attention) { return attention.build(setting); }, kind);
 }
 
 // One object for every place of the stack, or one for each.
@@ -95,40 +40,32 @@ std::unique_ptr<LayerNorm> build_final_norm(const TransformerConfig& c) {
 }
 
 std::unique_ptr<Encoder> build_encoder(const AttentionKind& attention, const TransformerConfig& c) {
-  return std::make_unique<Encoder>(build_layers<EncoderLayer>(c,
-                                                              [&] {
-                                                                return std::make_shared<EncoderLayer>(
-                                                                    build_self_attention(attention, c),
-                                                                    feed_forward_config(c), residual_config(c));
-                                                              }),
-                                   build_final_norm(c));
+  return std::make_unique<Encoder>(
+      build_layers<EncoderLayer>(c,
+                                 [&] {
+                                   return std::make_shared<EncoderLayer>(
+                                       build_attention(attention, self_attention_setting(c)), feed_forward_config(c),
+                                       residual_config(c));
+                                 }),
+      build_final_norm(c));
 }
 
 // `cross_attention` is null in a decoder-only model.
 std::unique_ptr<Decoder> build_decoder(const AttentionKind& attention, const AttentionKind* cross_attention,
                                        const TransformerConfig& c) {
   const auto make = [&] {
-    return std::make_shared<DecoderLayer>(build_self_attention(attention, c),
-                                          cross_attention ? build_attention(*cross_attention, {}, c) : nullptr,
-                                          feed_forward_config(c), residual_config(c));
+    return std::make_shared<DecoderLayer>(
+        build_attention(attention, self_attention_setting(c)),
+        cross_attention ? build_attention(*cross_attention, cross_attention_setting(c)) : nullptr,
+        feed_forward_config(c), residual_config(c));
   };
   return std::make_unique<Decoder>(build_layers<DecoderLayer>(c, make), build_final_norm(c));
 }
 
-std::unique_ptr<Positions> build_positions(const TransformerConfig& c, double dropout) {
-  if (std::holds_alternative<SinusoidalPositions>(c.positions))
-    return std::make_unique<PositionalEncoding>(c.d_model, dropout);
-  if (const auto* learned = std::get_if<LearnedPositions>(&c.positions))
-    return std::make_unique<LearnedPositionalEncoding>(c.max_positions(*learned), c.d_model, dropout);
-  return nullptr;
-}
-
 std::unique_ptr<Embeddings> build_embeddings(std::unique_ptr<InputEmbedding> token, const TransformerConfig& c) {
-  const bool added =
-      std::holds_alternative<SinusoidalPositions>(c.positions) || std::holds_alternative<LearnedPositions>(c.positions);
-  const bool with_positions = added && !c.embedding_norm;  // one pass for both
+  const bool with_positions = is_added(c.positions) && !c.embedding_norm;  // one pass for both
   return std::make_unique<Embeddings>(
-      std::move(token), build_positions(c, with_positions ? c.dropout : 0.0),
+      std::move(token), build(c.positions, position_setting(c), with_positions ? c.dropout : 0.0),
       c.embedding_norm ? std::make_unique<LayerNorm>(c.d_model, norm_options(c)) : nullptr,
       with_positions ? 0.0 : c.dropout);
 }

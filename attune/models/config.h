@@ -3,14 +3,13 @@
 
 #include <cstdint>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "attune/base/fields.h"
-#include "attune/kernels/attention_pattern.h"
+#include "attune/models/kinds/attention_kind.h"
+#include "attune/models/kinds/position_kind.h"
 #include "attune/nn/feed_forward.h"
-#include "attune/ops/layer_norm.h"
-#include "attune/ops/rotary.h"
+#include "attune/nn/layer_norm.h"
 
 namespace [[gnu::visibility("default")]] attune {
 
@@ -20,52 +19,6 @@ enum class Architecture {
   encoder_masked_lm,   // the tokens that were hidden: pretraining of a classifier, Devlin et al. 2019, section 3.1
   decoder_lm,          // the next token: Radford et al. 2019
 };
-
-/// Which of an attention's projections have a bias.
-enum class AttentionBias { none, all, query_key_value, output };
-
-/// Multi-head attention, Vaswani et al. 2017, section 3.2.2.
-struct MultiHead {
-  int64_t kv_heads = 0;  // that the query heads share: grouped-query attention, Ainslie et al. 2023; 1: multi-query
-                         // attention, Shazeer 2019; 0: as many as heads
-  AttentionBias bias = AttentionBias::all;
-  AttentionPattern pattern = FullAttention{};
-  bool operator==(const MultiHead&) const = default;
-};
-
-/// Multi-head latent attention, DeepSeek-AI 2024, "DeepSeek-V2", section 2.1.
-struct MultiHeadLatent {
-  int64_t latent_dim = 0;        // d_c: of what is cached for keys and values; 0: d_model / 4
-  int64_t query_latent_dim = 0;  // d_c': queries come from a latent too; 0: they do not
-  bool latent_norm = false;      // an RMSNorm on each latent
-  int64_t rotary_dim = 0;        // d_h^R: the decoupled part of queries and keys that carries rotary positions
-  AttentionPattern pattern = FullAttention{};
-  bool operator==(const MultiHeadLatent&) const = default;
-};
-
-using AttentionKind = std::variant<MultiHead, MultiHeadLatent>;
-
-/// How a token knows its place. The first two are added to embeddings, the next three act within self-attention.
-struct SinusoidalPositions {  // Vaswani et al. 2017, section 3.5
-  bool operator==(const SinusoidalPositions&) const = default;
-};
-struct LearnedPositions {  // a table; a longer sequence is an error
-  int64_t max_length = 0;  // 0: context_length of a language model, else 512
-  bool operator==(const LearnedPositions&) const = default;
-};
-struct RelativePositions {  // Shaw et al. 2018
-  int64_t clip = 16;        // distances beyond count as this one
-  bool operator==(const RelativePositions&) const = default;
-};
-struct AlibiPositions {  // Press et al. 2022
-  bool operator==(const AlibiPositions&) const = default;
-};
-struct NoPositions {
-  bool operator==(const NoPositions&) const = default;
-};
-/// RotaryOptions are those of Su et al. 2021.
-using PositionKind =
-    std::variant<SinusoidalPositions, LearnedPositions, RelativePositions, RotaryOptions, AlibiPositions, NoPositions>;
 
 enum class NormPlacement { pre, post };
 enum class Initialization {
@@ -120,21 +73,9 @@ struct TransformerConfig {
   bool operator==(const TransformerConfig&) const = default;
 
   int64_t head_dim() const { return d_model / heads; }
-  /// Tokens that a sequence may have for its positions: rows of a learned table, else no limit (INT64_MAX).
+  /// Tokens that a sequence may have for its positions; see longest_sequence() of position_kind.h.
   int64_t longest_sequence() const;
-  /// Rows of the table of learned positions.
-  int64_t max_positions(const LearnedPositions& positions) const;
 };
-
-/// Numbers of the latent of one token.
-int64_t latent_dim(const MultiHeadLatent& latent, int64_t d_model);
-
-/// Key heads of an attention with so many query heads.
-int64_t kv_heads(const MultiHead& attention, int64_t heads);
-
-/// Which projections have a bias.
-bool has_query_key_value_bias(const MultiHead& attention);
-bool has_output_bias(const MultiHead& attention);
 
 /// Parameters by component, without building the model. All layers of a stack are alike.
 struct ParameterCounts {
@@ -159,9 +100,6 @@ struct ParameterCounts {
 };
 ParameterCounts count_parameters(const TransformerConfig& config);
 
-/// Numbers that decoding keeps for each token in one layer.
-int64_t cache_width(const AttentionKind& kind, int64_t d_model, int64_t heads);
-
 template <>
 struct EnumNames<Architecture> {
   static constexpr std::pair<Architecture, const char*> values[] = {
@@ -171,29 +109,9 @@ struct EnumNames<Architecture> {
       {Architecture::decoder_lm, "decoder_lm"}};
 };
 template <>
-struct EnumNames<AttentionBias> {
-  static constexpr std::pair<AttentionBias, const char*> values[] = {
-      {AttentionBias::none, "none"},
-      {AttentionBias::all, "all"},
-      {AttentionBias::query_key_value, "query_key_value"},
-      {AttentionBias::output, "output"}};
-};
-template <>
 struct EnumNames<NormPlacement> {
   static constexpr std::pair<NormPlacement, const char*> values[] = {{NormPlacement::pre, "pre"},
                                                                      {NormPlacement::post, "post"}};
-};
-template <>
-struct EnumNames<NormForm> {
-  static constexpr std::pair<NormForm, const char*> values[] = {
-      {NormForm::variance, "variance"}, {NormForm::unbiased_std, "unbiased_std"}, {NormForm::rms, "rms"}};
-};
-template <>
-struct EnumNames<FeedForwardActivation> {
-  static constexpr std::pair<FeedForwardActivation, const char*> values[] = {
-      {FeedForwardActivation::relu, "relu"},           {FeedForwardActivation::gelu, "gelu"},
-      {FeedForwardActivation::gelu_tanh, "gelu_tanh"}, {FeedForwardActivation::silu, "silu"},
-      {FeedForwardActivation::swiglu, "swiglu"},       {FeedForwardActivation::geglu, "geglu"}};
 };
 template <>
 struct EnumNames<Initialization> {
@@ -214,44 +132,6 @@ template <>
 struct VariantNames<AttentionPattern> {
   static constexpr const char* values[] = {"full", "window", "strided", "fixed"};
 };
-template <>
-struct VariantNames<AttentionKind> {
-  static constexpr const char* values[] = {"multi_head", "latent"};
-};
-template <>
-struct VariantNames<PositionKind> {
-  static constexpr const char* values[] = {"sinusoidal", "learned", "relative", "rotary", "alibi", "none"};
-};
-
-template <class FieldVisitor>
-void visit_fields(MultiHead& c, FieldVisitor& v) {
-  v("kv_heads", c.kv_heads);
-  v("bias", c.bias);
-  v("pattern", c.pattern);
-}
-template <class FieldVisitor>
-void visit_fields(MultiHeadLatent& c, FieldVisitor& v) {
-  v("latent_dim", c.latent_dim);
-  v("query_latent_dim", c.query_latent_dim);
-  v("latent_norm", c.latent_norm);
-  v("rotary_dim", c.rotary_dim);
-  v("pattern", c.pattern);
-}
-template <class FieldVisitor>
-void visit_fields(SinusoidalPositions&, FieldVisitor&) {}
-template <class FieldVisitor>
-void visit_fields(LearnedPositions& c, FieldVisitor& v) {
-  v("max_length", c.max_length);
-}
-template <class FieldVisitor>
-void visit_fields(RelativePositions& c, FieldVisitor& v) {
-  v("clip", c.clip);
-}
-template <class FieldVisitor>
-void visit_fields(AlibiPositions&, FieldVisitor&) {}
-template <class FieldVisitor>
-void visit_fields(NoPositions&, FieldVisitor&) {}
-
 /// A field that an architecture does not have is unknown to it.
 template <class FieldVisitor>
 void visit_fields(TransformerConfig& c, FieldVisitor& v) {

@@ -30,25 +30,29 @@ class DecoderLm final : public Module {
 
   // Generation step by step. A row's sequence may have context_length tokens.
 
-  KvCache start(int64_t rows) const { return parts_.decoder->make_cache(rows); }
+  KvCache start(int64_t rows = 0) const { return parts_.decoder->make_cache(rows); }
   /// One prompt for each row of a fresh cache, none of them empty; returns the logits of the next token, [rows, vocab].
   /// Throws ShapeError, and DataError for a prompt that is longer than context_length.
   Tensor prompt(const PackedTokens& prompts, KvCache& cache) const;
-  /// The same without the logits; prompts may be empty.
-  void read(const PackedTokens& prompts, KvCache& cache) const;
-  /// The next counts[r] tokens of row r, row after row; returns the logits after each of them, [tokens, vocab]. Throws
-  /// as step() does.
-  Tensor steps(std::span<const int32_t> tokens, std::span<const int32_t> counts, KvCache& cache) const;
   /// tokens[r] is the token after which row r goes on; returns the logits of the next one, [rows, vocab]. Throws
   /// ShapeError, and DataError when a row has context_length tokens already.
   Tensor step(std::span<const int32_t> tokens, KvCache& cache) const;
+
+  // The same without the logits: the states after each token, [tokens, d_model], of which project() makes them. Row r
+  // has the next counts[r] tokens, row after row; a row may have none. Throw as above.
+
+  /// For rows that have no tokens yet: Decoder::prompts().
+  Tensor prompt_states(std::span<const int32_t> tokens, std::span<const int32_t> counts, KvCache& cache) const;
+  /// For rows with any past: Decoder::steps().
+  Tensor step_states(std::span<const int32_t> tokens, std::span<const int32_t> counts, KvCache& cache) const;
 
   const TransformerConfig& config() const { return config_; }
   const Decoder& decoder() const { return *parts_.decoder; }
   void visit(Visitor& v) override;
 
  private:
-  Tensor prompt_states(const PackedTokens& prompts, KvCache& cache) const;
+  Tensor embed_next(std::span<const int32_t> tokens, std::span<const int32_t> counts, const Indices& positions,
+                    const KvCache& cache) const;
 
   TransformerConfig config_;
   Parts parts_;

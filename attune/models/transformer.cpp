@@ -59,15 +59,16 @@ void Transformer::add(const Tensor& memory, const Sequences& source, KvCache& ca
 
 Tensor Transformer::step(std::span<const int32_t> tokens, KvCache& cache) const {
   const NoGrad no_grad;
-  return project(step_states(tokens, cache));
+  return project(step_states(tokens, std::vector<int32_t>(static_cast<size_t>(cache.rows()), 1), cache).states);
 }
 
-Tensor Transformer::step_states(std::span<const int32_t> tokens, KvCache& cache) const {
-  if (static_cast<int64_t>(tokens.size()) != cache.rows())
-    fail<ShapeError>("step: {} tokens for a cache of {} rows", tokens.size(), cache.rows());
+DecoderStep Transformer::step_states(std::span<const int32_t> tokens, std::span<const int32_t> counts, KvCache& cache,
+                                     bool with_cross_weights) const {
+  check_step_tokens(tokens, counts, cache);
   const NoGrad no_grad;
-  const Tensor x = (*parts_.target_embedding)(Indices(tokens), cache.positions());
-  return parts_.decoder->step(x, cache);
+  const Indices positions = cache.positions(counts);
+  const Tensor x = (*parts_.target_embedding)(Indices(tokens), positions);
+  return parts_.decoder->steps(x, counts, positions, cache, with_cross_weights);
 }
 
 Tensor Transformer::encode(const Tensor& src, const Mask& src_mask, TransformerWeights* weights) const {

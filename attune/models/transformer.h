@@ -64,8 +64,10 @@ class Transformer final : public Module {
   /// tokens[r] is the token after which row r goes on; returns the logits of the next one, [rows, target_vocab].
   /// Throws ShapeError when there is not one token for each row of the cache.
   Tensor step(std::span<const int32_t> tokens, KvCache& cache) const;
-  /// The same without the projection: what project() makes logits of, [rows, d_model].
-  Tensor step_states(std::span<const int32_t> tokens, KvCache& cache) const;
+  /// The next counts[r] tokens of row r, row after row; a row may have none. Returns states, of which project() makes
+  /// logits, and on request what the cross-attention gave to the source. Throws ShapeError.
+  DecoderStep step_states(std::span<const int32_t> tokens, std::span<const int32_t> counts, KvCache& cache,
+                          bool with_cross_weights = false) const;
 
   const TransformerConfig& config() const { return config_; }
   const Encoder& encoder() const { return *parts_.encoder; }

@@ -18,7 +18,7 @@ struct AttentionMask {
   Sequences keys = {};
   bool causal = false;
   Tensor allowed = {};        // uint8 [sequences or 1, most queries, most keys], or undefined; see AttentionOptions
-  Tensor* weights = nullptr;  // on request, see AttentionOptions
+  bool with_weights = false;  // in the output too
 };
 
 /// What a self-attention does about the positions of queries and keys; for cross-attention nothing of it.
@@ -33,13 +33,22 @@ struct AttentionPositions {
 struct CachedQueries {
   Indices positions;                 // of each one in its sequence, [rows]
   const SlotTable* table = nullptr;  // what each one sees
-  Tensor* weights = nullptr;         // on request, see CachedAttentionOptions
+  bool with_weights = false;         // in the output too
+};
+
+struct AttentionOutput {
+  Tensor states;   // [queries, d_model]
+  Tensor weights;  // of each head, where the mask or the queries ask for them; else undefined
 };
 
 class Attention : public Module {
  public:
-  /// query [queries, d_model], memory [keys, d_model] -> [queries, d_model]. Self-attention passes one tensor twice.
-  virtual Tensor operator()(const Tensor& query, const Tensor& memory, const AttentionMask& mask) const = 0;
+  /// query [queries, d_model], memory [keys, d_model]. Self-attention passes one tensor twice.
+  virtual AttentionOutput forward(const Tensor& query, const Tensor& memory, const AttentionMask& mask) const = 0;
+  /// The states of forward(), [queries, d_model].
+  Tensor operator()(const Tensor& query, const Tensor& memory, const AttentionMask& mask) const {
+    return forward(query, memory, mask).states;
+  }
 
   virtual AttentionCache make_cache() const = 0;
   /// Keeps what is needed of `memory` [n, d_model], whose rows are at `positions` [n] of their sequences, in
@@ -50,14 +59,15 @@ class Attention : public Module {
   /// once.
   virtual Tensor prompt(const Tensor& x, const AttentionMask& mask, std::span<const int32_t> slots,
                         AttentionCache& cache) const = 0;
-  /// query [rows, d_model] over the slots of each row -> [rows, d_model]. Equals operator() to rounding. Called under
-  /// NoGrad: the sum over the cache is not differentiable.
-  virtual Tensor attend(const Tensor& query, const CachedQueries& queries, const AttentionCache& cache) const = 0;
-  /// append(x, q.positions, slots, cache) and attend(x, q, cache) in one, likewise.
+  /// query [rows, d_model] over the slots of each row. The states [rows, d_model] equal operator() to rounding. Called
+  /// under NoGrad: the sum over the cache is not differentiable.
+  virtual AttentionOutput attend(const Tensor& query, const CachedQueries& queries,
+                                 const AttentionCache& cache) const = 0;
+  /// append(x, q.positions, slots, cache) and the states of attend(x, q, cache) in one, likewise.
   virtual Tensor step(const Tensor& x, const CachedQueries& q, std::span<const int32_t> slots,
                       AttentionCache& cache) const {
     append(x, q.positions, slots, cache);
-    return attend(x, q, cache);
+    return attend(x, q, cache).states;
   }
   /// Numbers kept for each token.
   virtual int64_t cache_width() const = 0;
@@ -68,4 +78,4 @@ inline Indices positions_of(const Sequences& sequences) {
   return sequences.positions();
 }
 
-}  // namespace attune
+}  // namespace gnu::visibility("default")]]attune

@@ -2,12 +2,20 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "attune/base/fail.h"
 #include "attune/ops/mean_over_heads.h"
 #include "attune/ops/precision.h"
 
 namespace attune {
+
+void check_step_tokens(std::span<const int32_t> tokens, std::span<const int32_t> counts, const KvCache& cache) {
+  const int64_t total = std::accumulate(counts.begin(), counts.end(), int64_t{0});
+  if (static_cast<int64_t>(counts.size()) != cache.rows() || static_cast<int64_t>(tokens.size()) != total)
+    fail<ShapeError>("step: {} tokens, the counts of {} rows are for {}, the cache has {} rows", tokens.size(),
+                     counts.size(), total, cache.rows());
+}
 
 Decoder::Decoder(std::vector<std::shared_ptr<DecoderLayer>> layers, std::unique_ptr<LayerNorm> final_norm)
     : layers_(std::move(layers)), norm_(std::move(final_norm)) {}
@@ -21,9 +29,15 @@ Tensor Decoder::operator()(const Tensor& x, const Tensor& memory, AttentionMask 
   Tensor h = x;
   const Tensor source = memory.defined() ? for_products(memory) : memory;
   for (size_t i = 0; i < layers_.size(); ++i) {
-    self_mask.weights = weights != nullptr ? &weights->self[i] : nullptr;
-    cross_mask.weights = weights != nullptr ? &weights->cross[i] : nullptr;
-    h = (*layers_[i])(h, source, self_mask, cross_mask);
+    if (weights == nullptr) {
+      h = (*layers_[i])(h, source, self_mask, cross_mask);
+    } else {
+      self_mask.with_weights = cross_mask.with_weights = true;
+      const DecoderLayerOutput output = layers_[i]->forward(h, source, self_mask, cross_mask);
+      h = output.states;
+      weights->self[i] = output.self_weights;
+      weights->cross[i] = output.cross_weights;
+    }
   }
   return norm_ ? (*norm_)(h) : h;
 }
@@ -31,8 +45,7 @@ Tensor Decoder::operator()(const Tensor& x, const Tensor& memory, AttentionMask 
 KvCache Decoder::make_cache(int64_t rows) const {
   KvCache cache;
   for (const auto& layer : layers_) cache.layers.push_back(layer->make_cache());
-  cache.past.add_rows(rows);
-  cache.source.add_rows(rows);
+  cache.add_rows(rows);
   return cache;
 }
 
@@ -41,74 +54,79 @@ void Decoder::add_sources(const Tensor& memory, const Sequences& source, KvCache
     fail<ShapeError>("decoder: memory {} for {} source tokens", memory.shape().text(), source.total());
   std::vector<int32_t> lengths(static_cast<size_t>(cache.rows()), 0);
   for (int64_t i = 0; i < source.count(); ++i) lengths.push_back(static_cast<int32_t>(source.length(i)));
-  cache.past.add_rows(source.count());
-  cache.source.add_rows(source.count());
+  cache.add_rows(source.count());
   const std::span<const int32_t> slots = cache.source.extend(lengths);
   const Indices positions = positions_of(source);
   for (size_t i = 0; i < layers_.size(); ++i) layers_[i]->add_source(memory, positions, slots, cache.layers[i]);
 }
 
-Tensor Decoder::prompt(const Tensor& x, const Sequences& prompts, KvCache& cache) const {
-  if (x.rank() != 2 || x.size(0) != prompts.total() || prompts.count() != cache.rows())
-    fail<ShapeError>("decoder prompt: {} for {} prompts of {} tokens and a cache of {} rows", x.shape().text(),
-                     prompts.count(), prompts.total(), cache.rows());
+namespace {
+
+void check_tokens(const char* op, const Tensor& x, std::span<const int32_t> counts, const KvCache& cache) {
+  if (static_cast<int64_t>(counts.size()) != cache.rows() || x.rank() != 2 ||
+      x.size(0) != std::accumulate(counts.begin(), counts.end(), int64_t{0}))
+    fail<ShapeError>("{}: {} for {} rows in a cache of {} rows", op, x.shape().text(), counts.size(), cache.rows());
+}
+
+// A query for each new token: what its row has, up to the token itself.
+struct TokenQueries {
+  std::vector<int32_t> begin, end;
+
+  TokenQueries(const SlotTable& rows, std::span<const int32_t> counts, bool causal) {
+    for (size_t r = 0; r < counts.size(); ++r) {
+      for (int32_t later = counts[r] - 1; later >= 0; --later) {
+        begin.push_back(rows.begin[r]);
+        end.push_back(rows.end[r] - (causal ? later : 0));
+      }
+    }
+  }
+  SlotTable table(const SlotTable& rows) const { return {.slots = rows.slots, .begin = begin, .end = end}; }
+};
+
+}  // namespace
+
+Tensor Decoder::prompts(const Tensor& x, std::span<const int32_t> counts, KvCache& cache) const {
+  check_tokens("decoder prompts", x, counts, cache);
   if (!layers_.empty() && layers_.front()->cross_attention() != nullptr)
-    fail<ShapeError>("decoder prompt: this decoder has cross-attention");
-  if (cache.past.slots_in_use() > 0) fail<ShapeError>("decoder prompt: the cache has tokens already");
+    fail<ShapeError>("decoder prompts: this decoder has cross-attention");
   std::vector<int32_t> lengths;
-  for (int64_t i = 0; i < prompts.count(); ++i) lengths.push_back(static_cast<int32_t>(prompts.length(i)));
-  const std::span<const int32_t> slots = cache.past.extend(lengths);
-  const AttentionMask mask{.queries = prompts, .keys = prompts, .causal = true};
+  for (size_t r = 0; r < counts.size(); ++r) {
+    if (counts[r] == 0) continue;
+    if (cache.position(static_cast<int64_t>(r)) > 0) fail<ShapeError>("decoder prompts: row {} has tokens already", r);
+    lengths.push_back(counts[r]);
+  }
+  const Sequences sequences = Sequences::from_lengths(lengths);
+  const std::span<const int32_t> slots = cache.past.extend(counts);
+  const AttentionMask mask{.queries = sequences, .keys = sequences, .causal = true};
   Tensor h = x;
   for (size_t i = 0; i < layers_.size(); ++i) h = layers_[i]->prompt(h, mask, slots, cache.layers[i]);
   return norm_ ? (*norm_)(h) : h;
 }
 
-namespace {
-
-// A query for each new token: what its row has, up to the token itself.
-SlotTable table_of_tokens(const SlotTable& rows, std::span<const int32_t> counts, bool causal) {
-  SlotTable table{.slots = rows.slots, .begin = {}, .end = {}};
-  for (size_t r = 0; r < counts.size(); ++r) {
-    for (int32_t later = counts[r] - 1; later >= 0; --later) {
-      table.begin.push_back(rows.begin[r]);
-      table.end.push_back(rows.end[r] - (causal ? later : 0));
-    }
-  }
-  return table;
-}
-
-}  // namespace
-
-Tensor Decoder::step(const Tensor& x, KvCache& cache) const {
-  return steps(x, std::vector<int32_t>(static_cast<size_t>(cache.rows()), 1), cache);
-}
-
-Tensor Decoder::steps(const Tensor& x, std::span<const int32_t> counts, KvCache& cache) const {
-  if (static_cast<int64_t>(counts.size()) != cache.rows() || x.rank() != 2 ||
-      x.size(0) != std::accumulate(counts.begin(), counts.end(), int64_t{0}))
-    fail<ShapeError>("decoder step: {} for a cache of {} rows", x.shape().text(), cache.rows());
-  std::vector<int32_t> positions;
-  for (size_t r = 0; r < counts.size(); ++r) {
-    for (int32_t i = 0; i < counts[r]; ++i) positions.push_back(cache.position(static_cast<int64_t>(r)) + i);
-  }
+DecoderStep Decoder::steps(const Tensor& x, std::span<const int32_t> counts, const Indices& positions, KvCache& cache,
+                           bool with_cross_weights) const {
+  check_tokens("decoder step", x, counts, cache);
   CachedStep step{.slots = cache.past.extend(counts), .self = {}, .cross = {}};
-  step.self = step.cross = {.positions = std::move(positions)};
-  SlotTable self, cross;
-  const bool single = std::all_of(counts.begin(), counts.end(), [](int32_t count) { return count == 1; });
-  if (!single) {
-    self = table_of_tokens(cache.past.table(), counts, true);
-    cross = table_of_tokens(cache.source.table(), counts, false);
+  step.self = step.cross = {.positions = positions};
+  SlotTable self = cache.past.table(), cross = cache.source.table();
+  std::optional<TokenQueries> of_self, of_cross;
+  if (std::any_of(counts.begin(), counts.end(), [](int32_t count) { return count != 1; })) {
+    self = of_self.emplace(self, counts, true).table(self);
+    cross = of_cross.emplace(cross, counts, false).table(cross);
   }
-  step.self.table = single ? &cache.past.table() : &self;
-  step.cross.table = single ? &cache.source.table() : &cross;
-  Tensor h = x, weights;
+  step.self.table = &self;
+  step.cross.table = &cross;
+  DecoderStep result{.states = x};
+  Tensor weights;
   for (size_t i = 0; i < layers_.size(); ++i) {
-    if (cache.keep_cross_weights && i + 1 == layers_.size()) step.cross.weights = &weights;
-    h = layers_[i]->step(h, step, cache.layers[i]);
+    step.cross.with_weights = with_cross_weights && i + 1 == layers_.size();
+    const AttentionOutput output = layers_[i]->step(result.states, step, cache.layers[i]);
+    result.states = output.states;
+    weights = output.weights;
   }
-  if (weights.defined()) cache.cross_weights = mean_over_heads(weights);
-  return norm_ ? (*norm_)(h) : h;
+  if (weights.defined()) result.cross_weights = mean_over_heads(weights);
+  if (norm_) result.states = (*norm_)(result.states);
+  return result;
 }
 
 void Decoder::visit(Visitor& v) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "attune/nn/decoder_layer.h"
@@ -12,6 +13,17 @@ struct DecoderWeights {
   std::vector<Tensor> self;
   std::vector<Tensor> cross;
 };
+
+/// What a step of decoding returns.
+struct DecoderStep {
+  Tensor states;  // [new tokens, d_model]
+  /// On request, what the last layer's cross-attention of each new token gave to the tokens of its source, the mean
+  /// over heads: [new tokens, longest source], zeros beyond a source.
+  Tensor cross_weights = {};
+};
+
+/// Throws ShapeError when there is not one count for each row of the cache, or not as many tokens as they say.
+void check_step_tokens(std::span<const int32_t> tokens, std::span<const int32_t> counts, const KvCache& cache);
 
 /// A stack of decoder layers, with a norm after the last one where `final_norm` is given. As in Encoder, one layer may
 /// stand at every place.
@@ -27,14 +39,15 @@ class Decoder final : public Module {
   KvCache make_cache(int64_t rows = 0) const;
   /// One more row for each source sentence, after those that are there; `memory` is the encoder's output on `source`.
   void add_sources(const Tensor& memory, const Sequences& source, KvCache& cache) const;
-  /// Whole prompts, one for each row of a cache that has no tokens yet: x [prompt tokens, d_model] -> same. Equals
-  /// operator() with a causal mask. For a decoder without cross-attention.
-  Tensor prompt(const Tensor& x, const Sequences& prompts, KvCache& cache) const;
-  /// The next token of every row: x [rows, d_model] -> [rows, d_model]. Equals the last position of operator().
-  Tensor step(const Tensor& x, KvCache& cache) const;
-  /// The next counts[r] tokens of row r, row after row: x [tokens, d_model] -> [tokens, d_model]. Equals the last
-  /// positions of operator(), and one step() after the other.
-  Tensor steps(const Tensor& x, std::span<const int32_t> counts, KvCache& cache) const;
+  /// The first tokens of some rows, of which the cache has none yet: counts[r] of row r, row after row, 0 for all
+  /// others. x [tokens, d_model] -> same. Equals operator() with a causal mask, and is faster than steps() for long
+  /// prompts. For a decoder without cross-attention. Throws ShapeError.
+  Tensor prompts(const Tensor& x, std::span<const int32_t> counts, KvCache& cache) const;
+  /// The next counts[r] tokens of row r, row after row; a row may have none: x [tokens, d_model]. `positions` are
+  /// cache.positions(counts). The states equal the last positions of operator(), and those of one token after the
+  /// other. Throws ShapeError.
+  DecoderStep steps(const Tensor& x, std::span<const int32_t> counts, const Indices& positions, KvCache& cache,
+                    bool with_cross_weights = false) const;
 
   const std::vector<std::shared_ptr<DecoderLayer>>& layers() const { return layers_; }
   void visit(Visitor& v) override;
@@ -44,4 +57,4 @@ class Decoder final : public Module {
   std::unique_ptr<LayerNorm> norm_;  // null: none
 };
 
-}  // namespace attune
+}  // namespace gnu::visibility("default")]]attune

@@ -13,19 +13,28 @@ DecoderLayer::DecoderLayer(std::unique_ptr<Attention> self_attention, std::uniqu
 
 Tensor DecoderLayer::operator()(const Tensor& x, const Tensor& memory, const AttentionMask& self_mask,
                                 const AttentionMask& cross_mask) const {
-  const bool with_weights = self_mask.weights != nullptr || cross_mask.weights != nullptr;  // which are written once
-  if (!checkpointing() || with_weights) return forward(x, memory, self_mask, cross_mask);
+  if (!checkpointing()) return forward(x, memory, self_mask, cross_mask).states;
   return checkpoint({x, memory}, [this, self_mask, cross_mask](std::span<const Tensor> inputs) {
-    return forward(inputs[0], inputs[1], self_mask, cross_mask);
+    return forward(inputs[0], inputs[1], self_mask, cross_mask).states;
   });
 }
 
-Tensor DecoderLayer::forward(const Tensor& x, const Tensor& memory, const AttentionMask& self_mask,
-                             const AttentionMask& cross_mask) const {
-  Tensor h = residual_1_(x, [&](const Tensor& y) { return (*self_attention_)(y, y, self_mask); });
+DecoderLayerOutput DecoderLayer::forward(const Tensor& x, const Tensor& memory, const AttentionMask& self_mask,
+                                         const AttentionMask& cross_mask) const {
+  DecoderLayerOutput output;
+  const auto attend = [](const Attention& attention, const Tensor& y, const Tensor& keys, const AttentionMask& mask,
+                         Tensor& weights) {
+    const AttentionOutput attended = attention.forward(y, keys, mask);
+    weights = attended.weights;
+    return attended.states;
+  };
+  Tensor h =
+      residual_1_(x, [&](const Tensor& y) { return attend(*self_attention_, y, y, self_mask, output.self_weights); });
   if (cross_attention_)
-    h = (*residual_2_)(h, [&](const Tensor& y) { return (*cross_attention_)(y, memory, cross_mask); });
-  return residual_3_(h, feed_forward_);
+    h = (*residual_2_)(
+        h, [&](const Tensor& y) { return attend(*cross_attention_, y, memory, cross_mask, output.cross_weights); });
+  output.states = residual_3_(h, feed_forward_);
+  return output;
 }
 
 KvCache::Layer DecoderLayer::make_cache() const {
@@ -44,12 +53,16 @@ Tensor DecoderLayer::prompt(const Tensor& x, const AttentionMask& mask, std::spa
   return residual_3_(h, feed_forward_);
 }
 
-Tensor DecoderLayer::step(const Tensor& x, const CachedStep& step, KvCache::Layer& layer) const {
+AttentionOutput DecoderLayer::step(const Tensor& x, const CachedStep& step, KvCache::Layer& layer) const {
+  AttentionOutput attended;
   Tensor h =
       residual_1_(x, [&](const Tensor& y) { return self_attention_->step(y, step.self, step.slots, layer.self); });
   if (cross_attention_)
-    h = (*residual_2_)(h, [&](const Tensor& y) { return cross_attention_->attend(y, step.cross, layer.cross); });
-  return residual_3_(h, feed_forward_);
+    h = (*residual_2_)(h, [&](const Tensor& y) {
+      attended = cross_attention_->attend(y, step.cross, layer.cross);
+      return attended.states;
+    });
+  return {residual_3_(h, feed_forward_), attended.weights};
 }
 
 void DecoderLayer::visit(Visitor& v) {

@@ -17,6 +17,11 @@ struct CachedStep {
   CachedQueries cross;
 };
 
+struct DecoderLayerOutput {
+  Tensor states;                       // [target tokens, d_model]
+  Tensor self_weights, cross_weights;  // on request, else undefined; see AttentionOutput
+};
+
 /// Masked self-attention, cross-attention to the encoder's output and feed-forward, each within a residual connection:
 /// Vaswani et al. 2017, figure 1, right. In a decoder-only model there is no cross-attention: Radford et al. 2018.
 class DecoderLayer final : public CheckpointedLayer {
@@ -28,6 +33,9 @@ class DecoderLayer final : public CheckpointedLayer {
   /// neither memory nor cross_mask is looked at.
   Tensor operator()(const Tensor& x, const Tensor& memory, const AttentionMask& self_mask,
                     const AttentionMask& cross_mask) const;
+  /// The same with the weights of the attentions whose masks ask for them. Everything is kept for the gradient.
+  DecoderLayerOutput forward(const Tensor& x, const Tensor& memory, const AttentionMask& self_mask,
+                             const AttentionMask& cross_mask) const;
 
   KvCache::Layer make_cache() const;
   /// What the cross-attention has to keep of `memory`, whose rows are at `positions`, goes to `slots`.
@@ -37,16 +45,14 @@ class DecoderLayer final : public CheckpointedLayer {
   Tensor prompt(const Tensor& x, const AttentionMask& mask, std::span<const int32_t> slots,
                 KvCache::Layer& layer) const;
   /// New tokens x [tokens, d_model]; with several of one sequence each sees those before it.
-  Tensor step(const Tensor& x, const CachedStep& step, KvCache::Layer& layer) const;
+  /// With the weights of the cross-attention where step.cross asks for them.
+  AttentionOutput step(const Tensor& x, const CachedStep& step, KvCache::Layer& layer) const;
 
   const Attention& self_attention() const { return *self_attention_; }
   const Attention* cross_attention() const { return cross_attention_.get(); }  // or null
   void visit(Visitor& v) override;
 
  private:
-  Tensor forward(const Tensor& x, const Tensor& memory, const AttentionMask& self_mask,
-                 const AttentionMask& cross_mask) const;
-
   std::unique_ptr<Attention> self_attention_, cross_attention_;
   FeedForward feed_forward_;
   ResidualConnection residual_1_;
@@ -54,4 +60,4 @@ class DecoderLayer final : public CheckpointedLayer {
   ResidualConnection residual_3_;
 };
 
-}  // namespace attune
+}  // namespace gnu::visibility("default")]]attune

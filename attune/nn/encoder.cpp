@@ -9,8 +9,14 @@ Tensor Encoder::operator()(const Tensor& x, AttentionMask mask, std::vector<Tens
   if (weights != nullptr) weights->resize(layers_.size());
   Tensor h = x;
   for (size_t i = 0; i < layers_.size(); ++i) {
-    mask.weights = weights != nullptr ? &(*weights)[i] : nullptr;
-    h = (*layers_[i])(h, mask);
+    if (weights == nullptr) {
+      h = (*layers_[i])(h, mask);
+    } else {
+      mask.with_weights = true;
+      const AttentionOutput output = layers_[i]->forward(h, mask);
+      h = output.states;
+      (*weights)[i] = output.weights;
+    }
   }
   return norm_ ? (*norm_)(h) : h;
 }

@@ -10,13 +10,17 @@ EncoderLayer::EncoderLayer(std::unique_ptr<Attention> self_attention, const Feed
       residual_2_(residual) {}
 
 Tensor EncoderLayer::operator()(const Tensor& x, const AttentionMask& mask) const {
-  if (!checkpointing() || mask.weights != nullptr) return forward(x, mask);  // weights are written once
-  return checkpoint({x}, [this, mask](std::span<const Tensor> inputs) { return forward(inputs[0], mask); });
+  if (!checkpointing()) return forward(x, mask).states;
+  return checkpoint({x}, [this, mask](std::span<const Tensor> inputs) { return forward(inputs[0], mask).states; });
 }
 
-Tensor EncoderLayer::forward(const Tensor& x, const AttentionMask& mask) const {
-  const Tensor h = residual_1_(x, [&](const Tensor& y) { return (*self_attention_)(y, y, mask); });
-  return residual_2_(h, feed_forward_);
+AttentionOutput EncoderLayer::forward(const Tensor& x, const AttentionMask& mask) const {
+  AttentionOutput attended;
+  const Tensor h = residual_1_(x, [&](const Tensor& y) {
+    attended = self_attention_->forward(y, y, mask);
+    return attended.states;
+  });
+  return {residual_2_(h, feed_forward_), attended.weights};
 }
 
 void EncoderLayer::visit(Visitor& v) {

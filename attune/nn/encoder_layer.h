@@ -16,15 +16,15 @@ class EncoderLayer final : public CheckpointedLayer {
                const ResidualConnectionConfig& residual);
   /// x [tokens, d_model] -> same
   Tensor operator()(const Tensor& x, const AttentionMask& mask) const;
+  /// The same with the weights of the self-attention where the mask asks for them. Everything is kept for the gradient.
+  AttentionOutput forward(const Tensor& x, const AttentionMask& mask) const;
   const Attention& self_attention() const { return *self_attention_; }
   void visit(Visitor& v) override;
 
  private:
-  Tensor forward(const Tensor& x, const AttentionMask& mask) const;
-
   std::unique_ptr<Attention> self_attention_;
   FeedForward feed_forward_;
   ResidualConnection residual_1_, residual_2_;
 };
 
-}  // namespace attune
+}  // namespace gnu::visibility("default")]]attune

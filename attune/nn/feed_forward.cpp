@@ -38,6 +38,11 @@ FeedForward::FeedForward(const FeedForwardConfig& config)
       linear_2_(config.d_ff, config.d_model, config.bias),
       dropout_(config.dropout) {}
 
+int64_t FeedForward::parameter_count(const FeedForwardConfig& c) {
+  const int64_t inner = gate_of(c.activation) ? 2 * c.d_ff : c.d_ff;
+  return c.d_model * (inner + c.d_ff) + (c.bias ? inner + c.d_model : 0);
+}
+
 Tensor FeedForward::operator()(const Tensor& x) const {
   if (gate_) return linear_2_.bf16_output(dropout_(gated_activation(linear_1_.bf16_output(x), *gate_)));
   return linear_2_.bf16_output(linear_1_.bf16_output(x, dropout_.mask()));

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "attune/base/fields.h"
 #include "attune/nn/dropout.h"
 #include "attune/nn/linear.h"
 #include "attune/ops/activation.h"
@@ -11,6 +12,13 @@ namespace [[gnu::visibility("default")]] attune {
 /// The last two are gated units, Shazeer 2020: with silu (SwiGLU) and with gelu (GEGLU).
 enum class FeedForwardActivation { relu, gelu, gelu_tanh, silu, swiglu, geglu };
 
+template <>
+struct EnumNames<FeedForwardActivation> {
+  static constexpr std::pair<FeedForwardActivation, const char*> values[] = {
+      {FeedForwardActivation::relu, "relu"},           {FeedForwardActivation::gelu, "gelu"},
+      {FeedForwardActivation::gelu_tanh, "gelu_tanh"}, {FeedForwardActivation::silu, "silu"},
+      {FeedForwardActivation::swiglu, "swiglu"},       {FeedForwardActivation::geglu, "geglu"}};
+};
 /// What a gated unit's first half goes through; nothing for the other activations.
 std::optional<Activation> gate_of(FeedForwardActivation activation);
 
@@ -29,6 +37,7 @@ struct FeedForwardConfig {
 class FeedForward final : public Module {
  public:
   explicit FeedForward(const FeedForwardConfig& config);
+  static int64_t parameter_count(const FeedForwardConfig& config);
   Tensor operator()(const Tensor& x) const;
   void visit(Visitor& v) override {
     v("linear_1", linear_1_);
@@ -42,4 +51,4 @@ class FeedForward final : public Module {
   Dropout dropout_;
 };
 
-}  // namespace attune
+}  // namespace gnu::visibility("default")]]attune

@@ -32,4 +32,4 @@ class InputEmbedding final : public Module {
   double scale_;
 };
 
-}  // namespace attune
+}  // namespace gnu::visibility("default")]]attune

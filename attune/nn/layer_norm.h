@@ -1,18 +1,26 @@
 #pragma once
 
+#include "attune/base/fields.h"
 #include "attune/nn/module.h"
 #include "attune/ops/layer_norm.h"
 
 namespace [[gnu::visibility("default")]] attune {
 
+template <>
+struct EnumNames<NormForm> {
+  static constexpr std::pair<NormForm, const char*> values[] = {
+      {NormForm::variance, "variance"}, {NormForm::unbiased_std, "unbiased_std"}, {NormForm::rms, "rms"}};
+};
 /// Each row normalised in one of the forms of layer_norm.h, times `weight`, plus `bias` unless there is none: the rms
 /// form never has one.        [..., d] -> same
 class LayerNorm final : public Module {
  public:
   LayerNorm(int64_t d_model, const LayerNormOptions& options, bool bias = true)
       : weight_{.tensor = Tensor::full({d_model}, 1.0)},
-        bias_{.tensor = bias && options.form != NormForm::rms ? Tensor::zeros({d_model}) : Tensor{}},
+        bias_{.tensor = bias && has_bias(options.form) ? Tensor::zeros({d_model}) : Tensor{}},
         options_(options) {}
+
+  static int64_t parameter_count(int64_t d_model, NormForm form) { return (has_bias(form) ? 2 : 1) * d_model; }
 
   Tensor operator()(const Tensor& x) const { return layer_norm(x, weight_.tensor, bias_.tensor, options_); }
   /// For products alone: see LayerNormOptions.
@@ -31,9 +39,11 @@ class LayerNorm final : public Module {
   }
 
  private:
+  static bool has_bias(NormForm form) { return form != NormForm::rms; }
+
   Parameter weight_;  // [d]
   Parameter bias_;    // [d], or undefined
   LayerNormOptions options_;
 };
 
-}  // namespace attune
+}  // namespace gnu::visibility("default")]]attune

@@ -113,7 +113,7 @@ Packing packing_of(int64_t batch, int64_t length, const Mask& mask) {
 }
 
 AttentionMask attention_mask(const Mask& mask, const Sequences& queries, const Sequences& keys) {
-  AttentionMask packed{.queries = queries, .keys = keys, .causal = mask.causal(), .allowed = {}, .weights = nullptr};
+  AttentionMask packed{.queries = queries, .keys = keys, .causal = mask.causal(), .allowed = {}};
   if (!mask.allowed().defined()) return packed;
   packed.allowed = mask.allowed();
   if (packed.allowed.size(1) == 1 && queries.max_length() > 1) {  // one row for all queries

@@ -72,28 +72,29 @@ MultiHeadAttention::QueriesKeysAndValues MultiHeadAttention::queries_keys_and_va
           .memory = {.keys = turned(k, positions), .values = v.reshape({-1, kv_heads_, d_head_})}};
 }
 
-Tensor MultiHeadAttention::attend(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v,
-                                  const AttentionMask& mask) const {
-  const Tensor heads = attention(q, k, v,
-                                 {.query_sequences = mask.queries,
-                                  .key_sequences = mask.keys,
-                                  .causal = mask.causal,
-                                  .mask = mask.allowed,
-                                  .pattern = positions_.pattern,
-                                  .alibi = positions_.alibi,
-                                  .relative_keys = relative_keys_.tensor,
-                                  .relative_values = relative_values_.tensor,
-                                  .dropout = dropout_.mask(),
-                                  .weights = mask.weights});
-  return w_o_.bf16_output(heads.reshape({-1, heads_ * d_head_}));
+AttentionOutput MultiHeadAttention::attend(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v,
+                                           const AttentionMask& mask) const {
+  const auto [heads, weights] = attention(q, k, v,
+                                          {.query_sequences = mask.queries,
+                                           .key_sequences = mask.keys,
+                                           .causal = mask.causal,
+                                           .mask = mask.allowed,
+                                           .pattern = positions_.pattern,
+                                           .alibi = positions_.alibi,
+                                           .relative_keys = relative_keys_.tensor,
+                                           .relative_values = relative_values_.tensor,
+                                           .dropout = dropout_.mask()},
+                                          mask.with_weights);
+  return {w_o_.bf16_output(heads.reshape({-1, heads_ * d_head_})), weights};
 }
 
-Tensor MultiHeadAttention::attend(const Tensor& q, const KeysAndValues& memory, const AttentionMask& mask) const {
+AttentionOutput MultiHeadAttention::attend(const Tensor& q, const KeysAndValues& memory,
+                                           const AttentionMask& mask) const {
   return attend(head_columns(q), head_columns(memory.keys), head_columns(memory.values), mask);
 }
 
 // Queries, keys and values in one product; those that are rotated are turned in one pass.
-Tensor MultiHeadAttention::self_attention(const Tensor& x, const AttentionMask& mask) const {
+AttentionOutput MultiHeadAttention::self_attention(const Tensor& x, const AttentionMask& mask) const {
   const int64_t all_heads = heads_ + 2 * kv_heads_;
   Tensor rows = project_fused(x, {&w_q_.projection(), &w_k_.projection(), &w_v_.projection()});
   if (positions_.rotary)
@@ -106,7 +107,8 @@ Tensor MultiHeadAttention::self_attention(const Tensor& x, const AttentionMask& 
   return attend(q, k, v, mask);
 }
 
-Tensor MultiHeadAttention::operator()(const Tensor& query, const Tensor& memory, const AttentionMask& mask) const {
+AttentionOutput MultiHeadAttention::forward(const Tensor& query, const Tensor& memory,
+                                            const AttentionMask& mask) const {
   if (query.address() == memory.address() && query.node() == memory.node()) return self_attention(query, mask);
   if (positions_.rotary)
     return attend(queries(query, positions_for(mask.queries)), keys_and_values(memory, positions_for(mask.keys)), mask);
@@ -137,31 +139,32 @@ Tensor MultiHeadAttention::prompt(const Tensor& x, const AttentionMask& mask, st
   const Indices positions = positions_for(mask.queries);
   const auto [q, memory] = queries_keys_and_values(x, positions);
   append(memory, slots, cache);
-  return attend(q, memory, mask);
+  return attend(q, memory, mask).states;
 }
 
 Tensor MultiHeadAttention::step(const Tensor& x, const CachedQueries& q, std::span<const int32_t> slots,
                                 AttentionCache& cache) const {
   const auto [query, memory] = queries_keys_and_values(x, q.positions);
   append(memory, slots, cache);
-  return attend_cached(query, q, cache);
+  return attend_cached(query, q, cache).states;
 }
 
-Tensor MultiHeadAttention::attend(const Tensor& query, const CachedQueries& q, const AttentionCache& cache) const {
+AttentionOutput MultiHeadAttention::attend(const Tensor& query, const CachedQueries& q,
+                                           const AttentionCache& cache) const {
   return attend_cached(queries(query, q.positions), q, cache);
 }
 
-Tensor MultiHeadAttention::attend_cached(const Tensor& query, const CachedQueries& q,
-                                         const AttentionCache& cache) const {
-  const Tensor heads = cached_attention(query, cache.keys, cache.values, *q.table,
-                                        {.kv_heads = kv_heads_,
-                                         .scale = 1.0 / std::sqrt(static_cast<double>(d_head_)),
-                                         .pattern = positions_.pattern,
-                                         .alibi = positions_.alibi,
-                                         .relative_keys = relative_keys_.tensor,
-                                         .relative_values = relative_values_.tensor,
-                                         .weights = q.weights});
-  return w_o_(heads.reshape({-1, heads_ * d_head_}));
+AttentionOutput MultiHeadAttention::attend_cached(const Tensor& query, const CachedQueries& q,
+                                                  const AttentionCache& cache) const {
+  const auto [heads, weights] = cached_attention(query, cache.keys, cache.values, *q.table,
+                                                 {.kv_heads = kv_heads_,
+                                                  .scale = 1.0 / std::sqrt(static_cast<double>(d_head_)),
+                                                  .pattern = positions_.pattern,
+                                                  .alibi = positions_.alibi,
+                                                  .relative_keys = relative_keys_.tensor,
+                                                  .relative_values = relative_values_.tensor},
+                                                 q.with_weights);
+  return {w_o_(heads.reshape({-1, heads_ * d_head_})), weights};
 }
 
 void MultiHeadAttention::visit(Visitor& v) {

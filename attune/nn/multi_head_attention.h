@@ -23,13 +23,13 @@ class MultiHeadAttention final : public Attention {
  public:
   /// Throws ConfigError naming the field.
   explicit MultiHeadAttention(const MultiHeadAttentionConfig& config);
-  Tensor operator()(const Tensor& query, const Tensor& memory, const AttentionMask& mask) const override;
+  AttentionOutput forward(const Tensor& query, const Tensor& memory, const AttentionMask& mask) const override;
   AttentionCache make_cache() const override;
   void append(const Tensor& memory, const Indices& positions, std::span<const int32_t> slots,
               AttentionCache& cache) const override;
   Tensor prompt(const Tensor& x, const AttentionMask& mask, std::span<const int32_t> slots,
                 AttentionCache& cache) const override;
-  Tensor attend(const Tensor& query, const CachedQueries& queries, const AttentionCache& cache) const override;
+  AttentionOutput attend(const Tensor& query, const CachedQueries& queries, const AttentionCache& cache) const override;
   Tensor step(const Tensor& x, const CachedQueries& q, std::span<const int32_t> slots,
               AttentionCache& cache) const override;
   int64_t cache_width() const override { return 2 * kv_heads_ * d_head_; }
@@ -50,15 +50,16 @@ class MultiHeadAttention final : public Attention {
   /// The heads of a product's rows, [n, heads, d_head], turned where positions are rotary.
   Tensor turned(const Tensor& rows, const Indices& positions) const;
   /// Queries of turned() [n, heads, d_head] over the slots of each row.
-  Tensor attend_cached(const Tensor& query, const CachedQueries& queries, const AttentionCache& cache) const;
-  Tensor attend(const Tensor& q, const KeysAndValues& memory, const AttentionMask& mask) const;
-  Tensor attend(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v, const AttentionMask& mask) const;
+  AttentionOutput attend_cached(const Tensor& query, const CachedQueries& queries, const AttentionCache& cache) const;
+  AttentionOutput attend(const Tensor& q, const KeysAndValues& memory, const AttentionMask& mask) const;
+  AttentionOutput attend(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v,
+                         const AttentionMask& mask) const;
   /// The positions of the rows where they matter, else none.
   Indices positions_for(const Sequences& sequences) const;
 
   /// The first of three, whose weights are adjacent.
   MultiHeadAttention(const MultiHeadAttentionConfig& config, const std::vector<Projection>& query_key_value);
-  Tensor self_attention(const Tensor& x, const AttentionMask& mask) const;
+  AttentionOutput self_attention(const Tensor& x, const AttentionMask& mask) const;
 
   int64_t heads_, kv_heads_, d_head_;
   AttentionPositions positions_;
@@ -67,4 +68,4 @@ class MultiHeadAttention final : public Attention {
   Dropout dropout_;
 };
 
-}  // namespace attune
+}  // namespace gnu::visibility("default")]]attune

@@ -87,8 +87,8 @@ MultiHeadLatentAttention::Memory MultiHeadLatentAttention::memory_of(const Tenso
   return memory;
 }
 
-Tensor MultiHeadLatentAttention::attend(const Tensor& query, const Indices& positions, const Memory& memory,
-                                        const AttentionMask& mask) const {
+AttentionOutput MultiHeadLatentAttention::attend(const Tensor& query, const Indices& positions, const Memory& memory,
+                                                 const AttentionMask& mask) const {
   const Tensor q_in = query_input(query);
   const Tensor q = w_q_(q_in);
   if (w_q_rotary_) {
@@ -103,23 +103,23 @@ Tensor MultiHeadLatentAttention::attend(const Tensor& query, const Indices& posi
   return attend({.x = q, .heads = config_.heads, .d = d_head_}, k, v, mask);
 }
 
-Tensor MultiHeadLatentAttention::attend(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v,
-                                        const AttentionMask& mask) const {
-  const Tensor heads = attention(q, k, v,
-                                 {.query_sequences = mask.queries,
-                                  .key_sequences = mask.keys,
-                                  .causal = mask.causal,
-                                  .mask = mask.allowed,
-                                  .pattern = config_.positions.pattern,
-                                  .alibi = config_.positions.alibi,
-                                  .dropout = dropout_.mask(),
-                                  .scale = scale(),
-                                  .weights = mask.weights});
-  return w_o_.bf16_output(heads.reshape({-1, config_.d_model}));
+AttentionOutput MultiHeadLatentAttention::attend(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v,
+                                                 const AttentionMask& mask) const {
+  const auto [heads, weights] = attention(q, k, v,
+                                          {.query_sequences = mask.queries,
+                                           .key_sequences = mask.keys,
+                                           .causal = mask.causal,
+                                           .mask = mask.allowed,
+                                           .pattern = config_.positions.pattern,
+                                           .alibi = config_.positions.alibi,
+                                           .dropout = dropout_.mask(),
+                                           .scale = scale()},
+                                          mask.with_weights);
+  return {w_o_.bf16_output(heads.reshape({-1, config_.d_model})), weights};
 }
 
-Tensor MultiHeadLatentAttention::operator()(const Tensor& query, const Tensor& memory,
-                                            const AttentionMask& mask) const {
+AttentionOutput MultiHeadLatentAttention::forward(const Tensor& query, const Tensor& memory,
+                                                  const AttentionMask& mask) const {
   return attend(query, positions_for(mask.queries), memory_of(memory, positions_for(mask.keys)), mask);
 }
 
@@ -144,23 +144,15 @@ Tensor MultiHeadLatentAttention::prompt(const Tensor& x, const AttentionMask& ma
   const Indices positions = positions_for(mask.queries);
   const Memory memory = memory_of(x, positions);
   append(memory, slots, cache);
-  return attend(x, positions, memory, mask);
+  return attend(x, positions, memory, mask).states;
 }
 
 namespace {
 
-// The rows of a group, all of which begin at the same slot.
+// The rows of a group.
 SlotTable rows_of(const SlotTable& table, int64_t begin, int64_t end) {
-  const auto first = static_cast<size_t>(begin), last = static_cast<size_t>(end);
-  const int32_t origin = table.begin[first];
-  SlotTable part{.slots = {}, .begin = std::vector<int32_t>(last - first, 0), .end = {}};
-  int32_t furthest = origin;
-  for (size_t r = first; r < last; ++r) {
-    part.end.push_back(table.end[r] - origin);
-    furthest = std::max(furthest, table.end[r]);
-  }
-  part.slots.assign(table.slots.begin() + origin, table.slots.begin() + furthest);
-  return part;
+  const auto first = static_cast<size_t>(begin), count = static_cast<size_t>(end - begin);
+  return {.slots = table.slots, .begin = table.begin.subspan(first, count), .end = table.end.subspan(first, count)};
 }
 
 // Whether each row sees one slot more than the row before: new tokens of one sequence.
@@ -191,7 +183,7 @@ std::vector<MultiHeadLatentAttention::Group> MultiHeadLatentAttention::groups_of
                           .rotary_dim = config_.rotary_dim,
                           .queries = static_cast<int64_t>(end - begin),
                           .slots = table.end[end - 1] - table.begin[begin]};
-    const bool expanded = plain && q.weights == nullptr && table.end[begin] > table.begin[begin] &&
+    const bool expanded = plain && !q.with_weights && table.end[begin] > table.begin[begin] &&
                           (rises(table, begin, end) || is_level(table, begin, end)) && !absorbs(step);
     groups.push_back({static_cast<int64_t>(begin), static_cast<int64_t>(end), expanded});
     begin = end;
@@ -199,8 +191,8 @@ std::vector<MultiHeadLatentAttention::Group> MultiHeadLatentAttention::groups_of
   return groups;
 }
 
-Tensor MultiHeadLatentAttention::attend(const Tensor& query, const CachedQueries& q,
-                                        const AttentionCache& cache) const {
+AttentionOutput MultiHeadLatentAttention::attend(const Tensor& query, const CachedQueries& q,
+                                                 const AttentionCache& cache) const {
   const std::vector<Group> groups = groups_of(q);
   if (std::none_of(groups.begin(), groups.end(), [](const Group& g) { return g.expanded; }))
     return attend_absorbed(query, q, cache);
@@ -211,9 +203,9 @@ Tensor MultiHeadLatentAttention::attend(const Tensor& query, const CachedQueries
                              .table = &table};
     const Tensor rows = query.rows(g.begin, g.end);
     out.rows(g.begin, g.end)
-        .copy_from(g.expanded ? attend_expanded(rows, part, cache) : attend_absorbed(rows, part, cache));
+        .copy_from(g.expanded ? attend_expanded(rows, part, cache) : attend_absorbed(rows, part, cache).states);
   }
-  return out;
+  return {out, {}};  // with weights all groups are absorbed
 }
 
 // As in training, on latents that are gathered from the cache.
@@ -230,24 +222,25 @@ Tensor MultiHeadLatentAttention::attend_expanded(const Tensor& query, const Cach
   return attend(query, q.positions, memory,
                 {.queries = Sequences::from_lengths({static_cast<int32_t>(query.size(0))}),
                  .keys = Sequences::from_lengths({static_cast<int32_t>(count)}),
-                 .causal = causal});
+                 .causal = causal})
+      .states;
 }
 
-Tensor MultiHeadLatentAttention::attend_absorbed(const Tensor& query, const CachedQueries& q,
-                                                 const AttentionCache& cache) const {
+AttentionOutput MultiHeadLatentAttention::attend_absorbed(const Tensor& query, const CachedQueries& q,
+                                                          const AttentionCache& cache) const {
   const Tensor q_in = query_input(query);
   // Every head reads the same latents, as keys and as values: attention with one key head of latent_dim numbers.
   Tensor absorbed_query = per_head_matmul(split_heads(w_q_(q_in)), w_k_decompress_.projection().weight.tensor);
   if (w_q_rotary_) absorbed_query = concat_heads(absorbed_query, rotary_query(q_in, q.positions));
-  const Tensor latents = cached_attention(absorbed_query, cache.keys, cache.keys, *q.table,
-                                          {.kv_heads = 1,
-                                           .d_v = config_.latent_dim,
-                                           .scale = scale(),
-                                           .pattern = config_.positions.pattern,
-                                           .alibi = config_.positions.alibi,
-                                           .weights = q.weights});
-  return w_o_(
-      per_head_matmul_transposed(latents, w_v_decompress_.projection().weight.tensor).reshape({-1, config_.d_model}));
+  const auto [latents, weights] = cached_attention(absorbed_query, cache.keys, cache.keys, *q.table,
+                                                   {.kv_heads = 1,
+                                                    .d_v = config_.latent_dim,
+                                                    .scale = scale(),
+                                                    .pattern = config_.positions.pattern,
+                                                    .alibi = config_.positions.alibi},
+                                                   q.with_weights);
+  const Tensor heads = per_head_matmul_transposed(latents, w_v_decompress_.projection().weight.tensor);
+  return {w_o_(heads.reshape({-1, config_.d_model})), weights};
 }
 
 void MultiHeadLatentAttention::visit(Visitor& v) {

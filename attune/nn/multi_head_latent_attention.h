@@ -33,13 +33,13 @@ class MultiHeadLatentAttention final : public Attention {
  public:
   /// Throws ConfigError naming the field.
   explicit MultiHeadLatentAttention(const MultiHeadLatentAttentionConfig& config);
-  Tensor operator()(const Tensor& query, const Tensor& memory, const AttentionMask& mask) const override;
+  AttentionOutput forward(const Tensor& query, const Tensor& memory, const AttentionMask& mask) const override;
   AttentionCache make_cache() const override;
   void append(const Tensor& memory, const Indices& positions, std::span<const int32_t> slots,
               AttentionCache& cache) const override;
   Tensor prompt(const Tensor& x, const AttentionMask& mask, std::span<const int32_t> slots,
                 AttentionCache& cache) const override;
-  Tensor attend(const Tensor& query, const CachedQueries& queries, const AttentionCache& cache) const override;
+  AttentionOutput attend(const Tensor& query, const CachedQueries& queries, const AttentionCache& cache) const override;
   int64_t cache_width() const override { return config_.latent_dim + config_.rotary_dim; }
   void visit(Visitor& v) override;
 
@@ -56,15 +56,17 @@ class MultiHeadLatentAttention final : public Attention {
   };
   Memory memory_of(const Tensor& x, const Indices& positions) const;
   void append(const Memory& memory, std::span<const int32_t> slots, AttentionCache& cache) const;
-  Tensor attend(const Tensor& query, const Indices& positions, const Memory& memory, const AttentionMask& mask) const;
-  Tensor attend(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v, const AttentionMask& mask) const;
+  AttentionOutput attend(const Tensor& query, const Indices& positions, const Memory& memory,
+                         const AttentionMask& mask) const;
+  AttentionOutput attend(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v,
+                         const AttentionMask& mask) const;
   /// Rows of a step whose lists begin at the same slot: new tokens of one sequence, or hypotheses of one sentence.
   struct Group {
     int64_t begin, end;  // rows
     bool expanded;
   };
   std::vector<Group> groups_of(const CachedQueries& queries) const;
-  Tensor attend_absorbed(const Tensor& query, const CachedQueries& queries, const AttentionCache& cache) const;
+  AttentionOutput attend_absorbed(const Tensor& query, const CachedQueries& queries, const AttentionCache& cache) const;
   Tensor attend_expanded(const Tensor& query, const CachedQueries& queries, const AttentionCache& cache) const;
   Tensor rotary_query(const Tensor& query_input, const Indices& positions) const;  // [n, heads, rotary_dim]
   /// The positions of the rows where they matter, else none.
@@ -80,4 +82,4 @@ class MultiHeadLatentAttention final : public Attention {
   Dropout dropout_;
 };
 
-}  // namespace attune
+}  // namespace gnu::visibility("default")]]attune

@@ -169,7 +169,8 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attent
   return attention(head_columns(q), head_columns(k), head_columns(v), options);
 }
 
-Tensor attention(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v, const AttentionOptions& options) {
+AttentionResult attention(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v,
+                          const AttentionOptions& options, bool with_weights) {
   const ProfileScope scope("attention");
   check_columns("q", q);
   check_columns("k", k);
@@ -179,20 +180,20 @@ Tensor attention(const HeadColumns& q, const HeadColumns& k, const HeadColumns& 
   const TensorOptions like{q.x.dtype(), q.x.device()};
   Tensor out = Tensor::empty({q.x.size(0), q.heads, v.d}, like);
   const Tensor log_sum_exp = Tensor::empty({q.x.size(0), q.heads}, like);
-  if (options.weights != nullptr)
-    *options.weights = Tensor::zeros({options.query_sequences.count(), q.heads, options.query_sequences.max_length(),
-                                      options.key_sequences.max_length()},
-                                     like);
+  Tensor weights;
+  if (with_weights)
+    weights = Tensor::zeros({options.query_sequences.count(), q.heads, options.query_sequences.max_length(),
+                             options.key_sequences.max_length()},
+                            like);
   const AttentionInputs in = inputs_of(parts, options);
   dispatch(q.x.device(), [&](auto device) {
     attention_forward(device, in, out, log_sum_exp);
-    if (options.weights != nullptr) attention_weights(device, in, log_sum_exp, *options.weights);
+    if (with_weights) attention_weights(device, in, log_sum_exp, weights);
   });
   const Tensor &a = options.relative_keys, &b = options.relative_values;
-  if (!is_recording({q.x, k.x, v.x, a, b})) return out;
+  if (!is_recording({q.x, k.x, v.x, a, b})) return {out, weights};
 
   AttentionOptions kept = options;
-  kept.weights = nullptr;
   kept.relative_keys = a.detach();
   kept.relative_values = b.detach();
   record("attention", {q.x, k.x, v.x, a, b}, out,
@@ -213,7 +214,11 @@ Tensor attention(const HeadColumns& q, const HeadColumns& k, const HeadColumns& 
            dispatch(dy.device(), [&](auto device) { attention_backward(device, inputs, out, log_sum_exp, dy, to); });
            return gradients;
          });
-  return out;
+  return {out, weights};
+}
+
+Tensor attention(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v, const AttentionOptions& options) {
+  return attention(q, k, v, options, false).heads;
 }
 
 }  // namespace attune

@@ -32,9 +32,11 @@ struct AttentionOptions {
   /// what dropout_column (attention_plan.h) says for a pattern.
   DropoutMask dropout = {};
   double scale = 0;  // 0: 1 / sqrt(d_k)
-  /// On request, for pictures and tests: the weights without dropout, [sequences, heads, most queries, most keys],
-  /// zero where there is no such query or key.
-  Tensor* weights = nullptr;
+};
+
+struct AttentionResult {
+  Tensor heads;
+  Tensor weights;
 };
 
 /// softmax(q k^T * scale + mask) v, per sequence and head.
@@ -52,6 +54,10 @@ HeadColumns head_columns(const Tensor& x);
 
 /// The same of heads that lie within longer rows, read in place. Those that share a tensor share its gradient.
 Tensor attention(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v, const AttentionOptions& options);
+/// The same with the weights where `with_weights`, for pictures and tests: without dropout, [sequences, heads, most
+/// queries, most keys], zero where there is no such query or key; else undefined.
+AttentionResult attention(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v,
+                          const AttentionOptions& options, bool with_weights);
 
 /// The slope of each head: the geometric sequence 2^(-8 / heads), 2^(-16 / heads), ... for a power of two; for other
 /// numbers that of the power below, then every other one of the power above. Throws ConfigError.

@@ -73,13 +73,13 @@ Tensor make_weights(const Tensor& q, const SlotTable& table) {
 
 }  // namespace
 
-Tensor cached_attention(const Tensor& q, const PagedRows& keys, const PagedRows& values, const SlotTable& table,
-                        const CachedAttentionOptions& options) {
+AttentionResult cached_attention(const Tensor& q, const PagedRows& keys, const PagedRows& values,
+                                 const SlotTable& table, const CachedAttentionOptions& options, bool with_weights) {
   const ProfileScope scope("cached_attention");
   check(q, keys, values, table, options);
   const int64_t d_v = options.d_v > 0 ? options.d_v : values.width() / options.kv_heads;
   Tensor out = Tensor::empty({q.size(0), q.size(1), d_v}, {q.dtype(), q.device()});
-  if (options.weights != nullptr) *options.weights = make_weights(q, table);
+  const Tensor weights = with_weights ? make_weights(q, table) : Tensor{};
   const CachedAttention arguments{.q = q,
                                   .keys = keys.pages(),
                                   .values = values.pages(),
@@ -94,9 +94,14 @@ Tensor cached_attention(const Tensor& q, const PagedRows& keys, const PagedRows&
                                   .relative_values = options.relative_values,
                                   .clip = relative_clip(options.relative_keys, options.relative_values),
                                   .out = out,
-                                  .weights = options.weights != nullptr ? *options.weights : Tensor{}};
+                                  .weights = weights};
   dispatch(q.device(), [&](auto device) { cached_attention_forward(device, arguments); });
-  return out;
+  return {out, weights};
+}
+
+Tensor cached_attention(const Tensor& q, const PagedRows& keys, const PagedRows& values, const SlotTable& table,
+                        const CachedAttentionOptions& options) {
+  return cached_attention(q, keys, values, table, options, false).heads;
 }
 
 }  // namespace attune

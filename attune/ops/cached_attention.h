@@ -4,6 +4,7 @@
 #include "attune/cache/paged_rows.h"
 #include "attune/cache/slot_table.h"
 #include "attune/kernels/attention_pattern.h"
+#include "attune/ops/attention.h"
 #include "attune/tensor/tensor.h"
 
 namespace [[gnu::visibility("default")]] attune {
@@ -21,9 +22,6 @@ struct CachedAttentionOptions {
   bool alibi = false;
   Tensor relative_keys = {};
   Tensor relative_values = {};
-  /// On request, what each head gave to the positions of a row's slots: [rows, heads, most slots of a row], zeros
-  /// beyond.
-  Tensor* weights = nullptr;
 };
 
 /// softmax(q k^T * scale) v over the slots of each query.
@@ -33,5 +31,9 @@ struct CachedAttentionOptions {
 /// on that row and its slots alone. Throws ShapeError, and ConfigError for a pattern that cannot be.
 Tensor cached_attention(const Tensor& q, const PagedRows& keys, const PagedRows& values, const SlotTable& table,
                         const CachedAttentionOptions& options);
+/// The same where `with_weights` with what each head gave to the positions of a row's slots: [rows, heads, most slots
+/// of a row], zeros beyond.
+AttentionResult cached_attention(const Tensor& q, const PagedRows& keys, const PagedRows& values,
+                                 const SlotTable& table, const CachedAttentionOptions& options, bool with_weights);
 
 }  // namespace gnu::visibility("default")]]attune

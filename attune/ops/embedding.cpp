@@ -49,7 +49,7 @@ Tensor embedding(const Indices& ids, const Tensor& table, double scale) {
 Tensor panel_embedding(const Indices& ids, const PanelWeight& table, double factor) {
   const ProfileScope scope("embedding");
   check_vocabulary(ids, table.out());
-  Tensor y = table.rows(ids.values());
+  Tensor y = table.rows(ids);
   dispatch(y.device(), [&](auto device) { scale(device, y, factor); });
   return y;
 }

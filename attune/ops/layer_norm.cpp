@@ -15,7 +15,7 @@ namespace {
 struct Tape {
   Tensor normalised;  // x, or the sum of the residual connection
   Tensor statistics;  // [rows, 3]
-  Tensor gain;
+  Tensor weight;
   DropoutMask mask;
   bool fused;  // with a residual connection
   bool centred;
@@ -23,30 +23,30 @@ struct Tape {
   DType dropped;  // type of the gradient of y
 };
 
-// dx, d_dropped (undefined unless fused with an active mask), d_gain, d_bias (undefined without a bias)
+// dx, d_dropped (undefined unless fused with an active mask), d_weight, d_bias (undefined without a bias)
 std::array<Tensor, 4> backward(const Tape& tape, const Tensor& dy) {
   const Tensor& x = tape.normalised;
   const Tensor dx = Tensor::empty_like(x);
   const bool dropped = tape.fused && tape.mask.active();
   const Tensor d_dropped = dropped ? Tensor::empty(x.shape(), {tape.dropped, x.device()}) : Tensor{};
-  const Tensor d_gain = Tensor::empty_like(tape.gain);
-  const Tensor d_bias = tape.has_bias ? Tensor::empty_like(tape.gain) : Tensor{};
+  const Tensor d_weight = Tensor::empty_like(tape.weight);
+  const Tensor d_bias = tape.has_bias ? Tensor::empty_like(tape.weight) : Tensor{};
   const LayerNormBackward arguments{.normalised = x,
                                     .statistics = tape.statistics,
-                                    .gain = tape.gain,
+                                    .weight = tape.weight,
                                     .dy = dy,
                                     .mask = tape.mask,
                                     .centred = tape.centred,
                                     .dx = dx,
                                     .d_dropped = d_dropped,
-                                    .d_gain = d_gain,
+                                    .d_weight = d_weight,
                                     .d_bias = d_bias};
   dispatch(x.device(), [&](auto device) { layer_norm_backward(device, arguments); });
-  return {dx, d_dropped, d_gain, d_bias};
+  return {dx, d_dropped, d_weight, d_bias};
 }
 
 // y is undefined without a residual connection.
-Tensor forward(const Tensor& x, const Tensor& y, const DropoutMask& mask, const Tensor& gain, const Tensor& bias,
+Tensor forward(const Tensor& x, const Tensor& y, const DropoutMask& mask, const Tensor& weight, const Tensor& bias,
                const LayerNormOptions& options, Tape* tape) {
   const bool bf16_output = options.for_products && bfloat16_products() && !y.defined() && x.dtype() == DType::f32;
   Tensor out = Tensor::empty(x.shape(), {bf16_output ? DType::bf16 : x.dtype(), x.device()});
@@ -54,7 +54,7 @@ Tensor forward(const Tensor& x, const Tensor& y, const DropoutMask& mask, const 
   if (tape != nullptr) {
     *tape = {.normalised = y.defined() ? Tensor::empty_like(x) : x.detach(),
              .statistics = Tensor::empty({as_rows(x).rows, 3}, {x.dtype(), x.device()}),
-             .gain = gain.detach(),
+             .weight = weight.detach(),
              .mask = mask,
              .fused = y.defined(),
              .centred = options.form != NormForm::rms,
@@ -65,7 +65,7 @@ Tensor forward(const Tensor& x, const Tensor& y, const DropoutMask& mask, const 
   const LayerNormForward arguments{.x = x,
                                    .y = y,
                                    .mask = mask,
-                                   .gain = gain,
+                                   .weight = weight,
                                    .bias = bias,
                                    .options = options,
                                    .sum = tape != nullptr && y.defined() ? tape->normalised : none,
@@ -75,10 +75,10 @@ Tensor forward(const Tensor& x, const Tensor& y, const DropoutMask& mask, const 
   return out;
 }
 
-void check(std::string_view op, const Tensor& x, const Tensor& gain, const Tensor& bias,
+void check(std::string_view op, const Tensor& x, const Tensor& weight, const Tensor& bias,
            const LayerNormOptions& options) {
   check_rows(op, x);
-  check_column_vector(op, x, "gain", gain);
+  check_column_vector(op, x, "weight", weight);
   if (bias.defined()) check_column_vector(op, x, "bias", bias);
   if (bias.defined() && options.form == NormForm::rms)
     fail<ShapeError>("{}: the rms form takes no bias, found one of shape {}", op, bias.shape().text());
@@ -87,32 +87,32 @@ void check(std::string_view op, const Tensor& x, const Tensor& gain, const Tenso
 
 }  // namespace
 
-Tensor layer_norm(const Tensor& x, const Tensor& gain, const Tensor& bias, const LayerNormOptions& options) {
+Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const LayerNormOptions& options) {
   const ProfileScope scope("layer_norm");
-  check("layer_norm", x, gain, bias, options);
-  if (!is_recording({x, gain, bias})) return forward(x, {}, {}, gain, bias, options, nullptr);
+  check("layer_norm", x, weight, bias, options);
+  if (!is_recording({x, weight, bias})) return forward(x, {}, {}, weight, bias, options, nullptr);
   Tape tape;
-  Tensor out = forward(x, {}, {}, gain, bias, options, &tape);
-  record("layer_norm", {x, gain, bias}, out, [tape = std::move(tape)](const Tensor& dy) {
-    const auto [dx, d_dropped, d_gain, d_bias] = backward(tape, dy);
-    return Gradients{dx, d_gain, d_bias};
+  Tensor out = forward(x, {}, {}, weight, bias, options, &tape);
+  record("layer_norm", {x, weight, bias}, out, [tape = std::move(tape)](const Tensor& dy) {
+    const auto [dx, d_dropped, d_weight, d_bias] = backward(tape, dy);
+    return Gradients{dx, d_weight, d_bias};
   });
   return out;
 }
 
-Tensor residual_dropout_layer_norm(const Tensor& x, const Tensor& y, const DropoutMask& mask, const Tensor& gain,
+Tensor residual_dropout_layer_norm(const Tensor& x, const Tensor& y, const DropoutMask& mask, const Tensor& weight,
                                    const Tensor& bias, const LayerNormOptions& options) {
   constexpr std::string_view op = "residual_dropout_layer_norm";
   const ProfileScope scope(op);
-  check(op, x, gain, bias, options);
+  check(op, x, weight, bias, options);
   check_addend(op, x, y);
   check_dropout(op, mask);
-  if (!is_recording({x, y, gain, bias})) return forward(x, y, mask, gain, bias, options, nullptr);
+  if (!is_recording({x, y, weight, bias})) return forward(x, y, mask, weight, bias, options, nullptr);
   Tape tape;
-  Tensor out = forward(x, y, mask, gain, bias, options, &tape);
-  record("residual_dropout_layer_norm", {x, y, gain, bias}, out, [tape = std::move(tape)](const Tensor& dy) {
-    const auto [dx, d_dropped, d_gain, d_bias] = backward(tape, dy);
-    return Gradients{dx, d_dropped.defined() ? d_dropped : dx, d_gain, d_bias};
+  Tensor out = forward(x, y, mask, weight, bias, options, &tape);
+  record("residual_dropout_layer_norm", {x, y, weight, bias}, out, [tape = std::move(tape)](const Tensor& dy) {
+    const auto [dx, d_dropped, d_weight, d_bias] = backward(tape, dy);
+    return Gradients{dx, d_dropped.defined() ? d_dropped : dx, d_weight, d_bias};
   });
   return out;
 }

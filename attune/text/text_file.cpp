@@ -67,6 +67,10 @@ bool valid_utf8(std::string_view text) {
   return valid_prefix(text) == text.size();
 }
 
+void check_utf8(std::string_view text, std::string_view place) {
+  if (!valid_utf8(text)) fail<DataError>("{}: is not valid UTF-8", place);
+}
+
 /// The bytes of a descriptor, decompressed where they are gzip (RFC 1952; several members one after the other are one
 /// text).
 class TextSource {

@@ -16,6 +16,8 @@ namespace attune {
 /// Whether `text` is well-formed UTF-8 (Unicode 15, table 3-7): no overlong forms, no surrogates, nothing above
 /// U+10FFFF.
 bool valid_utf8(std::string_view text);
+/// Throws DataError naming `place`, for example "sentence 2", where it is not.
+void check_utf8(std::string_view text, std::string_view place);
 
 /// Bytes of the well-formed sequence, one character, at the start of `text`: 1 to 4, 0 when there is none.
 size_t utf8_sequence(std::string_view text);

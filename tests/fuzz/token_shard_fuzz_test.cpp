@@ -4,6 +4,7 @@
 
 #include <fstream>
 
+#include "attune/base/json_fields.h"
 #include "attune/data/token_corpus.h"
 #include "attune/train/prepared_folder.h"
 #include "tests/support/memory.h"

@@ -174,13 +174,13 @@ TEST(CachedDecoding, SeveralTokensAtOnceEqualOneAfterTheOther) {
       const auto tokens = static_cast<int64_t>(counts[0] + counts[1] + counts[2]);
       Tensor x = Tensor::zeros({tokens, config.d_model});
       for (float& value : x.values<float>()) value = static_cast<float>(random.normal());
-      const Tensor found = model->decoder().steps(x, counts, together);
+      const Tensor found = model->decoder().steps(x, counts, together.positions(counts), together).states;
       int64_t at = 0;
       for (size_t r = 0; r < 3; ++r) {
         for (int32_t i = 0; i < counts[r]; ++i, ++at) {
           std::vector<int32_t> one(3, 0);
           one[r] = 1;
-          const Tensor expected = model->decoder().steps(x.rows(at, at + 1), one, apart);
+          const Tensor expected = model->decoder().steps(x.rows(at, at + 1), one, apart.positions(one), apart).states;
           EXPECT_LT(difference(found.data<float>() + at * config.d_model, expected.data<float>(), config.d_model),
                     1e-5);
         }

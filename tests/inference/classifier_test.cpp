@@ -6,10 +6,12 @@
 
 #include <cmath>
 #include <limits>
+#include <thread>
 
 #include "attune/autograd/graph.h"
 #include "attune/base/random.h"
 #include "attune/data/labelled_corpus.h"
+#include "attune/inference/model_files.h"
 #include "attune/models/build.h"
 #include "attune/text/whitespace_tokenizer.h"
 #include "tests/support/errors.h"
@@ -135,6 +137,39 @@ TEST(Classifier, RefusesWhatDoesNotFit) {
   const Classifier no_numbers({std::move(broken), words()});
   EXPECT_THAT(message_of<NumericError>([&] { no_numbers.classify(texts); }),
               HasSubstr("text 1: a label's logit is inf"));
+}
+
+TEST(Classifier, ManyThreadsMayShareOne) {
+  constexpr size_t kThreads = 8;
+  const Classifier classifier({random_classifier(), words()});
+  const std::vector<std::string> texts = random_texts(20);
+  const std::vector<Classification> alone = classifier.classify(texts);
+  std::vector<std::vector<Classification>> together(kThreads);
+  {
+    std::vector<std::jthread> threads;
+    for (size_t t = 0; t < kThreads; ++t) {
+      threads.emplace_back(
+          [&, t] { together[t] = classifier.classify(texts, {.batch_texts = static_cast<int64_t>(1 + t)}); });
+    }
+  }
+  for (const std::vector<Classification>& found : together) {
+    for (size_t i = 0; i < texts.size(); ++i) {
+      for (size_t l = 0; l < alone[i].labels.size(); ++l) {
+        EXPECT_EQ(found[i].labels[l].label, alone[i].labels[l].label);
+        EXPECT_EQ(found[i].labels[l].probability, alone[i].labels[l].probability);
+      }
+    }
+  }
+}
+
+TEST(Classifier, TakesTextAsItComes) {
+  const Classifier classifier({random_classifier(), words()});
+  const double probability = classifier.classify("w1 w2").labels[0].probability;
+  const std::string text = "w1 w2";
+  EXPECT_EQ(classifier.classify(text).labels[0].probability, probability);
+  EXPECT_EQ(classifier.classify({"w1 w2"}).at(0).labels[0].probability, probability);
+  EXPECT_EQ(classifier.classify({"w3", "w1 w2"}).at(1).labels[0].probability, probability);
+  EXPECT_EQ(message_of<DataError>([&] { classifier.classify({"w1", "\xff"}); }), "text 2: is not valid UTF-8");
 }
 
 }  // namespace

@@ -86,7 +86,7 @@ TEST_F(ShortlistSearch, OfEveryTokenChangesNothing) {
   const Shortlist everything(std::vector<std::vector<int32_t>>(40), all, 40);
   token_bias(*model_, 0) = token_bias(*model_, 2) = -1000;  // pad and bos, which have a share else
   BeamSearchOptions with = options(), without = options();
-  with.shortlist = &everything;
+  with.shortlist = std::make_shared<const Shortlist>(everything);
   with.generation.no_repeat_ngram_size = without.generation.no_repeat_ngram_size = 2;
   with.generation.repetition_penalty = without.generation.repetition_penalty = 1.3;
   with.banned = without.banned = {{7}, {8, 9}};
@@ -104,7 +104,7 @@ TEST_F(ShortlistSearch, OfEveryTokenChangesNothing) {
 TEST_F(ShortlistSearch, RestrictsEachSentenceWhateverTheBatch) {
   const Shortlist shortlist(targets_, {4, 5}, 40);
   BeamSearchOptions with = options();
-  with.shortlist = &shortlist;
+  with.shortlist = std::make_shared<const Shortlist>(shortlist);
   std::vector<SentenceConstraints> constraints(sources_.size());
   constraints[3] = {.prefix = {30}, .required = {{31, 32}}};
   const auto found = beam_search(*model_, pack_sentences(sources_), with, constraints);
@@ -126,7 +126,7 @@ TEST_F(ShortlistSearch, HasToBeForTheModel) {
   const Shortlist few(std::vector<std::vector<int32_t>>(39), {}, 40), small(targets_, {}, 41);
   BeamSearchOptions with = options();
   const auto refusal = [&](const Shortlist& shortlist) {
-    with.shortlist = &shortlist;
+    with.shortlist = std::make_shared<const Shortlist>(shortlist);
     return message_of<ConfigError>([&] { beam_search(*model_, pack_sentences(sources_), with); });
   };
   EXPECT_EQ(refusal(few), "shortlist: is for 39 source tokens, the model has 40");

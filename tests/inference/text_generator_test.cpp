@@ -5,8 +5,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <thread>
 
 #include "attune/autograd/graph.h"
+#include "attune/base/fail.h"
+#include "attune/inference/model_files.h"
+#include "attune/inference/scheduler.h"
 #include "attune/models/build.h"
 #include "attune/text/character_tokenizer.h"
 #include "attune/text/text_file.h"
@@ -287,6 +291,63 @@ TEST(TextGenerator, LogitsThatAreNoNumbersAreAnError) {
   add_to_bias(*model, 9, std::numeric_limits<float>::quiet_NaN());
   const TextGenerator generator({std::move(model), characters(), {}, TextUnit::stream});
   EXPECT_THAT(message_of<NumericError>([&] { generator.generate("a"); }), HasSubstr("the logit of token 9 is nan"));
+}
+
+// One model, eight callers, each with options of its own.
+TEST(TextGenerator, ManyThreadsMayShareOne) {
+  constexpr size_t kThreads = 8;
+  const TextGenerator generator = make();
+  const std::vector<std::string> prompts = {"the dog", "x", "a prompt"};
+  const auto options_of = [](size_t thread) {
+    GenerateOptions options{.samples = static_cast<int64_t>(1 + thread % 3)};
+    options.sampling =
+        SamplingConfig{.max_tokens = static_cast<int64_t>(10 + thread), .seed = thread, .slide = thread % 2 == 0};
+    if (thread == 3) options.stop = {"e"};
+    return options;
+  };
+  std::vector<std::vector<GeneratedText>> alone, together(kThreads);
+  for (size_t t = 0; t < kThreads; ++t) alone.push_back(generator.generate(prompts, options_of(t)));
+  {
+    std::vector<std::jthread> threads;
+    for (size_t t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&, t] {
+        GenerateOptions options = options_of(t);
+        std::vector<std::string> arrived(prompts.size() * static_cast<size_t>(options.samples));
+        const auto self = std::this_thread::get_id();
+        options.on_text = [&](size_t index, std::string_view added) {
+          EXPECT_EQ(std::this_thread::get_id(), self);
+          arrived[index] += added;
+        };
+        together[t] = generator.generate(prompts, options);
+        for (size_t i = 0; i < arrived.size(); ++i) EXPECT_EQ(arrived[i], together[t][i].text);
+      });
+    }
+  }
+  for (size_t t = 0; t < kThreads; ++t) {
+    ASSERT_EQ(together[t].size(), alone[t].size());
+    for (size_t i = 0; i < alone[t].size(); ++i) {
+      EXPECT_EQ(together[t][i].tokens, alone[t][i].tokens);
+      EXPECT_EQ(together[t][i].text, alone[t][i].text);
+    }
+  }
+  EXPECT_EQ(generator.scheduler().state().slots_in_use, 0);
+}
+
+TEST(TextGenerator, TakesTextAsItComes) {
+  const TextGenerator generator = make();
+  const std::string prompt = "the dog", text = generator.generate("the dog").text;
+  EXPECT_EQ(generator.generate(prompt).text, text);
+  EXPECT_EQ(generator.generate({"the dog"}).at(0).text, text);
+  EXPECT_EQ(generator.generate({"x", "the dog"}).at(1).text, text);
+  EXPECT_EQ(message_of<DataError>([&] { generator.generate({"a", "\xff"}); }), "prompt 2: is not valid UTF-8");
+}
+
+TEST(TextGenerator, AnErrorOfTheCallerEndsItsCallAlone) {
+  const TextGenerator generator = make();
+  GenerateOptions options;
+  options.on_text = [](size_t, std::string_view) { fail<DataError>("enough"); };
+  EXPECT_EQ(message_of<DataError>([&] { generator.generate("the dog", options); }), "enough");
+  EXPECT_EQ(generator.scheduler().state().slots_in_use, 0);
 }
 
 }  // namespace

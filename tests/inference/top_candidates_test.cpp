@@ -18,6 +18,21 @@ using ::testing::HasSubstr;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
+// Of every row.
+CandidateLists every_row(const Tensor& logits, int64_t count, const std::vector<int32_t>& excluded = {},
+                         const std::vector<CandidateRules>& rules = {}) {
+  size_t wanted = 0;
+  for (const CandidateRules& r : rules) wanted = std::max(wanted, r.wanted.size());
+  CandidateLists lists;
+  lists.reset(static_cast<size_t>(logits.size(0)), static_cast<size_t>(std::max<int64_t>(count, 0)) + wanted);
+  for (int64_t r = 0; r < logits.size(0); ++r) {
+    const auto row = static_cast<size_t>(r);
+    const CandidateQuery query{.count = count, .excluded = excluded, .rules = rules.empty() ? nullptr : &rules[row]};
+    lists.set_count(row, top_candidates({logits, r, logits.size(-1)}, query, lists.room(row)));
+  }
+  return lists;
+}
+
 // Sorts everything.
 std::vector<Candidate> naive(const float* x, int64_t vocab, int64_t count, const std::vector<int32_t>& excluded) {
   double sum = 0;
@@ -47,7 +62,7 @@ TEST(TopCandidates, EqualSortingEverything) {
     logits.values<float>()[2 * vocab] = 1;
     for (const int64_t count : {1, 2, 8, 40}) {
       for (const std::vector<int32_t>& excluded : {std::vector<int32_t>{}, std::vector<int32_t>{0, 2}}) {
-        const auto found = top_candidates(logits, count, excluded);
+        const auto found = every_row(logits, count, excluded);
         ASSERT_EQ(found.size(), 6u);
         for (int64_t r = 0; r < 6; ++r) {
           const auto expected = naive(logits.data<float>() + r * vocab, vocab, count, excluded);
@@ -67,7 +82,7 @@ TEST(TopCandidates, EqualSortingEverything) {
 
 TEST(TopCandidates, TakesDoubles) {
   const Tensor logits = Tensor::from<double>({1, 3}, std::vector<double>{0, 1000, 999});
-  const auto found = top_candidates(logits, 2);
+  const auto found = every_row(logits, 2);
   const auto row = found[0];
   EXPECT_EQ(row[0].token, 1);
   EXPECT_NEAR(row[0].log_probability, -std::log(1 + std::exp(-1.0)), 1e-12);
@@ -78,14 +93,14 @@ TEST(TopCandidates, RefuseWhatIsNoDistribution) {
   const auto refusal = [](float bad) {
     const Tensor logits = Tensor::full({3, 20}, 0.5);
     logits.values<float>()[25] = bad;
-    return message_of<NumericError>([&] { top_candidates(logits, 2); });
+    return message_of<NumericError>([&] { every_row(logits, 2); });
   };
   EXPECT_THAT(refusal(std::numeric_limits<float>::quiet_NaN()), HasSubstr("row 1 of [3, 20]"));
   EXPECT_THAT(refusal(kInfinity), HasSubstr("row 1 of [3, 20]"));
-  EXPECT_THROW(top_candidates(Tensor::full({1, 4}, -kInfinity), 2), NumericError);
-  EXPECT_THROW(top_candidates(Tensor::zeros({1, 0}), 2), NumericError);
-  EXPECT_THROW(top_candidates(Tensor::zeros({4}), 2), ShapeError);
-  EXPECT_THROW(top_candidates(Tensor::zeros({1, 4}), 0), ShapeError);
+  EXPECT_THROW(every_row(Tensor::full({1, 4}, -kInfinity), 2), NumericError);
+  EXPECT_THROW(every_row(Tensor::zeros({1, 0}), 2), NumericError);
+  EXPECT_THROW(every_row(Tensor::zeros({4}), 2), ShapeError);
+  EXPECT_THROW(every_row(Tensor::zeros({1, 4}), 0), ShapeError);
 }
 
 TEST(TopCandidates, RulesOfARow) {
@@ -94,7 +109,7 @@ TEST(TopCandidates, RulesOfARow) {
                                              {.excluded = {0}},
                                              {.excluded = {2}, .wanted = {3, 0, 2}},
                                              {.excluded = {2}, .wanted = {2}, .only_wanted = true}};
-  const auto found = top_candidates(logits, 2, {1}, rules);
+  const auto found = every_row(logits, 2, {1}, rules);
   const auto tokens = [&](size_t r) {
     std::vector<int32_t> ids;
     for (const Candidate& c : found[r]) ids.push_back(c.token);
@@ -105,9 +120,11 @@ TEST(TopCandidates, RulesOfARow) {
   EXPECT_EQ(tokens(2), (std::vector<int32_t>{0, 3}));
   EXPECT_EQ(tokens(3), (std::vector<int32_t>{2}));
   EXPECT_EQ(found[3][0].log_probability, found[0][1].log_probability) << "what is left out keeps its share";
-  EXPECT_THROW(top_candidates(logits, 2, {}, std::span(rules).first(3)), ShapeError);
+  std::vector<Candidate> room(2);
+  const CandidateQuery query{.count = 2, .excluded = {}, .rules = &rules[2]};
+  EXPECT_THROW(top_candidates({logits, 0, 4}, query, room), ShapeError) << "no room for what is wanted";
   const std::vector<CandidateRules> outside(4, CandidateRules{.wanted = {4}});
-  EXPECT_THROW(top_candidates(logits, 2, {}, outside), ShapeError);
+  EXPECT_THROW(every_row(logits, 2, {}, outside), ShapeError);
 }
 
 }  // namespace

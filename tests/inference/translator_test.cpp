@@ -1,12 +1,15 @@
 #include "attune/inference/translator.h"
-#include "attune/base/fail.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <thread>
 
+#include "attune/base/fail.h"
 #include "attune/base/parallel.h"
+#include "attune/inference/beam_search.h"
+#include "attune/inference/scheduler.h"
 #include "attune/text/whitespace_tokenizer.h"
 #include "tests/inference/random_model.h"
 #include "tests/support/errors.h"
@@ -273,6 +276,76 @@ TEST_F(TranslatorTest, LearnedPositionsLimitTheSource) {
               translator.translate(std::vector<std::string>{"a1", "a1 a2 a3 a4"});
             }),
             "sentence 2: has 4 tokens, at most 3 are accepted");
+}
+
+// One model, eight callers, each with options of its own.
+TEST_F(TranslatorTest, ManyThreadsMayShareOne) {
+  constexpr size_t kThreads = 8;
+  const std::vector<std::string> lines = sentences(24);
+  const auto options_of = [](size_t thread) {
+    TranslateOptions options{.n_best = 2, .batch_sentences = static_cast<int64_t>(1 + 3 * thread)};
+    options.generation = GenerationConfig{.beam_size = static_cast<int64_t>(2 + thread % 3), .max_length = 10};
+    options.alignments = thread % 2 == 0;
+    return options;
+  };
+  std::vector<std::vector<Translation>> alone, together(kThreads);
+  for (size_t t = 0; t < kThreads; ++t) alone.push_back(translate(lines, options_of(t)));
+  {
+    std::vector<std::jthread> threads;
+    for (size_t t = 0; t < kThreads; ++t)
+      threads.emplace_back([&, t, copy = translator_] { together[t] = copy.translate(lines, options_of(t)); });
+  }
+  for (size_t t = 0; t < kThreads; ++t) {
+    for (size_t i = 0; i < lines.size(); ++i) {
+      ASSERT_EQ(together[t][i].n_best.size(), alone[t][i].n_best.size());
+      for (size_t n = 0; n < alone[t][i].n_best.size(); ++n) {
+        EXPECT_EQ(together[t][i].n_best[n].text, alone[t][i].n_best[n].text);
+        EXPECT_EQ(together[t][i].n_best[n].score, alone[t][i].n_best[n].score);
+      }
+    }
+  }
+  EXPECT_EQ(translator_.scheduler().state().slots_in_use, 0);
+}
+
+TEST_F(TranslatorTest, TakesTextAsItComes) {
+  const Translation one = translator_.translate("a1 a2");
+  const std::string text = "a1 a2";
+  EXPECT_EQ(translator_.translate(text).text(), one.text());
+  EXPECT_EQ(translator_.translate({"a1 a2"}).at(0).text(), one.text());
+  EXPECT_EQ(translator_.translate({"a3", "a1 a2"}).at(1).text(), one.text());
+  EXPECT_EQ(translator_.translate(std::vector<std::string>{"a1 a2"}).at(0).text(), one.text());
+  EXPECT_EQ(translator_.translate("").text(), "");
+}
+
+TEST_F(TranslatorTest, RefusesWhatIsNoUtf8) {
+  EXPECT_EQ(message_of<DataError>([&] { translator_.translate({"a1", "a2 \xff"}); }), "sentence 2: is not valid UTF-8");
+  std::vector<std::string> written, told;
+  int pieces = 0;
+  const auto read = [&](bool) {
+    std::vector<StreamedSentence> piece;
+    if (++pieces == 1) piece = {{.text = "a1"}, {.text = "\xff", .place = "news:2"}, {.text = "a2"}};
+    return piece;
+  };
+  const auto write = [&](const std::vector<Translation>& translations) {
+    for (const Translation& t : translations) written.push_back(t.text());
+  };
+  EXPECT_EQ(message_of<DataError>([&] { translator_.translate({.read = read, .write = write}); }),
+            "news:2: is not valid UTF-8");
+  EXPECT_EQ(written.size(), 1u);
+  written.clear();
+  pieces = 0;
+  translator_.translate({.read = read, .write = write, .skip = [&](const std::string& what) { told.push_back(what); }});
+  EXPECT_EQ(written,
+            (std::vector<std::string>{translator_.translate("a1").text(), "", translator_.translate("a2").text()}));
+  EXPECT_EQ(told, std::vector<std::string>{"news:2: is not valid UTF-8"});
+}
+
+TEST_F(TranslatorTest, AnErrorOfTheCallerEndsItsCallAlone) {
+  const std::vector<std::string> lines = sentences(40);
+  const TranslateOptions options{.batch_sentences = 4, .progress = [](int64_t, int64_t) { fail<DataError>("enough"); }};
+  EXPECT_EQ(message_of<DataError>([&] { translate(lines, options); }), "enough");
+  EXPECT_EQ(translator_.scheduler().state().slots_in_use, 0);
+  EXPECT_EQ(translate(lines).size(), lines.size());
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "attune/inference/beam_search.h"
 #include "attune/inference/sampler.h"
 #include "attune/models/build.h"
+#include "attune/nn/dropout.h"
 #include "attune/nn/make_panels.h"
 #include "attune/optim/adam.h"
 #include "attune/tensor/host_view.h"
@@ -54,7 +55,7 @@ Tensor loss_of(Module& model, Architecture architecture) {
   }
 }
 
-// The model with everything at random, so that no gain is 1 and no bias 0.
+// The model with everything at random, so that no weight of a norm is 1 and no bias 0.
 std::unique_ptr<Module> make_model(const TransformerConfig& config, const Device& device) {
   auto model = build_model(config, 7);
   uint64_t stream = 0;
@@ -72,7 +73,7 @@ void expect_same_training(const TransformerConfig& config) {
   for (int d = 0; d < 2; ++d) {
     const auto model = make_model(config, devices[d]);
     require_gradients(*model);
-    set_training(*model, 11, 3);
+    const DropoutScope dropout({.seed = 11, .step = 3});
     const Tensor loss = loss_of(*model, config.architecture);
     losses.push_back(loss.detach().to(Cpu{}));
     backward(loss);
@@ -101,8 +102,9 @@ void expect_same_steps(const TransformerConfig& config, bool panels) {
     KvCache cache = model.start(3);
     logits[d].push_back(model.prompt(tokens_of({4, 6, 1}, 8), cache));
     for (int32_t t = 0; t < 4; ++t) logits[d].push_back(model.step(std::vector<int32_t>{t, 2, 5}, cache));
-    cache.select({0, 0, 2});
-    logits[d].push_back(model.steps(std::vector<int32_t>{1, 2, 3, 4, 5}, std::vector<int32_t>{2, 1, 2}, cache));
+    cache.select(std::vector<int32_t>{0, 0, 2});
+    logits[d].push_back(
+        model.project(model.step_states(std::vector<int32_t>{1, 2, 3, 4, 5}, std::vector<int32_t>{2, 1, 2}, cache)));
   }
   for (size_t i = 0; i < logits[0].size(); ++i)
     EXPECT_LT(relative_error(logits[1][i], logits[0][i]), panels ? 2e-3 : kTolerance) << i;

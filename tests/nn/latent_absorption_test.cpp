@@ -9,6 +9,7 @@
 #include "attune/nn/latent_cost.h"
 #include "attune/nn/multi_head_latent_attention.h"
 #include "tests/support/gradient_check.h"
+#include "tests/support/slot_table_data.h"
 
 namespace attune {
 namespace {
@@ -34,8 +35,8 @@ std::vector<int32_t> backwards(int64_t n) {  // slots in an order of their own
 }
 
 // Query i of t sees the slots up to its own position; all of them where `causal` is false.
-SlotTable table_of(int64_t n, int64_t t, bool causal) {
-  SlotTable table{.slots = backwards(n), .begin = {}, .end = {}};
+SlotTableData table_of(int64_t n, int64_t t, bool causal) {
+  SlotTableData table{.slots = backwards(n), .begin = {}, .end = {}};
   for (int64_t i = 0; i < t; ++i) {
     table.begin.push_back(0);
     table.end.push_back(static_cast<int32_t>(causal ? n - t + 1 + i : n));
@@ -67,8 +68,10 @@ TEST(LatentAbsorption, CachedEqualsExpanded) {
                     last = Sequences::from_lengths({static_cast<int32_t>(t)});
     AttentionCache cache = attention.make_cache();
     attention.append(x, positions(0, n), backwards(n), cache);
-    const SlotTable table = table_of(n, t, causal);
-    const Tensor found = attention.attend(x.rows(n - t, n), {.positions = positions(n - t, n), .table = &table}, cache);
+    const SlotTableData data = table_of(n, t, causal);
+    const SlotTable table = data;
+    const Tensor found =
+        attention.attend(x.rows(n - t, n), {.positions = positions(n - t, n), .table = &table}, cache).states;
     const Tensor expected = attention(x, x, {.queries = whole, .keys = whole, .causal = causal}).rows(n - t, n);
     RC_ASSERT(relative_error(f64(found), f64(expected)) < 2e-5);
   });
@@ -86,20 +89,22 @@ TEST(LatentAbsorption, TheFormThatIsChosenDoesNotDependOnTheBatch) {
   const Tensor x = normal({n, 32}, {.dtype = DType::f32, .seed = 1});
   AttentionCache cache = attention.make_cache();
   attention.append(x, positions(0, n), backwards(n), cache);
-  const SlotTable many = table_of(n, t, true);
-  const SlotTable single{.slots = {3, 1, 2}, .begin = {0}, .end = {3}};
-  SlotTable both = many;
+  const SlotTableData many = table_of(n, t, true);
+  const SlotTableData single{.slots = {3, 1, 2}, .begin = {0}, .end = {3}};
+  SlotTableData both = many;
   both.slots.insert(both.slots.end(), single.slots.begin(), single.slots.end());
   both.begin.push_back(static_cast<int32_t>(n));
   both.end.push_back(static_cast<int32_t>(n + 3));
   const Tensor query = normal({t + 1, 32}, {.dtype = DType::f32, .seed = 2});
   const Indices at = positions(n - t, n + 1);
-  const Tensor together = attention.attend(query, {.positions = at, .table = &both}, cache);
-  EXPECT_TRUE(same_bits(together.rows(0, t),
-                        attention.attend(query.rows(0, t), {.positions = at.slice(0, t), .table = &many}, cache)));
+  const SlotTable both_view = both, many_view = many, single_view = single;
+  const Tensor together = attention.attend(query, {.positions = at, .table = &both_view}, cache).states;
   EXPECT_TRUE(
-      same_bits(together.rows(t, t + 1),
-                attention.attend(query.rows(t, t + 1), {.positions = at.slice(t, t + 1), .table = &single}, cache)));
+      same_bits(together.rows(0, t),
+                attention.attend(query.rows(0, t), {.positions = at.slice(0, t), .table = &many_view}, cache).states));
+  EXPECT_TRUE(same_bits(
+      together.rows(t, t + 1),
+      attention.attend(query.rows(t, t + 1), {.positions = at.slice(t, t + 1), .table = &single_view}, cache).states));
 }
 
 }  // namespace

@@ -149,7 +149,7 @@ TEST(MakePanels, StepsDoNotDependOnTheBatch) {
     const Sequences all = Sequences::from_lengths({5, 1, 9}), last = Sequences::from_lengths({9});
     const Indices ids = uniform_ids(15, 40, 1);
     KvCache together = model->start(model->encode({ids, all}), all);
-    KvCache alone = model->start(model->encode({ids.rows(6, 15), last}), last);
+    KvCache alone = model->start(model->encode({ids.slice(6, 15), last}), last);
     for (const int32_t token : {1, 2, 3}) {
       const Tensor a = model->step(std::vector<int32_t>{4, 5, token}, together);
       const Tensor b = model->step(std::vector<int32_t>{token}, alone);

@@ -101,8 +101,9 @@ inline double device_error(const Problem& p) {
     if (keys) options.relative_keys = t[3];
     if (values) options.relative_values = t.back();
     if (p.options.mask.defined()) options.mask = p.options.mask.to(t[0].device());
-    options.weights = &weights.emplace_back();
-    return attention(t[0], t[1], t[2], options);
+    const AttentionResult result = attention(head_columns(t[0]), head_columns(t[1]), head_columns(t[2]), options, true);
+    weights.push_back(result.weights);
+    return result.heads;
   };
   weights.reserve(2);
   const double error = device_error(run, inputs);

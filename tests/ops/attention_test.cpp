@@ -73,11 +73,11 @@ TEST(Attention, EveryTargetAgreesWithTheFormula) {
 
 TEST(Attention, WeightsOnRequest) {
   for (auto& [name, p] : problems(DType::f64)) {
-    Tensor expected, weights;
+    Tensor expected;
     reference(p, &expected);
-    p.options.weights = &weights;
-    attention(p.q, p.k, p.v, p.options);
-    EXPECT_LT(relative_error(weights, expected), 1e-12) << name;
+    const AttentionResult found = attention(head_columns(p.q), head_columns(p.k), head_columns(p.v), p.options, true);
+    EXPECT_LT(relative_error(found.weights, expected), 1e-12) << name;
+    EXPECT_TRUE(same_bits(found.heads, attention(p.q, p.k, p.v, p.options))) << name;
   }
 }
 
@@ -201,13 +201,12 @@ TEST(Attention, HeadsWithinLongerRows) {
                          {.x = t, .column = spare + 6 * d, .heads = 2, .d = d}, options);
       };
       EXPECT_TRUE(same_bits(packed(x), attention(part(0, 4), part(4, 2), part(6, 2), options)));
-      Tensor weights, expected_weights;
-      options.weights = &weights;
-      packed(x);
-      options.weights = &expected_weights;
-      attention(part(0, 4), part(4, 2), part(6, 2), options);
-      options.weights = nullptr;
-      EXPECT_TRUE(same_bits(weights, expected_weights));
+      const AttentionResult within = attention({.x = x, .column = spare, .heads = 4, .d = d},
+                                               {.x = x, .column = spare + 4 * d, .heads = 2, .d = d},
+                                               {.x = x, .column = spare + 6 * d, .heads = 2, .d = d}, options, true);
+      const AttentionResult apart =
+          attention(head_columns(part(0, 4)), head_columns(part(4, 2)), head_columns(part(6, 2)), options, true);
+      EXPECT_TRUE(same_bits(within.weights, apart.weights));
       Tensor leaf = x.detach();
       std::vector<Tensor> parts{part(0, 4), part(4, 2), part(6, 2)};
       require_gradient(leaf);

@@ -10,6 +10,7 @@
 #include "tests/support/devices.h"
 #include "tests/support/errors.h"
 #include "tests/support/gradient_check.h"
+#include "tests/support/slot_table_data.h"
 #include "tests/support/targets.h"
 
 namespace attune {
@@ -25,7 +26,7 @@ TEST(CachedAttention, EqualsAttentionOverTheSameRows) {
       EXPECT_EQ(k_rows.append(k.rows(at, at + 100).reshape({100, -1})), at);
       v_rows.append(v.rows(at, at + 100).reshape({100, -1}));
     }
-    SlotTable table;
+    SlotTableData table;
     for (int32_t s = 0; s < keys; ++s) table.slots.push_back(s);
     table.begin = {0, 10, 600};
     table.end = {700, 11, 600};  // everything, one key, none
@@ -45,7 +46,7 @@ TEST(CachedAttention, SlotsMayComeInAnyOrderAndBeShared) {
   const Tensor q = normal({2, 1, 4}, {.seed = 1}), k = normal({5, 4}, {.seed = 2});
   PagedRows rows(4, DType::f64);
   rows.append(k);
-  const SlotTable table{.slots = {4, 0, 2, 2, 0, 4}, .begin = {0, 3}, .end = {3, 6}};
+  const SlotTableData table{.slots = {4, 0, 2, 2, 0, 4}, .begin = {0, 3}, .end = {3, 6}};
   Tensor same = q.clone();
   same.rows(1, 2).copy_from(same.rows(0, 1));
   const Tensor out = cached_attention(same, rows, rows, table, {});
@@ -56,7 +57,8 @@ TEST(CachedAttention, RefusesSlotsThatAreNotThere) {
   PagedRows rows(4);
   rows.append(Tensor::zeros({2, 4}));
   EXPECT_EQ(message_of<ShapeError>([&] {
-              cached_attention(Tensor::zeros({1, 1, 4}), rows, rows, {.slots = {2}, .begin = {0}, .end = {1}}, {});
+              cached_attention(Tensor::zeros({1, 1, 4}), rows, rows,
+                               SlotTableData{.slots = {2}, .begin = {0}, .end = {1}}, {});
             }),
             "cached_attention: slot 2 of 2");
   EXPECT_THROW(rows.append(Tensor::zeros({2, 5})), ShapeError);
@@ -80,8 +82,8 @@ struct Cache {
 };
 
 // Row r sees the first lengths[r] slots.
-SlotTable prefixes(const std::vector<int32_t>& lengths) {
-  SlotTable table;
+SlotTableData prefixes(const std::vector<int32_t>& lengths) {
+  SlotTableData table;
   for (const int32_t length : lengths) {
     table.begin.push_back(static_cast<int32_t>(table.slots.size()));
     for (int32_t s = 0; s < length; ++s) table.slots.push_back(s);
@@ -205,16 +207,16 @@ TEST(CachedAttention, EveryOptionEqualsTheLastQueryOfAttention) {
 TEST(CachedAttention, OtherRowsAndThreadsDoNotChangeARow) {
   const Cache cache(40, 2, DType::f32);
   const Tensor q = normal({9, kHeads, kKeyWidth}, {.dtype = DType::f32, .seed = 1});
-  const SlotTable table = prefixes({40, 3, 0, 17, 1, 33, 8, 40, 12});
+  const SlotTableData table = prefixes({40, 3, 0, 17, 1, 33, 8, 40, 12});
   for (const CachedAttentionOptions& options : every_option(2, DType::f32)) {
     const auto [one, two] =
         with_one_and_two_threads([&] { return cached_attention(q, cache.keys, cache.values, table, options); });
     EXPECT_TRUE(same_bits(one, two));
     for (int64_t r = 0; r < 9; ++r) {
       const auto i = static_cast<size_t>(r);
-      const SlotTable alone{.slots = {table.slots.begin() + table.begin[i], table.slots.begin() + table.end[i]},
-                            .begin = {0},
-                            .end = {table.end[i] - table.begin[i]}};
+      const SlotTableData alone{.slots = {table.slots.begin() + table.begin[i], table.slots.begin() + table.end[i]},
+                                .begin = {0},
+                                .end = {table.end[i] - table.begin[i]}};
       EXPECT_TRUE(
           same_bits(cached_attention(q.rows(r, r + 1), cache.keys, cache.values, alone, options), one.rows(r, r + 1)));
     }
@@ -227,7 +229,7 @@ TEST(CachedAttention, LongAndSharedListsGiveTheBitsOfARowAlone) {
   const std::vector<int32_t> lengths{700, 700, 700, 129, 128, 128, 0, 0, 257, 1};
   const auto rows = static_cast<int64_t>(lengths.size());
   const Tensor q = normal({rows, kHeads, kKeyWidth}, {.dtype = DType::f32, .seed = 1});
-  SlotTable table = prefixes({700});
+  SlotTableData table = prefixes({700});
   table.begin.clear();
   table.end.clear();
   for (const int32_t length : lengths) {
@@ -235,19 +237,17 @@ TEST(CachedAttention, LongAndSharedListsGiveTheBitsOfARowAlone) {
     table.end.push_back(length);
   }
   for (CachedAttentionOptions options : every_option(2, DType::f32)) {
-    Tensor weights, weights_alone;
-    options.weights = &weights;
     const auto [one, two] =
-        with_one_and_two_threads([&] { return cached_attention(q, cache.keys, cache.values, table, options); });
-    EXPECT_TRUE(same_bits(one, two));
-    options.weights = &weights_alone;
+        with_one_and_two_threads([&] { return cached_attention(q, cache.keys, cache.values, table, options, true); });
+    EXPECT_TRUE(same_bits(one.heads, two.heads));
+    EXPECT_TRUE(same_bits(one.weights, two.weights));
     for (int64_t r = 0; r < rows; ++r) {
       const int32_t n = lengths[static_cast<size_t>(r)];
-      EXPECT_TRUE(same_bits(cached_attention(q.rows(r, r + 1), cache.keys, cache.values, prefixes({n}), options),
-                            one.rows(r, r + 1)))
-          << options.pattern.index() << " " << n;
+      const auto [alone, weights_alone] =
+          cached_attention(q.rows(r, r + 1), cache.keys, cache.values, prefixes({n}), options, true);
+      EXPECT_TRUE(same_bits(alone, one.heads.rows(r, r + 1))) << options.pattern.index() << " " << n;
       for (int64_t h = 0; h < kHeads && n > 0; ++h) {
-        const float* given = weights.data<float>() + (r * kHeads + h) * 700;
+        const float* given = one.weights.data<float>() + (r * kHeads + h) * 700;
         EXPECT_EQ(std::vector<float>(given, given + n),
                   std::vector<float>(weights_alone.data<float>() + h * n, weights_alone.data<float>() + (h + 1) * n));
         double sum = 0;
@@ -263,7 +263,7 @@ TEST(CachedAttention, TakesManyHeads) {
   for (const int64_t kv_heads : {1, 2, 5, 130}) {
     const Tensor q = normal({2, 130, kKeyWidth}, {.seed = 1});
     const Cache cache(150, kv_heads, DType::f64);
-    SlotTable table = prefixes({150});
+    SlotTableData table = prefixes({150});
     table.begin.push_back(0);
     table.end.push_back(150);
     const Tensor out = cached_attention(q, cache.keys, cache.values, table, {.kv_heads = kv_heads, .scale = 0.3});
@@ -275,23 +275,20 @@ TEST(CachedAttention, TakesManyHeads) {
 }
 
 TEST(CachedAttention, PlainDeviceAgrees) {
-  const SlotTable table = prefixes({1, 2, 7, 8, 0, 300, 300, 140});
+  const SlotTableData table = prefixes({1, 2, 7, 8, 0, 300, 300, 140});
   const auto rows = static_cast<int64_t>(table.begin.size());
   for (const DType dtype : {DType::f32, DType::f64}) {
     for (const int64_t kv_heads : {1, 2, 4}) {
       const Cache cache(300, kv_heads, dtype), plain(300, kv_heads, dtype, Plain{});
       const Tensor q = normal({rows, kHeads, kKeyWidth}, {.dtype = dtype, .seed = 1});
       for (CachedAttentionOptions options : every_option(kv_heads, dtype)) {
-        Tensor weights, plain_weights;
-        options.weights = &weights;
-        const Tensor expected = cached_attention(q, cache.keys, cache.values, table, options);
-        options.weights = &plain_weights;
+        const AttentionResult expected = cached_attention(q, cache.keys, cache.values, table, options, true);
         for (Tensor* t : {&options.relative_keys, &options.relative_values})
           if (t->defined()) *t = t->to(Plain{});
-        const Tensor found = cached_attention(q.to(Plain{}), plain.keys, plain.values, table, options);
+        const AttentionResult found = cached_attention(q.to(Plain{}), plain.keys, plain.values, table, options, true);
         const double tolerance = dtype == DType::f32 ? 1e-5 : 1e-12;
-        EXPECT_LT(relative_error(found, expected), tolerance) << options.pattern.index();
-        EXPECT_LT(relative_error(plain_weights, weights), tolerance) << options.pattern.index();
+        EXPECT_LT(relative_error(found.heads, expected.heads), tolerance) << options.pattern.index();
+        EXPECT_LT(relative_error(found.weights, expected.weights), tolerance) << options.pattern.index();
       }
       const CachedAttentionOptions latent{.kv_heads = kv_heads, .d_v = kValueWidth, .scale = 0.2};
       EXPECT_LT(relative_error(cached_attention(q.to(Plain{}), plain.keys, plain.keys, table, latent),
@@ -336,7 +333,7 @@ TEST(CachedAttention, LatentValuesAreTheFirstNumbersOfTheKeys) {
         row.data<double>()[c] = cache.k.data<double>()[(j * kv_heads + c / kValueWidth) * kKeyWidth + c % kValueWidth];
       first.append(row);
     }
-    const SlotTable table = prefixes({30, 7});
+    const SlotTableData table = prefixes({30, 7});
     EXPECT_TRUE(same_bits(
         cached_attention(q, cache.keys, cache.keys, table, {.kv_heads = kv_heads, .d_v = kValueWidth, .scale = 0.2}),
         cached_attention(q, cache.keys, first, table, {.kv_heads = kv_heads, .scale = 0.2})));

@@ -69,8 +69,7 @@ TEST(AddRows, IsDropoutOfTheSumOnEveryTarget) {
   const Tensor x = normal({12, 70}, {.dtype = DType::f32, .seed = 2});
   const Indices rows = uniform_ids(12, 9);
   Tensor sum = x.clone();
-  for (int64_t i = 0; i < x.numel(); ++i)
-    sum.data<float>()[i] += table.data<float>()[rows[i / 70] * 70 + i % 70];
+  for (int64_t i = 0; i < x.numel(); ++i) sum.data<float>()[i] += table.data<float>()[rows[i / 70] * 70 + i % 70];
   for_each_target([&](const char* target) {
     EXPECT_TRUE(same_bits(add_rows(x, table, rows), sum)) << target;
     EXPECT_TRUE(same_bits(add_rows(x, table, rows, kMask), dropout(sum, kMask))) << target;

@@ -26,7 +26,8 @@ Tensor random_bias(int64_t d, const LayerNormOptions& options, const RandomOptio
 }
 
 // The formula, element by element in float64.
-Tensor plain_layer_norm(const Tensor& input, const Tensor& gain, const Tensor& bias, const LayerNormOptions& options) {
+Tensor plain_layer_norm(const Tensor& input, const Tensor& weight, const Tensor& bias,
+                        const LayerNormOptions& options) {
   const Tensor x = input.to(DType::f64);
   const Tensor y = Tensor::empty_like(x);
   const int64_t d = x.size(-1);
@@ -40,7 +41,7 @@ Tensor plain_layer_norm(const Tensor& input, const Tensor& gain, const Tensor& b
     const double denominator = options.form == NormForm::unbiased_std ? std::sqrt(squares / (n - 1)) + options.epsilon
                                                                       : std::sqrt(squares / n + options.epsilon);
     for (int64_t j = 0; j < d; ++j)
-      y.data<double>()[row * d + j] = gain.to(DType::f64).data<double>()[j] * (v[j] - mean) / denominator +
+      y.data<double>()[row * d + j] = weight.to(DType::f64).data<double>()[j] * (v[j] - mean) / denominator +
                                       (bias.defined() ? bias.to(DType::f64).data<double>()[j] : 0);
   }
   return y;
@@ -53,14 +54,14 @@ struct Gradient {
 Gradient run(const Tensor& input, const LayerNormOptions& options) {
   const TensorOptions like{.dtype = input.dtype()};
   Tensor x = input.detach();
-  Tensor gain = normal({input.size(-1)}, {.dtype = like.dtype, .seed = 4, .mean = 1, .deviation = 0.3});
+  Tensor weight = normal({input.size(-1)}, {.dtype = like.dtype, .seed = 4, .mean = 1, .deviation = 0.3});
   Tensor bias = random_bias(input.size(-1), options, {.dtype = like.dtype, .seed = 5});
   require_gradient(x);
-  require_gradient(gain);
+  require_gradient(weight);
   if (bias.defined()) require_gradient(bias);
-  const Tensor y = layer_norm(x, gain, bias, options);
+  const Tensor y = layer_norm(x, weight, bias, options);
   backward(y, normal(input.shape(), {.dtype = like.dtype, .seed = 6}));
-  return {y.detach(), gradient(x), gradient(gain), bias.defined() ? gradient(bias) : Tensor{}};
+  return {y.detach(), gradient(x), gradient(weight), bias.defined() ? gradient(bias) : Tensor{}};
 }
 
 TEST(LayerNorm, EqualsTheFormulaOnEveryTargetAndWidth) {
@@ -68,9 +69,10 @@ TEST(LayerNorm, EqualsTheFormulaOnEveryTargetAndWidth) {
     for (const LayerNormOptions& options : kForms) {
       for (const int64_t d : {2, 7, 16, 33, 64, 250, 512}) {
         const Tensor x = normal({9, d}, {.dtype = DType::f32, .seed = 1, .mean = 3, .deviation = 2});
-        const Tensor gain = normal({d}, {.dtype = DType::f32, .seed = 2});
+        const Tensor weight = normal({d}, {.dtype = DType::f32, .seed = 2});
         const Tensor bias = random_bias(d, options, {.dtype = DType::f32, .seed = 3});
-        EXPECT_LT(relative_error(layer_norm(x, gain, bias, options), plain_layer_norm(x, gain, bias, options)), 2e-6)
+        EXPECT_LT(relative_error(layer_norm(x, weight, bias, options), plain_layer_norm(x, weight, bias, options)),
+                  2e-6)
             << target << " " << d;
       }
     }
@@ -106,12 +108,12 @@ TEST(LayerNorm, FusedEqualsItsParts) {
   const Tensor x = normal({50, 100}, {.dtype = DType::f32, .seed = 1});
   const Tensor y = normal({50, 100}, {.dtype = DType::f32, .seed = 2});
   for (const LayerNormOptions& options : kForms) {
-    Tensor gain = normal({100}, {.dtype = DType::f32, .seed = 3});
+    Tensor weight = normal({100}, {.dtype = DType::f32, .seed = 3});
     const Tensor bias = random_bias(100, options, {.dtype = DType::f32, .seed = 4});
-    const Tensor parts = layer_norm(residual_dropout(x, y, kMask), gain, bias, options);
-    EXPECT_TRUE(same_bits(residual_dropout_layer_norm(x, y, kMask, gain, bias, options), parts));
-    require_gradient(gain);  // what is recorded must not change the result
-    EXPECT_TRUE(same_bits(residual_dropout_layer_norm(x, y, kMask, gain, bias, options), parts));
+    const Tensor parts = layer_norm(residual_dropout(x, y, kMask), weight, bias, options);
+    EXPECT_TRUE(same_bits(residual_dropout_layer_norm(x, y, kMask, weight, bias, options), parts));
+    require_gradient(weight);  // what is recorded must not change the result
+    EXPECT_TRUE(same_bits(residual_dropout_layer_norm(x, y, kMask, weight, bias, options), parts));
   }
 }
 
@@ -120,12 +122,12 @@ TEST(LayerNorm, NoBiasIsABiasOfZerosOnEveryTarget) {
     for (const NormForm form : {NormForm::variance, NormForm::unbiased_std}) {
       auto run_with = [&](const Tensor& bias) {
         Tensor x = normal({150, 37}, {.dtype = DType::f32, .seed = 1});
-        Tensor gain = normal({37}, {.dtype = DType::f32, .seed = 2});
+        Tensor weight = normal({37}, {.dtype = DType::f32, .seed = 2});
         require_gradient(x);
-        require_gradient(gain);
-        const Tensor y = layer_norm(x, gain, bias, {.form = form});
+        require_gradient(weight);
+        const Tensor y = layer_norm(x, weight, bias, {.form = form});
         backward(y, normal({150, 37}, {.dtype = DType::f32, .seed = 3}));
-        return Gradient{y.detach(), gradient(x), gradient(gain), {}};
+        return Gradient{y.detach(), gradient(x), gradient(weight), {}};
       };
       Tensor zeros = Tensor::zeros({37});
       require_gradient(zeros);
@@ -140,10 +142,10 @@ TEST(LayerNorm, NoBiasIsABiasOfZerosOnEveryTarget) {
 // Zhang & Sennrich 2019, section 4: the answer does not change when all of a row is multiplied.
 TEST(LayerNorm, RmsDoesNotSeeTheScaleButTheMean) {
   const LayerNormOptions rms{.form = NormForm::rms, .epsilon = 1e-12};
-  const Tensor gain = Tensor::full({4}, 1.0);
-  const auto of = [&](std::vector<float> row) { return layer_norm(Tensor::from({1, 4}, row), gain, {}, rms); };
+  const Tensor weight = Tensor::full({4}, 1.0);
+  const auto of = [&](std::vector<float> row) { return layer_norm(Tensor::from({1, 4}, row), weight, {}, rms); };
   EXPECT_LT(relative_error(of({1000, 2000, -3000, 500}), of({1, 2, -3, 0.5f})), 1e-6);
-  EXPECT_LT(relative_error(of({5, 5, 5, 5}).reshape({4}), gain), 1e-6);  // layer normalisation gives zeros
+  EXPECT_LT(relative_error(of({5, 5, 5, 5}).reshape({4}), weight), 1e-6);  // layer normalisation gives zeros
 }
 
 TEST(LayerNorm, Float32GradientsAgreeWithFloat64OnEveryTarget) {
@@ -220,7 +222,7 @@ TEST(LayerNorm, NamesWhatDoesNotFit) {
     layer_norm(normal({3, 5}), normal({4}), normal({5}));
     FAIL();
   } catch (const ShapeError& error) {
-    EXPECT_STREQ(error.what(), "layer_norm: input is float64 [3, 5] with 5 columns but gain is float64 [4]");
+    EXPECT_STREQ(error.what(), "layer_norm: input is float64 [3, 5] with 5 columns but weight is float64 [4]");
   }
   EXPECT_EQ(message_of<ShapeError>([] {
               layer_norm(normal({3, 5}), normal({5}), normal({5}), {.form = NormForm::rms});

@@ -1,4 +1,5 @@
 #include "attune/text/whitespace_tokenizer.h"
+#include "attune/base/json_fields.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

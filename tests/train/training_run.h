@@ -10,6 +10,7 @@
 
 #include "attune/base/file.h"
 #include "attune/base/json.h"
+#include "attune/base/json_fields.h"
 #include "attune/base/parallel.h"
 #include "attune/io/json_file.h"
 #include "attune/io/safetensors.h"

@@ -6,6 +6,7 @@
 #include "attune/autograd/graph.h"
 #include "attune/base/fail.h"
 #include "attune/inference/classifier.h"
+#include "attune/inference/model_files.h"
 #include "attune/inference/text_generator.h"
 #include "attune/inference/translator.h"
 #include "attune/text/text_file.h"

@@ -1,6 +1,9 @@
 // attune draw block: what a model's layers consist of.
 
 #include <fmt/format.h>
+#include <cctype>
+#include <limits>
+
 #include "attune/base/fail.h"
 #include "attune/cli/draw/draw.h"
 #include "attune/cli/draw/stacks.h"
@@ -40,40 +43,25 @@ StackPart norm_of(const TransformerConfig& c) {
           .fill = kNorm};
 }
 
-// How self-attention knows places; the other kinds are added to the embedding.
-std::string position_detail(const PositionKind& positions) {
-  if (std::holds_alternative<RotaryOptions>(positions)) return ", rotary";
-  if (std::holds_alternative<AlibiPositions>(positions)) return ", ALiBi";
-  if (const auto* relative = std::get_if<RelativePositions>(&positions))
-    return fmt::format(", relative up to {}", relative->clip);
-  return "";
-}
-
-std::string attention_detail(const TransformerConfig& c, const AttentionKind& kind) {
-  if (const auto* latent = std::get_if<MultiHeadLatent>(&kind))
-    return fmt::format("{} heads of {}, latent of {}", c.heads, c.head_dim(), latent_dim(*latent, c.d_model));
-  const int64_t keys = kv_heads(std::get<MultiHead>(kind), c.heads);
-  if (keys == c.heads) return fmt::format("{} heads of {}", c.heads, c.head_dim());
-  return fmt::format("{} heads of {}, {} of keys and values", c.heads, c.head_dim(), keys);
+std::string heads_text(const TransformerConfig& c, const AttentionKind& kind) {
+  const std::string detail = std::visit([&](const auto& k) { return k.detail(c.d_model, c.heads); }, kind);
+  return fmt::format("{} heads of {}{}{}", c.heads, c.head_dim(), detail.empty() ? "" : ", ", detail);
 }
 
 StackPart self_attention(const TransformerConfig& c, const AttentionKind& kind, bool causal) {
-  const AttentionPattern& pattern =
-      std::visit([](const auto& k) -> const AttentionPattern& { return k.pattern; }, kind);
-  const bool latent = std::holds_alternative<MultiHeadLatent>(kind);
-  std::string detail = attention_detail(c, kind) + position_detail(c.positions);
+  const AttentionPattern& pattern = pattern_of(kind);
+  std::string detail = heads_text(c, kind) + attention_detail(c.positions);
   if (!std::holds_alternative<FullAttention>(pattern)) detail += ", " + pattern_text(pattern);
-  return {.kind = Kind::box,
-          .name = fmt::format("{}{} attention", causal ? "Masked m" : "M", latent ? "ulti-head latent" : "ulti-head"),
-          .detail = detail,
-          .fill = kAttention};
+  std::string name = std::visit([](const auto& k) { return std::string(k.kTitle); }, kind) + " attention";
+  if (causal) name = "masked " + name;
+  name.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(name.front())));
+  return {.kind = Kind::box, .name = name, .detail = detail, .fill = kAttention};
 }
 
 StackPart cross_attention(const TransformerConfig& c) {
-  const bool latent = std::holds_alternative<MultiHeadLatent>(c.cross_attention);
   return {.kind = Kind::box,
-          .name = latent ? "Latent cross-attention" : "Cross-attention",
-          .detail = attention_detail(c, c.cross_attention),
+          .name = std::visit([](const auto& k) { return k.kCrossTitle; }, c.cross_attention),
+          .detail = heads_text(c, c.cross_attention),
           .fill = kAttention,
           .reads_neighbour = true};
 }
@@ -111,13 +99,13 @@ void add_embedding(Stack& stack, const TransformerConfig& c, int64_t vocab, cons
                    .detail = fmt::format("{} to {}{}", vocab > 0 ? std::to_string(vocab) : "vocabulary", c.d_model,
                                          c.scale_embeddings ? fmt::format(", times sqrt({})", c.d_model) : ""),
                    .fill = kEmbedding});
-  if (std::holds_alternative<SinusoidalPositions>(c.positions))
-    stack.push_back({.kind = Kind::box, .name = "+ sinusoidal positions", .fill = "#ffffff"});
-  if (const auto* learned = std::get_if<LearnedPositions>(&c.positions))
+  if (is_added(c.positions)) {
+    const int64_t longest = c.longest_sequence();
     stack.push_back({.kind = Kind::box,
-                     .name = "+ learned positions",
-                     .detail = fmt::format("{} of them", c.max_positions(*learned)),
+                     .name = fmt::format("+ {} positions", variant_name(c.positions)),
+                     .detail = longest < std::numeric_limits<int64_t>::max() ? fmt::format("{} of them", longest) : "",
                      .fill = "#ffffff"});
+  }
   if (c.embedding_norm) stack.push_back(norm_of(c));
 }
 

@@ -81,10 +81,11 @@ class Worker {
     first_ = unit.part * kCachedAttentionSlots;
     slots_ = std::min(kCachedAttentionSlots, seen - first_);
     const int32_t* slots = c.in.slots.data() + c.in.begin[static_cast<size_t>(unit.row)];
+    const Pages &keys = c.in.keys, &values = c.in.values;
     for (int64_t j = 0; j < slots_; ++j) {
       const int32_t slot = slots[positions_.position(first_ + j)];
-      key_rows_[j] = c.in.keys.template row<T>(slot);
-      value_rows_[j] = c.in.values.template row<T>(slot);
+      key_rows_[j] = keys.row<T>(slot);
+      value_rows_[j] = values.row<T>(slot);
       if (c.by_distance) distances_[j] = positions_.distance(first_ + j);
     }
   }

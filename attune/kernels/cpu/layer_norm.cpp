@@ -31,7 +31,7 @@ struct ForwardPointers {
   const T* x;
   const Y* y;
   DropoutMask mask;
-  const T* gain;
+  const T* weight;
   const T* bias;  // or null
   LayerNormOptions options;
   T* sum;  // may be null only where Out is T
@@ -45,13 +45,13 @@ struct BackwardPointers {
   int64_t rows, columns;
   const T* normalised;  // the input of the normalisation: x or the sum
   const LayerNormStatistics<T>* statistics;
-  const T* gain;
+  const T* weight;
   const Dy* dy;
   DropoutMask mask;
   bool centred;  // the mean was taken off: every form but rms
   T* dx;
   Dropped* d_dropped;
-  T* d_gain;
+  T* d_weight;
   T* d_bias;
 };
 
@@ -131,15 +131,15 @@ void ForwardRows(const ForwardPointers<T, Y, Out>& a, int64_t begin, int64_t end
     ForEachVector(d, columns, [&](size_t i, auto part) HWY_ATTR {
       const auto normal = hn::Mul(hn::Sub(part.Load(d, x + i), mean), factor);
       const auto bias = a.bias != nullptr ? part.Load(d, a.bias + i) : hn::Zero(d);
-      StoreAs(d, part, hn::MulAdd(normal, part.Load(d, a.gain + i), bias), out + i);
+      StoreAs(d, part, hn::MulAdd(normal, part.Load(d, a.weight + i), bias), out + i);
     });
   }
 }
 
-// With g = dy * gain and z the normalised row: dx = factor * (g - mean(g) - z * along * sum(g z)), where mean(g) is
-// there only when the row was centred. Adds the row's parts of d_gain and, unless it is null, d_bias: dy * z and dy.
+// With g = dy * weight and z the normalised row: dx = factor * (g - mean(g) - z * along * sum(g z)), where mean(g) is
+// there only when the row was centred. Adds the row's parts of d_weight and, unless it is null, d_bias: dy * z and dy.
 template <class T, class Dy, class Dropped>
-HWY_INLINE void BackwardRow(const BackwardPointers<T, Dy, Dropped>& a, int64_t row, T* HWY_RESTRICT d_gain,
+HWY_INLINE void BackwardRow(const BackwardPointers<T, Dy, Dropped>& a, int64_t row, T* HWY_RESTRICT d_weight,
                             T* HWY_RESTRICT d_bias) {
   const hn::ScalableTag<T> d;
   const auto columns = static_cast<size_t>(a.columns);
@@ -151,7 +151,7 @@ HWY_INLINE void BackwardRow(const BackwardPointers<T, Dy, Dropped>& a, int64_t r
   const auto factor = hn::Set(d, statistics.factor);
   T totals[2];
   Sums(d, columns, totals, [&](size_t i, auto part, auto& sums) HWY_ATTR {
-    const auto g = hn::Mul(LoadAs(d, part, dy + i), part.Load(d, a.gain + i));  // zero behind the end of the row
+    const auto g = hn::Mul(LoadAs(d, part, dy + i), part.Load(d, a.weight + i));  // zero behind the end of the row
     const auto z = hn::Mul(hn::Sub(part.Load(d, x + i), mean), factor);
     sums[0] = hn::Add(sums[0], g);
     sums[1] = hn::MulAdd(g, z, sums[1]);
@@ -160,10 +160,10 @@ HWY_INLINE void BackwardRow(const BackwardPointers<T, Dy, Dropped>& a, int64_t r
   const auto slope = hn::Set(d, totals[1] * statistics.along);
   ForEachVector(d, columns, [&](size_t i, auto part) HWY_ATTR {
     const auto v = LoadAs(d, part, dy + i);
-    const auto g = hn::Mul(v, part.Load(d, a.gain + i));
+    const auto g = hn::Mul(v, part.Load(d, a.weight + i));
     const auto z = hn::Mul(hn::Sub(part.Load(d, x + i), mean), factor);
     part.Store(d, hn::Mul(factor, hn::NegMulAdd(z, slope, hn::Sub(g, average))), dx + i);
-    part.Store(d, hn::MulAdd(v, z, part.Load(d, d_gain + i)), d_gain + i);
+    part.Store(d, hn::MulAdd(v, z, part.Load(d, d_weight + i)), d_weight + i);
     if (d_bias != nullptr) part.Store(d, hn::Add(part.Load(d, d_bias + i), v), d_bias + i);
   });
   if (a.d_dropped != nullptr)
@@ -171,10 +171,10 @@ HWY_INLINE void BackwardRow(const BackwardPointers<T, Dy, Dropped>& a, int64_t r
 }
 
 template <class T, class Dy, class Dropped>
-void BackwardRows(const BackwardPointers<T, Dy, Dropped>& a, int64_t begin, int64_t end, T* d_gain, T* d_bias) {
-  std::fill_n(d_gain, a.columns, T{0});
+void BackwardRows(const BackwardPointers<T, Dy, Dropped>& a, int64_t begin, int64_t end, T* d_weight, T* d_bias) {
+  std::fill_n(d_weight, a.columns, T{0});
   if (d_bias != nullptr) std::fill_n(d_bias, a.columns, T{0});
-  for (int64_t row = begin; row < end; ++row) BackwardRow(a, row, d_gain, d_bias);
+  for (int64_t row = begin; row < end; ++row) BackwardRow(a, row, d_weight, d_bias);
 }
 
 void ForwardRows32(const ForwardPointers<float>& a, int64_t begin, int64_t end) {
@@ -189,20 +189,20 @@ void ForwardRowsWidening(const ForwardPointers<float, bfloat16>& a, int64_t begi
 void ForwardRowsNarrowing(const ForwardPointers<float, float, bfloat16>& a, int64_t begin, int64_t end) {
   ForwardRows(a, begin, end);
 }
-void BackwardRows32(const BackwardPointers<float>& a, int64_t begin, int64_t end, float* d_gain, float* d_bias) {
-  BackwardRows(a, begin, end, d_gain, d_bias);
+void BackwardRows32(const BackwardPointers<float>& a, int64_t begin, int64_t end, float* d_weight, float* d_bias) {
+  BackwardRows(a, begin, end, d_weight, d_bias);
 }
-void BackwardRows64(const BackwardPointers<double>& a, int64_t begin, int64_t end, double* d_gain, double* d_bias) {
-  BackwardRows(a, begin, end, d_gain, d_bias);
+void BackwardRows64(const BackwardPointers<double>& a, int64_t begin, int64_t end, double* d_weight, double* d_bias) {
+  BackwardRows(a, begin, end, d_weight, d_bias);
 }
 
-void BackwardRowsWidening(const BackwardPointers<float, bfloat16>& a, int64_t begin, int64_t end, float* d_gain,
+void BackwardRowsWidening(const BackwardPointers<float, bfloat16>& a, int64_t begin, int64_t end, float* d_weight,
                           float* d_bias) {
-  BackwardRows(a, begin, end, d_gain, d_bias);
+  BackwardRows(a, begin, end, d_weight, d_bias);
 }
-void BackwardRowsNarrowing(const BackwardPointers<float, float, bfloat16>& a, int64_t begin, int64_t end, float* d_gain,
-                           float* d_bias) {
-  BackwardRows(a, begin, end, d_gain, d_bias);
+void BackwardRowsNarrowing(const BackwardPointers<float, float, bfloat16>& a, int64_t begin, int64_t end,
+                           float* d_weight, float* d_bias) {
+  BackwardRows(a, begin, end, d_weight, d_bias);
 }
 
 }  // namespace
@@ -229,7 +229,7 @@ void run_forward(const Arguments& a, Kernel kernel) {
   parallel_for(a.rows, row_grain(a.columns), [&](int64_t begin, int64_t end) { kernel(a, begin, end); });
 }
 
-// Partial sums of d_gain and, where there is one, d_bias lie side by side: [blocks, 1 or 2, columns].
+// Partial sums of d_weight and, where there is one, d_bias lie side by side: [blocks, 1 or 2, columns].
 template <class T, class Dy, class Dropped, class Kernel>
 void run_backward(const BackwardPointers<T, Dy, Dropped>& a, Kernel kernel) {
   const int64_t block = cpu::column_block_rows(a.rows);
@@ -243,7 +243,7 @@ void run_backward(const BackwardPointers<T, Dy, Dropped>& a, Kernel kernel) {
   });
   T* total = partial + blocks * width;
   cpu::column_sums(partial, blocks, width, total, false);
-  std::copy_n(total, a.columns, a.d_gain);
+  std::copy_n(total, a.columns, a.d_weight);
   if (a.d_bias != nullptr) std::copy_n(total + a.columns, a.columns, a.d_bias);
 }
 
@@ -261,7 +261,7 @@ ForwardPointers<T, Y, Out> pointers(const LayerNormForward& a) {
           .x = a.x.data<T>(),
           .y = data_or_null<Y>(a.y),
           .mask = a.mask,
-          .gain = a.gain.data<T>(),
+          .weight = a.weight.data<T>(),
           .bias = data_or_null<T>(a.bias),
           .options = a.options,
           .sum = data_or_null<T>(a.sum),
@@ -276,13 +276,13 @@ BackwardPointers<T, Dy, Dropped> pointers(const LayerNormBackward& a) {
           .columns = columns,
           .normalised = a.normalised.data<T>(),
           .statistics = statistics_of<T>(a.statistics),
-          .gain = a.gain.data<T>(),
+          .weight = a.weight.data<T>(),
           .dy = a.dy.data<Dy>(),
           .mask = a.mask,
           .centred = a.centred,
           .dx = a.dx.data<T>(),
           .d_dropped = data_or_null<Dropped>(a.d_dropped),
-          .d_gain = a.d_gain.data<T>(),
+          .d_weight = a.d_weight.data<T>(),
           .d_bias = data_or_null<T>(a.d_bias)};
 }
 

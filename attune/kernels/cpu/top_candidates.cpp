@@ -7,12 +7,9 @@
 // clang-format on
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 
-#include "attune/base/parallel.h"
 #include "attune/kernels/cpu/softmax_inl.h"
-#include "attune/kernels/row_grain.h"
 #include "attune/kernels/top_candidates.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -34,7 +31,7 @@ struct Better {
 template <class T>
 struct TopOfRow {
   std::span<Candidate> heap;
-  const std::vector<int32_t>& excluded;
+  std::span<const int32_t> excluded;
   size_t count = 0;
   T threshold = -std::numeric_limits<T>::infinity();
 
@@ -104,7 +101,7 @@ double SumOfExponentialsOf(const float* x, float shift, size_t n) {
 
 // log(sum(exp(x))) and the likeliest. Where a logit is NaN so is the sum.
 template <class T>
-size_t Row(const T* x, size_t n, std::span<Candidate> heap, const std::vector<int32_t>& excluded, double* log_sum) {
+size_t Row(const T* x, size_t n, std::span<Candidate> heap, std::span<const int32_t> excluded, double* log_sum) {
   TopOfRow<T> top{heap, excluded};
   T shift = -std::numeric_limits<T>::infinity();  // the largest so far
   double sum = 0;
@@ -125,12 +122,10 @@ size_t Row(const T* x, size_t n, std::span<Candidate> heap, const std::vector<in
   return found.size();
 }
 
-size_t Row32(const float* x, size_t n, std::span<Candidate> heap, const std::vector<int32_t>& excluded,
-             double* log_sum) {
+size_t Row32(const float* x, size_t n, std::span<Candidate> heap, std::span<const int32_t> excluded, double* log_sum) {
   return Row(x, n, heap, excluded, log_sum);
 }
-size_t Row64(const double* x, size_t n, std::span<Candidate> heap, const std::vector<int32_t>& excluded,
-             double* log_sum) {
+size_t Row64(const double* x, size_t n, std::span<Candidate> heap, std::span<const int32_t> excluded, double* log_sum) {
   return Row(x, n, heap, excluded, log_sum);
 }
 
@@ -146,52 +141,37 @@ namespace {
 HWY_EXPORT(Row32);
 HWY_EXPORT(Row64);
 
-size_t top_of_row(const float* x, size_t n, std::span<Candidate> heap, const std::vector<int32_t>& excluded,
+size_t top_of_row(const float* x, size_t n, std::span<Candidate> heap, std::span<const int32_t> excluded,
                   double* log_sum) {
   return HWY_DYNAMIC_DISPATCH(Row32)(x, n, heap, excluded, log_sum);
 }
-size_t top_of_row(const double* x, size_t n, std::span<Candidate> heap, const std::vector<int32_t>& excluded,
+size_t top_of_row(const double* x, size_t n, std::span<Candidate> heap, std::span<const int32_t> excluded,
                   double* log_sum) {
   return HWY_DYNAMIC_DISPATCH(Row64)(x, n, heap, excluded, log_sum);
 }
 
-// False where the row has no distribution. `excluded` is what no row may have, sorted.
-template <class T>
-bool fill_row(const TopCandidates& a, size_t row, const std::vector<int32_t>& excluded, CandidateLists& lists) {
-  const int64_t vocab = a.logits.size(1);
-  const CandidateRules* const rule = a.rules.empty() ? nullptr : &a.rules[row];
-  const bool excludes = rule != nullptr && !rule->excluded.empty();
-  const std::vector<int32_t> of_row = excludes ? excluded_of_row(a, row) : std::vector<int32_t>{};
-  const std::vector<int32_t>& without = excludes ? of_row : excluded;
-  const T* const x = a.logits.data<T>() + static_cast<int64_t>(row) * vocab;
-  const std::span<Candidate> room = lists.room(row);
-  const auto most = static_cast<size_t>(std::min(a.count, vocab));
-  double log_sum = 0;
-  size_t found = top_of_row(x, static_cast<size_t>(vocab), room.first(most), without, &log_sum);
-  if (!std::isfinite(log_sum)) return false;
-  const auto log_probability = [&](int32_t token) { return static_cast<double>(x[token]) - log_sum; };
-  if (rule != nullptr) found = append_wanted(*rule, without, log_probability, room, found);
-  lists.set_count(row, found);
-  return true;
-}
-
 }  // namespace
 
-int64_t top_candidates(Cpu, const TopCandidates& a, CandidateLists& lists) {
-  std::vector<int32_t> excluded(a.excluded.begin(), a.excluded.end());
-  std::sort(excluded.begin(), excluded.end());
-  const int64_t rows = a.logits.size(0);
-  std::atomic<int64_t> failed = rows;
-  dispatch_floating("top_candidates", a.logits.dtype(), [&]<class T>(T) {
-    parallel_for(rows, row_grain(a.logits.size(1)), [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) {
-        if (fill_row<T>(a, static_cast<size_t>(row), excluded, lists)) continue;
-        int64_t first = failed;
-        while (row < first && !failed.compare_exchange_weak(first, row)) continue;
-      }
-    });
+int64_t top_candidates(Cpu, const CandidateRow& row, const CandidateQuery& query, std::span<Candidate> room) {
+  std::vector<int32_t> merged;
+  const std::span<const int32_t> excluded = excluded_of(query, merged);
+  return dispatch_floating("top_candidates", row.logits.dtype(), [&]<class T>(T) -> int64_t {
+    const T* const x = row.logits.data<T>() + row.row * row.logits.size(1);
+    const auto heap = room.first(static_cast<size_t>(std::min(query.count, row.size)));
+    double log_sum = 0;
+    const size_t found = top_of_row(x, static_cast<size_t>(row.size), heap, excluded, &log_sum);
+    if (!std::isfinite(log_sum)) return -1;
+    if (query.rules == nullptr) return static_cast<int64_t>(found);
+    const auto log_probability = [&](int32_t token) { return static_cast<double>(x[token]) - log_sum; };
+    return static_cast<int64_t>(append_wanted(*query.rules, excluded, log_probability, room, found));
   });
-  return failed == rows ? -1 : failed.load();
+}
+
+void penalize_tokens(Cpu, const CandidateRow& row, std::span<const int32_t> tokens, double penalty) {
+  dispatch_floating("penalize_tokens", row.logits.dtype(), [&]<class T>(T) {
+    T* const x = row.logits.data<T>() + row.row * row.logits.size(1);
+    for (const int32_t token : tokens) x[token] *= static_cast<T>(x[token] > 0 ? 1 / penalty : penalty);
+  });
 }
 
 }  // namespace attune

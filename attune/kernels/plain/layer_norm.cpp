@@ -43,11 +43,11 @@ void forward_row(const LayerNormForward& a, int64_t row, int64_t columns) {
   for (int64_t i = 0; i < columns; ++i) {
     const double normal = (input[static_cast<size_t>(i)] - s.mean) * s.factor;
     const double bias = a.bias.defined() ? static_cast<double>(a.bias.data<T>()[i]) : 0;
-    a.out.data<Out>()[row * columns + i] = static_cast<Out>(normal * a.gain.data<T>()[i] + bias);
+    a.out.data<Out>()[row * columns + i] = static_cast<Out>(normal * a.weight.data<T>()[i] + bias);
   }
 }
 
-// With g = dy * gain and z the normalised row: dx = factor * (g - mean(g) - z * along * sum(g z)), where mean(g) is
+// With g = dy * weight and z the normalised row: dx = factor * (g - mean(g) - z * along * sum(g z)), where mean(g) is
 // there only when the row was centred.
 template <class T, class Dy, class Dropped>
 void backward_row(const LayerNormBackward& a, int64_t row, int64_t columns) {
@@ -57,17 +57,17 @@ void backward_row(const LayerNormBackward& a, int64_t row, int64_t columns) {
   const double mean = statistics[0], factor = statistics[1], along = statistics[2];
   double sum_g = 0, sum_gz = 0;
   for (int64_t i = 0; i < columns; ++i) {
-    const double g = static_cast<double>(dy[i]) * a.gain.data<T>()[i], z = (x[i] - mean) * factor;
+    const double g = static_cast<double>(dy[i]) * a.weight.data<T>()[i], z = (x[i] - mean) * factor;
     sum_g += g;
     sum_gz += g * z;
   }
   const double average = a.centred ? sum_g / static_cast<double>(columns) : 0;
   for (int64_t i = 0; i < columns; ++i) {
     const auto v = static_cast<double>(dy[i]);
-    const double g = v * a.gain.data<T>()[i], z = (x[i] - mean) * factor;
+    const double g = v * a.weight.data<T>()[i], z = (x[i] - mean) * factor;
     const double dx = factor * (g - average - z * along * sum_gz);
     a.dx.data<T>()[row * columns + i] = static_cast<T>(dx);
-    a.d_gain.data<T>()[i] += static_cast<T>(v * z);
+    a.d_weight.data<T>()[i] += static_cast<T>(v * z);
     if (a.d_bias.defined()) a.d_bias.data<T>()[i] += static_cast<T>(v);
     if (a.d_dropped.defined())
       a.d_dropped.data<Dropped>()[row * columns + i] =
@@ -96,7 +96,7 @@ void layer_norm_backward(Plain, const LayerNormBackward& a) {
     for_storage_dtype("layer_norm", a.dy.dtype(), [&]<class Dy>(Dy) {
       for_storage_dtype("layer_norm", dropped, [&]<class Dropped>(Dropped) {
         for (int64_t i = 0; i < size.columns; ++i) {
-          a.d_gain.data<T>()[i] = 0;
+          a.d_weight.data<T>()[i] = 0;
           if (a.d_bias.defined()) a.d_bias.data<T>()[i] = 0;
         }
         for (int64_t row = 0; row < size.rows; ++row) backward_row<T, Dy, Dropped>(a, row, size.columns);

@@ -17,39 +17,37 @@ double log_sum_of(const T* x, int64_t vocab) {
   return largest + std::log(sum);
 }
 
-template <class T>
-bool fill_row(const TopCandidates& a, size_t row, CandidateLists& lists) {
-  const int64_t vocab = a.logits.size(1);
-  const T* const x = a.logits.data<T>() + static_cast<int64_t>(row) * vocab;
-  const double log_sum = log_sum_of(x, vocab);
-  if (!std::isfinite(log_sum)) return false;
-  const auto log_probability = [&](int32_t token) { return static_cast<double>(x[token]) - log_sum; };
-  const std::vector<int32_t> excluded = excluded_of_row(a, row);
-  std::vector<Candidate> all;
-  for (int32_t token = 0; token < vocab; ++token) {
-    if (!std::binary_search(excluded.begin(), excluded.end(), token) && std::isfinite(log_probability(token)))
-      all.push_back({token, log_probability(token)});
-  }
-  std::stable_sort(all.begin(), all.end(), [](const Candidate& left, const Candidate& right) {
-    return left.log_probability > right.log_probability;
-  });
-  const std::span<Candidate> room = lists.room(row);
-  size_t found = std::min(all.size(), static_cast<size_t>(std::min(a.count, vocab)));
-  std::copy_n(all.begin(), found, room.begin());
-  if (!a.rules.empty()) found = append_wanted(a.rules[row], excluded, log_probability, room, found);
-  lists.set_count(row, found);
-  return true;
-}
-
 }  // namespace
 
-int64_t top_candidates(Plain, const TopCandidates& a, CandidateLists& lists) {
-  int64_t failed = -1;
-  dispatch_floating("top_candidates", a.logits.dtype(), [&]<class T>(T) {
-    for (int64_t row = 0; row < a.logits.size(0); ++row)
-      if (!fill_row<T>(a, static_cast<size_t>(row), lists) && failed < 0) failed = row;
+int64_t top_candidates(Plain, const CandidateRow& row, const CandidateQuery& query, std::span<Candidate> room) {
+  std::vector<int32_t> merged;
+  const std::span<const int32_t> excluded = excluded_of(query, merged);
+  return dispatch_floating("top_candidates", row.logits.dtype(), [&]<class T>(T) -> int64_t {
+    const T* const x = row.logits.data<T>() + row.row * row.logits.size(1);
+    const double log_sum = log_sum_of(x, row.size);
+    if (!std::isfinite(log_sum)) return -1;
+    const auto log_probability = [&](int32_t token) { return static_cast<double>(x[token]) - log_sum; };
+    std::vector<Candidate> all;
+    for (int32_t token = 0; token < row.size; ++token) {
+      if (!std::binary_search(excluded.begin(), excluded.end(), token) && std::isfinite(log_probability(token)))
+        all.push_back({token, log_probability(token)});
+    }
+    std::stable_sort(all.begin(), all.end(), [](const Candidate& left, const Candidate& right) {
+      return left.log_probability > right.log_probability;
+    });
+    size_t found = std::min(all.size(), static_cast<size_t>(std::min(query.count, row.size)));
+    std::copy_n(all.begin(), found, room.begin());
+    if (query.rules != nullptr) found = append_wanted(*query.rules, excluded, log_probability, room, found);
+    return static_cast<int64_t>(found);
   });
-  return failed;
+}
+
+void penalize_tokens(Plain, const CandidateRow& row, std::span<const int32_t> tokens, double penalty) {
+  dispatch_floating("penalize_tokens", row.logits.dtype(), [&]<class T>(T) {
+    T* const x = row.logits.data<T>() + row.row * row.logits.size(1);
+    for (const int32_t token : tokens)
+      x[token] = static_cast<T>(x[token] > 0 ? x[token] / penalty : x[token] * penalty);
+  });
 }
 
 }  // namespace attune

@@ -1,4 +1,4 @@
-#include "attune/inference/speculative.h"
+#include "attune/inference/speculative_strategy.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,6 +9,8 @@
 
 #include "attune/autograd/graph.h"
 #include "attune/base/random.h"
+#include "attune/inference/model_files.h"
+#include "attune/inference/text_generator.h"
 #include "attune/models/build.h"
 #include "attune/text/character_tokenizer.h"
 #include "tests/support/errors.h"

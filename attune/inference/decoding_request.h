@@ -1,0 +1,84 @@
+#pragma once
+// What is asked of the scheduler, and what it answers.
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "attune/inference/beam_search.h"
+#include "attune/inference/decoding_model.h"
+#include "attune/inference/finish_reason.h"
+#include "attune/inference/sampling_config.h"
+
+namespace attune {
+
+/// The likeliest outputs, see beam_search().
+struct BeamSearchRequest {
+  BeamSearchOptions options = {};
+  SentenceConstraints constraints = {};
+};
+
+/// Texts that are drawn token by token, see token_distribution(). The random numbers of text i are a function of the
+/// seed, of first_sample + i and of the token's place.
+struct SamplingRequest {
+  SamplingConfig config = {};
+  std::vector<int32_t> never_drawn = {};
+  std::optional<int32_t> eos = {};  // ends a text
+  int64_t samples = 1;              // texts
+  uint64_t first_sample = 0;
+  /// A smaller model of the same tokens that proposes up to draft_tokens at once, see speculative_strategy.h. Null:
+  /// none.
+  std::shared_ptr<const DecodingModel> draft = {};
+  int64_t draft_tokens = 4;
+};
+
+struct TokenEvent {
+  int64_t sample;                   // counted from 0
+  int32_t token;                    // the next one of this text
+  std::optional<FinishReason> end;  // where the text ends with it
+};
+
+struct SampledTokens {
+  std::vector<int32_t> tokens;  // without the prompt
+  FinishReason finish_reason = FinishReason::length;
+};
+
+struct DecodingResult {
+  uint64_t id = 0;
+  std::exception_ptr error = {};               // then there is nothing else
+  std::optional<FinishReason> cut_short = {};  // interrupted or deadline, where that ended the request
+  std::vector<Hypothesis> hypotheses = {};     // of a beam search, best first; of one cut short what was finished
+  std::vector<SampledTokens> samples = {};     // of sampling
+};
+
+/// With whom a request may be decoded: at the most so many sequences together in one lane. A single request may be
+/// larger. For speed and memory alone: no result depends on it.
+struct BatchLimits {
+  int64_t sequences = 64;        // sentences, or texts
+  int64_t source_tokens = 8192;  // of all sources together
+  int64_t lanes = 0;             // among which requests are shared out, each with a thread of its own; 0: all threads
+};
+
+struct DecodingRequest {
+  std::vector<int32_t> source = {};  // for the encoder; empty where the model has none
+  std::vector<int32_t> prompt = {};  // what the output goes on from, at least one token: bos for a translation
+  std::variant<BeamSearchRequest, SamplingRequest> search = {};
+  BatchLimits batch = {};
+
+  /// Once true, the request ends with what there is.
+  std::shared_ptr<const std::atomic<bool>> cancel = {};
+  /// When it ends with what there is.
+  std::optional<std::chrono::steady_clock::time_point> deadline = {};
+  /// Called with each token of sampling; false ends the text. An exception that it throws is the request's error.
+  std::function<bool(const TokenEvent&)> on_token = {};
+  /// Called once, with the result. Must not throw.
+  std::function<void(DecodingResult&&)> on_done = {};
+};
+
+}  // namespace attune

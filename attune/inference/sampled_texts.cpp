@@ -1,0 +1,70 @@
+#include "attune/inference/sampled_texts.h"
+
+#include <algorithm>
+
+#include "attune/base/check.h"
+#include "attune/base/fail.h"
+
+namespace attune {
+
+SampledTexts::SampledTexts(const DecodingModel& model, DecodingRequest& request)
+    : options_(std::move(std::get<SamplingRequest>(request.search))),
+      prompt_tokens_(request.prompt.size()),
+      context_(model.longest_sequence()),
+      on_token_(std::move(request.on_token)) {
+  options_.config.validate();
+  check_range<int64_t>("samples", options_.samples, 1, 1 << 16);
+  if (static_cast<int64_t>(prompt_tokens_) > context_ && !options_.config.slide)
+    fail<DataError>("prompt: has {} tokens, the model reads at most {}", prompt_tokens_, context_);
+  for (int64_t i = 0; i < options_.samples; ++i) {
+    texts_.push_back({.number = options_.first_sample + static_cast<uint64_t>(i), .tokens = request.prompt});
+    slide(texts_.back());
+  }
+}
+
+void SampledTexts::slide(SampledText& text) const {
+  if (static_cast<int64_t>(text.window().size()) > context_)
+    text.window_begin = text.tokens.size() - static_cast<size_t>(std::max<int64_t>(1, context_ / 2));
+}
+
+bool SampledTexts::accept(size_t i, int32_t token) {
+  SampledText& text = texts_[i];
+  text.tokens.push_back(token);
+  ++text.generated;
+  std::optional<FinishReason> end;
+  if (options_.eos == token) {
+    end = FinishReason::eos;
+  } else if (static_cast<int64_t>(text.generated) == options_.config.max_tokens) {
+    end = FinishReason::length;
+  } else if (static_cast<int64_t>(text.window().size()) > context_ && !options_.config.slide) {
+    end = FinishReason::context;
+  }
+  const bool goes_on = !on_token_ || on_token_({.sample = static_cast<int64_t>(i), .token = token, .end = end});
+  if (!goes_on && end != FinishReason::eos) end = FinishReason::stop;
+  if (end) {
+    text.reason = *end;
+    return false;
+  }
+  slide(text);
+  return true;
+}
+
+void SampledTexts::finish(std::optional<FinishReason> cut_short, std::span<const size_t> alive,
+                          DecodingResult& result) {
+  for (const size_t i : alive)
+    if (cut_short) texts_[i].reason = *cut_short;
+  for (const SampledText& text : texts_) {
+    const auto begin = text.tokens.end() - static_cast<std::ptrdiff_t>(text.generated);
+    result.samples.push_back({.tokens = {begin, text.tokens.end()}, .finish_reason = text.reason});
+  }
+}
+
+int64_t SampledTexts::most_tokens(int64_t context) const {
+  const auto prompt = static_cast<int64_t>(prompt_tokens_);
+  const int64_t samples = options_.samples, more = options_.config.max_tokens - 1;  // the last one is not read
+  const bool slides = options_.config.slide && prompt + more > context;
+  if (slides) return samples * context;
+  return std::min(prompt, context) + samples * std::clamp<int64_t>(context - prompt, 0, more);
+}
+
+}  // namespace attune

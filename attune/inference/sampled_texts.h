@@ -1,0 +1,54 @@
+#pragma once
+// The texts of a sampling request.
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "attune/inference/decoding_request.h"
+
+namespace attune {
+
+struct SampledText {
+  uint64_t number;              // of its random numbers
+  std::vector<int32_t> tokens;  // prompt and continuation
+  size_t window_begin = 0;      // the first token that the model still sees
+  size_t generated = 0;         // of the tokens
+  FinishReason reason = FinishReason::length;
+
+  std::span<const int32_t> window() const { return std::span(tokens).subspan(window_begin); }
+};
+
+/// What plain and speculative sampling have in common: the texts, and when they end.
+class SampledTexts {
+ public:
+  /// Takes prompt, options and on_token of the request. Throws ConfigError for options that do not fit the model,
+  /// DataError for a prompt that is too long.
+  SampledTexts(const DecodingModel& model, DecodingRequest& request);
+
+  const SamplingRequest& options() const { return options_; }
+  size_t count() const { return texts_.size(); }
+  SampledText& operator[](size_t i) { return texts_[i]; }
+  const SampledText& operator[](size_t i) const { return texts_[i]; }
+
+  /// One more token for text i; false when the text ends with it. Where the model can see no further, and `slide` is
+  /// on, the window begins at its last half from then on.
+  bool accept(size_t i, int32_t token);
+  /// The texts as they are, `alive` among them with the reason why they end here.
+  void finish(std::optional<FinishReason> cut_short, std::span<const size_t> alive, DecodingResult& result);
+  /// The most tokens that the rows of all texts may have at once in the cache of a model with this context.
+  int64_t most_tokens(int64_t context) const;
+
+ private:
+  void slide(SampledText& text) const;
+
+  SamplingRequest options_;
+  size_t prompt_tokens_;
+  int64_t context_;
+  std::function<bool(const TokenEvent&)> on_token_;
+  std::vector<SampledText> texts_;
+};
+
+}  // namespace attune

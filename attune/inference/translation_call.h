@@ -1,0 +1,63 @@
+#pragma once
+// The sentences of one call of Translator::translate(): those before, in and after the search.
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "attune/inference/scheduler.h"
+#include "attune/inference/translator.h"
+
+namespace attune {
+
+/// Translates what is added while other sentences are at work, and hands it out in the order in which it was added.
+class TranslationCall {
+ public:
+  /// Translator and scheduler have to outlive the call. Throws ConfigError for options that do not fit; constraints of
+  /// theirs are not looked at.
+  TranslationCall(const Translator& translator, Scheduler& scheduler, const TranslateOptions& options);
+
+  /// One sentence more. Of those added before the next work(), the longest enters the search first. Throws DataError
+  /// and ConfigError naming its place, or its number counted from 1, and then does not add it.
+  void add(const std::string& sentence, const TranslationConstraints& constraints, const std::string& place = {});
+  /// Some tokens more for what is at work, which others join where there is room. Throws what a sentence's search did.
+  void work();
+  /// The translations that are next in the order and done.
+  std::vector<Translation> take();
+
+  /// Whether something that was added is not yet with the scheduler.
+  bool waiting() const { return next_ < order_.size(); }
+  bool busy() const { return waiting() || client_.outstanding() > 0; }
+  /// That were added and not yet taken.
+  int64_t outstanding() const { return static_cast<int64_t>(entries_.size()); }
+  int64_t done() const { return done_; }
+
+ private:
+  struct Entry {
+    std::vector<int32_t> source = {};  // with eos; empty where the sentence has no tokens
+    SentenceConstraints constraints = {};
+    Translation translation = {};
+    bool done = false;
+  };
+  Entry& entry(size_t id) { return entries_[id - taken_]; }
+  SentenceConstraints encode(const TranslationConstraints& constraints, const std::string& place) const;
+  void submit();
+  void sort_new();
+  Translation to_text(const std::vector<Hypothesis>& hypotheses, const std::vector<int32_t>& source) const;
+
+  const Translator& translator_;
+  TranslateOptions options_;
+  TokenSequences required_;  // of every sentence
+  BeamSearchOptions search_options_;
+  BatchLimits batch_;
+  int64_t most_submitted_;
+  std::deque<Entry> entries_;  // from the first that is not taken
+  size_t taken_ = 0;
+  int64_t done_ = 0;
+  std::vector<size_t> order_;        // of entering: ids, which count what was added
+  size_t next_ = 0, first_new_ = 0;  // in the order: to be submitted, and not yet sorted
+  SchedulerClient client_;           // goes first: it ends what is at work
+};
+
+}  // namespace attune

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "attune/base/fields.h"
+#include "attune/kernels/attention_pattern.h"
+
+namespace [[gnu::visibility("default")]] attune {
+
+class Attention;
+struct AttentionSetting;
+
+/// Which of an attention's projections have a bias.
+enum class AttentionBias { none, all, query_key_value, output };
+
+/// Multi-head attention, Vaswani et al. 2017, section 3.2.2.
+struct MultiHead {
+  static constexpr const char* kName = "multi_head";
+  int64_t kv_heads = 0;  // that the query heads share: grouped-query attention, Ainslie et al. 2023; 1: multi-query
+                         // attention, Shazeer 2019; 0: as many as heads
+  AttentionBias bias = AttentionBias::all;
+  AttentionPattern pattern = FullAttention{};
+  bool operator==(const MultiHead&) const = default;
+
+  /// Key heads of an attention with so many query heads.
+  int64_t key_heads(int64_t heads) const { return kv_heads > 0 ? kv_heads : heads; }
+  bool has_query_key_value_bias() const;
+  bool has_output_bias() const;
+
+  // What every kind of attention has; see AttentionKind.
+  void validate(const std::string& field, const AttentionSetting& setting) const;
+  int64_t parameter_count(const AttentionSetting& setting) const;
+  int64_t cache_width(int64_t d_model, int64_t heads) const;
+  std::unique_ptr<Attention> build(const AttentionSetting& setting) const;
+  std::string summary(int64_t d_model, int64_t heads) const;
+  static constexpr const char* kTitle = "multi-head";
+  static constexpr const char* kCrossTitle = "Cross-attention";
+  std::string detail(int64_t d_model, int64_t heads) const;
+};
+
+template <>
+struct EnumNames<AttentionBias> {
+  static constexpr std::pair<AttentionBias, const char*> values[] = {
+      {AttentionBias::none, "none"},
+      {AttentionBias::all, "all"},
+      {AttentionBias::query_key_value, "query_key_value"},
+      {AttentionBias::output, "output"}};
+};
+
+template <class FieldVisitor>
+void visit_fields(MultiHead& c, FieldVisitor& v) {
+  v("kv_heads", c.kv_heads);
+  v("bias", c.bias);
+  v("pattern", c.pattern);
+}
+
+}  // namespace gnu::visibility("default")]]attune

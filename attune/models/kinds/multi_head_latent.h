@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "attune/base/fields.h"
+#include "attune/kernels/attention_pattern.h"
+
+namespace [[gnu::visibility("default")]] attune {
+
+class Attention;
+struct AttentionSetting;
+
+/// Multi-head latent attention, DeepSeek-AI 2024, "DeepSeek-V2", section 2.1.
+struct MultiHeadLatent {
+  static constexpr const char* kName = "latent";
+  int64_t latent_dim = 0;        // d_c: of what is cached for keys and values; 0: d_model / 4
+  int64_t query_latent_dim = 0;  // d_c': queries come from a latent too; 0: they do not
+  bool latent_norm = false;      // an RMSNorm on each latent
+  int64_t rotary_dim = 0;        // d_h^R: the decoupled part of queries and keys that carries rotary positions
+  AttentionPattern pattern = FullAttention{};
+  bool operator==(const MultiHeadLatent&) const = default;
+
+  /// Numbers of the latent of one token.
+  int64_t latent_width(int64_t d_model) const;
+
+  // What every kind of attention has; see AttentionKind.
+  void validate(const std::string& field, const AttentionSetting& setting) const;
+  int64_t parameter_count(const AttentionSetting& setting) const;
+  int64_t cache_width(int64_t d_model, int64_t heads) const;
+  std::unique_ptr<Attention> build(const AttentionSetting& setting) const;
+  std::string summary(int64_t d_model, int64_t heads) const;
+  static constexpr const char* kTitle = "multi-head latent";
+  static constexpr const char* kCrossTitle = "Latent cross-attention";
+  std::string detail(int64_t d_model, int64_t heads) const;
+};
+
+template <class FieldVisitor>
+void visit_fields(MultiHeadLatent& c, FieldVisitor& v) {
+  v("latent_dim", c.latent_dim);
+  v("query_latent_dim", c.query_latent_dim);
+  v("latent_norm", c.latent_norm);
+  v("rotary_dim", c.rotary_dim);
+  v("pattern", c.pattern);
+}
+
+}  // namespace gnu::visibility("default")]]attune
