@@ -8,7 +8,7 @@
 #include "attune/inference/token_sequences.h"
 #include "attune/models/packed_tokens.h"
 
-namespace [[gnu::visibility("default")]] attune {
+namespace attune {
 
 /// Indices of the sequences that have tokens, in batches of similar length, longest first. A batch has at most
 /// `most_sequences` and `most_tokens`, but at least one sequence.

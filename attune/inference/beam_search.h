@@ -10,7 +10,7 @@
 #include "attune/inference/token_sequences.h"
 #include "attune/text/tokenizer.h"
 
-namespace [[gnu::visibility("default")]] attune {
+namespace attune {
 
 class Shortlist;
 class Transformer;

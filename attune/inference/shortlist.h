@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-namespace [[gnu::visibility("default")]] attune {
+namespace attune {
 
 /// The targets that go with each source token, and those that go with every sentence. Source: Jean et al. 2015, "On
 /// Using Very Large Target Vocabulary for Neural Machine Translation", section 3.3.

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace [[gnu::visibility("default")]] attune {
+namespace attune {
 
 using TokenSequences = std::vector<std::vector<int32_t>>;
 
