@@ -13,6 +13,7 @@ if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
 endif()
 
 if(ATTUNE_SANITIZE)
-  add_compile_options(-fsanitize=${ATTUNE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -O1)
+  add_compile_options(-fsanitize=${ATTUNE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -O1
+                      -g1)  # lines for reports, no more: a third of the object size
   add_link_options(-fsanitize=${ATTUNE_SANITIZE})
 endif()
