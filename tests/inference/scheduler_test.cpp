@@ -330,7 +330,9 @@ TEST(Scheduler, WhatThrowsInACallbackEndsItsOwnRequest) {
   while (client.outstanding() > 0) {
     for (const auto& [i, result] : client.work()) {
       EXPECT_EQ(result.error != nullptr, i == 0);
-      if (i == 1) EXPECT_EQ(result.samples[0].tokens.size(), 9u);
+      if (i == 1) {
+        EXPECT_EQ(result.samples[0].tokens.size(), 9u);
+      }
     }
   }
 }
