@@ -1,5 +1,6 @@
 #include "attune/io/model_folder.h"
 #include "attune/base/json_fields.h"
+#include "attune/io/json_file.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -113,7 +113,7 @@ void expect_same_steps(const TransformerConfig& config, bool panels) {
   const SamplingConfig sampling{.temperature = 0.7, .top_k = 5};
   for (size_t row = 0; row < 3; ++row) {
     const auto token = [&](const HostView& view) {
-      const auto values = view.values<float>().subspan(row * kVocab, kVocab);
+      const auto values = view.as<float>().subspan(row * kVocab, kVocab);
       return draw(token_distribution(values, {}, sampling), random_number(1, row, 0));
     };
     EXPECT_EQ(token(on_plain), token(on_cpu));
