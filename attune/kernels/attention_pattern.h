@@ -59,4 +59,4 @@ void visit_fields(FixedAttention& p, V& v) {
   v("summary", p.summary);
 }
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

@@ -27,4 +27,4 @@ struct DropoutMask {
 /// row, op, high word of row}.
 bool keep_mask(const DropoutMask& mask, int64_t row, int64_t column);
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

@@ -13,4 +13,4 @@ struct HeadColumns {
   int64_t d = 1;
 };
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

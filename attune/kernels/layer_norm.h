@@ -48,4 +48,4 @@ struct LayerNormStatistics {
   T along;
 };
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

@@ -11,4 +11,4 @@ struct LayerNormOptions {
   bool for_products = false;  // layer_norm alone: the result is bfloat16 where bfloat16_products()
 };
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

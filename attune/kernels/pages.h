@@ -43,4 +43,4 @@ class Pages {
       starts_;  // of the blocks, in the order of slots, so that a step of decoding need not list them
 };
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

@@ -67,4 +67,4 @@ struct Panels {
   Tensor scales;   // panel by panel, float32 for int8, bfloat16 for int4, undefined for float32
 };
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

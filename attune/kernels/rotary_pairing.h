@@ -15,4 +15,4 @@ struct RotaryFrequencies {
   double magnitude = 1;             // factor on cos and sin: 0.1 ln(factor) + 1 with yarn
 };
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

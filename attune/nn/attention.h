@@ -78,4 +78,4 @@ inline Indices positions_of(const Sequences& sequences) {
   return sequences.positions();
 }
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

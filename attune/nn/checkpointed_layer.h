@@ -18,4 +18,4 @@ class CheckpointedLayer : public Module {
   bool checkpointing_ = false;
 };
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

@@ -57,4 +57,4 @@ class Decoder final : public Module {
   std::unique_ptr<LayerNorm> norm_;  // null: none
 };
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

@@ -60,4 +60,4 @@ class DecoderLayer final : public CheckpointedLayer {
   ResidualConnection residual_3_;
 };
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

@@ -36,4 +36,4 @@ class Dropout final : public Module {
   uint32_t place_ = 0;
 };
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

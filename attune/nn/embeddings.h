@@ -39,4 +39,4 @@ class Embeddings final : public Module {
   Dropout dropout_;
 };
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

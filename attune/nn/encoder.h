@@ -22,4 +22,4 @@ class Encoder final : public Module {
   std::unique_ptr<LayerNorm> norm_;  // null: none
 };
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

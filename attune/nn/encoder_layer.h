@@ -27,4 +27,4 @@ class EncoderLayer final : public CheckpointedLayer {
   ResidualConnection residual_1_, residual_2_;
 };
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

@@ -51,4 +51,4 @@ class FeedForward final : public Module {
   Dropout dropout_;
 };
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

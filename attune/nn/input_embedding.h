@@ -32,4 +32,4 @@ class InputEmbedding final : public Module {
   double scale_;
 };
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

@@ -46,4 +46,4 @@ class LayerNorm final : public Module {
   LayerNormOptions options_;
 };
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

@@ -26,4 +26,4 @@ class Linear final : public Module {
   Activation activation_ = Activation::none;
 };
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

@@ -50,4 +50,4 @@ Packing packing_of(int64_t batch, int64_t length, const Mask& mask);
 /// The mask of the packed layers for queries and keys of these batches.
 AttentionMask attention_mask(const Mask& mask, const Sequences& queries, const Sequences& keys);
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

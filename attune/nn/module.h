@@ -86,4 +86,4 @@ void initialize_parameters(Module& module, uint64_t seed);
 /// apart.
 void initialize_normal(const Tensor& parameter, double deviation, uint64_t seed, uint64_t stream);
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

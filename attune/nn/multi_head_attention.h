@@ -68,4 +68,4 @@ class MultiHeadAttention final : public Attention {
   Dropout dropout_;
 };
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

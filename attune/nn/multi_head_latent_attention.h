@@ -82,4 +82,4 @@ class MultiHeadLatentAttention final : public Attention {
   Dropout dropout_;
 };
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

@@ -19,4 +19,4 @@ class NoInitialization {
 /// A matrix, table or bias of zeros; of no particular values under NoInitialization.
 Tensor new_parameter(const Shape& shape);
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

@@ -30,4 +30,4 @@ struct Parameter {
   DType dtype() const { return tensor.defined() ? tensor.dtype() : DType::f32; }
 };
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

@@ -48,4 +48,4 @@ class LearnedPositionalEncoding final : public Positions {
   Dropout dropout_;
 };
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

@@ -48,4 +48,4 @@ Tensor project_columns(const Tensor& x, const Projection& projection,
 CrossEntropy projection_loss(const Tensor& x, const Projection& projection, const Indices& labels,
                              const CrossEntropyOptions& options);
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

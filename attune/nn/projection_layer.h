@@ -27,4 +27,4 @@ class ProjectionLayer final : public Module {
   Projection projection_;
 };
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

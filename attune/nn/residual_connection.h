@@ -37,4 +37,4 @@ class ResidualConnection final : public Module {
   bool pre_norm_;
 };
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

@@ -19,4 +19,4 @@ Tensor silu(const Tensor& x);
 /// (e^x - e^-x) / (e^x + e^-x). Any shape; differentiable.
 Tensor tanh(const Tensor& x);
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

@@ -64,4 +64,4 @@ AttentionResult attention(const HeadColumns& q, const HeadColumns& k, const Head
 /// Source: Press et al. 2022, section 3, and their reference recipe.
 std::vector<double> alibi_slopes(int64_t heads);
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

@@ -36,4 +36,4 @@ Tensor cached_attention(const Tensor& q, const PagedRows& keys, const PagedRows&
 AttentionResult cached_attention(const Tensor& q, const PagedRows& keys, const PagedRows& values,
                                  const SlotTable& table, const CachedAttentionOptions& options, bool with_weights);
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

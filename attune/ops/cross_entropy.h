@@ -32,4 +32,4 @@ CrossEntropy cross_entropy(const Tensor& logits, const Indices& labels, const Cr
 CrossEntropy linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& bias, const Indices& labels,
                                   const CrossEntropyOptions& options = {});
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

@@ -15,4 +15,4 @@ void check_dropout(std::string_view op, const DropoutMask& mask);
 /// Throws ConfigError unless 0 <= probability < 1.
 Tensor dropout(const Tensor& x, const DropoutMask& mask);
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

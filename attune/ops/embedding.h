@@ -20,4 +20,4 @@ Tensor panel_embedding(const Indices& ids, const PanelWeight& table, double scal
 /// Differentiable in x. Throws ShapeError, ConfigError, and DataError for a row outside the table.
 Tensor add_rows(const Tensor& x, const Tensor& table, const Indices& rows, const DropoutMask& mask = {});
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

@@ -10,4 +10,4 @@ namespace [[gnu::visibility("default")]] attune {
 /// Differentiable; keeps its input for the backward pass. Throws ShapeError. Source: Shazeer 2020, equations 5 and 6.
 Tensor gated_activation(const Tensor& x, Activation activation);
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

@@ -10,4 +10,4 @@ namespace [[gnu::visibility("default")]] attune {
 /// Differentiable in x. Throws ShapeError.
 Tensor gather(const Tensor& x, const Indices& rows);
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

@@ -18,4 +18,4 @@ Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, con
 Tensor residual_dropout_layer_norm(const Tensor& x, const Tensor& y, const DropoutMask& mask, const Tensor& weight,
                                    const Tensor& bias, const LayerNormOptions& options = {});
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

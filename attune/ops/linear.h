@@ -34,4 +34,4 @@ struct LinearParameters {
 /// together first. Differentiable in x and each of the parameters. Throws ShapeError.
 Tensor fused_linear(const Tensor& x, std::span<const LinearParameters> parameters);
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

@@ -12,4 +12,4 @@ struct MatmulOptions {
 /// a [m, k] times b [k, n]; returns [m, n]. Differentiable in both. Throws ShapeError.
 Tensor matmul(const Tensor& a, const Tensor& b, const MatmulOptions& options = {});
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

@@ -10,4 +10,4 @@ namespace [[gnu::visibility("default")]] attune {
 /// Differentiable in x. Throws ShapeError.
 Tensor mean_pool(const Tensor& x, const Sequences& sequences);
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

@@ -59,4 +59,4 @@ class PanelWeight {
   Panels panels_;
 };
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

@@ -36,4 +36,4 @@ Tensor for_products(const Tensor& x);
 /// The parameters of several products, one after the other, in bfloat16; kept while bfloat16_products().
 Tensor stacked_in_bfloat16(std::span<const Tensor> parameters);
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

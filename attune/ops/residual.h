@@ -10,4 +10,4 @@ namespace [[gnu::visibility("default")]] attune {
 /// Differentiable in x and y; nothing is kept for the backward pass. Throws ShapeError, ConfigError.
 Tensor residual_dropout(const Tensor& x, const Tensor& y, const DropoutMask& mask = {});
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

@@ -67,4 +67,4 @@ RotaryFrequencies rotary_frequencies(const RotaryOptions& options, int64_t dimen
 Tensor rotary(const Tensor& x, const Indices& positions, const RotaryOptions& options,
               std::optional<int64_t> heads = {});
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

@@ -28,4 +28,4 @@ class Sequences {
   std::vector<int32_t> offsets_ = {0};
 };
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

@@ -10,4 +10,4 @@ Tensor softmax(const Tensor& x);
 /// x - log(sum(exp(x))) over the last dimension. A row of nothing but -inf stays so. Same shape; differentiable.
 Tensor log_softmax(const Tensor& x);
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

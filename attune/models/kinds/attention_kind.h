@@ -32,4 +32,4 @@ inline int64_t cache_width(const AttentionKind& kind, int64_t d_model, int64_t h
   return std::visit([&](const auto& k) { return k.cache_width(d_model, heads); }, kind);
 }
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

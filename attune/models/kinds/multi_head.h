@@ -56,4 +56,4 @@ void visit_fields(MultiHead& c, FieldVisitor& v) {
   v("pattern", c.pattern);
 }
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

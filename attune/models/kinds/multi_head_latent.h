@@ -45,4 +45,4 @@ void visit_fields(MultiHeadLatent& c, FieldVisitor& v) {
   v("pattern", c.pattern);
 }
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune

@@ -80,4 +80,4 @@ void visit_fields(AlibiPositions&, FieldVisitor&) {}
 template <class FieldVisitor>
 void visit_fields(NoPositions&, FieldVisitor&) {}
 
-}  // namespace gnu::visibility("default")]]attune
+}  // namespace attune
