@@ -54,6 +54,7 @@ TranslateOptions GenerationOptions::for_model(const Translator& translator) cons
 ThreadScope use_threads(int64_t threads) {
   if (threads < 0 || threads > kMostThreads)
     fail<ConfigError>("--threads {}: needs a number from 0 to {}", threads, kMostThreads);
+  if (threads == 0) default_thread_count();  // what is wrong with ATTUNE_THREADS is said before the work
   return ThreadScope(threads);
 }
 

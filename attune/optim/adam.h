@@ -29,10 +29,10 @@ struct AdamState {
 class Adam {
  public:
   /// The parameters are updated in place and must outlive this. Weight decay is applied to matrices only: a vector
-  /// (bias, weight of a norm) has no scale to keep small. `moving_average` is the decay of an exponential moving average of the
-  /// parameters, 0 for none; it starts from the parameters of the moment. `owned` says which part of each parameter
-  /// this updates and keeps states of, where others have the rest (ZeRO stage 1, Rajbhandari et al. 2020); empty: all.
-  /// Throws ConfigError for a number out of range.
+  /// (bias, weight of a norm) has no scale to keep small. `moving_average` is the decay of an exponential moving
+  /// average of the parameters, 0 for none; it starts from the parameters of the moment. `owned` says which part of
+  /// each parameter this updates and keeps states of, where others have the rest (ZeRO stage 1, Rajbhandari et al.
+  /// 2020); empty: all. Throws ConfigError for a number out of range.
   Adam(std::vector<NamedParameter> parameters, const OptimizerConfig& config, double moving_average = 0,
        const std::vector<ElementRange>& owned = {});
 

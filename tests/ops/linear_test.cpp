@@ -1,5 +1,5 @@
-#include "attune/kernels/matmul.h"
 #include "attune/ops/linear.h"
+#include "attune/kernels/matmul.h"
 
 #include <gtest/gtest.h>
 

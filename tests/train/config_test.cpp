@@ -1,6 +1,6 @@
-#include "attune/kernels/matmul.h"
 #include "attune/train/config.h"
 #include "attune/base/json_fields.h"
+#include "attune/kernels/matmul.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
