@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "attune/io/model_folder.h"
-#include "attune/train/training_task.h"
 #include "attune/models/encoder_classifier.h"
+#include "attune/train/training_task.h"
 #include "tests/support/errors.h"
 #include "tests/train/small_tasks.h"
 
