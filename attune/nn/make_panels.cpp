@@ -87,10 +87,8 @@ void copy_for_inference(Module& from, Module& to, WeightFormat format) {
     target.tensor = {};
     target.panels = source.panels;
     if (!source.tensor.defined()) continue;  // which has panels alone: nobody writes those
-    const auto found = panels.find(source.tensor.address());
-    target.panels = found != panels.end() ? found->second : nullptr;
-    const bool read_as_it_is = source.use == ParameterUse::elements || source.use == ParameterUse::product_and_elements;
-    if (target.panels && !read_as_it_is) continue;
+    if (!target.panels && may_have_panels(source)) target.panels = panels.at(source.tensor.address());
+    if (target.panels && source.use == ParameterUse::product) continue;
     const auto [copy, is_new] = copies.try_emplace(source.tensor.address());
     if (is_new) copy->second = source.tensor.detach().clone();
     target.tensor = copy->second;

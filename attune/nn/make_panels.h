@@ -21,9 +21,9 @@ void ensure_panels(Module& module);
 void drop_panels(Module& module);
 
 /// Makes `to`, a module of the same structure built for this (under NoInitialization), a copy of `from` for inference:
-/// what products read has panels alone, and so have embeddings that share it; everything else is copied. Whoever
-/// trains `from` afterwards, in whatever thread, changes nothing in `to`. `from` is only read. Panels that `from` has
-/// without a tensor are shared. Throws ShapeError when the structures differ.
+/// what products alone read has panels alone, everything else is copied. Whoever trains `from` afterwards, in whatever
+/// thread, changes nothing in `to`. `from` is only read. Panels that `from` has are shared. Throws ShapeError when the
+/// structures differ.
 void copy_for_inference(Module& from, Module& to, WeightFormat format = WeightFormat::float32);
 
 }  // namespace attune
