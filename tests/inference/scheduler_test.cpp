@@ -8,6 +8,7 @@
 
 #include "attune/base/fail.h"
 #include "attune/base/parallel.h"
+#include "attune/inference/decoding_strategy.h"
 #include "attune/nn/make_panels.h"
 #include "tests/inference/random_language_model.h"
 #include "tests/inference/random_model.h"
