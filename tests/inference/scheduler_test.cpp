@@ -75,7 +75,7 @@ class RandomRequests {
     if (random_.below(3) == 0) request.options.generation.repetition_penalty = 1.2;
     if (sources_ && random_.below(3) == 0) request.options.generation.coverage_penalty = 0.2;
     if (sources_ && random_.below(3) == 0) request.options.alignments = true;
-    if (random_.below(4) == 0) request.constraints.prefix = {token()};
+    if (random_.below(4) == 0 && request.options.generation.max_length > 1) request.constraints.prefix = {token()};
     return request;
   }
   SamplingRequest sampling() {
