@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "attune/inference/config.h"
 #include "attune/inference/token_sequences.h"
+#include "attune/models/generation_config.h"
 #include "attune/text/tokenizer.h"
 
 namespace attune {

@@ -7,7 +7,7 @@
 #include "attune/autograd/graph.h"
 #include "attune/base/fail.h"
 #include "attune/inference/batches.h"
-#include "attune/inference/model_files.h"
+#include "attune/io/model_folder.h"
 #include "attune/nn/make_panels.h"
 #include "attune/tensor/host_view.h"
 #include "attune/text/text_file.h"
@@ -36,7 +36,7 @@ std::vector<LabelProbability> ranked(std::span<const float> logits, size_t text)
 
 }  // namespace
 
-Classifier::Classifier(ClassifierFiles files) : tokenizer_(std::move(files.tokenizer)), max_tokens_(files.max_tokens) {
+Classifier::Classifier(ClassifierFolder files) : tokenizer_(std::move(files.tokenizer)), max_tokens_(files.max_tokens) {
   check_vocabulary(files.model->config(), *tokenizer_);
   ensure_panels(*files.model);
   model_ = std::move(files.model);

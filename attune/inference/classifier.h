@@ -16,7 +16,7 @@ namespace [[gnu::visibility("default")]] attune {
 
 class EncoderClassifier;
 class Tokenizer;
-struct ClassifierFiles;
+struct ClassifierFolder;
 
 struct LabelProbability {
   int32_t label;  // index into Classifier::labels()
@@ -43,7 +43,7 @@ class Classifier {
  public:
   /// Takes the model into evaluation mode and packs its weights, unless they are packed: those stay as they are. Throws
   /// ConfigError when the vocabulary is not the model's.
-  explicit Classifier(ClassifierFiles files);
+  explicit Classifier(ClassifierFolder files);
 
   /// From a model folder. Throws FileError or ConfigError.
   static Classifier load(const std::filesystem::path& folder);

@@ -14,7 +14,7 @@
 #include "attune/inference/beam_search.h"
 #include "attune/inference/decoding_model.h"
 #include "attune/inference/finish_reason.h"
-#include "attune/inference/sampling_config.h"
+#include "attune/models/sampling_config.h"
 
 namespace attune {
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "attune/inference/sampling_config.h"
+#include "attune/models/sampling_config.h"
 
 namespace attune {
 

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "attune/inference/finish_reason.h"
-#include "attune/inference/sampling_config.h"
 #include "attune/inference/scheduler_options.h"
+#include "attune/models/sampling_config.h"
 #include "attune/text/text_unit.h"
 
 namespace [[gnu::visibility("default")]] attune {
@@ -23,7 +23,7 @@ namespace [[gnu::visibility("default")]] attune {
 class DecoderLm;
 class Scheduler;
 class Tokenizer;
-struct LanguageModelFiles;
+struct LanguageModelFolder;
 
 struct GeneratedText {
   std::string text;             // what follows the prompt, up to a stop string; valid UTF-8
@@ -59,7 +59,7 @@ class TextGenerator {
  public:
   /// Panels that the model has are taken as they are, else they are made. Throws ConfigError when the vocabulary is not
   /// the model's.
-  explicit TextGenerator(LanguageModelFiles files, const SchedulerOptions& options = {});
+  explicit TextGenerator(LanguageModelFolder files, const SchedulerOptions& options = {});
 
   /// From a model folder. Throws FileError or ConfigError.
   static TextGenerator load(const std::filesystem::path& folder, const SchedulerOptions& options = {});

@@ -12,9 +12,9 @@
 #include <string_view>
 #include <vector>
 
-#include "attune/inference/config.h"
 #include "attune/inference/scheduler_options.h"
 #include "attune/inference/word_alignment.h"
+#include "attune/models/generation_config.h"
 
 namespace [[gnu::visibility("default")]] attune {
 
@@ -22,7 +22,7 @@ class Scheduler;
 class Shortlist;
 class Tokenizer;
 class Transformer;
-struct ModelFiles;
+struct ModelFolder;
 
 struct ScoredText {
   std::string text;
@@ -93,7 +93,7 @@ class Translator {
              std::shared_ptr<const Tokenizer> target_tokenizer, const GenerationConfig& generation,
              const SchedulerOptions& options = {});
   /// Of a model that becomes its own; panels that it has are taken as they are.
-  explicit Translator(ModelFiles files, const SchedulerOptions& options = {});
+  explicit Translator(ModelFolder files, const SchedulerOptions& options = {});
 
   /// From a model folder. Throws FileError or ConfigError.
   static Translator load(const std::filesystem::path& folder, const SchedulerOptions& options = {});

@@ -11,11 +11,12 @@
 
 #include "attune/base/fields.h"
 #include "attune/data/labelled_format.h"
-#include "attune/inference/config.h"
-#include "attune/inference/sampling_config.h"
 #include "attune/models/config.h"
+#include "attune/models/generation_config.h"
+#include "attune/models/sampling_config.h"
 #include "attune/ops/precision.h"
 #include "attune/optim/config.h"
+#include "attune/text/text_unit.h"
 
 namespace [[gnu::visibility("default")]] attune {
 

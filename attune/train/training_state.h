@@ -7,23 +7,10 @@
 
 #include "attune/io/checkpoint.h"
 #include "attune/optim/adam.h"
+#include "attune/train/log_window.h"
 #include "attune/train/training_task.h"
 
 namespace attune {
-
-/// Sums since the last entry of the log.
-struct LogWindow {
-  double loss = 0;  // label-smoothed, over `labels`
-  double nll = 0;
-  int64_t labels = 0;        // predictions
-  int64_t tokens = 0;        // that the model worked on
-  double gradient_norm = 0;  // over `steps`, before clipping
-  int64_t steps = 0;
-  double seconds = 0;
-  int64_t bytes_sent = 0;  // by one of several ranks; see UpdateResult
-  double communication_seconds = 0;
-  double exposed_seconds = 0;
-};
 
 /// Everything beside tensors that a run needs to go on as if it had never stopped.
 struct TrainingState {
@@ -60,20 +47,6 @@ struct RestoredRun {
 /// How many ranks there are may change too: one that keeps a part of a state takes that part. Throws FileError when the
 /// checkpoint lacks something.
 RestoredRun restore_checkpoint(const std::filesystem::path& file, const TrainingParts& parts);
-
-template <class FieldVisitor>
-void visit_fields(LogWindow& w, FieldVisitor& v) {
-  v("loss", w.loss);
-  v("nll", w.nll);
-  v("labels", w.labels);
-  v("tokens", w.tokens);
-  v("gradient_norm", w.gradient_norm);
-  v("steps", w.steps);
-  v("seconds", w.seconds);
-  v("bytes_sent", w.bytes_sent);
-  v("communication_seconds", w.communication_seconds);
-  v("exposed_seconds", w.exposed_seconds);
-}
 
 template <class FieldVisitor>
 void visit_fields(TrainingState& s, FieldVisitor& v) {

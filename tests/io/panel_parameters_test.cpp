@@ -9,7 +9,9 @@
 #include <limits>
 #include <map>
 
-#include "attune/io/model_folder.h"
+#include "attune/io/config_file.h"
+#include "attune/io/json_file.h"
+#include "attune/io/parameter_file.h"
 #include "attune/models/transformer.h"
 #include "attune/nn/make_panels.h"
 #include "attune/nn/new_parameter.h"

@@ -5,7 +5,7 @@
 #include "attune/cli/draw/attention_view.h"
 #include "attune/cli/draw/draw.h"
 #include "attune/cli/draw/heat_maps.h"
-#include "attune/io/model_folder.h"
+#include "attune/io/config_file.h"
 #include "attune/tensor/host_view.h"
 
 namespace attune::cli {

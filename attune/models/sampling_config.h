@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "attune/base/fields.h"
-#include "attune/text/text_unit.h"
 
 namespace [[gnu::visibility("default")]] attune {
 
