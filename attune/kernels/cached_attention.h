@@ -29,7 +29,7 @@ struct CachedAttention {
   Tensor relative_values = {};      // [2 clip + 1, d_v], or undefined
   int64_t clip = 0;
   const Tensor& out;    // [rows, heads, d_v]
-  Tensor weights = {};  // [rows, heads, most slots of a row], filled with zeros; undefined: weights are not wanted
+  Tensor weights = {};  // [rows, heads, most slots of a row], zeros before the call; undefined: not wanted
 };
 
 /// out = softmax(q k^T * scale) v over the slots of each query that the pattern allows; zeros for a query without
