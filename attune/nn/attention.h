@@ -51,8 +51,8 @@ class Attention : public Module {
   }
 
   virtual AttentionCache make_cache() const = 0;
-  /// Writes what attend() needs of `memory` [n, d_model] into `slots` of the cache. The rows of memory are at `positions`
-  /// [n] of their sequences.
+  /// Writes what attend() needs of `memory` [n, d_model] into `slots` of the cache. `positions` [n] are those of the
+  /// rows of memory in their sequences.
   virtual void append(const Tensor& memory, const Indices& positions, std::span<const int32_t> slots,
                       AttentionCache& cache) const = 0;
   /// operator()(x, x, mask) and append(x, positions, slots, cache) at once, for whole prompts: what both need is

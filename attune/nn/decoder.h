@@ -25,8 +25,8 @@ struct DecoderStep {
 /// Throws ShapeError unless there is one count for each row of the cache and the counts add up to the number of tokens.
 void check_step_tokens(std::span<const int32_t> tokens, std::span<const int32_t> counts, const KvCache& cache);
 
-/// A stack of decoder layers, followed by `final_norm` unless it is null. As in Encoder, one layer may be the whole
-/// stack.
+/// A stack of decoder layers, followed by `final_norm` unless it is null. As in Encoder, all elements of `layers` may
+/// be one layer.
 class Decoder final : public Module {
  public:
   Decoder(std::vector<std::shared_ptr<DecoderLayer>> layers, std::unique_ptr<LayerNorm> final_norm);
@@ -39,8 +39,8 @@ class Decoder final : public Module {
   KvCache make_cache(int64_t rows = 0) const;
   /// Appends one row for each source sentence; `memory` is the encoder's output on `source`.
   void add_sources(const Tensor& memory, const Sequences& source, KvCache& cache) const;
-  /// Takes the first counts[r] tokens of each row r, row after row: x [tokens, d_model] -> same. A row with a count above
-  /// 0 must have no tokens in the cache yet. Equals operator() with a causal mask, and is faster than steps() for long
+  /// Takes the first counts[r] tokens of each row r, row after row: x [tokens, d_model] -> same. A row with a count
+  /// above 0 must have no tokens yet. Equals operator() with a causal mask, and is faster than steps() for long
   /// prompts. Only for a decoder without cross-attention. Throws ShapeError.
   Tensor prompts(const Tensor& x, std::span<const int32_t> counts, KvCache& cache) const;
   /// Takes the next counts[r] tokens of each row r, row after row, 0 or more: x [tokens, d_model]. `positions` are

@@ -33,7 +33,7 @@ class DecoderLayer final : public CheckpointedLayer {
   /// memory and cross_mask are ignored.
   Tensor operator()(const Tensor& x, const Tensor& memory, const AttentionMask& self_mask,
                     const AttentionMask& cross_mask) const;
-  /// The same, plus the weights of the attentions whose masks have with_weights. Does not use activation checkpointing.
+  /// The same, plus the weights of the attentions whose masks have with_weights. Keeps all activations for the gradient.
   DecoderLayerOutput forward(const Tensor& x, const Tensor& memory, const AttentionMask& self_mask,
                              const AttentionMask& cross_mask) const;
 
@@ -41,7 +41,7 @@ class DecoderLayer final : public CheckpointedLayer {
   /// Writes what the cross-attention needs of `memory` into `slots`. The rows of memory are at `positions`.
   void add_source(const Tensor& memory, const Indices& positions, std::span<const int32_t> slots,
                   KvCache::Layer& layer) const;
-  /// Whole prompts x [tokens, d_model] -> same; `mask` is that of the self-attention. Writes them into `slots` of the cache.
+  /// Whole prompts x [tokens, d_model] -> same. `mask` is for the self-attention, which writes its cache into `slots`.
   Tensor prompt(const Tensor& x, const AttentionMask& mask, std::span<const int32_t> slots,
                 KvCache::Layer& layer) const;
   /// New tokens x [tokens, d_model]; each sees the tokens before it in its sequence.

@@ -15,8 +15,8 @@ class DropoutScope {
   ExecutionScope scope_;
 };
 
-/// One dropout of a model. Its mask is a pure function of execution().dropout and of this module's number (set_place());
-/// it is off if execution() has no dropout.
+/// One dropout of a model. Its mask is a pure function of execution().dropout and of its number (set_place()). It is
+/// off if execution() has no dropout.
 class Dropout final : public Module {
  public:
   explicit Dropout(double probability);

@@ -13,7 +13,7 @@ namespace [[gnu::visibility("default")]] attune {
 /// Source: Vaswani et al. 2017, sections 3.4 and 3.5; Devlin et al. 2019 for the norm.
 class Embeddings final : public Module {
  public:
-  /// `position` and `norm` may be null. `dropout` is applied last, here; `position` may apply its own instead.
+  /// `position` and `norm` may be null. `dropout` is applied at the end; pass 0 if `position` is last and applies it.
   Embeddings(std::unique_ptr<InputEmbedding> token, std::unique_ptr<Positions> position,
              std::unique_ptr<LayerNorm> norm, double dropout)
       : token_(std::move(token)), position_(std::move(position)), norm_(std::move(norm)), dropout_(dropout) {}

@@ -11,8 +11,8 @@ struct EnumNames<NormForm> {
   static constexpr std::pair<NormForm, const char*> values[] = {
       {NormForm::variance, "variance"}, {NormForm::unbiased_std, "unbiased_std"}, {NormForm::rms, "rms"}};
 };
-/// Normalises each row in one of the forms of ops/layer_norm.h, multiplies by `weight` and adds `bias`, if there is one;
-/// the rms form has none.        [..., d] -> same
+/// Normalises each row in one of the forms of ops/layer_norm.h, multiplies by `weight` and adds `bias`, if there is
+/// one; the rms form has none.        [..., d] -> same
 class LayerNorm final : public Module {
  public:
   LayerNorm(int64_t d_model, const LayerNormOptions& options, bool bias = true)
