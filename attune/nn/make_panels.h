@@ -8,10 +8,10 @@
 namespace attune {
 
 /// Gives parameters that products read panels for inference, in addition to their tensors; parameters that share memory
-/// share panels. Products that record no gradients then read the panels, so later changes of the tensors have no effect.
-/// For a module that nobody trains: one that was just loaded, or one made by copy_for_inference(). Embedding tables,
-/// parameters that are not float32 and those that have only panels are not changed. `done` is called with each tensor
-/// after it was read.
+/// share panels. Products that record no gradients then read the panels, which do not follow changes of the tensors:
+/// use it on a module that nobody trains, one just loaded or made by copy_for_inference(). Embedding tables, parameters
+/// that are not float32 and those that have only panels are not changed. `done` is called with each tensor after it was
+/// read.
 void make_panels(Module& module, WeightFormat format, const std::function<void(const Tensor& weight)>& done = {});
 
 /// Calls make_panels() in float32, unless every parameter that it would give panels has panels already.
