@@ -112,7 +112,7 @@ std::array<Tensor, 3> project_each(const Tensor& x, Projections projections) {
   return products;
 }
 
-// In a float32 tensor the numbers of an output are adjacent, in panels they are not; the bits of the result are the same.
+// In a float32 tensor the numbers of an output are adjacent, in panels they are not. Both give the same bits.
 Tensor project_columns(const Tensor& x, const Projection& p, std::span<const std::span<const int32_t>> columns) {
   const bool rows_lie_together =
       p.weight.tensor.defined() && (!p.weight.panels || p.weight.panels->format() == WeightFormat::float32);

@@ -73,8 +73,8 @@ struct LinearInputs {
   Tensor x, weight, bias;
 };
 
-// d_x, d_weight, d_bias; undefined where none is needed. Every element is written by the pieces, the first of which
-// sets d_weight and d_bias.
+// d_x, d_weight, d_bias; undefined where none is needed. The pieces write every element; the first piece sets d_weight
+// and d_bias, the others add to them.
 Gradients make_gradients(const LinearInputs& in, bool recording) {
   const auto made = [&](const Tensor& input) {
     if (!recording || !input.defined() || !requires_gradient(input)) return Tensor{};
@@ -86,7 +86,7 @@ Gradients make_gradients(const LinearInputs& in, bool recording) {
 // The inputs and the gradient of the logits in the type of the products, and the logits of a piece.
 struct Pieces {
   Tensor x, weight, bias;
-  Tensor logits, d_logits;  // [rows of a piece, vocabulary]; of one type they are one
+  Tensor logits, d_logits;  // [rows of a piece, vocabulary]; one tensor if they have the same dtype
 };
 
 Pieces make_pieces(const LinearInputs& in, int64_t rows) {
@@ -107,7 +107,7 @@ void add_bias_gradient(D device, const Tensor& d_logits, const Tensor& d_bias, b
   column_sums(device, part, d_bias, accumulate);
 }
 
-// Computes the results of rows [begin, end) of x and, when gradients are defined, the part of these rows in them.
+// Rows [begin, end) of x: the inputs of their loss, and the tensors for their results and for d_logits.
 struct Piece {
   int64_t begin, end;
   CrossEntropyInputs loss;

@@ -41,8 +41,8 @@ Tensor empty_product(const Tensor& x, const Tensor& weight, DType type) {
 }
 
 struct LinearTape {
-  Tensor x, weight;         // as they went into the product
-  Tensor activation_input;  // relu: the result itself, whose sign says the same; else the value before the activation
+  Tensor x, weight;         // as the product read them
+  Tensor activation_input;  // relu: the result, which has the same sign; else the input of the activation
   Activation activation;
   DropoutMask dropout;
   DType x_type;  // of the input, and so of its gradient
