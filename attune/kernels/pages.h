@@ -40,7 +40,7 @@ class Pages {
   DType dtype_ = DType::f32;
   std::vector<Tensor> blocks_;  // [kBlockRows, width] each
   std::vector<std::byte*>
-      starts_;  // of the blocks, in the order of slots, so that a decoding step need not list them
+      starts_;  // of the blocks, in the order of slots, so that a decoding step does not have to list them
 };
 
 }  // namespace attune

@@ -28,7 +28,7 @@ enum class Initialization {
 };
 enum class EmbeddingInitialization {
   as_matrices,  // like every other matrix
-  normal,  // N(0, 1 / d_model): scaled by sqrt(d_model), embeddings are as large as the positions added to them
+  normal,       // N(0, 1 / d_model): scaled by sqrt(d_model), embeddings are as large as the positions added to them
 };
 enum class Pooling { first, mean };
 
