@@ -18,9 +18,9 @@ std::string read_file(const std::filesystem::path& path, uint64_t max_bytes = ui
 /// The size of the file. Throws FileError.
 int64_t file_bytes(const std::filesystem::path& path);
 
-/// Replaces `path` by what write() is given: it writes a temporary file beside it; commit() calls fsync and renames
-/// it. On any failure (no space, no permission, an exception) the old file stays as it was and the temporary one is
-/// removed. Throws FileError.
+/// Replaces the file `path`. write() appends to a temporary file beside it; commit() calls fsync and renames that file.
+/// On any failure (no space, no permission, an exception) the old file does not change and the temporary one is removed.
+/// Throws FileError.
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path path);

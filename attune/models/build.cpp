@@ -33,7 +33,7 @@ std::vector<std::shared_ptr<Layer>> build_layers(const TransformerConfig& c, Mak
   return layers;
 }
 
-// Needed with pre-norm, where the sum of all sublayers is not normalised otherwise.
+// Pre-norm layers need it: without it the sum of all sublayers is not normalised.
 std::unique_ptr<LayerNorm> build_final_norm(const TransformerConfig& c) {
   if (c.norm == NormPlacement::post || !c.final_norm) return nullptr;
   return std::make_unique<LayerNorm>(c.d_model, norm_options(c));

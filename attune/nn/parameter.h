@@ -16,7 +16,7 @@ enum class ParameterUse {
   product_and_elements,  // by matrix products and as a plain tensor
 };
 
-/// A tensor of weights that training changes and model files store.
+/// A tensor that training changes and model files store.
 struct Parameter {
   Tensor tensor = {};  // undefined if there are only panels
   ParameterUse use = ParameterUse::elements;
