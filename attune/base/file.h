@@ -19,7 +19,7 @@ std::string read_file(const std::filesystem::path& path, uint64_t max_bytes = ui
 int64_t file_bytes(const std::filesystem::path& path);
 
 /// Replaces the file `path`. write() appends to a temporary file beside it; commit() calls fsync and renames that file.
-/// On any failure (no space, no permission, an exception) the old file does not change and the temporary one is removed.
+/// On any failure (no space, no permission, an exception) the old file stays and the temporary one is removed.
 /// Throws FileError.
 class AtomicFile {
  public:

@@ -37,7 +37,7 @@ void check_lengths(const AttentionOptions& options) {
   }
 }
 
-// The heads as a tensor [rows, heads, d].
+// The shape of the heads as text, [rows, heads, d].
 std::string text(const HeadColumns& part) {
   return Shape{part.x.size(0), part.heads, part.d}.text();
 }
