@@ -9,7 +9,7 @@
 namespace attune {
 namespace {
 
-// One explicit mask that both allow; sizes of 1 stand for all.
+// The explicit mask of what both masks allow; a dimension of size 1 is broadcast.
 Tensor both_allowed(const Tensor& a, const Tensor& b) {
   int64_t sizes[3];
   for (int dim = 0; dim < 3; ++dim) {

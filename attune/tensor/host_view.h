@@ -7,8 +7,8 @@
 
 namespace attune {
 
-/// The values of a tensor where the host can read them: its own memory on the CPU, a copy from other devices. The view
-/// keeps what it shows alive.
+/// The values of a tensor in memory that the host can read: the tensor's own memory on the CPU, a copy from another
+/// device. The view keeps this memory alive.
 class HostView {
  public:
   explicit HostView(const Tensor& x);
