@@ -13,7 +13,7 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-// What a folder holds. Models are in evaluation mode.
+// What a folder holds.
 
 struct ModelFiles {
   std::unique_ptr<Transformer> model;
@@ -35,7 +35,7 @@ struct ClassifierFiles {
   int64_t max_tokens = 4096;  // of a text, bos and eos included, as in training: longer ones are cut
 };
 
-/// Throw ConfigError, naming both sizes, when a tokenizer's vocabulary is not the model's.
+/// Throw ConfigError, naming both sizes, when a tokenizer's vocabulary does not have the size that the model expects.
 void check_vocabularies(const Transformer& model, const Tokenizer& source_tokenizer, const Tokenizer& target_tokenizer);
 void check_vocabulary(const TransformerConfig& config, const Tokenizer& tokenizer);
 
@@ -57,14 +57,14 @@ void save_model_folder(const std::filesystem::path& folder, EncoderClassifier& m
 /// The same without generation_config.json.
 void save_model_folder(const std::filesystem::path& folder, EncoderMaskedLm& model, const Tokenizer& tokenizer);
 
-/// Where parameters are after loading, see map_parameters(): pages of the file, and `packed` for inference beside them,
-/// see make_panels(). What was mapped and packed then leaves memory, until it is read again (by embeddings, a row at a
-/// time).
+/// What loading does with parameters. `mapped`: they are pages of the file, see map_parameters(). `packed`: the panels
+/// of weights are made too, see make_panels(). Pages whose panels were made then leave memory until they are read again
+/// (by embeddings, a row at a time).
 enum class LoadedWeights { mapped, packed };
 
-/// Read what save_model_folder wrote; without generation_config.json its defaults hold. The folder may be hostile:
-/// nothing larger than its files is allocated for. Throw FileError or ConfigError naming the file, ConfigError when the
-/// model is of another architecture, with the command that it is for.
+/// Read what save_model_folder() wrote; without generation_config.json its defaults apply. The folder may be hostile:
+/// loading allocates no more than the size of its files. Throw FileError or ConfigError naming the file. When the model
+/// is of another architecture, the ConfigError names the command for it.
 ModelFiles load_model_folder(const std::filesystem::path& folder, LoadedWeights weights = LoadedWeights::mapped);
 LanguageModelFiles load_language_model_folder(const std::filesystem::path& folder,
                                               LoadedWeights weights = LoadedWeights::mapped);
