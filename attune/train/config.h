@@ -1,5 +1,5 @@
 #pragma once
-// Everything that a training run is told. The file is TOML with one section per struct: [model] [data] [optimizer]
+// The configuration of a training run. The file is TOML with one section per struct: [model] [data] [optimizer]
 // [schedule] [train] [generation] [sampling]. model.architecture says which of the fields there are: a field of another
 // architecture is refused.
 
@@ -127,39 +127,39 @@ struct RunConfig {
   GenerationConfig generation;  // encoder_decoder
   SamplingConfig sampling;      // decoder_lm
 
-  /// Throws ConfigError naming the field and the value. That there are files to train on is not asked for here.
+  /// Throws ConfigError naming the field and the value. Does not ask for files to train on.
   void validate() const;
-  /// The same, and files for training have to be named.
+  /// The same, and throws ConfigError when no files for training are named.
   void validate_for_training() const;
 
   bool has_validation() const;
-  /// train.best_metric, and what is automatic decided.
+  /// train.best_metric, with `automatic` replaced by the metric of the architecture.
   ValidationMetric best_metric() const;
   bool operator==(const RunConfig&) const = default;
 };
 
-/// What is to be said of a precision on this machine; empty: nothing.
+/// A note for the user about a precision on this machine; "": none.
 std::string precision_note(ProductPrecision precision);
 
 /// The defaults of an architecture. Those of RunConfig{} are encoder_decoder's; for the others label_smoothing is 0,
 /// and encoder_masked_lm reads lines.
 RunConfig default_config(Architecture architecture);
 
-/// Reads a TOML file, applies "key=value" assignments in order and validates. An empty path stands for an empty file.
-/// What neither names is as in the preset of that name (models/presets.h), unless it is empty, else as in
-/// default_config(). Throws FileError and ConfigError.
+/// Reads a TOML file, applies "key=value" assignments in order and validates. An empty path means an empty file. All
+/// other fields are those of the preset (models/presets.h) or, where `preset` is empty, of default_config(). Throws
+/// FileError and ConfigError.
 RunConfig read_run_config(const std::filesystem::path& path, const std::vector<std::string>& overrides = {},
                           std::string_view preset = {});
 
-/// What read_run_config() reads back as the same configuration, without the fields of other architectures.
+/// The configuration as TOML that read_run_config() reads back as the same, without the fields of other architectures.
 std::string write_toml(const RunConfig& config);
 
 /// Every key of the architecture with its value, one a line, as TOML; after enumerations a comment with their names.
 std::string describe_config(const RunConfig& config);
 
-/// So many of what the architecture learns from: "2 pairs", "2 texts", "1 document".
+/// A number of what the architecture learns from: "2 pairs", "2 texts", "1 document".
 std::string count_of_examples(int64_t count, Architecture architecture);
-/// The field that names them: "data.train_source" or "data.train_files".
+/// The field that names the training files: "data.train_source" or "data.train_files".
 const char* training_files_field(Architecture architecture);
 
 template <class FieldVisitor>
