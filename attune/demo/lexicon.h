@@ -1,5 +1,5 @@
 #pragma once
-// The words of the grammar corpus: irregular forms are written out, regular ones follow in grammar_corpus_morphology.h.
+// The words of the grammar corpus: irregular forms are written out, morphology.h forms regular ones.
 
 #include <array>
 #include <cstdint>
