@@ -10,7 +10,7 @@
 
 namespace attune::cli {
 
-/// No matrix is drawn with more rows or columns: a picture stays legible and a file small.
+/// The most rows and columns of a matrix, so that pictures are legible and files small.
 inline constexpr int64_t kMostCells = 128;
 
 struct HeatMap {
@@ -27,8 +27,8 @@ struct HeatMaps {
   ColourScale scale = ColourScale::sequential;
   double low = 0, high = 1;                                   // values at the ends of the scale
   std::string value_name = {};                                // what the scale shows
-  std::vector<std::pair<double, std::string>> meanings = {};  // in place of the scale: what single values stand for
-  std::string grey_meaning = {};                              // likewise, of values that are not finite
+  std::vector<std::pair<double, std::string>> meanings = {};  // instead of the scale: what single values mean
+  std::string grey_meaning = {};                              // what values that are not finite mean
   std::vector<HeatMap> maps = {};                             // side by side, then below one another
 };
 
