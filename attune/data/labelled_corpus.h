@@ -44,8 +44,8 @@ void read_labelled(const std::vector<std::filesystem::path>& files, const Labell
 /// empty.
 std::vector<std::string> labels_of(std::span<const LabelledText> texts);
 
-/// One text as it enters a classifier: bos, whose output stands for the text as [CLS] does in Devlin et al. 2019, then
-/// the text, then eos.
+/// One text as it enters a classifier: bos, whose output represents the text as that of [CLS] does in Devlin et al.
+/// 2019, then the text, then eos.
 struct LabelledExample {
   std::vector<int32_t> tokens;
   int32_t label;  // index into the labels; -1: the text has none

@@ -18,7 +18,7 @@ struct ParallelExample {
 
 struct ParallelCorpusOptions {
   int64_t max_tokens = 256;  // of either side, eos included; longer pairs are left out
-  bool skip_empty = true;    // leave out pairs of which one side has no tokens but eos
+  bool skip_empty = true;    // leave out pairs where one side has only eos
   ReadProgress on_read = {};
 };
 

@@ -30,8 +30,8 @@ struct Classification {
 
 struct ClassifyOptions {
   std::optional<int64_t> max_tokens = {};  // in place of Classifier::max_tokens()
-  int64_t batch_texts = 64;                // a batch has at most so many texts and ...
-  int64_t batch_tokens = 8192;             // ... tokens, but at least one text
+  int64_t batch_texts = 64;                // the most texts of a batch, and ...
+  int64_t batch_tokens = 8192;             // ... its most tokens; a batch has at least one text
 
   /// Called after each batch with the number of texts that are done.
   std::function<void(int64_t done, int64_t total)> progress = {};

@@ -23,7 +23,7 @@ struct ActiveRequest {
   std::vector<int32_t> fed;  // of each row: tokens of the inputs that are read
   int64_t left = 0;          // tokens of the inputs that are not
   ReadBy reader = ReadBy::model;
-  bool fresh = false;  // the rows are not yet those of the inputs
+  bool fresh = false;  // true: the rows of the cache are not yet those of the inputs
   int64_t model_rows = 1, draft_rows = 1;
 
   bool over = false;

@@ -59,7 +59,7 @@ class DecodingModel {
   virtual int64_t source_vocab() const = 0;
   /// The most tokens of a row.
   virtual int64_t longest_sequence() const = 0;
-  /// The bytes that so many tokens of rows and of sources take in a cache.
+  /// The bytes that these numbers of tokens, of rows and of sources, take in a cache.
   virtual int64_t cache_bytes(int64_t tokens, int64_t source_tokens) const = 0;
 
   /// A cache without rows.

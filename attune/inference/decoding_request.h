@@ -53,7 +53,7 @@ struct DecodingResult {
   uint64_t id = 0;
   std::exception_ptr error = {};               // then there is nothing else
   std::optional<FinishReason> cut_short = {};  // interrupted or deadline, if that ended the request
-  std::vector<Hypothesis> hypotheses = {};     // of a beam search, best first; of one cut short what was finished
+  std::vector<Hypothesis> hypotheses = {};     // of a beam search, best first; cut short: those that were finished
   std::vector<SampledTokens> samples = {};     // of sampling
 };
 

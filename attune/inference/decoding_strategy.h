@@ -21,7 +21,7 @@ struct RowInputs {
   static constexpr int32_t kAll = -1;
 
   std::vector<int32_t> parents;  // of each row: the row of the request, as numbered so far, that it continues
-  std::vector<int32_t> keep;     // of each row: so many of its parent's first tokens, or kAll
+  std::vector<int32_t> keep;     // of each row: how many of its parent's first tokens it keeps, or kAll
   std::vector<int32_t> counts;   // of each row: new tokens
   std::vector<int32_t> tokens;   // row after row
   std::vector<int32_t> wanted;   // of each row: the number of its last new tokens after which it needs logits
@@ -42,7 +42,7 @@ class DecodingStrategy {
 
   /// Called before the first next().
   virtual void start() {}
-  /// Writes what is read next into `inputs`, which are empty.
+  /// Writes the tokens that are read next into `inputs`, which are empty.
   virtual ReadBy next(RowInputs& inputs) = 0;
   /// Takes the logits that row `row` of the last inputs wanted. Called for each row that wants some, for several rows
   /// at once from several threads. Throws NumericError when they are not finite.

@@ -33,9 +33,9 @@ struct GeneratedText {
 
 struct GenerateOptions {
   std::optional<SamplingConfig> sampling = {};  // else the model's own
-  std::vector<std::string> stop = {};           // texts that end a continuation, of which they are no part
+  std::vector<std::string> stop = {};           // strings that end a continuation and are left out of it
   int64_t samples = 1;                          // continuations of each prompt
-  int64_t batch_texts = 32;                     // generated at once, at most, with those of other calls
+  int64_t batch_texts = 32;                     // the most texts at once, those of other calls included
 
   /// Called with each addition to a text as soon as it is certain; `index` is the text's index in the result. Additions
   /// are whole characters; all together they are the text.

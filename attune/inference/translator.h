@@ -36,8 +36,8 @@ struct ScoredText {
 
 /// What the translation of one sentence must contain, as text.
 struct TranslationConstraints {
-  std::string prefix = {};                 // it begins with this
-  std::vector<std::string> required = {};  // it has each of these phrases
+  std::string prefix = {};                 // the translation begins with this
+  std::vector<std::string> required = {};  // the translation has each of these phrases
 };
 
 struct Translation {
@@ -48,18 +48,18 @@ struct Translation {
 struct TranslateOptions {
   std::optional<GenerationConfig> generation = {};  // else the model's own
   int64_t n_best = 1;                               // at most beam_size
-  int64_t batch_sentences = 64;                     // at most so many at once (1, or 16 and more: by each thread) ...
-  int64_t batch_tokens = 8192;                      // ... source tokens, but at least one sentence
+  int64_t batch_sentences = 64;                     // most sentences at once (1, or 16 and more: by each thread) ...
+  int64_t batch_tokens = 8192;                      // ... and most source tokens; at least one sentence
   int64_t max_source_tokens = 1024;                 // a longer sentence is a DataError
 
-  /// Called when sentences are done, with the number of all that are.
+  /// Called when sentences are done, with the number of all that are done.
   std::function<void(int64_t done, int64_t total)> progress = {};
 
-  std::vector<std::string> banned = {};    // phrases that no translation has, as the target tokenizer splits them
-  std::vector<std::string> required = {};  // phrases that every one has, likewise
-  std::vector<TranslationConstraints> constraints = {};  // of each sentence, in their order, or none at all
-  bool alignments = false;                               // whether ScoredText::alignment is wanted
-  std::shared_ptr<const Shortlist> shortlist = {};       // of the tokens that sentences may be translated by, or none
+  std::vector<std::string> banned = {};    // phrases that no translation may have, as the target tokenizer splits them
+  std::vector<std::string> required = {};  // phrases that every translation must have, likewise
+  std::vector<TranslationConstraints> constraints = {};  // one for each sentence, in their order, or none
+  bool alignments = false;                               // true: fills ScoredText::alignment
+  std::shared_ptr<const Shortlist> shortlist = {};       // limits the tokens of translations; null: no limit
 };
 
 struct StreamedSentence {

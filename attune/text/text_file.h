@@ -82,8 +82,8 @@ class TextReader {
                       size_t piece_bytes = size_t{1} << 20);
   ~TextReader();
 
-  /// Reads the next piece; returns false at the end of the text. Throws DataError that names file and line of what is
-  /// not UTF-8, and FileError as LineReader does.
+  /// Reads the next piece; returns false at the end of the text. Throws DataError that names file and line of text that
+  /// is not UTF-8, and FileError as LineReader does.
   bool next(std::string& piece);
 
   int64_t bytes_read() const;  // of the file as it is, before decompression

@@ -72,7 +72,7 @@ struct DataConfig {
   LabelledFormat format = LabelledFormat::automatic;  // encoder_classifier
   std::string label_field = "label";                  // of csv and jsonl
   std::string text_field = "text";
-  TextUnit text_unit = TextUnit::stream;  // of language models: what is predicted without knowledge of the rest
+  TextUnit text_unit = TextUnit::stream;  // of language models: what makes one document
   int64_t max_tokens = 512;  // of encoders, bos and eos included: longer texts are cut, for encoder_masked_lm in parts
 
   std::string tokenizer;         // a file; "": train.initialize_from's, or trained on the training text
@@ -92,7 +92,7 @@ struct TrainConfig {
   int64_t steps = 100000;            // updates; 0: no limit, then epochs or max_minutes is needed
   int64_t epochs = 0;                // passes over the training text; 0: no limit
   double max_minutes = 0;            // of training, without validation; 0: no limit
-  std::string initialize_from = {};  // a model's folder: parameters of the same name and shape begin as they are there
+  std::string initialize_from = {};  // a model folder: parameters of the same name and shape get its values
   int64_t batch_tokens = 4096;       // of a batch; source or target tokens, whichever are more
   int64_t accumulate = 1;            // batches whose gradients make one update
   double label_smoothing = 0.1;      // 0.1 for encoder_decoder, else 0
@@ -101,18 +101,18 @@ struct TrainConfig {
   uint64_t seed = 1;                 // below 2^63
   int64_t log_every = 50;
   int64_t valid_every = 1000;   // steps; 0: at the end of an epoch
-  int64_t valid_sentences = 0;  // the first so many sentences or texts, but for decoder_lm; 0: all
+  int64_t valid_sentences = 0;  // how many sentences or texts, from the first (not for decoder_lm); 0: all
   int64_t valid_beam_size = 1;  // encoder_decoder: for BLEU in validation
   int64_t valid_stride = 0;     // decoder_lm: from window to window, see sliding_windows(); 0: context_length
-  ValidationMetric best_metric = ValidationMetric::automatic;  // says which model is the best, and when patience ends
+  ValidationMetric best_metric = ValidationMetric::automatic;  // decides which model is best, and when patience ends
   int64_t patience = 0;                 // validations without improvement before stopping; 0: off
   int64_t checkpoint_every = 1000;      // steps; 0: at each validation
   int64_t checkpoint_every_epochs = 0;  // 0: off
-  int64_t keep_checkpoints = 5;         // the last so many; 0: all
-  int64_t average_checkpoints = 0;      // the final model is the mean of the last so many; 0 or 1: off
+  int64_t keep_checkpoints = 5;         // how many of the last; 0: all
+  int64_t average_checkpoints = 0;      // the final model is the mean of this many; 0 or 1: off
   double moving_average = 0;            // decay of an exponential moving average of the weights; 0: off
   int64_t threads = 0;                  // 0: thread_count() of the caller
-  bool shard_optimizer = false;         // several ranks: each keeps the moments of its part of the parameters alone
+  bool shard_optimizer = false;         // several ranks: each keeps moments only for its part of the parameters
   bool checkpoint_activations = false;  // layers compute their activations again in the backward pass: less memory
   ProductPrecision precision = ProductPrecision::float32;  // of the training step's matrix products
   bool operator==(const TrainConfig&) const = default;

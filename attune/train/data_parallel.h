@@ -23,7 +23,7 @@ struct CommunicationCost {
 /// What the ranks tell each other about an update; after agree(), the sums over all ranks.
 struct UpdateTotals {
   double loss = 0, nll = 0;
-  int64_t failures = 0;  // ranks of which a loss is not finite
+  int64_t failures = 0;  // ranks with a loss that is not finite
   int64_t first_failure = -1;
   double squares = 0;  // of the summed gradient
 };

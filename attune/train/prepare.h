@@ -13,7 +13,7 @@ struct PrepareProgress {
 };
 
 struct PrepareOptions {
-  int64_t shard_tokens = int64_t{1} << 23;  // a shard ends with the example that reaches so many
+  int64_t shard_tokens = int64_t{1} << 23;  // a shard ends with the example that reaches this number
   /// Called with the progress, first when the tokenizers are there; an exception ends the work.
   std::function<void(const PrepareProgress&)> progress = {};
   void validate() const;  // throws ConfigError

@@ -49,10 +49,10 @@ struct PreparedShard {
 
 struct PreparedIndex {
   PreparedKind kind = PreparedKind::documents;
-  int64_t source_vocab = -1, target_vocab = -1;  // the same where there is one side
-  Json options = Json::object();                 // of [data], that shaped the examples: {"text_unit": "line"}
-  std::vector<std::string> labels = {};          // of labelled
-  int64_t texts = -1;                            // what examples are counted in: before sequences were cut of them
+  int64_t source_vocab = -1, target_vocab = -1;          // the same where there is one side
+  Json options = Json::object();                         // of [data], that shaped the examples: {"text_unit": "line"}
+  std::vector<std::string> labels = {};                  // of labelled
+  int64_t texts = -1;                                    // number of texts, before documents were cut into sequences
   int64_t skipped_long = 0, skipped_empty = 0, cut = 0;  // see CorpusReport
   std::vector<PreparedTokenizer> tokenizers = {};        // one, or the source's and the target's
   std::vector<PreparedShard> shards = {};
@@ -63,7 +63,7 @@ struct PreparedIndex {
   int64_t bytes() const;  // of all shards
 };
 
-/// The fields of config.data that shape what is prepared for the architecture, by their names.
+/// The fields of config.data, by name, that decide what is prepared for the architecture.
 Json shaping_options(const RunConfig& config);
 
 /// Throws FileError that names the file and the field: for a key that is missing, unknown or of the wrong type, for

@@ -28,7 +28,7 @@ std::string format_progress(const ProgressState& state, int columns);
 /// The same for a log, without a bar and of any width: 430/1000  43%  loss 2.345  12.3k tok/s  1:23 left
 std::string format_progress_line(const ProgressState& state);
 
-/// Whole seconds that have passed: 0:07, 1:23, 1:02:03, 2d 3:04:05; "-:--" for what is no time.
+/// Whole seconds that have passed: 0:07, 1:23, 1:02:03, 2d 3:04:05; "-:--" for a number that is no time.
 std::string format_duration(double seconds);
 
 /// Three significant digits: 0.0123, 7, 999, 12.3k, 1.00M, 4.56G, 7.89T. Whole numbers below 1000 as they are.

@@ -51,7 +51,7 @@ Checkpoint make_checkpoint(const TrainingParts& parts, const std::vector<AdamSta
 
 struct RestoredRun {
   TrainingState state;
-  std::vector<std::string> changes;  // what is no longer as it was up to the checkpoint, one sentence each
+  std::vector<std::string> changes;  // one sentence for each setting that changed since the checkpoint
 };
 
 /// Fills model and optimizer. Throws ConfigError naming the field when something changed that must not change within

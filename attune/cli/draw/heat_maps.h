@@ -16,7 +16,7 @@ inline constexpr int64_t kMostCells = 128;
 struct HeatMap {
   std::string title = {};
   int64_t rows = 0, columns = 0;
-  std::vector<double> values = {};                               // [rows, columns]; what is not finite is grey
+  std::vector<double> values = {};                               // [rows, columns]; values that are not finite are grey
   std::vector<std::string> row_labels = {}, column_labels = {};  // one for each; none: numbers from 0
 };
 

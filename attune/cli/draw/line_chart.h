@@ -18,7 +18,7 @@ struct Series {
 
 struct Axis {
   std::string name;
-  bool logarithmic = false;        // then only what is above 0 is drawn
+  bool logarithmic = false;        // then only values above 0 are drawn
   std::vector<double> ticks = {};  // none: round numbers
 };
 
