@@ -43,7 +43,7 @@ Classifier::Classifier(ClassifierFolder files) : tokenizer_(std::move(files.toke
 }
 
 Classifier Classifier::load(const std::filesystem::path& folder) {
-  return Classifier(load_classifier_folder(folder, LoadedWeights::packed));
+  return Classifier(load_classifier_folder(folder, LoadedWeights::panels));
 }
 
 const std::vector<std::string>& Classifier::labels() const {
