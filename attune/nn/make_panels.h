@@ -21,9 +21,9 @@ void ensure_panels(Module& module);
 void drop_panels(Module& module);
 
 /// Makes `to` a copy of `from` for inference. `to` has the same structure and was built for this (under
-/// NoInitialization). Weights that only products read get only panels; all else is copied. `from` is only read; training
-/// it afterwards, on any thread, does not change `to`. Panels that `from` has are shared. Throws ShapeError when the
-/// structures differ.
+/// NoInitialization). Weights that only products read get only panels; all else is copied. `from` is only read;
+/// training it afterwards, on any thread, does not change `to`. Panels that `from` has are shared. Throws ShapeError
+/// when the structures differ.
 void copy_for_inference(Module& from, Module& to, WeightFormat format = WeightFormat::float32);
 
 }  // namespace attune
