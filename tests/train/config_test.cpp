@@ -252,13 +252,13 @@ TEST(RunConfig, FieldsOfAnotherArchitectureAreRefused) {
 
 TEST(RunConfig, TheFileComesAfterThePresetAndAssignmentsComeLast) {
   const TemporaryFolder folder;
-  write_file(folder / "run.toml", "[model]\nheads = 8\npositions = \"rotary\"\n[train]\nsteps = 8\n");
-  const RunConfig config = read_run_config(folder / "run.toml", {"train.steps=9"}, "gpt-char");
+  write_file(folder / "run.toml", "[model]\nheads = 8\npositions = \"rotary\"\n[train]\nsteps = 800\n");
+  const RunConfig config = read_run_config(folder / "run.toml", {"train.steps=900"}, "gpt-char");
   EXPECT_EQ(config.model.architecture, Architecture::decoder_lm);
   EXPECT_EQ(config.model.d_model, 128);
   EXPECT_EQ(config.model.heads, 8);
   EXPECT_TRUE(std::holds_alternative<RotaryOptions>(config.model.positions)) << "a value is replaced as a whole";
-  EXPECT_EQ(config.train.steps, 9);
+  EXPECT_EQ(config.train.steps, 900);
   EXPECT_EQ(config.train.batch_tokens, 768);
   EXPECT_EQ(config.train.label_smoothing, 0) << "that of the preset's architecture";
 }
