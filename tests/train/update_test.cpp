@@ -171,9 +171,11 @@ TEST(Update, AsksTheSystemForNothingInSteadyState) {
 
 TEST(Evaluate, IsTheMeanOverAllTokensHoweverTheyAreBatched) {
   const auto model = small_model(0.5);
-  const DropoutScope dropout({.seed = 1, .step = 1});  // evaluate() turns it off
   const auto all = examples();
-  const CorpusLoss small = evaluate(*model, all, 2, {.batch_tokens = 20, .label_smoothing = 0.1});
+  const CorpusLoss small = [&] {
+    const DropoutScope dropout({.seed = 1, .step = 1});  // evaluate() turns it off
+    return evaluate(*model, all, 2, {.batch_tokens = 20, .label_smoothing = 0.1});
+  }();
   const CorpusLoss large = evaluate(*model, all, 2, {.batch_tokens = 10000, .label_smoothing = 0.1});
   int64_t tokens = 0;
   for (const ParallelExample& e : all) tokens += static_cast<int64_t>(e.target.size());
