@@ -29,6 +29,9 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
   set(disabled_targets "HWY_SVE|HWY_SVE2|HWY_SVE_256|HWY_SVE2_128")
 else()
   set(disabled_targets "HWY_SSSE3|HWY_SSE4|HWY_AVX3_DL")
+  if(ATTUNE_SANITIZE)  # the same loops a third time, at several times the cost
+    string(APPEND disabled_targets "|HWY_AVX3")
+  endif()
 endif()
 target_compile_definitions(attune_build INTERFACE "HWY_DISABLED_TARGETS=(${disabled_targets})")
 
