@@ -123,7 +123,7 @@ void explain_end(const std::vector<GeneratedText>& texts, const TextGenerator& g
 }
 
 std::unique_ptr<DecoderLm> load_draft(const std::string& folder, const TextGenerator& generator) {
-  LanguageModelFolder files = load_language_model_folder(folder, LoadedWeights::packed);
+  LanguageModelFolder files = load_language_model_folder(folder, LoadedWeights::panels);
   const Tokenizer& own = generator.tokenizer();
   bool same = files.tokenizer->vocab_size() == own.vocab_size();
   for (int32_t id = 0; same && id < own.vocab_size(); ++id) same = files.tokenizer->piece(id) == own.piece(id);

@@ -43,7 +43,7 @@ Classifier::Classifier(ClassifierFolder files) : tokenizer_(std::move(files.toke
 }
 
 Classifier Classifier::load(const std::filesystem::path& folder) {
-  return Classifier(load_classifier_folder(folder, LoadedWeights::packed));
+  return Classifier(load_classifier_folder(folder, LoadedWeights::panels));
 }
 
 const std::vector<std::string>& Classifier::labels() const {
@@ -93,7 +93,7 @@ std::vector<Classification> Classifier::classify(std::span<const std::string> te
     const HostView view(logits);
     const auto labels = static_cast<size_t>(logits.size(1));
     for (size_t i = 0; i < batch.size(); ++i)
-      results[batch[i]].labels = ranked(view.values<float>().subspan(i * labels, labels), batch[i]);
+      results[batch[i]].labels = ranked(view.as<float>().subspan(i * labels, labels), batch[i]);
     done += static_cast<int64_t>(batch.size());
     if (options.progress) options.progress(done, static_cast<int64_t>(texts.size()));
   }

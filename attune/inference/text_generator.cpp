@@ -218,7 +218,7 @@ TextGenerator::TextGenerator(LanguageModelFolder files, const SchedulerOptions& 
     : impl_(std::make_shared<Impl>(std::move(files), options)) {}
 
 TextGenerator TextGenerator::load(const std::filesystem::path& folder, const SchedulerOptions& options) {
-  return TextGenerator(load_language_model_folder(folder, LoadedWeights::packed), options);
+  return TextGenerator(load_language_model_folder(folder, LoadedWeights::panels), options);
 }
 
 const DecoderLm& TextGenerator::model() const {

@@ -51,7 +51,7 @@ Translator::Translator(ModelFolder files, const SchedulerOptions& options)
                                    std::move(files.target_tokenizer), files.generation, options)) {}
 
 Translator Translator::load(const std::filesystem::path& folder, const SchedulerOptions& options) {
-  return Translator(load_model_folder(folder, LoadedWeights::packed), options);
+  return Translator(load_model_folder(folder, LoadedWeights::panels), options);
 }
 
 const Transformer& Translator::model() const {

@@ -122,11 +122,11 @@ auto build_for_use(Build build, const ConfigFile& config, const fs::path& folder
   }();
   if (config.packed) {
     map_panel_parameters(folder / kParameterFile, *model, *config.packed);
-    if (weights == LoadedWeights::packed) ensure_panels(*model);  // what is float32 there
+    if (weights == LoadedWeights::panels) ensure_panels(*model);  // what is float32 there
   } else {
     const SafetensorsReader reader = open_parameters(folder / kParameterFile);
     map_parameters(reader, *model, named_parameters(*model), {});
-    if (weights == LoadedWeights::packed)
+    if (weights == LoadedWeights::panels)
       make_panels(*model, WeightFormat::float32, [&](const Tensor& weight) { reader.release_pages(weight); });
   }
   return model;

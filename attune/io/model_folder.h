@@ -17,7 +17,7 @@ namespace [[gnu::visibility("default")]] attune {
 
 inline constexpr const char* kGenerationConfigFile = "generation_config.json";
 
-// What a folder holds. Models are in evaluation mode.
+// What a folder holds.
 
 struct ModelFolder {
   std::unique_ptr<Transformer> model;
@@ -61,13 +61,14 @@ void save_model_folder(const std::filesystem::path& folder, EncoderClassifier& m
 /// The same without generation_config.json.
 void save_model_folder(const std::filesystem::path& folder, EncoderMaskedLm& model, const Tokenizer& tokenizer);
 
-/// Where parameters are after loading, see map_parameters(): pages of the file, and `packed` for inference beside them,
-/// see make_panels(). What was mapped and packed then leaves memory, until it is read again (by embeddings, a row at a
-/// time).
-enum class LoadedWeights { mapped, packed };
+/// What parameters are after loading.
+///   mapped   pages of the file, see map_parameters()
+///   panels   panels for inference too, see make_panels(); pages of the file that panels were made of leave memory, until
+///            they are read again (by embeddings, a row at a time)
+enum class LoadedWeights { mapped, panels };
 
-/// Read what save_model_folder wrote; without generation_config.json its defaults hold. The folder may be hostile:
-/// nothing larger than its files is allocated for. Throw FileError or ConfigError naming the file, ConfigError when the
+/// Read what save_model_folder() wrote; without generation_config.json its defaults hold. The folder may be hostile: no
+/// more memory is allocated than its files have bytes. Throw FileError or ConfigError naming the file, ConfigError when the
 /// model is of another architecture, with the command that it is for.
 ModelFolder load_model_folder(const std::filesystem::path& folder, LoadedWeights weights = LoadedWeights::mapped);
 LanguageModelFolder load_language_model_folder(const std::filesystem::path& folder,

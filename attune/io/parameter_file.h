@@ -14,8 +14,8 @@ namespace [[gnu::visibility("default")]] attune {
 
 inline constexpr const char* kParameterFile = "model.safetensors";
 
-/// A file with parameters, model.safetensors or a checkpoint, whose tensors have the names of today's modules whatever
-/// version wrote it: the weight of a norm was "NAME.gain" up to version 0.1.0. Throws FileError.
+/// Opens a file with parameters (model.safetensors or a checkpoint) of this version or an older one. Tensors have the
+/// names of this version: older files call the weight of a norm "NAME.gain". Throws FileError.
 SafetensorsReader open_parameters(const std::filesystem::path& path);
 
 /// Every parameter of the module under its name, a shared one once. Throws FileError.

@@ -1,5 +1,5 @@
 #pragma once
-// Where a training run stands, and the checkpoint that says so.
+// The state of a training run, and the checkpoint that holds it.
 
 #include <cstdint>
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace attune {
 
-/// Everything beside tensors that a run needs to go on as if it had never stopped.
+/// Everything except tensors that a run needs to continue as if it had never stopped.
 struct TrainingState {
   int64_t step = 0;    // updates so far
   int64_t epoch = 0;   // that are complete
@@ -38,14 +38,14 @@ Checkpoint make_checkpoint(const TrainingParts& parts, const std::vector<AdamSta
 
 struct RestoredRun {
   TrainingState state;
-  std::vector<std::string> changes;  // what is no longer as it was up to the checkpoint, one sentence each
+  std::vector<std::string> changes;  // one sentence for each setting that changed since the checkpoint
 };
 
-/// Fills model and optimizer. Throws ConfigError naming the field when the run differs in what may not change between
-/// two parts of one run: [model], the tokenizers, the training text, train.seed, train.batch_tokens, whether there is a
-/// moving average. [optimizer], [schedule] and the rest of what decides the next update may; `changes` names them.
-/// How many ranks there are may change too: one that keeps a part of a state takes that part. Throws FileError when the
-/// checkpoint lacks something.
+/// Fills model and optimizer. Throws ConfigError naming the field when something changed that must not change within
+/// one run: [model], the tokenizers, the training text, train.seed, train.batch_tokens, whether there is a moving
+/// average. [optimizer], [schedule] and everything else may change; `changes` names what did. The number of ranks may
+/// change too: a rank that keeps a part of a state takes that part. Throws FileError when the checkpoint lacks
+/// something.
 RestoredRun restore_checkpoint(const std::filesystem::path& file, const TrainingParts& parts);
 
 template <class FieldVisitor>

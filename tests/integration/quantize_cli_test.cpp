@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "attune/base/json_fields.h"
 #include "attune/inference/translator.h"
 #include "attune/io/config_file.h"
 #include "attune/io/json_file.h"

@@ -1,5 +1,6 @@
 #include "attune/io/model_folder.h"
 #include "attune/base/json_fields.h"
+#include "attune/io/json_file.h"
 #include "attune/io/config_file.h"
 #include "attune/io/parameter_file.h"
 

@@ -1,5 +1,6 @@
 #include "attune/io/panel_parameters.h"
 #include "attune/base/json_fields.h"
+#include "attune/io/json_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

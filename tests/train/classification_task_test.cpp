@@ -3,6 +3,7 @@
 
 #include "attune/io/config_file.h"
 #include "attune/text/tokenizer.h"
+#include "attune/train/training_task.h"
 #include "tests/support/errors.h"
 #include "tests/train/small_tasks.h"
 

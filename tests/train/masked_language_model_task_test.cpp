@@ -4,6 +4,7 @@
 
 #include "attune/io/config_file.h"
 #include "attune/models/encoder_classifier.h"
+#include "attune/train/training_task.h"
 #include "tests/support/errors.h"
 #include "tests/train/small_tasks.h"
 
