@@ -63,13 +63,14 @@ void save_model_folder(const std::filesystem::path& folder, EncoderMaskedLm& mod
 
 /// What parameters are after loading.
 ///   mapped   pages of the file, see map_parameters()
-///   panels   panels for inference too, see make_panels(); pages of the file that panels were made of leave memory, until
+///   panels   panels for inference too, see make_panels(); pages of the file that panels were made of leave memory,
+///   until
 ///            they are read again (by embeddings, a row at a time)
 enum class LoadedWeights { mapped, panels };
 
 /// Read what save_model_folder() wrote; without generation_config.json its defaults hold. The folder may be hostile: no
-/// more memory is allocated than its files have bytes. Throw FileError or ConfigError naming the file, ConfigError when the
-/// model is of another architecture, with the command that it is for.
+/// more memory is allocated than its files have bytes. Throw FileError or ConfigError naming the file, ConfigError when
+/// the model is of another architecture, with the command that it is for.
 ModelFolder load_model_folder(const std::filesystem::path& folder, LoadedWeights weights = LoadedWeights::mapped);
 LanguageModelFolder load_language_model_folder(const std::filesystem::path& folder,
                                                LoadedWeights weights = LoadedWeights::mapped);
