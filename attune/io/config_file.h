@@ -1,5 +1,5 @@
 #pragma once
-// config.json of a model folder: what is built before the parameters are read.
+// config.json of a model folder: the configuration of the model and the format of its weights.
 
 #include <filesystem>
 #include <optional>
@@ -12,28 +12,29 @@ namespace [[gnu::visibility("default")]] attune {
 
 inline constexpr const char* kConfigFile = "config.json";
 
-/// config.json: "model_type", "attune_version" and the fields of TransformerConfig; of packed weights
-/// "quantization_config" too.
+/// Writes config.json: "model_type", "attune_version" and the fields of TransformerConfig; where weights are panels of
+/// the format `packed`, "quantization_config" too.
 void write_model_config(const std::filesystem::path& folder, const TransformerConfig& config,
                         std::optional<WeightFormat> packed = {});
 
 /// What config.json says.
 struct ConfigFile {
   TransformerConfig model;
-  std::optional<WeightFormat> packed;  // what the weights are packed as, see save_panel_parameters(); else as trained
+  std::optional<WeightFormat> packed;  // format of the panels, see save_panel_parameters(); none: matrices
 };
 
-/// Throws FileError or ConfigError; what is returned is valid.
+/// Returns a valid configuration. Throws FileError or ConfigError.
 ConfigFile read_config_file(const std::filesystem::path& folder);
 TransformerConfig read_model_config(const std::filesystem::path& folder);
 std::optional<WeightFormat> read_weight_format(const std::filesystem::path& folder);
 
-/// Throws ConfigError naming the folder and `use` where weights are packed: "training" needs them as they are.
+/// Throws ConfigError naming the folder and `use` ("training", which needs matrices) when the folder's weights are
+/// panels.
 void refuse_panels(const std::filesystem::path& folder, std::string_view use);
 
-/// To be called before the model is built, so that a config.json with absurd sizes asks for no memory. Throws FileError
-/// when model.safetensors holds fewer numbers than a model of `config` has, in `packed` if that is given; ConfigError
-/// when `config` is not valid.
+/// Throws FileError when model.safetensors holds fewer numbers than a model of `config` has, as panels of the format
+/// `packed` if that is given; ConfigError when `config` is not valid. Call it before the model is built, so that a
+/// config.json with absurd sizes takes no memory.
 void check_parameter_file(const std::filesystem::path& folder, const TransformerConfig& config,
                           std::optional<WeightFormat> packed = {});
 

@@ -1,8 +1,5 @@
 #include "attune/io/model_folder.h"
 #include "attune/base/json_fields.h"
-#include "attune/io/config_file.h"
-#include "attune/io/json_file.h"
-#include "attune/io/parameter_file.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -13,7 +10,9 @@
 
 #include "attune/base/file.h"
 #include "attune/inference/translator.h"
+#include "attune/io/config_file.h"
 #include "attune/io/json_file.h"
+#include "attune/io/parameter_file.h"
 #include "attune/models/build.h"
 #include "attune/text/sentence_piece_tokenizer.h"
 #include "attune/text/whitespace_tokenizer.h"
