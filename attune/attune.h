@@ -8,7 +8,6 @@
 
 // Models that are used: a folder in, text or labels out.
 #include "attune/inference/classifier.h"
-#include "attune/inference/model_files.h"
 #include "attune/inference/quantize.h"
 #include "attune/inference/text_generator.h"
 #include "attune/inference/translator.h"
@@ -28,7 +27,9 @@
 #include "attune/train/trainer.h"
 
 // Architectures, their configuration and their files.
+#include "attune/io/config_file.h"
 #include "attune/io/model_folder.h"
+#include "attune/io/parameter_file.h"
 #include "attune/io/safetensors.h"
 #include "attune/models/build.h"
 #include "attune/models/config.h"

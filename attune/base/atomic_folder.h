@@ -4,11 +4,11 @@
 
 namespace attune {
 
-/// A folder that is there whole or not at all: it is filled under another name beside it, which is gone when this goes
-/// away before commit(). Throws FileError.
+/// Writes a folder whole or not at all. Files are written into a temporary folder beside it; commit() renames that
+/// folder. The destructor removes it if commit() was not called. Throws FileError.
 class AtomicFolder {
  public:
-  /// Throws FileError when there is something at `path` already.
+  /// Throws FileError if `path` already exists.
   explicit AtomicFolder(std::filesystem::path path);
   ~AtomicFolder();
   AtomicFolder(const AtomicFolder&) = delete;

@@ -6,7 +6,7 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// Base of every error thrown on purpose. `what()` is one line without a trailing full stop.
+/// Base class of every error that Attune throws. `what()` is one line without a trailing full stop.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -18,7 +18,7 @@ class ShapeError : public Error {
   using Error::Error;
 };
 
-/// A configuration that cannot be: names the field and the value.
+/// A configuration is not valid: names the field and the value.
 class ConfigError : public Error {
  public:
   using Error::Error;
@@ -36,7 +36,7 @@ class DataError : public Error {
   using Error::Error;
 };
 
-/// A number that is not finite where it has to be: names step and tensor.
+/// A number is not finite where it must be: names step and tensor.
 class NumericError : public Error {
  public:
   using Error::Error;

@@ -11,34 +11,34 @@ namespace [[gnu::visibility("default")]] attune {
 class Profile;
 struct Bfloat16Copies;  // of parameters, see ops/precision.h
 
-/// The type that matrix products of float32 parameters take.
+/// The type of the inputs of matrix products with float32 parameters.
 enum class ProductPrecision { float32, bfloat16 };
 
-/// The masks of dropout are a pure function of this and of each Dropout's place in its model.
+/// Dropout masks are a pure function of this and of each Dropout module's number in its model.
 struct DropoutStep {
   uint64_t seed = 1;
-  uint64_t step = 0;  // number of the forward pass, unique in a run
+  uint64_t step = 0;  // number of the forward pass, unique within a run
 };
 
-/// What applies to the operations that a thread calls. Modules and tensors hold nothing of it, so that using a model
-/// never writes to it.
+/// The settings of the operations that a thread calls. Modules and tensors store none of them, so running a model
+/// never writes to the model.
 struct Execution {
-  int threads = 0;                                         // of a parallel region; 0: default_thread_count()
-  bool recording = true;                                   // of operations for backward()
+  int threads = 0;                                         // in a parallel region; 0: default_thread_count()
+  bool recording = true;                                   // operations are recorded for backward()
   std::optional<DropoutStep> dropout = {};                 // none: dropout is off
   ProductPrecision precision = ProductPrecision::float32;  // of matrix products
-  std::shared_ptr<Bfloat16Copies> bfloat16_copies = {};    // parameters converted once; null: at each use
-  bool initialize_parameters = true;                       // of modules that are built; false: memory is not touched
-  Profile* profile = nullptr;                              // measures operations; null: none does
+  std::shared_ptr<Bfloat16Copies> bfloat16_copies = {};    // parameters, converted once; null: converted at each use
+  bool initialize_parameters = true;                       // of new modules; false: their memory is not touched
+  Profile* profile = nullptr;                              // measures operations; null: no measurement
 };
 
-/// The calling thread's. A thread begins with the defaults; the threads of a parallel_for() take that of its caller,
-/// with one thread each and without the profile.
+/// The settings of the calling thread. A new thread has the defaults. The threads of a parallel_for() have those of
+/// its caller, but threads = 1 and no profile.
 const Execution& execution();
 
 /// Applies a changed copy of execution() to the calling thread until the end of the block:
 ///   const ExecutionScope scope([](Execution& e) { e.recording = false; });
-/// Scopes of one thread end in the reverse order of their beginning.
+/// The scopes of a thread must end in the reverse order of their construction.
 class ExecutionScope {
  public:
   template <class Change>

@@ -1,10 +1,10 @@
 #pragma once
-// What a configuration consists of. A struct lists its fields once,
+// The fields of configuration structs. A struct lists its fields once,
 //
 //   template <class Visitor>
 //   void visit_fields(AdamConfig& c, Visitor& v) { v("beta_1", c.beta_1); v("epsilon", c.epsilon); }
 //
-// and that list serves reading, writing and the refusal of unknown keys: json_fields.h.
+// and json_fields.h uses that list to read, to write and to reject unknown keys.
 
 #include <string>
 #include <string_view>
@@ -14,10 +14,10 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// The candidate with the smallest edit distance to `word`, or "" when none is near (more than half of it differs).
+/// Returns the candidate with the smallest edit distance to `word`, or "" if more than half of it differs.
 std::string nearest_name(std::string_view word, const std::vector<std::string>& candidates);
 
-/// An enum is written by name: specialise with `static constexpr std::pair<E, const char*> values[]`.
+/// The names of an enum's values in files: specialise with `static constexpr std::pair<E, const char*> values[]`.
 template <class E>
 struct EnumNames;
 
@@ -33,8 +33,8 @@ std::string enum_name(E value) {
   return "?";
 }
 
-/// A variant of structs is a table {kind = "latent", latent_dim = 64}, or its name alone where every field has its
-/// default: specialise with `static constexpr const char* values[]`, one name for each alternative.
+/// The names of a variant's alternatives. A file has a table {kind = "latent", latent_dim = 64}, or the name alone if
+/// every field has its default. Specialise with `static constexpr const char* values[]`, one for each alternative.
 template <class V>
 struct VariantNames;
 

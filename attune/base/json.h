@@ -7,7 +7,7 @@ namespace attune {
 
 using Json = nlohmann::ordered_json;
 
-/// A value as JSON in one line: never throws, whatever bytes a file has put into its strings.
+/// Returns a value as one line of JSON. Does not throw for strings that are not valid UTF-8.
 std::string show(const Json& value);
 
 }  // namespace attune

@@ -1,5 +1,5 @@
 #pragma once
-// Reading and writing configurations that list their fields, see fields.h, as JSON.
+// Reads and writes configuration structs as JSON, by the list of their fields (see fields.h).
 
 #include <concepts>
 #include <cstdint>
@@ -43,7 +43,8 @@ class FieldWriter {
   Json& json_;
 };
 
-/// Reads what is there and leaves the rest as it is. `where` ("config.toml: model") begins every error.
+/// Reads the fields that the JSON has and leaves the others as they are. Every error begins with `where`
+/// ("config.toml: model").
 class FieldReader {
  public:
   FieldReader(const Json& json, std::string where) : json_(json), where_(std::move(where)) {
@@ -56,7 +57,7 @@ class FieldReader {
     if (const auto found = json_.find(name); found != json_.end()) read(*found, field, where_ + "." + name);
   }
 
-  /// Refuses keys that no field has, naming the nearest one.
+  /// Throws ConfigError for a key that is not a field, naming the nearest field.
   void refuse_unknown() const;
 
  private:
@@ -88,7 +89,7 @@ class FieldReader {
     fail<ConfigError>("{}: is {}, needs one of {}", where, show(value).substr(0, 80), known);
   }
 
-  // A change of kind begins with the defaults of the new one.
+  // A new kind starts from the defaults of its fields.
   template <class V>
   static void read_variant(const Json& value, V& field, const std::string& where) {
     if (value.is_string()) return read_variant(Json{{"kind", value}}, field, where);

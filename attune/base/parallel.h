@@ -8,12 +8,12 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// Threads that a parallel region of the calling thread has: execution().threads, or default_thread_count() where that
-/// is 0. Throws ConfigError as the latter does.
+/// The number of threads in a parallel region of the calling thread: execution().threads, or default_thread_count()
+/// if that is 0. Throws ConfigError as default_thread_count() does.
 int thread_count();
 
-/// While one lives, parallel regions of the calling thread have `threads` threads; 0: as many as before. Throws
-/// ConfigError unless 0 <= threads <= kMostThreads.
+/// While this object lives, parallel regions of the calling thread have `threads` threads; 0: as many as before.
+/// Throws ConfigError unless 0 <= threads <= kMostThreads.
 class ThreadScope {
  public:
   explicit ThreadScope(int64_t threads);
@@ -22,8 +22,8 @@ class ThreadScope {
   ExecutionScope scope_;
 };
 
-/// While one lives, libraries that ask OpenMP for the number of threads find thread_count(). What the calling thread
-/// had set before comes back.
+/// While this object lives, libraries that ask OpenMP for the number of threads get thread_count(). The destructor
+/// restores the calling thread's own setting.
 class OpenMpThreads {
  public:
   OpenMpThreads();
@@ -39,9 +39,9 @@ namespace detail {
 void parallel_run(int64_t chunks, const std::function<void(int64_t)>& body);
 }
 
-/// Calls body(begin, end) over [0, size) in pieces of at most `grain` elements, in parallel. The pieces do not depend
-/// on the number of threads, so that a sum formed piece by piece is the same on every machine. Within `body` there is
-/// one thread.
+/// Calls body(begin, end) in parallel for pieces of [0, size) of at most `grain` elements. The pieces do not depend
+/// on the number of threads, so a sum formed piece by piece is the same on every machine. `body` itself runs on one
+/// thread.
 template <class Body>
 void parallel_for(int64_t size, int64_t grain, Body&& body) {
   if (size <= 0) return;

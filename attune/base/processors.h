@@ -7,21 +7,21 @@
 
 namespace attune {
 
-/// Processors that the scheduler may run this thread on, at least 1.
+/// The number of processors that the system may run this thread on, at least 1.
 int processors_by_affinity();
 
-/// Where Linux describes control groups: a process's own, and the mounted hierarchies.
+/// Where Linux describes control groups: those of this process, and the mounted hierarchies.
 struct CgroupFiles {
   std::filesystem::path membership = "/proc/self/cgroup";
   std::filesystem::path mount = "/sys/fs/cgroup";
 };
 
-/// Processors' worth of time that the control groups of this process grant it, the least of all levels: cpu.max of
-/// version 2; cpu.cfs_quota_us over cpu.cfs_period_us of version 1. Nothing where no level has a limit or none can be
-/// read.
+/// The processor time that the control groups grant this process, in processors; the smallest of all levels. Version 2
+/// gives cpu.max, version 1 cpu.cfs_quota_us / cpu.cfs_period_us. Returns nothing if no level has a limit or none can
+/// be read.
 std::optional<double> cgroup_processors(const CgroupFiles& files = {});
 
-/// What the number of threads is chosen by.
+/// What choose_thread_count() decides by.
 struct ThreadSettings {
   std::optional<std::string> attune_threads = {};   // environment ATTUNE_THREADS
   std::optional<std::string> omp_num_threads = {};  // environment OMP_NUM_THREADS
@@ -29,16 +29,16 @@ struct ThreadSettings {
   std::optional<double> quota = {};                 // cgroup_processors()
 };
 
-/// The most threads that can be asked for.
+/// The largest number of threads that can be requested.
 inline constexpr int kMostThreads = 1024;
 
-/// ATTUNE_THREADS if it is set; else the first number of OMP_NUM_THREADS, but no more than `affinity`; else `affinity`,
-/// but no more than the quota rounded down: threads beyond it would be stopped while others wait for them. At least 1.
-/// An OMP_NUM_THREADS that is no number from 1 is ignored. Throws ConfigError for an ATTUNE_THREADS that is no number
+/// Returns ATTUNE_THREADS if it is set; else the first number of OMP_NUM_THREADS, at most `affinity`; else `affinity`,
+/// at most the quota rounded down, since further threads would be stopped while others wait for them. At least 1.
+/// OMP_NUM_THREADS is ignored unless it is a number of at least 1. Throws ConfigError if ATTUNE_THREADS is not a number
 /// from 1 to kMostThreads.
 int choose_thread_count(const ThreadSettings& settings);
 
-/// choose_thread_count() of this process, found out once.
+/// choose_thread_count() for this process, computed once.
 int default_thread_count();
 
 }  // namespace attune

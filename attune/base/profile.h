@@ -1,5 +1,5 @@
 #pragma once
-// Where the time of a training step goes, operation by operation.
+// Measures the time that each operation takes.
 
 #include <chrono>
 #include <cstdint>
@@ -14,16 +14,16 @@
 
 namespace attune {
 
-/// What was measured of one operation: its own, without that of the operations called within it, so that the times of
-/// all of them add up to the time of the outermost.
+/// The measurements of one operation, without those of the operations called within it: the times of all operations
+/// add up to the time of the outermost one.
 struct ProfileEntry {
   std::string name;
   int64_t calls = 0;
   double seconds = 0;
-  int64_t work = 0;  // by the profile's counter
+  int64_t work = 0;  // counted by Profile::Counter
 };
 
-/// One call of an operation, with all that was called within it.
+/// One call of an operation, including the operations called within it.
 struct ProfileEvent {
   std::string name;
   double begin = 0;  // seconds since the profile began
@@ -33,19 +33,19 @@ struct ProfileEvent {
 
 class ProfileScope;
 
-/// While one lives, it is the profile of this thread's execution(), and the ProfileScopes are recorded in it; of two
-/// the inner one records. It has to outlive the scopes that are opened meanwhile.
+/// While this object lives, it is the profile of this thread's execution() and records the ProfileScopes; of two
+/// nested profiles the inner one records. It must outlive the scopes that are opened meanwhile.
 class Profile {
  public:
-  using Counter = std::function<int64_t()>;  // of work done so far, say floating-point operations
+  using Counter = std::function<int64_t()>;  // returns the work done so far, for example floating-point operations
 
   explicit Profile(Counter counter = nullptr);
   Profile(const Profile&) = delete;
   Profile& operator=(const Profile&) = delete;
 
-  /// Of all scopes that have ended, the longest first.
+  /// The operations of all scopes that have ended, the longest time first.
   std::vector<ProfileEntry> entries() const;
-  /// Their calls since keep_events() or the last take, in the order in which they ended.
+  /// take_events() returns their calls since keep_events() or the last take_events(), in the order in which they ended.
   void keep_events() { keeps_events_ = true; }
   std::vector<ProfileEvent> take_events() { return std::exchange(events_, {}); }
 
@@ -61,7 +61,7 @@ class Profile {
   ExecutionScope scope_;
 };
 
-/// An operation, from here to the end of the block. Costs one load where no Profile is active.
+/// Measures one operation, from here to the end of the block. Costs one load if no Profile is active.
 class ProfileScope {
  public:
   /// Both parts of the name are joined: "linear", " backward".

@@ -1,6 +1,6 @@
 #pragma once
-// Counter-based random numbers: a pure function of (seed, stream, index), so that neither thread count nor the order of
-// calls can change a run. Philox 4x32-10, Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3".
+// Counter-based random numbers: a pure function of (seed, stream, index), so neither thread count nor the order of
+// calls changes a run. Philox 4x32-10, Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3".
 
 #include <array>
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace attune {
 /// Four 32-bit words from a 128-bit counter and a 64-bit key, ten rounds.
 std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, uint64_t key);
 
-/// A sequence of random numbers that is named by (seed, stream). Its place can be read and set, so that a resumed run
+/// A sequence of random numbers, identified by (seed, stream). Its position can be read and set, so that a resumed run
 /// continues where it was.
 class Random {
  public:

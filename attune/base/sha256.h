@@ -1,5 +1,5 @@
 #pragma once
-// SHA-256 (FIPS 180-4): whether a file is the one that was written, as `sha256sum` says it too.
+// SHA-256 (FIPS 180-4), to check that a file is the one that was written; `sha256sum` gives the same digest.
 
 #include <array>
 #include <cstddef>
@@ -14,7 +14,7 @@ class Sha256 {
   void update(const void* data, size_t bytes);
   void update(std::string_view text) { update(text.data(), text.size()); }
 
-  /// The digest of all that was given, as 64 hexadecimal digits. The end: nothing may follow.
+  /// The digest of all bytes given to update(), as 64 hexadecimal digits. Call it once, last.
   std::string hex();
 
  private:

@@ -4,7 +4,7 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// The version of the library, written into every model: project(VERSION) of CMakeLists.txt.
+/// The version of the library, from project(VERSION) in CMakeLists.txt. Every saved model records it.
 std::string_view version();
 
 }  // namespace attune

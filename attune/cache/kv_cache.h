@@ -10,7 +10,7 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// What one attention keeps of the past. With latent attention `keys` holds the latents and `values` is empty.
+/// The cache of one attention. With latent attention `keys` holds the latents and `values` is empty.
 struct AttentionCache {
   PagedRows keys;
   PagedRows values;
@@ -18,9 +18,9 @@ struct AttentionCache {
   int64_t token_bytes() const { return keys.row_bytes() + values.row_bytes(); }
 };
 
-/// What decoding keeps: for each layer the past of the self-attention and what the cross-attention reads of the source.
-/// Rows are sequences or hypotheses; several of them may read the same source sentence and share a past. What no row
-/// needs any more makes room for what comes next.
+/// The cache of a decoder: for each layer, the past tokens of the self-attention and the source of the cross-attention.
+/// A row is a sequence or a hypothesis; several rows may read the same source sentence and share past tokens. Slots
+/// that no row reads any more are used again.
 struct KvCache {
   struct Layer {
     AttentionCache self;
@@ -28,22 +28,22 @@ struct KvCache {
   };
   std::vector<Layer> layers;
   SlotLists past;    // of the self-attention
-  SlotLists source;  // of the cross-attention; without one its rows are empty
+  SlotLists source;  // of the cross-attention; its rows are empty if there is none
 
   int64_t rows() const { return past.rows(); }
-  /// Tokens that row r has been given so far.
+  /// The number of tokens of row r so far: the position of its next one.
   int32_t position(int64_t r) const { return past.length(r); }
-  /// The positions that the next counts[r] tokens of each row r will have, row after row: [sum of counts].
+  /// The positions of the next counts[r] tokens of each row r, row after row: [sum of counts].
   Indices positions(std::span<const int32_t> counts) const;
   int64_t bytes() const;
-  /// The bytes of so many tokens of the past and of so many of sources.
+  /// The bytes that this many past tokens and this many source tokens take.
   int64_t bytes_of(int64_t past_tokens, int64_t source_tokens) const;
 
-  /// Rows without tokens, after those that are there.
+  /// Appends `count` rows without tokens.
   void add_rows(int64_t count);
-  /// Row r goes on from what was row parents[r]: rows may be doubled, dropped and reordered; no keys are moved.
+  /// Row r becomes what row parents[r] was: rows may be duplicated, dropped and reordered. No keys are moved.
   void select(std::span<const int32_t> parents);
-  /// Row r forgets all but its first `length` tokens.
+  /// Row r keeps only its first `length` tokens.
   void truncate(int64_t r, int32_t length) { past.truncate(r, length); }
 };
 

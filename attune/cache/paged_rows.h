@@ -9,18 +9,18 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// Rows in blocks that never move: a cache grows without copying. A row is known by its slot, and may be overwritten.
-/// They are on the device of the first rows that are written.
+/// Rows in blocks that never move, so a cache grows without copying. A slot is the index of a row, which may be
+/// overwritten. The blocks are on the device of the first rows that are written.
 class PagedRows {
  public:
   PagedRows() = default;
   explicit PagedRows(int64_t width, DType dtype = DType::f32) : pages_(width, dtype) {}
 
-  /// Copies rows [n, width] to the end; returns the slot of the first. Throws ShapeError.
+  /// Appends rows [n, width]; returns the slot of the first. Throws ShapeError.
   int64_t append(const Tensor& rows);
-  /// Row i of rows [n, width] becomes slots[i], which may be one that is not there yet. Throws ShapeError.
+  /// Copies row i of rows [n, width] to slots[i]; slots that do not exist yet are added. Throws ShapeError.
   void write(const Tensor& rows, std::span<const int32_t> slots);
-  /// Columns [begin, end) of the rows in `slots`, one after another: [slots, end - begin]. Throws ShapeError.
+  /// Returns columns [begin, end) of the rows in `slots`, in their order: [slots, end - begin]. Throws ShapeError.
   Tensor gather(std::span<const int32_t> slots, int64_t begin, int64_t end) const;
   int64_t size() const { return size_; }  // the highest slot + 1
   int64_t width() const { return pages_.width(); }

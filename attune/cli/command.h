@@ -47,8 +47,8 @@ E named(const std::string& option, const std::string& name) {
   fail<ConfigError>("{} {}: needs one of {}", option, name, known);
 }
 
-/// Prints "attune: <message>" on stderr, as one line whatever a hostile file has put into it. Returns the exit
-/// status 1.
+/// Prints "attune: <message>" on stderr, on one line even if a hostile file has put line breaks into it. Returns the
+/// exit status 1.
 int report(std::string message);
 
 /// True once Ctrl-C or SIGTERM was received; a second one ends the program at once.

@@ -1,5 +1,5 @@
 #pragma once
-// The part of `attune evaluate` that is about classifiers and language models.
+// `attune evaluate` for classifiers and language models.
 
 #include <cstdint>
 #include <string>
@@ -16,7 +16,7 @@ struct TextEvaluation {
   bool json = false;
 };
 
-/// Writes a table, or JSON. Throws ConfigError for an architecture that is neither of the two.
+/// Writes a table, or JSON. Throws ConfigError for other architectures.
 void evaluate_text(const TextEvaluation& evaluation, Architecture architecture, TextOutput& out);
 
 }  // namespace attune::cli

@@ -1,5 +1,5 @@
 #pragma once
-// What `translate` and `evaluate` let the user say about the search for translations.
+// The search options of `translate` and `evaluate`.
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
@@ -12,7 +12,7 @@
 namespace attune::cli {
 
 struct GenerationOptions {
-  std::optional<int64_t> beam_size;  // what is not given comes from the model's generation_config.json
+  std::optional<int64_t> beam_size;  // options that are not given come from the model's generation_config.json
   std::optional<double> length_penalty;
   std::optional<int64_t> max_length;
   std::optional<double> coverage_penalty, patience, diversity_penalty, repetition_penalty;

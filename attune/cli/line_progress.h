@@ -10,7 +10,7 @@
 
 namespace attune::cli {
 
-/// A bar on standard error that counts lines or the like, where standard error is a terminal; else nothing.
+/// A progress bar on standard error that counts lines or the like, if standard error is a terminal; else nothing.
 class LineProgress {
  public:
   explicit LineProgress(const char* unit = "lines") { state_.unit = unit; }
@@ -32,10 +32,10 @@ class LineProgress {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-/// Thrown between two batches after Ctrl-C, so that an output file is left as it was and no temporary one stays.
+/// Thrown between two batches after Ctrl-C, so that an output file stays as it was and no temporary file is left.
 struct Stopped {};
 
-/// The exit status of a command, which Stopped may end.
+/// Runs a command, which Stopped may end; returns the exit status.
 template <class Command>
 int until_stopped(Command&& command) {
   try {
@@ -45,13 +45,13 @@ int until_stopped(Command&& command) {
   }
 }
 
-/// The progress of a command that answers a file line by line, "" for other input, and where it may be stopped.
+/// Shows the progress of a command that works on a file line by line ("": other input), and stops it after Ctrl-C.
 class FileProgress {
  public:
   explicit FileProgress(const std::string& file) : shown_(!file.empty() && progress_.shown()) {
     if (shown_) progress_.set_total(count_lines(file));
   }
-  /// `of_piece` lines of the piece at work are done. Throws Stopped after Ctrl-C.
+  /// Shows that `of_piece` lines of the current piece are done. Throws Stopped after Ctrl-C.
   void show(int64_t of_piece) {
     if (stop_requested()) throw Stopped();
     if (shown_) progress_.show(done_ + of_piece);

@@ -1,5 +1,5 @@
 #pragma once
-// What a configuration says and costs, as rows of a table.
+// Describes a configuration and its costs, as rows of a table.
 
 #include <cstdint>
 #include <string>
@@ -12,7 +12,7 @@ namespace attune::cli {
 
 using Description = std::vector<std::pair<std::string, std::string>>;
 
-/// What the model is made of, most important first.
+/// The parts of the model, most important first.
 Description describe_architecture(const TransformerConfig& config);
 
 /// Parameters by the parts that a model of this architecture has, named as its tensors are; they sum to the total.
@@ -22,7 +22,7 @@ std::vector<std::pair<std::string, int64_t>> parts_of(const TransformerConfig& c
 struct CacheCost {
   int64_t self = 0;        // 0: the architecture does not decode
   int64_t cross = 0;       // for each source token; encoder_decoder
-  int64_t multi_head = 0;  // what either would be with as many key heads as query heads: 2 d_model numbers a layer
+  int64_t multi_head = 0;  // the same with as many key heads as query heads: 2 d_model numbers a layer
 };
 CacheCost cache_cost(const TransformerConfig& config);
 

@@ -8,14 +8,15 @@
 
 namespace attune::cli {
 
-/// The sizes of patterns; a pattern takes those that it has.
+/// The sizes of patterns; each pattern uses those that it needs.
 struct PatternOptions {
   int64_t size = 256;
   int64_t stride = 128;
   int64_t summary = 8;
 
   void add_to(CLI::App& command);
-  /// By the name that configurations use. Throws ConfigError naming the names, or the size that cannot be.
+  /// Returns the pattern with this name in configurations. Throws ConfigError with all names, or with the size that is
+  /// not possible.
   AttentionPattern pattern(const std::string& name) const;
 };
 

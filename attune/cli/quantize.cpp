@@ -7,7 +7,6 @@
 #include "attune/cli/generation_options.h"
 #include "attune/cli/line_progress.h"
 #include "attune/cli/text_output.h"
-#include "attune/io/model_folder.h"
 
 namespace attune::cli {
 namespace {

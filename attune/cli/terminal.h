@@ -9,9 +9,8 @@
 
 namespace attune {
 
-/// Standard error as a place for progress and messages. On a terminal the last line is a progress bar that is redrawn
-/// in place, and messages go above it; elsewhere (a file, a pipe, TERM=dumb) everything is plain lines. Any thread may
-/// call.
+/// Writes progress and messages to standard error. On a terminal the last line is a progress bar, which is redrawn, and
+/// messages go above it; elsewhere (a file, a pipe, TERM=dumb) everything is plain lines. Any thread may call.
 class Terminal {
  public:
   Terminal();
@@ -20,7 +19,7 @@ class Terminal {
   Terminal& operator=(const Terminal&) = delete;
 
   bool interactive() const { return interactive_; }
-  int columns() const;  // as of now; COLUMNS, then 80, where the terminal does not say
+  int columns() const;  // the present width; COLUMNS, else 80, where the terminal does not say
 
   /// Shows how far the work is: redraws the bar at most ten times a second; in a log prints one line, when `log_now`.
   void progress(const ProgressState& state, bool log_now);

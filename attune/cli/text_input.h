@@ -13,31 +13,32 @@
 
 namespace attune::cli {
 
-/// Adds positional arguments that are taken as they are. CLI11's own vectors would take "[a, b]" for two values and
-/// "{}" for none.
+/// Adds positional arguments that are not interpreted. CLI11's own vectors read "[a, b]" as two values and "{}" as
+/// none.
 void add_texts(CLI::App& command, const std::string& name, std::vector<std::string>& texts,
                const std::string& description);
 
-/// Adds an option that may be given several times, with one text each, taken as it is.
+/// Adds an option that may be given several times, each with one text, which is not interpreted.
 void add_repeated_text(CLI::App& command, const std::string& name, std::vector<std::string>& texts,
                        const std::string& description);
 
 /// "text 2 of the command line", for messages; `index` counts from 0. Throws DataError when the text is not UTF-8.
 std::string place_of_text(const std::vector<std::string>& texts, size_t index);
 
-/// Arguments, else the lines of a file, else those of standard input, some hundred at a time.
+/// Reads texts from the arguments, else from a file, else from standard input, some hundred lines at a time.
 class InputLines {
  public:
   /// Throws ConfigError when there are both arguments and a file.
   InputLines(std::vector<std::string> arguments, const std::string& file);
 
-  /// A line that cannot be read is from now on an empty line, and `tell` gets the message.
+  /// From now on, a line that cannot be read becomes an empty line, and `tell` gets the message.
   void skip_errors(std::function<void(const std::string& message)> tell) { tell_ = std::move(tell); }
 
-  /// The next lines, none at the end. A line that cannot be read is an error of the call after the one that returns the
-  /// lines before it. Whoever types, or waits for an answer at the other end of a pipe, gets one without the next line.
+  /// Returns the next lines; an empty result is the end of input. For a line that cannot be read, one call returns the
+  /// lines before it and the next call throws. A line from a terminal or a pipe is returned without waiting for the
+  /// line after it, so that its answer comes at once.
   std::vector<std::string> next() { return read_lines(true); }
-  /// The same, but none where it would have to wait for them.
+  /// The same, but returns no lines where it would have to wait.
   std::vector<std::string> at_hand() { return read_lines(false); }
   /// Where the lines of the last call are from, for messages: "news.en:12".
   const std::vector<std::string>& places() const { return places_; }
@@ -58,7 +59,7 @@ class InputLines {
   std::exception_ptr error_;
 };
 
-/// How many lines a file has; 0, for unknown, where it can be read but once or will turn out to be damaged.
+/// Returns the number of lines of a file; 0, unknown, when it can be read only once or is damaged.
 int64_t count_lines(const std::string& file);
 
 }  // namespace attune::cli

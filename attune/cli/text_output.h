@@ -1,5 +1,5 @@
 #pragma once
-// Where a command's result goes.
+// The output of a command.
 
 #include <filesystem>
 #include <memory>
@@ -10,20 +10,20 @@
 
 namespace attune::cli {
 
-/// Whoever read standard output has gone: nothing to tell anybody, and no reason to go on.
+/// Thrown when the reader of standard output has gone: the command ends without a message.
 struct ReaderGone {};
 
 /// Standard output, or a file that is replaced whole or not at all. Standard output gets whole lines at once, so that
-/// what a killed program has written ends with one. Every function throws FileError when the text cannot be written,
-/// and ReaderGone when it is for a pipe that nobody reads.
+/// the output of a killed program ends with a whole line. Every function throws FileError when the text cannot be
+/// written, and ReaderGone when nobody reads the pipe any more.
 class TextOutput {
  public:
   explicit TextOutput(const std::filesystem::path& file = {});  // an empty path: standard output
 
   void write(std::string_view text);
   void line(std::string_view text);  // with a line break
-  void flush();                      // hands over what was written so far, be it within a line
-  void finish();                     // the end: without it a file stays as it was
+  void flush();                      // outputs what was written so far, even within a line
+  void finish();                     // ends the output; without it a file stays as it was
 
  private:
   void hand_over(std::string_view text);
@@ -34,7 +34,7 @@ class TextOutput {
 /// A line on standard error, for people.
 void write_note(const std::string& text);
 
-/// The text with line breaks as spaces, so that it stays one line of an output.
+/// The text with spaces for line breaks, so that it is one line of the output.
 std::string one_line(std::string text);
 
 }  // namespace attune::cli

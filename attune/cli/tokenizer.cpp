@@ -12,7 +12,7 @@
 #include "attune/cli/command.h"
 #include "attune/cli/text_input.h"
 #include "attune/cli/text_output.h"
-#include "attune/inference/model_files.h"
+#include "attune/io/model_folder.h"
 #include "attune/text/sentence_piece_tokenizer.h"
 #include "attune/text/text_file.h"
 #include "attune/text/whitespace_tokenizer.h"
@@ -77,7 +77,7 @@ std::shared_ptr<const Tokenizer> open_tokenizer(const UseCommand& command) {
   const std::filesystem::path path = command.tokenizer;
   std::error_code ignored;
   if (!std::filesystem::is_directory(path, ignored)) return load_tokenizer(path);
-  ModelFiles files = load_model_folder(path);
+  ModelFolder files = load_model_folder(path);
   return command.target ? files.target_tokenizer : files.source_tokenizer;
 }
 
@@ -185,12 +185,19 @@ void add_training(CLI::App& parent) {
   command->add_option("--subword-marker", c->subword_marker, "whitespace: ends a token that the next continues (@@)");
 }
 
-/// A subcommand that takes a tokenizer and, where `text` names some, text.
-CLI::App* add_use(CLI::App& parent, const char* name, const char* description, const char* examples,
-                  const std::shared_ptr<UseCommand>& c, int (*body)(const UseCommand&), const char* text) {
-  CLI::App* command = add_command(parent, name, description, examples, [c, body] { return body(*c); });
+struct UseHelp {
+  const char* name;
+  const char* description;
+  const char* examples;
+  const char* text;  // of the argument with the text; null: the subcommand takes none
+};
+
+/// A subcommand that takes a tokenizer.
+CLI::App* add_use(CLI::App& parent, const UseHelp& help, const std::shared_ptr<UseCommand>& c,
+                  int (*body)(const UseCommand&)) {
+  CLI::App* command = add_command(parent, help.name, help.description, help.examples, [c, body] { return body(*c); });
   command->add_option("tokenizer", c->tokenizer, "Tokenizer file, or folder of a model")->required();
-  if (text != nullptr) add_texts(*command, "text", c->text, text);
+  if (help.text != nullptr) add_texts(*command, "text", c->text, help.text);
   command->add_flag("--target", c->target, "Of a model folder with two tokenizers take the target's");
   return command;
 }
@@ -206,20 +213,29 @@ void add_tokenizer(CLI::App& app) {
   parent->require_subcommand(1);
   add_training(*parent);
   const auto encoding = std::make_shared<UseCommand>();
-  add_use(*parent, "encode", "Text to tokens, one line for each line",
-          "  attune tokenizer encode runs/demo/model \"The old dog sleeps.\"\n"
-          "  attune tokenizer encode tokenizer.model --ids < news.en > news.ids",
-          encoding, encode, "Sentences; without them standard input")
+  add_use(*parent,
+          {.name = "encode",
+           .description = "Text to tokens, one line for each line",
+           .examples = "  attune tokenizer encode runs/demo/model \"The old dog sleeps.\"\n"
+                       "  attune tokenizer encode tokenizer.model --ids < news.en > news.ids",
+           .text = "Sentences; without them standard input"},
+          encoding, encode)
       ->add_flag("--ids", encoding->ids, "Token ids instead of the tokens themselves");
-  add_use(*parent, "decode", "Token ids to text, one line for each line",
-          "  attune tokenizer decode tokenizer.model 17 42 3\n"
-          "  attune tokenizer decode tokenizer.model < news.ids",
-          std::make_shared<UseCommand>(), decode, "Ids of one sentence; without them standard input");
+  add_use(*parent,
+          {.name = "decode",
+           .description = "Token ids to text, one line for each line",
+           .examples = "  attune tokenizer decode tokenizer.model 17 42 3\n"
+                       "  attune tokenizer decode tokenizer.model < news.ids",
+           .text = "Ids of one sentence; without them standard input"},
+          std::make_shared<UseCommand>(), decode);
   const auto showing = std::make_shared<UseCommand>();
-  add_use(*parent, "info", "Size and special tokens of a vocabulary",
-          "  attune tokenizer info tokenizer.model\n"
-          "  attune tokenizer info tokenizer.model --pieces",
-          showing, info, nullptr)
+  add_use(*parent,
+          {.name = "info",
+           .description = "Size and special tokens of a vocabulary",
+           .examples = "  attune tokenizer info tokenizer.model\n"
+                       "  attune tokenizer info tokenizer.model --pieces",
+           .text = nullptr},
+          showing, info)
       ->add_flag("--pieces", showing->pieces, "Every token with its id");
 }
 

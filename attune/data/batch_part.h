@@ -1,5 +1,5 @@
 #pragma once
-// The share of one rank where several work on a batch.
+// The part of a batch that one rank works on.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,17 +10,17 @@ namespace attune {
 
 struct BatchPart {
   int64_t rank = 0;   // from 0
-  int64_t ranks = 1;  // that have a part each; together they are the batch
+  int64_t ranks = 1;  // each has a part; all parts together are the batch
 };
 
-/// The number of a forward pass for what is random and is to differ between ranks; rank 0's is `forward` itself.
+/// The number of a forward pass for random choices that differ between ranks; for rank 0 it is `forward` itself.
 inline uint64_t forward_of(uint64_t forward, const BatchPart& part) {
   return forward + (static_cast<uint64_t>(part.rank) << 48);
 }
 
-/// The examples [first, second) of a batch that belong to the part, given the tokens of each example: neighbours, cut
-/// so that every part has about as many tokens. A pure function. Where there are fewer examples than ranks, some parts
-/// are empty.
+/// Returns [first, second), the neighbouring examples of a batch that belong to the part, given the tokens of each
+/// example. Parts have about the same number of tokens. A pure function. Where there are fewer examples than ranks,
+/// some parts are empty.
 std::pair<size_t, size_t> examples_of_part(std::span<const int64_t> tokens, const BatchPart& part);
 
 }  // namespace attune

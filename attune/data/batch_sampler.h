@@ -1,5 +1,5 @@
 #pragma once
-// Which examples go together, and a batch of them as it enters a model.
+// Forms batches of examples, and packs a batch for a model.
 
 #include <cstdint>
 #include <span>
@@ -10,22 +10,22 @@
 
 namespace attune {
 
-/// Sentence pairs one after the other, without padding. Sentence i has the source tokens
-/// [source_offsets[i], source_offsets[i + 1]) and the target tokens [target_offsets[i], target_offsets[i + 1]).
+/// Sentence pairs one after another, without padding. Sentence i has the source tokens [source_offsets[i],
+/// source_offsets[i + 1]) and the target tokens [target_offsets[i], target_offsets[i + 1]).
 struct PackedBatch {
   std::vector<int32_t> source;          // [source_tokens], each sentence with eos
   std::vector<int32_t> source_offsets;  // [sentences + 1], from 0 to source_tokens
-  std::vector<int32_t> target_input;    // [target_tokens], what the decoder is given: bos, then the target without eos
+  std::vector<int32_t> target_input;    // [target_tokens], the decoder's input: bos, then the target without eos
   std::vector<int32_t> target_offsets;  // [sentences + 1], of target_input and labels
-  std::vector<int32_t> labels;          // [target_tokens], what it has to predict: the target with eos
+  std::vector<int32_t> labels;          // [target_tokens], the tokens to predict: the target with eos
 
   int64_t sentences() const { return static_cast<int64_t>(source_offsets.size()) - 1; }
   int64_t source_tokens() const { return static_cast<int64_t>(source.size()); }
   int64_t target_tokens() const { return static_cast<int64_t>(labels.size()); }
 };
 
-/// The chosen examples in the order of `indices`. Throws DataError on an index outside of `examples`, an empty target
-/// or more tokens than 32 bits can count.
+/// Packs the chosen examples in the order of `indices`. Throws DataError on an index outside of `examples`, an empty
+/// target or more tokens than 32 bits can count.
 PackedBatch pack(std::span<const ParallelExample> examples, std::span<const int32_t> indices, int32_t bos_id);
 
 struct BatchSamplerOptions {
@@ -39,15 +39,16 @@ struct BatchSamplerOptions {
 /// Forms the batches of an epoch, a pure function of (lengths, options, epoch). Every example is in exactly one batch;
 /// one that is longer than max_tokens is alone in its batch.
 ///
-/// Shuffled, the examples form pools of about 64 batches, each sorted by length, so that the sentences of a batch are
-/// alike in length but change their company from epoch to epoch. The order of the batches is random.
+/// With `shuffle`, examples are divided at random into pools of about 64 batches, and each pool is sorted by length:
+/// the sentences of a batch have similar lengths, and are together with others in each epoch. The order of the batches
+/// is random.
 class BatchSampler {
  public:
   /// `lengths`: source and target tokens of each example, eos included. Throws ConfigError, and DataError on a negative
   /// length.
   BatchSampler(std::vector<std::pair<int32_t, int32_t>> lengths, const BatchSamplerOptions& options);
 
-  /// Each batch as indices of examples. Epochs count from 0.
+  /// Returns each batch as indices of examples. Epochs count from 0.
   std::vector<std::vector<int32_t>> epoch(int64_t epoch) const;
 
  private:

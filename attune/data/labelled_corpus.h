@@ -28,23 +28,24 @@ struct LabelledText {
   std::string label, text;  // the text may be empty
 };
 
-/// All texts of a file, or of several one after the other. Throws DataError that names file and line and says what is
-/// missing ("reviews.csv:1: has no column "label", found id, text"); FileError when a file cannot be read.
+/// Returns all texts of a file, or of several one after another. Throws DataError that names file and line and says
+/// what is missing ("reviews.csv:1: has no column "label", found id, text"); FileError when a file cannot be read.
 ///
-/// Without needs_label the csv column, the JSON field or what stands before the tab may be missing or empty, which
-/// gives an empty label: a tsv line without a tab is all text, and an empty tsv line is an empty text.
+/// Without needs_label, the csv column, the JSON field or the text before the tab may be missing or empty; the label is
+/// then empty. A tsv line without a tab is all text, and an empty tsv line is an empty text.
 std::vector<LabelledText> read_labelled(const std::filesystem::path& file, const LabelledReadOptions& options = {});
 std::vector<LabelledText> read_labelled(const std::vector<std::filesystem::path>& files,
                                         const LabelledReadOptions& options = {});
-/// The same, one text after the other.
+/// The same, but calls a function with each text in turn.
 void read_labelled(const std::vector<std::filesystem::path>& files, const LabelledReadOptions& options,
                    const std::function<void(LabelledText&&)>& take);
 
-/// The different labels in the order of their bytes. Throws DataError when there are fewer than two or one is empty.
+/// Returns the different labels in the order of their bytes. Throws DataError when there are fewer than two or one is
+/// empty.
 std::vector<std::string> labels_of(std::span<const LabelledText> texts);
 
-/// One text as it enters a classifier: bos, whose output stands for the text as [CLS] does in Devlin et al. 2019, then
-/// the text, then eos.
+/// One text as it enters a classifier: bos, whose output represents the text as that of [CLS] does in Devlin et al.
+/// 2019, then the text, then eos.
 struct LabelledExample {
   std::vector<int32_t> tokens;
   int32_t label;  // index into the labels; -1: the text has none
@@ -61,15 +62,15 @@ struct LabelledCorpus {
   int64_t cut = 0, skipped_empty = 0;  // texts that were cut; texts without tokens, left out
 };
 
-/// Encodes in parallel; the order is kept. Throws DataError when a label is not one of `labels`, one of them is there
-/// twice or nothing is left, ConfigError on bad options.
+/// Encodes in parallel; the order is kept. Throws DataError when a label is not one of `labels`, `labels` has one twice
+/// or no text is left; ConfigError on bad options.
 LabelledCorpus encode_labelled(std::span<const LabelledText> texts, const std::vector<std::string>& labels,
                                const Tokenizer& tokenizer, const LabelledCorpusOptions& options = {});
-/// The same for texts of which `before` ones were encoded already; all of them may be without tokens.
+/// The same for more texts, after `before` texts that are encoded already; here no text needs to be left.
 LabelledCorpus encode_more_labelled(std::span<const LabelledText> texts, const std::vector<std::string>& labels,
                                     const Tokenizer& tokenizer, const LabelledCorpusOptions& options, int64_t before);
 
-/// Texts one after the other, without padding. Text i has the tokens [offsets[i], offsets[i + 1]).
+/// Texts one after another, without padding. Text i has the tokens [offsets[i], offsets[i + 1]).
 struct LabelledBatch {
   std::vector<int32_t> tokens;   // [tokens]
   std::vector<int32_t> offsets;  // [texts + 1], from 0 to tokens
@@ -78,8 +79,8 @@ struct LabelledBatch {
   int64_t texts() const { return static_cast<int64_t>(labels.size()); }
 };
 
-/// The chosen examples in the order of `indices`. Throws DataError on an index outside of `examples` or more tokens
-/// than 32 bits can count.
+/// Packs the chosen examples in the order of `indices`. Throws DataError on an index outside of `examples` or more
+/// tokens than 32 bits can count.
 LabelledBatch pack(std::span<const LabelledExample> examples, std::span<const int32_t> indices);
 
 /// The lengths of a corpus as BatchSampler takes them: (tokens, 0).

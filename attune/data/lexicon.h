@@ -1,5 +1,5 @@
 #pragma once
-// Which token is translated by which: learned from sentence pairs.
+// Learns from sentence pairs which token translates which.
 
 #include <cstdint>
 #include <vector>
@@ -15,14 +15,14 @@ struct LexiconOptions {
   void validate() const;                  // throws ConfigError
 };
 
-/// For each source token the targets that it is likeliest to be translated by, likeliest first and equal ones by lower
-/// id: the t(target | source) of IBM model 1 with an empty source word. The last token of each side, eos, is left out.
-/// Source: Brown et al. 1993, "The Mathematics of Statistical Machine Translation", section 4.1. Throws DataError for
-/// an id outside its vocabulary and when there are more pairs than most_pairs.
+/// Returns for each source token its likeliest target tokens, likeliest first and equal ones by lower id: the t(target
+/// | source) of IBM model 1 with an empty source word. The last token of each side, eos, is left out. Source: Brown et
+/// al. 1993, "The Mathematics of Statistical Machine Translation", section 4.1. Throws DataError for an id outside its
+/// vocabulary and when there are more pairs than most_pairs.
 std::vector<std::vector<int32_t>> learn_lexicon(const std::vector<ParallelExample>& examples, int64_t source_vocab,
                                                 int64_t target_vocab, const LexiconOptions& options = {});
 
-/// The most frequent target tokens, eos left out, most frequent first and equal ones by lower id.
+/// Returns the most frequent target tokens without eos, most frequent first and equal ones by lower id.
 std::vector<int32_t> frequent_targets(const std::vector<ParallelExample>& examples, int64_t target_vocab,
                                       int64_t count);
 

@@ -18,7 +18,7 @@ struct ParallelExample {
 
 struct ParallelCorpusOptions {
   int64_t max_tokens = 256;  // of either side, eos included; longer pairs are left out
-  bool skip_empty = true;    // leave out pairs of which one side has no tokens but eos
+  bool skip_empty = true;    // leave out pairs where one side has only eos
   ReadProgress on_read = {};
 };
 
@@ -30,10 +30,10 @@ struct ParallelCorpus : SkippedPairs {
   std::vector<ParallelExample> examples;
 };
 
-/// Reads files of one sentence a line, plain or gzip, of which line i of the source translates to line i of the target.
-/// The first source file goes with the first target file, and so on. Encodes in parallel; the order of the lines is
-/// kept. Throws DataError when two files have different numbers of lines or nothing is left, ConfigError on bad
-/// options. The second form hands over one pair after the other and holds no more than a block of lines.
+/// Reads files with one sentence a line, plain or gzip; line i of the target translates line i of the source. The first
+/// source file goes with the first target file, and so on. Encodes in parallel; the order of the lines is kept. Throws
+/// DataError when two files have different numbers of lines or no pair is left, ConfigError on bad options. The second
+/// form calls a function with each pair in turn and holds no more than a block of lines.
 ParallelCorpus load_parallel_corpus(const std::vector<std::filesystem::path>& source_files,
                                     const std::vector<std::filesystem::path>& target_files, const Tokenizer& source,
                                     const Tokenizer& target, const ParallelCorpusOptions& options = {});

@@ -1,5 +1,5 @@
 #pragma once
-// Documents as sequences that fit an encoder.
+// Cuts documents into sequences that fit an encoder.
 
 #include <cstdint>
 #include <functional>
@@ -19,7 +19,7 @@ class SequenceCutter {
   /// The tokenizer has to outlive this. Throws ConfigError when max_tokens is below 3.
   SequenceCutter(const Tokenizer& tokenizer, int64_t max_tokens, Take take);
 
-  /// The next ids of the document; a bos at its beginning and an eos at its end are left out.
+  /// Adds the next ids of the document; a bos at its beginning and an eos at its end are left out.
   void add(std::span<const int32_t> ids);
   void end_document();
 

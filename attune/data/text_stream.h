@@ -20,7 +20,7 @@ struct TextStreamOptions {
   ReadProgress on_read = {};
 };
 
-/// Documents one after the other. Document i has the ids [offsets[i], offsets[i + 1]).
+/// Documents one after another. Document i has the ids [offsets[i], offsets[i + 1]).
 struct TokenDocuments {
   std::vector<int32_t> ids;
   std::vector<int64_t> offsets{0};  // [documents + 1]
@@ -33,11 +33,11 @@ struct TokenDocuments {
   }
 };
 
-/// Reads and encodes files, plain or gzip; in parallel, the order is kept, and memory holds ids rather than text.
+/// Reads and encodes files, plain or gzip, in parallel; the order is kept. Memory holds ids, not text.
 ///
-/// A stream is one document. Where the tokenizer keeps line ends, it is the text exactly as it is (but for a byte order
-/// mark at the start of a file), with eos between two files. Other tokenizers take the line end as what separates
-/// tokens or drop it: each line is encoded alone, an empty one too, and ends with eos.
+/// A stream is one document. Where the tokenizer keeps line ends, it is the text exactly as it is (without a byte order
+/// mark at the start of a file), with eos between two files. For other tokenizers a line end separates tokens or is
+/// dropped: each line is encoded alone, an empty one too, and ends with eos.
 ///
 /// A line or a paragraph is bos, its tokens, eos. The lines of a paragraph are joined by \n where the tokenizer keeps
 /// line ends, else by a space.
@@ -47,15 +47,15 @@ struct TokenDocuments {
 TokenDocuments load_text(const std::vector<std::filesystem::path>& files, const Tokenizer& tokenizer,
                          const TextStreamOptions& options = {});
 
-/// The same for text that memory does not hold: hands over the ids as they come, of a line or paragraph all at once and
-/// the last of them with `ends_document`; of a stream in pieces, of which none ends it.
+/// The same for text larger than memory: calls a function with the ids. A line or paragraph comes at once, with
+/// `ends_document`; a stream comes in pieces, all without it.
 void read_text(const std::vector<std::filesystem::path>& files, const Tokenizer& tokenizer,
                const TextStreamOptions& options,
                const std::function<void(std::span<const int32_t> ids, bool ends_document)>& take);
 
-/// Splits off the last `fraction`: of several documents the last ones, of a single one (a stream) its last ids. The
-/// first part has floor(n (1 - fraction)) of n. Throws ConfigError when the fraction is not between 0 and 1, DataError
-/// when a part would have no document, or less than two ids of a single one.
+/// Splits off the last `fraction`: the last of several documents, or the last ids of a single one (a stream). The first
+/// part has floor(n (1 - fraction)) of n. Throws ConfigError when the fraction is not between 0 and 1, DataError when a
+/// part would have no document, or less than two ids of a single one.
 std::pair<TokenDocuments, TokenDocuments> hold_out_last(const TokenDocuments& documents, double fraction);
 
 }  // namespace attune

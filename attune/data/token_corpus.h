@@ -14,13 +14,13 @@
 
 namespace attune {
 
-/// A shard as an index tells of it.
+/// A shard as the index describes it.
 struct ShardFile {
   std::filesystem::path path;
   int64_t examples = 0, tokens = 0;
 };
 
-/// Shards of one form: a text that was loaded, as one shard in memory, or files that are mapped while they are at work.
+/// Shards of one form: a loaded text as one shard in memory, or files that are mapped while they are in use.
 class TokenCorpus {
  public:
   TokenCorpus() = default;
@@ -28,7 +28,7 @@ class TokenCorpus {
   TokenCorpus(std::vector<ShardFile> files, const ShardForm& form);
 
   int64_t shards() const { return memory_ ? 1 : static_cast<int64_t>(files_.size()); }
-  /// Throws FileError when the file is missing, damaged or not as the index tells.
+  /// Throws FileError when the file is missing, damaged or not as the index describes it.
   std::shared_ptr<const TokenShard> open(int64_t shard) const;
 
  private:
@@ -40,21 +40,22 @@ class TokenCorpus {
 /// The order in which an epoch visits the shards, a pure function of its arguments.
 std::vector<int64_t> order_of_shards(int64_t shards, uint64_t seed, int64_t epoch);
 
-/// What a sampler takes for the number of the epoch, so that every shard of every epoch has random numbers of its own;
-/// those of the first shard are the epoch's.
+/// The epoch number that a shard's sampler gets, so that every shard of every epoch has random numbers of its own; for
+/// the first shard it is `epoch` itself.
 inline int64_t epoch_of_shard(int64_t epoch, int64_t shard) {
   return epoch + (shard << 32);
 }
 
 /// The batches of an epoch, a pure function of (corpus, seed, epoch): the shards in random order, and in each the
-/// batches that a sampler forms of it. Only the batches of the shard at work are kept, of the others their number.
+/// batches that a sampler forms of it. Keeps only the batches of the current shard, and the number of batches of the
+/// others.
 ///
-/// `Index` is what a batch is a list of: an example's place in the shard, or a Window.
+/// A batch is a list of `Index`: an example's index in the shard, or a Window.
 template <class Index>
 class ShardedBatches {
  public:
   using Batches = std::vector<std::vector<Index>>;
-  /// The batches of a shard; the epoch is epoch_of_shard()'s. Called by several threads at once.
+  /// Forms the batches of a shard; the epoch is that of epoch_of_shard(). Called by several threads at once.
   using Sampler = std::function<Batches(const TokenShard&, int64_t epoch)>;
 
   ShardedBatches(TokenCorpus corpus, uint64_t seed, Sampler sampler)
@@ -114,7 +115,7 @@ class ShardedBatches {
   Sampler sampler_;
   int64_t epoch_ = 0;
   std::vector<int64_t> order_;     // [shards]
-  std::vector<int64_t> first_{0};  // [shards + 1] batches before the place in the order
+  std::vector<int64_t> first_{0};  // [shards + 1] batches before each shard, in the order of the epoch
   mutable std::mutex mutex_;       // of what follows
   mutable std::shared_ptr<const AtWork> at_work_;
 };

@@ -1,6 +1,6 @@
 #pragma once
-// A part of a corpus as token ids: in memory, or in a file that is mapped and of which only the pages are read that a
-// batch needs. docs/file-formats.md describes the file.
+// A part of a corpus as token ids: in memory, or in a mapped file, of which only the pages that a batch needs are read.
+// docs/file-formats.md describes the file.
 
 #include <array>
 #include <cstdint>
@@ -29,8 +29,7 @@ struct ShardForm {
   bool operator==(const ShardForm&) const = default;
 };
 
-/// Examples in memory. An example is `sides` sequences one after the other, a sequence is what TokenDocuments calls a
-/// document.
+/// Examples in memory. An example is `sides` sequences one after another; a sequence is a document of TokenDocuments.
 struct TokenExamples {
   TokenDocuments sequences;
   std::vector<int32_t> labels;  // [examples], or none
@@ -44,7 +43,7 @@ struct WrittenShard {
   std::string sha256;  // of the file
 };
 
-/// Writes examples of the form; the file whole or not at all. Throws FileError.
+/// Writes examples of the form into a file, whole or not at all. Throws FileError.
 WrittenShard write_token_shard(const std::filesystem::path& file, const TokenExamples& examples, const ShardForm& form);
 
 class TokenShard {
@@ -52,8 +51,8 @@ class TokenShard {
   /// Takes examples that are of the form.
   TokenShard(TokenExamples examples, const ShardForm& form);
 
-  /// Maps a file and checks all of it but its ids and labels, which are checked as they are read. Throws FileError that
-  /// names the file and what is wrong in it.
+  /// Maps a file and checks all of it except ids and labels, which are checked when they are read. Throws FileError
+  /// that names the file and what is wrong in it.
   TokenShard(const std::filesystem::path& file, const ShardForm& form);
 
   int64_t examples() const { return examples_; }
@@ -62,7 +61,7 @@ class TokenShard {
 
   /// Sequence i has the ids [offsets[i], offsets[i + 1]).   [examples * sides + 1]
   std::span<const int64_t> offsets() const { return offsets_; }
-  /// Tokens of a side of an example.
+  /// The number of tokens of a side of an example.
   int64_t length(int64_t example, int64_t side = 0) const {
     const auto at = static_cast<size_t>(example * form_.sides + side);
     return offsets_[at + 1] - offsets_[at];
@@ -72,10 +71,10 @@ class TokenShard {
   std::vector<std::pair<int32_t, int32_t>> lengths() const;
 
   /// Appends ids [begin, end) of a side, or a whole sequence. Throw DataError that names the shard on an id outside the
-  /// vocabulary, on what is not there, and on an empty sequence.
+  /// vocabulary, on ids that do not exist, and on an empty sequence.
   void append(int64_t begin, int64_t end, std::vector<int32_t>& ids, int64_t side = 0) const;
   void append_sequence(int64_t example, std::vector<int32_t>& ids, int64_t side = 0) const;
-  /// Throws DataError that names the shard when it is none of the labels.
+  /// Throws DataError that names the shard when the label is outside of [0, labels).
   int32_t label(int64_t example) const;
 
   const std::string& name() const { return name_; }
@@ -94,12 +93,12 @@ class TokenShard {
   std::span<const int32_t> wide_;     // or of 4
 };
 
-/// The chosen examples or windows as a batch: what pack() makes of examples in memory, with the same errors. Only what
-/// is chosen is read.
+/// Packs the chosen examples or windows, as pack() does with examples in memory, with the same errors. Reads only what
+/// is chosen.
 PackedBatch pack_pairs(const TokenShard& shard, std::span<const int32_t> indices, int32_t bos_id);
 LabelledBatch pack_labelled(const TokenShard& shard, std::span<const int32_t> indices);
 LanguageModelBatch pack_windows(const TokenShard& shard, std::span<const Window> windows);
-/// The chosen sequences one after the other.
+/// The chosen sequences one after another.
 TokenDocuments pack_sequences(const TokenShard& shard, std::span<const int32_t> indices);
 
 }  // namespace attune

@@ -1,5 +1,5 @@
 #pragma once
-// Documents cut into windows that fit a language model, and a batch of them as it enters one.
+// Cuts documents into windows that fit a language model, and packs a batch of them.
 
 #include <cstdint>
 #include <span>
@@ -27,17 +27,17 @@ struct WindowSamplerOptions {
 /// Forms the batches of an epoch, a pure function of (documents, options, epoch). Every id but the first of a document
 /// is predicted exactly once.
 ///
-/// A document of more than context_length predictions is cut every context_length tokens. Shuffled, the first of these
-/// cuts is at a random place from 1 to context_length, so that every epoch cuts elsewhere, and the order of the windows
-/// is random.
+/// A document of more than context_length predictions is cut every context_length tokens. With `shuffle`, the first of
+/// these cuts is at a random position from 1 to context_length, so that every epoch has other windows, and the order of
+/// the windows is random.
 class WindowSampler {
  public:
   /// Throws ConfigError, and DataError when there is nothing to predict.
   WindowSampler(const TokenDocuments& documents, const WindowSamplerOptions& options);
-  /// Of documents that begin and end at `offsets`, as in TokenDocuments; there may be nothing to predict.
+  /// For documents that begin and end at `offsets`, as in TokenDocuments; there may be nothing to predict.
   WindowSampler(std::vector<int64_t> offsets, const WindowSamplerOptions& options);
 
-  /// Each batch as windows. Epochs count from 0.
+  /// Returns each batch as windows. Epochs count from 0.
   std::vector<std::vector<Window>> epoch(int64_t epoch) const;
 
  private:
@@ -45,7 +45,7 @@ class WindowSampler {
   WindowSamplerOptions options_;
 };
 
-/// Windows one after the other, without padding. Window i has the tokens [offsets[i], offsets[i + 1]).
+/// Windows one after another, without padding. Window i has the tokens [offsets[i], offsets[i + 1]).
 struct LanguageModelBatch {
   std::vector<int32_t> input;    // [tokens]
   std::vector<int32_t> offsets;  // [windows + 1], from 0 to tokens
@@ -59,7 +59,7 @@ struct LanguageModelBatch {
 /// count.
 LanguageModelBatch pack(const TokenDocuments& documents, std::span<const Window> windows);
 
-/// A window of which only the labels from `first_label` on count; the earlier ones only give context.
+/// A window whose labels count only from `first_label` on; the tokens before are context.
 struct ScoredWindow {
   int64_t begin;
   int32_t length;
@@ -67,10 +67,10 @@ struct ScoredWindow {
   bool operator==(const ScoredWindow&) const = default;
 };
 
-/// Windows for evaluation that advance by `stride` through each document, so that every id but a document's first
+/// Returns windows for evaluation that advance by `stride` through each document. Every id except a document's first
 /// counts exactly once, after the first window with more than context_length - stride ids of context, as Baevski and
-/// Auli 2019 measure perplexity. stride = context_length: windows that do not overlap. Throws ConfigError unless
-/// 1 <= stride <= context_length.
+/// Auli 2019 measure perplexity. stride = context_length: windows that do not overlap. Throws ConfigError unless 1 <=
+/// stride <= context_length.
 std::vector<ScoredWindow> sliding_windows(const TokenDocuments& documents, int64_t context_length, int64_t stride);
 
 /// The same with `ignored` in place of the labels that do not count, as CrossEntropyOptions::ignore_index.

@@ -17,7 +17,7 @@ struct Phrase {
   bool indefinite = false;  // German indefinite accusatives stand after adverbials
 };
 
-/// A noun with what stands before it.
+/// A noun with determiner, adjective and number.
 struct NounPhrase {
   const Noun* noun = nullptr;
   Determiner determiner = Determiner::definite;
@@ -63,7 +63,7 @@ std::string english_question(const Clause& clause);
 /// "open the window", for "Please ..."
 std::string english_imperative(const Clause& clause);
 
-/// Verb second; `front` is what stands before the verb, the subject when empty (or the time, if it is in front).
+/// Verb second; `front` is the text before the verb; empty: the subject (or the time, if it is in front).
 std::string german_statement(const Clause& clause, std::string_view front = "");
 /// Verb first: "Liest der Lehrer das Buch"; after a wh-word as well.
 std::string german_question(const Clause& clause);

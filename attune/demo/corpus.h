@@ -20,7 +20,7 @@ struct GrammarCorpus {
   std::vector<SentencePair> train, valid, test;
 };
 
-/// The most pairs that one corpus can have. The grammar itself yields many more; what bounds it is memory.
+/// The most pairs that one corpus can have. The grammar itself can draw many more; memory is the limit.
 inline constexpr int64_t kMaxGrammarPairs = 1'000'000;
 
 /// Draws train + valid + test pairs, no two of which share a source or a target: a held-out sentence never occurs in

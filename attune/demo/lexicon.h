@@ -1,5 +1,5 @@
 #pragma once
-// The words of the grammar corpus: irregular forms are written out, regular ones follow in grammar_corpus_morphology.h.
+// The words of the grammar corpus: irregular forms are written out, morphology.h forms regular ones.
 
 #include <array>
 #include <cstdint>
@@ -48,7 +48,7 @@ enum Tag : Tags {
   kRepairable = 1ull << 32,
   kSettlement = 1ull << 33,  // village, city
   kHot = 1ull << 34,         // is served warm
-  kParent = 1ull << 35,      // a relative of whom there is one
+  kParent = 1ull << 35,      // a relative that a person has only one of
   kAttended = 1ull << 37,    // events that one takes part in
   kMood = 1ull << 36,        // no noun: marks adjectives that are a reason to do something ("because he is tired")
 };

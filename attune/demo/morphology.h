@@ -11,7 +11,7 @@
 
 namespace attune::grammar {
 
-/// What stands before a noun; `none` also where a number does.
+/// The determiner of a noun; `none` also before a number.
 enum class Determiner { none, definite, indefinite, negative, possessive, demonstrative, every };
 
 /// A speaker, owner or subject. "You" is formal, singular or plural.

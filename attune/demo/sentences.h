@@ -1,5 +1,5 @@
 #pragma once
-// What the kinds of sentences of the grammar corpus share.
+// What all kinds of sentences of the grammar corpus share.
 
 #include <string>
 
@@ -14,7 +14,7 @@ inline constexpr Tense kAnyTense[] = {Tense::present,     Tense::present, Tense:
                                       Tense::future,      Tense::future,  Tense::modal,   Tense::modal};
 inline constexpr Tense kStates[] = {Tense::present, Tense::present, Tense::present, Tense::past};
 
-/// Both sides with a capital letter and the closing mark.
+/// Returns both sides with a capital letter and the closing mark.
 SentencePair pair(const std::string& english, const std::string& german, char mark = '.');
 
 /// A clause that begins with a conjunction, a question word or a relative pronoun does not begin with its time.

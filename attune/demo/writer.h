@@ -10,7 +10,7 @@
 
 namespace attune::grammar {
 
-/// Who does it; `person` is whose possessives suit it ("his" for "the man").
+/// The subject of a clause; `person` says which possessives suit it ("his" for "the man").
 struct Subject {
   Phrase phrase;  // nominative
   Agreement agreement = Agreement::third_singular;
@@ -53,7 +53,7 @@ class Writer {
     return pick(std::span<const T>(values));
   }
 
-  // Phrases: grammar_corpus_phrases.cpp
+  // Phrases: phrases.cpp
   const Noun& noun(Tags tags);
   const Adjective* adjective(Tags tags, Tags Adjective::*role = &Adjective::attributive);
   void own(NounPhrase& phrase, const Subject* subject);
@@ -66,7 +66,7 @@ class Writer {
   Phrase direction(const Verb& verb);
   Phrase companion(const Subject& subject);
 
-  // Clauses: grammar_corpus_clauses.cpp
+  // Clauses: clauses.cpp
   Clause clause(const ClauseOptions& options);
   const Verb& verb();
   Clause clause(const ClauseOptions& options, const Verb& verb, const Subject& subject);
@@ -83,7 +83,7 @@ class Writer {
   Clause state(std::span<const Tense> tenses);
   Clause weather(Tense tense);
 
-  // Sentences: grammar_corpus_sentences.cpp
+  // Sentences: sentences.cpp, complex.cpp
   SentencePair plain();
   SentencePair joined();
   SentencePair reported();

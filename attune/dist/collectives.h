@@ -1,7 +1,6 @@
 #pragma once
-// Collective operations out of messages between two ranks. Who adds what to what, and in which order, is a function of
-// rank, size and count alone. Source: Thakur, Rabenseifner and Gropp 2005, "Optimization of Collective Communication
-// Operations in MPICH".
+// Collective operations made of messages between two ranks. The order of all additions depends only on rank, size and
+// count. Source: Thakur, Rabenseifner and Gropp 2005, "Optimization of Collective Communication Operations in MPICH".
 
 #include <vector>
 
@@ -10,8 +9,9 @@
 
 namespace attune {
 
-/// Contracts as at Communicator::start_*. Each rank sends (size - 1) / size of x in log2(size) messages where size is a
-/// power of two (recursive halving, and doubling back), else in size - 1 (a ring). `scratch` is kept for the next call.
+/// The contracts are those of Communicator::start_*. Each rank sends (size - 1) / size of x: in log2(size) messages if
+/// size is a power of two (recursive halving, then doubling), else in size - 1 (a ring). `scratch` is memory that later
+/// calls use again.
 void reduce_scatter(Transport& transport, Numbers x, std::vector<std::byte>& scratch);
 void all_gather(Transport& transport, Numbers x);
 /// Bruck's algorithm: log2(size) messages, rounded up, for any size.

@@ -1,6 +1,6 @@
 #pragma once
-// What the processes ("ranks") of one training run say to each other. Every rank calls the same operations in the same
-// order; an operation works in place, on memory that is left alone until its wait() has returned.
+// Communication between the processes ("ranks") of a training run. Every rank calls the same operations in the same
+// order. Operations work in place; the caller must not touch their memory until wait() has returned.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// float32 or float64 numbers. Those of a tensor live until the operation is over, whatever becomes of the caller;
-/// those of a span are the caller's.
+/// float32 or float64 numbers in host memory. The numbers of a tensor are kept alive until the operation is over; the
+/// caller keeps those of a span alive.
 struct Numbers {
   std::byte* data = nullptr;
   int64_t count = 0;
@@ -35,11 +35,11 @@ struct Numbers {
   std::span<std::byte> bytes() const { return {data, static_cast<size_t>(count) * size_of(dtype)}; }
 };
 
-/// Where the part of a rank begins when `count` elements are divided among `ranks`; part_begin(count, ranks, ranks) is
-/// the end.
+/// The first element of the part of `rank` when `count` elements are divided among `ranks`; part_begin(count, ranks,
+/// ranks) is `count`.
 int64_t part_begin(int64_t count, int64_t rank, int64_t ranks);
 
-/// An operation that goes on while the caller does something else.
+/// An operation that runs while the caller does something else.
 class Pending {
  public:
   class State {
@@ -48,18 +48,18 @@ class Pending {
     virtual double wait() = 0;
   };
 
-  Pending() = default;  // of something that is done
+  Pending() = default;  // an operation that is done
   explicit Pending(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
-  /// Returns when the operation is complete: the seconds it took from its begin, the time included in which other ranks
-  /// were not ready. Throws what went wrong.
+  /// Waits until the operation is complete. Returns the seconds that it took, including the time in which other ranks
+  /// were not ready. Throws the error of the operation.
   double wait() { return state_ ? std::exchange(state_, {})->wait() : 0; }
 
  private:
   std::shared_ptr<State> state_;
 };
 
-/// Sums are the same to the bit on every rank, and from run to run with as many ranks. Throws CommunicationError.
+/// Sums are bitwise the same on every rank, and in every run with the same number of ranks. Throws CommunicationError.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -72,19 +72,19 @@ class Communicator {
   /// The elements [part_begin(count, rank), part_begin(count, rank + 1)) become the sum over the ranks; the others are
   /// undefined afterwards.
   virtual Pending start_reduce_scatter(Numbers x) = 0;
-  /// Every rank has its part of x, divided likewise, and gets those of the others.
+  /// Every rank has its part of x, divided in the same way, and gets the parts of the others.
   virtual Pending start_all_gather(Numbers x) = 0;
-  /// Every rank gets the root's.
+  /// Every rank gets the x of the root.
   virtual Pending start_broadcast(std::span<std::byte> x, int root) = 0;
-  /// `mine` is of the same size on every rank; `all` holds them in the order of the ranks. For small pieces: takes
+  /// `mine` has the same size on every rank; `all` receives them in the order of the ranks. For small pieces: takes
   /// log2(size) messages one after the other.
   virtual Pending start_all_gather_bytes(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
-  /// The root gets every rank's bytes, which may differ in number, in the order of the ranks.
+  /// The root gets the bytes of every rank, in the order of the ranks; their numbers may differ.
   virtual std::vector<std::vector<std::byte>> gather(std::span<const std::byte> mine, int root) = 0;
 
   virtual int64_t bytes_sent() const = 0;  // by this rank so far
-  /// Ends every rank at once, this one with `status`, where the ranks are processes; else makes what the others wait
-  /// for throw.
+  /// If the ranks are processes, ends all of them at once, this one with `status`; else the operations that other ranks
+  /// wait for throw.
   virtual void abort(int status) = 0;
 
   void all_reduce(Numbers x) { start_all_reduce(x).wait(); }
@@ -104,7 +104,7 @@ class Communicator {
   }
 };
 
-/// One rank: everything is done before it is asked for.
+/// A single rank: every operation is complete at once.
 class LocalCommunicator final : public Communicator {
  public:
   int rank() const override { return 0; }

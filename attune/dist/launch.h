@@ -1,5 +1,5 @@
 #pragma once
-// How a process comes to be one of several.
+// Decides whether this process is one of several ranks.
 
 #include <memory>
 
@@ -7,12 +7,12 @@
 
 namespace attune {
 
-/// Whether the environment is that of a process which mpirun or the like has started, by the variables that Open MPI,
-/// MPICH and PMIx set.
+/// Whether mpirun or a similar program started this process, judged by the environment variables that Open MPI, MPICH
+/// and PMIx set.
 bool started_by_mpi();
 
-/// MPI where it is asked for or this process was started by it, else one rank alone; MPI is then never touched. Throws
-/// ConfigError where MPI is needed and this build has none: every process would be a run of its own.
+/// Returns a communicator over MPI if `ask_for_mpi` or started_by_mpi(), else a single rank that never calls MPI.
+/// Throws ConfigError if MPI is needed and this build has none, since every process would be a run of its own;
 /// CommunicationError.
 std::unique_ptr<Communicator> make_communicator(bool ask_for_mpi = false);
 

@@ -1,4 +1,4 @@
-// Built in the place of mpi_transport.cpp where there is no MPI.
+// Built instead of mpi_transport.cpp if there is no MPI.
 
 #include "attune/base/fail.h"
 #include "attune/dist/mpi_transport.h"

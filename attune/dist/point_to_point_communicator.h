@@ -12,16 +12,16 @@
 
 namespace attune {
 
-/// Does the operations one after the other, in the order in which they were started, on a thread of its own: they
-/// progress while the caller computes, and the transport is made, used and destroyed by one thread alone. Once one has
-/// failed, every later one fails likewise.
+/// Runs the operations one after the other, in the order in which they were started, on a thread of its own: they
+/// progress while the caller computes, and only that thread makes, uses and destroys the transport. After an operation
+/// has failed, every later one fails with the same error.
 class PointToPointCommunicator final : public Communicator {
  public:
   using MakeTransport = std::function<std::unique_ptr<Transport>()>;
 
-  /// Returns when the transport is there. Throws what making it throws.
+  /// Returns when the transport is made. Throws what `make_transport` throws.
   explicit PointToPointCommunicator(MakeTransport make_transport);
-  /// Finishes what was started.
+  /// Finishes the operations that were started.
   ~PointToPointCommunicator() override;
   PointToPointCommunicator(const PointToPointCommunicator&) = delete;
   PointToPointCommunicator& operator=(const PointToPointCommunicator&) = delete;

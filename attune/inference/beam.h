@@ -12,30 +12,30 @@
 
 namespace attune {
 
-/// What one step of the model says about the rows of a sentence.
+/// What one step of the model returns for the rows of a sentence.
 struct StepResult {
   const CandidateLists& candidates;  // of each row
-  /// What the rows gave to the tokens of the source, `stride` numbers from one to the next; empty where nobody asked.
+  /// Attention of each row to the tokens of the source; row r begins at r * stride. Empty where it is not wanted.
   std::span<const float> attention = {};
   size_t stride = 0;
 };
 
-/// The hypotheses of one sentence. They live in rows: of the model's cache, counted from the first of the sentence.
-/// With groups several hypotheses begin in one row.
+/// The hypotheses of one sentence. Each is a row of the model's cache; rows are counted from the first row of the
+/// sentence. With groups, several hypotheses begin in one row.
 class Beam {
  public:
   /// `options` has to outlive the beam. An output has at most `limit` tokens, eos included.
   Beam(const BeamSearchOptions& options, const SentenceConstraints& constraints, int64_t source_tokens, int64_t limit);
 
   int64_t rows() const { return static_cast<int64_t>(tokens_.size()); }
-  /// The token after which each row goes on.
+  /// The last token of each row, which the model reads next.
   const std::vector<int32_t>& tokens() const { return tokens_; }
-  /// The row, before the last step, that each row goes on from.
+  /// The row, as numbered before the last step, that each row continues.
   const std::vector<int32_t>& parents() const { return parents_; }
 
   bool has_rules() const;
   CandidateRules rules(int64_t row) const;
-  /// The tokens of the output so far that is in this row.
+  /// The tokens of the row's output so far.
   std::vector<int32_t> past(int64_t row) const;
 
   void advance(const StepResult& step);

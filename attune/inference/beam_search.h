@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "attune/inference/config.h"
 #include "attune/inference/token_sequences.h"
+#include "attune/models/generation_config.h"
 #include "attune/text/tokenizer.h"
 
 namespace attune {
@@ -31,15 +31,15 @@ struct BeamSearchOptions {
   SpecialIds special = {};     // of the target vocabulary; pad and bos are never produced, pad may be eos
   TokenSequences banned = {};  // phrases that no output has
   bool alignments = false;     // whether Hypothesis::alignment is wanted
-  /// Where given, a sentence is translated by what goes with its tokens, by what it requires and by nothing else:
-  /// probabilities are those among these tokens.
+  /// When set, a translation consists of the tokens that the shortlist has for the sentence and of those that
+  /// constraints require; probabilities are those among these tokens.
   std::shared_ptr<const Shortlist> shortlist = {};
 
   /// Throws ConfigError naming the field and the value.
   void validate(int64_t target_vocab) const;
 };
 
-/// What is asked of the output of one sentence.
+/// What the output of one sentence must contain.
 struct SentenceConstraints {
   std::vector<int32_t> prefix = {};  // the output begins with these tokens
   TokenSequences required = {};      // it contains each of these phrases
@@ -49,32 +49,34 @@ struct SentenceConstraints {
   void validate(const BeamSearchOptions& options, int64_t target_vocab) const;
 };
 
-/// For each source sentence its n_best hypotheses, best first: finished ones by score, then, where the length limit
-/// left too few of those, unfinished ones by score. Beam size 1 is greedy search.
+/// Returns for each source sentence its n_best hypotheses, best first: finished ones by score, then, where fewer than
+/// n_best finished before the length limit, unfinished ones by score. Beam size 1 is greedy search.
 ///
 /// In each step the extensions of a sentence's live hypotheses are ranked by log probability. Those that end with eos
-/// and are among the first beam_size are finished; the first beam_size others live on. With log probability L and N
+/// and are among the first beam_size are finished; the first beam_size others stay live. With log probability L and N
 /// tokens an output Y of the source X has, after Wu et al. 2016, section 7, the score
 ///   L / length_divisor(N) + coverage_penalty * sum over X of log(min(sum over Y of attention, 1))
 /// where attention is the mean over heads of the last layer's cross-attention when the model predicts each token, eos
 /// of X and Y included, and a sum is at least 1e-10. A sentence is done when n_best are finished and no live one can
-/// reach the score of the last of them: none gets above L / length_divisor(limit). What is returned is therefore what
-/// a search up to the length limit would find, unless early_stopping asks for less.
+/// reach the score of the last of them: none gets above L / length_divisor(limit). The result is therefore the same as
+/// that of a search up to the length limit, unless early_stopping ends the search before.
 ///
-/// With beam_groups the beam is so many beams, one after the other in each step: a token costs a group, for the choice
-/// of what lives on, diversity_penalty for each time that an earlier group has taken it in the same step (Vijayakumar
-/// et al. 2016 with their Hamming diversity). Scores are without these costs. What several groups find is given once.
+/// With beam_groups the beam is divided into groups, which take turns in each step. A token costs a group
+/// diversity_penalty for each time that an earlier group has taken it in the same step (Vijayakumar et al. 2016 with
+/// their Hamming diversity). These costs decide which hypotheses stay live; scores do not contain them. An output that
+/// several groups find is returned once.
 ///
 /// Tokens that no_repeat_ngram_size, min_length and `banned` rule out keep their share of the probability; the
-/// repetition penalty changes the distribution. Constraints stand in the order of `source`, or there are none. A prefix
-/// is taken as it is, whatever else rules out. For required phrases the beam is shared among banks of hypotheses that
-/// have as many tokens of them, Post and Vilar 2018, and only what has all of them is ended; what the length limit cuts
-/// off may lack some; what has most of them is first then. Where it has to be, an output may be longer than
-/// longest_output(), not than max_length.
+/// repetition penalty changes the distribution. `constraints` has one entry for each sentence of `source`, or is empty.
+/// A prefix is taken even where another option rules its tokens out. For required phrases the beam is divided among
+/// banks, Post and Vilar 2018: a bank has the hypotheses with the same number of tokens of the phrases. Only a
+/// hypothesis that has all phrases may end. An output that the length limit cuts off may lack some; those with the most
+/// of them come first then. To fit its constraints, an output may be longer than longest_output(), but not longer than
+/// max_length.
 ///
 /// A sentence's hypotheses do not depend on what else is in the batch. With learned positions an output has no more
-/// tokens than these. Throws ConfigError for options that do not fit, and NumericError when the model's logits are not
-/// finite.
+/// tokens than there are positions. Throws ConfigError for options that do not fit, and NumericError when the model's
+/// logits are not finite.
 std::vector<std::vector<Hypothesis>> beam_search(const Transformer& model, const PackedTokens& source,
                                                  const BeamSearchOptions& options,
                                                  std::span<const SentenceConstraints> constraints = {});

@@ -7,7 +7,7 @@
 #include "attune/autograd/graph.h"
 #include "attune/base/fail.h"
 #include "attune/inference/batches.h"
-#include "attune/inference/model_files.h"
+#include "attune/io/model_folder.h"
 #include "attune/nn/make_panels.h"
 #include "attune/tensor/host_view.h"
 #include "attune/text/text_file.h"
@@ -36,14 +36,14 @@ std::vector<LabelProbability> ranked(std::span<const float> logits, size_t text)
 
 }  // namespace
 
-Classifier::Classifier(ClassifierFiles files) : tokenizer_(std::move(files.tokenizer)), max_tokens_(files.max_tokens) {
+Classifier::Classifier(ClassifierFolder files) : tokenizer_(std::move(files.tokenizer)), max_tokens_(files.max_tokens) {
   check_vocabulary(files.model->config(), *tokenizer_);
   ensure_panels(*files.model);
   model_ = std::move(files.model);
 }
 
 Classifier Classifier::load(const std::filesystem::path& folder) {
-  return Classifier(load_classifier_folder(folder, LoadedWeights::packed));
+  return Classifier(load_classifier_folder(folder, LoadedWeights::panels));
 }
 
 const std::vector<std::string>& Classifier::labels() const {
@@ -93,7 +93,7 @@ std::vector<Classification> Classifier::classify(std::span<const std::string> te
     const HostView view(logits);
     const auto labels = static_cast<size_t>(logits.size(1));
     for (size_t i = 0; i < batch.size(); ++i)
-      results[batch[i]].labels = ranked(view.values<float>().subspan(i * labels, labels), batch[i]);
+      results[batch[i]].labels = ranked(view.as<float>().subspan(i * labels, labels), batch[i]);
     done += static_cast<int64_t>(batch.size());
     if (options.progress) options.progress(done, static_cast<int64_t>(texts.size()));
   }

@@ -16,7 +16,7 @@ namespace [[gnu::visibility("default")]] attune {
 
 class EncoderClassifier;
 class Tokenizer;
-struct ClassifierFiles;
+struct ClassifierFolder;
 
 struct LabelProbability {
   int32_t label;  // index into Classifier::labels()
@@ -25,13 +25,13 @@ struct LabelProbability {
 
 struct Classification {
   std::vector<LabelProbability> labels;  // all of them, likeliest first and equal ones in the order of the labels
-  int64_t cut_tokens = 0;                // of the end of a text that was too long
+  int64_t cut_tokens = 0;                // tokens that were cut from the end of a text that was too long
 };
 
 struct ClassifyOptions {
   std::optional<int64_t> max_tokens = {};  // in place of Classifier::max_tokens()
-  int64_t batch_texts = 64;                // a batch has at most so many texts and ...
-  int64_t batch_tokens = 8192;             // ... tokens, but at least one text
+  int64_t batch_texts = 64;                // the most texts of a batch, and ...
+  int64_t batch_tokens = 8192;             // ... its most tokens; a batch has at least one text
 
   /// Called after each batch with the number of texts that are done.
   std::function<void(int64_t done, int64_t total)> progress = {};
@@ -41,15 +41,15 @@ struct ClassifyOptions {
 /// from several threads at once, copies too: they share the weights and nothing else.
 class Classifier {
  public:
-  /// Takes the model into evaluation mode and packs its weights, unless they are packed: those stay as they are. Throws
-  /// ConfigError when the vocabulary is not the model's.
-  explicit Classifier(ClassifierFiles files);
+  /// Takes the model over. Makes the panels of its weights, unless it has them. Throws ConfigError when the tokenizer's
+  /// vocabulary is not the model's.
+  explicit Classifier(ClassifierFolder files);
 
   /// From a model folder. Throws FileError or ConfigError.
   static Classifier load(const std::filesystem::path& folder);
 
-  /// The probabilities of the labels for each text, in the order of the texts; those of one text do not depend on what
-  /// else is classified with it. A text without tokens is bos and eos. Throws ConfigError for options that do not fit,
+  /// Returns the probabilities of the labels for each text, in the order of the texts; those of one text do not depend
+  /// on the other texts. A text without tokens is read as bos and eos. Throws ConfigError for options that do not fit,
   /// DataError naming the text (counted from 1) that is not valid UTF-8, NumericError naming the one for which the
   /// model's logits are not finite.
   std::vector<Classification> classify(std::span<const std::string> texts, const ClassifyOptions& options = {}) const;
@@ -58,8 +58,8 @@ class Classifier {
   Classification classify(std::string_view text, const ClassifyOptions& options = {}) const;
 
   const std::vector<std::string>& labels() const;
-  /// The most tokens of a text that are read, with bos and eos: as many as in training, or as the model has positions
-  /// for where those are fewer. Of longer texts the beginning is used.
+  /// The most tokens of a text that are read, bos and eos included: as many as in training, or as the model has
+  /// positions, whichever is less. Of a longer text the beginning is used.
   int64_t max_tokens() const;
 
   const EncoderClassifier& model() const { return *model_; }

@@ -11,7 +11,7 @@
 
 namespace attune {
 
-/// A request with its strategy and what it has still to read.
+/// A request that was admitted, with its strategy and the inputs that are not yet read.
 struct ActiveRequest {
   uint64_t id = 0;
   DecodingRequest request;  // without what the strategy has taken; the source is for the encoders
@@ -23,7 +23,7 @@ struct ActiveRequest {
   std::vector<int32_t> fed;  // of each row: tokens of the inputs that are read
   int64_t left = 0;          // tokens of the inputs that are not
   ReadBy reader = ReadBy::model;
-  bool fresh = false;  // the rows are not yet those of the inputs
+  bool fresh = false;  // true: the rows of the cache are not yet those of the inputs
   int64_t model_rows = 1, draft_rows = 1;
 
   bool over = false;
@@ -31,22 +31,22 @@ struct ActiveRequest {
   std::optional<FinishReason> cut_short = {};  // likewise
 
   int64_t& rows(ReadBy by) { return by == ReadBy::model ? model_rows : draft_rows; }
-  /// Ends the request where it is cancelled or late.
+  /// Ends the request if it is cancelled or past its deadline.
   void end_in_time();
   void fail(std::exception_ptr why);
-  /// Of a request that is over.
+  /// The result; for a request that is over.
   DecodingResult result();
 };
 
-/// What a lane's caches take now, in bytes, with what is free to be used again.
+/// Bytes that a lane's caches take now, free slots included.
 struct CacheUse {
   int64_t past = 0, source = 0;  // of the model
   int64_t draft = 0;
   int64_t slots_in_use = 0;  // tokens in all of them
 };
 
-/// The requests at work in one cache (and one for each draft): each step is one of the model for all of them. Requests
-/// may enter and leave between steps. Not for several threads at once.
+/// The requests at work in one cache (and one more for each draft). A step is one step of the model for all of them.
+/// Requests may enter and leave between steps. Not for several threads at once.
 class DecodingLane {
  public:
   /// The model has to outlive the lane.
@@ -55,9 +55,9 @@ class DecodingLane {
   DecodingLane& operator=(const DecodingLane&) = delete;
   ~DecodingLane();
 
-  /// Reads the sources. Where that fails these requests are done, with the error.
+  /// Reads the sources. Where that fails, these requests end with the error.
   void enter(std::vector<std::unique_ptr<ActiveRequest>> requests);
-  /// Some tokens more for every request. An error of the model is one of all requests.
+  /// Reads some more tokens of every request. An error of the model ends all requests with that error.
   void step();
   /// The requests that are over since the last call.
   std::vector<std::unique_ptr<ActiveRequest>> take_done();
@@ -65,7 +65,7 @@ class DecodingLane {
   bool busy() const { return !requests_.empty(); }
   const std::vector<std::unique_ptr<ActiveRequest>>& requests() const { return requests_; }
   CacheUse cache_use() const;
-  /// Gives the memory of the caches back. For a lane without requests.
+  /// Frees the memory of the caches; for a lane without requests.
   void release();
 
  private:

@@ -71,7 +71,7 @@ void DecodingOutput::read_on_host() {
   for (LogitsRow& row : rows) {
     const HostView& view = views[first + static_cast<size_t>(row.logits - logits.data())];
     const auto columns = static_cast<size_t>(row.logits->size(1));
-    row.host = view.values<float>().subspan(static_cast<size_t>(row.row) * columns, static_cast<size_t>(row.size));
+    row.host = view.as<float>().subspan(static_cast<size_t>(row.row) * columns, static_cast<size_t>(row.size));
   }
 }
 
@@ -113,7 +113,7 @@ void TranslationDecodingModel::step(const DecodingInput& input, KvCache& cache, 
   size_t longest_source = 0;
   if (input.source_attention) {
     const HostView& view = output.views.emplace_back(step.cross_weights.to(DType::f32));
-    attention = view.values<float>();
+    attention = view.as<float>();
     longest_source = static_cast<size_t>(step.cross_weights.size(1));
   }
   std::vector<int32_t> whole, some;  // tokens with logits of the whole vocabulary, and of some columns

@@ -1,5 +1,5 @@
 #pragma once
-// What generation needs of a model.
+// The interface between models and the scheduler.
 
 #include <cstdint>
 #include <memory>
@@ -18,8 +18,8 @@ class Transformer;
 /// New tokens of the rows of a cache.
 struct DecodingInput {
   std::span<const int32_t> tokens;  // row after row
-  std::span<const int32_t> counts;  // of each row of the cache: how many of them; 0: the row waits
-  std::span<const int32_t> wanted;  // of each row: after how many of its last new tokens the logits are wanted
+  std::span<const int32_t> counts;  // of each row of the cache: its number of new tokens; 0: the row waits
+  std::span<const int32_t> wanted;  // of each row: the number of its last new tokens after which logits are wanted
   /// Of each row the tokens whose logits are wanted, rising; an empty list: all tokens. No lists: all tokens for every
   /// row.
   std::span<const std::span<const int32_t>> columns = {};
@@ -30,12 +30,12 @@ struct DecodingInput {
 struct LogitsRow {
   const Tensor* logits = nullptr;  // [rows, at least `size`]
   int64_t row = 0;
-  int64_t size = 0;                       // tokens that they are for: the vocabulary, or the columns of the row
+  int64_t size = 0;                       // how many logits: the vocabulary, or the columns of the row
   std::span<const float> host = {};       // the same on the host, for strategies that ask for it
   std::span<const float> attention = {};  // on request: DecoderStep::cross_weights of the token, on the host
 };
 
-/// What a step returns. Its memory is used again in the next step.
+/// What a step returns. The next step uses its memory again.
 struct DecodingOutput {
   std::vector<LogitsRow> rows;  // one for each token whose logits are wanted, in the order of the tokens
   std::vector<Tensor> logits;   // that the rows point to
@@ -47,27 +47,27 @@ struct DecodingOutput {
 };
 
 /// A model that continues sequences, one or several tokens at a time. It has no state of its own: the sequences are the
-/// rows of a cache, which several threads may have one each of. Rows are doubled, reordered and dropped by
-/// KvCache::select(), and forget tokens by KvCache::truncate(). The logits of a row depend on that row alone, and on
-/// how its tokens were cut into steps.
+/// rows of a cache. Several threads may use one model, each with a cache of its own. KvCache::select() doubles,
+/// reorders and drops rows, KvCache::truncate() removes their last tokens. The logits of a row depend only on that row
+/// and on how its tokens were cut into steps.
 class DecodingModel {
  public:
   virtual ~DecodingModel() = default;
 
   virtual int64_t vocab() const = 0;
-  /// Tokens that a source may consist of; 0: the model reads no sources.
+  /// The number of different tokens of sources; 0: the model reads no sources.
   virtual int64_t source_vocab() const = 0;
   /// The most tokens of a row.
   virtual int64_t longest_sequence() const = 0;
-  /// The bytes that so many tokens of rows and of sources take in a cache.
+  /// The bytes that these numbers of tokens, of rows and of sources, take in a cache.
   virtual int64_t cache_bytes(int64_t tokens, int64_t source_tokens) const = 0;
 
   /// A cache without rows.
   virtual KvCache start() const = 0;
-  /// One more row for each source, after those that are there. The sources are empty where the model reads none. Throws
-  /// ShapeError.
+  /// Appends one row for each source. The sources are empty where the model reads none. Throws ShapeError.
   virtual void add(std::span<const std::span<const int32_t>> sources, KvCache& cache) const = 0;
-  /// Reads the new tokens. Throws ShapeError when the counts do not fit, DataError when a row gets too long.
+  /// Reads the new tokens and writes the logits into `output`. Throws ShapeError when the counts do not fit, DataError
+  /// when a row gets too long.
   virtual void step(const DecodingInput& input, KvCache& cache, DecodingOutput& output) const = 0;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// What is asked of the scheduler, and what it answers.
+// Requests to the scheduler, and their results.
 
 #include <atomic>
 #include <chrono>
@@ -14,7 +14,7 @@
 #include "attune/inference/beam_search.h"
 #include "attune/inference/decoding_model.h"
 #include "attune/inference/finish_reason.h"
-#include "attune/inference/sampling_config.h"
+#include "attune/models/sampling_config.h"
 
 namespace attune {
 
@@ -25,7 +25,7 @@ struct BeamSearchRequest {
 };
 
 /// Texts that are drawn token by token, see token_distribution(). The random numbers of text i are a function of the
-/// seed, of first_sample + i and of the token's place.
+/// seed, of first_sample + i and of the token's position.
 struct SamplingRequest {
   SamplingConfig config = {};
   std::vector<int32_t> never_drawn = {};
@@ -52,28 +52,28 @@ struct SampledTokens {
 struct DecodingResult {
   uint64_t id = 0;
   std::exception_ptr error = {};               // then there is nothing else
-  std::optional<FinishReason> cut_short = {};  // interrupted or deadline, where that ended the request
-  std::vector<Hypothesis> hypotheses = {};     // of a beam search, best first; of one cut short what was finished
+  std::optional<FinishReason> cut_short = {};  // interrupted or deadline, if that ended the request
+  std::vector<Hypothesis> hypotheses = {};     // of a beam search, best first; cut short: those that were finished
   std::vector<SampledTokens> samples = {};     // of sampling
 };
 
-/// With whom a request may be decoded: at the most so many sequences together in one lane. A single request may be
-/// larger. For speed and memory alone: no result depends on it.
+/// The most that is decoded together in one lane. A single request may be larger. This changes speed and memory only:
+/// no result depends on it.
 struct BatchLimits {
   int64_t sequences = 64;        // sentences, or texts
   int64_t source_tokens = 8192;  // of all sources together
-  int64_t lanes = 0;             // among which requests are shared out, each with a thread of its own; 0: all threads
+  int64_t lanes = 0;             // that share the requests, each with a thread of its own; 0: one for each thread
 };
 
 struct DecodingRequest {
   std::vector<int32_t> source = {};  // for the encoder; empty where the model has none
-  std::vector<int32_t> prompt = {};  // what the output goes on from, at least one token: bos for a translation
+  std::vector<int32_t> prompt = {};  // what the output continues, at least one token: bos for a translation
   std::variant<BeamSearchRequest, SamplingRequest> search = {};
   BatchLimits batch = {};
 
-  /// Once true, the request ends with what there is.
+  /// Once true, the request ends with what it has so far.
   std::shared_ptr<const std::atomic<bool>> cancel = {};
-  /// When it ends with what there is.
+  /// The time at which the request ends with what it has so far.
   std::optional<std::chrono::steady_clock::time_point> deadline = {};
   /// Called with each token of sampling; false ends the text. An exception that it throws is the request's error.
   std::function<bool(const TokenEvent&)> on_token = {};

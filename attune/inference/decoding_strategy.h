@@ -10,19 +10,21 @@
 
 namespace attune {
 
-/// The most new tokens of a row in one step, so that a long prompt does not keep others waiting: prompts are read in
-/// pieces of this size. Where pieces end depends on the prompt alone, and with it every bit of the result.
+/// The most new tokens of a row in one step. Prompts are read in pieces of this size, so that a long prompt does not
+/// keep others waiting. Where pieces end depends on the prompt alone, so no bit of the result depends on other
+/// requests.
 constexpr int32_t kPromptPiece = 512;
 
-/// What the rows of a request read next. The rows that there are from now on are listed anew each time.
+/// What the rows of a request read next. Each time, all rows of the request are listed again; a row that is not listed
+/// is dropped.
 struct RowInputs {
   static constexpr int32_t kAll = -1;
 
-  std::vector<int32_t> parents;  // of each row: the row of the request, so far, that it goes on from
-  std::vector<int32_t> keep;     // of each row: so many of its parent's first tokens, or kAll
+  std::vector<int32_t> parents;  // of each row: the row of the request, as numbered so far, that it continues
+  std::vector<int32_t> keep;     // of each row: how many of its parent's first tokens it keeps, or kAll
   std::vector<int32_t> counts;   // of each row: new tokens
   std::vector<int32_t> tokens;   // row after row
-  std::vector<int32_t> wanted;   // of each row: after how many of its last new tokens it needs logits
+  std::vector<int32_t> wanted;   // of each row: the number of its last new tokens after which it needs logits
 
   size_t rows() const { return parents.size(); }
   void clear();
@@ -33,21 +35,21 @@ struct RowInputs {
 /// Which of two models reads them. Each has rows of the request of its own, one at first, without tokens.
 enum class ReadBy { model, draft };
 
-/// The search of one request, without the model: it says what its rows read, looks at the logits, and goes on.
+/// The search of one request, without the model: it says what its rows read, looks at the logits, and chooses tokens.
 class DecodingStrategy {
  public:
   virtual ~DecodingStrategy() = default;
 
   /// Called before the first next().
   virtual void start() {}
-  /// Writes what is read next into `inputs`, which are empty.
+  /// Writes the tokens that are read next into `inputs`, which are empty.
   virtual ReadBy next(RowInputs& inputs) = 0;
-  /// The logits that row `row` of the last inputs wanted. Called for each row that wants some; for several rows at once
-  /// from several threads. Throws NumericError when they are not finite.
+  /// Takes the logits that row `row` of the last inputs wanted. Called for each row that wants some, for several rows
+  /// at once from several threads. Throws NumericError when they are not finite.
   virtual void look(size_t row, std::span<const LogitsRow> logits) = 0;
   /// Called when all inputs are read; false when the request is done.
   virtual bool advance() = 0;
-  /// Writes the result; `cut_short` where the request did not get to its end by itself.
+  /// Writes the result; `cut_short` says why the request was ended early, if it was.
   virtual void finish(std::optional<FinishReason> cut_short, DecodingResult& result) = 0;
 
   /// Of every row, see DecodingInput.
@@ -62,8 +64,8 @@ class DecodingStrategy {
   virtual int64_t most_tokens(const DecodingModel& reader) const = 0;
 };
 
-/// The strategy that a request asks for. Throws ConfigError for options that do not fit the model, DataError for a
-/// prompt that does not.
+/// Makes the strategy for a request. Throws ConfigError for options that do not fit the model, DataError for a prompt
+/// that does not.
 std::unique_ptr<DecodingStrategy> make_strategy(const DecodingModel& model, DecodingRequest& request);
 
 std::unique_ptr<DecodingStrategy> make_beam_strategy(const DecodingModel& model, DecodingRequest& request);

@@ -8,12 +8,12 @@ namespace [[gnu::visibility("default")]] attune {
 
 /// Why a text ends.
 enum class FinishReason {
-  eos,          // the model said so
-  stop,         // a stop string, or whoever looks at the tokens
+  eos,          // the model predicted eos
+  stop,         // a stop string, or on_token returned false
   length,       // max_tokens
-  context,      // the model can look back no further, and `slide` is off
+  context,      // the context of the model is full, and `slide` is off
   interrupted,  // cancelled
-  deadline      // its time is over
+  deadline      // its deadline has passed
 };
 
 template <>

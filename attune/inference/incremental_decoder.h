@@ -10,17 +10,18 @@
 
 namespace attune {
 
-/// The text that tokens add to what stands before them, as it arrives. What is returned is whole characters: the bytes
-/// of one that is not complete wait for the next token.
+/// Decodes tokens one by one and returns the text that each adds to the text before. Returns whole characters: the
+/// bytes of an incomplete character wait for the next token.
 class IncrementalDecoder {
  public:
-  /// `before` are the tokens that the text goes on from; they decide about a space at the start. With
-  /// `eos_is_line_end`, eos is a line break; else it is no text, like every eos inside `before`.
+  /// `before` are the tokens that the text continues; they decide whether it begins with a space. With
+  /// `eos_is_line_end`, eos is a line break; otherwise it is no text. An eos inside `before` is never text.
   IncrementalDecoder(const Tokenizer& tokenizer, std::span<const int32_t> before, bool eos_is_line_end);
 
-  /// What is certain once `token` is there; may be empty. Throws DataError on an id outside the vocabulary.
+  /// Adds a token and returns the text that is now certain; it may be empty. Throws DataError on an id outside the
+  /// vocabulary.
   std::string push(int32_t token);
-  /// The rest: bytes that never became a character are U+FFFD. A new text begins then.
+  /// Returns the rest; bytes that are no complete character become U+FFFD. The next push() begins a new text.
   std::string finish();
 
  private:

@@ -25,7 +25,7 @@ class RequiredPhrases {
   PhraseProgress begin() const { return PhraseProgress(phrases_.size(), 0); }
   void push(PhraseProgress& progress, int32_t token) const;
   bool complete(const PhraseProgress& progress) const;
-  /// Tokens of the phrases that the output has, and the most that it has of one that is not complete: the bank of Post
+  /// Tokens of complete phrases in the output, plus the most tokens of a phrase that is not complete: the bank of Post
   /// and Vilar 2018.
   int64_t bank(const PhraseProgress& progress) const;
   /// The tokens that continue the phrases which are not complete.

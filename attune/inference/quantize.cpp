@@ -3,9 +3,10 @@
 #include "attune/base/atomic_folder.h"
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
-#include "attune/inference/model_files.h"
+#include "attune/io/config_file.h"
 #include "attune/io/model_folder.h"
 #include "attune/io/panel_parameters.h"
+#include "attune/io/parameter_file.h"
 #include "attune/text/tokenizer_files.h"
 
 namespace attune {

@@ -33,10 +33,10 @@ class SampledTexts {
   SampledText& operator[](size_t i) { return texts_[i]; }
   const SampledText& operator[](size_t i) const { return texts_[i]; }
 
-  /// One more token for text i; false when the text ends with it. Where the model can see no further, and `slide` is
-  /// on, the window begins at its last half from then on.
+  /// Appends a token to text i; returns false when the text ends with it. When the context is full and `slide` is on,
+  /// the second half of the window becomes the new window.
   bool accept(size_t i, int32_t token);
-  /// The texts as they are, `alive` among them with the reason why they end here.
+  /// Writes the texts into `result`. Those in `alive` have not ended by themselves; `cut_short` is their reason.
   void finish(std::optional<FinishReason> cut_short, std::span<const size_t> alive, DecodingResult& result);
   /// The most tokens that the rows of all texts may have at once in the cache of a model with this context.
   int64_t most_tokens(int64_t context) const;

@@ -5,27 +5,26 @@
 #include <span>
 #include <vector>
 
-#include "attune/inference/sampling_config.h"
+#include "attune/models/sampling_config.h"
 
 namespace attune {
 
-/// The tokens that may be drawn, and their probabilities, which sum to 1; a token that is not there has none.
+/// The tokens that may be drawn, and their probabilities, which sum to 1; all other tokens have probability 0.
 struct TokenDistribution {
   std::vector<int32_t> tokens;
   std::vector<double> probabilities;
 };
 
-/// What SamplingConfig makes of a row of logits, in the order of its fields, which is that of Hugging Face
-/// Transformers. `past` are the tokens of the text so far, for the repetition penalty. Those in `excluded` have no
-/// probability. Among equal tokens at the edge of what is kept, those with lower ids stay; at least one token stays.
-/// With temperature 0 it is the likeliest one.
+/// The distribution that SamplingConfig makes of a row of logits. Its fields are applied in their order, which is that
+/// of Hugging Face Transformers. `past` are the tokens of the text so far, for the repetition penalty. Tokens in
+/// `excluded` have probability 0. Where equally likely tokens compete for the last rank, lower ids stay; at least one
+/// token stays. With temperature 0 only the likeliest token stays.
 ///
-/// Throws NumericError where there is no distribution: a logit is NaN or plus infinity, or none is left that is not
-/// minus infinity.
+/// Throws NumericError when a logit is NaN or plus infinity, or all that are left are minus infinity.
 TokenDistribution token_distribution(std::span<const float> logits, std::span<const int32_t> past,
                                      const SamplingConfig& config, std::span<const int32_t> excluded = {});
 
-/// The token whose share of the distribution `number`, from [0, 1), falls into.
+/// The token into whose share of the distribution `number`, in [0, 1), falls.
 int32_t draw(const TokenDistribution& distribution, double number);
 
 /// The number for the token `step` of the text `row`: uniform in [0, 1) and a pure function of its arguments.

@@ -1,5 +1,6 @@
 #pragma once
-// The target tokens that a sentence may be translated by, so that not every row of the projection is multiplied.
+// The target tokens that the translation of a sentence may have, so that only some rows of the projection are
+// multiplied.
 
 #include <cstdint>
 #include <filesystem>
@@ -8,8 +9,8 @@
 
 namespace attune {
 
-/// The targets that go with each source token, and those that go with every sentence. Source: Jean et al. 2015, "On
-/// Using Very Large Target Vocabulary for Neural Machine Translation", section 3.3.
+/// The target tokens for each source token, and those for every sentence. Source: Jean et al. 2015, "On Using Very
+/// Large Target Vocabulary for Neural Machine Translation", section 3.3.
 ///
 /// Stored as safetensors: offsets int32 [source_vocab + 1], targets int32 [n] (those of source token s are
 /// targets[offsets[s]] ... targets[offsets[s + 1] - 1]), frequent int32 [m], and target_vocab in the metadata.
@@ -24,7 +25,7 @@ class Shortlist {
 
   int64_t source_vocab() const { return static_cast<int64_t>(offsets_.size()) - 1; }
   int64_t target_vocab() const { return target_vocab_; }
-  /// The union for the tokens of a sentence, rising. Source tokens outside the vocabulary add nothing.
+  /// All target tokens for a sentence, in rising order. Source tokens outside the vocabulary add nothing.
   std::vector<int32_t> targets_of(std::span<const int32_t> source) const;
 
  private:

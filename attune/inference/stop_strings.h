@@ -7,17 +7,17 @@
 
 namespace attune {
 
-/// Looks for the stop string that is complete first; of several that end at the same place, for the longest. Where
-/// pieces begin and end makes no difference.
+/// Finds the stop string that is complete first; of several that end at the same byte, the longest. How the text is cut
+/// into pieces makes no difference.
 class StopStrings {
  public:
   /// Throws ConfigError when one is empty or longer than 4096 bytes.
   explicit StopStrings(std::vector<std::string> strings);
 
-  /// The text that is certain to be before any stop string; what could still become one is held back. After a stop
-  /// string everything is dropped.
+  /// Adds a piece and returns the text that is certain to be before any stop string. Text that could still become one
+  /// is held back. After a stop string everything is dropped.
   std::string push(std::string_view piece);
-  /// What was held back: the end of the text was no stop string.
+  /// Returns the text that was held back; call it at the end of the text.
   std::string finish();
 
   bool found() const { return found_; }

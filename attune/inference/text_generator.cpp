@@ -7,9 +7,9 @@
 #include "attune/base/check.h"
 #include "attune/base/fail.h"
 #include "attune/inference/incremental_decoder.h"
-#include "attune/inference/model_files.h"
 #include "attune/inference/scheduler.h"
 #include "attune/inference/stop_strings.h"
+#include "attune/io/model_folder.h"
 #include "attune/nn/make_panels.h"
 #include "attune/text/text_file.h"
 
@@ -22,7 +22,7 @@ struct TextGenerator::Impl {
   TextUnit text_unit;
   Scheduler scheduler;
 
-  Impl(LanguageModelFiles files, const SchedulerOptions& options)
+  Impl(LanguageModelFolder files, const SchedulerOptions& options)
       : model(prepared(files)),
         tokenizer(std::move(files.tokenizer)),
         sampling(files.sampling),
@@ -30,7 +30,7 @@ struct TextGenerator::Impl {
         scheduler(std::make_shared<LanguageDecodingModel>(model), options) {}
 
   // With panels.
-  static std::shared_ptr<const DecoderLm> prepared(LanguageModelFiles& files) {
+  static std::shared_ptr<const DecoderLm> prepared(LanguageModelFolder& files) {
     files.sampling.validate();
     check_vocabulary(files.model->config(), *files.tokenizer);
     ensure_panels(*files.model);
@@ -214,11 +214,11 @@ std::vector<int32_t> encode_lines(const Tokenizer& tokenizer, std::string_view t
 
 }  // namespace
 
-TextGenerator::TextGenerator(LanguageModelFiles files, const SchedulerOptions& options)
+TextGenerator::TextGenerator(LanguageModelFolder files, const SchedulerOptions& options)
     : impl_(std::make_shared<Impl>(std::move(files), options)) {}
 
 TextGenerator TextGenerator::load(const std::filesystem::path& folder, const SchedulerOptions& options) {
-  return TextGenerator(load_language_model_folder(folder, LoadedWeights::packed), options);
+  return TextGenerator(load_language_model_folder(folder, LoadedWeights::panels), options);
 }
 
 const DecoderLm& TextGenerator::model() const {

@@ -4,9 +4,9 @@
 
 namespace attune {
 
-/// The candidates of a row, see kernels/top_candidates.h; returns how many `room` has then. Throws ShapeError for a row
-/// that is not there, too little room or a token that is wanted and not there; NumericError, naming the row, where
-/// there is no distribution.
+/// Writes the candidates of a row into `room`, see kernels/top_candidates.h, and returns how many there are. Throws
+/// ShapeError for a row that does not exist, too little room or a wanted token that the row does not have;
+/// NumericError, naming the row, when its logits are no distribution.
 size_t top_candidates(const CandidateRow& row, const CandidateQuery& query, std::span<Candidate> room);
 
 /// Makes the logits of `tokens` smaller, see kernels/top_candidates.h.

@@ -1,5 +1,5 @@
 #pragma once
-// The sentences of one call of Translator::translate(): those before, in and after the search.
+// The sentences of one call of Translator::translate(): before, in and after the search.
 
 #include <cstdint>
 #include <deque>
@@ -11,25 +11,26 @@
 
 namespace attune {
 
-/// Translates what is added while other sentences are at work, and hands it out in the order in which it was added.
+/// Translates sentences, to which more can be added meanwhile, and returns them in the order in which they were added.
 class TranslationCall {
  public:
-  /// Translator and scheduler have to outlive the call. Throws ConfigError for options that do not fit; constraints of
-  /// theirs are not looked at.
+  /// Translator and scheduler have to outlive the call. Throws ConfigError for options that do not fit; does not read
+  /// options.constraints.
   TranslationCall(const Translator& translator, Scheduler& scheduler, const TranslateOptions& options);
 
-  /// One sentence more. Of those added before the next work(), the longest enters the search first. Throws DataError
-  /// and ConfigError naming its place, or its number counted from 1, and then does not add it.
+  /// Adds a sentence. Of those added before the next work(), the longest enters the search first. Throws DataError and
+  /// ConfigError naming `place`, or the sentence's number counted from 1, and then does not add it.
   void add(const std::string& sentence, const TranslationConstraints& constraints, const std::string& place = {});
-  /// Some tokens more for what is at work, which others join where there is room. Throws what a sentence's search did.
+  /// Searches for some more tokens; waiting sentences enter where there is room. Throws the error of a sentence's
+  /// search.
   void work();
-  /// The translations that are next in the order and done.
+  /// Returns the translations that are done and next in the order.
   std::vector<Translation> take();
 
-  /// Whether something that was added is not yet with the scheduler.
+  /// Whether a sentence that was added is not yet with the scheduler.
   bool waiting() const { return next_ < order_.size(); }
   bool busy() const { return waiting() || client_.outstanding() > 0; }
-  /// That were added and not yet taken.
+  /// Sentences that were added and not yet taken.
   int64_t outstanding() const { return static_cast<int64_t>(entries_.size()); }
   int64_t done() const { return done_; }
 

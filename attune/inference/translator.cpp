@@ -4,9 +4,9 @@
 #include <exception>
 
 #include "attune/base/fail.h"
-#include "attune/inference/model_files.h"
 #include "attune/inference/scheduler.h"
 #include "attune/inference/translation_call.h"
+#include "attune/io/model_folder.h"
 #include "attune/models/inference_copy.h"
 #include "attune/nn/make_panels.h"
 
@@ -46,12 +46,12 @@ Translator::Translator(const std::shared_ptr<Transformer>& model, std::shared_pt
     : impl_(std::make_shared<Impl>(inference_copy(*model), std::move(source_tokenizer), std::move(target_tokenizer),
                                    generation, options)) {}
 
-Translator::Translator(ModelFiles files, const SchedulerOptions& options)
+Translator::Translator(ModelFolder files, const SchedulerOptions& options)
     : impl_(std::make_shared<Impl>(with_panels(std::move(files.model)), std::move(files.source_tokenizer),
                                    std::move(files.target_tokenizer), files.generation, options)) {}
 
 Translator Translator::load(const std::filesystem::path& folder, const SchedulerOptions& options) {
-  return Translator(load_model_folder(folder, LoadedWeights::packed), options);
+  return Translator(load_model_folder(folder, LoadedWeights::panels), options);
 }
 
 const Transformer& Translator::model() const {

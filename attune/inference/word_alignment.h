@@ -14,12 +14,12 @@ class Tokenizer;
 /// (source word, target word), counted from 0, rising in the source and then in the target.
 using WordAlignment = std::vector<std::pair<int32_t, int32_t>>;
 
-/// For each token the word, of those that spaces part in the decoded text, which the token adds to; a token of nothing
-/// but spaces belongs to the word after it. -1 in a text without words.
+/// For each token the index of its word in the decoded text; spaces separate words. A token of nothing but spaces
+/// belongs to the word after it. -1 in a text without words.
 std::vector<int32_t> words_of_tokens(const Tokenizer& tokenizer, std::span<const int32_t> ids);
 
-/// The words of tokens that are aligned: target token t with source token alignment[t]. One beyond the source's words,
-/// eos, is aligned with nothing.
+/// The pairs of words whose tokens are aligned: target token t with source token alignment[t]. A token aligned with the
+/// source's eos is aligned with nothing.
 WordAlignment align_words(std::span<const int32_t> source_words, std::span<const int32_t> target_words,
                           std::span<const int32_t> alignment);
 

@@ -159,7 +159,7 @@ void mean_of_checkpoints(std::span<const std::filesystem::path> paths, Module& t
       for (const SafetensorsReader& reader : readers) {
         const Tensor stored = reader.load("model." + name);
         const HostView view(stored);
-        const auto values = view.template values<T>();
+        const auto values = view.template as<T>();
         for (size_t i = 0; i < sum.size(); ++i) sum[i] += static_cast<double>(values[i]);
       }
       std::vector<T> mean;

@@ -36,7 +36,7 @@ class CheckpointFolder {
   std::filesystem::path file(int64_t step) const;
   /// Writes, then removes checkpoints of earlier steps beyond the last `keep_last`.
   void write(int64_t step, const Checkpoint& checkpoint) const;
-  std::vector<int64_t> steps() const;     // ascending; whether the files are valid is not looked at
+  std::vector<int64_t> steps() const;     // ascending; does not check whether the files are valid
   std::optional<int64_t> newest() const;  // of those that are valid: torn files are skipped
 
  private:

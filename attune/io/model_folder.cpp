@@ -1,197 +1,225 @@
 #include "attune/io/model_folder.h"
+#include "attune/io/config_file.h"
+#include "attune/io/parameter_file.h"
 
-#include <fmt/format.h>
 #include <algorithm>
-#include <array>
-#include <map>
-#include <set>
+#include <string>
+#include <system_error>
 
 #include "attune/base/fail.h"
+#include "attune/base/file.h"
 #include "attune/base/json_fields.h"
-#include "attune/base/version.h"
 #include "attune/io/json_file.h"
-#include "attune/io/parameter_file.h"
-#include "attune/io/safetensors.h"
-#include "attune/models/transformer.h"
+#include "attune/io/panel_parameters.h"
+#include "attune/models/build.h"
 #include "attune/nn/make_panels.h"
+#include "attune/nn/new_parameter.h"
+#include "attune/text/tokenizer_files.h"
 
 namespace attune {
 namespace {
 
-constexpr const char* kModelType = "transformer";
-constexpr const char* kQuantization = "quantization_config";  // as Hugging Face names it
-constexpr const char* kMethod = "attune";
+namespace fs = std::filesystem;
 
-struct QuantizationConfig {
-  std::string quant_method = kMethod;
-  WeightFormat weights = WeightFormat::float32;
+bool is_there(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+void check_vocab(const std::string& where, const Tokenizer& tokenizer, const char* field, int64_t vocab) {
+  if (tokenizer.vocab_size() != vocab)
+    fail<ConfigError>("{}: has {} tokens, but the model has {} = {}", where, tokenizer.vocab_size(), field, vocab);
+}
+
+void load_both_tokenizers(const fs::path& folder, const TransformerConfig& config, ModelFolder& files) {
+  const TokenizerFiles found = find_tokenizers(folder);
+  TokenizerPair tokenizers = load_tokenizers(found);
+  check_vocab(found.source.string(), *tokenizers.source, "source_vocab", config.source_vocab);
+  check_vocab(found.target.string(), *tokenizers.target, "target_vocab", config.target_vocab);
+  files.source_tokenizer = std::move(tokenizers.source);
+  files.target_tokenizer = std::move(tokenizers.target);
+}
+
+std::shared_ptr<const Tokenizer> load_only_tokenizer(const fs::path& folder, const TransformerConfig& config) {
+  const fs::path file = find_tokenizer(folder);
+  if (file.empty()) fail<FileError>("{}: needs tokenizer.model or tokenizer.json", folder.string());
+  std::shared_ptr<const Tokenizer> tokenizer = load_tokenizer(file);
+  check_vocab(file.string(), *tokenizer, "vocab", config.vocab);
+  return tokenizer;
+}
+
+// What generation_config.json holds for a language model.
+struct LanguageModelSettings {
+  TextUnit text_unit = TextUnit::stream;
+  SamplingConfig sampling;
+  void validate() const { sampling.validate(); }
 };
 
 template <class FieldVisitor>
-void visit_fields(QuantizationConfig& c, FieldVisitor& v) {
-  v("quant_method", c.quant_method);
-  v("weights", c.weights);
+void visit_fields(LanguageModelSettings& c, FieldVisitor& v) {
+  v("text_unit", c.text_unit);
+  visit_fields(c.sampling, v);
 }
 
-// Takes a text out of the object. Throws FileError when it is missing or something else.
-std::string take_text(Json& json, const char* key, const std::string& where) {
-  const auto found = json.find(key);
-  if (found == json.end() || !found->is_string()) fail<FileError>("{}: needs \"{}\" with a text", where, key);
-  const std::string text = found->get<std::string>();
-  json.erase(key);
-  return text;
-}
-
-std::optional<WeightFormat> take_quantization(Json& json, const std::string& where) {
-  const auto found = json.find(kQuantization);
-  if (found == json.end()) return std::nullopt;
-  QuantizationConfig config{.quant_method = ""};
-  read_fields(*found, config, where + "." + kQuantization);
-  if (config.quant_method != kMethod)
-    fail<ConfigError>("{}.{}.quant_method: is {}, needs \"{}\"", where, kQuantization, in_quotes(config.quant_method),
-                      kMethod);
-  json.erase(kQuantization);
-  return config.weights;
-}
-
-// `known` is what else may be in the file.
-void check_parameters(const SafetensorsReader& reader, const std::vector<NamedParameter>& parameters,
-                      std::set<std::string> known = {}) {
-  const std::string path = reader.path().string();
-  for (const auto& [name, tensor] : parameters) {
-    if (!reader.contains(name)) fail<FileError>("{}: has no tensor {}, config.json asks for it", path, in_quotes(name));
-    if (reader.shape(name) != tensor->shape())
-      fail<FileError>("{}: tensor {} has shape {}, config.json says {}", path, in_quotes(name),
-                      reader.shape(name).text(), tensor->shape().text());
-    if (reader.dtype(name) != tensor->dtype())
-      fail<FileError>("{}: tensor {} is {}, the model is {}", path, in_quotes(name), name_of(reader.dtype(name)),
-                      name_of(tensor->dtype()));
-    known.insert(name);
+// What it holds for a classifier.
+struct ClassifierSettings {
+  int64_t max_tokens = ClassifierFolder{}.max_tokens;
+  void validate() const {
+    constexpr int64_t kLeast = 3, kMost = 1 << 20;  // bos, a token, eos
+    if (max_tokens < kLeast || max_tokens > kMost)
+      fail<ConfigError>("max_tokens = {}: needs a number from {} to {}", max_tokens, kLeast, kMost);
   }
-  for (const std::string& name : reader.names())
-    if (!known.contains(name))
-      fail<FileError>("{}: tensor {} is unknown to the model of config.json", path, in_quotes(name));
+};
+
+template <class FieldVisitor>
+void visit_fields(ClassifierSettings& c, FieldVisitor& v) {
+  v("max_tokens", c.max_tokens);
 }
 
-// Parameters in groups, in each of which one follows the other in memory.
-std::vector<std::vector<NamedParameter>> adjacent_runs(const std::vector<NamedParameter>& parameters) {
-  std::map<const void*, size_t> run_of_end;
-  std::vector<std::vector<NamedParameter>> runs;
-  for (const NamedParameter& p : parameters) {
-    const auto* begin = static_cast<const std::byte*>(p.tensor->address());
-    const auto before = run_of_end.find(begin);
-    size_t run = runs.size();
-    if (before != run_of_end.end() &&
-        Tensor::joined(std::array{*runs[before->second].back().tensor, *p.tensor}).defined()) {
-      run = before->second;
-      run_of_end.erase(before);
-    } else {
-      runs.emplace_back();
-    }
-    runs[run].push_back(p);
-    if (p.tensor->bytes() > 0) run_of_end[begin + p.tensor->bytes()] = run;
+template <class Config>
+Config read_generation_config(const fs::path& folder) {
+  const fs::path path = folder / kGenerationConfigFile;
+  Config config;
+  if (!is_there(path)) return config;
+  read_fields(read_json_file(path), config, path.string());
+  try {
+    config.validate();
+  } catch (const ConfigError& error) {
+    fail<ConfigError>("{}: {}", path.string(), error.what());
   }
-  return runs;
+  return config;
+}
+
+const char* use_of(Architecture architecture) {
+  switch (architecture) {
+    case Architecture::encoder_classifier:
+      return "attune classify runs it";
+    case Architecture::encoder_masked_lm:
+      return "attune train makes classifiers from it";
+    case Architecture::decoder_lm:
+      return "attune generate runs it";
+    default:
+      return "attune translate runs it";
+  }
+}
+
+ConfigFile read_config_of(const fs::path& folder, Architecture needed, const char* task) {
+  ConfigFile file = read_config_file(folder);
+  const Architecture found = file.model.architecture;
+  if (found != needed)
+    fail<ConfigError>("{}: architecture is \"{}\", {} needs \"{}\" ({})", folder.string(), enum_name(found), task,
+                      enum_name(needed), use_of(found));
+  check_parameter_file(folder, file.model, file.packed);
+  return file;
+}
+
+// `build` makes a model of the configuration. Its parameters are only read, so that they may be the file's own pages.
+template <class Build>
+auto build_for_use(Build build, const ConfigFile& config, const fs::path& folder, LoadedWeights weights) {
+  auto model = [&] {
+    const NoInitialization no_values;
+    return build(config.model, 1);
+  }();
+  if (config.packed) {
+    map_panel_parameters(folder / kParameterFile, *model, *config.packed);
+    if (weights == LoadedWeights::panels) ensure_panels(*model);  // what is float32 there
+  } else {
+    const SafetensorsReader reader = open_parameters(folder / kParameterFile);
+    map_parameters(reader, *model, named_parameters(*model), {});
+    if (weights == LoadedWeights::panels)
+      make_panels(*model, WeightFormat::float32, [&](const Tensor& weight) { reader.release_pages(weight); });
+  }
+  return model;
+}
+
+// Everything but generation_config.json, for a model with one vocabulary.
+template <class Model>
+void save_model_and_tokenizer(const fs::path& folder, Model& model, const Tokenizer& tokenizer) {
+  check_vocabulary(model.config(), tokenizer);
+  make_directories(folder);
+  write_model_config(folder, model.config());
+  save_parameters(folder / kParameterFile, model);
+  save_tokenizers(folder, tokenizer, tokenizer);
+}
+
+void remove_generation_config(const fs::path& folder) {
+  std::error_code error;
+  fs::remove(folder / kGenerationConfigFile, error);
+  if (error) fail<FileError>("{}: cannot remove: {}", (folder / kGenerationConfigFile).string(), error.message());
 }
 
 }  // namespace
 
-void save_parameters(const std::filesystem::path& path, Module& module,
-                     const std::map<std::string, std::string>& metadata) {
-  std::vector<NamedTensor> tensors;
-  for (const NamedParameter& p : named_parameters(module)) tensors.push_back({p.name, p.tensor->detach()});
-  write_safetensors(path, tensors, metadata);
+void check_vocabularies(const Transformer& model, const Tokenizer& source_tokenizer,
+                        const Tokenizer& target_tokenizer) {
+  check_vocab("source tokenizer", source_tokenizer, "source_vocab", model.config().source_vocab);
+  check_vocab("target tokenizer", target_tokenizer, "target_vocab", model.config().target_vocab);
 }
 
-void load_parameters(const std::filesystem::path& path, Module& module) {
-  const SafetensorsReader reader = open_parameters(path);
-  const std::vector<NamedParameter> parameters = named_parameters(module);
-  check_parameters(reader, parameters);
-  drop_panels(module);  // of what was there
-  for (const auto& [name, tensor] : parameters) reader.load_into(name, *tensor);
+void check_vocabulary(const TransformerConfig& config, const Tokenizer& tokenizer) {
+  check_vocab("tokenizer", tokenizer, "vocab", config.vocab);
 }
 
-void map_parameters(const std::filesystem::path& path, Module& module) {
-  map_parameters(open_parameters(path), module, named_parameters(module), {});
+void save_model_folder(const fs::path& folder, Transformer& model, const Tokenizer& source_tokenizer,
+                       const Tokenizer& target_tokenizer, const GenerationConfig& generation) {
+  generation.validate();
+  check_vocabularies(model, source_tokenizer, target_tokenizer);
+  make_directories(folder);
+  write_model_config(folder, model.config());
+  save_parameters(folder / kParameterFile, model);
+  write_json_file(folder / kGenerationConfigFile, write_fields(generation));
+  save_tokenizers(folder, source_tokenizer, target_tokenizer);
 }
 
-void map_parameters(const SafetensorsReader& reader, Module& module, const std::vector<NamedParameter>& parameters,
-                    const std::set<std::string>& others) {
-  check_parameters(reader, parameters, others);
-  std::map<std::string, Tensor> mapped;
-  for (const std::vector<NamedParameter>& run : adjacent_runs(parameters)) {
-    std::vector<Tensor> parts;
-    for (const NamedParameter& p : run) parts.push_back(reader.map(p.name, p.tensor->dtype()));
-    const bool all = std::ranges::all_of(parts, &Tensor::defined);
-    if (all && (parts.size() == 1 || Tensor::joined(parts).defined())) {
-      for (size_t i = 0; i < run.size(); ++i) mapped.emplace(run[i].name, parts[i]);
-    } else {
-      for (size_t i = 0; i < run.size(); ++i) {
-        reader.load_into(run[i].name, *run[i].tensor);
-        reader.release_pages(parts[i]);  // nothing where it is undefined
-      }
-    }
-  }
-  replace_parameters(module, [&](const NamedParameter& p) {
-    const auto found = mapped.find(p.name);
-    return found == mapped.end() ? Tensor{} : found->second;
-  });
+void save_model_folder(const fs::path& folder, DecoderLm& model, const Tokenizer& tokenizer,
+                       const SamplingConfig& sampling, TextUnit text_unit) {
+  sampling.validate();
+  save_model_and_tokenizer(folder, model, tokenizer);
+  write_json_file(folder / kGenerationConfigFile,
+                  write_fields(LanguageModelSettings{.text_unit = text_unit, .sampling = sampling}));
 }
 
-void write_model_config(const std::filesystem::path& folder, const TransformerConfig& config,
-                        std::optional<WeightFormat> packed) {
-  Json json = {{"model_type", kModelType}, {"attune_version", version()}};
-  json.update(write_fields(config));
-  if (packed) json[kQuantization] = write_fields(QuantizationConfig{.weights = *packed});
-  write_json_file(folder / kConfigFile, json);
+void save_model_folder(const fs::path& folder, EncoderClassifier& model, const Tokenizer& tokenizer,
+                       int64_t max_tokens) {
+  const ClassifierSettings settings{.max_tokens = max_tokens};
+  settings.validate();
+  save_model_and_tokenizer(folder, model, tokenizer);
+  write_json_file(folder / kGenerationConfigFile, write_fields(settings));
 }
 
-ConfigFile read_config_file(const std::filesystem::path& folder) {
-  const std::string where = (folder / kConfigFile).string();
-  Json json = read_json_file(where);
-  if (!json.is_object()) fail<FileError>("{}: needs an object, found {}", where, json.type_name());
-  const std::string type = take_text(json, "model_type", where);
-  if (type != kModelType) fail<FileError>("{}: model_type is {}, needs \"{}\"", where, in_quotes(type), kModelType);
-  take_text(json, "attune_version", where);
-  ConfigFile file;
-  file.packed = take_quantization(json, where);
-  read_fields(json, file.model, where);
-  try {
-    file.model.validate();
-  } catch (const ConfigError& error) {
-    fail<ConfigError>("{}: {}", where, error.what());
-  }
-  return file;
+void save_model_folder(const fs::path& folder, EncoderMaskedLm& model, const Tokenizer& tokenizer) {
+  save_model_and_tokenizer(folder, model, tokenizer);
+  remove_generation_config(folder);
 }
 
-TransformerConfig read_model_config(const std::filesystem::path& folder) {
-  return read_config_file(folder).model;
+ModelFolder load_model_folder(const fs::path& folder, LoadedWeights weights) {
+  const ConfigFile config = read_config_of(folder, Architecture::encoder_decoder, "translation");
+  ModelFolder files;
+  load_both_tokenizers(folder, config.model, files);
+  files.generation = read_generation_config<GenerationConfig>(folder);
+  files.model = build_for_use(build_transformer, config, folder, weights);
+  return files;
 }
 
-std::optional<WeightFormat> read_weight_format(const std::filesystem::path& folder) {
-  return read_config_file(folder).packed;
+LanguageModelFolder load_language_model_folder(const fs::path& folder, LoadedWeights weights) {
+  const ConfigFile config = read_config_of(folder, Architecture::decoder_lm, "generation");
+  LanguageModelFolder files;
+  files.tokenizer = load_only_tokenizer(folder, config.model);
+  const auto settings = read_generation_config<LanguageModelSettings>(folder);
+  files.sampling = settings.sampling;
+  files.text_unit = settings.text_unit;
+  files.model = build_for_use(build_decoder_lm, config, folder, weights);
+  return files;
 }
 
-void refuse_panels(const std::filesystem::path& folder, std::string_view use) {
-  if (const std::optional<WeightFormat> packed = read_weight_format(folder))
-    fail<ConfigError>("{}: its weights are packed as {}; {} needs the model that it was made from", folder.string(),
-                      enum_name(*packed), use);
-}
-
-void check_parameter_file(const std::filesystem::path& folder, const TransformerConfig& config,
-                          std::optional<WeightFormat> packed) {
-  config.validate();
-  const std::filesystem::path path = folder / kParameterFile;
-  const int64_t numbers_of_a_byte = packed == WeightFormat::int4 ? 2 : 1;
-  const int64_t found = SafetensorsReader(path).element_count() * numbers_of_a_byte;
-  const int64_t needed = count_parameters(config).total();
-  if (found < needed)
-    fail<FileError>("{}: holds {}{} numbers, but config.json (d_model = {}, layers = {}, d_ff = {}, {}) needs {}",
-                    path.string(), packed ? "at most " : "", found, config.d_model, config.layers, config.d_ff,
-                    config.architecture == Architecture::encoder_decoder
-                        ? fmt::format("vocabularies {} and {}", config.source_vocab, config.target_vocab)
-                        : fmt::format("vocabulary {}", config.vocab),
-                    needed);
+ClassifierFolder load_classifier_folder(const fs::path& folder, LoadedWeights weights) {
+  const ConfigFile config = read_config_of(folder, Architecture::encoder_classifier, "classification");
+  ClassifierFolder files;
+  files.tokenizer = load_only_tokenizer(folder, config.model);
+  files.max_tokens =
+      std::min(read_generation_config<ClassifierSettings>(folder).max_tokens, config.model.longest_sequence());
+  files.model = build_for_use(build_encoder_classifier, config, folder, weights);
+  return files;
 }
 
 }  // namespace attune

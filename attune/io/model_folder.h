@@ -3,63 +3,77 @@
 // tokenizers' files, which their own classes write.
 
 #include <filesystem>
-#include <map>
-#include <optional>
-#include <set>
-#include <string>
-#include <string_view>
+#include <memory>
 
-#include "attune/io/safetensors.h"
-#include "attune/models/config.h"
-#include "attune/nn/module.h"
-#include "attune/ops/panel_weight.h"
+#include "attune/models/decoder_lm.h"
+#include "attune/models/encoder_classifier.h"
+#include "attune/models/generation_config.h"
+#include "attune/models/sampling_config.h"
+#include "attune/models/transformer.h"
+#include "attune/text/text_unit.h"
+#include "attune/text/tokenizer.h"
 
 namespace [[gnu::visibility("default")]] attune {
 
-inline constexpr const char* kConfigFile = "config.json";
-inline constexpr const char* kParameterFile = "model.safetensors";
 inline constexpr const char* kGenerationConfigFile = "generation_config.json";
 
-/// Every parameter of the module under its name, a shared one once. Throws FileError.
-void save_parameters(const std::filesystem::path& path, Module& module,
-                     const std::map<std::string, std::string>& metadata = {});
+// What a folder holds.
 
-/// Fills every parameter of the module. Each must be there with its shape and dtype, and nothing else may be: FileError
-/// names the first that is missing, unknown or different, and the module is then as it was.
-void load_parameters(const std::filesystem::path& path, Module& module);
-
-/// The same for a model that is only to be used: parameters become the file's own pages, which are shared with other
-/// processes and read when they are needed; see SafetensorsReader::map. Those that cannot be mapped are copied: of
-/// types that are converted, and parameters that are to be adjacent (Tensor::joined) and in the file are not. Does not
-/// need the module's parameters to have values, see NoInitialization.
-void map_parameters(const std::filesystem::path& path, Module& module);
-/// Of these parameters of the module alone; `others` are the names of what else has to be in the file.
-void map_parameters(const SafetensorsReader& reader, Module& module, const std::vector<NamedParameter>& parameters,
-                    const std::set<std::string>& others);
-
-/// config.json: "model_type", "attune_version" and the fields of TransformerConfig; of packed weights
-/// "quantization_config" too.
-void write_model_config(const std::filesystem::path& folder, const TransformerConfig& config,
-                        std::optional<WeightFormat> packed = {});
-
-/// What config.json says.
-struct ConfigFile {
-  TransformerConfig model;
-  std::optional<WeightFormat> packed;  // what the weights are packed as, see save_panel_parameters(); else as trained
+struct ModelFolder {
+  std::unique_ptr<Transformer> model;
+  std::shared_ptr<const Tokenizer> source_tokenizer;
+  std::shared_ptr<const Tokenizer> target_tokenizer;  // may be the same object
+  GenerationConfig generation;
 };
 
-/// Throws FileError or ConfigError; what is returned is valid.
-ConfigFile read_config_file(const std::filesystem::path& folder);
-TransformerConfig read_model_config(const std::filesystem::path& folder);
-std::optional<WeightFormat> read_weight_format(const std::filesystem::path& folder);
+struct LanguageModelFolder {
+  std::unique_ptr<DecoderLm> model;
+  std::shared_ptr<const Tokenizer> tokenizer;
+  SamplingConfig sampling;
+  TextUnit text_unit = TextUnit::stream;  // what the model was trained on: lines and paragraphs begin with bos
+};
 
-/// Throws ConfigError naming the folder and `use` where weights are packed: "training" needs them as they are.
-void refuse_panels(const std::filesystem::path& folder, std::string_view use);
+struct ClassifierFolder {
+  std::unique_ptr<EncoderClassifier> model;
+  std::shared_ptr<const Tokenizer> tokenizer;
+  int64_t max_tokens = 4096;  // of a text, bos and eos included, as in training: longer ones are cut
+};
 
-/// To be called before the model is built, so that a config.json with absurd sizes asks for no memory. Throws FileError
-/// when model.safetensors holds fewer numbers than a model of `config` has, in `packed` if that is given; ConfigError
-/// when `config` is not valid.
-void check_parameter_file(const std::filesystem::path& folder, const TransformerConfig& config,
-                          std::optional<WeightFormat> packed = {});
+/// Throw ConfigError, naming both sizes, when a tokenizer's vocabulary is not the model's.
+void check_vocabularies(const Transformer& model, const Tokenizer& source_tokenizer, const Tokenizer& target_tokenizer);
+void check_vocabulary(const TransformerConfig& config, const Tokenizer& tokenizer);
+
+/// Writes config.json, model.safetensors, generation_config.json and the tokenizers: tokenizer.model or tokenizer.json
+/// where both are one object, else source_tokenizer.* and target_tokenizer.*. Tokenizers that the folder had before are
+/// removed. Each file is written whole or not at all. Throws FileError, and ConfigError when a vocabulary is not the
+/// model's.
+void save_model_folder(const std::filesystem::path& folder, Transformer& model, const Tokenizer& source_tokenizer,
+                       const Tokenizer& target_tokenizer, const GenerationConfig& generation);
+
+/// The same; generation_config.json holds the fields of SamplingConfig and "text_unit".
+void save_model_folder(const std::filesystem::path& folder, DecoderLm& model, const Tokenizer& tokenizer,
+                       const SamplingConfig& sampling, TextUnit text_unit);
+
+/// The same; generation_config.json holds "max_tokens" alone.
+void save_model_folder(const std::filesystem::path& folder, EncoderClassifier& model, const Tokenizer& tokenizer,
+                       int64_t max_tokens);
+
+/// The same without generation_config.json.
+void save_model_folder(const std::filesystem::path& folder, EncoderMaskedLm& model, const Tokenizer& tokenizer);
+
+/// What parameters are after loading.
+///   mapped   pages of the file, see map_parameters()
+///   panels   panels for inference too, see make_panels(); pages of the file that panels were made of leave memory, until
+///            they are read again (by embeddings, a row at a time)
+enum class LoadedWeights { mapped, panels };
+
+/// Read what save_model_folder() wrote; without generation_config.json its defaults hold. The folder may be hostile: no
+/// more memory is allocated than its files have bytes. Throw FileError or ConfigError naming the file, ConfigError when the
+/// model is of another architecture, with the command that it is for.
+ModelFolder load_model_folder(const std::filesystem::path& folder, LoadedWeights weights = LoadedWeights::mapped);
+LanguageModelFolder load_language_model_folder(const std::filesystem::path& folder,
+                                               LoadedWeights weights = LoadedWeights::mapped);
+ClassifierFolder load_classifier_folder(const std::filesystem::path& folder,
+                                        LoadedWeights weights = LoadedWeights::mapped);
 
 }  // namespace attune

@@ -6,7 +6,6 @@
 
 #include "attune/base/fail.h"
 #include "attune/io/json_file.h"
-#include "attune/io/model_folder.h"
 #include "attune/io/parameter_file.h"
 #include "attune/io/safetensors.h"
 

@@ -1,5 +1,5 @@
 #pragma once
-// Weights that are packed for inference, in a file: of each the panels and their scales in place of the matrix.
+// Files with weights as panels: for each weight the panels and their scales instead of the matrix.
 
 #include <filesystem>
 #include <functional>
@@ -9,17 +9,17 @@
 
 namespace attune {
 
-/// Every parameter of the module as save_parameters() writes it, but matrices that products and embeddings read as
-/// "NAME.packed" and "NAME.scales" in `format`, see PanelWeight. Those of latent attention's decompressions stay as
-/// they are: decoding folds them into queries and outputs, by rows and by columns. `before_each` is called
-/// before each matrix; what it throws leaves no file. Throws FileError.
+/// Writes the parameters of the module as save_parameters() does, except that matrices which products and embeddings
+/// read become panels "NAME.packed" and "NAME.scales" in `format`, see PanelWeight. The decompressions of latent
+/// attention stay matrices, because decoding reads them by rows and by columns. Calls `before_each` before each matrix;
+/// when that throws, no file is left. Throws FileError.
 void save_panel_parameters(const std::filesystem::path& path, Module& module, WeightFormat format,
                            const std::function<void()>& before_each = {});
 
-/// Fills a module with what save_panel_parameters() wrote in `format`: its weights are there in packed form alone
-/// then, as pages of the file, see map_parameters(). Every part must be there with its size and type, and nothing else
-/// may be: FileError names the first that is missing, unknown or different, and the module is then as it was. Does not
-/// need the module's parameters to have values, see NoInitialization.
+/// Fills a module with what save_panel_parameters() wrote in `format`. Its weights then have panels and no tensors; the
+/// panels are pages of the file, see map_parameters(). The file must have every part with its size and type, and
+/// nothing else. Otherwise throws FileError, which names the first that is missing, unknown or different, and leaves
+/// the module as it was. The module's parameters need no values before, see NoInitialization.
 void map_panel_parameters(const std::filesystem::path& path, Module& module, WeightFormat format);
 
 }  // namespace attune

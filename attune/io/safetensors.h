@@ -31,13 +31,13 @@ class SafetensorsReader {
   void rename(const std::string& from, const std::string& to);
 
   Tensor load(const std::string& name) const;  // a copy
-  /// The file's own memory, where the file has this type and the values are aligned; else undefined. Such tensors keep
-  /// the file mapped. Writing to one copies the pages: the file stays as it is. Tensors that follow one another in the
-  /// file may be Tensor::joined.
+  /// Returns a tensor on the file's own memory where the file has this type and the values are aligned, else an
+  /// undefined tensor. Such a tensor keeps the file mapped. Writing to it copies the pages: the file stays as it is.
+  /// Tensors that follow one another in the file may be Tensor::joined.
   Tensor map(const std::string& name, DType dtype) const;
   /// The same, but a copy where values are not aligned (to `alignment` bytes). Throws FileError where the type differs.
   Tensor map_or_copy(const std::string& name, DType dtype, size_t alignment = 1) const;
-  /// Takes the pages of a mapped tensor out of memory, until they are needed again; what was written to them is lost.
+  /// Removes the pages of a mapped tensor from memory until they are read again. What was written to them is lost.
   /// Other tensors stay as they are.
   void release_pages(const Tensor& tensor) const;
   /// Fills `target`, which must have the tensor's shape and dtype().

@@ -11,15 +11,14 @@
 namespace attune {
 
 /// A file of at most 1 MiB. Throws FileError "file:line:column: message" for what is not TOML, and FileError naming the
-/// key for what a configuration has no use for: dates, times, infinities, more than 32 levels, more than 4096 keys in a
-/// table.
+/// key for what no configuration needs: dates, times, infinities, more than 32 levels, more than 4096 keys in a table.
 Json read_toml(const std::filesystem::path& path);
 
 /// The same for text; `where` takes the place of the file's name.
 Json parse_toml(std::string_view text, const std::string& where);
 
 /// Sets one key: "model.d_model=256", "data.train_source=[\"a.en\", \"b.en\"]", "model.encoder_attention=latent". The
-/// value is read as TOML and, where it is none, as a string. Throws ConfigError naming the assignment.
+/// value is read as TOML or, where it is not TOML, as a string. Throws ConfigError naming the assignment.
 void apply_override(Json& config, const std::string& assignment);
 
 /// A table of tables as TOML text: one [section] for each, deeper tables inline. parse_toml() gives the same values

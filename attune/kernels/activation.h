@@ -9,8 +9,8 @@ namespace attune {
 void activation_forward(Cpu, Activation activation, const Tensor& x, const Tensor& y);
 void activation_forward(Plain, Activation activation, const Tensor& x, const Tensor& y);
 
-/// dx = dy * activation'(...); dx may be dy. `saved` is for relu its output or input, whose signs say the same; for the
-/// others their input. float32 or float64.
+/// dx = dy * activation'(...); dx may be dy. `saved` is the input of the forward pass; for relu input or output, since
+/// both have the same sign. float32 or float64.
 void activation_backward(Cpu, Activation activation, const Tensor& saved, const Tensor& dy, const Tensor& dx);
 void activation_backward(Plain, Activation activation, const Tensor& saved, const Tensor& dy, const Tensor& dx);
 

@@ -17,7 +17,7 @@ struct AdamStepArguments {
   double bias_correction_2 = 1;  // 1 - beta_2^t
 };
 
-/// What a step of one parameter reads and writes: flat tensors of as many elements and one dtype.
+/// The tensors that a step of one parameter reads and writes: all have the same number of elements and the same dtype.
 struct AdamTensors {
   const Tensor& parameter;
   const Tensor& gradient;

@@ -12,7 +12,7 @@
 
 namespace attune {
 
-/// What forward and backward share. All tensors but the mask are float32, or all are float64.
+/// The inputs of forward and backward. All tensors but the mask are float32, or all are float64.
 struct AttentionInputs {
   HeadColumns q;                           // [total_q, heads, d_k]
   HeadColumns k;                           // [total_kv, kv_heads, d_k]; kv_heads divides heads
@@ -22,7 +22,7 @@ struct AttentionInputs {
   bool causal = false;                     // query i sees keys j <= i + (keys - queries) of its sequence
   Tensor mask = {};                        // uint8 [sequences or 1, queries, keys], 0 = not seen; or undefined
   AttentionPattern pattern = {};
-  std::vector<double> slopes = {};  // ALiBi's, one for each head; empty: none
+  std::vector<double> slopes = {};  // of ALiBi, one for each head; empty: no ALiBi
   Tensor relative_keys = {};        // [2 clip + 1, d_k], or undefined
   Tensor relative_values = {};      // [2 clip + 1, d_v], or undefined
   int64_t clip = 0;
@@ -34,23 +34,23 @@ struct AttentionInputs {
 
 /// Formulas and masks are those of AttentionOptions (ops/attention.h).
 ///   out [total_q, heads, d_v]
-///   log_sum_exp [total_q, heads]: log(sum over the keys of exp(score)), from which backward forms the weights again;
-///   +infinity where a query sees nothing, so that its weights become 0.
+///   log_sum_exp [total_q, heads]: log(sum over the keys of exp(score)); backward computes the weights again from it.
+///   +infinity where a query sees no key, so that its weights become 0.
 void attention_forward(Cpu, const AttentionInputs& in, const Tensor& out, const Tensor& log_sum_exp);
 void attention_forward(Plain, const AttentionInputs& in, const Tensor& out, const Tensor& log_sum_exp);
 
 /// Gradients are written, not added to.
 struct AttentionGradients {
   HeadColumns dq, dk, dv;                     // rows as long as those of q, k and v
-  Tensor d_relative_keys, d_relative_values;  // like the tables; undefined where there is no such table
+  Tensor d_relative_keys, d_relative_values;  // shaped like the tables; undefined where there is no such table
 };
-///   d_out like out, of attention_forward
+///   out and d_out [total_q, heads, d_v], out and log_sum_exp as attention_forward() wrote them
 void attention_backward(Cpu, const AttentionInputs& in, const Tensor& out, const Tensor& log_sum_exp,
                         const Tensor& d_out, const AttentionGradients& gradients);
 void attention_backward(Plain, const AttentionInputs& in, const Tensor& out, const Tensor& log_sum_exp,
                         const Tensor& d_out, const AttentionGradients& gradients);
 
-/// The weights without dropout, where a query sees a key; what is elsewhere in `weights` stays.
+/// Writes the attention weights, without dropout, where a query sees a key; other elements of `weights` do not change.
 ///   weights [sequences, heads, most queries, most keys]
 void attention_weights(Cpu, const AttentionInputs& in, const Tensor& log_sum_exp, const Tensor& weights);
 void attention_weights(Plain, const AttentionInputs& in, const Tensor& log_sum_exp, const Tensor& weights);

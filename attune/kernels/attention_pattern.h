@@ -1,5 +1,5 @@
 #pragma once
-// Sparse patterns of self-attention: which keys a query may attend to, beside causality and masks.
+// Sparse patterns of self-attention: which keys a query may attend to, in addition to causality and masks.
 
 #include <cstdint>
 #include <string_view>
@@ -25,7 +25,7 @@ struct StridedAttention {
   bool operator==(const StridedAttention&) const = default;
 };
 
-/// i and j lie in the same block of `stride` positions, or j is one of the last `summary` positions of its block (c of
+/// i and j lie in the same block of `stride` positions, or j is one of the last `summary` positions of its block (c in
 /// the paper). Source: Child et al. 2019, section 4.2.
 struct FixedAttention {
   int64_t stride = 128;
@@ -35,8 +35,8 @@ struct FixedAttention {
 
 using AttentionPattern = std::variant<FullAttention, SlidingWindow, StridedAttention, FixedAttention>;
 
-/// Whether the query at position i = `query` of its sequence may attend to the key at position j = `key`, causality
-/// apart: the definition that every kernel has to agree with. Positions are not negative.
+/// Whether the query at position i = `query` of its sequence may attend to the key at position j = `key`, regardless of
+/// causality. Every kernel must agree with this definition. Positions are not negative.
 bool allows(const AttentionPattern& pattern, int64_t query, int64_t key);
 
 /// Throws ConfigError, beginning with `where` and naming the field, unless sizes and strides are at least 1 and

@@ -11,9 +11,10 @@
 
 namespace attune {
 
-/// Query r sees slots[begin[r]] ... slots[end[r] - 1], which are positions 0, 1, ... of its sequence, and is at the
-/// last of them. Key head h of a slot begins at h * d_k of its row of `keys` and at h * (values.width() / kv_heads) of
-/// its row of `values`; query head h reads key head h / (heads / kv_heads). Everything is float32, or float64.
+/// Query r sees slots[begin[r]] ... slots[end[r] - 1]: positions 0, 1, ... of its sequence; the query is at the last of
+/// these positions. In the row of a slot, key head h begins at column h * d_k of `keys` and its values at column
+/// h * (values.width() / kv_heads) of `values`; query head h reads key head h / (heads / kv_heads). All tensors are
+/// float32, or all are float64.
 struct CachedAttention {
   const Tensor& q;      // [rows, heads, d_k]
   const Pages& keys;    // width kv_heads * d_k
@@ -23,16 +24,16 @@ struct CachedAttention {
   int64_t kv_heads = 1;
   double scale = 1;
   AttentionPattern pattern = {};
-  std::vector<double> slopes = {};  // ALiBi's, one for each head; empty: none
+  std::vector<double> slopes = {};  // of ALiBi, one for each head; empty: no ALiBi
   Tensor relative_keys = {};        // [2 clip + 1, d_k], or undefined; see AttentionOptions (ops/attention.h)
   Tensor relative_values = {};      // [2 clip + 1, d_v], or undefined
   int64_t clip = 0;
   const Tensor& out;    // [rows, heads, d_v]
-  Tensor weights = {};  // [rows, heads, most slots of a row], with zeros; undefined: they are not asked for
+  Tensor weights = {};  // [rows, heads, most slots of a row], zeros before the call; undefined: not wanted
 };
 
-/// out = softmax(q k^T * scale) v over the slots of each query that the pattern allows, zeros for a query without
-/// slots; `weights` by position. A row depends on that row and its slots alone.
+/// out = softmax(q k^T * scale) v over the slots of each query that the pattern allows; zeros for a query without
+/// slots. `weights` are indexed by position. The result of a row depends only on that row and its slots.
 void cached_attention_forward(Cpu, const CachedAttention& arguments);
 void cached_attention_forward(Plain, const CachedAttention& arguments);
 

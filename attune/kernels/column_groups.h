@@ -1,12 +1,12 @@
 #pragma once
-// Products with some columns for each row: rows in groups that take the same.
+// For products that compute only some columns of each row: groups of rows that need the same columns.
 
 #include <cstdint>
 #include <span>
 
 namespace attune {
 
-/// Neighbouring rows [begin, end) with the same columns, as the host describes them.
+/// The adjacent rows [begin, end) need the same columns. Both are in host memory.
 struct ColumnGroup {
   int64_t begin, end;
   std::span<const int32_t> columns;

@@ -4,7 +4,7 @@
 
 namespace attune {
 
-/// out[j] = the sum of column j of x, or += when `accumulate`; with the same bits for any number of threads.
+/// out[j] = the sum of column j of x, or out[j] += it when `accumulate`; the same bits for any number of threads.
 ///   x [..., columns], out [columns], both float32 or both float64
 void column_sums(Cpu, const Tensor& x, const Tensor& out, bool accumulate);
 void column_sums(Plain, const Tensor& x, const Tensor& out, bool accumulate);

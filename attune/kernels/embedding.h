@@ -9,8 +9,8 @@ namespace attune {
 void embedding_forward(Cpu, const Tensor& ids, const Tensor& table, double scale, const Tensor& y);
 void embedding_forward(Plain, const Tensor& ids, const Tensor& table, double scale, const Tensor& y);
 
-/// d_table [vocabulary, columns], all of it written: row v = scale * the sum of dy[i] over ids[i] = v, in the order of
-/// i.
+/// Writes all of d_table [vocabulary, columns]: row v = scale * the sum of dy[i] over all i with ids[i] = v, in the
+/// order of i.
 void embedding_backward(Cpu, const Tensor& ids, const Tensor& dy, double scale, const Tensor& d_table);
 void embedding_backward(Plain, const Tensor& ids, const Tensor& dy, double scale, const Tensor& d_table);
 

@@ -1,5 +1,5 @@
 #pragma once
-// From a dtype to the type that a kernel is compiled for.
+// Calls a function template with the element type of a dtype.
 
 #include <cstdint>
 #include <string_view>
@@ -10,7 +10,7 @@
 
 namespace attune {
 
-/// Calls f with a value of the element type.
+/// Calls f with a value of the element type of `dtype`.
 template <class F>
 decltype(auto) for_any_dtype(DType dtype, F&& f) {
   switch (dtype) {
@@ -30,15 +30,15 @@ decltype(auto) for_any_dtype(DType dtype, F&& f) {
   return f(bfloat16{});
 }
 
-/// Calls f with float{}, double{} or bfloat16{}: the types of activations. Throws ShapeError for others, naming the
-/// operation.
+/// Calls f with float{}, double{} or bfloat16{}, the types of activations. Throws ShapeError, naming the operation, for
+/// other types.
 template <class F>
 decltype(auto) for_storage_dtype(std::string_view op, DType dtype, F&& f) {
   if (dtype == DType::bf16) return f(bfloat16{});
   return dispatch_floating(op, dtype, std::forward<F>(f));
 }
 
-/// The values of a tensor that may be undefined: null then.
+/// The values of a tensor, or null if it is undefined.
 template <class T>
 T* data_or_null(const Tensor& x) {
   return x.defined() ? x.data<T>() : nullptr;

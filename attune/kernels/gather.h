@@ -8,7 +8,7 @@ namespace attune {
 void gather_forward(Cpu, const Tensor& x, const Tensor& rows, const Tensor& y);
 void gather_forward(Plain, const Tensor& x, const Tensor& rows, const Tensor& y);
 
-/// dx [n, columns], all of it written: row r = the sum of dy[i] over rows[i] = r, in the order of i.
+/// Writes all of dx [n, columns]: row r = the sum of dy[i] over all i with rows[i] = r, in the order of i.
 void gather_backward(Cpu, const Tensor& dy, const Tensor& rows, const Tensor& dx);
 void gather_backward(Plain, const Tensor& dy, const Tensor& rows, const Tensor& dx);
 

@@ -4,8 +4,8 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// Heads within longer rows: head h of row r is x[r][column + h * d ... column + (h + 1) * d). One product that forms
-/// queries, keys and values leaves them so.
+/// Heads that lie within longer rows: head h of row r is x[r][column + h * d ... column + (h + 1) * d). The result of
+/// one product that computes queries, keys and values has this form.
 struct HeadColumns {
   Tensor x;  // [rows, columns]
   int64_t column = 0;

@@ -6,31 +6,31 @@
 
 namespace attune {
 
-/// out = layer_norm(x), or layer_norm(x + dropout(y)) when y is defined. x is float32 or float64, y of its dtype or
-/// bfloat16 beside a float32 x, out of the dtype of x or, without y, bfloat16 beside a float32 x.
+/// out = layer_norm(x), or layer_norm(x + dropout(y)) when y is defined. x is float32 or float64. y has the dtype of x,
+/// or is bfloat16 if x is float32. out has the dtype of x; without y it may be bfloat16 if x is float32.
 struct LayerNormForward {
   const Tensor& x;       // [..., columns]
-  const Tensor& y;       // likewise, or undefined
-  DropoutMask mask;      // of y
+  const Tensor& y;       // [..., columns], or undefined
+  DropoutMask mask;      // of the dropout on y
   const Tensor& weight;  // [columns]
   const Tensor& bias;    // [columns], or undefined
   LayerNormOptions options;
-  const Tensor& sum;         // like x: where x + dropout(y) goes, or undefined
-  const Tensor& out;         // like x
-  const Tensor& statistics;  // [rows, 3] of each row what backward needs, or undefined
+  const Tensor& sum;         // receives x + dropout(y), like x; or undefined
+  const Tensor& out;         // shaped like x
+  const Tensor& statistics;  // [rows, 3]: receives LayerNormStatistics of each row for backward; or undefined
 };
 void layer_norm_forward(Cpu, const LayerNormForward& arguments);
 void layer_norm_forward(Plain, const LayerNormForward& arguments);
 
-/// From what was normalised and its statistics: the gradient dx; dropout(dx) in d_dropped, the gradient of y; and the
-/// gradients of weight and bias. dy and d_dropped may be bfloat16 beside a float32 x, one of them at a time.
+/// Writes the gradients of x (dx), of y (d_dropped = dropout(dx)), of weight and of bias, from the normalised input and
+/// its statistics. If x is float32, one of dy and d_dropped may be bfloat16.
 struct LayerNormBackward {
-  const Tensor& normalised;  // the input of the normalisation: x or the sum
+  const Tensor& normalised;  // the input of the normalisation: x, or x + dropout(y)
   const Tensor& statistics;
   const Tensor& weight;
   const Tensor& dy;
   DropoutMask mask;
-  bool centred;  // the mean was taken off: every form but rms
+  bool centred;  // the mean was subtracted: every form but rms
   const Tensor& dx;
   const Tensor& d_dropped;  // or undefined
   const Tensor& d_weight;
@@ -39,8 +39,8 @@ struct LayerNormBackward {
 void layer_norm_backward(Cpu, const LayerNormBackward& arguments);
 void layer_norm_backward(Plain, const LayerNormBackward& arguments);
 
-/// A row of the statistics: its mean (0 in the rms form), the factor of x - mean, and the weight of the part of the
-/// gradient that lies along the normalised row.
+/// One row of the statistics: the mean (0 in the rms form), the factor of x - mean, and the coefficient of the part of
+/// the gradient that is parallel to the normalised row.
 template <class T>
 struct LayerNormStatistics {
   T mean;

@@ -5,24 +5,23 @@
 
 namespace attune {
 
-/// On its way back into a product the gradient of its result, scale * dy, goes through the slope of the activation, and
-/// is summed up for the bias, in one pass:
+/// The backward pass of activation and bias after a matrix product, in one pass:
 ///   dz = scale * dy * activation'(saved)      d_bias = the sums of the columns of dz
-/// All have `columns` columns. dy, dz and d_bias are float32; or float64; or bfloat16 dz and float32 d_bias of a dy
-/// that is float32 or bfloat16. Where dz is not wanted its type counts as that of dy.
+/// All have `columns` columns. dy, dz and d_bias are float32; or all are float64; or dz is bfloat16, d_bias float32 and
+/// dy either of the two. If dz is undefined, its type counts as that of dy.
 struct LinearGradient {
   Tensor dy;          // [..., columns]
-  Tensor saved = {};  // like dz, as activation_backward() has it; undefined where the activation is none
+  Tensor saved = {};  // like dz, see activation_backward(); undefined if the activation is none
   Activation activation = Activation::none;
-  double scale = 1;    // of dropout behind a ReLU, whose result says what was dropped
-  Tensor dz = {};      // like dy, and may be dy; undefined: not wanted
+  double scale = 1;    // of dropout after a ReLU; the result is 0 where an element was dropped
+  Tensor dz = {};      // shaped like dy, and may be dy; undefined: not wanted
   Tensor d_bias = {};  // [columns], or undefined
 };
 
 void linear_gradient(Cpu, const LinearGradient& arguments);
 void linear_gradient(Plain, const LinearGradient& arguments);
 
-/// f(T{}, Dy{}, Dz{}) with the types of a gradient: T is what its sums are formed in.
+/// Calls f(T{}, Dy{}, Dz{}) with the types of the sums, of dy and of dz.
 template <class F>
 void with_gradient_types(const LinearGradient& arguments, F&& f) {
   const DType dy = arguments.dy.dtype(), dz = arguments.dz.defined() ? arguments.dz.dtype() : dy;

@@ -1,6 +1,6 @@
 #pragma once
-// Matrix products of the devices. On the CPU they are oneDNN's `matmul` primitive, in float32 without AVX-512
-// kernels/cpu/gemm/panel_matmul.h; float64, which only gradient checks use, is a plain loop.
+// Matrix products. The CPU uses oneDNN's `matmul` primitive, or kernels/cpu/gemm/panel_matmul.h for float32 on
+// processors without AVX-512; float64, which only gradient checks use, is a plain loop.
 
 #include <cstdint>
 
@@ -12,17 +12,17 @@ namespace attune {
 struct MatmulForm {
   bool transpose_a = false;  // a is stored as [k, m]
   bool transpose_b = false;  // b is stored as [n, k]
-  bool accumulate = false;   // c += the product; then without activation
+  bool accumulate = false;   // c += the product; only without activation
   Activation activation = Activation::none;
 };
 
-/// c [m, n] = activation(op(a) [m, k] op(b) [k, n] + bias [n]); the bias may be undefined. Of a and c all dimensions
-/// but the last count rows. All are float32; or float64; or a and b are bfloat16, the bias float32, c either, and sums
-/// are formed in float32 (see has_bfloat16_products()).
+/// c [m, n] = activation(op(a) [m, k] op(b) [k, n] + bias [n]); the bias may be undefined. In a and c all dimensions
+/// but the last count the rows. All are float32; or all are float64; or a and b are bfloat16, the bias is float32, c is
+/// either, and sums are in float32 (see has_bfloat16_products()).
 void matmul(Cpu, const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& c, const MatmulForm& form);
 void matmul(Plain, const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& c, const MatmulForm& form);
 
-/// f(In{}, Out{}, Bias{}) with the types of a product's inputs, of its result and of its bias.
+/// Calls f(In{}, Out{}, Bias{}) with the types of a product's inputs, of its result and of its bias.
 template <class F>
 void with_product_types(DType in, DType out, F&& f) {
   if (in != DType::bf16) return dispatch_floating("matmul", in, [&]<class T>(T) { f(T{}, T{}, T{}); });
@@ -30,11 +30,11 @@ void with_product_types(DType in, DType out, F&& f) {
   f(bfloat16{}, float{}, float{});
 }
 
-/// Whether the processor multiplies bfloat16 numbers. Where it does not, products of them are formed in float32 from
-/// the same rounded numbers: right, but no faster.
+/// Whether the processor has instructions that multiply bfloat16 numbers. If not, such products are computed in float32
+/// from the same rounded numbers: correct, but no faster.
 bool has_bfloat16_products();
 
-/// Floating-point operations of all matrix products of this process so far (2 m n k each); for measuring.
+/// Floating-point operations of all matrix products of this process so far (2 m n k each), for measurements.
 int64_t matmul_flops();
 
 }  // namespace attune

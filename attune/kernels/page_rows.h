@@ -1,5 +1,5 @@
 #pragma once
-// Rows into the blocks of a cache and out of them.
+// Writes rows into the blocks of a cache and gathers rows from them.
 
 #include <cstdint>
 #include <span>
@@ -9,12 +9,12 @@
 
 namespace attune {
 
-/// The row of slots[i] becomes row i of `rows`.
+/// Copies row i of `rows` to slots[i].
 ///   rows [n, width], of the dtype of the pages   slots [n], below the capacity
 void write_rows(Cpu, const Tensor& rows, std::span<const int32_t> slots, const Pages& pages);
 void write_rows(Plain, const Tensor& rows, std::span<const int32_t> slots, const Pages& pages);
 
-/// Row i of `rows` becomes columns [begin, begin + columns) of the row of slots[i].
+/// Copies columns [begin, begin + columns) of slots[i] to row i of `rows`.
 ///   rows [n, columns], of the dtype of the pages   slots [n], below the capacity
 void gather_rows(Cpu, const Pages& pages, std::span<const int32_t> slots, int64_t begin, const Tensor& rows);
 void gather_rows(Plain, const Pages& pages, std::span<const int32_t> slots, int64_t begin, const Tensor& rows);

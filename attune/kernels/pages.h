@@ -17,18 +17,18 @@ class Pages {
   Pages() = default;
   Pages(int64_t width, DType dtype) : width_(width), dtype_(dtype) {}
 
-  /// Slots that there is memory for.
+  /// The number of slots that have memory.
   int64_t capacity() const { return static_cast<int64_t>(blocks_.size()) * kBlockRows; }
   int64_t width() const { return width_; }
   DType dtype() const { return dtype_; }
-  /// Where the blocks are; the CPU while there is none.
+  /// The device of the blocks; the CPU while there is no block.
   Device device() const { return blocks_.empty() ? Device() : blocks_.front().device(); }
-  /// One more block, of no particular content.
+  /// Adds one uninitialised block.
   void add_block(const Device& device) {
     blocks_.push_back(Tensor::empty({kBlockRows, width_}, {dtype_, device}));
     starts_.push_back(static_cast<std::byte*>(blocks_.back().raw()));
   }
-  /// For kernels: where the row of a slot begins, in the memory of the device. T is the dtype.
+  /// For kernels: where the row of a slot begins in the memory of the device. T is the type of the dtype.
   template <class T>
   T* row(int64_t slot) const {
     const auto s = static_cast<uint64_t>(slot);  // divided without regard to a sign
@@ -40,7 +40,7 @@ class Pages {
   DType dtype_ = DType::f32;
   std::vector<Tensor> blocks_;  // [kBlockRows, width] each
   std::vector<std::byte*>
-      starts_;  // of the blocks, in the order of slots, so that a step of decoding need not list them
+      starts_;  // of the blocks, in the order of slots, so that a decoding step does not have to list them
 };
 
 }  // namespace attune

@@ -13,7 +13,7 @@ namespace attune {
 
 constexpr size_t kMostPanelParts = 3;
 
-/// One weight of a product, and where its result goes: columns [column, column + weight->out) of y.
+/// One weight of a product. Its result is written to columns [column, column + weight->out) of y.
 struct PanelPart {
   const Panels* weight;
   Tensor bias;  // [out], or undefined
@@ -21,18 +21,18 @@ struct PanelPart {
   int64_t column;
 };
 
-/// part.y[r, column + o] = activation(x[r] . w_part[o] + bias[o]); the parts, at most kMostPanelParts, are of one
+/// part.y[r, column + o] = activation(x[r] . w_part[o] + bias[o]). There are at most kMostPanelParts parts, all of one
 /// format.
 ///   x [..., in] float32
-/// With int8 weights each row of x is quantised to 8 bits, with int4 each 32 numbers of one, by the largest magnitude:
-/// q = round(x / scale), scale = largest / 127, which is 0 where the largest is below 127 times the smallest normal
-/// number, and NaN where a number is not finite. Sums of q are exact; times (weight's scale * x's scale) in float32,
-/// for int4 group after group, they give the same bits on every device.
+/// With int8 weights each row of x is quantised to 8 bits; with int4 weights each group of 32 numbers of a row is:
+/// q = round(x / scale), scale = largest magnitude / 127. The scale is 0 if that magnitude is below 127 times the
+/// smallest normal number, and NaN if a number is not finite. Sums of q are exact. They are multiplied by (scale of the
+/// weight * scale of x) in float32, for int4 group after group, so the bits are the same on every device.
 void panel_linear(Cpu, const Tensor& x, std::span<const PanelPart> parts, Activation activation);
 void panel_linear(Plain, const Tensor& x, std::span<const PanelPart> parts, Activation activation);
 
-/// y[r, j] = x[r] . w[c] + bias[c], to the bit as panel_linear() has it, with c = columns[j] of the group of row r;
-/// -inf beyond its columns.
+/// y[r, j] = x[r] . w[c] + bias[c] with c = columns[j] of the group of row r, and -inf for j beyond its columns. The
+/// bits are those of panel_linear().
 ///   x [rows, in]   bias [out] or undefined   y [rows, width]
 void panel_linear_columns(Cpu, const Tensor& x, const Panels& weight, const Tensor& bias,
                           std::span<const ColumnGroup> groups, const Tensor& y);

@@ -8,16 +8,16 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// How a weight is kept for inference.
-///   float32   as it is
+/// How a weight w is stored for inference.
+///   float32   w itself
 ///   int8      w = scale q, q in [-127, 127], one scale for each output
-///   int4      w = scale q, q in [-8, 7], one scale (bfloat16) for each output and 32 inputs
+///   int4      w = scale q, q in [-8, 7], one scale (bfloat16) for each 32 inputs of an output
 enum class WeightFormat { float32, int8, int4 };
 
 constexpr int64_t kPanelOutputs = 16;
-constexpr int64_t kPanelRow = 64;           // bytes of one input of a float32 panel, of four of an int8 panel
-constexpr int64_t kGroupInputs = 32;        // of one scale, int4
-constexpr int64_t kGroupBytes = 256;        // of one group of an int4 panel
+constexpr int64_t kPanelRow = 64;           // bytes of one input in a float32 panel, of four inputs in an int8 panel
+constexpr int64_t kGroupInputs = 32;        // int4: inputs of an output that share a scale, a group
+constexpr int64_t kGroupBytes = 256;        // of one group in an int4 panel
 constexpr int64_t kMostInt8Inputs = 65536;  // so that sums of products of bytes fit into 32 bits
 
 constexpr int64_t divide_up(int64_t a, int64_t b) {
@@ -40,7 +40,7 @@ constexpr int64_t panel_bytes(WeightFormat format, int64_t in) {
   return 0;
 }
 
-/// Of the scales of one panel.
+/// Bytes of the scales of one panel.
 constexpr int64_t scale_bytes(WeightFormat format, int64_t in) {
   switch (format) {
     case WeightFormat::float32:
@@ -53,13 +53,13 @@ constexpr int64_t scale_bytes(WeightFormat format, int64_t in) {
   return 0;
 }
 
-/// The byte of input k of output j (of 16) in an int8 panel behind its sums, or in the half of an int4 group that k
-/// lies in.
+/// The offset in bytes of input k of output j (of 16): in an int8 panel counted from the end of its sums, in an int4
+/// panel within the half of the group that k lies in.
 constexpr int64_t int8_place(int64_t k, int64_t j) {
   return k / 4 * kPanelRow + j * 4 + k % 4;
 }
 
-/// A weight [out, in] in panels, as kernels take it.
+/// A weight [out, in] in panels, as kernels read it.
 struct Panels {
   WeightFormat format = WeightFormat::float32;
   int64_t out = 0, in = 0;

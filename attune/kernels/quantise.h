@@ -1,5 +1,5 @@
 #pragma once
-// How numbers become few bits: the definition that every device follows.
+// Quantisation of weights: the definition that every device follows.
 
 #include <array>
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace attune {
 
-/// q = round(w / scale) in [-127, 127] for one output of a weight; returns the scale, the largest magnitude / 127.
+/// Writes q = round(w / scale) in [-127, 127] for one output of a weight; returns scale = largest magnitude / 127.
 float quantise_output(std::span<const float> weight, std::span<int8_t> numbers);
 
 struct QuantisedGroup {
@@ -17,8 +17,8 @@ struct QuantisedGroup {
   bfloat16 scale;
 };
 
-/// q = round(w / scale) in [-8, 7] for up to kGroupInputs inputs of one output; the rest counts as zeros. The scale is
-/// the one of several with the least squared error.
+/// Returns q = round(w / scale) in [-8, 7] for up to kGroupInputs inputs of one output; missing inputs count as zeros.
+/// Of several candidate scales, the one with the least squared error is taken.
 QuantisedGroup quantise_group(std::span<const float> weight);
 
 }  // namespace attune

@@ -4,7 +4,7 @@
 
 namespace attune {
 
-/// The sum of x[i]^2 in float64; the same whatever the number of threads. float32 or float64.
+/// Returns the sum of x[i]^2 in float64; the same for any number of threads. x is float32 or float64.
 double sum_of_squares(Cpu, const Tensor& x);
 double sum_of_squares(Plain, const Tensor& x);
 

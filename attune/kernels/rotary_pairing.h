@@ -11,7 +11,7 @@ enum class RotaryPairing {
 };
 
 struct RotaryFrequencies {
-  std::vector<double> frequencies;  // angle per position of each pair, [dimensions / 2]
+  std::vector<double> frequencies;  // the angle per position, for each pair: [dimensions / 2]
   double magnitude = 1;             // factor on cos and sin: 0.1 ln(factor) + 1 with yarn
 };
 

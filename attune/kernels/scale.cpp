@@ -7,7 +7,7 @@ namespace {
 
 void multiply(const Tensor& x, double factor) {
   dispatch_floating("scale", x.dtype(), [&]<class T>(T) {
-    for (T& value : x.values<T>()) value = static_cast<T>(value * factor);
+    for (T& value : x.values<T>()) value *= static_cast<T>(factor);
   });
 }
 

@@ -4,7 +4,7 @@
 
 namespace attune {
 
-/// x = factor * x, element by element, multiplied in float64. float32 or float64.
+/// x = factor * x, element by element, multiplied in the dtype of x. float32 or float64.
 void scale(Cpu, const Tensor& x, double factor);
 void scale(Plain, const Tensor& x, double factor);
 

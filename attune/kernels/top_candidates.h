@@ -1,5 +1,5 @@
 #pragma once
-// The likeliest next tokens.
+// The most probable next tokens.
 
 #include <algorithm>
 #include <cmath>
@@ -17,20 +17,20 @@ struct Candidate {
   double log_probability;  // at most 0
 };
 
-/// The candidates of each row in one array, whose memory is used again in the next step.
+/// The candidates of each row, in one array whose memory the next step uses again.
 class CandidateLists {
  public:
   size_t size() const { return counts_.size(); }  // rows
   std::span<const Candidate> operator[](size_t row) const { return {all_.data() + row * room_, counts_[row]}; }
   std::span<Candidate> operator[](size_t row) { return {all_.data() + row * room_, counts_[row]}; }
 
-  /// Rows of no candidates, with room for `room` in each.
+  /// Makes `rows` rows without candidates, each with room for `room` of them.
   void reset(size_t rows, size_t room) {
     room_ = room;
     if (all_.size() < rows * room) all_.resize(rows * room);
     counts_.assign(rows, 0);
   }
-  /// All the room of a row, and how much of it is used.
+  /// All the room of a row; set_count() says how much of it is used.
   std::span<Candidate> room(size_t row) { return {all_.data() + row * room_, room_}; }
   void set_count(size_t row, size_t count) { counts_[row] = count; }
 
@@ -40,18 +40,18 @@ class CandidateLists {
   std::vector<size_t> counts_;
 };
 
-/// What holds for one row.
+/// Rules for one row.
 struct CandidateRules {
-  std::vector<int32_t> excluded = {};  // beside what no row may have
-  std::vector<int32_t> wanted = {};    // follow the likeliest where they are not among them, in this order
-  bool only_wanted = false;            // there are no others, and none of these is excluded
+  std::vector<int32_t> excluded = {};  // in addition to the tokens that are excluded in every row
+  std::vector<int32_t> wanted = {};    // appended to the most probable ones, in this order, unless already among them
+  bool only_wanted = false;            // the candidates are `wanted` alone, and none of them is excluded
 };
 
-/// Which candidates of a row are looked for.
+/// Which candidates of a row top_candidates() returns.
 struct CandidateQuery {
-  int64_t count = 1;                       // the likeliest
-  std::span<const int32_t> excluded = {};  // rising
-  const CandidateRules* rules = nullptr;   // or none
+  int64_t count = 1;                       // how many of the most probable
+  std::span<const int32_t> excluded = {};  // ascending
+  const CandidateRules* rules = nullptr;   // null: none
 };
 
 /// The first `size` tokens of row `row` of logits [rows, at least size], float32 or float64.
@@ -60,19 +60,19 @@ struct CandidateRow {
   int64_t row, size;
 };
 
-/// Writes into `room`, which is large enough for `count` and what the rules want, the likeliest tokens of a row,
-/// likeliest first and equal ones by lower id. Those that are excluded are left out but keep their share of the
-/// probability, and so are those of probability 0, so that there may be fewer. Returns how many there are, or -1 where
-/// the row has no distribution: a logit is NaN or infinite, or all are minus infinity.
+/// Writes the most probable tokens of a row into `room`, in descending order, equal ones by ascending id. `room` must
+/// be large enough for `count` and the wanted tokens. Excluded tokens are left out but keep their share of the
+/// probability; tokens of probability 0 are left out too, so there may be fewer than `count`. Returns how many there
+/// are, or -1 if the row is no distribution: a logit is NaN or +infinity, or all are minus infinity.
 int64_t top_candidates(Cpu, const CandidateRow& row, const CandidateQuery& query, std::span<Candidate> room);
 int64_t top_candidates(Plain, const CandidateRow& row, const CandidateQuery& query, std::span<Candidate> room);
 
-/// As in Keskar et al. 2019: the logits of `tokens` in a row are divided by `penalty` where they are positive, else
-/// multiplied.
+/// Divides the logits of `tokens` in a row by `penalty` where they are positive, and multiplies them by it elsewhere.
+/// Source: Keskar et al. 2019.
 void penalize_tokens(Cpu, const CandidateRow& row, std::span<const int32_t> tokens, double penalty);
 void penalize_tokens(Plain, const CandidateRow& row, std::span<const int32_t> tokens, double penalty);
 
-/// The tokens that a row may not have, rising: those of the query, or, where its rules add some, those in `merged`.
+/// Returns the excluded tokens of a row, ascending: those of the query, or `merged`, which is filled if rules add some.
 inline std::span<const int32_t> excluded_of(const CandidateQuery& query, std::vector<int32_t>& merged) {
   if (query.rules == nullptr || query.rules->excluded.empty()) return query.excluded;
   merged.assign(query.excluded.begin(), query.excluded.end());
@@ -81,8 +81,8 @@ inline std::span<const int32_t> excluded_of(const CandidateQuery& query, std::ve
   return merged;
 }
 
-/// Adds the tokens that a rule wants behind the first `count` candidates of a row, those that are not among them;
-/// `log_probability` says a token's. `excluded` is sorted. Returns how many there are then.
+/// Appends the wanted tokens that are not among the first `count` candidates of a row. `log_probability` takes a token;
+/// `excluded` is ascending. Returns the new number of candidates.
 template <class LogProbability>
 size_t append_wanted(const CandidateRules& rules, std::span<const int32_t> excluded, LogProbability&& log_probability,
                      std::span<Candidate> candidates, size_t count) {

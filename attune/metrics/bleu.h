@@ -9,7 +9,7 @@
 namespace attune {
 
 enum class BleuTokenizer {
-  none,  // words are what stands between white space
+  none,  // words are separated by white space
   v13a,  // mteval-v13a, the tokenizer of WMT and sacreBLEU's default ("13a")
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// How good a classifier's labels are.
+// Scores of a classifier's labels.
 
 #include <cstdint>
 #include <span>
@@ -7,7 +7,7 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// Of one label; 0 where nothing can be divided by.
+/// Scores of one label; 0 where the divisor is 0.
 struct LabelScore {
   double precision = 0;  // correct predictions of the label / its predictions
   double recall = 0;     // correct predictions of the label / its texts

@@ -19,7 +19,7 @@ inline std::vector<std::u32string_view> sorted_ngrams(std::u32string_view units,
   return ngrams;
 }
 
-/// How many n-grams two texts share, each counted as often as the text where it is rarer has it ("clipped").
+/// How many n-grams two texts share. Each counts as often as it occurs in the text where it is rarer ("clipped").
 inline int64_t shared_ngrams(std::u32string_view a, std::u32string_view b, std::size_t n) {
   const auto left = sorted_ngrams(a, n);
   const auto right = sorted_ngrams(b, n);

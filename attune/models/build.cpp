@@ -19,7 +19,7 @@ std::unique_ptr<Attention> build_attention(const AttentionKind& kind, const Atte
   return std::visit([&](const auto& attention) { return attention.build(setting); }, kind);
 }
 
-// One object for every place of the stack, or one for each.
+// The layers of a stack; with share_layers all elements are the same object.
 template <class Layer, class Make>
 std::vector<std::shared_ptr<Layer>> build_layers(const TransformerConfig& c, Make&& make) {
   std::vector<std::shared_ptr<Layer>> layers;
@@ -33,7 +33,7 @@ std::vector<std::shared_ptr<Layer>> build_layers(const TransformerConfig& c, Mak
   return layers;
 }
 
-// After pre-norm layers the sum of all sublayers is not normalised yet.
+// Pre-norm layers need it: without it the sum of all sublayers is not normalised.
 std::unique_ptr<LayerNorm> build_final_norm(const TransformerConfig& c) {
   if (c.norm == NormPlacement::post || !c.final_norm) return nullptr;
   return std::make_unique<LayerNorm>(c.d_model, norm_options(c));
@@ -79,12 +79,13 @@ std::unique_ptr<ProjectionLayer> build_projection(const Tensor& embedding, int64
                             : std::make_unique<ProjectionLayer>(c.d_model, vocab, c.projection_bias);
 }
 
-// Radford et al. 2019, section 2.3: what is added to the residual stream grows with the number of layers.
+// Whether this is the last weight of a sublayer, whose result is added to the residual stream: these additions grow
+// with the number of layers (Radford et al. 2019, section 2.3).
 bool ends_sublayer(const std::string& name) {
   return name.ends_with(".w_o.weight") || name.ends_with(".linear_2.weight");
 }
 
-// What is done once all parts are there.
+// Numbers the dropouts and initialises the parameters of a complete model.
 void finish(Module& model, const TransformerConfig& c, uint64_t seed, const std::vector<Tensor>& tables) {
   number_dropouts(model);
   if (!execution().initialize_parameters) return;

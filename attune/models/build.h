@@ -1,5 +1,5 @@
 #pragma once
-// The one place where models are put together from their configuration.
+// Builds models from their configurations.
 
 #include <memory>
 
@@ -9,7 +9,8 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// The model of config.architecture, see build_transformer and its like. Throws ConfigError naming the field.
+/// Builds the model of config.architecture by build_transformer(), build_decoder_lm(), build_encoder_classifier() or
+/// build_encoder_masked_lm(). Throws ConfigError naming the field.
 std::unique_ptr<Module> build_model(const TransformerConfig& config, uint64_t seed = 1);
 
 }  // namespace attune

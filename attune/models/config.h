@@ -1,5 +1,5 @@
 #pragma once
-// What a Transformer is made of. Defaults are the base model of Vaswani et al. 2017, section 5 and table 3.
+// The configuration of a Transformer. Defaults are the base model of Vaswani et al. 2017, section 5 and table 3.
 
 #include <cstdint>
 #include <string>
@@ -16,7 +16,7 @@ namespace [[gnu::visibility("default")]] attune {
 enum class Architecture {
   encoder_decoder,     // translation: Vaswani et al. 2017
   encoder_classifier,  // one label for a text: Devlin et al. 2019
-  encoder_masked_lm,   // the tokens that were hidden: pretraining of a classifier, Devlin et al. 2019, section 3.1
+  encoder_masked_lm,   // the masked tokens: pretraining of a classifier, Devlin et al. 2019, section 3.1
   decoder_lm,          // the next token: Radford et al. 2019
 };
 
@@ -24,11 +24,11 @@ enum class NormPlacement { pre, post };
 enum class Initialization {
   xavier,         // uniform, Glorot and Bengio 2010: within sqrt(6 / (in + out))
   normal,         // N(0, 0.02^2), Devlin et al. 2019
-  normal_scaled,  // the same, products into a residual connection by sqrt(2 layers) smaller, Radford et al. 2019
+  normal_scaled,  // the same, last weights of sublayers divided by sqrt(2 layers), Radford et al. 2019
 };
 enum class EmbeddingInitialization {
-  as_matrices,  // as every other matrix
-  normal,  // N(0, 1 / d_model): once scaled by sqrt(d_model), embeddings are as large as the positions added to them
+  as_matrices,  // like every other matrix
+  normal,       // N(0, 1 / d_model): scaled by sqrt(d_model), embeddings are as large as the positions added to them
 };
 enum class Pooling { first, mean };
 
@@ -36,7 +36,7 @@ struct TransformerConfig {
   Architecture architecture = Architecture::encoder_decoder;
   int64_t source_vocab = 0;  // encoder_decoder; set from the tokenizer in training
   int64_t target_vocab = 0;
-  int64_t vocab = 0;      // of the other architectures; likewise
+  int64_t vocab = 0;      // the other architectures; set likewise
   int64_t d_model = 512;  // divisible by heads
   int64_t heads = 8;
   int64_t layers = 6;  // of the encoder and of the decoder
@@ -47,7 +47,7 @@ struct TransformerConfig {
   AttentionKind encoder_attention = MultiHead{};  // encoder_decoder
   AttentionKind decoder_attention = MultiHead{};
   AttentionKind cross_attention = MultiHead{};
-  AttentionKind attention = MultiHead{};  // of the other architectures
+  AttentionKind attention = MultiHead{};  // the other architectures
   PositionKind positions = SinusoidalPositions{};
   NormPlacement norm = NormPlacement::pre;
   NormForm norm_form = NormForm::variance;
@@ -56,42 +56,42 @@ struct TransformerConfig {
   FeedForwardActivation activation = FeedForwardActivation::relu;
   bool feed_forward_bias = true;
   bool scale_embeddings = true;  // by sqrt(d_model), section 3.4
-  bool embedding_norm = false;   // a norm on embeddings and positions, Devlin et al. 2019
+  bool embedding_norm = false;   // a norm on the sum of embeddings and positions, Devlin et al. 2019
   Initialization initialization = Initialization::xavier;
   EmbeddingInitialization embedding_initialization = EmbeddingInitialization::as_matrices;
-  bool share_embeddings = false;  // encoder_decoder: source and target embeddings are one table; needs one vocabulary
+  bool share_embeddings = false;  // encoder_decoder: source and target share one embedding table and one vocabulary
   bool share_projection = false;  // the projection's weight is the (target) embedding, section 3.4
-  bool share_layers = false;      // all layers of a stack are one, Lan et al. 2020 (ALBERT)
+  bool share_layers = false;      // all layers of a stack share parameters, Lan et al. 2020 (ALBERT)
   bool projection_bias = true;
-  int64_t context_length = 1024;         // decoder_lm: tokens that a prediction may look back on
+  int64_t context_length = 1024;         // decoder_lm: the most tokens that a prediction may see
   std::vector<std::string> labels = {};  // encoder_classifier: names, in the order of the logits
-  Pooling pooling = Pooling::first;      // encoder_classifier: which state stands for the text
+  Pooling pooling = Pooling::first;      // encoder_classifier: the first state or the mean represents the text
   bool pooler = false;                   // encoder_classifier: tanh(W x + b) before the head, Devlin et al. 2019
 
-  /// Throws ConfigError naming the field and the value, or the two fields that cannot be together.
+  /// Throws ConfigError naming the field and the value, or the two fields that exclude each other.
   void validate() const;
   bool operator==(const TransformerConfig&) const = default;
 
   int64_t head_dim() const { return d_model / heads; }
-  /// Tokens that a sequence may have for its positions; see longest_sequence() of position_kind.h.
+  /// The most tokens of a sequence that `positions` allow; see longest_sequence() in position_kind.h.
   int64_t longest_sequence() const;
 };
 
-/// Parameters by component, without building the model. All layers of a stack are alike.
+/// Numbers of parameters by component, computed without building the model. All layers of a stack are alike.
 struct ParameterCounts {
   struct Layer {
     int64_t self_attention = 0;
-    int64_t cross_attention = 0;  // of an encoder_decoder's decoder
+    int64_t cross_attention = 0;  // in the decoder of an encoder_decoder
     int64_t feed_forward = 0;
     int64_t norms = 0;
     int64_t total() const { return self_attention + cross_attention + feed_forward + norms; }
   };
   int64_t encoder_layers = 0, decoder_layers = 0;  // that have parameters of their own
   Layer encoder_layer, decoder_layer;
-  int64_t source_embedding = 0;  // with positions and norm; of the only stack where there is one
-  int64_t target_embedding = 0;  // without the table where that is the source's
+  int64_t source_embedding = 0;  // with positions and norm; the embedding of a model with one stack
+  int64_t target_embedding = 0;  // without the table if it is shared with the source
   int64_t final_norms = 0;       // of all stacks
-  int64_t projection = 0;        // or the classifier's head with its pooler; without what is an embedding's
+  int64_t projection = 0;        // or the classifier's head and pooler; without a weight shared with an embedding
   int64_t encoder() const { return encoder_layers * encoder_layer.total(); }
   int64_t decoder() const { return decoder_layers * decoder_layer.total(); }
   int64_t total() const {
@@ -132,7 +132,7 @@ template <>
 struct VariantNames<AttentionPattern> {
   static constexpr const char* values[] = {"full", "window", "strided", "fixed"};
 };
-/// A field that an architecture does not have is unknown to it.
+/// Visits only the fields that the architecture has; in a file, any other field is an unknown key.
 template <class FieldVisitor>
 void visit_fields(TransformerConfig& c, FieldVisitor& v) {
   v("architecture", c.architecture);

@@ -20,26 +20,26 @@ class DecoderLm final : public Module {
   };
   DecoderLm(TransformerConfig config, Parts parts);
 
-  /// The state after each token, which sees the tokens before it in its sequence: [tokens, d_model]. With `weights`,
-  /// the attention weights of every layer.
+  /// Returns the state of each token, which depends on it and the tokens before it in its sequence: [tokens, d_model].
+  /// Unless `weights` is null, fills it with the attention weights of every layer.
   Tensor decode(const PackedTokens& tokens, DecoderWeights* weights = nullptr) const;
   /// x [..., d_model] -> logits of the next token [..., vocab]
   Tensor project(const Tensor& x) const { return (*parts_.projection)(x); }
   /// Cross entropy of `labels` [tokens]: the token that follows each one.
   CrossEntropy loss(const PackedTokens& tokens, const Indices& labels, const CrossEntropyOptions& options) const;
 
-  // Generation step by step. A row's sequence may have context_length tokens.
+  // Generation step by step. A row of the cache may have up to context_length tokens.
 
   KvCache start(int64_t rows = 0) const { return parts_.decoder->make_cache(rows); }
-  /// One prompt for each row of a fresh cache, none of them empty; returns the logits of the next token, [rows, vocab].
-  /// Throws ShapeError, and DataError for a prompt that is longer than context_length.
+  /// Takes one prompt, not empty, for each row of a new cache; returns the logits of the next token, [rows, vocab].
+  /// Throws ShapeError, and DataError for a prompt longer than context_length.
   Tensor prompt(const PackedTokens& prompts, KvCache& cache) const;
-  /// tokens[r] is the token after which row r goes on; returns the logits of the next one, [rows, vocab]. Throws
+  /// Takes the next token of each row, tokens[r]; returns the logits of the token after it, [rows, vocab]. Throws
   /// ShapeError, and DataError when a row has context_length tokens already.
   Tensor step(std::span<const int32_t> tokens, KvCache& cache) const;
 
-  // The same without the logits: the states after each token, [tokens, d_model], of which project() makes them. Row r
-  // has the next counts[r] tokens, row after row; a row may have none. Throw as above.
+  // The same, but they return states [tokens, d_model], from which project() computes logits. They take the next
+  // counts[r] tokens of each row r, row after row; a count may be 0. They throw as above.
 
   /// For rows that have no tokens yet: Decoder::prompts().
   Tensor prompt_states(std::span<const int32_t> tokens, std::span<const int32_t> counts, KvCache& cache) const;
@@ -58,7 +58,7 @@ class DecoderLm final : public Module {
   Parts parts_;
 };
 
-/// Parameters are drawn from `seed`. Throws ConfigError naming the field.
+/// Parameters are initialised from `seed`. Throws ConfigError naming the field.
 std::unique_ptr<DecoderLm> build_decoder_lm(const TransformerConfig& config, uint64_t seed = 1);
 
 }  // namespace attune

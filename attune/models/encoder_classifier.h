@@ -1,6 +1,6 @@
 #pragma once
-// An encoder that gives a text one of several labels, and the same encoder while it learns to fill in hidden tokens:
-// Devlin et al. 2019, "BERT".
+// An encoder that assigns one of several labels to a text, and the same encoder for pretraining, which predicts masked
+// tokens: Devlin et al. 2019, "BERT".
 
 #include <memory>
 
@@ -22,7 +22,8 @@ class EncoderClassifier final : public Module {
   };
   EncoderClassifier(TransformerConfig config, Parts parts);
 
-  /// The state of each token: [tokens, d_model]. With `weights`, the attention weights of every layer.
+  /// Returns the state of each token: [tokens, d_model]. Unless `weights` is null, fills it with the attention weights
+  /// of every layer.
   Tensor encode(const PackedTokens& tokens, std::vector<Tensor>* weights = nullptr) const;
   /// Logits of the labels, [sequences, labels]. Throws ShapeError for a sequence without tokens.
   Tensor operator()(const PackedTokens& tokens) const;
@@ -47,7 +48,7 @@ class EncoderMaskedLm final : public Module {
   EncoderMaskedLm(TransformerConfig config, Parts parts);
 
   Tensor encode(const PackedTokens& tokens) const;
-  /// Cross entropy of `labels` [n], the tokens that stood at `rows` [n] of the packed text.
+  /// Cross entropy of `labels` [n], the original tokens at `rows` [n] of the packed text.
   CrossEntropy loss(const PackedTokens& tokens, const Indices& rows, const Indices& labels,
                     const CrossEntropyOptions& options) const;
 
@@ -59,7 +60,7 @@ class EncoderMaskedLm final : public Module {
   Parts parts_;
 };
 
-/// Parameters are drawn from `seed`; those of embedding and encoder have the same names in both models. Throw
+/// Parameters are initialised from `seed`; those of embedding and encoder have the same names in both models. Throw
 /// ConfigError naming the field.
 std::unique_ptr<EncoderClassifier> build_encoder_classifier(const TransformerConfig& config, uint64_t seed = 1);
 std::unique_ptr<EncoderMaskedLm> build_encoder_masked_lm(const TransformerConfig& config, uint64_t seed = 1);

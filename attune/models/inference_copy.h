@@ -9,8 +9,8 @@
 
 namespace attune {
 
-/// A model of its own with the numbers that `model` has now, laid out for inference: see copy_for_inference(). Whoever
-/// trains `model` afterwards does not change it.
+/// Returns a copy of `model` for inference, see copy_for_inference(). Training `model` afterwards does not change the
+/// copy.
 std::unique_ptr<Transformer> inference_copy(Transformer& model, WeightFormat format = WeightFormat::float32);
 std::unique_ptr<DecoderLm> inference_copy(DecoderLm& model, WeightFormat format = WeightFormat::float32);
 std::unique_ptr<EncoderClassifier> inference_copy(EncoderClassifier& model,

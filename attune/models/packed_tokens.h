@@ -14,7 +14,7 @@ struct PackedTokens {
   Sequences sequences;
 };
 
-/// Packs ids that stand one after another, with their offsets (0, ..., total). Throws ShapeError.
+/// Takes the ids of sequences one after another and the offsets of the sequences (0, ..., total). Throws ShapeError.
 PackedTokens pack_tokens(std::span<const int32_t> ids, const std::vector<int32_t>& offsets);
 
 }  // namespace attune

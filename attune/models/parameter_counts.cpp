@@ -1,4 +1,4 @@
-// What a model costs, from its configuration alone.
+// Counts the parameters of a model from its configuration alone.
 
 #include "attune/models/config.h"
 #include "attune/models/settings.h"
@@ -14,7 +14,7 @@ int64_t norm_parameters(const TransformerConfig& c) {
   return LayerNorm::parameter_count(c.d_model, c.norm_form);
 }
 
-// Of a stack's embeddings beside the table itself.
+// The parameters of a stack's embeddings without the table: positions and norm.
 int64_t position_parameters(const TransformerConfig& c) {
   return embedding_parameters(c.positions, position_setting(c)) + (c.embedding_norm ? norm_parameters(c) : 0);
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Configurations that the literature knows by name.
+// Configurations of well-known published models, by name.
 
 #include <string>
 #include <string_view>
@@ -12,22 +12,22 @@ namespace [[gnu::visibility("default")]] attune {
 struct Preset {
   const char* name;
   const char* description;  // one line, with its source
-  int64_t vocab;            // of the published model; training takes the tokenizer's
+  int64_t vocab;            // of the published model; training uses that of the tokenizer
   // As JSON, the keys that differ from the defaults:
   std::string model;     // of [model], without vocabularies
   std::string training;  // sections [optimizer], [schedule] and [train]
 };
 
-/// All of them, in the order in which people want to read them.
+/// All presets, in the order in which they are listed for users.
 const std::vector<Preset>& presets();
 
 /// "transformer-base, transformer-big, ..."
 std::string preset_names();
 
-/// Throws ConfigError naming the nearest preset, or all where none is near.
+/// Returns the preset of this name. Throws ConfigError naming the nearest preset, or all if none is near.
 const Preset& find_preset(std::string_view name);
 
-/// The preset's model with its published vocabulary; a classifier has two labels.
+/// The configuration of the preset's model with its published vocabulary; a classifier gets two labels.
 TransformerConfig model_of(const Preset& preset);
 
 }  // namespace attune

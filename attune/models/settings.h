@@ -1,5 +1,5 @@
 #pragma once
-// What a configuration says to its parts.
+// The settings of each part of a model, taken from the model's configuration.
 
 #include "attune/models/config.h"
 #include "attune/models/kinds/attention_setting.h"

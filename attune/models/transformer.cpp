@@ -16,7 +16,7 @@ void check_batch(const char* what, const Tensor& ids) {
 
 PackedTokens pack_batch(const Tensor& ids, const Packing& packing) {
   const HostView view(ids);
-  const auto values = view.values<int32_t>();
+  const auto values = view.as<int32_t>();
   std::vector<int32_t> packed;
   for (const int32_t row : packing.pack.values()) packed.push_back(values[static_cast<size_t>(row)]);
   return {std::move(packed), packing.sequences};

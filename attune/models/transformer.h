@@ -13,7 +13,7 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// Attention weights of a whole pass: encoder, decoder self and cross, by layer.
+/// Attention weights of a forward pass, by layer: encoder, decoder self and cross.
 struct TransformerWeights {
   std::vector<Tensor> encoder;
   DecoderWeights decoder;
@@ -31,19 +31,19 @@ class Transformer final : public Module {
 
   // Padded batches, as in the literature.
 
-  /// src int32 [batch, length] -> [batch, length, d_model]; zeros at padding where the mask knows lengths.
+  /// src int32 [batch, length] -> [batch, length, d_model]; zeros at padding if the mask has lengths.
   Tensor encode(const Tensor& src, const Mask& src_mask, TransformerWeights* weights = nullptr) const;
   /// memory [batch, source length, d_model], tgt int32 [batch, length] -> [batch, length, d_model]; zeros as above.
   Tensor decode(const Tensor& memory, const Mask& src_mask, const Tensor& tgt, const Mask& tgt_mask,
                 TransformerWeights* weights = nullptr) const;
   /// x [..., d_model] -> logits [..., target_vocab]
   Tensor project(const Tensor& x) const { return (*parts_.projection)(x); }
-  /// x [rows, d_model] -> of each row some logits alone, see linear_columns()
+  /// x [rows, d_model] -> only the logits columns[r] of row r, see linear_columns()
   Tensor project(const Tensor& x, std::span<const std::span<const int32_t>> columns) const {
     return (*parts_.projection)(x, columns);
   }
 
-  // Packed batches: what training and decoding use.
+  // Packed batches, for training and decoding.
 
   /// -> [source tokens, d_model]
   Tensor encode(const PackedTokens& src, TransformerWeights* weights = nullptr) const;
@@ -57,15 +57,15 @@ class Transformer final : public Module {
   // Decoding step by step. `memory` is encode(src).
 
   KvCache start(const Tensor& memory, const Sequences& source) const;
-  /// A cache without rows, to which sentences are added at any time.
+  /// A cache without rows; add() can add sentences at any time.
   KvCache start() const { return parts_.decoder->make_cache(); }
-  /// One more row for each sentence, after those that are there.
+  /// Appends one row for each sentence.
   void add(const Tensor& memory, const Sequences& source, KvCache& cache) const;
-  /// tokens[r] is the token after which row r goes on; returns the logits of the next one, [rows, target_vocab].
-  /// Throws ShapeError when there is not one token for each row of the cache.
+  /// Takes the next token of each row, tokens[r]; returns the logits of the token after it, [rows, target_vocab].
+  /// Throws ShapeError unless there is one token for each row of the cache.
   Tensor step(std::span<const int32_t> tokens, KvCache& cache) const;
-  /// The next counts[r] tokens of row r, row after row; a row may have none. Returns states, of which project() makes
-  /// logits, and on request what the cross-attention gave to the source. Throws ShapeError.
+  /// Takes the next counts[r] tokens of each row r, row after row; a count may be 0. Returns states, from which
+  /// project() computes logits, and on request the weights of the cross-attention. Throws ShapeError.
   DecoderStep step_states(std::span<const int32_t> tokens, std::span<const int32_t> counts, KvCache& cache,
                           bool with_cross_weights = false) const;
 
@@ -79,7 +79,7 @@ class Transformer final : public Module {
   Parts parts_;
 };
 
-/// Parameters are drawn from `seed`. Throws ConfigError naming the field.
+/// Parameters are initialised from `seed`. Throws ConfigError naming the field.
 std::unique_ptr<Transformer> build_transformer(const TransformerConfig& config, uint64_t seed = 1);
 
 }  // namespace attune

@@ -1,5 +1,5 @@
 #pragma once
-// What every kind of attention can do: attend over a batch, and attend over a cache while decoding.
+// The interface of every kind of attention: over a batch, and over a cache while decoding.
 
 #include <optional>
 #include <span>
@@ -12,38 +12,38 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// Who may attend to whom, on packed rows.
+/// Which query may attend to which key, for packed rows.
 struct AttentionMask {
   Sequences queries = {};
   Sequences keys = {};
   bool causal = false;
   Tensor allowed = {};        // uint8 [sequences or 1, most queries, most keys], or undefined; see AttentionOptions
-  bool with_weights = false;  // in the output too
+  bool with_weights = false;  // the output contains the weights too
 };
 
-/// What a self-attention does about the positions of queries and keys; for cross-attention nothing of it.
+/// How self-attention uses the positions of queries and keys. Cross-attention has the defaults.
 struct AttentionPositions {
-  AttentionPattern pattern = {};             // who sees whom
-  std::optional<RotaryOptions> rotary = {};  // turns queries and keys, Su et al. 2021
+  AttentionPattern pattern = {};             // which query sees which key
+  std::optional<RotaryOptions> rotary = {};  // rotates queries and keys, Su et al. 2021
   bool alibi = false;                        // a penalty on distance, Press et al. 2022
   int64_t relative_clip = 0;                 // vectors for distances up to this one, Shaw et al. 2018; 0: none
 };
 
 /// Queries over a cache.
 struct CachedQueries {
-  Indices positions;                 // of each one in its sequence, [rows]
-  const SlotTable* table = nullptr;  // what each one sees
-  bool with_weights = false;         // in the output too
+  Indices positions;                 // of each query in its sequence, [rows]
+  const SlotTable* table = nullptr;  // the slots that each query sees
+  bool with_weights = false;         // the output contains the weights too
 };
 
 struct AttentionOutput {
   Tensor states;   // [queries, d_model]
-  Tensor weights;  // of each head, where the mask or the queries ask for them; else undefined
+  Tensor weights;  // of each head, if with_weights; else undefined
 };
 
 class Attention : public Module {
  public:
-  /// query [queries, d_model], memory [keys, d_model]. Self-attention passes one tensor twice.
+  /// query [queries, d_model], memory [keys, d_model]. For self-attention both are the same tensor.
   virtual AttentionOutput forward(const Tensor& query, const Tensor& memory, const AttentionMask& mask) const = 0;
   /// The states of forward(), [queries, d_model].
   Tensor operator()(const Tensor& query, const Tensor& memory, const AttentionMask& mask) const {
@@ -51,25 +51,25 @@ class Attention : public Module {
   }
 
   virtual AttentionCache make_cache() const = 0;
-  /// Keeps what is needed of `memory` [n, d_model], whose rows are at `positions` [n] of their sequences, in
-  /// `slots`.
+  /// Writes what attend() needs of `memory` [n, d_model] into `slots` of the cache. `positions` [n] are those of the
+  /// rows of memory in their sequences.
   virtual void append(const Tensor& memory, const Indices& positions, std::span<const int32_t> slots,
                       AttentionCache& cache) const = 0;
-  /// operator()(x, x, mask) and append(x, positions, slots, cache) in one, for whole prompts: what both need is formed
-  /// once.
+  /// operator()(x, x, mask) and append(x, positions, slots, cache) at once, for whole prompts: what both need is
+  /// computed once.
   virtual Tensor prompt(const Tensor& x, const AttentionMask& mask, std::span<const int32_t> slots,
                         AttentionCache& cache) const = 0;
-  /// query [rows, d_model] over the slots of each row. The states [rows, d_model] equal operator() to rounding. Called
-  /// under NoGrad: the sum over the cache is not differentiable.
+  /// query [rows, d_model] over the slots of each row. The states [rows, d_model] equal operator() up to rounding. Call
+  /// it under NoGrad: attention over a cache is not differentiable.
   virtual AttentionOutput attend(const Tensor& query, const CachedQueries& queries,
                                  const AttentionCache& cache) const = 0;
-  /// append(x, q.positions, slots, cache) and the states of attend(x, q, cache) in one, likewise.
+  /// append(x, q.positions, slots, cache) and the states of attend(x, q, cache) at once, also under NoGrad.
   virtual Tensor step(const Tensor& x, const CachedQueries& q, std::span<const int32_t> slots,
                       AttentionCache& cache) const {
     append(x, q.positions, slots, cache);
     return attend(x, q, cache).states;
   }
-  /// Numbers kept for each token.
+  /// How many numbers the cache keeps for each token.
   virtual int64_t cache_width() const = 0;
 };
 

@@ -5,8 +5,8 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// A layer that can compute its activations again in the backward pass, see set_activation_checkpointing(). It has to
-/// live until that has ended.
+/// A layer that can compute its activations again in the backward pass, see set_activation_checkpointing(). It must
+/// live until the backward pass has ended.
 class CheckpointedLayer : public Module {
  public:
   void set_checkpointing(bool on) { checkpointing_ = on; }

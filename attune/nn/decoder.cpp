@@ -68,7 +68,7 @@ void check_tokens(const char* op, const Tensor& x, std::span<const int32_t> coun
     fail<ShapeError>("{}: {} for {} rows in a cache of {} rows", op, x.shape().text(), counts.size(), cache.rows());
 }
 
-// A query for each new token: what its row has, up to the token itself.
+// The slots that each new token sees: those of its row; if causal, only up to the token itself.
 struct TokenQueries {
   std::vector<int32_t> begin, end;
 

@@ -10,7 +10,7 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// New tokens on their way through the layers: where they are kept and what each of them sees.
+/// New tokens in a decoding step: the slots that they are written to, and what each of them sees.
 struct CachedStep {
   std::span<const int32_t> slots;
   CachedQueries self;
@@ -23,29 +23,29 @@ struct DecoderLayerOutput {
 };
 
 /// Masked self-attention, cross-attention to the encoder's output and feed-forward, each within a residual connection:
-/// Vaswani et al. 2017, figure 1, right. In a decoder-only model there is no cross-attention: Radford et al. 2018.
+/// Vaswani et al. 2017, figure 1, right. A decoder-only model has no cross-attention: Radford et al. 2018.
 class DecoderLayer final : public CheckpointedLayer {
  public:
   /// `cross_attention` may be null.
   DecoderLayer(std::unique_ptr<Attention> self_attention, std::unique_ptr<Attention> cross_attention,
                const FeedForwardConfig& feed_forward, const ResidualConnectionConfig& residual);
   /// x [target tokens, d_model], memory [source tokens, d_model] -> [target tokens, d_model]. Without cross-attention
-  /// neither memory nor cross_mask is looked at.
+  /// memory and cross_mask are ignored.
   Tensor operator()(const Tensor& x, const Tensor& memory, const AttentionMask& self_mask,
                     const AttentionMask& cross_mask) const;
-  /// The same with the weights of the attentions whose masks ask for them. Everything is kept for the gradient.
+  /// The same, plus the weights of attentions whose masks have with_weights. Keeps all activations for the gradient.
   DecoderLayerOutput forward(const Tensor& x, const Tensor& memory, const AttentionMask& self_mask,
                              const AttentionMask& cross_mask) const;
 
   KvCache::Layer make_cache() const;
-  /// What the cross-attention has to keep of `memory`, whose rows are at `positions`, goes to `slots`.
+  /// Writes what the cross-attention needs of `memory` into `slots`. The rows of memory are at `positions`.
   void add_source(const Tensor& memory, const Indices& positions, std::span<const int32_t> slots,
                   KvCache::Layer& layer) const;
-  /// Whole prompts, whose self-attention is `mask`; what has to be kept of them goes to `slots`.
+  /// Whole prompts x [tokens, d_model] -> same. `mask` is for the self-attention, which writes its cache into `slots`.
   Tensor prompt(const Tensor& x, const AttentionMask& mask, std::span<const int32_t> slots,
                 KvCache::Layer& layer) const;
-  /// New tokens x [tokens, d_model]; with several of one sequence each sees those before it.
-  /// With the weights of the cross-attention where step.cross asks for them.
+  /// New tokens x [tokens, d_model]; each sees the tokens before it in its sequence.
+  /// The output has the weights of the cross-attention if step.cross.with_weights.
   AttentionOutput step(const Tensor& x, const CachedStep& step, KvCache::Layer& layer) const;
 
   const Attention& self_attention() const { return *self_attention_; }

@@ -6,7 +6,7 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// While one lives, dropout is on, with the masks of this seed and step: for training. Sets Execution::dropout.
+/// While this object lives, dropout is on, with the masks of `step`: for training. Sets Execution::dropout.
 class DropoutScope {
  public:
   explicit DropoutScope(const DropoutStep& step) : scope_([&](Execution& e) { e.dropout = step; }) {}
@@ -15,8 +15,8 @@ class DropoutScope {
   ExecutionScope scope_;
 };
 
-/// Dropout at one place of a model. Its mask is a pure function of execution().dropout and of that place; where
-/// execution() has no dropout, it is off.
+/// One dropout of a model. Its mask is a pure function of execution().dropout and of its number (set_place()). It is
+/// off if execution() has no dropout.
 class Dropout final : public Module {
  public:
   explicit Dropout(double probability);
@@ -25,9 +25,9 @@ class Dropout final : public Module {
     return here.active() ? dropout(x, here) : x;
   }
 
-  /// For operations that apply dropout themselves.
+  /// The mask, for operations that apply dropout themselves.
   DropoutMask mask() const;
-  /// 0 until number_dropouts().
+  /// Sets the number of this module in its model, see number_dropouts(); 0 until then.
   void set_place(uint32_t place) { place_ = place; }
   void visit(Visitor&) override {}
 

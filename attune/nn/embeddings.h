@@ -8,12 +8,12 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// What a stack begins with: dropout(norm(embedding(ids) + position)), of which position and norm may be missing.
+/// The input of a stack of layers: dropout(norm(embedding(ids) + position)); position and norm may be missing.
 ///   ids [tokens], positions [tokens] -> [tokens, d_model]
 /// Source: Vaswani et al. 2017, sections 3.4 and 3.5; Devlin et al. 2019 for the norm.
 class Embeddings final : public Module {
  public:
-  /// `position` and `norm` may be null. Dropout is here; `position` has none of its own unless it stands last.
+  /// `position` and `norm` may be null. `dropout` is applied at the end; pass 0 if `position` is last and applies it.
   Embeddings(std::unique_ptr<InputEmbedding> token, std::unique_ptr<Positions> position,
              std::unique_ptr<LayerNorm> norm, double dropout)
       : token_(std::move(token)), position_(std::move(position)), norm_(std::move(norm)), dropout_(dropout) {}

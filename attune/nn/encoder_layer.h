@@ -16,7 +16,7 @@ class EncoderLayer final : public CheckpointedLayer {
                const ResidualConnectionConfig& residual);
   /// x [tokens, d_model] -> same
   Tensor operator()(const Tensor& x, const AttentionMask& mask) const;
-  /// The same with the weights of the self-attention where the mask asks for them. Everything is kept for the gradient.
+  /// The same, plus the attention weights if mask.with_weights. Keeps all activations for the gradient.
   AttentionOutput forward(const Tensor& x, const AttentionMask& mask) const;
   const Attention& self_attention() const { return *self_attention_; }
   void visit(Visitor& v) override;

@@ -5,7 +5,7 @@
 namespace attune {
 namespace {
 
-// A gated unit has its activation behind the product of both its halves.
+// In a gated unit the activation is applied after linear_1, which computes both halves.
 Activation fused_activation(FeedForwardActivation activation) {
   switch (activation) {
     case FeedForwardActivation::relu:

@@ -9,7 +9,7 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// The last two are gated units, Shazeer 2020: with silu (SwiGLU) and with gelu (GEGLU).
+/// The last two are gated units, Shazeer 2020: SwiGLU gates with silu, GEGLU with gelu.
 enum class FeedForwardActivation { relu, gelu, gelu_tanh, silu, swiglu, geglu };
 
 template <>
@@ -19,7 +19,7 @@ struct EnumNames<FeedForwardActivation> {
       {FeedForwardActivation::gelu_tanh, "gelu_tanh"}, {FeedForwardActivation::silu, "silu"},
       {FeedForwardActivation::swiglu, "swiglu"},       {FeedForwardActivation::geglu, "geglu"}};
 };
-/// What a gated unit's first half goes through; nothing for the other activations.
+/// Returns the activation of a gated unit's gate; nothing if `activation` is not a gated unit.
 std::optional<Activation> gate_of(FeedForwardActivation activation);
 
 struct FeedForwardConfig {
@@ -32,7 +32,7 @@ struct FeedForwardConfig {
 
 /// FFN(x) = act(x W1 + b1) W2 + b2, Vaswani et al. 2017, section 3.3; with a gated unit
 /// FFN(x) = (act(x W + b) * (x V + c)) W2 + b2, Shazeer 2020, equation 6.        [tokens, d_model] -> same
-///   linear_1   [d_model -> d_ff], of a gated unit [d_model -> 2 d_ff]: W's d_ff outputs, then V's
+///   linear_1   [d_model -> d_ff]; in a gated unit [d_model -> 2 d_ff]: the d_ff outputs of W, then those of V
 ///   linear_2   [d_ff -> d_model]
 class FeedForward final : public Module {
  public:
@@ -46,7 +46,7 @@ class FeedForward final : public Module {
   }
 
  private:
-  std::optional<Activation> gate_;  // of a gated unit; the other activations are linear_1's
+  std::optional<Activation> gate_;  // of a gated unit; linear_1 applies any other activation
   Linear linear_1_, linear_2_;
   Dropout dropout_;
 };

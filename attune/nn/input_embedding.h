@@ -9,9 +9,9 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// embedding(ids) * sqrt(d_model), Vaswani et al. 2017, section 3.4, or without the factor.
+/// embedding(ids) * sqrt(d_model), Vaswani et al. 2017, section 3.4; without the factor unless `scale`.
 ///   ids [tokens] -> [tokens, d_model]
-/// The table may be shared with another embedding or with the projection: pass theirs.
+/// To share the table of another embedding or of the projection, pass it to the constructor.
 class InputEmbedding final : public Module {
  public:
   InputEmbedding(int64_t vocab, int64_t d_model, bool scale = true)

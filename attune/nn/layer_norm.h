@@ -11,8 +11,8 @@ struct EnumNames<NormForm> {
   static constexpr std::pair<NormForm, const char*> values[] = {
       {NormForm::variance, "variance"}, {NormForm::unbiased_std, "unbiased_std"}, {NormForm::rms, "rms"}};
 };
-/// Each row normalised in one of the forms of layer_norm.h, times `weight`, plus `bias` unless there is none: the rms
-/// form never has one.        [..., d] -> same
+/// Normalises each row in one of the forms of ops/layer_norm.h, multiplies by `weight` and adds `bias`, if there is
+/// one; the rms form has none.        [..., d] -> same
 class LayerNorm final : public Module {
  public:
   LayerNorm(int64_t d_model, const LayerNormOptions& options, bool bias = true)
@@ -23,7 +23,7 @@ class LayerNorm final : public Module {
   static int64_t parameter_count(int64_t d_model, NormForm form) { return (has_bias(form) ? 2 : 1) * d_model; }
 
   Tensor operator()(const Tensor& x) const { return layer_norm(x, weight_.tensor, bias_.tensor, options_); }
-  /// For products alone: see LayerNormOptions.
+  /// The same for a result that only products read; see LayerNormOptions::for_products.
   Tensor for_products(const Tensor& x) const {
     LayerNormOptions options = options_;
     options.for_products = true;

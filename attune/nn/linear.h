@@ -10,11 +10,11 @@ class Linear final : public Module {
   Linear(int64_t in, int64_t out, bool bias = true, Activation activation = Activation::none)
       : projection_(new_projection(in, out, bias)), activation_(activation) {}
 
-  /// Of parameters that are made elsewhere: see new_adjacent_projections().
+  /// With existing parameters, see new_adjacent_projections(), and no activation.
   explicit Linear(Projection projection) : projection_(std::move(projection)) {}
 
   Tensor operator()(const Tensor& x) const { return project(x, projection_, {.activation = activation_}); }
-  /// With dropout, and for readers that take a bfloat16 result; see LinearOptions.
+  /// The same, then dropout; for readers that accept a bfloat16 result, see LinearOptions::bf16_output.
   Tensor bf16_output(const Tensor& x, const DropoutMask& dropout = {}) const {
     return project(x, projection_, {.activation = activation_, .dropout = dropout, .bf16_output = true});
   }

@@ -11,7 +11,7 @@ namespace {
 
 using Panels = std::shared_ptr<const PanelWeight>;
 
-// All parameters at all their places, in the order of visit().
+// All parameters in the order of visit(); a shared parameter appears each time it is visited.
 class Places final : public Visitor {
  public:
   explicit Places(Module& module) { module.visit(*this); }
@@ -29,7 +29,7 @@ bool may_have_panels(const Parameter& p) {
   return is_multiplied(p) && p.tensor.defined() && p.tensor.dtype() == DType::f32;
 }
 
-// Panels of the parameters that products read, by where their numbers are: one for all that share memory.
+// The panels of the parameters that products read, by address: parameters that share memory share panels.
 std::unordered_map<const void*, Panels> panels_of(const std::vector<Parameter*>& parameters, WeightFormat format,
                                                   const std::function<void(const Tensor&)>& done) {
   std::unordered_map<const void*, Panels> panels;
@@ -41,7 +41,7 @@ std::unordered_map<const void*, Panels> panels_of(const std::vector<Parameter*>&
     bytes += PanelWeight::storage_bytes(format, p->tensor.size(0), p->tensor.size(1));
   }
   if (weights.empty()) return panels;
-  // One piece of memory, so that it lies in large pages.
+  // One large tensor, so that the system can use large pages.
   const Tensor storage = Tensor::empty({bytes}, {DType::u8, weights.front().device()});
   int64_t begin = 0;
   for (const Tensor& weight : weights) {
@@ -80,13 +80,13 @@ void copy_for_inference(Module& from, Module& to, WeightFormat format) {
     fail<ShapeError>("copy_for_inference: {} parameters for a module with {}", sources.parameters.size(),
                      targets.parameters.size());
   const auto panels = panels_of(sources.parameters, format, {});
-  std::unordered_map<const void*, Tensor> copies;  // one for all that share memory
+  std::unordered_map<const void*, Tensor> copies;  // by address: parameters that share memory share a copy
   for (size_t i = 0; i < targets.parameters.size(); ++i) {
     const Parameter& source = *sources.parameters[i];
     Parameter& target = *targets.parameters[i];
     target.tensor = {};
     target.panels = source.panels;
-    if (!source.tensor.defined()) continue;  // which has panels alone: nobody writes those
+    if (!source.tensor.defined()) continue;  // only panels, which never change
     if (!target.panels && may_have_panels(source)) target.panels = panels.at(source.tensor.address());
     if (target.panels && source.use == ParameterUse::product) continue;
     const auto [copy, is_new] = copies.try_emplace(source.tensor.address());

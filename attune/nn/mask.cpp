@@ -9,7 +9,7 @@
 namespace attune {
 namespace {
 
-// One explicit mask that both allow; sizes of 1 stand for all.
+// The explicit mask of what both masks allow; a dimension of size 1 is broadcast.
 Tensor both_allowed(const Tensor& a, const Tensor& b) {
   int64_t sizes[3];
   for (int dim = 0; dim < 3; ++dim) {
@@ -22,7 +22,7 @@ Tensor both_allowed(const Tensor& a, const Tensor& b) {
   const HostView a_view(a), b_view(b);
   const auto at = [](const Tensor& t, const HostView& view, int64_t i, int64_t j, int64_t k) {
     const int64_t row = std::min(i, t.size(0) - 1) * t.size(1) + std::min(j, t.size(1) - 1);
-    return view.values<uint8_t>()[static_cast<size_t>(row * t.size(2) + std::min(k, t.size(2) - 1))];
+    return view.as<uint8_t>()[static_cast<size_t>(row * t.size(2) + std::min(k, t.size(2) - 1))];
   };
   std::vector<uint8_t> both;
   for (int64_t i = 0; i < sizes[0]; ++i)
@@ -73,7 +73,7 @@ Mask padding_mask(const Tensor& ids, int32_t pad) {
   if (ids.rank() != 2) fail<ShapeError>("padding_mask: needs ids [batch, length], found {}", ids.shape().text());
   const int64_t batch = ids.size(0), length = ids.size(1);
   const HostView view(ids);
-  const auto values = view.values<int32_t>();
+  const auto values = view.as<int32_t>();
   std::vector<int32_t> lengths;
   bool at_end = true;
   std::vector<uint8_t> allowed;

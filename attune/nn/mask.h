@@ -1,5 +1,5 @@
 #pragma once
-// Masks of padded batches, as the literature writes them. A mask says its structure, so that the fast path is chosen.
+// Masks of padded batches, as in the literature. A mask keeps its structure (lengths, causal), for faster attention.
 
 #include <optional>
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// Which keys each query of a padded batch [batch, length] may attend to: some of
-///   lengths   the first n positions of each row are there, the rest is padding
+/// Which keys each query of a padded batch [batch, length] may attend to: any combination of
+///   lengths   the first lengths[b] positions of row b are tokens, the rest is padding
 ///   causal    query i sees keys j <= i
 ///   allowed   an explicit matrix, uint8 [batch or 1, queries or 1, keys], 1 = may be attended to
 class Mask {
@@ -23,7 +23,7 @@ class Mask {
   bool causal() const { return causal_; }
   const Tensor& allowed() const { return allowed_; }
 
-  /// Both at once. Throws ShapeError when their batches differ.
+  /// Allows what both masks allow. Throws ShapeError when their batches differ.
   friend Mask operator&(const Mask& a, const Mask& b);
 
  private:
@@ -32,22 +32,22 @@ class Mask {
   Tensor allowed_;
 };
 
-/// The positions of ids [batch, length] (int32) that are not `pad`. Padding at the end of rows gives lengths, padding
-/// anywhere else an explicit mask.
+/// Allows the positions of ids [batch, length] (int32) that are not `pad`. Padding only at the end of rows gives
+/// lengths, padding anywhere else an explicit mask.
 Mask padding_mask(const Tensor& ids, int32_t pad);
 
 /// Query i sees keys j <= i.
 Mask causal_mask();
 
-/// Where the rows of a padded batch [batch, length] go when only real positions are kept.
+/// How to remove the padding of a batch [batch, length] and to restore it, both with gather().
 struct Packing {
   Sequences sequences;
   Indices pack;    // [total]: row of the padded batch for each packed row
-  Indices unpack;  // [batch * length]: packed row, or -1
+  Indices unpack;  // [batch * length]: packed row for each row of the padded batch, or -1 for padding
 };
 Packing packing_of(int64_t batch, int64_t length, const Mask& mask);
 
-/// The mask of the packed layers for queries and keys of these batches.
+/// The same mask for layers, which take packed queries and keys.
 AttentionMask attention_mask(const Mask& mask, const Sequences& queries, const Sequences& keys);
 
 }  // namespace attune

@@ -83,7 +83,7 @@ class CheckpointingSetter final : public Visitor {
   bool on_;
 };
 
-// Fills a parameter with numbers, element by element.
+// Fills a parameter with the results of next(), element by element.
 template <class Next>
 void draw(const Tensor& parameter, Next&& next) {
   dispatch_floating("initialisation", parameter.dtype(), [&]<class T>(T) {

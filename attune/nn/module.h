@@ -1,5 +1,5 @@
 #pragma once
-// A part of a model that names each of its parts once. That list serves checkpoints, the optimizer and dropout.
+// A part of a model. It lists its own parts by name, once; checkpoints, the optimizer and dropout use that list.
 
 #include <cstdint>
 #include <functional>
@@ -16,7 +16,7 @@ class Module;
 class Dropout;
 class CheckpointedLayer;
 
-/// Walks the parts of a module and keeps the path: "encoder.layers.0.self_attention.w_q.weight".
+/// Visits the parts of a module and builds their paths: "encoder.layers.0.self_attention.w_q.weight".
 class Visitor {
  public:
   virtual ~Visitor() = default;
@@ -36,7 +36,7 @@ class Module {
  public:
   Module() = default;
   virtual ~Module() = default;
-  Module(const Module&) = delete;  // parts are held by reference and by name
+  Module(const Module&) = delete;  // others hold references to its parts
   Module& operator=(const Module&) = delete;
 
   /// Calls v(name, part) for each parameter and each part, always in the same order.
@@ -48,42 +48,42 @@ struct NamedParameter {
   Tensor* tensor;  // lives in the module
 };
 
-/// Every parameter that has a tensor, once; one that is shared appears under its first name.
+/// Every parameter that has a tensor, once; a shared parameter appears under its first name.
 std::vector<NamedParameter> named_parameters(Module& module);
-/// Those of them that are trained.
+/// The named_parameters() that are trained.
 std::vector<NamedParameter> trained_parameters(Module& module);
 
-/// Numbers, shared parameters counted once.
+/// The number of elements of all parameters; shared parameters count once.
 int64_t parameter_count(Module& module);
 
-/// Gives each Dropout its place, in the order of visit(): from 0. Whoever builds a model calls it once.
+/// Numbers all Dropout modules from 0, in the order of visit(). The code that builds a model calls it once.
 void number_dropouts(Module& module);
 
-/// Whether each layer keeps only its inputs for the backward pass and computes its activations again there: less memory
-/// for a second forward pass, the same numbers: see checkpoint(). Off until set. Parameters have to stay as they are
+/// If `on`, each layer keeps only its inputs, and the backward pass computes the activations again: less memory at the
+/// cost of a second forward pass, with the same results; see checkpoint(). Off by default. Parameters must not change
 /// until the backward pass has ended.
 void set_activation_checkpointing(Module& module, bool on);
 
-/// Makes every parameter that is trained a leaf whose gradient is kept; a shared one has one gradient.
+/// Makes every trained parameter a leaf whose gradient is kept; a shared parameter has one gradient.
 void require_gradients(Module& module);
 void clear_gradients(Module& module);
 
-/// Puts make(parameter) in the place of every parameter's tensor, one for all that share memory; an undefined tensor
-/// leaves them as they are. Panels are dropped.
+/// Replaces the tensor of every parameter by make(parameter), called once for all that share memory; if it returns an
+/// undefined tensor, they keep theirs. Drops panels.
 void replace_parameters(Module& module, const std::function<Tensor(const NamedParameter&)>& make);
 
-/// Moves every parameter to a device; gradients and panels are dropped.
+/// Moves every parameter to a device. Drops gradients and panels.
 void move_parameters(Module& module, const Device& device);
 
-/// Turns every parameter into another floating type; float64 is for gradient checks. Panels are dropped.
+/// Converts every parameter to another floating type; float64 is for gradient checks. Drops panels.
 void convert_parameters(Module& module, DType dtype);
 
-/// Xavier-uniform matrices (Glorot and Bengio 2010, equation 16: within +-sqrt(6 / (in + out))), from `seed`; vectors
-/// stay as they were built: weights of norms 1, biases 0.
+/// Fills matrices from `seed`, Xavier-uniform (Glorot and Bengio 2010, equation 16: within +-sqrt(6 / (in + out))).
+/// Vectors keep their values: weights of norms 1, biases 0.
 void initialize_parameters(Module& module, uint64_t seed);
 
-/// Fills `parameter` with numbers of mean 0 and the given standard deviation; `stream` tells parameters of one seed
-/// apart.
+/// Fills `parameter` with normal random numbers of mean 0 and the given standard deviation; each parameter of a seed
+/// has its own `stream`.
 void initialize_normal(const Tensor& parameter, double deviation, uint64_t seed, uint64_t stream);
 
 }  // namespace attune

@@ -17,7 +17,7 @@ int64_t key_heads(const MultiHeadAttentionConfig& config) {
   return kv_heads;
 }
 
-// Adjacent, so that one product forms all three.
+// Adjacent in memory, so that one product computes all three.
 std::vector<Projection> query_key_value(const MultiHeadAttentionConfig& config) {
   const int64_t of_keys = key_heads(config) * (config.d_model / config.heads);
   return new_adjacent_projections(config.d_model, {config.d_model, of_keys, of_keys}, config.query_key_value_bias);
@@ -93,7 +93,7 @@ AttentionOutput MultiHeadAttention::attend(const Tensor& q, const KeysAndValues&
   return attend(head_columns(q), head_columns(memory.keys), head_columns(memory.values), mask);
 }
 
-// Queries, keys and values in one product; those that are rotated are turned in one pass.
+// One product computes queries, keys and values; one pass rotates queries and keys.
 AttentionOutput MultiHeadAttention::self_attention(const Tensor& x, const AttentionMask& mask) const {
   const int64_t all_heads = heads_ + 2 * kv_heads_;
   Tensor rows = project_fused(x, {&w_q_.projection(), &w_k_.projection(), &w_v_.projection()});

@@ -17,7 +17,7 @@ struct MultiHeadAttentionConfig {
 };
 
 /// MultiHead(Q, K, V) = Concat(head_1 ... head_h) W_o, head_i = Attention(Q W_q_i, K W_k_i, V W_v_i)
-/// With fewer key heads than query heads several of the latter share one key and value: grouped-query attention.
+/// With fewer key heads than query heads, several query heads share one key and value head: grouped-query attention.
 /// Source: Vaswani et al. 2017, section 3.2.2; Shazeer 2019; Ainslie et al. 2023.
 class MultiHeadAttention final : public Attention {
  public:
@@ -47,17 +47,17 @@ class MultiHeadAttention final : public Attention {
   QueriesKeysAndValues queries_keys_and_values(const Tensor& x, const Indices& positions) const;
   void append(const KeysAndValues& memory, std::span<const int32_t> slots, AttentionCache& cache) const;
   Tensor queries(const Tensor& x, const Indices& positions) const;  // [n, heads, d_head]
-  /// The heads of a product's rows, [n, heads, d_head], turned where positions are rotary.
+  /// The rows of a product as heads [n, heads, d_head], rotated if positions are rotary.
   Tensor turned(const Tensor& rows, const Indices& positions) const;
-  /// Queries of turned() [n, heads, d_head] over the slots of each row.
+  /// Attention over the slots of each row; `query` [n, heads, d_head] comes from turned().
   AttentionOutput attend_cached(const Tensor& query, const CachedQueries& queries, const AttentionCache& cache) const;
   AttentionOutput attend(const Tensor& q, const KeysAndValues& memory, const AttentionMask& mask) const;
   AttentionOutput attend(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v,
                          const AttentionMask& mask) const;
-  /// The positions of the rows where they matter, else none.
+  /// The positions of the rows if they are rotary, else none.
   Indices positions_for(const Sequences& sequences) const;
 
-  /// The first of three, whose weights are adjacent.
+  /// `query_key_value` are three projections, adjacent in memory.
   MultiHeadAttention(const MultiHeadAttentionConfig& config, const std::vector<Projection>& query_key_value);
   AttentionOutput self_attention(const Tensor& x, const AttentionMask& mask) const;
 

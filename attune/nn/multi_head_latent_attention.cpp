@@ -30,7 +30,7 @@ int64_t checked_head(const MultiHeadLatentAttentionConfig& c) {
   return c.d_model / c.heads;
 }
 
-// Absorbed decoding reads single rows and columns of them.
+// Absorbed decoding reads the decompressions as plain tensors, head by head.
 std::vector<Projection> decompressions(const MultiHeadLatentAttentionConfig& c) {
   std::vector<Projection> projections = new_adjacent_projections(c.latent_dim, {c.d_model, c.d_model}, false);
   for (Projection& projection : projections) projection.weight.use = ParameterUse::product_and_elements;
@@ -149,13 +149,13 @@ Tensor MultiHeadLatentAttention::prompt(const Tensor& x, const AttentionMask& ma
 
 namespace {
 
-// The rows of a group.
+// The part of the table for rows [begin, end).
 SlotTable rows_of(const SlotTable& table, int64_t begin, int64_t end) {
   const auto first = static_cast<size_t>(begin), count = static_cast<size_t>(end - begin);
   return {.slots = table.slots, .begin = table.begin.subspan(first, count), .end = table.end.subspan(first, count)};
 }
 
-// Whether each row sees one slot more than the row before: new tokens of one sequence.
+// Whether each row sees one slot more than the row before, as the new tokens of one sequence do.
 bool rises(const SlotTable& table, size_t begin, size_t end) {
   for (size_t r = begin + 1; r < end; ++r)
     if (table.end[r] != table.end[r - 1] + 1) return false;
@@ -169,7 +169,7 @@ bool is_level(const SlotTable& table, size_t begin, size_t end) {
 
 }  // namespace
 
-// A row's group is made of its own sequence or sentence alone, so that a batch does not change what is chosen.
+// A group has only rows of one sequence or sentence, so the choice for a row does not depend on the rest of the batch.
 std::vector<MultiHeadLatentAttention::Group> MultiHeadLatentAttention::groups_of(const CachedQueries& q) const {
   const SlotTable& table = *q.table;
   const bool plain = std::holds_alternative<FullAttention>(config_.positions.pattern) && !config_.positions.alibi;
@@ -205,10 +205,10 @@ AttentionOutput MultiHeadLatentAttention::attend(const Tensor& query, const Cach
     out.rows(g.begin, g.end)
         .copy_from(g.expanded ? attend_expanded(rows, part, cache) : attend_absorbed(rows, part, cache).states);
   }
-  return {out, {}};  // with weights all groups are absorbed
+  return {out, {}};  // if weights are wanted, all groups are absorbed
 }
 
-// As in training, on latents that are gathered from the cache.
+// Computes keys and values as in training, from latents that are gathered from the cache.
 Tensor MultiHeadLatentAttention::attend_expanded(const Tensor& query, const CachedQueries& q,
                                                  const AttentionCache& cache) const {
   const auto last = static_cast<size_t>(query.size(0)) - 1;
@@ -229,7 +229,7 @@ Tensor MultiHeadLatentAttention::attend_expanded(const Tensor& query, const Cach
 AttentionOutput MultiHeadLatentAttention::attend_absorbed(const Tensor& query, const CachedQueries& q,
                                                           const AttentionCache& cache) const {
   const Tensor q_in = query_input(query);
-  // Every head reads the same latents, as keys and as values: attention with one key head of latent_dim numbers.
+  // All heads read the latents both as keys and as values: attention with one key head of width latent_dim.
   Tensor absorbed_query = per_head_matmul(split_heads(w_q_(q_in)), w_k_decompress_.projection().weight.tensor);
   if (w_q_rotary_) absorbed_query = concat_heads(absorbed_query, rotary_query(q_in, q.positions));
   const auto [latents, weights] = cached_attention(absorbed_query, cache.keys, cache.keys, *q.table,

@@ -15,20 +15,19 @@ struct MultiHeadLatentAttentionConfig {
   int64_t latent_dim = 128;           // d_c of the paper; d_model / 4 by default
   int64_t query_latent_dim = 0;       // d_c'; 0: queries are not compressed
   bool latent_norm = false;           // an RMSNorm on each latent
-  int64_t rotary_dim = 0;             // d_h^R: of the decoupled part that carries rotary positions; 0: none
+  int64_t rotary_dim = 0;             // d_h^R: numbers of the decoupled rotary part; 0: none
   double dropout = 0;                 // on the attention weights
-  AttentionPositions positions = {};  // with `rotary` rotary_dim is above 0; no relative_clip
+  AttentionPositions positions = {};  // has `rotary` exactly if rotary_dim is above 0; no relative_clip
 };
 
-/// Multi-head attention whose keys and values come from one latent of a token:
+/// Multi-head attention that computes the keys and values of a token from one latent vector c:
 ///   c = x W_kv_compress,  k = c W_k_decompress,  v = c W_v_decompress
-/// Training expands k and v. Decoding keeps c alone and absorbs the decompressions:
+/// Training computes k and v. Decoding caches only c and absorbs the decompressions into query and output:
 ///   q k^T = (q W_k_decompress^T) c^T   and   (weights v) = (weights c) W_v_decompress
-/// A rotation of k would stand between q and W_k_decompress, so that rotary positions have dimensions of their own,
-/// whose key is one for all heads: q = [q; rotary(q_in W_q_rotary)], k = [k; rotary(x W_k_rotary)].
-/// Several new tokens of one sequence over its cache are computed in the form that costs less: absorbs() of
-/// latent_cost.h. YaRN's temperature acts on these dimensions alone. Source: DeepSeek-AI 2024, "DeepSeek-V2",
-/// section 2.1.2, equations 9 to 13, and 2.1.3, equations 14 to 19.
+/// A rotation of k would prevent this. Rotary positions therefore have dimensions of their own, with one key for all
+/// heads: q = [q; rotary(q_in W_q_rotary)], k = [k; rotary(x W_k_rotary)]. YaRN's temperature applies only to these.
+/// Several new tokens of one sequence over its cache are computed in the cheaper form, see absorbs() in latent_cost.h.
+/// Source: DeepSeek-AI 2024, "DeepSeek-V2", section 2.1.2, equations 9 to 13, and 2.1.3, equations 14 to 19.
 class MultiHeadLatentAttention final : public Attention {
  public:
   /// Throws ConfigError naming the field.
@@ -44,12 +43,12 @@ class MultiHeadLatentAttention final : public Attention {
   void visit(Visitor& v) override;
 
  private:
-  /// The two decompressions, whose weights are adjacent.
+  /// `decompress` are the two decompressions, adjacent in memory.
   MultiHeadLatentAttention(const MultiHeadLatentAttentionConfig& config, const std::vector<Projection>& decompress);
   Tensor split_heads(const Tensor& x) const { return x.reshape({-1, config_.heads, d_head_}); }
-  /// What queries are made of: x, or its latent.
+  /// The input of w_q: x, or the query latent of x.
   Tensor query_input(const Tensor& x) const;
-  /// What keys and values are made of, and what is kept: the latent, and the key that carries rotary positions.
+  /// What keys and values are computed from, and what the cache keeps: the latent and the rotary key.
   struct Memory {
     Tensor latent;      // [n, latent_dim]
     Tensor rotary_key;  // [n, 1, rotary_dim], or undefined
@@ -69,7 +68,7 @@ class MultiHeadLatentAttention final : public Attention {
   AttentionOutput attend_absorbed(const Tensor& query, const CachedQueries& queries, const AttentionCache& cache) const;
   Tensor attend_expanded(const Tensor& query, const CachedQueries& queries, const AttentionCache& cache) const;
   Tensor rotary_query(const Tensor& query_input, const Indices& positions) const;  // [n, heads, rotary_dim]
-  /// The positions of the rows where they matter, else none.
+  /// The positions of the rows if they are rotary, else none.
   Indices positions_for(const Sequences& sequences) const;
   double scale() const;
 

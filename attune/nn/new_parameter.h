@@ -5,9 +5,9 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// While one lives, modules that this thread builds have parameters without values, whose memory is never touched: for
-/// models whose parameters are all loaded, by load_parameters() or map_parameters(). Execution::initialize_parameters
-/// is false.
+/// While this object lives, modules that this thread builds do not initialise their parameters or touch their memory.
+/// For models whose parameters are all loaded afterwards, by load_parameters() or map_parameters(). Sets
+/// Execution::initialize_parameters to false.
 class NoInitialization {
  public:
   NoInitialization() : scope_([](Execution& e) { e.initialize_parameters = false; }) {}
@@ -16,7 +16,7 @@ class NoInitialization {
   ExecutionScope scope_;
 };
 
-/// A matrix, table or bias of zeros; of no particular values under NoInitialization.
+/// Returns a matrix, table or bias of zeros; uninitialised under NoInitialization.
 Tensor new_parameter(const Shape& shape);
 
 }  // namespace attune

@@ -8,25 +8,25 @@ namespace [[gnu::visibility("default")]] attune {
 
 class PanelWeight;  // attune/ops/panel_weight.h
 
-/// What reads a parameter, which says how it may be stored for inference.
+/// How a parameter is read. This decides how it may be stored for inference.
 enum class ParameterUse {
-  elements,              // all of it as it is: biases, norms, tables of positions
-  lookup,                // some rows: embeddings
-  product,               // matrix products, as [out, in]
-  product_and_elements,  // matrix products, and all of it as it is
+  elements,              // as a plain tensor: biases, norms, tables of positions
+  lookup,                // row by row: embeddings
+  product,               // by matrix products, as [out, in]
+  product_and_elements,  // by matrix products and as a plain tensor
 };
 
-/// Numbers that training changes and files hold.
+/// A tensor that training changes and model files store.
 struct Parameter {
-  Tensor tensor = {};  // undefined where there are panels alone
+  Tensor tensor = {};  // undefined if there are only panels
   ParameterUse use = ParameterUse::elements;
   bool trained = true;  // false: require_gradients() leaves it out
-  /// The matrix as products and lookups of inference read it, or null. They are of one moment, so that only modules
-  /// made for inference have them: see make_panels().
+  /// The matrix laid out for products and lookups of inference, or null. Panels do not follow changes of the tensor, so
+  /// only modules made for inference have them: see make_panels().
   std::shared_ptr<const PanelWeight> panels = {};
 
   bool defined() const { return tensor.defined() || panels != nullptr; }
-  /// Of what is computed with it.
+  /// The dtype of computations with this parameter.
   DType dtype() const { return tensor.defined() ? tensor.dtype() : DType::f32; }
 };
 

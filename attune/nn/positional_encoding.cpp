@@ -15,8 +15,8 @@ Tensor sinusoidal_positions(int64_t length, int64_t d_model, double base) {
   if (d_model < 2 || d_model % 2 != 0)
     fail<ConfigError>("d_model = {}: sinusoidal positions need an even number", d_model);
   std::vector<float> values(static_cast<size_t>(length * d_model));
-  // Frequencies and angles in float32, as exp(-ln(base) 2i / d_model) and as a product: what trained models elsewhere
-  // have seen. In float64 the angles of position 5,000 would differ from theirs by 4e-5.
+  // Computes frequencies, exp(-ln(base) 2i / d_model), and angles, position * frequency, in float32, as models trained
+  // elsewhere did. In float64 the angles of position 5,000 would differ from theirs by 4e-5.
   const auto decay = static_cast<float>(-std::log(base) / static_cast<double>(d_model));
   for (int64_t i = 0; i < d_model; i += 2) {
     const float frequency = std::exp(static_cast<float>(i) * decay);

@@ -13,13 +13,13 @@ namespace [[gnu::visibility("default")]] attune {
 /// Returns float32 [length, d_model]; d_model even, else ConfigError. Source: Vaswani et al. 2017, section 3.5.
 Tensor sinusoidal_positions(int64_t length, int64_t d_model, double base = 10000.0);
 
-/// Adds what says the place of a token: [tokens, d_model] and positions [tokens] -> [tokens, d_model]
+/// Adds the encoding of each token's position: [tokens, d_model] and positions [tokens] -> [tokens, d_model]
 class Positions : public Module {
  public:
   virtual Tensor operator()(const Tensor& x, const Indices& positions) const = 0;
 };
 
-/// dropout(x + PE(position)). The table grows with the longest position that has been seen.
+/// dropout(x + PE(position)). The table grows with the largest position that has been seen.
 class PositionalEncoding final : public Positions {
  public:
   PositionalEncoding(int64_t d_model, double dropout);
@@ -31,12 +31,12 @@ class PositionalEncoding final : public Positions {
 
   int64_t d_model_;
   Dropout dropout_;
-  mutable std::mutex mutex_;  // of the table: models are shared by threads that decode
+  mutable std::mutex mutex_;  // of the table: threads that decode share models
   mutable Tensor table_;
 };
 
-/// dropout(x + table[position]), with a table that is learned: Gehring et al. 2017; Devlin et al. 2019. A position
-/// beyond the table is a DataError.
+/// dropout(x + table[position]) with a learned table: Gehring et al. 2017; Devlin et al. 2019. Throws DataError for a
+/// position beyond the table.
 class LearnedPositionalEncoding final : public Positions {
  public:
   LearnedPositionalEncoding(int64_t max_length, int64_t d_model, double dropout);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kMostFused = 3;
 
-// Whether the products of x are taken from panels, for all of them or for none.
+// Whether the products of x read panels: either all of them do or none.
 bool takes_panels(const Tensor& x, Projections projections) {
   const PanelWeight* first = (*projections.begin())->weight.panels.get();
   const bool here = std::ranges::all_of(projections, [&](const Projection* p) {
@@ -39,7 +39,7 @@ std::array<PanelParameters, kMostFused> panels_of(Projections projections) {
   return parameters;
 }
 
-// Panels alone: the logits that decoding would see, for so many rows at a time.
+// The loss for a weight that has only panels: from the same logits as in decoding, kRows rows at a time.
 CrossEntropy panel_loss(const Tensor& x, const Projection& projection, const Indices& labels,
                         const CrossEntropyOptions& options) {
   constexpr int64_t kRows = 256;
@@ -112,7 +112,7 @@ std::array<Tensor, 3> project_each(const Tensor& x, Projections projections) {
   return products;
 }
 
-// The rows of a float32 weight lie together, as its panels' do not; the bits are the same.
+// In a float32 tensor the numbers of an output are adjacent, in panels they are not. Both give the same bits.
 Tensor project_columns(const Tensor& x, const Projection& p, std::span<const std::span<const int32_t>> columns) {
   const bool rows_lie_together =
       p.weight.tensor.defined() && (!p.weight.panels || p.weight.panels->format() == WeightFormat::float32);

@@ -1,5 +1,5 @@
 #pragma once
-// The one place that says how inputs are multiplied by parameters.
+// All products of inputs with parameters are computed here.
 
 #include <array>
 #include <initializer_list>
@@ -25,26 +25,26 @@ struct Projection {
 
 /// New parameters; see new_parameter().
 Projection new_projection(int64_t in, int64_t out, bool bias);
-/// New parameters for several products of one input, which lie one after the other in memory.
+/// New parameters for several products of one input, adjacent in memory.
 std::vector<Projection> new_adjacent_projections(int64_t in, std::initializer_list<int64_t> outs, bool bias);
 
-// All of these take panels where the weights have them, nothing is recorded, and products are in float32; else tensors.
-// They throw ShapeError where a weight has panels alone and they cannot be taken.
+// All of these read panels if the weights have them, nothing is recorded and products are in float32; else the tensors.
+// They throw ShapeError if a weight has only panels and these conditions do not hold.
 
 /// dropout(activation(x W^T + b)), see linear().        [..., in] -> [..., out]
 Tensor project(const Tensor& x, const Projection& projection, const LinearOptions& options = {});
 
 using Projections = std::initializer_list<const Projection*>;  // 2 or 3
-/// The products of x with each of them, side by side, as one product.        [..., in] -> [..., sum of out]
+/// The products of x with each projection, side by side, as one product.        [..., in] -> [..., sum of out]
 Tensor project_fused(const Tensor& x, Projections projections);
-/// The same, each on its own: as one product from panels.
+/// The same, each in its own tensor; panels are multiplied as one product.
 std::array<Tensor, 3> project_each(const Tensor& x, Projections projections);
 
-/// Of row r the columns columns[r] alone, see linear_columns(). Not differentiable.
+/// Only the columns columns[r] of row r, see linear_columns(). Not differentiable.
 Tensor project_columns(const Tensor& x, const Projection& projection,
                        std::span<const std::span<const int32_t>> columns);
 
-/// The cross entropy of project(x), without ever holding all logits.
+/// The cross entropy of project(x), which never stores all logits.
 CrossEntropy projection_loss(const Tensor& x, const Projection& projection, const Indices& labels,
                              const CrossEntropyOptions& options);
 

@@ -5,7 +5,7 @@
 namespace [[gnu::visibility("default")]] attune {
 
 /// logits = x W^T + b        [tokens, d_model] -> [tokens, vocab]
-/// W may be an embedding's table, Vaswani et al. 2017, section 3.4.
+/// W may be the table of an embedding: Vaswani et al. 2017, section 3.4.
 class ProjectionLayer final : public Module {
  public:
   ProjectionLayer(int64_t d_model, int64_t vocab, bool bias = true)
@@ -13,11 +13,11 @@ class ProjectionLayer final : public Module {
   explicit ProjectionLayer(const Tensor& weight, bool bias = true);
 
   Tensor operator()(const Tensor& x) const { return project(x, projection_); }
-  /// Of each row some logits alone, see linear_columns(). Called under NoGrad.
+  /// Only the logits columns[r] of row r, see linear_columns(). Call it under NoGrad.
   Tensor operator()(const Tensor& x, std::span<const std::span<const int32_t>> columns) const {
     return project_columns(x, projection_, columns);
   }
-  /// The loss of operator()(x), without ever holding all logits.
+  /// The loss of operator()(x), which never stores all logits.
   CrossEntropy loss(const Tensor& x, const Indices& labels, const CrossEntropyOptions& options) const {
     return projection_loss(x, projection_, labels, options);
   }

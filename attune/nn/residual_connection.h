@@ -13,7 +13,7 @@ struct ResidualConnectionConfig {
   LayerNormOptions layer_norm;
 };
 
-/// The sublayer reads its input through products alone.
+/// The sublayer may use its input only in matrix products.
 /// post-norm: LayerNorm(x + dropout(sublayer(x))), Vaswani et al. 2017, section 3.1
 /// pre-norm:  x + dropout(sublayer(LayerNorm(x))), Xiong et al. 2020        [tokens, d_model] -> same
 class ResidualConnection final : public Module {

@@ -10,10 +10,10 @@ Tensor relu(const Tensor& x);
 /// x Phi(x) = x (1 + erf(x / sqrt(2))) / 2, Hendrycks & Gimpel 2016. Any shape; differentiable.
 Tensor gelu(const Tensor& x);
 
-/// Their approximation, x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2. Any shape; differentiable.
+/// The approximation of gelu x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2, same source. Any shape; differentiable.
 Tensor gelu_tanh(const Tensor& x);
 
-/// x sigmoid(x), Hendrycks & Gimpel 2016; Ramachandran et al. 2017 as Swish. Any shape; differentiable.
+/// x sigmoid(x), Hendrycks & Gimpel 2016; called Swish by Ramachandran et al. 2017. Any shape; differentiable.
 Tensor silu(const Tensor& x);
 
 /// (e^x - e^-x) / (e^x + e^-x). Any shape; differentiable.

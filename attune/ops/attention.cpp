@@ -37,7 +37,7 @@ void check_lengths(const AttentionOptions& options) {
   }
 }
 
-// As [rows, heads, d].
+// The shape of the heads as text, [rows, heads, d].
 std::string text(const HeadColumns& part) {
   return Shape{part.x.size(0), part.heads, part.d}.text();
 }
@@ -80,8 +80,8 @@ Tensor empty_or_undefined(const Tensor& like) {
   return like.defined() ? Tensor::empty_like(like) : Tensor{};
 }
 
-// The three inputs, and which of them has the gradient of each: the first of those that are parts of one tensor. Two
-// that read the same columns have a gradient each.
+// The three inputs, and for each the input that owns its gradient tensor: the first of those that are parts of one
+// tensor. Two inputs that read the same columns have one gradient tensor each.
 struct Parts {
   std::array<HeadColumns, 3> heads;  // q, k, v
   std::array<size_t, 3> owner;
@@ -133,7 +133,7 @@ Parts parts_of(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v)
   return parts;
 }
 
-// What the owners' gradients are written to, with zeros where no part is; undefined for the others.
+// The gradient tensors of the owners, with zeros in columns that no input reads; undefined for the other inputs.
 std::array<Tensor, 3> make_gradients(const Parts& in) {
   std::array<Tensor, 3> gradients;
   for (size_t i = 0; i < 3; ++i) {

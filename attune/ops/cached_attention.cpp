@@ -13,7 +13,7 @@
 namespace attune {
 namespace {
 
-// One pass without a branch, since every step of decoding makes it; the slot at fault is looked for afterwards.
+// One pass without a branch, since every decoding step makes it; the invalid slot is searched for only after a failure.
 void check_slots(std::span<const int32_t> list, int64_t slots) {
   bool fits = true;
   for (const int32_t slot : list) fits &= slot >= 0 && slot < slots;
@@ -64,7 +64,7 @@ void check(const Tensor& q, const PagedRows& keys, const PagedRows& values, cons
                         options.d_v > 0 ? options.d_v : most_d_v);
 }
 
-// Zeros for the weights of each head and slot.
+// A tensor of zeros for the weights of each head and slot.
 Tensor make_weights(const Tensor& q, const SlotTable& table) {
   int32_t most = 0;
   for (size_t r = 0; r < table.begin.size(); ++r) most = std::max(most, table.end[r] - table.begin[r]);

@@ -7,7 +7,7 @@
 
 namespace attune {
 
-/// Groups of neighbouring rows with the same list (the same memory), in their order.
+/// Groups adjacent rows whose lists are the same (the same memory), in the order of the rows.
 inline std::vector<ColumnGroup> group_columns(std::span<const std::span<const int32_t>> columns_of_rows) {
   std::vector<ColumnGroup> groups;
   for (const std::span<const int32_t> columns : columns_of_rows) {

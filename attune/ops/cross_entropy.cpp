@@ -17,7 +17,7 @@
 namespace attune {
 namespace {
 
-// Counts the labels that take part.
+// Counts the labels that are not ignored.
 int64_t check_labels(std::string_view op, const Indices& labels, int64_t rows, int64_t vocabulary,
                      const CrossEntropyOptions& options) {
   if (labels.size() != rows) fail<ShapeError>("{}: {} rows but {} labels", op, rows, labels.size());
@@ -39,7 +39,7 @@ double scale_of(const CrossEntropyOptions& options, int64_t labels) {
   return labels > 0 ? 1.0 / static_cast<double>(labels) : 0;
 }
 
-// What cross_entropy_totals() has summed, read back from the device.
+// The totals of cross_entropy_totals(), copied to the host.
 CrossEntropy collect(const Tensor& totals, int64_t labels, double scale, const TensorOptions& like) {
   CrossEntropyRow sum;
   std::ranges::copy(HostView(totals).bytes(), std::as_writable_bytes(std::span(&sum, 1)).begin());
@@ -56,13 +56,13 @@ CrossEntropyInputs inputs_of(const Tensor& logits, const Tensor& labels, const C
           .label_smoothing = options.label_smoothing};
 }
 
-// For the results of `rows` rows, and for their sum.
+// A tensor for the results of `rows` rows, or for their totals.
 Tensor empty_results(int64_t rows, const Device& device) {
   return Tensor::empty({rows, kCrossEntropyNumbers}, {DType::f64, device});
 }
 
-// Rows of a piece. Each piece reads the weights three times and adds to their gradient: with 512 rows the products run
-// at 0.97 of the speed of the whole batch, with 128 at 0.8. A large vocabulary gets fewer rows, for the sake of memory.
+// The rows of a piece. Each piece reads the weights three times and adds to their gradient: with 512 rows the products
+// run at 0.97 of the speed of the whole batch, with 128 at 0.8. A large vocabulary gets fewer rows, to save memory.
 int64_t piece_rows(int64_t rows, int64_t vocabulary, DType dtype) {
   constexpr int64_t kBytes = int64_t{64} << 20;
   const int64_t fitting = kBytes / std::max<int64_t>(1, vocabulary * static_cast<int64_t>(size_of(dtype)));
@@ -73,8 +73,8 @@ struct LinearInputs {
   Tensor x, weight, bias;
 };
 
-// d_x, d_weight, d_bias; undefined where none is needed. Every element is written by the pieces, the first of which
-// sets d_weight and d_bias.
+// d_x, d_weight, d_bias; undefined where none is needed. The pieces write every element; the first piece sets d_weight
+// and d_bias, the others add to them.
 Gradients make_gradients(const LinearInputs& in, bool recording) {
   const auto made = [&](const Tensor& input) {
     if (!recording || !input.defined() || !requires_gradient(input)) return Tensor{};
@@ -83,10 +83,10 @@ Gradients make_gradients(const LinearInputs& in, bool recording) {
   return {made(in.x), made(in.weight), made(in.bias)};
 }
 
-// The inputs and the gradient of the logits as the products take them, and the logits of a piece.
+// The inputs and the gradient of the logits in the type of the products, and the logits of a piece.
 struct Pieces {
   Tensor x, weight, bias;
-  Tensor logits, d_logits;  // [rows of a piece, vocabulary]; of one type they are one
+  Tensor logits, d_logits;  // [rows of a piece, vocabulary]; one tensor if they have the same dtype
 };
 
 Pieces make_pieces(const LinearInputs& in, int64_t rows) {
@@ -98,7 +98,7 @@ Pieces make_pieces(const LinearInputs& in, int64_t rows) {
           Tensor::empty(shape, {DType::bf16, x.device()})};
 }
 
-// The bias's part of a piece.
+// Adds the part of a piece to the gradient of the bias.
 template <class D>
 void add_bias_gradient(D device, const Tensor& d_logits, const Tensor& d_bias, bool accumulate) {
   if (d_logits.dtype() == d_bias.dtype()) return column_sums(device, d_logits, d_bias, accumulate);
@@ -107,8 +107,7 @@ void add_bias_gradient(D device, const Tensor& d_logits, const Tensor& d_bias, b
   column_sums(device, part, d_bias, accumulate);
 }
 
-// Rows [begin, end) of x, whose logits are those of `loss`: their results, and when gradients are defined their part
-// of those.
+// Rows [begin, end) of x: the inputs of their loss, and the tensors for their results and for d_logits.
 struct Piece {
   int64_t begin, end;
   CrossEntropyInputs loss;

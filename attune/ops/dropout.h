@@ -1,5 +1,5 @@
 #pragma once
-// Dropout, Srivastava et al. 2014: zero with probability p, the rest scaled by 1 / (1 - p).
+// Dropout, Srivastava et al. 2014: an element becomes zero with probability p; the others are scaled by 1 / (1 - p).
 
 #include <string_view>
 

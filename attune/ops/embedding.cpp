@@ -18,7 +18,7 @@ void check_table(std::string_view op, const Tensor& table) {
                      table.defined() ? table.shape().text() : "none");
 }
 
-// The place of the first that is not in [0, bound), or -1.
+// Returns the index of the first value outside [0, bound), or -1.
 int64_t first_outside(const Indices& ids, int64_t bound) {
   const auto values = ids.values();
   const auto found = std::find_if(values.begin(), values.end(), [&](int32_t id) { return id < 0 || id >= bound; });

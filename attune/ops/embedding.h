@@ -12,7 +12,7 @@ namespace [[gnu::visibility("default")]] attune {
 /// Differentiable in table. Throws ShapeError, and DataError for an id outside the vocabulary.
 Tensor embedding(const Indices& ids, const Tensor& table, double scale = 1);
 
-/// The same of a table that is there in packed form alone; records no gradient.
+/// The same for a table that exists only as panels; records no gradient.
 Tensor panel_embedding(const Indices& ids, const PanelWeight& table, double scale = 1);
 
 /// dropout(x + table[rows]): the positional encoding. The table is constant.

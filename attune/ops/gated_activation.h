@@ -5,8 +5,8 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// activation(gate) * up of a row's two halves, the gate first: with silu SwiGLU, with gelu GEGLU.
-///   x [..., 2 d], floating or bfloat16; returns [..., d] of that type
+/// activation(gate) * up, where a row of x is (gate, up). With silu this is SwiGLU, with gelu GEGLU.
+///   x [..., 2 d], floating or bfloat16; returns [..., d] of the same dtype
 /// Differentiable; keeps its input for the backward pass. Throws ShapeError. Source: Shazeer 2020, equations 5 and 6.
 Tensor gated_activation(const Tensor& x, Activation activation);
 

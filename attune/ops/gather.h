@@ -5,7 +5,7 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// y[i] = x[rows[i]], or zeros where rows[i] is -1: packs a padded batch, and unpacks it again.
+/// y[i] = x[rows[i]], or zeros where rows[i] is -1. Removes the padding of a batch, and restores it.
 ///   x [n, d]   rows [m]   returns [m, d]
 /// Differentiable in x. Throws ShapeError.
 Tensor gather(const Tensor& x, const Indices& rows);

@@ -45,9 +45,18 @@ std::array<Tensor, 4> backward(const Tape& tape, const Tensor& dy) {
   return {dx, d_dropped, d_weight, d_bias};
 }
 
-// y is undefined without a residual connection.
-Tensor forward(const Tensor& x, const Tensor& y, const DropoutMask& mask, const Tensor& weight, const Tensor& bias,
-               const LayerNormOptions& options, Tape* tape) {
+struct Inputs {
+  const Tensor& x;
+  const Tensor& y;  // undefined without a residual connection
+  const DropoutMask& mask;
+  const Tensor& weight;
+  const Tensor& bias;
+  const LayerNormOptions& options;
+};
+
+// Fills the tape where there is one.
+Tensor forward(const Inputs& inputs, Tape* tape) {
+  const auto& [x, y, mask, weight, bias, options] = inputs;
   const bool bf16_output = options.for_products && bfloat16_products() && !y.defined() && x.dtype() == DType::f32;
   Tensor out = Tensor::empty(x.shape(), {bf16_output ? DType::bf16 : x.dtype(), x.device()});
   const DType of_y = y.defined() ? y.dtype() : x.dtype();
@@ -90,9 +99,12 @@ void check(std::string_view op, const Tensor& x, const Tensor& weight, const Ten
 Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const LayerNormOptions& options) {
   const ProfileScope scope("layer_norm");
   check("layer_norm", x, weight, bias, options);
-  if (!is_recording({x, weight, bias})) return forward(x, {}, {}, weight, bias, options, nullptr);
+  const Tensor no_addend;
+  const DropoutMask no_mask;
+  const Inputs inputs{x, no_addend, no_mask, weight, bias, options};
+  if (!is_recording({x, weight, bias})) return forward(inputs, nullptr);
   Tape tape;
-  Tensor out = forward(x, {}, {}, weight, bias, options, &tape);
+  Tensor out = forward(inputs, &tape);
   record("layer_norm", {x, weight, bias}, out, [tape = std::move(tape)](const Tensor& dy) {
     const auto [dx, d_dropped, d_weight, d_bias] = backward(tape, dy);
     return Gradients{dx, d_weight, d_bias};
@@ -107,9 +119,10 @@ Tensor residual_dropout_layer_norm(const Tensor& x, const Tensor& y, const Dropo
   check(op, x, weight, bias, options);
   check_addend(op, x, y);
   check_dropout(op, mask);
-  if (!is_recording({x, y, weight, bias})) return forward(x, y, mask, weight, bias, options, nullptr);
+  const Inputs inputs{x, y, mask, weight, bias, options};
+  if (!is_recording({x, y, weight, bias})) return forward(inputs, nullptr);
   Tape tape;
-  Tensor out = forward(x, y, mask, weight, bias, options, &tape);
+  Tensor out = forward(inputs, &tape);
   record("residual_dropout_layer_norm", {x, y, weight, bias}, out, [tape = std::move(tape)](const Tensor& dy) {
     const auto [dx, d_dropped, d_weight, d_bias] = backward(tape, dy);
     return Gradients{dx, d_dropped.defined() ? d_dropped : dx, d_weight, d_bias};

@@ -6,15 +6,15 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// Each row of x normalised over its last dimension:
+/// Normalises each row of x over the last dimension:
 ///   variance       weight * (x - mean) / sqrt(var + epsilon) + bias            (Ba et al. 2016, equation 4)
 ///   unbiased_std   weight * (x - mean) / (std + epsilon) + bias, std with n-1  (The Annotated Transformer)
 ///   rms            weight * x / sqrt(mean(x^2) + epsilon)                      (Zhang & Sennrich 2019, equation 4)
-///   x [..., d]   weight [d]   bias [d], or undefined for none, as it has to be with rms; returns [..., d]
+///   x [..., d]   weight [d]   bias [d], or undefined for none; undefined with rms   returns [..., d]
 /// Differentiable in x, weight and bias, also where a row is constant. Throws ShapeError, ConfigError.
 Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const LayerNormOptions& options = {});
 
-/// layer_norm(x + dropout(y)): the end of a post-norm sublayer in one pass. y may be bfloat16 beside a float32 x.
+/// layer_norm(x + dropout(y)) in one pass: the end of a post-norm sublayer. If x is float32, y may be bfloat16.
 Tensor residual_dropout_layer_norm(const Tensor& x, const Tensor& y, const DropoutMask& mask, const Tensor& weight,
                                    const Tensor& bias, const LayerNormOptions& options = {});
 

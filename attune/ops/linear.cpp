@@ -33,7 +33,7 @@ void check(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   check_device("linear", x, {weight, bias});
 }
 
-// For the result of x times a weight.
+// A tensor for the product of x and a weight.
 Tensor empty_product(const Tensor& x, const Tensor& weight, DType type) {
   std::vector<int64_t> shape(x.shape().begin(), x.shape().end());
   shape.back() = weight.size(0);
@@ -41,15 +41,15 @@ Tensor empty_product(const Tensor& x, const Tensor& weight, DType type) {
 }
 
 struct LinearTape {
-  Tensor x, weight;         // as they went into the product
-  Tensor activation_input;  // relu: the result itself, whose sign says the same; else the value before the activation
+  Tensor x, weight;         // as the product read them
+  Tensor activation_input;  // relu: the result, which has the same sign; else the input of the activation
   Activation activation;
   DropoutMask dropout;
   DType x_type;  // of the input, and so of its gradient
   bool needs_x, needs_weight, needs_bias;
 };
 
-// The gradient before the activation, in the type of the products, and that of the bias.
+// The gradient of the activation's input, in the type of the products, and the gradient of the bias.
 struct OutputGradients {
   Tensor dz, d_bias;
 };
@@ -93,7 +93,7 @@ Gradients backward(const LinearTape& tape, const Tensor& dy) {
 
 constexpr size_t kMostSideBySide = 3;
 
-// Up to kMostSideBySide parameters as one, and their sizes.
+// Up to kMostSideBySide parameters as one tensor, and their sizes.
 struct Stack {
   std::array<Tensor, kMostSideBySide> weights, biases;
   std::array<int64_t, kMostSideBySide> sizes{};
@@ -101,7 +101,7 @@ struct Stack {
   Tensor weight, bias;  // of the product
 };
 
-// One tensor over all, in place where they lie so.
+// One tensor over all parameters: in place if they are adjacent in memory, else a copy.
 Tensor stacked(std::span<const Tensor> parts) {
   if (const Tensor joined = Tensor::joined(parts); joined.defined()) return joined;
   std::vector<int64_t> sizes(parts[0].shape().begin(), parts[0].shape().end());
@@ -115,7 +115,7 @@ Tensor stacked(std::span<const Tensor> parts) {
   return all;
 }
 
-// Whether the product of x with such a weight takes bfloat16.
+// Whether the product of x with this weight takes bfloat16.
 bool takes_bfloat16(const Tensor& x, const Tensor& weight) {
   return x.dtype() == DType::bf16 || (bfloat16_products() && weight.dtype() == DType::f32);
 }
@@ -138,7 +138,7 @@ Stack stack_of(const Tensor& x, std::span<const LinearParameters> parameters) {
   return stack;
 }
 
-// The gradients of the parts, as rows of that of their stack.
+// The gradients of the parts: rows of the gradient of the stacked tensor.
 void split_rows(const Tensor& gradient, const std::array<int64_t, kMostSideBySide>& sizes, size_t first,
                 Gradients& parts) {
   int64_t row = 0;
@@ -157,8 +157,8 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const L
   const bool bf16 = takes_bfloat16(x, weight);
   const bool recording = is_recording({x, weight, bias});
   const Activation activation = options.activation;
-  // The gradients of all but ReLU need the value before them, so that a step that is recorded applies them in a pass of
-  // their own; bfloat16 always, so that what is formed again while gradients are is the same.
+  // The gradient of every activation but ReLU needs the activation's input. If recorded, the activation is therefore a
+  // separate pass; in bfloat16 always, so that an activation computed again in the backward pass is the same.
   const bool relu = activation == Activation::relu, plain = activation == Activation::none;
   const bool separate = (recording || bf16) && !plain && !relu;
   LinearTape tape{.x = bf16 ? to_bfloat16(x) : x.detach(),

@@ -10,15 +10,15 @@ namespace [[gnu::visibility("default")]] attune {
 
 struct LinearOptions {
   Activation activation = Activation::none;
-  DropoutMask dropout = {};  // after the activation; behind a ReLU the gradient needs no mask: what is 0 was dropped
-  /// The result is bfloat16 where bfloat16_products(): for readers that would round it, or add it to float32.
+  DropoutMask dropout = {};  // after the activation; after a ReLU the gradient is 0 where the result is, without a mask
+  /// If bfloat16_products(), the result is bfloat16: for readers that would round it, or that add it to float32.
   bool bf16_output = false;
 };
 
 /// dropout(activation(x weight^T + bias)), with bias and activation in the matrix product's epilogue.
 ///   x [..., in]   weight [out, in]   bias [out] or undefined
 ///   returns [..., out]
-/// Where bfloat16_products() the product takes bfloat16 of a float32 weight, and of x if it is not bfloat16 already.
+/// If bfloat16_products(), a float32 weight is rounded to bfloat16 for the product, and so is x unless it is bfloat16.
 /// Differentiable in x, weight and bias. Throws ShapeError.
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const LinearOptions& options);
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, Activation activation = Activation::none);
@@ -28,10 +28,10 @@ struct LinearParameters {
   Tensor bias;    // [out], or undefined
 };
 
-/// linear(x, weight_i, bias_i) for 1 to 3 of them in one product.
+/// linear(x, weight_i, bias_i) for 1 to 3 pairs of weight and bias, in one product.
 ///   x [..., in]   returns [..., sum of out_i], the results side by side
-/// Parameters that follow one another in memory (Tensor::rows of one tensor) are read in place, others are copied
-/// together first. Differentiable in x and each of the parameters. Throws ShapeError.
+/// Parameters that are adjacent in memory (Tensor::rows of one tensor) are read in place; others are first copied into
+/// one tensor. Differentiable in x and in each parameter. Throws ShapeError.
 Tensor fused_linear(const Tensor& x, std::span<const LinearParameters> parameters);
 
 }  // namespace attune

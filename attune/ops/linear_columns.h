@@ -7,10 +7,10 @@
 namespace attune {
 
 /// y[r, j] = x[r] weight[columns[r][j]]^T + bias[columns[r][j]], and -inf beyond the columns of row r: some columns of
-/// linear(), others for each row. Neighbouring rows with the same span are computed together.
+/// linear(), which may differ from row to row. Adjacent rows with the same span are computed together.
 ///   x [rows, in]   weight [out, in]   bias [out] or undefined   columns: one list for each row
 ///   returns [rows, longest list]
-/// The result of a row depends on that row and its columns alone; in float32 it has the bits of panel_linear(). Not
+/// The result of a row depends only on that row and its columns; in float32 its bits are those of panel_linear(). Not
 /// differentiable. Throws ShapeError.
 Tensor linear_columns(const Tensor& x, const Tensor& weight, const Tensor& bias,
                       std::span<const std::span<const int32_t>> columns);

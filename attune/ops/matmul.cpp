@@ -34,7 +34,7 @@ Tensor matmul(const Tensor& a, const Tensor& b, const MatmulOptions& options) {
 
   Tensor c = product(a, b, options);
   record("matmul", {a, b}, c, [a = a.detach(), b = b.detach(), options](const Tensor& dc) {
-    // d(op(a)) = dc op(b)^T and d(op(b)) = op(a)^T dc; for a transposed input the product is taken the other way round.
+    // d(op(a)) = dc op(b)^T and d(op(b)) = op(a)^T dc; the gradient of a transposed input is the transposed product.
     const Tensor da = options.transpose_a ? product(b, dc, {.transpose_a = options.transpose_b, .transpose_b = true})
                                           : product(dc, b, {.transpose_b = !options.transpose_b});
     const Tensor db = options.transpose_b ? product(dc, a, {.transpose_a = true, .transpose_b = options.transpose_a})

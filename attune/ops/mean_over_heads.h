@@ -4,7 +4,7 @@
 
 namespace attune {
 
-/// The mean over the heads of the weights of an attention.
+/// The mean of attention weights over the heads.
 ///   weights [rows, heads, keys]   returns [rows, keys]
 /// Not differentiable. Throws ShapeError.
 Tensor mean_over_heads(const Tensor& weights);

@@ -5,7 +5,7 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// The mean over the rows of each sequence, zeros for one without rows.
+/// The mean over the rows of each sequence; zeros for a sequence without rows.
 ///   x [total, d]   returns [sequences, d]
 /// Differentiable in x. Throws ShapeError.
 Tensor mean_pool(const Tensor& x, const Sequences& sequences);

@@ -27,7 +27,7 @@ void check(const char* op, const Tensor& x, const PanelParameters& parameters) {
     check_device(op, x, {weight.storage(), bias});
 }
 
-// The products into tensors of their own or, where `products` has one, side by side.
+// Writes each product to its own tensor in `products`, or all side by side if `products` has one tensor.
 void multiply(const char* op, const Tensor& x, std::span<const PanelParameters> parameters, std::span<Tensor> products,
               Activation activation) {
   const ProfileScope scope("panel_linear");

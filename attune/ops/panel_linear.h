@@ -11,9 +11,9 @@ namespace attune {
 /// activation(x W^T + bias) for inference; records no gradient.
 ///   x [..., in] float32   bias [out] float32 or undefined
 ///   returns [..., out]
-/// A row's result depends on that row alone, to the bit, on every processor, for any number of rows and threads. With
-/// int8 weights each row of x is quantised to 8 bits (symmetrically, by its largest number), with int4 each 32 numbers
-/// of one. Throws ShapeError.
+/// The result of a row depends only on that row, bit for bit, on every processor, for any number of rows and threads.
+/// With int8 weights each row of x is quantised to 8 bits (symmetrically, by its largest number); with int4 weights
+/// each group of 32 numbers of a row is. Throws ShapeError.
 Tensor panel_linear(const Tensor& x, const PanelWeight& weight, const Tensor& bias,
                     Activation activation = Activation::none);
 
@@ -26,10 +26,10 @@ struct PanelParameters {
 ///   returns [..., sum of out_i], the results side by side
 Tensor fused_panel_linear(const Tensor& x, std::span<const PanelParameters> parameters);
 
-/// The same, each on its own in products[i].
+/// The same, but writes each result to its own tensor products[i].
 void panel_linear_each(const Tensor& x, std::span<const PanelParameters> parameters, std::span<Tensor> products);
 
-/// Of row r the columns columns[r] alone, with the same bits, and -inf behind them, as linear_columns() has it.
+/// Only the columns columns[r] of row r, with the same bits, and -inf after them; see linear_columns().
 ///   x [rows, in]   returns [rows, longest list]
 Tensor panel_linear_columns(const Tensor& x, const PanelWeight& weight, const Tensor& bias,
                             std::span<const std::span<const int32_t>> columns);

@@ -17,7 +17,7 @@ void check_sizes(WeightFormat format, int64_t out, int64_t in) {
                      out, in, kMost, enum_name(format), most_inputs);
 }
 
-// There is no scale that would say what these are.
+// No scale can represent a number that is not finite.
 void check_finite(const Tensor& weight, WeightFormat format) {
   if (format == WeightFormat::float32) return;
   const int64_t i = first_not_finite(weight);
@@ -26,7 +26,7 @@ void check_finite(const Tensor& weight, WeightFormat format) {
                        weight.detach().reshape({-1}).rows(i, i + 1).item(), enum_name(format));
 }
 
-// Panels of no particular content, in `storage` where it is defined.
+// Uninitialised panels, in `storage` if it is defined.
 PanelWeight empty_panels(WeightFormat format, int64_t out, int64_t in, const Device& device,
                          const Tensor& storage = {}) {
   const int64_t bytes = PanelWeight::storage_bytes(format, out, in);

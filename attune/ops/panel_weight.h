@@ -13,23 +13,23 @@ struct EnumNames<WeightFormat> {
       {WeightFormat::float32, "float32"}, {WeightFormat::int8, "int8"}, {WeightFormat::int4, "int4"}};
 };
 
-/// A weight matrix laid out for inference: panels of 16 outputs, so that a product reads it once from front to back.
-/// What goes beyond `out` or `in` is zero.
+/// A weight matrix laid out for inference: panels of 16 outputs, which a product reads once from front to back.
+/// Elements beyond `out` or `in` are zero.
 ///   float32   [panels, in, 16]
 ///   int8      [panels, 64 + 64 ceil(in / 4)]: int32 [16], -128 times the sum of an output's numbers, since a product
 ///             reads activations with 128 added; then [ceil(in / 4), 16, 4], the order that VNNI and AMX read
 ///   int4      [panels, ceil(in / 32), 4, 16, 4]: a byte holds q + 8 of input 4 i + j of its group in the lower half,
-///             of input 16 + 4 i + j in the upper one
-/// The same bytes on every device and every little-endian processor: a file holds them as they are, and is mapped.
+///             of input 16 + 4 i + j in the upper half
+/// The bytes are the same on every device and every little-endian processor: files hold them unchanged and are mapped.
 class PanelWeight {
  public:
-  /// weight [out, in] float32, quantised; with int4 each scale is the one of several with the least squared error.
-  /// Throws ShapeError, and NumericError where a number that is to be quantised is not finite.
+  /// Takes weight [out, in] float32 and quantises it; with int4 each scale is the one of several candidates with the
+  /// least squared error. Throws ShapeError, and NumericError if a number to quantise is not finite.
   static PanelWeight pack(const Tensor& weight, WeightFormat format) { return pack(weight, format, {}); }
-  /// Into `storage`, uint8 [storage_bytes] on the weight's device, unless it is undefined.
+  /// The same, writing into `storage`, uint8 [storage_bytes] on the weight's device, unless it is undefined.
   static PanelWeight pack(const Tensor& weight, WeightFormat format, const Tensor& storage);
-  /// Of stored parts, which are not copied. storage: uint8 [storage_bytes], at a multiple of 4 in memory (of 64 is
-  /// faster); scales as scales_shape and scales_dtype say, undefined for float32. Throws ShapeError if a part does not
+  /// From stored parts, which are not copied. storage: uint8 [storage_bytes], its address a multiple of 4 (64 is
+  /// faster). scales: of scales_shape() and scales_dtype(), undefined for float32. Throws ShapeError if a part does not
   /// fit.
   PanelWeight(WeightFormat format, int64_t out, int64_t in, Tensor storage, Tensor scales);
 
@@ -43,14 +43,14 @@ class PanelWeight {
   int64_t in() const { return panels_.in; }
   const Tensor& storage() const { return panels_.storage; }
   const Tensor& scales() const { return panels_.scales; }
-  /// What kernels take.
+  /// The panels, as kernels read them.
   const Panels& panels() const { return panels_; }
-  /// The same panels in the memory of a device.
+  /// A copy of the panels in the memory of a device.
   PanelWeight to(const Device& device) const;
 
-  /// [out, in] float32: what products multiply with.
+  /// Returns the dequantised weight [out, in] float32, the numbers that products use.
   Tensor unpack() const;
-  /// [ids, in]: the rows of unpack() that `ids` name, for embeddings that share their table. Throws ShapeError.
+  /// Returns rows `ids` of unpack(), [ids, in]: for embeddings whose table is also a product's. Throws ShapeError.
   Tensor rows(const Indices& ids) const;
 
  private:

@@ -10,8 +10,8 @@
 
 namespace attune {
 
-// By where the parameters are. They are held, so that no other tensor comes to lie there. Threads of one parallel
-// region share them.
+// Copies by the address of the first parameter. The parameters are kept alive, so that no other tensor gets their
+// address. The threads of a parallel region share the copies.
 struct Bfloat16Copies {
   struct Copy {
     std::vector<Tensor> parameters;

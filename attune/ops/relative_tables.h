@@ -7,12 +7,12 @@
 
 namespace attune {
 
-/// Throws ShapeError, beginning with `op`, unless each table that is defined is [2 clip + 1, d_k] for the keys and
-/// [2 clip + 1, d_v] for the values, of one clip and of this dtype.
+/// Throws ShapeError, beginning with `op`, unless each defined table is [2 clip + 1, d_k] for the keys and
+/// [2 clip + 1, d_v] for the values, with the same clip and of this dtype.
 void check_relative_tables(std::string_view op, const Tensor& keys, const Tensor& values, DType dtype, int64_t d_k,
                            int64_t d_v);
 
-/// The distance beyond which all count as this one; 0 without a table.
+/// The clip of the tables: larger distances count as this one. 0 without a table.
 int64_t relative_clip(const Tensor& keys, const Tensor& values);
 
 }  // namespace attune

@@ -29,7 +29,7 @@ void check(const Tensor& x, const Indices& positions, const RotaryOptions& optio
                      options.dimensions);
 }
 
-// What forward and backward share: which angles there are, and which of them a row takes.
+// What forward and backward share: the table of angles, and the row of the table for each row of x.
 struct Rotations {
   Tensor table;       // [positions, 2, pairs]
   Indices positions;  // of the table, or none: first, first + 1, ...
@@ -37,8 +37,8 @@ struct Rotations {
   Indices rows;  // of the table: one for each row of x
 };
 
-// Sequences begin at the same positions, so a position is worked out once for all rows that are there: for the whole
-// range between the first and the last position, unless that is more positions than there are rows.
+// Sequences begin at the same positions, so the angles of a position are computed once for all rows: for the whole
+// range from the first to the last position, unless it has more positions than there are rows.
 Rotations rotations_of(const Tensor& x, const Indices& positions, int64_t pairs) {
   const int64_t n = positions.size();
   const std::span<const int32_t> values = positions.values();
@@ -64,7 +64,7 @@ RotaryRows arguments_of(const Tensor& x, const Rotations& rotations, RotaryPairi
           .y = Tensor::empty_like(x)};
 }
 
-// The ramp of YaRN's section 3.2: 0 where a pair is scaled like linear, 1 where it stays as it is.
+// The ramp of YaRN, section 3.2: 0 for a pair that is scaled as by linear, 1 for a pair that is not scaled.
 double yarn_ramp(const RotaryOptions& options, double frequency) {
   const double turns = static_cast<double>(options.original_length) * frequency / (2 * std::numbers::pi);
   return std::clamp((turns - options.beta_slow) / (options.beta_fast - options.beta_slow), 0.0, 1.0);
@@ -118,7 +118,7 @@ Tensor rotary(const Tensor& x, const Indices& positions, const RotaryOptions& op
     rotary_table(device, frequencies, table_positions, rotations.first, rotations.table);
     rotary_rows(device, forward);
   });
-  // A rotation is orthogonal up to its magnitude, so that the gradient is rotated back.
+  // A rotation is orthogonal up to its magnitude, so its gradient is the rotation by the negative angle.
   record("rotary", {x}, forward.y,
          [rotations = std::move(rotations), pairing = options.pairing, count](const Tensor& dy) {
            const RotaryRows backward = arguments_of(dy, rotations, pairing, count, true);

@@ -10,7 +10,7 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// How a model goes beyond the context that it was trained with.
+/// How angles are scaled for contexts longer than those of training.
 enum class RotaryScaling {
   none,
   linear,  // positions are divided by `factor`, Chen et al. 2023
@@ -31,12 +31,12 @@ struct EnumNames<RotaryScaling> {
 struct RotaryOptions {
   double base = 10000;
   RotaryPairing pairing = RotaryPairing::half;
-  int64_t dimensions = 0;  // of each head that are rotated, the first ones; even; 0: all
+  int64_t dimensions = 0;  // how many of each head are rotated, the first ones; even; 0: all
   RotaryScaling scaling = RotaryScaling::none;
   double factor = 1;            // linear, yarn: how many times longer than the trained context
-  int64_t original_length = 0;  // yarn: the context that was trained with
-  double beta_fast = 32;        // yarn: pairs with more turns than this over the trained context stay as they are ...
-  double beta_slow = 1;         // ... and those with fewer than this are scaled like linear; between them a ramp
+  int64_t original_length = 0;  // yarn: the trained context
+  double beta_fast = 32;        // yarn: pairs with more turns than this over the trained context are not scaled ...
+  double beta_slow = 1;         // ... and pairs with fewer turns than this are scaled as by linear; between, a ramp
   bool operator==(const RotaryOptions&) const = default;
   void validate() const;  // throws ConfigError naming the field and the value
 };
@@ -53,17 +53,17 @@ void visit_fields(RotaryOptions& c, FieldVisitor& v) {
   v("beta_slow", c.beta_slow);
 }
 
-/// base^(-2i / dimensions) for each pair of the `dimensions` that are rotated, scaled as the options say. YaRN's ramp
-/// is linear in the number of turns over the trained context, as the paper has it (sections 3.2 and 3.4). Throws
-/// ConfigError.
+/// base^(-2i / dimensions) for each pair i of the `dimensions` that are rotated, scaled according to options.scaling.
+/// YaRN's ramp is linear in the number of turns over the trained context, as in the paper (sections 3.2 and 3.4).
+/// Throws ConfigError.
 RotaryFrequencies rotary_frequencies(const RotaryOptions& options, int64_t dimensions);
 
-/// Each pair (x_a, x_b) of row r rotated by the angle t = positions[r] * frequency:
+/// Rotates each pair (x_a, x_b) of row r by the angle t = positions[r] * frequency:
 ///   (x_a cos t - x_b sin t, x_b cos t + x_a sin t) * magnitude
 ///   x [n, heads, d]   positions [n]   returns [n, heads, d]
-/// The product of a rotated query and a rotated key depends on their positions through the difference alone. A
-/// row's result depends on that row and its position alone. Differentiable in x. Throws ShapeError, ConfigError.
-/// Source: Su et al. 2021, eq. 34. With `heads` only the first so many of each row are rotated and the others copied.
+/// If `heads` is given, only the first `heads` heads of each row are rotated; the others are copied. The product of a
+/// rotated query and key depends on their positions only by the difference. The result of a row depends only on that
+/// row and its position. Differentiable in x. Throws ShapeError, ConfigError. Source: Su et al. 2021, eq. 34.
 Tensor rotary(const Tensor& x, const Indices& positions, const RotaryOptions& options,
               std::optional<int64_t> heads = {});
 

@@ -1,5 +1,5 @@
 #pragma once
-// Where each sequence of a packed batch lies: [total_tokens, ...] with offsets, so that padding costs nothing.
+// Where each sequence of a packed batch lies: rows [total_tokens, ...] without padding, and an offset per sequence.
 
 #include <cstddef>
 #include <cstdint>
@@ -20,7 +20,7 @@ class Sequences {
   int64_t length(int64_t i) const { return offsets_[static_cast<size_t>(i) + 1] - offsets_[static_cast<size_t>(i)]; }
   int64_t max_length() const;
   const std::vector<int32_t>& offsets() const { return offsets_; }
-  /// The place of each row in its sequence: 0 1 2 0 1 0 1 2 3 ...
+  /// The position of each row in its sequence: 0 1 2 0 1 0 1 2 3 ...
   std::vector<int32_t> positions() const;
   bool operator==(const Sequences&) const = default;
 

@@ -4,10 +4,10 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// exp(x) / sum(exp(x)) over the last dimension. A row of nothing but -inf gives zeros. Same shape; differentiable.
+/// exp(x) / sum(exp(x)) over the last dimension. A row of only -inf gives zeros. Same shape; differentiable.
 Tensor softmax(const Tensor& x);
 
-/// x - log(sum(exp(x))) over the last dimension. A row of nothing but -inf stays so. Same shape; differentiable.
+/// x - log(sum(exp(x))) over the last dimension. A row of only -inf gives -inf. Same shape; differentiable.
 Tensor log_softmax(const Tensor& x);
 
 }  // namespace attune

@@ -1,5 +1,5 @@
 #pragma once
-// How the parameters follow the gradient.
+// The configuration of the optimizer and of the learning rate.
 
 #include <cstdint>
 
@@ -25,7 +25,7 @@ struct EnumNames<ScheduleKind> {
 };
 
 struct OptimizerConfig {
-  OptimizerKind kind = OptimizerKind::adam;  // adamw: weight decay apart from the gradient, Loshchilov & Hutter 2019
+  OptimizerKind kind = OptimizerKind::adam;  // adamw: decoupled weight decay, Loshchilov & Hutter 2019
   double beta_1 = 0.9;                       // Vaswani et al. 2017, section 5.3
   double beta_2 = 0.98;
   double epsilon = 1e-9;
@@ -36,7 +36,7 @@ struct OptimizerConfig {
 
 struct ScheduleConfig {
   ScheduleKind kind = ScheduleKind::noam;  // Vaswani et al. 2017, equation 3
-  double learning_rate = 0;                // at the peak; for noam a factor; 0: see peak()
+  double learning_rate = 0;                // the peak; for noam a factor; 0: the default, see peak()
   int64_t warmup_steps = 4000;             // linear from 0
   double final_learning_rate = 0;          // cosine and linear: at the last step
   bool operator==(const ScheduleConfig&) const = default;

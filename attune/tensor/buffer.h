@@ -1,6 +1,6 @@
 #pragma once
-// Memory of tensors. Freed memory is kept, large blocks in an Arena and small ones in size classes, and handed out
-// again, so that a training step in steady state asks the system for nothing.
+// Memory of tensors. Freed memory is kept and used again: large blocks in an Arena, small ones in size classes. So a
+// training step in steady state allocates nothing from the system.
 
 #include <cstddef>
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// A piece of memory with its own way of being released.
+/// A piece of memory, and the owner that releases it.
 class Buffer {
  public:
   Buffer(void* data, size_t bytes, std::shared_ptr<const void> owner)
@@ -19,7 +19,7 @@ class Buffer {
  private:
   void* data_;
   size_t bytes_;
-  std::shared_ptr<const void> owner_;  // gives the memory back when the last buffer on it is gone
+  std::shared_ptr<const void> owner_;  // releases the memory when the last buffer on it is destroyed
 };
 
 /// Uninitialised memory, aligned to 64 bytes, from the caching allocator. Thread-safe. Throws std::bad_alloc.
@@ -27,15 +27,15 @@ std::shared_ptr<Buffer> allocate_buffer(size_t bytes);
 
 struct AllocatorStatistics {
   int64_t system_allocations = 0;  // how often the system was asked for memory
-  int64_t bytes_in_use = 0;        // handed out, rounded to size classes
+  int64_t bytes_in_use = 0;        // by buffers, rounded to size classes
   int64_t peak_bytes_in_use = 0;
-  int64_t bytes_reserved = 0;  // held from the system, in use or kept
+  int64_t bytes_reserved = 0;  // allocated from the system, in use or kept
 };
 
 AllocatorStatistics allocator_statistics();
 void reset_peak_bytes();
 
-/// Gives everything that is kept and not in use back to the system.
+/// Gives all memory that is not in use back to the system.
 void release_cached_memory();
 
 }  // namespace attune

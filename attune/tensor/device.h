@@ -1,5 +1,5 @@
 #pragma once
-// Where data lives. A kernel takes its device as first argument; `dispatch` picks the overload.
+// Where data lives. A kernel takes its device as its first argument; `dispatch` selects the overload.
 
 #include <cstdint>
 #include <string>
@@ -13,8 +13,8 @@ struct Cpu {
   bool operator==(const Cpu&) const = default;
 };
 
-/// A device for tests and the specification of all others: its kernels are simple loops, and the host cannot read its
-/// memory while none of them runs (see plain_memory.h).
+/// A device for tests. It is the specification of all others: its kernels are simple loops. The host cannot read its
+/// memory while none of its kernels runs (see plain_memory.h).
 struct Plain {
   bool operator==(const Plain&) const = default;
 };
@@ -26,7 +26,7 @@ class Device {
   Device() = default;                    // the CPU
   Device(Cpu) {}                         // NOLINT: a kernel's device is a device
   Device(Plain) : kind_(Kind::plain) {}  // NOLINT
-  /// "cpu" or "plain". Throws ConfigError naming what it knows.
+  /// Takes "cpu" or "plain". Throws ConfigError, naming the known devices, for anything else.
   static Device parse(std::string_view text);
 
   Kind kind() const { return kind_; }
@@ -39,7 +39,7 @@ class Device {
   Kind kind_ = Kind::cpu;
 };
 
-/// While one lives, the memory of the plain device is accessible; they may be nested.
+/// While this object lives, the host can access the memory of the plain device. May be nested.
 class PlainAccess {
  public:
   PlainAccess();
@@ -48,8 +48,8 @@ class PlainAccess {
   PlainAccess& operator=(const PlainAccess&) = delete;
 };
 
-/// Calls f with the device's own type, so that overloads like softmax_forward(Cpu, ...) are chosen. An operation does
-/// this at its outermost point: what f calls runs on the device as a whole.
+/// Calls f with the device's own type, which selects overloads like softmax_forward(Cpu, ...). An operation calls this
+/// at its outermost point: everything in f runs on the device.
 template <class F>
 decltype(auto) dispatch(const Device& device, F&& f) {
   if (device.is_host()) return std::forward<F>(f)(Cpu{});

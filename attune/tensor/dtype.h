@@ -16,11 +16,11 @@ struct bfloat16 {
   uint16_t bits = 0;
 
   bfloat16() = default;
-  /// The nearest one, of two as near the even one; NaN stays NaN.
+  /// Rounds to the nearest bfloat16, ties to even; NaN stays NaN.
   template <class T>
   requires std::convertible_to<T, float>
   constexpr explicit bfloat16(T value) : bits(rounded(static_cast<float>(value))) {}
-  constexpr operator float() const {  // NOLINT: loses nothing
+  constexpr operator float() const {  // NOLINT: exact
     return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
   }
 
@@ -99,10 +99,10 @@ constexpr bool is_floating(DType dtype) {
   return dtype == DType::f32 || dtype == DType::f64;
 }
 
-/// Throws the ShapeError of an operation that needs float32 or float64.
+/// Throws ShapeError: operation `op` needs float32 or float64, not `dtype`.
 [[noreturn]] void refuse_dtype(std::string_view op, DType dtype);
 
-/// Calls f(float{}) or f(double{}), the types of parameters; anything else is a ShapeError that names the operation.
+/// Calls f(float{}) or f(double{}), the types of parameters. Throws ShapeError, naming the operation, for other types.
 template <class F>
 decltype(auto) dispatch_floating(std::string_view op, DType dtype, F&& f) {
   if (dtype == DType::f32) return f(float{});

@@ -7,14 +7,14 @@
 
 namespace attune {
 
-/// The values of a tensor where the host can read them: its own memory on the CPU, a copy from other devices. The view
-/// keeps what it shows alive.
+/// The values of a tensor in memory that the host can read: the tensor's own memory on the CPU, a copy from another
+/// device. The view keeps this memory alive.
 class HostView {
  public:
   explicit HostView(const Tensor& x);
   /// The values. Throws ShapeError when T is not the dtype.
   template <class T>
-  std::span<const T> values() const {
+  std::span<const T> as() const {
     check(dtype_of<T>);
     return {reinterpret_cast<const T*>(bytes_.data()), bytes_.size() / sizeof(T)};
   }
@@ -31,7 +31,7 @@ class HostView {
 template <class T>
 std::vector<T> host_values(const Tensor& x) {
   const HostView view(x);
-  const auto values = view.template values<T>();
+  const auto values = view.template as<T>();
   return {values.begin(), values.end()};
 }
 

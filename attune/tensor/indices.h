@@ -9,8 +9,8 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// Token ids, labels, positions, row numbers: int32 that the host describes. The host reads and checks them; a kernel
-/// gets them in the memory of its device, where they are copied once. Cheap to copy; the values never change.
+/// Token ids, labels, positions or row numbers: int32 values made by the host. The host reads and checks them; a kernel
+/// gets them as a tensor on its device, copied there once. Cheap to copy; the values never change.
 class Indices {
  public:
   Indices() = default;                   // none
@@ -22,9 +22,9 @@ class Indices {
   bool empty() const { return size() == 0; }
   std::span<const int32_t> values() const;
   int32_t operator[](int64_t i) const { return values()[static_cast<size_t>(i)]; }
-  /// [begin, end) of them, sharing the memory. Throws ShapeError.
+  /// The indices [begin, end), sharing the memory. Throws ShapeError.
   Indices slice(int64_t begin, int64_t end) const;
-  /// The same as a tensor on a device: int32 [size].
+  /// The indices as a tensor on a device: int32 [size].
   Tensor on(const Device& device) const;
 
  private:

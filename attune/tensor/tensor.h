@@ -1,5 +1,5 @@
 #pragma once
-// A tensor: shape, dtype, device and a piece of a reference-counted buffer; always contiguous and row-major.
+// A tensor: shape, dtype, device and a part of a reference-counted buffer; always contiguous and row-major.
 
 #include <memory>
 #include <span>
@@ -19,7 +19,7 @@ struct TensorOptions {
   Device device = {};
 };
 
-/// A handle: copies share the data. `reshape` shares data and gradient; `rows` and `detach` share the data alone.
+/// A handle: copies share the data. `reshape` shares data and gradient; `rows` and `detach` share only the data.
 class Tensor {
  public:
   Tensor() = default;  // undefined: no shape, no data
@@ -29,7 +29,7 @@ class Tensor {
   static Tensor full(const Shape& shape, double value, const TensorOptions& options = {});
   static Tensor empty_like(const Tensor& x) { return empty(x.shape(), {x.dtype(), x.device()}); }
   static Tensor zeros_like(const Tensor& x) { return zeros(x.shape(), {x.dtype(), x.device()}); }
-  /// A copy of the values. Throws ShapeError unless there are as many as the shape has elements.
+  /// A copy of the values. Throws ShapeError unless there is one value for each element of the shape.
   template <class T>
   static Tensor from(const Shape& shape, std::span<const T> values, const Device& device = {}) {
     return from_bytes(shape, dtype_of<T>, std::as_bytes(values), device);
@@ -41,8 +41,8 @@ class Tensor {
   /// A copy of raw values. Throws ShapeError unless there are exactly numel * size_of(dtype) bytes.
   static Tensor from_bytes(const Shape& shape, DType dtype, std::span<const std::byte> bytes,
                            const Device& device = {});
-  /// What lies `offset` bytes into the buffer, which is shared. Throws ShapeError where that ends beyond the buffer or
-  /// is not aligned for the dtype.
+  /// A tensor over the memory `offset` bytes into the buffer, which is shared. Throws ShapeError if it ends beyond the
+  /// buffer or is not aligned for the dtype.
   static Tensor in_buffer(const Shape& shape, DType dtype, std::shared_ptr<Buffer> buffer, size_t offset);
 
   bool defined() const { return buffer_ != nullptr; }
@@ -54,8 +54,8 @@ class Tensor {
   DType dtype() const { return dtype_; }
   Device device() const { return device_; }
 
-  /// The memory of the device, for its kernels; HostView is for everybody else. Throws ShapeError when T is not the
-  /// dtype.
+  /// The values in the device's memory. Only kernels use this; all other code uses HostView. Throws ShapeError when T
+  /// is not the dtype.
   template <class T>
   T* data() const {
     check_dtype(dtype_of<T>);
@@ -66,25 +66,25 @@ class Tensor {
     return {data<T>(), static_cast<size_t>(numel())};
   }
   void* raw() const { return buffer_ ? static_cast<std::byte*>(buffer_->data()) + offset_ : nullptr; }
-  /// The bytes of a tensor on the CPU, to be read and written. Throws ShapeError for another device.
+  /// The bytes of a tensor on the CPU, to read and to write. Throws ShapeError for another device.
   std::span<std::byte> host_bytes() const;
-  /// Where the values begin, to tell tensors apart; not for reading.
+  /// Where the values begin, only to compare tensors; not to be read from.
   const void* address() const { return raw(); }
   /// The value of a tensor with one element, converted to double.
   double item() const;
 
-  /// The same values under another shape with as many elements; one size may be -1. Differentiable.
+  /// The same values in another shape with the same number of elements; one size may be -1. Differentiable.
   Tensor reshape(const std::vector<int64_t>& sizes) const;
   /// Rows [begin, end) of the first dimension, sharing the data.
   Tensor rows(int64_t begin, int64_t end) const;
-  /// The way back: one tensor over `parts` that follow one another in memory, rows() of one tensor; else undefined.
+  /// The inverse of rows(): one tensor over `parts`, which must be adjacent rows() of one tensor; else undefined.
   static Tensor joined(std::span<const Tensor> parts);
   Tensor detach() const;
   Tensor clone() const;
   Tensor to(DType dtype) const;
   Tensor to(const Device& device) const;
-  void copy_from(const Tensor& source) const;  // same shape and dtype; the device may be another
-  /// Replaces the values. Throws ShapeError unless there are as many and T is the dtype.
+  void copy_from(const Tensor& source) const;  // same shape and dtype; the device may differ
+  /// Replaces the values. Throws ShapeError unless there is one for each element and T is the dtype.
   template <class T>
   void assign(std::span<const T> values) const {
     check_dtype(dtype_of<T>);
@@ -113,7 +113,7 @@ class Tensor {
 /// accumulator += x, element by element; same shape and floating dtype.
 void add_in_place(const Tensor& accumulator, const Tensor& x);
 
-/// The first element that is not finite, as its flat index, or -1.
+/// Returns the flat index of the first element that is not finite, or -1.
 int64_t first_not_finite(const Tensor& x);
 
 }  // namespace attune

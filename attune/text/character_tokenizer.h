@@ -13,14 +13,14 @@ namespace [[gnu::visibility("default")]] attune {
 
 /// Tokens are Unicode code points; white space and line ends are tokens like any other. <pad> <unk> <s> </s> are ids 0
 /// to 3. A character that is not in the vocabulary becomes <unk>, and so does a byte that is not UTF-8. Stored as
-/// {"type": "characters", "characters": ["\n", " ", "a", ...]}, of which the first is id 4.
+/// {"type": "characters", "characters": ["\n", " ", "a", ...]}; the first character has id 4.
 class CharacterTokenizer final : public Tokenizer {
  public:
   /// `characters` follow the specials. Throws DataError when one is not exactly one code point or is doubled.
   explicit CharacterTokenizer(std::vector<std::string> characters);
 
-  /// The characters of files, plain or gzip, or of texts, in the order of their code points. Throws DataError when
-  /// there are none.
+  /// Takes the characters of files, plain or gzip, or of texts, in the order of their code points. Throws DataError
+  /// when there are none.
   static CharacterTokenizer build(const std::vector<std::filesystem::path>& files);
   static CharacterTokenizer build_from_texts(const std::vector<std::string>& texts);
 
@@ -42,7 +42,7 @@ class CharacterTokenizer final : public Tokenizer {
 };
 
 /// Tokens are bytes: 256 of them after <pad> <unk> <s> </s>, so that byte b is id 4 + b and any text can be encoded.
-/// decode() puts U+FFFD in place of <unk> and of every byte that is not part of a UTF-8 character. Stored as {"type":
+/// decode() returns U+FFFD for <unk> and for every byte that is not part of a UTF-8 character. Stored as {"type":
 /// "bytes"}.
 class ByteTokenizer final : public Tokenizer {
  public:

@@ -1,5 +1,5 @@
 #pragma once
-// What SentencePiece takes on trust in a model file.
+// Checks what SentencePiece does not check in a model file.
 
 #include <string>
 #include <string_view>
@@ -11,7 +11,7 @@ namespace attune {
 /// (sentencepiece_model.proto), every piece, and every state that the normalizer's trie can reach. Throws FileError
 /// that begins with `name`.
 ///
-/// Returns the model without its self-test, which SentencePiece would run and print about on loading.
+/// Returns the model without its self-test, which SentencePiece would run when it loads the model, and print about.
 std::string checked_sentence_piece_model(std::string_view model, const std::string& name);
 
 }  // namespace attune

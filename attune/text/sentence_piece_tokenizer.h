@@ -18,8 +18,8 @@ namespace [[gnu::visibility("default")]] attune {
 
 /// A SentencePiece model of any kind (unigram, BPE, characters, words), its text normalization included.
 ///
-/// A model has to name <unk>, <s> and </s>. One without <pad>, as SentencePiece trains by default, uses </s> in its
-/// place: neither shows in decoded text.
+/// A model must have <unk>, <s> and </s>. For a model without <pad>, which SentencePiece trains by default, </s> is the
+/// pad: neither shows in decoded text.
 class SentencePieceTokenizer final : public Tokenizer {
  public:
   /// Throws FileError that names the file.
@@ -54,7 +54,7 @@ struct SentencePieceOptions {
   int32_t threads = 2;                // 1 to 128; the numbers of a unigram model depend on it in the last digits
   int64_t max_sentences = 1'000'000;  // a larger corpus is sampled
   uint64_t seed = 1;                  // of the sample
-  int64_t max_bytes = kMostBytes;     // of the sample: of longer sentences it has fewer; 4096 or more
+  int64_t max_bytes = kMostBytes;     // of the sample: a sample of long sentences has fewer of them; at least 4096
   static constexpr int64_t kMostBytes = int64_t{320} << 20;
   void validate() const;  // throws ConfigError
 };

@@ -16,27 +16,27 @@ namespace attune {
 /// Whether `text` is well-formed UTF-8 (Unicode 15, table 3-7): no overlong forms, no surrogates, nothing above
 /// U+10FFFF.
 bool valid_utf8(std::string_view text);
-/// Throws DataError naming `place`, for example "sentence 2", where it is not.
+/// Throws DataError naming `place`, for example "sentence 2", when `text` is not well-formed UTF-8.
 void check_utf8(std::string_view text, std::string_view place);
 
-/// Bytes of the well-formed sequence, one character, at the start of `text`: 1 to 4, 0 when there is none.
+/// The number of bytes, 1 to 4, of the well-formed character at the start of `text`; 0 when there is none.
 size_t utf8_sequence(std::string_view text);
 
-/// What a text file may be at most. The defaults bound a decompression bomb, not honest data.
+/// The limits of a text file. The defaults stop a decompression bomb, not honest data.
 struct TextLimits {
   int64_t line_bytes = int64_t{1} << 20;
   int64_t total_bytes = int64_t{8} << 30;  // after decompression
   int64_t lines = int64_t{1} << 28;
 };
 
-/// Is told, now and then, how many bytes of the files were read since it was called last, before decompression. What it
-/// throws ends the reading.
+/// Called now and then with the bytes of the files, before decompression, that were read since the last call. An
+/// exception ends the reading.
 using ReadProgress = std::function<void(int64_t bytes)>;
 
 class TextSource;  // bytes of a file or a pipe, decompressed
 
-/// Reads UTF-8 lines ending in \n or \r\n; the last one may lack its end. A byte order mark at the start is dropped.
-/// gzip is known by its first bytes. A line is handed over as soon as it has arrived, so that a pipe can be answered
+/// Reads UTF-8 lines ending in \n or \r\n; the last line may have no end. Drops a byte order mark at the start.
+/// Recognises gzip by its first bytes. Returns a line as soon as it has arrived, so that a program can answer a pipe
 /// line by line.
 class LineReader {
  public:
@@ -46,12 +46,12 @@ class LineReader {
   LineReader(int descriptor, std::string name, const TextLimits& limits = {});
   ~LineReader();
 
-  /// The next line without its end; false at the end of the text. Throws DataError that names file and line when a line
-  /// is too long or is not UTF-8, after which the line that follows can be read, and FileError when the file cannot be
-  /// read, is cut off or is beyond the limits.
+  /// Reads the next line without its end; returns false at the end of the text. Throws DataError that names file and
+  /// line when a line is too long or is not UTF-8, after which the line that follows can be read, and FileError when
+  /// the file cannot be read, is cut off or is beyond the limits.
   bool next(std::string& line);
 
-  /// Whether next() would not have to wait longer than this: a whole line is there, or the end, or an error.
+  /// Whether a whole line, the end or an error is there within `patience_ms`, so that next() does not wait.
   bool at_hand(int patience_ms);
 
   int64_t line_number() const { return line_number_; }  // of the line last returned or refused, from 1
@@ -73,17 +73,17 @@ class LineReader {
 };
 
 /// Reads UTF-8 text exactly as it is, line ends included, in pieces of at most `piece_bytes` (64 or more). A piece ends
-/// after a line end; inside a longer line, between two characters. A byte order mark at the start is dropped, and gzip
-/// is known by its first bytes.
+/// after a line end, or between two characters of a line that is longer. Drops a byte order mark at the start.
+/// Recognises gzip by its first bytes.
 class TextReader {
  public:
-  /// Of the limits only total_bytes counts.
+  /// Uses only total_bytes of the limits.
   explicit TextReader(const std::filesystem::path& path, const TextLimits& limits = {},
                       size_t piece_bytes = size_t{1} << 20);
   ~TextReader();
 
-  /// The next piece; false at the end of the text. Throws DataError that names file and line of what is not UTF-8, and
-  /// FileError as LineReader does.
+  /// Reads the next piece; returns false at the end of the text. Throws DataError that names file and line of text that
+  /// is not UTF-8, and FileError as LineReader does.
   bool next(std::string& piece);
 
   int64_t bytes_read() const;  // of the file as it is, before decompression
@@ -104,10 +104,11 @@ class TextReader {
 /// All lines of a file.
 std::vector<std::string> read_lines(const std::filesystem::path& path, const TextLimits& limits = {});
 
-/// For a handler of `error`: throws it again, with the names of `files` in front unless it begins with one of them.
+/// To be called where `error` is caught: throws it again, with the names of `files` in front unless it begins with one
+/// of them.
 [[noreturn]] void throw_naming(const std::vector<std::string>& files, const DataError& error);
 
-/// Calls `read`; a DataError of it that does not begin with the name of one of `files` gets their names.
+/// Calls `read`. When it throws a DataError that does not begin with the name of one of `files`, adds their names.
 template <class Read>
 auto naming(const std::vector<std::string>& files, const Read& read) {
   try {

@@ -6,7 +6,7 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// What is one document, a stretch of text that is predicted without knowledge of the others.
+/// What makes one document. A document is predicted without knowledge of the others.
 enum class TextUnit {
   stream,    // everything, the files one after the other
   line,      // each line that has tokens

@@ -11,20 +11,20 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// The ids that a model gives a meaning to; all are inside the vocabulary.
+/// The ids of special tokens; all are inside the vocabulary.
 struct SpecialIds {
   int32_t pad = 0, unk = 1, bos = 2, eos = 3;
 };
 
-/// A vocabulary and the way from text to it. Safe to use from several threads at once.
+/// A vocabulary, and how text becomes its tokens. Safe to use from several threads at once.
 class Tokenizer {
  public:
   virtual ~Tokenizer();
 
-  /// Ids without bos and eos; empty for text without tokens.
+  /// Returns ids without bos and eos; none for text without tokens.
   virtual std::vector<int32_t> encode(std::string_view text) const = 0;
 
-  /// Leaves out pad, bos and eos. Throws DataError on an id outside the vocabulary.
+  /// Returns the text of ids; pad, bos and eos give none. Throws DataError on an id outside the vocabulary.
   std::string decode(std::span<const int32_t> ids) const;
 
   /// Whether a line end in a text is a token, so that decoding gives it back. Otherwise text is encoded line by line.
@@ -32,7 +32,7 @@ class Tokenizer {
 
   virtual int32_t vocab_size() const = 0;
 
-  /// One token as shown to people. Throws DataError on an id outside the vocabulary.
+  /// One token as people see it. Throws DataError on an id outside the vocabulary.
   virtual std::string piece(int32_t id) const = 0;
 
   int32_t pad_id() const { return special_.pad; }
@@ -58,8 +58,8 @@ class Tokenizer {
 /// No tokenizer file is larger; the largest known are below 20 MiB.
 inline constexpr uint64_t kMaxTokenizerBytes = uint64_t{64} << 20;
 
-/// Reads a SentencePiece model (.model) or a vocabulary of words, characters or bytes (.json, by its "type"); under
-/// another name, by the first byte. Throws FileError that names the file.
+/// Reads a SentencePiece model (.model) or a vocabulary of words, characters or bytes (.json, by its "type"); with
+/// another file name, its first byte decides. Throws FileError that names the file.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& file);
 
 }  // namespace attune

@@ -18,10 +18,10 @@ struct TokenizerFiles {
   std::filesystem::path source, target;  // one file where one vocabulary serves both sides
 };
 
-/// The one for all text, or an empty path. Throws FileError when there are two.
+/// Returns the tokenizer for all text, or an empty path. Throws FileError when there are two.
 std::filesystem::path find_tokenizer(const std::filesystem::path& folder);
 
-/// Throws FileError when there is none for a side, or two.
+/// Returns the tokenizers of both sides. Throws FileError when a side has none, or two.
 TokenizerFiles find_tokenizers(const std::filesystem::path& folder);
 TokenizerPair load_tokenizers(const TokenizerFiles& files);
 inline TokenizerPair load_tokenizers(const std::filesystem::path& folder) {

@@ -1,6 +1,6 @@
 #pragma once
-// The little of Unicode that metrics need: code points, white space, lower case. All of it as Python's `str` has it,
-// since sacreBLEU, whose figures the metrics reproduce, is written in Python.
+// The little of Unicode that metrics need: code points, white space, lower case. All of it is as in Python's `str`,
+// because the metrics reproduce the figures of sacreBLEU, which is written in Python.
 
 #include <cstddef>
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace attune {
 
-/// The code point at `position`, which moves behind it. A byte that is not valid UTF-8 yields 0xDC00 + byte (a lone
-/// surrogate, as Python's "surrogateescape"), so that every text is accepted and different bytes stay different.
-/// `position` is below text.size().
+/// Returns the code point at `position` and moves `position` behind it. A byte that is not valid UTF-8 yields 0xDC00 +
+/// byte (a lone surrogate, as Python's "surrogateescape"), so that every text is accepted and different bytes stay
+/// different. `position` is below text.size().
 char32_t next_code_point(std::string_view text, std::size_t& position);
 
 /// Appends the UTF-8 of one code point, the inverse of `next_code_point`.

@@ -1,5 +1,5 @@
 #pragma once
-// What the kinds of tokenizer.json have in common.
+// What all kinds of tokenizer.json share.
 
 #include <array>
 #include <initializer_list>

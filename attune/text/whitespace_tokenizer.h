@@ -19,9 +19,8 @@ struct WhitespaceOptions {
   void validate() const;            // throws ConfigError
 };
 
-/// Tokens are what stands between spaces or tabs. <pad> <unk> <s> </s> are ids 0 to 3, and no text becomes one of them
-/// but <unk>. Stored as {"type": "whitespace", "subword_marker": "@@", "pieces": ["<pad>", "<unk>", "<s>", "</s>",
-/// ...]}.
+/// Tokens are the words between spaces or tabs. <pad> <unk> <s> </s> are ids 0 to 3; of these, text only becomes <unk>.
+/// Stored as {"type": "whitespace", "subword_marker": "@@", "pieces": ["<pad>", "<unk>", "<s>", "</s>", ...]}.
 class WhitespaceTokenizer final : public Tokenizer {
  public:
   /// `words` follow the specials. Throws DataError when one is empty, doubled, has white space or is not UTF-8.

@@ -12,16 +12,16 @@
 
 namespace attune {
 
-/// Cross entropy of the batch's labels given its source and, for each place, the target before it (teacher forcing).
+/// Cross entropy of the batch's labels, given its source and, at each position, the target before it (teacher forcing).
 CrossEntropy batch_loss(const Transformer& model, const PackedBatch& batch, const CrossEntropyOptions& options);
-/// Of the texts' labels; a text with the label -1 takes no part.
+/// Cross entropy of the texts' labels; a text with the label -1 does not count.
 CrossEntropy batch_loss(const EncoderClassifier& model, const LabelledBatch& batch, const CrossEntropyOptions& options);
-/// Of the tokens that were hidden.
+/// Cross entropy of the tokens that were hidden.
 CrossEntropy batch_loss(const EncoderMaskedLm& model, const MaskedBatch& batch, const CrossEntropyOptions& options);
-/// Of the token that follows each one.
+/// Cross entropy of the token that follows each token.
 CrossEntropy batch_loss(const DecoderLm& model, const LanguageModelBatch& batch, const CrossEntropyOptions& options);
 
-/// The same as update() takes it; the model has to outlive it, and all labels take part.
+/// A batch as update() takes it. The model has to outlive it; all labels count.
 TrainingBatch training_batch(const Transformer& model, PackedBatch batch);
 TrainingBatch training_batch(const EncoderClassifier& model, LabelledBatch batch);
 TrainingBatch training_batch(const EncoderMaskedLm& model, MaskedBatch batch);

@@ -5,7 +5,7 @@
 
 #include "attune/base/fail.h"
 #include "attune/base/random.h"
-#include "attune/inference/model_files.h"
+#include "attune/io/model_folder.h"
 #include "attune/train/batch_loss.h"
 #include "attune/train/task_parts.h"
 

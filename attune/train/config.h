@@ -1,5 +1,5 @@
 #pragma once
-// Everything that a training run is told. The file is TOML with one section per struct: [model] [data] [optimizer]
+// The configuration of a training run. The file is TOML with one section per struct: [model] [data] [optimizer]
 // [schedule] [train] [generation] [sampling]. model.architecture says which of the fields there are: a field of another
 // architecture is refused.
 
@@ -11,11 +11,12 @@
 
 #include "attune/base/fields.h"
 #include "attune/data/labelled_format.h"
-#include "attune/inference/config.h"
-#include "attune/inference/sampling_config.h"
 #include "attune/models/config.h"
+#include "attune/models/generation_config.h"
+#include "attune/models/sampling_config.h"
 #include "attune/ops/precision.h"
 #include "attune/optim/config.h"
+#include "attune/text/text_unit.h"
 
 namespace [[gnu::visibility("default")]] attune {
 
@@ -72,7 +73,7 @@ struct DataConfig {
   LabelledFormat format = LabelledFormat::automatic;  // encoder_classifier
   std::string label_field = "label";                  // of csv and jsonl
   std::string text_field = "text";
-  TextUnit text_unit = TextUnit::stream;  // of language models: what is predicted without knowledge of the rest
+  TextUnit text_unit = TextUnit::stream;  // of language models: what makes one document
   int64_t max_tokens = 512;  // of encoders, bos and eos included: longer texts are cut, for encoder_masked_lm in parts
 
   std::string tokenizer;         // a file; "": train.initialize_from's, or trained on the training text
@@ -92,7 +93,7 @@ struct TrainConfig {
   int64_t steps = 100000;            // updates; 0: no limit, then epochs or max_minutes is needed
   int64_t epochs = 0;                // passes over the training text; 0: no limit
   double max_minutes = 0;            // of training, without validation; 0: no limit
-  std::string initialize_from = {};  // a model's folder: parameters of the same name and shape begin as they are there
+  std::string initialize_from = {};  // a model folder: parameters of the same name and shape get its values
   int64_t batch_tokens = 4096;       // of a batch; source or target tokens, whichever are more
   int64_t accumulate = 1;            // batches whose gradients make one update
   double label_smoothing = 0.1;      // 0.1 for encoder_decoder, else 0
@@ -101,18 +102,18 @@ struct TrainConfig {
   uint64_t seed = 1;                 // below 2^63
   int64_t log_every = 50;
   int64_t valid_every = 1000;   // steps; 0: at the end of an epoch
-  int64_t valid_sentences = 0;  // the first so many sentences or texts, but for decoder_lm; 0: all
+  int64_t valid_sentences = 0;  // how many sentences or texts, from the first (not for decoder_lm); 0: all
   int64_t valid_beam_size = 1;  // encoder_decoder: for BLEU in validation
   int64_t valid_stride = 0;     // decoder_lm: from window to window, see sliding_windows(); 0: context_length
-  ValidationMetric best_metric = ValidationMetric::automatic;  // says which model is the best, and when patience ends
+  ValidationMetric best_metric = ValidationMetric::automatic;  // decides which model is best, and when patience ends
   int64_t patience = 0;                 // validations without improvement before stopping; 0: off
   int64_t checkpoint_every = 1000;      // steps; 0: at each validation
   int64_t checkpoint_every_epochs = 0;  // 0: off
-  int64_t keep_checkpoints = 5;         // the last so many; 0: all
-  int64_t average_checkpoints = 0;      // the final model is the mean of the last so many; 0 or 1: off
+  int64_t keep_checkpoints = 5;         // how many of the last; 0: all
+  int64_t average_checkpoints = 0;      // the final model is the mean of this many; 0 or 1: off
   double moving_average = 0;            // decay of an exponential moving average of the weights; 0: off
   int64_t threads = 0;                  // 0: thread_count() of the caller
-  bool shard_optimizer = false;         // several ranks: each keeps the moments of its part of the parameters alone
+  bool shard_optimizer = false;         // several ranks: each keeps moments only for its part of the parameters
   bool checkpoint_activations = false;  // layers compute their activations again in the backward pass: less memory
   ProductPrecision precision = ProductPrecision::float32;  // of the training step's matrix products
   bool operator==(const TrainConfig&) const = default;
@@ -127,39 +128,39 @@ struct RunConfig {
   GenerationConfig generation;  // encoder_decoder
   SamplingConfig sampling;      // decoder_lm
 
-  /// Throws ConfigError naming the field and the value. That there are files to train on is not asked for here.
+  /// Throws ConfigError naming the field and the value. Does not ask for files to train on.
   void validate() const;
-  /// The same, and files for training have to be named.
+  /// The same, and throws ConfigError when no files for training are named.
   void validate_for_training() const;
 
   bool has_validation() const;
-  /// train.best_metric, and what is automatic decided.
+  /// train.best_metric, with `automatic` replaced by the metric of the architecture.
   ValidationMetric best_metric() const;
   bool operator==(const RunConfig&) const = default;
 };
 
-/// What is to be said of a precision on this machine; empty: nothing.
+/// A note for the user about a precision on this machine; "": none.
 std::string precision_note(ProductPrecision precision);
 
 /// The defaults of an architecture. Those of RunConfig{} are encoder_decoder's; for the others label_smoothing is 0,
 /// and encoder_masked_lm reads lines.
 RunConfig default_config(Architecture architecture);
 
-/// Reads a TOML file, applies "key=value" assignments in order and validates. An empty path stands for an empty file.
-/// What neither names is as in the preset of that name (models/presets.h), unless it is empty, else as in
-/// default_config(). Throws FileError and ConfigError.
+/// Reads a TOML file, applies "key=value" assignments in order and validates. An empty path means an empty file. All
+/// other fields are those of the preset (models/presets.h) or, where `preset` is empty, of default_config(). Throws
+/// FileError and ConfigError.
 RunConfig read_run_config(const std::filesystem::path& path, const std::vector<std::string>& overrides = {},
                           std::string_view preset = {});
 
-/// What read_run_config() reads back as the same configuration, without the fields of other architectures.
+/// The configuration as TOML that read_run_config() reads back as the same, without the fields of other architectures.
 std::string write_toml(const RunConfig& config);
 
 /// Every key of the architecture with its value, one a line, as TOML; after enumerations a comment with their names.
 std::string describe_config(const RunConfig& config);
 
-/// So many of what the architecture learns from: "2 pairs", "2 texts", "1 document".
+/// A number of what the architecture learns from: "2 pairs", "2 texts", "1 document".
 std::string count_of_examples(int64_t count, Architecture architecture);
-/// The field that names them: "data.train_source" or "data.train_files".
+/// The field that names the training files: "data.train_source" or "data.train_files".
 const char* training_files_field(Architecture architecture);
 
 template <class FieldVisitor>

@@ -1,6 +1,5 @@
 #pragma once
-// One update by several ranks: each has the gradients of its part of the batches; what all of them have to apply is the
-// sum.
+// One update by several ranks. Each has the gradients of its part of the batches; all apply the sum.
 
 #include <optional>
 #include <span>
@@ -21,20 +20,20 @@ struct CommunicationCost {
   double exposed = 0;  // of these, seconds in which this rank did nothing but wait
 };
 
-/// What the ranks tell each other of an update; sums after agree().
+/// What the ranks tell each other about an update; after agree(), the sums over all ranks.
 struct UpdateTotals {
   double loss = 0, nll = 0;
-  int64_t failures = 0;  // ranks of which a loss is not finite
+  int64_t failures = 0;  // ranks with a loss that is not finite
   int64_t first_failure = -1;
   double squares = 0;  // of the summed gradient
 };
 
-/// Gradients travel in buckets of about `bucket_bytes`, by default an eighth of them all but 1 MiB at least and 25 MiB
-/// at most, last parameters first, since backward ends with the first ones: a bucket is on its way as soon as the
-/// gradients in it and in those before it are complete, while backward goes on (Li et al. 2020, "PyTorch Distributed").
-/// The order of all messages is the same on every rank.
+/// Gradients are sent in buckets of about `bucket_bytes` (by default an eighth of them all, at least 1 MiB and at most
+/// 25 MiB), last parameters first, since backward ends with the first ones. A bucket is sent as soon as the gradients
+/// in it and in the buckets before it are complete, while backward goes on (Li et al. 2020, "PyTorch Distributed"). The
+/// order of all messages is the same on every rank.
 ///
-/// With `shard` every rank updates its part of each bucket alone (ZeRO stage 1, Rajbhandari et al. 2020): gradients are
+/// With `shard` every rank updates only its part of each bucket (ZeRO stage 1, Rajbhandari et al. 2020): gradients are
 /// reduced and scattered, and the updated parameters gathered. The numbers are the same to the bit.
 class DataParallel {
  public:
@@ -43,26 +42,26 @@ class DataParallel {
                int64_t bucket_bytes = 0);
 
   Communicator& communicator() const { return communicator_; }
-  /// What Adam has to be given; empty where it is to update everything.
+  /// The ranges that this rank's Adam updates; empty: everything.
   std::vector<ElementRange> owned() const;
-  /// Every rank takes over those of rank 0.
+  /// Gives every rank the parameters of rank 0.
   void broadcast_parameters() const;
 
-  /// For the last backward() of an update.
+  /// To be called by the last backward() of an update when a gradient is complete.
   void on_complete(const GradientNode& leaf);
-  /// Every gradient becomes the sum over all ranks, of which a sharded one is valid in the part owned() alone. A rank
-  /// without a gradient has added zeros.
+  /// Makes every gradient the sum over all ranks; a sharded one is valid only in the ranges of owned(). A rank without
+  /// a gradient adds zeros.
   void reduce();
-  /// The totals of all ranks, the same on each; `squares` is filled from the sums. Clears the gradients of parameters
-  /// that no rank has one of.
+  /// Returns the totals of all ranks, the same on each; `squares` is computed from the sums. Clears the gradients of
+  /// parameters for which no rank has one.
   UpdateTotals agree(const UpdateTotals& mine);
-  /// Where the optimizer is sharded, every rank takes over the parts of the parameters that the others own.
+  /// With a sharded optimizer, gives every rank the parts of the parameters that the others own.
   void share_parameters();
 
-  /// Adam's whole states on rank 0, nothing on the others. Called by all.
+  /// Returns Adam's whole states on rank 0, nothing on the others. All ranks call it.
   std::vector<AdamState> gather_states(const Adam& adam) const;
 
-  /// Since the last call.
+  /// The cost since the last call.
   CommunicationCost take_cost();
 
  private:

@@ -110,7 +110,7 @@ ClassifierEvaluation evaluate(const EncoderClassifier& model, std::span<const La
     if (std::ranges::any_of(batch.labels, [](int32_t label) { return label >= 0; }))
       total.add(cross_entropy(logits, Indices(batch.labels), total.options()));
     const HostView view(softmax(logits));
-    const auto probabilities = view.values<float>();
+    const auto probabilities = view.as<float>();
     const auto labels = static_cast<size_t>(logits.size(1));
     for (int64_t text = 0; text < batch.texts(); ++text) {
       const auto row = probabilities.subspan(static_cast<size_t>(text) * labels, labels);

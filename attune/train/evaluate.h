@@ -1,6 +1,6 @@
 #pragma once
-// How well a model predicts given text. Each function takes the model into evaluation mode; how texts are put together
-// in batches does not change what is predicted.
+// How well a model predicts given text. The functions run without dropout and record no gradients. How texts are put
+// together in batches does not change what is predicted.
 
 #include <cstdint>
 #include <span>
@@ -33,7 +33,8 @@ struct ClassifierEvaluation {
   std::vector<float> probabilities;  // [texts * labels], those of one text after the other
 };
 
-/// Labels of all examples, of which some or all may have none. Throws DataError when there is no example.
+/// Predicts the labels of all examples; some or all of them may have no label of their own. Throws DataError when there
+/// is no example.
 ClassifierEvaluation evaluate(const EncoderClassifier& model, std::span<const LabelledExample> examples,
                               const EvaluateOptions& options = {});
 
@@ -42,8 +43,8 @@ ClassifierEvaluation evaluate(const EncoderClassifier& model, std::span<const La
 CorpusLoss evaluate(const DecoderLm& model, const TokenDocuments& documents, int64_t stride = 0,
                     const EvaluateOptions& options = {});
 
-/// Loss over the tokens that are hidden in `text`: all sequences, masked at once, so that how they are put together in
-/// batches does not change what is hidden. Throws DataError when nothing is.
+/// Loss over the tokens that are hidden in `text`. It has all sequences, masked at once, so that batches do not change
+/// which tokens are hidden. Throws DataError when none is hidden.
 CorpusLoss evaluate(const EncoderMaskedLm& model, const MaskedBatch& text, const EvaluateOptions& options = {});
 
 }  // namespace attune

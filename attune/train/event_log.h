@@ -21,7 +21,7 @@ class EventLog {
   /// dropped. Throws FileError, also when metrics.jsonl has a line that is no such object.
   explicit EventLog(const std::filesystem::path& folder, int64_t resume_step = -1);
 
-  /// Appends one line and one event. `step` >= 0; a name is neither "step" nor "time" and stands once. Throws DataError
+  /// Appends one line and one event. `step` >= 0; a name is neither "step" nor "time" and comes once. Throws DataError
   /// for these, FileError when the disk is full.
   void write(int64_t step, std::span<const std::pair<std::string, double>> scalars);
 

@@ -4,7 +4,7 @@
 
 #include "attune/base/fail.h"
 #include "attune/data/window_sampler.h"
-#include "attune/inference/model_files.h"
+#include "attune/io/model_folder.h"
 #include "attune/text/character_tokenizer.h"
 #include "attune/train/batch_loss.h"
 #include "attune/train/task_parts.h"

@@ -13,15 +13,15 @@ struct PrepareProgress {
 };
 
 struct PrepareOptions {
-  int64_t shard_tokens = int64_t{1} << 23;  // a shard ends with the example that reaches so many
-  /// Is told how far the work has come, first when the tokenizers are there; what it throws ends it.
+  int64_t shard_tokens = int64_t{1} << 23;  // a shard ends with the example that reaches this number
+  /// Called with the progress, first when the tokenizers are there; an exception ends the work.
   std::function<void(const PrepareProgress&)> progress = {};
   void validate() const;  // throws ConfigError
 };
 
 /// Reads the training text of config.data, with the tokenizers that a training run would use, and writes the folder
-/// whole or not at all. Memory holds a block of text and a shard; one that learns a tokenizer samples the text, or
-/// counts its words. Throws ConfigError, DataError and FileError.
+/// whole or not at all. Memory holds a block of text and a shard; where a tokenizer is learnt, also a sample of the
+/// text or the counts of its words. Throws ConfigError, DataError and FileError.
 PreparedIndex prepare_corpus(const RunConfig& config, const std::filesystem::path& folder,
                              const PrepareOptions& options = {});
 

@@ -49,10 +49,10 @@ struct PreparedShard {
 
 struct PreparedIndex {
   PreparedKind kind = PreparedKind::documents;
-  int64_t source_vocab = -1, target_vocab = -1;  // the same where there is one side
-  Json options = Json::object();                 // of [data], that shaped the examples: {"text_unit": "line"}
-  std::vector<std::string> labels = {};          // of labelled
-  int64_t texts = -1;                            // what examples are counted in: before sequences were cut of them
+  int64_t source_vocab = -1, target_vocab = -1;          // the same where there is one side
+  Json options = Json::object();                         // of [data], that shaped the examples: {"text_unit": "line"}
+  std::vector<std::string> labels = {};                  // of labelled
+  int64_t texts = -1;                                    // number of texts, before documents were cut into sequences
   int64_t skipped_long = 0, skipped_empty = 0, cut = 0;  // see CorpusReport
   std::vector<PreparedTokenizer> tokenizers = {};        // one, or the source's and the target's
   std::vector<PreparedShard> shards = {};
@@ -63,49 +63,49 @@ struct PreparedIndex {
   int64_t bytes() const;  // of all shards
 };
 
-/// The fields of config.data that shape what is prepared for the architecture, by their names.
+/// The fields of config.data, by name, that decide what is prepared for the architecture.
 Json shaping_options(const RunConfig& config);
 
-/// Throws FileError that names the file and the field: a key that is missing, unknown or of the wrong type, numbers
-/// that cannot be, names that lead out of the folder.
+/// Throws FileError that names the file and the field: for a key that is missing, unknown or of the wrong type, for
+/// impossible numbers, and for names that lead out of the folder.
 PreparedIndex read_prepared_index(const std::filesystem::path& folder);
 
-/// The shards, none of which is read before it is needed. Throws FileError when one is missing or has another size than
-/// the index tells.
+/// Returns the shards; none is read before it is needed. Throws FileError when one is missing or has another size than
+/// in the index.
 TokenCorpus open_prepared(const std::filesystem::path& folder, const PreparedIndex& index);
 
-/// Reads all shards and tokenizers; throws FileError naming the first that is not what was written. `progress` is told
-/// how many bytes were read since it was called last, and may throw to end it.
+/// Reads all shards and tokenizers; throws FileError naming the first that is not what was written. `progress` is
+/// called with the bytes that were read since its last call, and may throw to end the work.
 void verify_prepared(const std::filesystem::path& folder, const PreparedIndex& index,
                      const std::function<void(int64_t bytes)>& progress = {});
 
 /// Throws FileError when the tokenizers in `folder` are not those of the index.
 void check_prepared_tokenizers(const std::filesystem::path& folder, const PreparedIndex& index);
 
-/// Writes such a folder whole or not at all: under another name beside it, which is gone when this goes away before
-/// commit(). Examples are handed over part by part; memory holds those of one shard.
+/// Writes such a folder whole or not at all: under another name beside it, which the destructor removes when commit()
+/// was not called. Takes examples part by part; memory holds those of one shard.
 class PreparedWriter {
  public:
-  /// Throws FileError when there is something at `folder` already.
+  /// Throws FileError when `folder` exists.
   PreparedWriter(std::filesystem::path folder, int64_t shard_tokens);
 
-  /// Where tokenizers and files that are to go away again are written before the first example.
+  /// Folder for the tokenizers and for temporary files, to be written before the first example.
   const std::filesystem::path& temporary() const { return folder_.temporary(); }
 
-  /// Kind, vocabularies, options and labels; the tokenizers are those that stand in temporary().
+  /// Takes kind, vocabularies, options and labels; the tokenizers are those in temporary().
   void begin(PreparedIndex index);
 
   /// Ids of the sequence at work, and its end; an example ends with the last of its sides.
   void append(std::span<const int32_t> ids);
   void end_sequence();
   void end_example(int32_t label = -1);
-  /// Ids of a stream, in which a shard may end anywhere: what follows is another document.
+  /// Adds ids of a stream, in which a shard may end anywhere: what follows is another document.
   void append_stream(std::span<const int32_t> ids);
 
   int64_t tokens() const { return tokens_; }  // of both sides, so far
   int64_t shards() const { return static_cast<int64_t>(index_.shards.size()); }
 
-  /// The last shard and the index; then the folder has its name. `report` has the counts of what was left out.
+  /// Writes the last shard and the index, and gives the folder its name. The numbers are those of CorpusReport.
   PreparedIndex commit(int64_t texts, int64_t skipped_long, int64_t skipped_empty, int64_t cut);
 
  private:

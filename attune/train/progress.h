@@ -1,5 +1,5 @@
 #pragma once
-// How far a long piece of work has come, as text. Printing it is the command line's business (attune/cli/terminal.h).
+// The progress of long work, as text. attune/cli/terminal.h prints it.
 
 #include <cstdint>
 #include <string>
@@ -21,14 +21,14 @@ struct ProgressState {
 /// One line for a terminal, at most `columns` wide (every code point counts as one column):
 ///   |██████████▍             |  43%  loss 2.345  12.3k tok/s  1:23 left
 /// What does not fit is left out: first the bar becomes shorter and goes, then the fields from the last, then the rate,
-/// the time and the percentage. Without a total there is no bar, the count stands for the percentage and time is time
-/// elapsed.
+/// the time and the percentage. Without a total there is no bar, the count replaces the percentage, and the time is the
+/// time elapsed.
 std::string format_progress(const ProgressState& state, int columns);
 
 /// The same for a log, without a bar and of any width: 430/1000  43%  loss 2.345  12.3k tok/s  1:23 left
 std::string format_progress_line(const ProgressState& state);
 
-/// Whole seconds that have passed: 0:07, 1:23, 1:02:03, 2d 3:04:05; "-:--" for what is no time.
+/// Whole seconds that have passed: 0:07, 1:23, 1:02:03, 2d 3:04:05; "-:--" for a number that is no time.
 std::string format_duration(double seconds);
 
 /// Three significant digits: 0.0123, 7, 999, 12.3k, 1.00M, 4.56G, 7.89T. Whole numbers below 1000 as they are.

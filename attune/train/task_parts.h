@@ -1,5 +1,5 @@
 #pragma once
-// What the tasks have in common.
+// Parts that the training tasks share.
 
 #include <filesystem>
 #include <memory>
@@ -29,7 +29,7 @@ std::unique_ptr<TrainingTask> make_classification_task(const TaskInput& input);
 std::unique_ptr<TrainingTask> make_masked_language_model_task(const TaskInput& input);
 std::unique_ptr<TrainingTask> make_language_model_task(const TaskInput& input);
 
-/// A task for one kind of model, its batches lists of `Index`.
+/// A task for one kind of model; a batch is a list of `Index`.
 template <class Model, class Index>
 class TaskOf : public TrainingTask {
  public:
@@ -73,8 +73,8 @@ struct Prepared {
 /// field in which they differ, and FileError.
 Prepared read_prepared(const RunConfig& config);
 
-/// The tokenizers of the run's folder where it resumes, else those that were prepared with, else make_tokenizers().
-/// Throws ConfigError when a run that resumes has others than those that its text was prepared with.
+/// Returns the tokenizers of the run's folder where it resumes, else those of the prepared text, else
+/// make_tokenizers(). Throws ConfigError when a resumed run has other tokenizers than its prepared text.
 TokenizerPair tokenizers_of_run(const TaskInput& input, const Prepared& prepared);
 
 /// Examples in the order of their batches, as BatchSampler forms them.
@@ -85,7 +85,7 @@ struct ExampleSize {
   int64_t work = 0;                // tokens that are read, by which a batch is divided among ranks
 };
 
-/// make(indices) where that is the whole batch; of a part its examples alone, with the counts of the whole batch.
+/// Returns make(indices) for a whole batch; for a part, a batch of its examples with the counts of the whole batch.
 /// size_of(index) says what an example adds.
 template <class Index, class SizeOf, class Make>
 TrainingBatch make_part(const std::vector<Index>& indices, const BatchPart& part, SizeOf&& size_of, Make&& make) {
@@ -106,14 +106,14 @@ TrainingBatch make_part(const std::vector<Index>& indices, const BatchPart& part
   return batch;
 }
 
-/// Sets a vocabulary size to the tokenizer's. Throws ConfigError naming `field` when it says something else.
+/// Sets a vocabulary size to the tokenizer's. Throws ConfigError naming `field` when it is set to another size.
 void complete_vocab(const char* field, int64_t& size, const Tokenizer& tokenizer);
 
 inline std::vector<std::filesystem::path> paths(const std::vector<std::string>& names) {
   return {names.begin(), names.end()};
 }
 
-/// The text of a language model, and what is held out of it or read from data.valid_files for validation.
+/// The text of a language model, and the text for validation, held out of it or read from data.valid_files.
 struct RunText {
   TokenDocuments train;  // none where it was prepared
   TokenDocuments valid;  // no document: there is no validation

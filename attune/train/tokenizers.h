@@ -11,16 +11,17 @@
 
 namespace attune {
 
-/// Those of the files that config.data names, else those of train.initialize_from, else new ones that are learnt from
-/// the training text; the same text and seed give the same vocabulary. Throw ConfigError, DataError and FileError.
+/// Returns the tokenizers of the files that config.data names, else those of train.initialize_from, else new ones
+/// learnt from the training text; the same text and seed give the same vocabulary. Throw ConfigError, DataError and
+/// FileError.
 TokenizerPair make_tokenizers(const RunConfig& config);
-/// Of an architecture with one vocabulary. It is learnt from data.train_files.
+/// The tokenizer of an architecture with one vocabulary. A new one is learnt from data.train_files.
 std::shared_ptr<const Tokenizer> make_tokenizer(const RunConfig& config);
-/// That of data.tokenizer or of train.initialize_from, or null where one is to be learnt.
+/// Returns the tokenizer of data.tokenizer or of train.initialize_from, or null where one is to be learnt.
 std::shared_ptr<const Tokenizer> given_tokenizer(const RunConfig& config);
 
-/// Texts that one is learnt from, in a file that goes away with this: tokenizers learn from files, and those of
-/// labelled texts have labels as well.
+/// A temporary file of texts that a tokenizer is learnt from; the destructor removes it. Tokenizers learn from files,
+/// and files of labelled texts have labels too.
 class LearningText {
  public:
   explicit LearningText(const std::filesystem::path& scratch_folder);
@@ -29,7 +30,7 @@ class LearningText {
   LearningText& operator=(const LearningText&) = delete;
 
   void add(const std::string& text);
-  /// The end: nothing may follow.
+  /// Ends the file: nothing may follow.
   std::shared_ptr<const Tokenizer> learn(const RunConfig& config);
 
  private:

@@ -3,18 +3,19 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <future>
 #include <system_error>
 
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
 #include "attune/base/json_fields.h"
 #include "attune/base/parallel.h"
-#include "attune/io/model_folder.h"
+#include "attune/io/parameter_file.h"
 #include "attune/optim/schedule.h"
+#include "attune/train/batch_prefetch.h"
+#include "attune/train/best_model.h"
 #include "attune/train/data_parallel.h"
 #include "attune/train/event_log.h"
+#include "attune/train/training_plan.h"
 #include "attune/train/training_state.h"
 #include "attune/train/update.h"
 
@@ -37,11 +38,8 @@ class Run {
   void share_state();
   void swap_averages();
   void make_task(bool resumes);
-  void check_best();
-  void forget_best(const std::string& reason);
   void report_start();
 
-  std::vector<TrainingBatch> next_batches();
   void step();
   void report_step(double learning_rate);
   void log(double learning_rate);
@@ -51,15 +49,11 @@ class Run {
   void save();
   std::optional<ValidationReport> write_outcome();
 
-  bool at_epoch_end() const { return state_.step > 0 && state_.batch == 0; }
-  bool at_validation() const;
-  bool at_checkpoint() const;
-  std::optional<StopReason> limit_reached() const;
   TrainingResult result(StopReason reason) const;
+  BatchPart batch_part() const { return {.rank = communicator_.rank(), .ranks = communicator_.size()}; }
   double rate_of(int64_t step) const {
     return learning_rate(config_.schedule, step, config_.train.steps, config_.model.d_model);
   }
-  int64_t total_steps() const;
   bool validates() const { return task_->corpus().validation_examples > 0; }
   TrainingParts parts() { return {task_->model(), *adam_, config_, task_->corpus().size}; }
 
@@ -72,7 +66,7 @@ class Run {
   CheckpointFolder checkpoints_;
 
   std::unique_ptr<TrainingTask> task_;
-  std::future<std::vector<TrainingBatch>> prefetched_;  // the next step's; it goes away before the task it is made of
+  std::optional<BatchPrefetch> batches_;  // goes away before the task that it reads
   std::optional<Adam> adam_;
   std::optional<DataParallel> ranks_;  // where there are several
   std::optional<EventLog> log_;
@@ -101,7 +95,9 @@ void Run::prepare(bool resume) {
     saved_step_ = state_.step;
     saved_validation_ = state_.last_validation;
     for (const std::string& change : restored.changes) observer_.on_message(change);
-    if (is_first_) check_best();
+    if (is_first_)
+      if (const std::string lost = forget_lost_best(folder_ / "best", config_, state_); !lost.empty())
+        observer_.on_message(lost);
     share_state();
   }
   if (is_first_) {
@@ -109,6 +105,7 @@ void Run::prepare(bool resume) {
     log_.emplace(folder_, state_.step);
   }
   task_->begin_epoch(state_.epoch);
+  batches_.emplace(*task_, batch_part(), config_.train.accumulate);
   if (state_.batch >= task_->batches())
     fail<FileError>("{}: goes on at batch {} of an epoch of {}", checkpoints_.file(state_.step).string(), state_.batch,
                     task_->batches());
@@ -186,34 +183,12 @@ void Run::make_task(bool resumes) {
                 ranks_ ? ranks_->owned() : std::vector<ElementRange>{});
 }
 
-// The best model is in a folder of its own, not in the checkpoint. Where that was removed, or where another metric now
-// says which is the best, the run goes on without: what is validated next, at this very step if need be, is the best.
-void Run::check_best() {
-  if (state_.best_step < 0) return;
-  const ValidationMetric metric = config_.best_metric();
-  if (state_.best_metric != metric)
-    return forget_best(
-        fmt::format("train.best_metric changed from {} to {}", enum_name(state_.best_metric), enum_name(metric)));
-  try {
-    check_parameter_file(folder_ / "best", config_.model);
-  } catch (const Error& error) {
-    forget_best(error.what());
-  }
-}
-
-void Run::forget_best(const std::string& reason) {
-  observer_.on_message(fmt::format("the best model so far, of step {}, is forgotten: {}", state_.best_step, reason));
-  state_.best_step = state_.last_validation = -1;
-  state_.best_value = 0;
-  state_.without_improvement = 0;
-}
-
 void Run::report_start() {
   observer_.on_start({.model = config_.model,
                       .parameters = parameter_count(task_->model()),
                       .corpus = task_->corpus(),
                       .batches = task_->batches(),
-                      .total_steps = total_steps(),
+                      .total_steps = total_steps(config_.train, state_, task_->batches()),
                       .step = state_.step});
 }
 
@@ -224,10 +199,10 @@ TrainingResult Run::train() {
       return result(StopReason::requested);
     }
     // Each is done once for a step, also when the run was interrupted in between.
-    if (validates() && at_validation() && state_.last_validation != state_.step) validate();
+    if (validates() && validation_is_due(config_.train, state_) && state_.last_validation != state_.step) validate();
     const bool outdated = saved_step_ == state_.step && saved_validation_ != state_.last_validation;
-    if (outdated || (at_checkpoint() && saved_step_ != state_.step)) save();
-    if (const auto reason = limit_reached()) {
+    if (outdated || (checkpoint_is_due(config_.train, state_) && saved_step_ != state_.step)) save();
+    if (const auto reason = limit_reached(config_.train, state_)) {
       if (state_.window.steps > 0) log(rate_of(state_.step));
       if (validates() && state_.last_validation != state_.step) validate();
       if (saved_step_ != state_.step || saved_validation_ != state_.last_validation) save();
@@ -239,60 +214,28 @@ TrainingResult Run::train() {
   }
 }
 
-// Those of this step, formed while the last one computed. Another thread sets about those of the next step, unless an
-// epoch has to begin before.
-std::vector<TrainingBatch> Run::next_batches() {
-  const auto form = [this](int64_t first, int64_t step) {
-    const BatchPart part = {.rank = communicator_.rank(), .ranks = communicator_.size()};
-    const int64_t accumulate = config_.train.accumulate;
-    const auto first_forward = static_cast<uint64_t>(step) * static_cast<uint64_t>(accumulate);
-    std::vector<TrainingBatch> batches;
-    for (int64_t i = 0; i < std::min(accumulate, task_->batches() - first); ++i)
-      batches.push_back(task_->batch(first + i, first_forward + static_cast<uint64_t>(i), part));
-    return batches;
-  };
-  std::vector<TrainingBatch> batches = prefetched_.valid() ? prefetched_.get() : form(state_.batch, state_.step);
-  if (const int64_t next = state_.batch + static_cast<int64_t>(batches.size()); next < task_->batches())
-    prefetched_ = std::async(std::launch::async, [form, next, step = state_.step + 1] {
-      const ThreadScope one(1);  // of this thread: the others are computing
-      return form(next, step);
-    });
-  return batches;
-}
-
 void Run::step() {
   const auto begin = std::chrono::steady_clock::now();
   const uint64_t first_forward = static_cast<uint64_t>(state_.step) * static_cast<uint64_t>(config_.train.accumulate);
-  const std::vector<TrainingBatch> batches = next_batches();
+  const std::vector<TrainingBatch> batches = batches_->next(state_.batch, state_.step);
   const auto count = static_cast<int64_t>(batches.size());
   const double rate = rate_of(state_.step + 1);
-  const UpdateResult done =
-      update(task_->model(), *adam_,
-             {.batches = batches,
-              .step = state_.step + 1,
-              .epoch = state_.epoch + 1,
-              .first_batch = state_.batch + 1,
-              .learning_rate = rate,
-              .precision = config_.train.precision,
-              .label_smoothing = config_.train.label_smoothing,
-              .seed = config_.train.seed,
-              .first_forward = forward_of(first_forward, {.rank = communicator_.rank(), .ranks = communicator_.size()}),
-              .ranks = ranks_ ? &*ranks_ : nullptr});
+  const UpdateResult done = update(task_->model(), *adam_,
+                                   {.batches = batches,
+                                    .step = state_.step + 1,
+                                    .epoch = state_.epoch + 1,
+                                    .first_batch = state_.batch + 1,
+                                    .learning_rate = rate,
+                                    .precision = config_.train.precision,
+                                    .label_smoothing = config_.train.label_smoothing,
+                                    .seed = config_.train.seed,
+                                    .first_forward = forward_of(first_forward, batch_part()),
+                                    .ranks = ranks_ ? &*ranks_ : nullptr});
   ++state_.step;
   state_.batch += count;
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   state_.seconds += seconds;
-  LogWindow& window = state_.window;
-  window.loss += done.loss;
-  window.nll += done.nll;
-  window.labels += done.labels;
-  window.tokens += done.tokens;
-  window.gradient_norm += done.gradient_norm;
-  window.steps += 1;
-  window.seconds += seconds;
-  window.bytes_sent += done.bytes_sent;
-  window.communication_seconds += done.communication_seconds;
-  window.exposed_seconds += done.exposed_seconds;
+  state_.window.add(done, seconds);
   report_step(rate);
   if (state_.batch == task_->batches()) {
     ++state_.epoch;
@@ -307,7 +250,7 @@ void Run::report_step(double learning_rate) {
   if (logged) log(learning_rate);
   const auto labels = static_cast<double>(window.labels);
   observer_.on_step({.step = state_.step,
-                     .total_steps = total_steps(),
+                     .total_steps = total_steps(config_.train, state_, task_->batches()),
                      .epoch = state_.epoch + 1,
                      .loss = window.loss / labels,
                      .nll = window.nll / labels,
@@ -320,23 +263,7 @@ void Run::report_step(double learning_rate) {
 
 void Run::log(double learning_rate) {
   const LogWindow window = std::exchange(state_.window, {});
-  const auto labels = static_cast<double>(window.labels);
-  const auto steps = static_cast<double>(window.steps);
-  std::vector<std::pair<std::string, double>> scalars = {
-      {"loss", window.loss / labels},
-      {"nll", window.nll / labels},
-      {"perplexity", std::exp(window.nll / labels)},
-      {"learning_rate", learning_rate},
-      {"gradient_norm", window.gradient_norm / steps},
-      {"tokens_per_second", static_cast<double>(window.tokens) / window.seconds}};
-  if (ranks_) {  // of a step, seen from the first rank
-    const double hidden = window.communication_seconds - window.exposed_seconds;
-    scalars.insert(scalars.end(), {{"step_seconds", window.seconds / steps},
-                                   {"bytes_sent", static_cast<double>(window.bytes_sent) / steps},
-                                   {"communication_seconds", window.communication_seconds / steps},
-                                   {"communication_hidden", std::max(0.0, hidden / window.communication_seconds)}});
-  }
-  if (log_) log_->write(state_.step, scalars);
+  if (log_) log_->write(state_.step, log_scalars(window, learning_rate, ranks_.has_value()));
 }
 
 ValidationReport Run::measure() {
@@ -356,20 +283,8 @@ void Run::validate() {
 }
 
 void Run::judge(ValidationReport report) {
-  const ValidationMetric metric = config_.best_metric();
-  const double value = value_of(report, metric);
-  state_.last_validation = state_.step;
-  report.best =
-      state_.best_step < 0 || (more_is_better(metric) ? value >= state_.best_value : value < state_.best_value);
-  if (report.best) {
-    task_->save_model(folder_ / "best");
-    state_.best_step = state_.step;
-    state_.best_value = value;
-    state_.best_metric = metric;
-    state_.without_improvement = 0;
-  } else {
-    ++state_.without_improvement;
-  }
+  report.best = take_if_best(report, config_.best_metric(), state_);
+  if (report.best) task_->save_model(folder_ / "best");
   report.without_improvement = state_.without_improvement;
   log_->write(state_.step, validation_scalars(report));
   observer_.on_validation(report);
@@ -403,41 +318,11 @@ std::optional<ValidationReport> Run::write_outcome() {
   return outcome;
 }
 
-bool Run::at_validation() const {
-  const int64_t every = config_.train.valid_every;
-  return every > 0 ? state_.step > 0 && state_.step % every == 0 : at_epoch_end();
-}
-
-bool Run::at_checkpoint() const {
-  const int64_t every = config_.train.checkpoint_every, epochs = config_.train.checkpoint_every_epochs;
-  if (epochs > 0 && at_epoch_end() && state_.epoch % epochs == 0) return true;
-  return every > 0 ? state_.step > 0 && state_.step % every == 0 : at_validation();
-}
-
-std::optional<StopReason> Run::limit_reached() const {
-  const TrainConfig& train = config_.train;
-  if (train.patience > 0 && state_.without_improvement >= train.patience) return StopReason::patience;
-  if (train.steps > 0 && state_.step >= train.steps) return StopReason::steps;
-  if (train.epochs > 0 && state_.epoch >= train.epochs) return StopReason::epochs;
-  if (train.max_minutes > 0 && state_.seconds >= 60 * train.max_minutes) return StopReason::minutes;
-  return std::nullopt;
-}
-
 TrainingResult Run::result(StopReason reason) const {
   TrainingResult result{.reason = reason, .step = state_.step, .seconds = state_.seconds};
   if (state_.best_step >= 0) result.best_step = state_.best_step;
   result.best_value = state_.best_value;
   return result;
-}
-
-int64_t Run::total_steps() const {
-  const TrainConfig& train = config_.train;
-  if (train.epochs == 0) return train.steps;
-  // Epochs differ by a batch or two: the current one stands for all that follow.
-  const int64_t per_epoch = (task_->batches() + train.accumulate - 1) / train.accumulate;
-  const int64_t of_epoch = (state_.batch + train.accumulate - 1) / train.accumulate;
-  const int64_t by_epochs = state_.step + std::max<int64_t>(0, train.epochs - state_.epoch) * per_epoch - of_epoch;
-  return train.steps > 0 ? std::min(train.steps, by_epochs) : by_epochs;
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 #pragma once
-// Trains a model of any architecture and keeps what comes of it in a folder:
+// Trains a model of any architecture and writes the results into a folder:
 //
 //   config.toml                                  the configuration
 //   tokenizer.model (or .json, or one each side) the vocabulary
@@ -45,7 +45,7 @@ struct StepReport {
   bool logged = false;           // these numbers are in metrics.jsonl
 };
 
-/// Is told how a run comes along, on the thread that runs it.
+/// Called with the progress of a run, on the thread that runs it.
 class TrainingObserver {
  public:
   virtual ~TrainingObserver() = default;
@@ -72,19 +72,19 @@ class Trainer {
   /// Once `stop_requested` is true, the step at work is finished, a checkpoint is written and run() returns. Both
   /// references must outlive this. Throws ConfigError.
   ///
-  /// With several ranks, every one makes a Trainer of the same configuration and folder, which all have to see: the
-  /// first rank alone writes, validates and observes, the others read from there. A request to stop at one rank stops
-  /// all.
+  /// With several ranks, each makes a Trainer with the same configuration and folder, which all must see. Only the
+  /// first rank writes, validates and calls the observer; the others read from the folder. A request to stop at one
+  /// rank stops all.
   Trainer(RunConfig config, std::filesystem::path run_folder, TrainingObserver& observer,
           const std::atomic<bool>& stop_requested,
           std::shared_ptr<Communicator> communicator = std::make_shared<LocalCommunicator>());
 
-  /// Trains until one of the limits. `resume` goes on from the newest valid checkpoint, bit for bit as if there had
-  /// been no interruption, or begins where there is none; steps, schedule, validation and the like may have changed,
-  /// what restore_checkpoint() lists may not. Throws ConfigError when checkpoints are there and `resume` is false;
-  /// FileError, for instance when the disk is full (older checkpoints stay); DataError; and NumericError when loss or
-  /// gradient is not finite, or a parameter that is to be validated or saved, after which nothing is written. What one
-  /// rank throws the others may wait for in vain: its process has to abort() them.
+  /// Trains until one of the limits. With `resume` it continues from the newest valid checkpoint, bit for bit as if
+  /// there had been no interruption, or begins anew where there is none. Steps, schedule, validation and the like may
+  /// have changed; what restore_checkpoint() lists may not. Throws ConfigError when there are checkpoints and `resume`
+  /// is false; FileError, for instance when the disk is full (older checkpoints stay); DataError; and NumericError when
+  /// a loss, a gradient, or a parameter that is to be validated or saved is not finite, and then writes nothing. When
+  /// one rank throws, the others may wait for it forever: its process has to abort() them.
   TrainingResult run(bool resume);
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// Where a training run stands, and the checkpoint that says so.
+// The state of a training run, and the checkpoint that holds it.
 
 #include <cstdint>
 #include <string>
@@ -7,25 +7,12 @@
 
 #include "attune/io/checkpoint.h"
 #include "attune/optim/adam.h"
+#include "attune/train/log_window.h"
 #include "attune/train/training_task.h"
 
 namespace attune {
 
-/// Sums since the last entry of the log.
-struct LogWindow {
-  double loss = 0;  // label-smoothed, over `labels`
-  double nll = 0;
-  int64_t labels = 0;        // predictions
-  int64_t tokens = 0;        // that the model worked on
-  double gradient_norm = 0;  // over `steps`, before clipping
-  int64_t steps = 0;
-  double seconds = 0;
-  int64_t bytes_sent = 0;  // by one of several ranks; see UpdateResult
-  double communication_seconds = 0;
-  double exposed_seconds = 0;
-};
-
-/// Everything beside tensors that a run needs to go on as if it had never stopped.
+/// Everything except tensors that a run needs to continue as if it had never stopped.
 struct TrainingState {
   int64_t step = 0;    // updates so far
   int64_t epoch = 0;   // that are complete
@@ -51,29 +38,15 @@ Checkpoint make_checkpoint(const TrainingParts& parts, const std::vector<AdamSta
 
 struct RestoredRun {
   TrainingState state;
-  std::vector<std::string> changes;  // what is no longer as it was up to the checkpoint, one sentence each
+  std::vector<std::string> changes;  // one sentence for each setting that changed since the checkpoint
 };
 
-/// Fills model and optimizer. Throws ConfigError naming the field when the run differs in what may not change between
-/// two parts of one run: [model], the tokenizers, the training text, train.seed, train.batch_tokens, whether there is a
-/// moving average. [optimizer], [schedule] and the rest of what decides the next update may; `changes` names them.
-/// How many ranks there are may change too: one that keeps a part of a state takes that part. Throws FileError when the
-/// checkpoint lacks something.
+/// Fills model and optimizer. Throws ConfigError naming the field when something changed that must not change within
+/// one run: [model], the tokenizers, the training text, train.seed, train.batch_tokens, whether there is a moving
+/// average. [optimizer], [schedule] and everything else may change; `changes` names what did. The number of ranks may
+/// change too: a rank that keeps a part of a state takes that part. Throws FileError when the checkpoint lacks
+/// something.
 RestoredRun restore_checkpoint(const std::filesystem::path& file, const TrainingParts& parts);
-
-template <class FieldVisitor>
-void visit_fields(LogWindow& w, FieldVisitor& v) {
-  v("loss", w.loss);
-  v("nll", w.nll);
-  v("labels", w.labels);
-  v("tokens", w.tokens);
-  v("gradient_norm", w.gradient_norm);
-  v("steps", w.steps);
-  v("seconds", w.seconds);
-  v("bytes_sent", w.bytes_sent);
-  v("communication_seconds", w.communication_seconds);
-  v("exposed_seconds", w.exposed_seconds);
-}
 
 template <class FieldVisitor>
 void visit_fields(TrainingState& s, FieldVisitor& v) {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include "attune/base/fail.h"
 #include "attune/base/json_fields.h"
-#include "attune/io/model_folder.h"
+#include "attune/io/config_file.h"
 #include "attune/io/parameter_file.h"
 #include "attune/io/safetensors.h"
 #include "attune/train/task_parts.h"

@@ -1,6 +1,6 @@
 #pragma once
-// What a run learns: a model, the text it learns from and the text it is measured on. The trainer knows no more than
-// this of an architecture.
+// A model, the text it learns from and the text it is measured on. The trainer knows nothing else about an
+// architecture.
 
 #include <cstdint>
 #include <filesystem>
@@ -26,19 +26,19 @@ class TrainingTask {
   /// Forms the batches of an epoch, a pure function of the text, the configuration and the number, from 0.
   virtual void begin_epoch(int64_t epoch) = 0;
   virtual int64_t batches() const = 0;  // of the epoch
-  /// Batch `index` of the epoch. `forward` is the number of the forward pass: what is random about the batch is a pure
-  /// function of it and train.seed, but for word dropout, which differs between parts. Of a batch that several ranks
-  /// work on only `part` is packed. The batch refers to the task. The trainer calls it on another thread while it
-  /// computes, validates or saves, though not during begin_epoch().
+  /// Batch `index` of the epoch. `forward` is the number of the forward pass: everything random in the batch is a pure
+  /// function of it and train.seed, except word dropout, which differs between parts. When several ranks work on a
+  /// batch, it has only the examples of `part`. The batch refers to the task. The trainer calls this on another thread
+  /// while it computes, validates or saves, but not during begin_epoch().
   virtual TrainingBatch batch(int64_t index, uint64_t forward, const BatchPart& part = {}) const = 0;
 
-  /// Measures the model as it is on the validation text, in evaluation mode. Only where corpus().validation_examples is
-  /// above 0.
+  /// Measures the model as it is now on the validation text, without dropout. Only where corpus().validation_examples
+  /// is above 0.
   virtual ValidationReport validate() = 0;
 
-  /// Writes the folder that the model is used from. Throws FileError.
+  /// Writes the model folder. Throws FileError.
   virtual void save_model(const std::filesystem::path& folder) = 0;
-  /// Writes the tokenizers alone, from which a resumed run goes on. Throws FileError.
+  /// Writes only the tokenizers, for a resumed run. Throws FileError.
   virtual void save_tokenizers(const std::filesystem::path& folder) const = 0;
 };
 
@@ -47,9 +47,9 @@ class TrainingTask {
 std::unique_ptr<TrainingTask> make_training_task(const RunConfig& config, const std::filesystem::path& run_folder,
                                                  bool resumes);
 
-/// Copies every tensor of a model folder that `model` has under the same name and with the same shape. Returns what to
-/// tell people: "38 of 40 parameters from runs/mlm/model". Throws ConfigError when no matrix
-/// is among them; FileError.
+/// Copies every tensor of a model folder that `model` has under the same name and with the same shape. Returns a
+/// message for people: "38 of 40 parameters from runs/mlm/model". Throws ConfigError when no matrix is among them;
+/// FileError.
 std::string initialize_from(const std::filesystem::path& model_folder, Module& model);
 
 }  // namespace attune

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "attune/base/fail.h"
-#include "attune/inference/model_files.h"
+#include "attune/io/model_folder.h"
 #include "attune/train/batch_loss.h"
 #include "attune/train/task_parts.h"
 #include "attune/train/translation_validation.h"

@@ -19,8 +19,8 @@ class TranslationValidation {
   /// for lines that are too long to be translated.
   TranslationValidation(const RunConfig& config, const TokenizerPair& tokenizers);
 
-  /// Loss as evaluate() gives it; BLEU of what beam search with train.valid_beam_size finds, in mteval-v13a tokens, or
-  /// for a whitespace vocabulary in its words.
+  /// Returns the loss of evaluate() and the BLEU of translations by beam search with train.valid_beam_size, in
+  /// mteval-v13a tokens or, for a whitespace vocabulary, in its words.
   ValidationReport measure(const std::shared_ptr<Transformer>& model) const;
 
   int64_t sentences() const { return static_cast<int64_t>(sources_.size()); }

@@ -13,7 +13,7 @@ namespace attune {
 
 class DataParallel;  // attune/train/data_parallel.h
 
-/// A batch of any model, or of one that several ranks work on this rank's part.
+/// A batch of any model; where several ranks work on it, this rank's part.
 struct TrainingBatch {
   int64_t labels = 0;  // predictions that the loss is a mean over, at least 1; of the whole batch
   int64_t tokens = 0;  // that the model works on, of the target where there are two sides; of the whole batch
@@ -24,7 +24,7 @@ struct UpdateInput {
   std::span<const TrainingBatch> batches;  // their gradients are added up
   int64_t step = 1;                        // of this update, from 1
   int64_t epoch = 1;                       // for messages, from 1
-  int64_t first_batch = 1;                 // place of batches[0] in the epoch, for messages, from 1
+  int64_t first_batch = 1;                 // number of batches[0] in the epoch, for messages, from 1
   double learning_rate = 0;
   ProductPrecision precision = ProductPrecision::float32;  // of the matrix products, forward and backward
   double label_smoothing = 0;
@@ -46,17 +46,18 @@ struct UpdateResult {
 };
 
 /// Adam's step on the loss per label of all batches together: however a set of examples is cut into batches, the
-/// gradient is the same but for rounding. Gradients are cleared afterwards.
+/// gradient is the same except for rounding. Gradients are cleared afterwards.
 ///
 /// With `ranks`, every rank calls this with its parts of the same batches, and the update is that of the whole batches
-/// but for rounding. The order of all sums depends on the number of ranks alone.
+/// except for rounding. The order of all sums depends on the number of ranks alone.
 ///
 /// When loss or gradient is not finite, throws NumericError naming step, epoch, batch and the first parameter or
 /// gradient with such a number, and leaves parameters and moments as they were; on every rank with the same message.
 UpdateResult update(Module& model, Adam& adam, const UpdateInput& input);
 
-/// Throws NumericError naming the step and the first parameter with a number that is not finite. What the last update
-/// broke has been in no loss yet, and a NaN in the bias before a ReLU never is: a product's epilogue makes it 0.
+/// Throws NumericError naming the step and the first parameter with a number that is not finite. The losses do not show
+/// this: no loss has been computed with the parameters of the last update, and a ReLU makes 0 of a NaN in the bias
+/// before it.
 void check_parameters(Module& model, int64_t step);
 
 }  // namespace attune

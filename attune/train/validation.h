@@ -1,5 +1,5 @@
 #pragma once
-// What a model in training is measured by.
+// Measurements of a model in training.
 
 #include <optional>
 #include <string>
@@ -35,7 +35,7 @@ struct ValidationReport {
 double value_of(const ValidationReport& report, ValidationMetric metric);
 bool more_is_better(ValidationMetric metric);
 
-/// What metrics.jsonl keeps of a validation: "valid_loss" and so on.
+/// The numbers of a validation that go into metrics.jsonl: "valid_loss" and so on.
 std::vector<std::pair<std::string, double>> validation_scalars(const ValidationReport& report);
 
 }  // namespace attune

@@ -10,8 +10,7 @@
 extern "C" int translate(const char* folder, const char* sentence, char* translation, std::size_t size) {
   try {
     const auto translator = attune::Translator::load(folder);
-    const std::vector<std::string> sentences = {sentence};
-    std::snprintf(translation, size, "%s", translator.translate(sentences).front().text().c_str());
+    std::snprintf(translation, size, "%s", translator.translate(sentence).text().c_str());
     return 0;
   } catch (const std::exception& error) {
     std::snprintf(translation, size, "%s", error.what());

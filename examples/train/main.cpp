@@ -18,7 +18,7 @@ int main() {
   // Two sentence pairs, packed one after another: rows 0-2 and 3-4 of the source, 0-1 and 2-4 of the target.
   const auto source = attune::pack_tokens(std::vector<std::int32_t>{5, 6, 3, 7, 3}, {0, 3, 5});
   const auto target = attune::pack_tokens(std::vector<std::int32_t>{2, 8, 2, 9, 10}, {0, 2, 5});
-  const auto labels = attune::Tensor::from({5}, std::vector<std::int32_t>{8, 3, 9, 10, 3});
+  const attune::Indices labels = {8, 3, 9, 10, 3};
 
   attune::Adam adam(attune::named_parameters(*model), {});
   for (int step = 1; step <= 20; ++step) {

@@ -6,7 +6,7 @@
 
 #include "attune/base/file.h"
 #include "attune/base/json_fields.h"
-#include "attune/io/model_folder.h"
+#include "attune/io/config_file.h"
 #include "attune/io/toml_config.h"
 #include "attune/models/transformer.h"
 #include "attune/train/config.h"

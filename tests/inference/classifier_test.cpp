@@ -11,7 +11,7 @@
 #include "attune/autograd/graph.h"
 #include "attune/base/random.h"
 #include "attune/data/labelled_corpus.h"
-#include "attune/inference/model_files.h"
+#include "attune/io/model_folder.h"
 #include "attune/models/build.h"
 #include "attune/text/whitespace_tokenizer.h"
 #include "tests/support/errors.h"

@@ -5,6 +5,7 @@
 
 #include "attune/inference/translator.h"
 #include "attune/io/model_folder.h"
+#include "attune/io/parameter_file.h"
 #include "attune/io/safetensors.h"
 #include "attune/models/build.h"
 #include "attune/text/sentence_piece_tokenizer.h"
@@ -57,7 +58,7 @@ TEST_F(QuantizeTest, PagesThatAreGivenBackAreReadAgain) {
   const Translator one = Translator::load(folder_ / "model"), other(load_model_folder(folder_ / "model"));
   const std::vector<Translation> translations = one.translate(lines_), expected = other.translate(lines_);
   for (size_t i = 0; i < lines_.size(); ++i) EXPECT_EQ(translations[i].n_best[0].score, expected[i].n_best[0].score);
-  const ModelFiles files = load_model_folder(folder_ / "model", LoadedWeights::packed);
+  const ModelFolder files = load_model_folder(folder_ / "model", LoadedWeights::panels);
   for (const NamedParameter& p : named_parameters(*files.model)) {
     const Tensor stored = SafetensorsReader(folder_ / "model" / kParameterFile).load(p.name);
     EXPECT_TRUE(same_bits(*p.tensor, stored)) << p.name;

@@ -9,8 +9,8 @@
 
 #include "attune/autograd/graph.h"
 #include "attune/base/random.h"
-#include "attune/inference/model_files.h"
 #include "attune/inference/text_generator.h"
+#include "attune/io/model_folder.h"
 #include "attune/models/build.h"
 #include "attune/text/character_tokenizer.h"
 #include "tests/support/errors.h"

@@ -9,8 +9,8 @@
 
 #include "attune/autograd/graph.h"
 #include "attune/base/fail.h"
-#include "attune/inference/model_files.h"
 #include "attune/inference/scheduler.h"
+#include "attune/io/model_folder.h"
 #include "attune/models/build.h"
 #include "attune/text/character_tokenizer.h"
 #include "attune/text/text_file.h"

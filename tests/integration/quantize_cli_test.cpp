@@ -4,9 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "attune/base/json_fields.h"
 #include "attune/inference/translator.h"
+#include "attune/io/config_file.h"
 #include "attune/io/json_file.h"
-#include "attune/io/model_folder.h"
+#include "attune/io/parameter_file.h"
 #include "attune/io/safetensors.h"
 #include "tests/integration/cli_fixture.h"
 

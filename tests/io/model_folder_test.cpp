@@ -1,229 +1,234 @@
 #include "attune/io/model_folder.h"
 #include "attune/base/json_fields.h"
+#include "attune/io/json_file.h"
+#include "attune/io/config_file.h"
+#include "attune/io/parameter_file.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
-#include <cstring>
+#include <algorithm>
+#include <cmath>
 
-#include "attune/base/version.h"
-#include "attune/io/safetensors.h"
-#include "attune/models/transformer.h"
-#include "attune/nn/new_parameter.h"
+#include "attune/base/file.h"
+#include "attune/inference/translator.h"
+#include "attune/io/json_file.h"
+#include "attune/models/build.h"
+#include "attune/text/sentence_piece_tokenizer.h"
+#include "attune/text/whitespace_tokenizer.h"
+#include "tests/inference/random_model.h"
 #include "tests/support/errors.h"
+#include "tests/support/memory.h"
 #include "tests/support/temporary_folder.h"
 
 namespace attune {
 namespace {
 
+namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-struct Part final : Module {
-  Parameter weight{.tensor = Tensor::full({2, 3}, 1)};
-  Parameter bias{.tensor = Tensor::full({2}, 2)};
-  void visit(Visitor& v) override {
-    v("weight", weight);
-    v("bias", bias);
-  }
-};
+WhitespaceTokenizer words_tokenizer(const std::string& prefix, int64_t count) {
+  std::vector<std::string> words;
+  for (int64_t i = 0; i < count; ++i) words.push_back(prefix + std::to_string(i));
+  return WhitespaceTokenizer(words);
+}
 
-struct Pair final : Module {
-  Part first;
-  Part second;
-  Parameter tied = first.weight;  // the same numbers under a second name
-  void visit(Visitor& v) override {
-    v("first", first);
-    v("second", second);
-    v("tied", tied);
-  }
-};
+std::unique_ptr<SentencePieceTokenizer> piece_tokenizer() {
+  std::vector<std::string> lines;
+  for (int i = 0; i < 400; ++i)
+    lines.push_back(fmt::format("the {} dogs saw {} small cats jumping quickly over five boxes", i * 7 % 31, i % 13));
+  SentencePieceOptions options;
+  options.vocab_size = 40;
+  options.threads = 1;
+  return train_sentence_piece(lines, options);
+}
 
 class ModelFolderTest : public ::testing::Test {
  protected:
-  TransformerConfig config() {
-    TransformerConfig c;
-    c.source_vocab = 100;
-    c.target_vocab = 80;
-    c.d_model = 16;
-    c.heads = 4;
-    c.layers = 2;
-    c.d_ff = 32;
-    c.cross_attention = MultiHeadLatent{.latent_dim = 8};
-    c.norm = NormPlacement::post;
-    c.norm_form = NormForm::unbiased_std;
-    return c;
+  ModelFolderTest() { token_bias(*model_, 3) += 2; }
+  void save() { save_model_folder(path_, *model_, words_, words_, generation_); }
+  std::vector<std::string> files() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(path_)) names.push_back(entry.path().filename().string());
+    std::sort(names.begin(), names.end());
+    return names;
   }
-  Json stored_config() { return read_json_file(folder_ / kConfigFile); }
-  std::string refusal(const Json& json) {
-    write_json_file(folder_ / kConfigFile, json);
-    const std::string message = message_of<Error>([&] { read_model_config(folder_.path()); });
-    EXPECT_THAT(message, HasSubstr("config.json"));
-    return message;
+  template <class E>
+  std::string refusal() const {
+    return message_of<E>([&] { load_model_folder(path_); });
   }
 
-  TemporaryFolder folder_{memory_folder()};
-  std::filesystem::path parameters_ = folder_ / kParameterFile;
+  TemporaryFolder folder_;
+  fs::path path_ = folder_ / "run/model";
+  GenerationConfig generation_ = {.beam_size = 2, .length_normalization = LengthNormalization::power, .max_length = 9};
+  WhitespaceTokenizer words_ = words_tokenizer("w", 36);
+  std::unique_ptr<Transformer> model_ = random_model(small_config(MultiHeadLatent{}, NormPlacement::post));
 };
 
-TEST_F(ModelFolderTest, ParametersComeBack) {
-  Pair saved;
-  saved.second.bias.tensor.fill(-3);
-  saved.first.weight.tensor.values<float>()[4] = 0.5f;
-  save_parameters(parameters_, saved, {{"format", "attune"}});
-  const SafetensorsReader reader(parameters_);
-  EXPECT_FALSE(reader.contains("tied"));
-  EXPECT_EQ(reader.names().size(), 4u);
-  EXPECT_EQ(reader.metadata().at("format"), "attune");
-
-  Pair loaded;
-  load_parameters(parameters_, loaded);
-  EXPECT_EQ(loaded.second.bias.tensor.values<float>()[1], -3.0f);
-  EXPECT_EQ(loaded.first.weight.tensor.values<float>()[4], 0.5f);
-  EXPECT_EQ(loaded.tied.tensor.values<float>()[4], 0.5f);
-}
-
-TEST_F(ModelFolderTest, MappedParametersComeBack) {
-  for (const bool share : {false, true}) {
-    TransformerConfig c = config();
-    c.share_layers = share;
-    c.target_vocab = c.source_vocab;
-    c.share_embeddings = c.share_projection = share;
-    const auto saved = build_transformer(c, 3);
-    save_parameters(parameters_, *saved);
-    const auto loaded = [&] {
-      const NoInitialization no_values;
-      return build_transformer(c, 4);
-    }();
-    map_parameters(parameters_, *loaded);
-    const auto expected = named_parameters(*saved), found = named_parameters(*loaded);
-    ASSERT_EQ(found.size(), expected.size());
-    std::map<std::string, Tensor> by_name;
-    for (size_t i = 0; i < found.size(); ++i) {
-      EXPECT_EQ(found[i].name, expected[i].name);
-      ASSERT_EQ(found[i].tensor->shape(), expected[i].tensor->shape()) << found[i].name;
-      EXPECT_EQ(std::memcmp(found[i].tensor->raw(), expected[i].tensor->raw(), found[i].tensor->bytes()), 0)
-          << found[i].name;
-      EXPECT_GE(found[i].tensor->shared_by(), static_cast<int64_t>(found.size())) << "all on one file";
-      by_name.emplace(found[i].name, *found[i].tensor);
-    }
-    const std::string attention = "encoder.layers.0.self_attention.w_";
-    for (const char* part : {".weight", ".bias"})
-      EXPECT_TRUE(Tensor::joined(std::array{by_name.at(attention + "q" + part), by_name.at(attention + "k" + part),
-                                            by_name.at(attention + "v" + part)})
-                      .defined())
-          << "what is one product stays adjacent";
+TEST_F(ModelFolderTest, TheLoadedModelTranslatesAlike) {
+  save();
+  EXPECT_EQ(files(),
+            (std::vector<std::string>{"config.json", "generation_config.json", "model.safetensors", "tokenizer.json"}));
+  const std::vector<std::string> lines = {"w3 w9 w1", "", "w35 w0 unknown w2"};
+  const auto words = std::make_shared<WhitespaceTokenizer>(words_);
+  const Translator saved(std::shared_ptr<Transformer>(std::move(model_)), words, words, generation_);
+  const Translator loaded = Translator::load(path_);
+  EXPECT_EQ(loaded.generation(), generation_);
+  EXPECT_EQ(&loaded.source_tokenizer(), &loaded.target_tokenizer());
+  const auto expected = saved.translate(lines), found = loaded.translate(lines);
+  for (size_t i = 0; i < lines.size(); ++i) {
+    EXPECT_EQ(found[i].text(), expected[i].text());
+    EXPECT_EQ(found[i].n_best[0].score, expected[i].n_best[0].score);
   }
+  EXPECT_FALSE(found[0].text().empty() && found[2].text().empty());
 }
 
-// As another program may write it: parameters that are to be adjacent are not, and one has another type.
-TEST_F(ModelFolderTest, WhatCannotBeMappedIsCopied) {
-  const auto saved = build_transformer(config(), 3);
-  std::vector<NamedTensor> tensors;
-  for (const NamedParameter& p : named_parameters(*saved)) {
-    const bool narrow = p.name == "projection.bias";
-    tensors.push_back({p.name, narrow ? p.tensor->to(DType::bf16) : p.tensor->clone()});
-  }
-  write_safetensors(parameters_, tensors);
-  const auto loaded = build_transformer(config(), 4);
-  map_parameters(parameters_, *loaded);
-  std::map<std::string, Tensor> by_name;
-  for (const NamedParameter& p : named_parameters(*loaded)) by_name.emplace(p.name, *p.tensor);
-  for (const NamedParameter& p : named_parameters(*saved))
-    EXPECT_EQ(std::memcmp(by_name.at(p.name).raw(), p.tensor->raw(), p.tensor->bytes()), 0) << p.name;
-  EXPECT_TRUE(Tensor::joined(std::array{by_name.at("encoder.layers.0.self_attention.w_q.weight"),
-                                        by_name.at("encoder.layers.0.self_attention.w_k.weight"),
-                                        by_name.at("encoder.layers.0.self_attention.w_v.weight")})
-                  .defined());
+TEST_F(ModelFolderTest, SidesMayHaveTokenizersOfTheirOwn) {
+  save();  // whose tokenizer.json has to go
+  const auto pieces = piece_tokenizer();
+  ASSERT_EQ(pieces->vocab_size(), 40);
+  save_model_folder(path_, *model_, words_, *pieces, generation_);
+  EXPECT_EQ(files(), (std::vector<std::string>{"config.json", "generation_config.json", "model.safetensors",
+                                               "source_tokenizer.json", "target_tokenizer.model"}));
+  const ModelFolder loaded = load_model_folder(path_);
+  EXPECT_EQ(loaded.source_tokenizer->encode("w0 w5"), words_.encode("w0 w5"));
+  EXPECT_EQ(loaded.target_tokenizer->encode("the small cats"), pieces->encode("the small cats"));
+
+  save_model_folder(path_, *model_, *pieces, *pieces, generation_);
+  EXPECT_EQ(files(), (std::vector<std::string>{"config.json", "generation_config.json", "model.safetensors",
+                                               "tokenizer.model"}));
+  EXPECT_EQ(load_model_folder(path_).source_tokenizer->encode("five boxes"), pieces->encode("five boxes"));
 }
 
-TEST_F(ModelFolderTest, EveryParameterMustFit) {
-  const Tensor w = Tensor::zeros({2, 3});
-  const Tensor b = Tensor::zeros({2});
-  const auto refusal = [&](const std::vector<NamedTensor>& tensors) {
-    write_safetensors(parameters_, tensors);
-    Part part;
-    const std::string message = message_of<FileError>([&] { load_parameters(parameters_, part); });
-    EXPECT_EQ(part.weight.tensor.values<float>()[0], 1.0f) << "left as it was";
-    return message;
-  };
-  EXPECT_THAT(refusal({{"weight", w}}), HasSubstr("model.safetensors: has no tensor \"bias\""));
-  EXPECT_THAT(refusal({{"weight", w}, {"bias", Tensor::zeros({3})}}),
-              HasSubstr("model.safetensors: tensor \"bias\" has shape [3], config.json says [2]"));
-  EXPECT_THAT(refusal({{"weight", w}, {"bias", b}, {"gain", b}}), HasSubstr("tensor \"gain\" is unknown"));
-  EXPECT_THAT(refusal({{"weight", w}, {"bias", b.to(DType::f64)}}),
-              HasSubstr("tensor \"bias\" is float64, the model is"));
+TEST_F(ModelFolderTest, GenerationConfigMayBeMissingOrInPart) {
+  save();
+  fs::remove(path_ / kGenerationConfigFile);
+  EXPECT_EQ(load_model_folder(path_).generation, GenerationConfig{});
+  write_file(path_ / kGenerationConfigFile, "{\"beam_size\": 7}");
+  EXPECT_EQ(load_model_folder(path_).generation, GenerationConfig{.beam_size = 7});
+  write_file(path_ / kGenerationConfigFile, "{\"beam_size\": 0}");
+  EXPECT_THAT(refusal<ConfigError>(), HasSubstr("generation_config.json: beam_size = 0"));
+  write_file(path_ / kGenerationConfigFile, "{\"beam_size\": 256, \"max_length\": 16384, \"max_length_ratio\": 0}");
+  EXPECT_THAT(refusal<ConfigError>(),
+              HasSubstr("generation_config.json: beam_size = 256 and max_length = 16384: need"));
+  write_file(path_ / kGenerationConfigFile, "{\"beam_sise\": 7}");
+  EXPECT_THAT(refusal<ConfigError>(), HasSubstr("did you mean \"beam_size\""));
+  write_file(path_ / kGenerationConfigFile, "{\"length_normalization\": \"mean\"}");
+  EXPECT_THAT(refusal<ConfigError>(), HasSubstr("needs one of wu, power"));
 }
 
-TEST_F(ModelFolderTest, ConfigComesBack) {
-  write_model_config(folder_.path(), config());
-  EXPECT_EQ(read_model_config(folder_.path()), config());
-  EXPECT_EQ(stored_config().at("model_type"), "transformer");
-  EXPECT_EQ(stored_config().at("attune_version"), version());
+TEST_F(ModelFolderTest, TokenizersHaveToFit) {
+  save();
+  words_tokenizer("w", 35).save(path_ / "tokenizer.json");
+  EXPECT_THAT(refusal<ConfigError>(), HasSubstr("tokenizer.json: has 39 tokens, but the model has source_vocab = 40"));
+  words_.save(path_ / "tokenizer.json");
+  piece_tokenizer()->save(path_ / "tokenizer.model");
+  EXPECT_THAT(refusal<FileError>(), HasSubstr("has both tokenizer.model and tokenizer.json"));
+  fs::remove(path_ / "tokenizer.model");
+  fs::rename(path_ / "tokenizer.json", path_ / "source_tokenizer.json");
+  EXPECT_THAT(refusal<FileError>(), HasSubstr("needs tokenizer.model or tokenizer.json"));
+  words_tokenizer("v", 37).save(path_ / "target_tokenizer.json");
+  EXPECT_THAT(refusal<ConfigError>(),
+              HasSubstr("target_tokenizer.json: has 41 tokens, but the model has target_vocab = 40"));
+  EXPECT_THAT(message_of<ConfigError>(
+                  [&] { save_model_folder(path_ / "new", *model_, words_tokenizer("w", 3), words_, generation_); }),
+              HasSubstr("source tokenizer: has 7 tokens"));
+  EXPECT_FALSE(fs::exists(path_ / "new"));
 }
 
-TEST_F(ModelFolderTest, VersionIsThatOfTheBuild) {
-  const std::string build = read_file(std::filesystem::path(ATTUNE_SOURCE_DIR) / "CMakeLists.txt");
-  EXPECT_THAT(build, HasSubstr(fmt::format("project(attune VERSION {} ", version())));
+// Pages of the file that nobody has written to are the system's file cache, one copy for all processes.
+TEST_F(ModelFolderTest, LoadedWeightsAreTheFilesPages) {
+  save();
+  const ModelFolder loaded = load_model_folder(path_);
+  float sum = 0;
+  for (const NamedParameter& p : named_parameters(*loaded.model))
+    for (const float value : p.tensor->values<float>()) sum += value;
+  EXPECT_TRUE(std::isfinite(sum));
+  const MappedMemory memory = mapped_memory(path_ / kParameterFile);
+  if (!memory.known) GTEST_SKIP() << "the system does not say what mapped memory is";
+  EXPECT_GE(memory.resident_bytes, static_cast<int64_t>(fs::file_size(path_ / kParameterFile)));
+  EXPECT_EQ(memory.anonymous_bytes, 0);
+  EXPECT_EQ(memory.dirty_bytes, 0);
 }
 
-TEST_F(ModelFolderTest, ConfigNamesWhatIsWrong) {
-  write_model_config(folder_.path(), config());
-  const Json good = stored_config();
-  const auto with = [&](const char* key, const Json& value) {
-    Json json = good;
-    json[key] = value;
-    return json;
-  };
-  EXPECT_THAT(refusal(with("d_modle", 3)), HasSubstr("unknown key \"d_modle\", did you mean \"d_model\"?"));
-  EXPECT_THAT(refusal(with("d_model", "many")), HasSubstr("config.json.d_model: is \"many\", needs a whole number"));
-  EXPECT_THAT(refusal(with("d_model", 18)), HasSubstr("d_model = 18 is not divisible by heads = 4"));
-  EXPECT_THAT(refusal(with("model_type", "bert")), HasSubstr("model_type is \"bert\", needs \"transformer\""));
-  EXPECT_THAT(refusal(with("cross_attention", {{"kind", "latent"}, {"latent_dim", 65}})), HasSubstr("latent_dim = 65"));
-  EXPECT_THAT(refusal(Json::array()), HasSubstr("needs an object, found array"));
-  EXPECT_THAT(refusal(Json::object()), HasSubstr("needs \"model_type\""));
+// The vocabulary of a model that asks for terabytes must not be believed.
+TEST_F(ModelFolderTest, AHostileConfigurationAsksForNoMemory) {
+  save();
+  Json config = read_json_file(path_ / kConfigFile);
+  config["d_model"] = 65536;
+  config["d_ff"] = 1 << 20;
+  config["layers"] = 1024;
+  write_json_file(path_ / kConfigFile, config);
+  EXPECT_THAT(refusal<FileError>(), HasSubstr("model.safetensors: holds"));
+  fs::remove_all(path_);
+  EXPECT_THROW(load_model_folder(path_), FileError);
 }
 
-TEST_F(ModelFolderTest, JsonFilesAreTakenWithCare) {
-  const auto path = folder_ / "x.json";
-  const auto refusal = [&](const std::string& text) {
-    write_file(path, text);
-    return message_of<FileError>([&] { read_json_file(path); });
-  };
-  EXPECT_EQ(refusal("{\"a\": 1,}"), path.string() + ": is not valid JSON at byte 9");
-  EXPECT_THAT(refusal(""), HasSubstr("not valid JSON at byte 1"));
-  EXPECT_THAT(refusal("{\"a\":{\"b\":1,\"b\":2}}"), HasSubstr("has key \"b\" twice"));
-  EXPECT_THAT(refusal(std::string(500'000, '[')), HasSubstr("more than 64 levels"));
-  EXPECT_THAT(refusal("[" + std::string(1 << 20, ' ') + "]"), HasSubstr("at most 1048576 are accepted"));
-  EXPECT_THAT(refusal("[1e999]"), HasSubstr("not valid JSON"));
-  std::string many = "{\"\":0";
-  for (int i = 0; i < 4096; ++i) many += fmt::format(",\"{}\":0", i);
-  EXPECT_THAT(refusal(many + "}"), HasSubstr("more than 4096 keys"));
-  write_file(path, "{\"a\":{\"b\":1},\"c\":{\"b\":1}}");
-  EXPECT_EQ(read_json_file(path).at("c").at("b"), 1);
+TransformerConfig one_stack_config(Architecture architecture) {
+  TransformerConfig c = small_config(MultiHead{}, NormPlacement::pre);
+  c.architecture = architecture;
+  c.vocab = 40;
+  c.labels = {"no", "yes"};
+  return c;
 }
 
-TEST_F(ModelFolderTest, AbsurdSizesAreRefusedBeforeAModelIsBuilt) {
-  const TransformerConfig small = config();
-  write_safetensors(parameters_, std::vector<NamedTensor>{{"all", Tensor::zeros({count_parameters(small).total()})}});
-  EXPECT_NO_THROW(check_parameter_file(folder_.path(), small));
-  const auto model = build_transformer(small);
-  save_parameters(parameters_, *model);
-  EXPECT_NO_THROW(check_parameter_file(folder_.path(), small)) << "what a model saves is enough for it";
-  TransformerConfig absurd = small;
-  absurd.d_model = 65536;
-  absurd.layers = 1024;
-  absurd.d_ff = 1 << 20;
-  absurd.source_vocab = absurd.target_vocab = 1 << 24;
-  EXPECT_GT(count_parameters(absurd).total(), int64_t{1} << 46);
-  EXPECT_THAT(message_of<FileError>([&] { check_parameter_file(folder_.path(), absurd); }),
-              HasSubstr("d_model = 65536"));
-  write_safetensors(parameters_,
-                    std::vector<NamedTensor>{{"all", Tensor::zeros({count_parameters(small).total() - 1})}});
-  EXPECT_THROW(check_parameter_file(folder_.path(), small), FileError);
-  absurd.layers = int64_t{1} << 60;
-  EXPECT_THROW(check_parameter_file(folder_.path(), absurd), ConfigError);
+TEST_F(ModelFolderTest, ALanguageModelComesBack) {
+  const auto model = build_decoder_lm(one_stack_config(Architecture::decoder_lm), 3);
+  const SamplingConfig sampling{.temperature = 0.5, .top_k = 7, .max_tokens = 9};
+  save();  // what was there before
+  save_model_folder(path_, *model, words_, sampling, TextUnit::paragraph);
+  const LanguageModelFolder loaded = load_language_model_folder(path_);
+  EXPECT_EQ(loaded.model->config().vocab, 40);
+  EXPECT_EQ(loaded.sampling, sampling);
+  EXPECT_EQ(loaded.text_unit, TextUnit::paragraph);
+  EXPECT_EQ(loaded.tokenizer->encode("w0 w5"), words_.encode("w0 w5"));
+  const auto saved = named_parameters(*model), found = named_parameters(*loaded.model);
+  ASSERT_EQ(saved.size(), found.size());
+  for (size_t i = 0; i < saved.size(); ++i)
+    EXPECT_TRUE(std::ranges::equal(saved[i].tensor->values<float>(), found[i].tensor->values<float>()));
+
+  const auto message = [&] { return message_of<ConfigError>([&] { load_language_model_folder(path_); }); };
+  write_file(path_ / kGenerationConfigFile, "{\"top_p\": 0}");
+  EXPECT_THAT(message(), HasSubstr("generation_config.json: top_p = 0"));
+  write_file(path_ / kGenerationConfigFile, "{\"text_unit\": \"page\"}");
+  EXPECT_THAT(message(), HasSubstr("needs one of stream, line, paragraph"));
+  write_file(path_ / kGenerationConfigFile, "{\"beam_size\": 3}");
+  EXPECT_THAT(message(), HasSubstr("unknown key \"beam_size\""));
+  fs::remove(path_ / kGenerationConfigFile);
+  EXPECT_EQ(load_language_model_folder(path_).sampling, SamplingConfig{});
+  words_tokenizer("w", 35).save(path_ / "tokenizer.json");
+  EXPECT_THAT(message(), HasSubstr("tokenizer.json: has 39 tokens, but the model has vocab = 40"));
+}
+
+TEST_F(ModelFolderTest, AClassifierComesBack) {
+  const auto model = build_encoder_classifier(one_stack_config(Architecture::encoder_classifier));
+  save();
+  save_model_folder(path_, *model, words_, 400);
+  const std::vector<std::string> written = {"config.json", "generation_config.json", "model.safetensors",
+                                            "tokenizer.json"};
+  EXPECT_EQ(files(), written);
+  const ClassifierFolder found = load_classifier_folder(path_);
+  EXPECT_EQ(found.model->config().labels, (std::vector<std::string>{"no", "yes"}));
+  EXPECT_EQ(found.max_tokens, 400);
+  std::filesystem::remove(path_ / "generation_config.json");  // of an earlier version
+  EXPECT_EQ(load_classifier_folder(path_).max_tokens, 4096);
+  write_file(path_ / "generation_config.json", R"({"max_tokens": 2})");
+  EXPECT_THAT(message_of<ConfigError>([&] { load_classifier_folder(path_); }),
+              HasSubstr("generation_config.json: max_tokens = 2: needs a number from 3"));
+  EXPECT_THAT(message_of<ConfigError>([&] { save_model_folder(path_, *model, words_tokenizer("w", 3), 400); }),
+              HasSubstr("tokenizer: has 7 tokens"));
+}
+
+TEST_F(ModelFolderTest, AFolderSaysWhatItIsFor) {
+  save();
+  EXPECT_THAT(message_of<ConfigError>([&] { load_language_model_folder(path_); }),
+              HasSubstr("model: architecture is \"encoder_decoder\", generation needs \"decoder_lm\" (attune translate "
+                        "runs it)"));
+  EXPECT_THAT(message_of<ConfigError>([&] { load_classifier_folder(path_); }), HasSubstr("attune translate"));
+  const auto masked = build_encoder_masked_lm(one_stack_config(Architecture::encoder_masked_lm));
+  save_model_folder(path_, *masked, words_);
+  EXPECT_THAT(refusal<ConfigError>(), HasSubstr("architecture is \"encoder_masked_lm\", translation needs"));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "attune/io/panel_parameters.h"
 #include "attune/base/json_fields.h"
+#include "attune/io/json_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +9,9 @@
 #include <limits>
 #include <map>
 
-#include "attune/io/model_folder.h"
+#include "attune/io/config_file.h"
+#include "attune/io/json_file.h"
+#include "attune/io/parameter_file.h"
 #include "attune/models/transformer.h"
 #include "attune/nn/make_panels.h"
 #include "attune/nn/new_parameter.h"

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "attune/autograd/graph.h"
 #include "attune/base/json_fields.h"
 #include "attune/inference/beam_search.h"
@@ -67,6 +70,12 @@ std::unique_ptr<Module> make_model(const TransformerConfig& config, const Device
 
 constexpr double kTolerance = 2e-5;
 
+double largest_of(const Tensor& x) {
+  double largest = 0;
+  for (const float value : host_values<float>(x)) largest = std::max(largest, static_cast<double>(std::abs(value)));
+  return largest;
+}
+
 void expect_same_training(const TransformerConfig& config) {
   std::vector<Tensor> losses, gradients[2], parameters[2];
   const Device devices[] = {Cpu{}, Plain{}};
@@ -85,7 +94,15 @@ void expect_same_training(const TransformerConfig& config) {
   EXPECT_LT(relative_error(losses[1], losses[0]), kTolerance);
   const auto model = build_model(config);
   const auto names = named_parameters(*model);
+  double largest = 0;
+  for (const Tensor& g : gradients[0]) largest = std::max(largest, largest_of(g));
   for (size_t i = 0; i < names.size(); ++i) {
+    // Softmax does not see what all keys have in common: the gradient of their bias is 0 but for rounding, and Adam
+    // makes whole steps of it.
+    if (largest_of(gradients[0][i]) < 1e-5 * largest) {
+      EXPECT_LT(largest_of(gradients[1][i]), 2e-5 * largest) << names[i].name;
+      continue;
+    }
     EXPECT_LT(relative_error(gradients[1][i], gradients[0][i]), 1e-3) << names[i].name;
     EXPECT_LT(relative_error(parameters[1][i], parameters[0][i]), 1e-3) << names[i].name;
   }
@@ -113,7 +130,7 @@ void expect_same_steps(const TransformerConfig& config, bool panels) {
   const SamplingConfig sampling{.temperature = 0.7, .top_k = 5};
   for (size_t row = 0; row < 3; ++row) {
     const auto token = [&](const HostView& view) {
-      const auto values = view.values<float>().subspan(row * kVocab, kVocab);
+      const auto values = view.as<float>().subspan(row * kVocab, kVocab);
       return draw(token_distribution(values, {}, sampling), random_number(1, row, 0));
     };
     EXPECT_EQ(token(on_plain), token(on_cpu));

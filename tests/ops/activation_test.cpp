@@ -9,6 +9,7 @@
 #include "attune/autograd/graph.h"
 #include "attune/kernels/activation.h"
 #include "attune/kernels/column_sums.h"
+#include "attune/tensor/host_view.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/targets.h"
 
@@ -48,10 +49,9 @@ const Smooth kSmooth[] = {
 
 template <class T>
 std::vector<T> slopes(Activation kind, const Tensor& x) {
-  const std::vector<T> ones(static_cast<size_t>(x.numel()), T(1));
-  std::vector<T> result(ones.size());
-  activation_backward(Cpu{}, kind, x.data<T>(), ones.data(), result.data(), x.numel());
-  return result;
+  const Tensor ones = Tensor::full(x.shape(), 1, {.dtype = x.dtype()}), result = Tensor::empty_like(x);
+  activation_backward(Cpu{}, kind, x, ones, result);
+  return host_values<T>(result);
 }
 
 TEST(Activation, GradientsMatchFiniteDifferences) {

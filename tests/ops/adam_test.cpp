@@ -55,8 +55,9 @@ template <class T>
 State run(int64_t n, double weight_decay, double l2) {
   const State s = initial(n, dtype_of<T>);
   for (int step = 1; step <= 5; ++step) {
-    adam_step(Cpu{}, s.parameter.data<T>(), gradient_of_step(n, step, dtype_of<T>).template data<T>(), s.m.data<T>(),
-              s.v.data<T>(), s.average.data<T>(), kDecay, n, arguments_of(step, weight_decay, l2));
+    const Tensor gradient = gradient_of_step(n, step, dtype_of<T>);
+    adam_step(Cpu{}, {.parameter = s.parameter, .gradient = gradient, .m = s.m, .v = s.v, .average = s.average}, kDecay,
+              arguments_of(step, weight_decay, l2));
   }
   return s;
 }
@@ -83,18 +84,18 @@ TEST(Adam, EqualsTheAlgorithmOnEveryTarget) {
 // torch.optim.Adam(lr=0.1, betas=(0.9, 0.99), eps=1e-8) on p = 1 with gradients 0.5 and -0.25: the first step moves by
 // lr.
 TEST(Adam, FirstStepMovesByTheLearningRate) {
-  double p = 1, m = 0, v = 0;
-  const double g = 0.5;
-  adam_step(Cpu{}, &p, &g, &m, &v, nullptr, 0, 1,
+  const auto number = [](double value) { return Tensor::full({1}, value, {.dtype = DType::f64}); };
+  const Tensor p = number(1), m = number(0), v = number(0), g = number(0.5), none;
+  adam_step(Cpu{}, {.parameter = p, .gradient = g, .m = m, .v = v, .average = none}, 0,
             {.learning_rate = 0.1,
              .beta_1 = 0.9,
              .beta_2 = 0.99,
              .epsilon = 1e-8,
              .bias_correction_1 = 0.1,
              .bias_correction_2 = 0.01});
-  EXPECT_NEAR(p, 0.9, 1e-8);
-  EXPECT_NEAR(m, 0.05, 1e-15);
-  EXPECT_NEAR(v, 0.0025, 1e-15);
+  EXPECT_NEAR(p.item(), 0.9, 1e-8);
+  EXPECT_NEAR(m.item(), 0.05, 1e-15);
+  EXPECT_NEAR(v.item(), 0.0025, 1e-15);
 }
 
 TEST(Adam, ThreadsDoNotChangeIt) {
@@ -108,15 +109,14 @@ TEST(SumOfSquares, IsExactEnoughAndTheSameWhateverTheThreads) {
       const Tensor x = normal({n}, {.dtype = DType::f32, .seed = 1});
       double expected = 0;
       for (const float v : x.values<float>()) expected += static_cast<double>(v) * v;
-      const auto [one, two] =
-          with_one_and_two_threads([&] { return sum_of_squares(Cpu{}, x.data<float>(), x.numel()); });
+      const auto [one, two] = with_one_and_two_threads([&] { return sum_of_squares(Cpu{}, x); });
       EXPECT_EQ(one, two) << target;
       EXPECT_NEAR(one, expected, 1e-12 * expected) << target;
       const Tensor wide = x.to(DType::f64);
-      EXPECT_NEAR(sum_of_squares(Cpu{}, wide.data<double>(), n), expected, 1e-12 * expected) << target;
+      EXPECT_NEAR(sum_of_squares(Cpu{}, wide), expected, 1e-12 * expected) << target;
     }
     const Tensor huge = Tensor::full({50}, 1e30);  // squares beyond float32
-    EXPECT_NEAR(sum_of_squares(Cpu{}, huge.data<float>(), 50) / 50e60, 1, 1e-6) << target;
+    EXPECT_NEAR(sum_of_squares(Cpu{}, huge) / 50e60, 1, 1e-6) << target;
   });
 }
 

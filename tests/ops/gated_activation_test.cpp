@@ -16,6 +16,8 @@ constexpr Activation kKinds[] = {Activation::relu, Activation::gelu, Activation:
 
 double plain(Activation kind, double x) {
   switch (kind) {
+    case Activation::none:
+      break;
     case Activation::relu:
       return std::max(0.0, x);
     case Activation::gelu:
@@ -27,7 +29,7 @@ double plain(Activation kind, double x) {
     case Activation::tanh:
       return std::tanh(x);
   }
-  return 0;
+  return x;
 }
 
 Tensor plain_gated_activation(const Tensor& x, Activation kind) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "attune/inference/model_files.h"
+#include "attune/io/model_folder.h"
 
 namespace attune {
 

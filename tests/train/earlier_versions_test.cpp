@@ -7,7 +7,6 @@
 #include <filesystem>
 
 #include "attune/inference/translator.h"
-#include "attune/io/model_folder.h"
 #include "attune/io/parameter_file.h"
 #include "attune/models/transformer.h"
 #include "attune/text/text_file.h"

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "attune/inference/model_files.h"
+#include "attune/io/model_folder.h"
 #include "tests/support/errors.h"
 #include "tests/train/small_tasks.h"
 
@@ -40,7 +40,7 @@ TEST_F(LanguageModelTaskTest, LearnsATextByHeart) {
   EXPECT_GT(run.seen.steps.front().nll, 2);
   EXPECT_THAT(metrics_of(folder_ / "run").back(), HasSubstr("\"valid_bits_per_character\":"));
 
-  const LanguageModelFiles files = load_language_model_folder(folder_ / "run" / "model");
+  const LanguageModelFolder files = load_language_model_folder(folder_ / "run" / "model");
   EXPECT_EQ(files.text_unit, TextUnit::stream);
   EXPECT_EQ(files.tokenizer->decode(files.tokenizer->encode("The dog\n")), "The dog\n");
 }

@@ -2,8 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "attune/io/model_folder.h"
+#include "attune/io/config_file.h"
 #include "attune/models/encoder_classifier.h"
+#include "attune/train/training_task.h"
 #include "tests/support/errors.h"
 #include "tests/train/small_tasks.h"
 

@@ -1,5 +1,5 @@
 #pragma once
-// What `attune bench` works on: sentence pairs of a file, of a corpus or at random; random text for the other
+// The batches of `attune bench`: sentence pairs from a file, from a corpus or at random; random text for the other
 // architectures.
 
 #include <memory>
@@ -22,7 +22,7 @@ struct BatchOptions {
   int64_t source_length = 20, target_length = 20;  // of random sentences and texts
 };
 
-/// Vocabularies and labels that the configuration leaves open, and what random text needs. Throws ConfigError.
+/// Sets vocabularies and labels that the configuration leaves open, and what random text needs. Throws ConfigError.
 void complete_model(const BatchOptions& options, TransformerConfig& model);
 
 /// `length` ids, the last of them eos.
@@ -39,14 +39,14 @@ PackedBatch pack_all(const Pairs& pairs);
 /// One JSON object a line: {"source": [[ids], ...], "target": [[ids], ...]}, every sentence with eos. Throws FileError.
 void write_batches(const std::string& path, const std::vector<Pairs>& batches);
 
-/// What training steps are measured on, over and over.
+/// The model and batches that training steps are measured on, again and again.
 struct TrainingWork {
   std::unique_ptr<Module> model;
   std::vector<TrainingBatch> batches;  // they refer to the model
   std::vector<int64_t> source_tokens;  // of each batch; encoder_decoder
 };
 
-/// A model of the configuration with random weights, and batches for it. Throws as make_pairs().
+/// Returns a model of the configuration with random weights, and batches for it. Throws as make_pairs().
 ///   decoder_lm          windows of context_length tokens
 ///   encoder_classifier  texts of source_length tokens, bos and eos included, with a label each
 ///   encoder_masked_lm   the same texts, masked

@@ -1,5 +1,5 @@
 #pragma once
-// What `attune bench train` tells of the operations of a step: --profile and --trace.
+// The output of `attune bench train` about the operations of a step: --profile and --trace.
 
 #include <string>
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace attune::cli {
 
-/// The scope of a whole step; what is its own is shown as "other".
+/// The scope of a whole step; its time outside of operations is shown as "other".
 constexpr const char* kStepScope = "step";
 
 /// One object for each operation, the longest first, "other" last: operation, calls and ms per step, share of the

@@ -5,7 +5,7 @@
 #include "attune/cli/draw/attention_view.h"
 #include "attune/cli/draw/draw.h"
 #include "attune/cli/draw/heat_maps.h"
-#include "attune/io/model_folder.h"
+#include "attune/io/config_file.h"
 #include "attune/tensor/host_view.h"
 
 namespace attune::cli {
@@ -47,7 +47,7 @@ std::string draw_attention(const AttentionCommand& c) {
                    .column_name = maps.key_name,
                    .value_name = "weight"};
   const HostView view(weights);
-  const auto values = view.values<float>();
+  const auto values = view.as<float>();
   for (int64_t h = 0; h < heads; ++h) {
     const auto head = values.subspan(static_cast<size_t>(h * queries * keys), static_cast<size_t>(queries * keys));
     picture.maps.push_back({.title = fmt::format("head {}", h),

@@ -6,10 +6,13 @@
 #include "attune/autograd/graph.h"
 #include "attune/base/fail.h"
 #include "attune/inference/classifier.h"
-#include "attune/inference/model_files.h"
 #include "attune/inference/text_generator.h"
 #include "attune/inference/translator.h"
+#include "attune/models/decoder_lm.h"
+#include "attune/models/encoder_classifier.h"
+#include "attune/models/transformer.h"
 #include "attune/text/text_file.h"
+#include "attune/text/tokenizer.h"
 
 namespace attune::cli {
 namespace {

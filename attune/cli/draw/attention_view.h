@@ -1,5 +1,5 @@
 #pragma once
-// Where the attention of a model goes while it reads a text.
+// The attention weights of a model that reads a text.
 
 #include <string>
 
@@ -14,8 +14,8 @@ struct AttentionRequest {
   std::string target;  // its translation; "": the model's own, greedy
 };
 
-/// The weights of a pass over the text; those of an encoder_decoder with a target given. Throws DataError for a text
-/// that is empty or too long to be shown, ConfigError where the architecture does not fit.
+/// Returns the weights of one pass over the text; for an encoder_decoder, over the text and its target. Throws
+/// DataError for a text that is empty or too long to be shown, ConfigError when the model has another architecture.
 AttentionPage view_attention(const AttentionRequest& request, Architecture architecture);
 
 }  // namespace attune::cli

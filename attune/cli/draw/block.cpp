@@ -8,7 +8,7 @@
 #include "attune/cli/draw/draw.h"
 #include "attune/cli/draw/stacks.h"
 #include "attune/cli/pattern_options.h"
-#include "attune/io/model_folder.h"
+#include "attune/io/config_file.h"
 #include "attune/models/presets.h"
 #include "attune/train/config.h"
 

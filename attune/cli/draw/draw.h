@@ -1,5 +1,5 @@
 #pragma once
-// attune draw: pictures of what the literature describes, made from the code that computes it.
+// attune draw: pictures of what the literature describes, drawn by the code that computes it.
 
 #include <functional>
 #include <string>

@@ -77,7 +77,7 @@ Json maps_json(const AttentionMaps& maps) {
     Json heads = Json::array();
     const HostView view(weights);
     for (int64_t head = 0; head < weights.size(1); ++head)
-      heads.push_back(packed_weights(view.values<float>().subspan(static_cast<size_t>(head * queries * keys),
+      heads.push_back(packed_weights(view.as<float>().subspan(static_cast<size_t>(head * queries * keys),
                                                                   static_cast<size_t>(queries * keys))));
     layers.push_back(std::move(heads));
   }

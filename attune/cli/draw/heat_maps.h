@@ -10,13 +10,13 @@
 
 namespace attune::cli {
 
-/// No matrix is drawn with more rows or columns: a picture stays legible and a file small.
+/// The most rows and columns of a matrix, so that pictures are legible and files small.
 inline constexpr int64_t kMostCells = 128;
 
 struct HeatMap {
   std::string title = {};
   int64_t rows = 0, columns = 0;
-  std::vector<double> values = {};                               // [rows, columns]; what is not finite is grey
+  std::vector<double> values = {};                               // [rows, columns]; values that are not finite are grey
   std::vector<std::string> row_labels = {}, column_labels = {};  // one for each; none: numbers from 0
 };
 
@@ -27,8 +27,8 @@ struct HeatMaps {
   ColourScale scale = ColourScale::sequential;
   double low = 0, high = 1;                                   // values at the ends of the scale
   std::string value_name = {};                                // what the scale shows
-  std::vector<std::pair<double, std::string>> meanings = {};  // in place of the scale: what single values stand for
-  std::string grey_meaning = {};                              // likewise, of values that are not finite
+  std::vector<std::pair<double, std::string>> meanings = {};  // instead of the scale: what single values mean
+  std::string grey_meaning = {};                              // what values that are not finite mean
   std::vector<HeatMap> maps = {};                             // side by side, then below one another
 };
 

@@ -10,7 +10,7 @@ namespace attune::cli {
 
 struct Series {
   std::string name;
-  std::vector<Point> points;  // in the order in which they are joined; what is not finite parts the curve
+  std::vector<Point> points;  // in the order in which they are joined; a point that is not finite interrupts the curve
   std::string colour = {};    // "": see colour_of_series()
   bool dashed = false;
   bool marks = false;  // a dot at every point
@@ -18,7 +18,7 @@ struct Series {
 
 struct Axis {
   std::string name;
-  bool logarithmic = false;        // then only what is above 0 is drawn
+  bool logarithmic = false;        // then only values above 0 are drawn
   std::vector<double> ticks = {};  // none: round numbers
 };
 
@@ -29,8 +29,8 @@ struct LineChart {
   std::vector<Series> series;
 };
 
-/// The picture as SVG, with a legend on the right. A curve of very many points is thinned to what can be seen. Throws
-/// DataError when no point can be drawn.
+/// The picture as SVG, with a legend on the right. A curve of very many points is drawn with fewer, as many as can be
+/// seen. Throws DataError when no point can be drawn.
 std::string draw_line_chart(const LineChart& chart);
 
 /// Between the smallest and the largest value: round numbers at equal distances, or 1, 2 and 5 times powers of ten.

@@ -48,7 +48,7 @@ std::string draw_sinusoids(const PositionsCommand& c) {
   check_within("--length", c.length, 1, kMostCells);
   check_within("--d-model", c.d_model, 2, kMostCells);
   const HostView table(sinusoidal_positions(c.length, c.d_model, c.base));
-  const auto values = table.values<float>();
+  const auto values = table.as<float>();
   return draw_heat_maps({.title = fmt::format("Sinusoidal positions, d_model = {}", c.d_model),
                          .note = fmt::format("PE(pos, 2i) = sin(pos / {0}^(2i / d_model)), PE(pos, 2i + 1) = cos(pos / "
                                              "{0}^(2i / d_model))",

@@ -11,10 +11,10 @@ namespace attune::cli {
 struct StackPart {
   enum class Kind {
     text,         // what goes in or comes out
-    box,          // what the data passes through
+    box,          // a part that the data passes through
     branch,       // a residual path begins here ...
     add,          // ... and is added here to what lies between
-    frame_begin,  // what is there several times; its name says how often
+    frame_begin,  // a part that is there several times; its name says how often
     frame_end,
   };
   Kind kind;

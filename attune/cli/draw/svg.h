@@ -40,14 +40,14 @@ struct FillStyle {
   bool dashed = false;
 };
 
-/// A drawing that grows by what is added to it, on a white ground. The same calls give the same bytes.
+/// A drawing on a white background, to which shapes are added. The same calls give the same bytes.
 class Svg {
  public:
   Svg(double width, double height, std::string_view title);
 
   /// The lower edge of the baseline is at `at`. Text is escaped.
   void text(Point at, std::string_view text, const TextStyle& style = {});
-  /// Points that are not finite are an error of the caller. At least two.
+  /// At least two points, all finite.
   void line(const std::vector<Point>& points, const LineStyle& style = {});
   void rectangle(Point corner, double width, double height, const FillStyle& style = {});
   void circle(Point centre, double radius, const FillStyle& style = {});
@@ -63,11 +63,11 @@ class Svg {
   std::string text_;
 };
 
-/// The text with markup escaped. What XML 1.0 has no room for, control characters and bytes that are not UTF-8, becomes
+/// The text with markup escaped. Control characters and bytes that are not UTF-8, which XML 1.0 does not allow, become
 /// U+FFFD.
 std::string escape_xml(std::string_view text);
 
-/// About how wide a text is: fonts differ.
+/// The approximate width of a text; fonts differ.
 double text_width(std::string_view text, double size);
 
 /// The text, cut to `most` characters with an ellipsis.

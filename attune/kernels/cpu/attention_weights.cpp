@@ -10,16 +10,19 @@
 namespace attune {
 namespace {
 
-// The scaled score of one pair, with every term; i and j are indices within sequence s.
+struct ScoredPair {
+  int64_t head, query, key;  // the latter two within the sequence
+};
+
+// The scaled score of one pair, with every term.
 template <class T>
-T score(const AttentionPointers<T>& in, const AttentionSpan& span, const T* q, const T* k, int64_t head, int64_t i,
-        int64_t j) {
-  const int64_t distance = j - span.position(i);
+T score(const AttentionPointers<T>& in, const AttentionSpan& span, const T* q, const T* k, const ScoredPair& pair) {
+  const int64_t distance = pair.key - span.position(pair.query);
   const T* a =
       in.relative_keys ? in.relative_keys + (std::clamp(distance, -in.clip, in.clip) + in.clip) * in.d_k : nullptr;
   T sum = 0;
   for (int64_t c = 0; c < in.d_k; ++c) sum += q[c] * (a ? k[c] + a[c] : k[c]);
-  const double slope = in.slopes.empty() ? 0 : in.slopes[static_cast<size_t>(head)];
+  const double slope = in.slopes.empty() ? 0 : in.slopes[static_cast<size_t>(pair.head)];
   return sum * static_cast<T>(in.scale) - static_cast<T>(slope * static_cast<double>(std::abs(distance)));
 }
 
@@ -42,7 +45,7 @@ void write_weights(const AttentionPointers<T>& in, const T* log_sum_exp, T* weig
         for (int64_t j = 0; j < visible; ++j) {
           if ((mask && mask[j] == 0) || !allows(in.pattern, span.position(i), j)) continue;
           const T* k = in.k + (k_begin + j) * in.k_row + h / group * in.d_k;
-          out[j] = std::exp(score(in, span, q, k, h, i, j) - log_sum_exp[q_row]);
+          out[j] = std::exp(score(in, span, q, k, {h, i, j}) - log_sum_exp[q_row]);
         }
       }
     }

@@ -1,5 +1,5 @@
 #pragma once
-// The kinds of attention that a model can have. To add one, write a file like multi_head.h and name it here.
+// The kinds of attention that a model can have. To add one, write a file like multi_head.h and add it to the variant.
 
 #include <variant>
 
@@ -9,13 +9,13 @@
 namespace [[gnu::visibility("default")]] attune {
 
 /// Every kind has its fields, a `pattern`, its name in configurations (kName), and
-///   validate(field, setting)     throws ConfigError, naming the field of the configuration that it stands in
+///   validate(field, setting)     throws ConfigError; `field` is the field of the configuration that holds this kind
 ///   parameter_count(setting)     numbers of its parameters
 ///   cache_width(d_model, heads)  numbers that decoding keeps for each token in one layer
 ///   build(setting)               the module
 ///   summary(d_model, heads)      one line of `attune inspect`
 ///   kTitle, kCrossTitle          what a drawing calls it in self- and in cross-attention
-///   detail(d_model, heads)       what it says beside the number of heads
+///   detail(d_model, heads)       what a drawing says beside the number of heads
 using AttentionKind = std::variant<MultiHead, MultiHeadLatent>;
 
 template <>

@@ -12,19 +12,19 @@ namespace [[gnu::visibility("default")]] attune {
 class Attention;
 struct AttentionSetting;
 
-/// Which of an attention's projections have a bias.
+/// Which projections of an attention have a bias.
 enum class AttentionBias { none, all, query_key_value, output };
 
 /// Multi-head attention, Vaswani et al. 2017, section 3.2.2.
 struct MultiHead {
   static constexpr const char* kName = "multi_head";
-  int64_t kv_heads = 0;  // that the query heads share: grouped-query attention, Ainslie et al. 2023; 1: multi-query
+  int64_t kv_heads = 0;  // shared by the query heads: grouped-query attention, Ainslie et al. 2023; 1: multi-query
                          // attention, Shazeer 2019; 0: as many as heads
   AttentionBias bias = AttentionBias::all;
   AttentionPattern pattern = FullAttention{};
   bool operator==(const MultiHead&) const = default;
 
-  /// Key heads of an attention with so many query heads.
+  /// The number of key heads of an attention with this many query heads.
   int64_t key_heads(int64_t heads) const { return kv_heads > 0 ? kv_heads : heads; }
   bool has_query_key_value_bias() const;
   bool has_output_bias() const;

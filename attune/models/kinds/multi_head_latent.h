@@ -15,14 +15,14 @@ struct AttentionSetting;
 /// Multi-head latent attention, DeepSeek-AI 2024, "DeepSeek-V2", section 2.1.
 struct MultiHeadLatent {
   static constexpr const char* kName = "latent";
-  int64_t latent_dim = 0;        // d_c: of what is cached for keys and values; 0: d_model / 4
-  int64_t query_latent_dim = 0;  // d_c': queries come from a latent too; 0: they do not
+  int64_t latent_dim = 0;        // d_c: width of the latent cached for keys and values; 0: d_model / 4
+  int64_t query_latent_dim = 0;  // d_c': width of the latent of queries; 0: queries have none
   bool latent_norm = false;      // an RMSNorm on each latent
-  int64_t rotary_dim = 0;        // d_h^R: the decoupled part of queries and keys that carries rotary positions
+  int64_t rotary_dim = 0;        // d_h^R: width of the decoupled rotary part of queries and keys
   AttentionPattern pattern = FullAttention{};
   bool operator==(const MultiHeadLatent&) const = default;
 
-  /// Numbers of the latent of one token.
+  /// The width of the latent of one token.
   int64_t latent_width(int64_t d_model) const;
 
   // What every kind of attention has; see AttentionKind.

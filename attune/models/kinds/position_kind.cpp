@@ -11,7 +11,7 @@
 namespace attune {
 namespace {
 
-// What a kind does unless it says otherwise: nothing.
+// The defaults of a kind: it does nothing.
 template <class Kind>
 struct DefaultTraits {
   static void validate(const Kind&, const PositionSetting&) {}

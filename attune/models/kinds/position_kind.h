@@ -1,6 +1,6 @@
 #pragma once
-// How a token can know its position. To add a way, write its struct, its PositionTraits in position_kind.cpp, and name
-// it in the variant.
+// The kinds of positions that a model can have. To add a kind, write its struct and its PositionTraits in
+// position_kind.cpp, and add it to the variant.
 
 #include <cstdint>
 #include <memory>
@@ -23,7 +23,7 @@ struct LearnedPositions {  // a table; a longer sequence is an error
   bool operator==(const LearnedPositions&) const = default;
 };
 struct RelativePositions {  // Shaw et al. 2018
-  int64_t clip = 16;        // distances beyond count as this one
+  int64_t clip = 16;        // larger distances count as this one
   bool operator==(const RelativePositions&) const = default;
 };
 struct AlibiPositions {  // Press et al. 2022
@@ -32,12 +32,11 @@ struct AlibiPositions {  // Press et al. 2022
 struct NoPositions {
   bool operator==(const NoPositions&) const = default;
 };
-/// The first two are added to embeddings, the next three act within self-attention. RotaryOptions are those of Su et
-/// al. 2021.
+/// The first two are added to embeddings, the next three act within self-attention. RotaryOptions: Su et al. 2021.
 using PositionKind =
     std::variant<SinusoidalPositions, LearnedPositions, RelativePositions, RotaryOptions, AlibiPositions, NoPositions>;
 
-/// The model around them.
+/// What positions need to know of their model.
 struct PositionSetting {
   int64_t d_model = 512;
   int64_t context_length = 0;  // of a language model; else 0
@@ -45,19 +44,19 @@ struct PositionSetting {
 
 /// Throws ConfigError naming the field.
 void validate(const PositionKind& kind, const PositionSetting& setting);
-/// Tokens that a sequence may have: rows of a learned table, else no limit (INT64_MAX).
+/// The most tokens of a sequence: the rows of a learned table, else no limit (INT64_MAX).
 int64_t longest_sequence(const PositionKind& kind, const PositionSetting& setting);
-/// Numbers of the parameters that are added to an embedding.
+/// The number of parameters of positions that are added to embeddings.
 int64_t embedding_parameters(const PositionKind& kind, const PositionSetting& setting);
-/// Whether they are added to embeddings.
+/// Whether these positions are added to embeddings.
 bool is_added(const PositionKind& kind);
-/// What is added to embeddings, with dropout behind it; null for those that are not.
+/// Builds the module that adds positions to embeddings and then applies dropout; null unless is_added().
 std::unique_ptr<Positions> build(const PositionKind& kind, const PositionSetting& setting, double dropout);
-/// What self-attention does about them.
+/// How self-attention uses these positions.
 AttentionPositions in_attention(const PositionKind& kind);
-/// One line of `attune inspect` for what is not a field; "": the fields say it.
+/// One line of `attune inspect` for what is not a field; "" if there is nothing else to say.
 std::string summary(const PositionKind& kind, const PositionSetting& setting);
-/// What a drawing says of an attention with them: ", rotary"; "" where they are added to embeddings.
+/// The text for an attention with these positions in a drawing: ", rotary"; "" if they are added to embeddings.
 std::string attention_detail(const PositionKind& kind);
 
 template <>

@@ -7,7 +7,7 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// What the log probability of an output Y is divided by, so that long ones stand a chance; |Y| counts the eos.
+/// The divisor of the log probability of an output Y, so that long outputs can win; |Y| counts the eos.
 enum class LengthNormalization {
   wu,     // ((5 + |Y|) / 6)^alpha, Wu et al. 2016, equation 14
   power,  // |Y|^alpha, as in fairseq and Marian
@@ -19,11 +19,11 @@ struct EnumNames<LengthNormalization> {
                                                                            {LengthNormalization::power, "power"}};
 };
 
-/// When the search for a sentence ends before the length limit. The results are the best that were finished by then.
+/// When the search for a sentence ends before the length limit. The results are the best that are finished by then.
 enum class EarlyStopping {
-  bound,     // when nothing that lives can get above the worst result: what a search up to the limit would find
-  first,     // when as many as the beam is wide are finished, like early_stopping = True of Hugging Face
-  patience,  // when `patience` times as many are, Kasai et al. 2022
+  bound,     // when no live hypothesis can score above the worst result: finds the same as a search up to the limit
+  first,     // when beam_size outputs are finished, like early_stopping = True of Hugging Face
+  patience,  // when `patience` * beam_size outputs are finished, Kasai et al. 2022
 };
 
 template <>
@@ -48,17 +48,17 @@ struct GenerationConfig {
   int64_t no_repeat_ngram_size = 0;  // no n tokens in a row occur twice in an output, Paulus et al. 2018; 0: no limit
   double repetition_penalty = 1;     // > 1: tokens that the output has are less likely, Keskar et al. 2019, section 4.1
 
-  // Positions have no limit in the model, so the search sets one: a model folder from somewhere, whose weights never
-  // produce eos, may cost minutes a sentence, but neither days nor all memory.
+  // Some kinds of positions have no limit, so the search has one: a model folder of unknown origin, whose weights never
+  // produce eos, may take minutes for a sentence, but neither days nor all memory.
   static constexpr int64_t kMostBeamSize = 1024;
   static constexpr int64_t kMostLength = 1 << 14;
   static constexpr int64_t kMostWork = 1 << 17;  // beam_size * max_length: tokens in the cache of one sentence
 
   /// Throws ConfigError naming the field and the value.
   void validate() const;
-  /// The most tokens that an output of a source with so many tokens may have, eos included; more than min_length.
+  /// The most tokens, eos included, of an output for a source of so many tokens; more than min_length.
   int64_t longest_output(int64_t source_tokens) const;
-  /// What the log probability of an output of so many tokens, eos included, is divided by.
+  /// The divisor of the log probability of an output of so many tokens, eos included.
   double length_divisor(int64_t tokens) const;
   bool operator==(const GenerationConfig&) const = default;
 };

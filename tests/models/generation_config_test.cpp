@@ -1,4 +1,4 @@
-#include "attune/inference/config.h"
+#include "attune/models/generation_config.h"
 #include "attune/base/json_fields.h"
 
 #include <gmock/gmock.h>

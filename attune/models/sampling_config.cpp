@@ -1,4 +1,4 @@
-#include "attune/inference/sampling_config.h"
+#include "attune/models/sampling_config.h"
 
 #include "attune/base/check.h"
 #include "attune/base/fail.h"

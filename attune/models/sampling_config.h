@@ -1,23 +1,22 @@
 #pragma once
-// How a language model goes on with a text.
+// How a language model continues a text.
 
 #include <cstdint>
 
 #include "attune/base/fields.h"
-#include "attune/text/text_unit.h"
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// What is done to the distribution of the next token before one is drawn, in the order of the fields.
+/// Changes the distribution of the next token before one is drawn, in the order of the fields.
 struct SamplingConfig {
-  double repetition_penalty = 1;  // > 1: tokens that the text has are less likely, Keskar et al. 2019, section 4.1
+  double repetition_penalty = 1;  // > 1: tokens of the text so far are less likely, Keskar et al. 2019, section 4.1
   double temperature = 1;         // the logits are divided by it; 0: the likeliest token, always
   int64_t top_k = 0;              // only the k likeliest, Fan et al. 2018, section 5.4; 0: all
-  double top_p = 1;               // only the fewest likeliest that have this share, Holtzman et al. 2020, section 3.1
+  double top_p = 1;               // only the fewest likeliest that sum to this, Holtzman et al. 2020, section 3.1
   double min_p = 0;               // only those with this share of the likeliest one's probability, Nguyen et al. 2024
   int64_t max_tokens = 256;       // of a continuation
   uint64_t seed = 1;              // below 2^63; the same one gives the same text
-  bool slide = false;             // goes on past the context of the model, see TextGenerator
+  bool slide = false;             // continues past the context of the model, see TextGenerator
 
   /// Throws ConfigError naming the field and the value.
   void validate() const;

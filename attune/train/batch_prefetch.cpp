@@ -1,0 +1,27 @@
+#include "attune/train/batch_prefetch.h"
+
+#include <algorithm>
+
+#include "attune/base/parallel.h"
+
+namespace attune {
+
+std::vector<TrainingBatch> BatchPrefetch::form(int64_t first, int64_t step) const {
+  const auto first_forward = static_cast<uint64_t>(step) * static_cast<uint64_t>(accumulate_);
+  std::vector<TrainingBatch> batches;
+  for (int64_t i = 0; i < std::min(accumulate_, task_.batches() - first); ++i)
+    batches.push_back(task_.batch(first + i, first_forward + static_cast<uint64_t>(i), part_));
+  return batches;
+}
+
+std::vector<TrainingBatch> BatchPrefetch::next(int64_t first, int64_t step) {
+  std::vector<TrainingBatch> batches = prefetched_.valid() ? prefetched_.get() : form(first, step);
+  if (const int64_t following = first + static_cast<int64_t>(batches.size()); following < task_.batches())
+    prefetched_ = std::async(std::launch::async, [this, following, step] {
+      const ThreadScope one(1);  // of this thread: the others are computing
+      return form(following, step + 1);
+    });
+  return batches;
+}
+
+}  // namespace attune

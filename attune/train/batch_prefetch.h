@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <future>
+#include <vector>
+
+#include "attune/train/training_task.h"
+
+namespace attune {
+
+/// The batches of each update. While an update computes, another thread forms those of the next.
+class BatchPrefetch {
+ public:
+  /// Each update has `accumulate` batches, of which it takes `part`. The task must outlive this.
+  BatchPrefetch(const TrainingTask& task, const BatchPart& part, int64_t accumulate)
+      : task_(task), part_(part), accumulate_(accumulate) {}
+
+  /// The batches of the update after `step`, from batch `first` of the epoch on; fewer at the end of the epoch. The
+  /// calls of an epoch follow each other without a gap.
+  std::vector<TrainingBatch> next(int64_t first, int64_t step);
+
+ private:
+  std::vector<TrainingBatch> form(int64_t first, int64_t step) const;
+
+  const TrainingTask& task_;
+  BatchPart part_;
+  int64_t accumulate_;
+  std::future<std::vector<TrainingBatch>> prefetched_;  // the next update's, if they are of the same epoch
+};
+
+}  // namespace attune

@@ -1,0 +1,53 @@
+#include "attune/train/best_model.h"
+
+#include <fmt/format.h>
+
+#include "attune/base/error.h"
+#include "attune/io/config_file.h"
+
+namespace attune {
+namespace {
+
+// Why the best model so far is not to be used; empty where it is.
+std::string reason_to_forget(const std::filesystem::path& best, const RunConfig& config, const TrainingState& state) {
+  const ValidationMetric metric = config.best_metric();
+  if (state.best_metric != metric)
+    return fmt::format("train.best_metric changed from {} to {}", enum_name(state.best_metric), enum_name(metric));
+  try {
+    check_parameter_file(best, config.model);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+bool take_if_best(const ValidationReport& report, ValidationMetric metric, TrainingState& state) {
+  const double value = value_of(report, metric);
+  state.last_validation = state.step;
+  const bool best =
+      state.best_step < 0 || (more_is_better(metric) ? value >= state.best_value : value < state.best_value);
+  if (best) {
+    state.best_step = state.step;
+    state.best_value = value;
+    state.best_metric = metric;
+    state.without_improvement = 0;
+  } else {
+    ++state.without_improvement;
+  }
+  return best;
+}
+
+std::string forget_lost_best(const std::filesystem::path& best, const RunConfig& config, TrainingState& state) {
+  if (state.best_step < 0) return "";
+  const std::string reason = reason_to_forget(best, config, state);
+  if (reason.empty()) return "";
+  const int64_t step = state.best_step;
+  state.best_step = state.last_validation = -1;
+  state.best_value = 0;
+  state.without_improvement = 0;
+  return fmt::format("the best model so far, of step {}, is forgotten: {}", step, reason);
+}
+
+}  // namespace attune

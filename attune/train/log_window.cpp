@@ -1,0 +1,42 @@
+#include "attune/train/log_window.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace attune {
+
+void LogWindow::add(const UpdateResult& update, double update_seconds) {
+  loss += update.loss;
+  nll += update.nll;
+  labels += update.labels;
+  tokens += update.tokens;
+  gradient_norm += update.gradient_norm;
+  steps += 1;
+  seconds += update_seconds;
+  bytes_sent += update.bytes_sent;
+  communication_seconds += update.communication_seconds;
+  exposed_seconds += update.exposed_seconds;
+}
+
+std::vector<std::pair<std::string, double>> log_scalars(const LogWindow& window, double learning_rate,
+                                                        bool several_ranks) {
+  const auto labels = static_cast<double>(window.labels);
+  const auto steps = static_cast<double>(window.steps);
+  std::vector<std::pair<std::string, double>> scalars = {
+      {"loss", window.loss / labels},
+      {"nll", window.nll / labels},
+      {"perplexity", std::exp(window.nll / labels)},
+      {"learning_rate", learning_rate},
+      {"gradient_norm", window.gradient_norm / steps},
+      {"tokens_per_second", static_cast<double>(window.tokens) / window.seconds}};
+  if (several_ranks) {
+    const double hidden = window.communication_seconds - window.exposed_seconds;
+    scalars.insert(scalars.end(), {{"step_seconds", window.seconds / steps},
+                                   {"bytes_sent", static_cast<double>(window.bytes_sent) / steps},
+                                   {"communication_seconds", window.communication_seconds / steps},
+                                   {"communication_hidden", std::max(0.0, hidden / window.communication_seconds)}});
+  }
+  return scalars;
+}
+
+}  // namespace attune
