@@ -42,18 +42,21 @@ def tokens_per_second(result) -> float:
 
 
 def model_folders(attune: str, folder: Path) -> tuple[Path, Path]:
-    """A base-sized model that has made one training step, and its int8 form. Both versions read them."""
+    """A base-sized model that has made two training steps, and its int8 form. Both versions read them."""
     data = folder / "data"
     subprocess.run([attune, "demo-corpus", "--out", data, "--train", "4000", "--valid", "20", "--test", "300"],
                    check=True, capture_output=True)
     settings = {"data.train_source": data / "train.en", "data.train_target": data / "train.de",
                 "data.valid_source": data / "valid.en", "data.valid_target": data / "valid.de",
                 "data.vocab_size": 1000, "model.d_model": 512, "model.heads": 8, "model.layers": 6, "model.d_ff": 2048,
-                "train.steps": 1, "train.valid_every": 1, "train.valid_sentences": 1, "generation.max_length": 24}
+                "train.steps": 2, "schedule.warmup_steps": 1, "train.valid_every": 2, "train.valid_sentences": 1,
+                "generation.max_length": 24}
     command = [attune, "train", "examples/demo.toml", "--out", folder / "run"]
     for key, value in settings.items():
         command += ["--set", f"{key}={value}"]
-    subprocess.run(command, check=True, capture_output=True)
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise SystemExit(f"versions.py: {done.stderr.strip()}")
     model, int8 = folder / "run" / "model", folder / "int8"
     subprocess.run([attune, "quantize", model, "--out", int8], check=True, capture_output=True)
     return model, int8
