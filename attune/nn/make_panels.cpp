@@ -9,7 +9,7 @@
 namespace attune {
 namespace {
 
-using Panels = std::shared_ptr<const PanelWeight>;
+using SharedPanels = std::shared_ptr<const PanelWeight>;
 
 // All parameters in the order of visit(); a shared parameter appears each time it is visited.
 class Places final : public Visitor {
@@ -30,9 +30,9 @@ bool may_have_panels(const Parameter& p) {
 }
 
 // The panels of the parameters that products read, by address: parameters that share memory share panels.
-std::unordered_map<const void*, Panels> panels_of(const std::vector<Parameter*>& parameters, WeightFormat format,
-                                                  const std::function<void(const Tensor&)>& done) {
-  std::unordered_map<const void*, Panels> panels;
+std::unordered_map<const void*, SharedPanels> panels_of(const std::vector<Parameter*>& parameters, WeightFormat format,
+                                                        const std::function<void(const Tensor&)>& done) {
+  std::unordered_map<const void*, SharedPanels> panels;
   std::vector<Tensor> weights;
   int64_t bytes = 0;
   for (const Parameter* p : parameters) {

@@ -8,11 +8,10 @@
 #include <map>
 
 #include "attune/autograd/graph.h"
-#include "attune/base/random.h"
 #include "attune/inference/text_generator.h"
 #include "attune/io/model_folder.h"
-#include "attune/models/build.h"
 #include "attune/text/character_tokenizer.h"
+#include "tests/inference/random_language_model.h"
 #include "tests/support/errors.h"
 
 namespace attune {
@@ -22,22 +21,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 std::unique_ptr<DecoderLm> random_lm(int64_t vocab, uint64_t seed, int64_t context = 32, int64_t layers = 2) {
-  TransformerConfig c;
-  c.architecture = Architecture::decoder_lm;
-  c.vocab = vocab;
-  c.d_model = 32;
-  c.heads = 4;
-  c.layers = layers;
-  c.d_ff = 48;
-  c.positions = RotaryOptions{};
-  c.context_length = context;
-  auto model = build_decoder_lm(c, seed);
-  Random random(seed, 78);
-  for (const NamedParameter& p : named_parameters(*model)) {
-    const double deviation = p.name == "projection.weight" ? 0.3 : 0.2;
-    for (float& value : p.tensor->values<float>()) value += static_cast<float>(deviation * random.normal());
-  }
-  return model;
+  return random_language_model(small_language_config(vocab, context, layers), seed);
 }
 
 std::shared_ptr<const Tokenizer> letters(const std::string& alphabet) {
