@@ -12,6 +12,7 @@
 #include "attune/metrics/bleu.h"
 #include "attune/metrics/chrf.h"
 #include "tests/integration/cli_fixture.h"
+#include "tests/support/paths.h"
 
 namespace attune {
 namespace {
@@ -115,7 +116,7 @@ TEST_F(CliTest, WhoeverWaitsForAnAnswerGetsItBeforeTheNextLine) {
       "coproc A {{ '{}' translate '{}'; }}; for s in one two; do echo $s >&\"${{A[1]}}\"; read -t 60 line "
       "<&\"${{A[0]}}\" "
       "|| exit 9; echo \"$line\"; done",
-      ATTUNE_BINARY, model_);
+      attune_binary(), model_);
   const CommandResult result = run_command({"bash", "-c", script});
   EXPECT_EQ(result.status, 0) << result.errors;
   EXPECT_EQ(split_lines(result.output), translate({"one", "two"}));

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "attune/base/file.h"
+#include "tests/support/paths.h"
 #include "tests/support/run_command.h"
 #include "tests/support/small_model.h"
 
@@ -16,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kRoot = ATTUNE_SOURCE_DIR;
+const fs::path kRoot = source_dir();
 
 std::vector<fs::path> pages() {
   std::vector<fs::path> found = {kRoot / "README.md"};

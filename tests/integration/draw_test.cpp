@@ -9,6 +9,7 @@
 #include "attune/base/json_fields.h"
 #include "attune/io/json_file.h"
 #include "attune/text/text_file.h"
+#include "tests/support/paths.h"
 #include "tests/support/run_command.h"
 #include "tests/support/small_model.h"
 #include "tests/support/temporary_folder.h"
@@ -126,7 +127,7 @@ TEST(Draw, Schedules) {
   for (const char* kind : {"noam", "inverse_sqrt", "cosine", "linear", "constant"})
     EXPECT_THAT(all, HasSubstr(std::string(">") + kind + "<"));
   EXPECT_THAT(picture({"schedule", "--schedules", "noam", "--log-x", "--log-y"}), Not(HasSubstr(">cosine<")));
-  EXPECT_THAT(picture({"schedule", ATTUNE_SOURCE_DIR "/examples/demo.toml"}), HasSubstr("demo.toml: "));
+  EXPECT_THAT(picture({"schedule", (source_dir() / "examples/demo.toml").string()}), HasSubstr("demo.toml: "));
 }
 
 TEST(Draw, BlocksShowWhereTheNormStands) {

@@ -10,6 +10,7 @@
 #include "attune/dist/mpi_transport.h"
 #include "attune/io/checkpoint.h"
 #include "tests/integration/cli_fixture.h"
+#include "tests/support/paths.h"
 #include "tests/train/reverse_task.h"
 
 namespace attune {
@@ -56,7 +57,7 @@ class MpiTest : public ::testing::Test {
         "sh",
         "-c",
         "echo $$ > " + (folder_ / "pid.$OMPI_COMM_WORLD_RANK").string() + "; exec \"$0\" \"$@\"",
-        ATTUNE_BINARY,
+        attune_binary(),
         "train",
         (folder_ / "run.toml").string(),
         "--out",

@@ -11,6 +11,7 @@
 #include "attune/io/parameter_file.h"
 #include "attune/io/safetensors.h"
 #include "tests/integration/cli_fixture.h"
+#include "tests/support/paths.h"
 
 namespace attune {
 namespace {
@@ -125,7 +126,7 @@ TEST_F(QuantizeCliTest, TheFolderIsThereWholeOrNotAtAll) {
   fs::create_directory(folder_ / "out");
   const std::string out = (folder_ / "out" / "small").string();
   const auto run =
-      run_command({"bash", "-c", "ulimit -f 8; exec \"$0\" \"$@\"", ATTUNE_BINARY, "quantize", model_, "--out", out});
+      run_command({"bash", "-c", "ulimit -f 8; exec \"$0\" \"$@\"", attune_binary(), "quantize", model_, "--out", out});
   EXPECT_THAT(refusal(run), HasSubstr("cannot write"));
   EXPECT_EQ(names_in(folder_ / "out"), std::vector<std::string>{});
 }

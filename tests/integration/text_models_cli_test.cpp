@@ -15,6 +15,7 @@
 #include "attune/inference/text_generator.h"
 #include "attune/io/config_file.h"
 #include "attune/io/json_file.h"
+#include "tests/support/paths.h"
 #include "tests/support/run_command.h"
 #include "tests/support/small_model.h"
 #include "tests/support/temporary_folder.h"
@@ -143,7 +144,7 @@ TEST_F(TextModelsCliTest, AnInterruptedTextStays) {
   const std::string script = fmt::format(
       "'{}' generate '{}' --prompt The --max-tokens 9000000 --slide > '{}' & p=$!; "
       "for i in $(seq 600); do [ -s '{}' ] && break; sleep 0.1; done; kill -INT $p; wait $p",
-      ATTUNE_BINARY, lm_, out, out);
+      attune_binary(), lm_, out, out);
   // A shell's background job ignores SIGINT until the program catches it, which it does before it writes.
   const CommandResult result = run_command({"bash", "-c", script});
   EXPECT_EQ(result.status, 130) << result.errors;

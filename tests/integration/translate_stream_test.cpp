@@ -11,6 +11,7 @@
 #include "attune/inference/shortlist.h"
 #include "attune/inference/translator.h"
 #include "tests/integration/cli_fixture.h"
+#include "tests/support/paths.h"
 
 namespace attune {
 namespace {
@@ -73,7 +74,7 @@ TEST_F(TranslateStream, AReaderThatHasSeenEnough) {
   const CommandResult result =
       run_command({"bash", "-c",
                    fmt::format("'{}' translate '{}' --beam-size 1 --file '{}' | head -n 1; echo ${{PIPESTATUS[0]}}",
-                               ATTUNE_BINARY, model_, input)});
+                               attune_binary(), model_, input)});
   EXPECT_EQ(result.errors, "");
   const std::vector<std::string> lines = split_lines(result.output);
   ASSERT_EQ(lines.size(), 2u);
@@ -85,7 +86,7 @@ TEST_F(TranslateStream, AKilledProgramHasWrittenWholeLines) {
   const std::string input = file("in", joined(lines)), output = (folder_ / "out").string();
   RunningCommand command({"bash", "-c",
                           fmt::format("exec '{}' translate '{}' --beam-size 1 --max-length 3 --file '{}' > '{}'",
-                                      ATTUNE_BINARY, model_, input, output)});
+                                      attune_binary(), model_, input, output)});
   std::error_code ignored;
   for (int i = 0; i < 6000 && std::filesystem::file_size(output, ignored) + 1 < 2; ++i)  // missing: -1
     std::this_thread::sleep_for(std::chrono::milliseconds(10));

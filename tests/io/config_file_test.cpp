@@ -11,6 +11,7 @@
 #include "attune/io/safetensors.h"
 #include "attune/models/transformer.h"
 #include "tests/support/errors.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace attune {
@@ -53,7 +54,7 @@ TEST_F(ConfigFileTest, ConfigComesBack) {
 }
 
 TEST_F(ConfigFileTest, VersionIsThatOfTheBuild) {
-  const std::string build = read_file(std::filesystem::path(ATTUNE_SOURCE_DIR) / "CMakeLists.txt");
+  const std::string build = read_file(source_dir() / "CMakeLists.txt");
   EXPECT_THAT(build, HasSubstr(fmt::format("project(attune VERSION {} ", version())));
 }
 

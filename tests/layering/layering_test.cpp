@@ -9,6 +9,10 @@
 #include <set>
 #include <string>
 
+#include "tests/support/paths.h"
+
+using attune::source_dir;
+
 namespace {
 
 using Folders = std::set<std::string>;
@@ -45,7 +49,7 @@ Folders allowed(const std::string& folder) {
 }
 
 TEST(Layering, NoArrowRunsBack) {
-  const std::filesystem::path root = ATTUNE_SOURCE_DIR;
+  const std::filesystem::path root = source_dir();
   size_t includes = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(root / "attune")) {
     if (entry.path().extension() != ".h" && entry.path().extension() != ".cpp") continue;
@@ -68,7 +72,7 @@ TEST(Layering, NoArrowRunsBack) {
 // and threads in base/; data/ knows no tensors, and its threads share text.
 TEST(Layering, PointersAndThreadsLiveInKernels) {
   const std::regex touched(R"(\bdata<|\bvalues<[^>]*>\(\)|\braw\(\)|\bparallel_for\(|<hwy/)");
-  const std::filesystem::path root = std::filesystem::path(ATTUNE_SOURCE_DIR) / "attune";
+  const std::filesystem::path root = source_dir() / "attune";
   for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
     if (entry.path().extension() != ".h" && entry.path().extension() != ".cpp") continue;
     const std::string folder = std::filesystem::relative(entry.path(), root).begin()->string();
@@ -84,8 +88,7 @@ TEST(Layering, PointersAndThreadsLiveInKernels) {
 }
 
 TEST(Layering, PublicHeadersHaveNoConditions) {
-  for (const auto& entry :
-       std::filesystem::recursive_directory_iterator(std::filesystem::path(ATTUNE_SOURCE_DIR) / "attune")) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(source_dir() / "attune")) {
     const std::string name = entry.path().filename().string();
     if (entry.path().extension() != ".h" || name.ends_with("_inl.h"))
       continue;  // Highway includes those once for each target

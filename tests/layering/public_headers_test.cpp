@@ -8,9 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/paths.h"
+
+using attune::source_dir;
+
 namespace {
 
-const std::filesystem::path kRoot = ATTUNE_SOURCE_DIR;
+const std::filesystem::path kRoot = source_dir();
 
 std::vector<std::string> lines_of(const std::filesystem::path& path) {
   std::ifstream file(path);

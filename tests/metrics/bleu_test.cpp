@@ -7,6 +7,7 @@
 
 #include "attune/base/error.h"
 #include "attune/base/file.h"
+#include "tests/support/paths.h"
 
 namespace attune {
 namespace {
@@ -15,7 +16,7 @@ using Texts = std::vector<std::string>;
 
 /// Sentences with the figures of sacreBLEU, by data/make_metric_data.py.
 nlohmann::json sacrebleu_data() {
-  return nlohmann::json::parse(read_file(ATTUNE_SOURCE_DIR "/tests/metrics/data/sacrebleu.json"));
+  return nlohmann::json::parse(read_file(source_dir() / "tests/metrics/data/sacrebleu.json"));
 }
 
 void expect_equal(const BleuScore& found, const nlohmann::json& expected) {

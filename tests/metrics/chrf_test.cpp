@@ -7,6 +7,7 @@
 
 #include "attune/base/error.h"
 #include "attune/base/file.h"
+#include "tests/support/paths.h"
 
 namespace attune {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 using Texts = std::vector<std::string>;
 
 TEST(Chrf, EqualsSacrebleu) {
-  const auto data = nlohmann::json::parse(read_file(ATTUNE_SOURCE_DIR "/tests/metrics/data/sacrebleu.json"));
+  const auto data = nlohmann::json::parse(read_file(source_dir() / "tests/metrics/data/sacrebleu.json"));
   ASSERT_GT(data.at("cases").size(), 40u);
   for (const auto& c : data.at("cases")) {
     const double chrf = corpus_chrf(c.at("hypotheses").get<Texts>(), c.at("references").get<Texts>());

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/paths.h"
+
 namespace attune {
 
 struct CommandOptions {
@@ -54,16 +56,14 @@ CommandResult run_command(const std::vector<std::string>& arguments, const Comma
 /// says what it runs ("exec,cpu,matmul").
 CommandResult run_own_tests(const std::string& filter, const std::string& instruction_set);
 
-#ifdef ATTUNE_BINARY
 /// The `attune` of this build with these arguments.
 inline std::vector<std::string> attune_command(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), ATTUNE_BINARY);
+  arguments.insert(arguments.begin(), attune_binary());
   return arguments;
 }
 /// Runs the `attune` of this build.
 inline CommandResult run_attune(std::vector<std::string> arguments, const CommandOptions& options = {}) {
   return run_command(attune_command(std::move(arguments)), options);
 }
-#endif
 
 }  // namespace attune

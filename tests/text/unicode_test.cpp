@@ -7,13 +7,14 @@
 #include <set>
 
 #include "attune/base/file.h"
+#include "tests/support/paths.h"
 
 namespace attune {
 namespace {
 
 /// What Python says, by data/make_metric_data.py.
 nlohmann::json python_data() {
-  return nlohmann::json::parse(read_file(ATTUNE_SOURCE_DIR "/tests/metrics/data/sacrebleu.json"));
+  return nlohmann::json::parse(read_file(source_dir() / "tests/metrics/data/sacrebleu.json"));
 }
 
 std::u32string code_points(std::string_view text) {

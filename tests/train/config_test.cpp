@@ -13,6 +13,7 @@
 #include "attune/base/file.h"
 #include "attune/io/toml_config.h"
 #include "tests/support/errors.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace attune {
@@ -86,7 +87,7 @@ TEST(RunConfig, NoFileIsAnEmptyFile) {
 
 TEST(RunConfig, TheExamplesAreValid) {
   int examples = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(ATTUNE_SOURCE_DIR "/examples")) {
+  for (const auto& entry : std::filesystem::directory_iterator(source_dir() / "examples")) {
     if (entry.path().extension() != ".toml") continue;
     EXPECT_NO_THROW(read_run_config(entry.path())) << entry.path();
     ++examples;

@@ -12,6 +12,7 @@
 #include "attune/text/text_file.h"
 #include "attune/train/evaluate.h"
 #include "tests/support/gradient_check.h"
+#include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/train/training_run.h"
 
@@ -21,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 fs::path folder() {
-  return fs::path(ATTUNE_SOURCE_DIR) / "tests" / "fixtures" / "models" / "version-0.1.0";
+  return source_dir() / "tests" / "fixtures" / "models" / "version-0.1.0";
 }
 
 std::vector<std::string> lines_of(const char* file) {
