@@ -8,6 +8,7 @@
 #include "attune/base/json_fields.h"
 #include "attune/cli/command.h"
 #include "attune/cli/draw/attention_view.h"
+#include "attune/cli/model_argument.h"
 #include "attune/cli/model_description.h"
 #include "attune/cli/text_output.h"
 #include "attune/io/config_file.h"
@@ -257,7 +258,7 @@ void add_inspect(CLI::App& app) {
                   "  attune inspect --preset gpt2-124m\n"
                   "  attune inspect runs/demo/model --attention \"The old dog sleeps.\" --html attention.html",
                   [c] { return inspect(*c); });
-  command->add_option("model", c->what, "Folder of a model, or configuration (TOML) of a run");
+  add_model(*command, c->what, "Folder of a model, or configuration (TOML) of a run");
   command->add_option("--preset", c->preset,
                       "A configuration of the literature in place of a model: " + preset_names());
   command->add_flag("--layers", c->layers, "Parameters of every layer");

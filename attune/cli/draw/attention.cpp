@@ -5,6 +5,7 @@
 #include "attune/cli/draw/attention_view.h"
 #include "attune/cli/draw/draw.h"
 #include "attune/cli/draw/heat_maps.h"
+#include "attune/cli/model_argument.h"
 #include "attune/io/config_file.h"
 #include "attune/tensor/host_view.h"
 
@@ -69,7 +70,7 @@ void add_draw_attention(CLI::App& draw) {
                   "  attune draw attention runs/demo/model \"The old dog sleeps.\" --out attention.svg\n"
                   "  attune draw attention runs/demo/model \"The old dog sleeps.\" --kind encoder --layer 0",
                   [c] { return draw_attention(*c); });
-  command->add_option("model", c->request.folder, "Folder of a model")->required();
+  add_model(*command, c->request.folder)->required();
   command->add_option("text", c->request.text, "What the model reads: the source of a translation")->required();
   command->add_option("--target", c->request.target, "Its translation [the model's own, greedy]");
   command->add_option("--kind", c->kind, "encoder, decoder or cross, of a model that translates [cross]");
