@@ -160,9 +160,9 @@ void write_architecture(TextOutput& out, const TransformerConfig& config) {
 void write_layers(TextOutput& out, const char* name, int64_t layers, const ParameterCounts::Layer& layer) {
   for (int64_t i = 0; i < layers; ++i)
     out.line(fmt::format(
-        "  {:<12}{:>14}{:>14}{:>14}{:>10}{:>16}", fmt::format("{} {}", name, i + 1), with_separators(layer.self_attention),
-        layer.cross_attention > 0 ? with_separators(layer.cross_attention) : "", with_separators(layer.feed_forward),
-        with_separators(layer.norms), with_separators(layer.total())));
+        "  {:<12}{:>14}{:>14}{:>14}{:>10}{:>16}", fmt::format("{} {}", name, i + 1),
+        with_separators(layer.self_attention), layer.cross_attention > 0 ? with_separators(layer.cross_attention) : "",
+        with_separators(layer.feed_forward), with_separators(layer.norms), with_separators(layer.total())));
 }
 
 void write_parameters(TextOutput& out, const Inspected& inspected, bool layers) {

@@ -110,8 +110,10 @@ constexpr KeyHelp kHelp[] = {
     {"train.initialize_from", "A model's folder: parameters of the same name and shape begin with its values", ""},
     {"train.batch_tokens", "Most tokens of a batch, of the longer side", "tokens"},
     {"train.accumulate", "Batches whose gradients make one update", "batches"},
-    {"train.label_smoothing", "Share of probability that the loss wants spread over all tokens; 0 for other "
-                              "architectures than encoder_decoder", ""},
+    {"train.label_smoothing",
+     "Share of probability that the loss wants spread over all tokens; 0 for other "
+     "architectures than encoder_decoder",
+     ""},
     {"train.mask_probability", "Share of tokens that are hidden", ""},
     {"train.word_dropout", "Share of tokens that are read as unknown in training", ""},
     {"train.seed", "Of everything random, below 2^63", ""},
@@ -139,8 +141,10 @@ constexpr KeyHelp kHelp[] = {
     {"generation.max_length_ratio", "At most ratio * source tokens + max_length_offset; 0: no such limit", ""},
     {"generation.max_length_offset", "See max_length_ratio", "tokens"},
     {"generation.coverage_penalty", "beta of Wu et al. 2016, equation 14; 0: none", ""},
-    {"generation.early_stopping", "bound: when nothing can become better; first: when beam_size outputs are finished; "
-                                  "patience: when patience times as many are", ""},
+    {"generation.early_stopping",
+     "bound: when nothing can become better; first: when beam_size outputs are finished; "
+     "patience: when patience times as many are",
+     ""},
     {"generation.patience", "Of that rule", ""},
     {"generation.beam_groups", "Groups of diverse beam search; divides beam_size", ""},
     {"generation.diversity_penalty", "For each earlier group that takes the same token", ""},

@@ -312,6 +312,7 @@ void Run::judge(ValidationReport report) {
   if (report.best) task_->save_model(folder_ / "best");
   report.without_improvement = state_.without_improvement;
   log_->write(state_.step, with_cost(validation_scalars(report), state_));
+  log_->write(state_.step, report.samples);
   observer_.on_validation(report);
 }
 

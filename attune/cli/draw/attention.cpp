@@ -68,11 +68,11 @@ std::string draw_attention(const AttentionCommand& c) {
 
 void add_draw_attention(CLI::App& draw) {
   const auto c = std::make_shared<AttentionCommand>();
-  CLI::App* command =
-      add_picture(draw, "attention", "The attention weights of every head of one layer",
-                  "  attune draw attention runs/demo/model \"The old dog sleeps.\" --out attention.svg\n"
-                  "  attune draw attention runs/demo/model \"The old dog sleeps.\" --kind encoder --layer 1 --out encoder.svg",
-                  [c] { return draw_attention(*c); });
+  CLI::App* command = add_picture(
+      draw, "attention", "The attention weights of every head of one layer",
+      "  attune draw attention runs/demo/model \"The old dog sleeps.\" --out attention.svg\n"
+      "  attune draw attention runs/demo/model \"The old dog sleeps.\" --kind encoder --layer 1 --out encoder.svg",
+      [c] { return draw_attention(*c); });
   add_model(*command, c->request.folder)->required();
   command->add_option("text", c->request.text, "What the model reads: the source of a translation")->required();
   command->add_option("--target", c->request.target, "Its translation [the model's own, greedy]");
