@@ -44,8 +44,8 @@ PairedBootstrap paired_bootstrap(std::span<const BleuCounts> a, std::span<const 
   };
   result.low = at(0.025);
   result.high = at(0.975);
-  const auto not_better = std::ranges::count_if(
-      differences, [&](double d) { return result.difference >= 0 ? d <= 0 : d >= 0; });
+  const auto not_better =
+      std::ranges::count_if(differences, [&](double d) { return result.difference >= 0 ? d <= 0 : d >= 0; });
   result.p_value = static_cast<double>(not_better) / static_cast<double>(samples);
   return result;
 }

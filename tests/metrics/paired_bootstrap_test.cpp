@@ -29,8 +29,8 @@ TEST(PairedBootstrap, AClearDifferenceIsSignificant) {
   const Texts truth = references();
   const auto bad = bleu_counts(system(truth, 2), truth), good = bleu_counts(system(truth, 10), truth);
   const PairedBootstrap result = paired_bootstrap(bad, good, 300);
-  EXPECT_NEAR(result.difference, corpus_bleu(system(truth, 10), truth).score - corpus_bleu(system(truth, 2), truth).score,
-              1e-9);
+  EXPECT_NEAR(result.difference,
+              corpus_bleu(system(truth, 10), truth).score - corpus_bleu(system(truth, 2), truth).score, 1e-9);
   EXPECT_EQ(result.p_value, 0);
   EXPECT_GT(result.low, 0);
   EXPECT_LT(result.low, result.difference);
@@ -46,8 +46,7 @@ TEST(PairedBootstrap, ASmallDifferenceMayBeChance) {
   Texts other = system(truth, 6);
   other[1] = "one more";  // and one sentence that the other gets wrong is right
   other[0] = truth[0];
-  const PairedBootstrap result =
-      paired_bootstrap(bleu_counts(system(truth, 6), truth), bleu_counts(other, truth), 300);
+  const PairedBootstrap result = paired_bootstrap(bleu_counts(system(truth, 6), truth), bleu_counts(other, truth), 300);
   EXPECT_GT(result.p_value, 0.05);
   EXPECT_LE(result.low, 0);
   EXPECT_GE(result.high, 0);

@@ -1,8 +1,9 @@
 // attune draw attention: the heads of a layer, side by side.
 
+#include "attune/cli/draw/attention.h"
+
 #include <fmt/format.h>
 #include "attune/base/fail.h"
-#include "attune/cli/draw/attention_view.h"
 #include "attune/cli/draw/draw.h"
 #include "attune/cli/draw/heat_maps.h"
 #include "attune/cli/model_argument.h"
@@ -12,15 +13,9 @@
 namespace attune::cli {
 namespace {
 
-struct AttentionCommand {
-  AttentionRequest request;
-  std::string kind;
-  int64_t layer = 0;  // from 1; 0: the last
-};
-
 constexpr const char* kKinds[] = {"encoder", "decoder", "cross"};  // in the order of view_attention()
 
-const AttentionMaps& chosen(const AttentionCommand& c, const AttentionPage& page) {
+const AttentionMaps& chosen(const AttentionPicture& c, const AttentionPage& page) {
   if (page.maps.size() == 1) {
     if (!c.kind.empty()) fail<ConfigError>("--kind {}: the model has self-attention alone", c.kind);
     return page.maps.front();
@@ -32,13 +27,15 @@ const AttentionMaps& chosen(const AttentionCommand& c, const AttentionPage& page
 }
 
 // The layer to draw, from 1.
-int64_t chosen_layer(const AttentionCommand& c, int64_t layers) {
+int64_t chosen_layer(const AttentionPicture& c, int64_t layers) {
   if (c.layer == 0) return layers;
   check_within("--layer", c.layer, 1, layers);
   return c.layer;
 }
 
-std::string draw_attention(const AttentionCommand& c) {
+}  // namespace
+
+std::string draw_attention(const AttentionPicture& c) {
   const AttentionPage page = view_attention(c.request, read_model_config(c.request.folder).architecture);
   const AttentionMaps& maps = chosen(c, page);
   const auto layers = static_cast<int64_t>(maps.weights.size());
@@ -64,10 +61,8 @@ std::string draw_attention(const AttentionCommand& c) {
   return draw_heat_maps(picture);
 }
 
-}  // namespace
-
 void add_draw_attention(CLI::App& draw) {
-  const auto c = std::make_shared<AttentionCommand>();
+  const auto c = std::make_shared<AttentionPicture>();
   CLI::App* command = add_picture(
       draw, "attention", "The attention weights of every head of one layer",
       "  attune draw attention runs/demo/model \"The old dog sleeps.\" --out attention.svg\n"
