@@ -130,7 +130,8 @@ void TranslationCall::submit() {
     client_.submit(order_[next_], {.source = options_.alignments ? e.source : std::move(e.source),
                                    .prompt = {search_options_.special.bos},
                                    .search = BeamSearchRequest{search_options_, std::move(e.constraints)},
-                                   .batch = batch_});
+                                   .batch = batch_,
+                                   .deadline = options_.deadline});
   }
 }
 
@@ -139,7 +140,7 @@ void TranslationCall::work() {
   for (auto& [id, found] : client_.work()) {
     if (found.error) std::rethrow_exception(found.error);
     Entry& e = entry(id);
-    e.translation = to_text(found.hypotheses, e.source);
+    e.translation = to_text(found, e.source);
     e.done = true;
     ++done_;
   }
@@ -154,11 +155,11 @@ std::vector<Translation> TranslationCall::take() {
   return translations;
 }
 
-Translation TranslationCall::to_text(const std::vector<Hypothesis>& hypotheses,
-                                     const std::vector<int32_t>& source) const {
+Translation TranslationCall::to_text(const DecodingResult& found, const std::vector<int32_t>& source) const {
   const Tokenizer& target = translator_.target_tokenizer();
   Translation translation;
-  for (const Hypothesis& h : hypotheses) {
+  translation.cut_short = found.cut_short;
+  for (const Hypothesis& h : found.hypotheses) {
     ScoredText text{.text = target.decode(h.tokens),
                     .score = h.score,
                     .tokens = h.tokens,
@@ -171,7 +172,8 @@ Translation TranslationCall::to_text(const std::vector<Hypothesis>& hypotheses,
                       words_of_tokens(target, h.tokens), h.alignment);
     translation.n_best.push_back(std::move(text));
   }
-  if (translation.n_best.empty()) translation.n_best.emplace_back();  // a vocabulary of nothing that may be produced
+  // Nothing was finished in time, or the vocabulary has nothing that may be produced.
+  if (translation.n_best.empty()) translation.n_best.emplace_back().finished = !found.cut_short.has_value();
   return translation;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // Text in, text out.
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -12,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "attune/inference/finish_reason.h"
 #include "attune/inference/scheduler_options.h"
 #include "attune/inference/word_alignment.h"
 #include "attune/models/generation_config.h"
@@ -41,7 +43,8 @@ struct TranslationConstraints {
 };
 
 struct Translation {
-  std::vector<ScoredText> n_best;  // best first, at least one
+  std::vector<ScoredText> n_best;              // best first, at least one
+  std::optional<FinishReason> cut_short = {};  // deadline, if that ended the search: fewer or none may be finished
   const std::string& text() const { return n_best.front().text; }
 };
 
@@ -60,6 +63,10 @@ struct TranslateOptions {
   std::vector<TranslationConstraints> constraints = {};  // one for each sentence, in their order, or none
   bool alignments = false;                               // true: fills ScoredText::alignment
   std::shared_ptr<const Shortlist> shortlist = {};       // limits the tokens of translations; null: no limit
+
+  /// The time at which the search ends for all sentences of the call. A sentence that is not done by then keeps the
+  /// translations that are finished, or an empty one that is not, and has Translation::cut_short. None: no limit.
+  std::optional<std::chrono::steady_clock::time_point> deadline = {};
 };
 
 struct StreamedSentence {
