@@ -142,7 +142,7 @@ void MappedFile::release(std::span<const std::byte> part) const {
   const uintptr_t begin = std::max(reinterpret_cast<uintptr_t>(part.data()), own);
   const uintptr_t end = std::min(reinterpret_cast<uintptr_t>(part.data()) + part.size(), own + size_);
   const uintptr_t first = (begin + page - 1) / page * page, last = end / page * page;
-  if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);  // else nothing is lost
+  if (first < last) ::madvise(data_ + (first - own), last - first, MADV_DONTNEED);  // a failure loses nothing
 }
 
 void make_directories(const std::filesystem::path& path) {

@@ -95,7 +95,7 @@ void Arena::add(std::byte* begin, size_t bytes) {
     free_.insert(std::move(by_address));
     return;
   }
-  const auto [piece, is_new] = free_.emplace(begin, bytes);
+  const auto piece = free_.emplace(begin, bytes).first;
   try {
     by_size_.emplace(bytes, begin);
   } catch (const std::bad_alloc&) {
