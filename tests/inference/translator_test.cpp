@@ -256,7 +256,7 @@ TEST_F(TranslatorTest, OptionsReplaceTheModelsOwn) {
 }
 
 TEST_F(TranslatorTest, ADeadlineCutsShortWhatIsNotDone) {
-  const std::vector<std::string> lines = sentences(5);
+  const std::vector<std::string> lines = {"a1 a2 a3", "a4", "a5 a6"};
   const auto now = std::chrono::steady_clock::now();
   const auto whole = translate(lines), in_time = translate(lines, {.deadline = now + std::chrono::hours(1)});
   const auto late = translate(lines, {.deadline = now});
