@@ -32,8 +32,8 @@ class Descriptor {
   fail<FileError>("cannot {} {}: {}", action, path.string(), std::strerror(errno));
 }
 
-// The names in a folder are safe against a power cut once the folder is written too; a file system that cannot do that
-// is no error.
+// Writes the folder's list of names to the disk, so that a power cut does not lose new names. Ignores a file system
+// that cannot do this.
 void sync_folder(const std::filesystem::path& path) {
   const Descriptor directory(::open(path.empty() ? "." : path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (directory.get() >= 0) ::fsync(directory.get());
@@ -124,7 +124,7 @@ MappedFile::MappedFile(const std::filesystem::path& path, FileAccess access) {
   if (file.get() < 0) fail_errno("open", path);
   size_ = size_of_regular_file(file.get(), path);
   if (size_ == 0) return;
-  // Pages that may be written are not counted as memory until they are: few ever are.
+  // MAP_NORESERVE: few pages are ever written, so the system need not reserve memory for all of them.
   const bool writable = access == FileAccess::copy_on_write;
   void* address = ::mmap(nullptr, size_, writable ? PROT_READ | PROT_WRITE : PROT_READ,
                          writable ? MAP_PRIVATE | MAP_NORESERVE : MAP_PRIVATE, file.get(), 0);

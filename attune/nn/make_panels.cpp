@@ -30,7 +30,8 @@ bool may_have_panels(const Parameter& p) {
   return is_multiplied(p) && p.tensor.defined() && p.tensor.dtype() == DType::f32;
 }
 
-// The panels of the parameters that products read, by address: parameters that share memory share panels.
+// Makes the panels of the parameters that products read. The key is the address: parameters that share memory share
+// panels.
 std::unordered_map<const void*, SharedPanels> panels_of(const std::vector<Parameter*>& parameters, WeightFormat format,
                                                         const std::function<void(const Tensor&)>& done) {
   std::unordered_map<const void*, SharedPanels> panels;

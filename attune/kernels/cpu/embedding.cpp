@@ -73,7 +73,7 @@ void GatherRows(const int32_t* ids, const T* table, T* y, int64_t n, int64_t col
     ScaledRow(table + ids[i] * columns, static_cast<T>(scale), y + i * columns, static_cast<size_t>(columns));
 }
 
-// Rows [begin, end) of the table. positions[starts[v]] ... positions[starts[v + 1] - 1] are the places of id v.
+// Sums rows [begin, end) of the table. Id v is at positions[starts[v]], ..., positions[starts[v + 1] - 1].
 template <class T>
 void CollectRows(const CollectedRows<T>& a, const int64_t* starts, const int64_t* positions, int64_t begin,
                  int64_t end) {
@@ -147,7 +147,7 @@ HWY_EXPORT(CollectRows64);
 HWY_EXPORT(AddTableRowsFrom32);
 HWY_EXPORT(AddTableRowsFrom64);
 
-// The places of each id, by counting sort, so that every row of the table is summed by one thread in a fixed order.
+// Finds the positions of each id by counting sort, so that one thread sums each row of the table in a fixed order.
 template <class T, class Kernel>
 void collect(Kernel kernel, const CollectedRows<T>& a) {
   std::vector<int64_t> starts(static_cast<size_t>(a.vocabulary) + 1);

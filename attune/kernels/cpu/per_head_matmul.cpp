@@ -19,7 +19,7 @@ namespace attune {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-constexpr int64_t kBlock = 64;  // rows of W whose sum is formed at once
+constexpr int64_t kBlock = 64;  // rows of W that are summed at once
 
 template <class T>
 void TimesRows(const HeadProduct<T>& p) {
@@ -81,7 +81,7 @@ HWY_EXPORT(TimesRowsF64);
 HWY_EXPORT(TimesColumnsF32);
 HWY_EXPORT(TimesColumnsF64);
 
-// times(product) for each head, some rows at a time.
+// Calls times(product) for each head, with some rows at a time.
 template <class T, class Times>
 void each_head(const Tensor& x, const Tensor& weight, const Tensor& y, Times times) {
   constexpr int64_t kRows = 16, kWorthAThread = int64_t{1} << 18;
