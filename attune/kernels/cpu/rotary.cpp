@@ -6,9 +6,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <type_traits>
 
 #include "attune/base/parallel.h"
+#include "attune/kernels/cpu/for_type.h"
 #include "attune/kernels/cpu/simd_inl.h"
 #include "attune/kernels/for_dtype.h"
 #include "attune/kernels/rotary.h"
@@ -136,11 +136,7 @@ void rotary_table(Cpu, const RotaryFrequencies& frequencies, const Tensor& posit
 void rotary_rows(Cpu, const RotaryRows& a) {
   dispatch_floating("rotary", a.x.dtype(), [&]<class T>(T) {
     parallel_for(a.x.size(0), row_grain(a.x.size(1) * a.x.size(2)), [&](int64_t begin, int64_t end) {
-      if constexpr (std::is_same_v<T, float>) {
-        HWY_DYNAMIC_DISPATCH(RotateRows32)(a, begin, end);
-      } else {
-        HWY_DYNAMIC_DISPATCH(RotateRows64)(a, begin, end);
-      }
+      for_type<T>(HWY_DYNAMIC_DISPATCH(RotateRows32), HWY_DYNAMIC_DISPATCH(RotateRows64))(a, begin, end);
     });
   });
 }
