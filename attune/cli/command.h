@@ -51,9 +51,11 @@ E named(const std::string& option, const std::string& name) {
 /// exit status 1.
 int report(std::string message);
 
-/// True once Ctrl-C or SIGTERM was received; a second one ends the program at once.
+/// True once Ctrl-C, SIGTERM or SIGHUP was received; a second one ends the program at once.
 const std::atomic<bool>& stop_requested();
-/// Lets signals set stop_requested() instead of ending the program.
+/// The exit status of a command that a signal has stopped: 128 and its number, 130 for Ctrl-C.
+int stopped_status();
+/// Lets signals set stop_requested() instead of ending the program. SIGHUP stays ignored where it is, as with nohup.
 void catch_stop_signals();
 
 }  // namespace attune::cli

@@ -164,7 +164,7 @@ int generate(const GenerateCommand& command) {
     explain_end(texts, generator);
   }
   output.finish();
-  return stop_requested() ? 130 : 0;
+  return stop_requested() ? stopped_status() : 0;
 }
 
 }  // namespace

@@ -1,9 +1,11 @@
 // attune: trains and runs Transformers.
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <iostream>
 
@@ -17,10 +19,21 @@ namespace {
 
 int exit_status = 0;
 std::atomic<bool> stop{false};
+std::atomic<int> stop_signal{SIGINT};  // the first that was received
 
-// Only what a signal handler may do: set a flag, and leave at the second signal.
+// Only what a signal handler may do: set a flag, and leave at the second signal. A terminal that is closed may send
+// SIGHUP several times.
 void on_signal(int signal) {
-  if (stop.exchange(true)) ::_exit(128 + signal);
+  if (!stop.load()) stop_signal = signal;
+  if (stop.exchange(true) && signal != SIGHUP) ::_exit(128 + signal);
+}
+
+// A file that the program opens would get the number of a stream that is closed, and all that is meant for people.
+// Reading from or writing to such a stream stays an error.
+void open_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(stream, F_GETFD) < 0 && errno == EBADF)
+      if (::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) ::_exit(1);
 }
 
 /// add_texts() has a list end at a number of values that nobody gives and that help need not tell.
@@ -65,9 +78,14 @@ const std::atomic<bool>& stop_requested() {
   return stop;
 }
 
+int stopped_status() {
+  return 128 + stop_signal;
+}
+
 void catch_stop_signals() {
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
+  if (std::signal(SIGHUP, on_signal) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);
 }
 
 CLI::App* add_command(CLI::App& parent, const std::string& name, const std::string& description,
@@ -124,6 +142,7 @@ int run(int argc, char** argv) {
 }  // namespace attune::cli
 
 int main(int argc, char** argv) {
+  attune::cli::open_standard_streams();
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of the write, so that files are left as they were
   std::signal(SIGXFSZ, SIG_IGN);
   return attune::cli::run(argc, argv);

@@ -164,7 +164,7 @@ int train(const Options& options, std::shared_ptr<Communicator> communicator) {
   Trainer trainer(config, options.out, observer, stop_requested(), communicator);
   const TrainingResult result = trainer.run(options.resume);
   observer.finish();
-  const int status = result.reason == StopReason::requested ? 130 : 0;
+  const int status = result.reason == StopReason::requested ? stopped_status() : 0;
   if (communicator->rank() > 0) return status;
   std::cerr << fmt::format("{}: step {}, {:.1f} minutes of training\n", describe(result.reason), result.step,
                            result.seconds / 60);

@@ -104,6 +104,7 @@ int translate(const TranslateCommand& command) {
   Prefixes prefixes(command.prefixes);
   TextOutput output(command.output);
   if (!command.output.empty() && !source.from_standard_input()) catch_stop_signals();
+  options.interrupt = &stop_requested();
   FileProgress progress(command.file);
   options.progress = [&](int64_t done, int64_t) { progress.show(done); };
   int64_t line = 0;

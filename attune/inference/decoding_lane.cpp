@@ -25,7 +25,9 @@ int32_t longest_left(const ActiveRequest& a) {
 
 void ActiveRequest::end_in_time() {
   if (over) return;
-  if (request.cancel != nullptr && request.cancel->load()) cut_short = FinishReason::interrupted;
+  const bool cancelled = (request.cancel != nullptr && request.cancel->load()) ||
+                         (request.interrupt != nullptr && request.interrupt->load());
+  if (cancelled) cut_short = FinishReason::interrupted;
   if (!cut_short && request.deadline && std::chrono::steady_clock::now() >= *request.deadline)
     cut_short = FinishReason::deadline;
   over = cut_short.has_value();

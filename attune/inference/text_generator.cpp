@@ -160,6 +160,7 @@ void GenerationCall::submit(const std::vector<int32_t>& prompt, int64_t first_sa
   client_.submit(first, {.prompt = prompt,
                          .search = std::move(sampling),
                          .batch = {.sequences = options_.batch_texts, .lanes = 1},
+                         .interrupt = options_.interrupt,
                          .on_token = [this, first](const TokenEvent& event) {
                            GrowingText& text = texts_[first + static_cast<size_t>(event.sample)];
                            const bool goes_on = event.end == FinishReason::eos || text.push(event.token);
@@ -187,7 +188,6 @@ std::vector<GeneratedText> GenerationCall::run(std::span<const std::string> prom
   }
   std::vector<GeneratedText> results(texts_.size());
   while (client_.outstanding() > 0) {
-    if (options_.interrupt != nullptr && options_.interrupt->load()) client_.cancel();
     for (auto& [first, found] : client_.work()) {
       if (found.error) std::rethrow_exception(found.error);
       for (size_t s = 0; s < found.samples.size(); ++s)

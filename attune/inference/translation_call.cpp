@@ -6,6 +6,7 @@
 #include <exception>
 
 #include "attune/base/fail.h"
+#include "attune/base/interrupt.h"
 #include "attune/base/parallel.h"
 #include "attune/inference/shortlist.h"
 #include "attune/text/text_file.h"
@@ -130,13 +131,16 @@ void TranslationCall::submit() {
     client_.submit(order_[next_], {.source = options_.alignments ? e.source : std::move(e.source),
                                    .prompt = {search_options_.special.bos},
                                    .search = BeamSearchRequest{search_options_, std::move(e.constraints)},
-                                   .batch = batch_});
+                                   .batch = batch_,
+                                   .interrupt = options_.interrupt});
   }
 }
 
 void TranslationCall::work() {
   submit();
-  for (auto& [id, found] : client_.work()) {
+  auto done = client_.work();
+  check_interrupt(options_.interrupt);  // then results are cut short
+  for (auto& [id, found] : done) {
     if (found.error) std::rethrow_exception(found.error);
     Entry& e = entry(id);
     e.translation = to_text(found.hypotheses, e.source);

@@ -22,7 +22,7 @@ class TranslationCall {
   /// ConfigError naming `place`, or the sentence's number counted from 1, and then does not add it.
   void add(const std::string& sentence, const TranslationConstraints& constraints, const std::string& place = {});
   /// Searches for some more tokens; waiting sentences enter where there is room. Throws the error of a sentence's
-  /// search.
+  /// search, and Interrupted.
   void work();
   /// Returns the translations that are done and next in the order.
   std::vector<Translation> take();

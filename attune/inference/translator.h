@@ -1,6 +1,7 @@
 #pragma once
 // Text in, text out.
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -12,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "attune/base/interrupt.h"
 #include "attune/inference/scheduler_options.h"
 #include "attune/inference/word_alignment.h"
 #include "attune/models/generation_config.h"
@@ -60,6 +62,9 @@ struct TranslateOptions {
   std::vector<TranslationConstraints> constraints = {};  // one for each sentence, in their order, or none
   bool alignments = false;                               // true: fills ScoredText::alignment
   std::shared_ptr<const Shortlist> shortlist = {};       // limits the tokens of translations; null: no limit
+
+  /// Once true, translate() throws Interrupted within a step of the search.
+  const std::atomic<bool>* interrupt = nullptr;
 };
 
 struct StreamedSentence {
