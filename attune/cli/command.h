@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <functional>
+#include <new>
 #include <string>
 
 #include "attune/base/fail.h"
@@ -49,7 +50,10 @@ E named(const std::string& option, const std::string& name) {
 
 /// Prints "attune: <message>" on stderr, on one line even if a hostile file has put line breaks into it. Returns the
 /// exit status 1.
-int report(std::string message);
+int report(const std::string& message);
+
+/// What is said when memory is short: how much was asked for, and the limit where there is one.
+std::string out_of_memory_text(const std::bad_alloc& error);
 
 /// True once Ctrl-C, SIGTERM or SIGHUP was received; a second one ends the program at once.
 const std::atomic<bool>& stop_requested();

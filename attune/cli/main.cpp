@@ -4,14 +4,16 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <iostream>
 
+#include "attune/base/address_space.h"
 #include "attune/base/fields.h"
+#include "attune/base/out_of_memory.h"
 #include "attune/base/version.h"
 #include "attune/cli/command.h"
+#include "attune/cli/text_input.h"
 #include "attune/cli/text_output.h"
 
 namespace attune::cli {
@@ -65,12 +67,35 @@ std::string explain_unknown(const CLI::App& app, const std::string& word) {
          (near.empty() ? " (see --help)" : fmt::format(", did you mean \"{}\"?", near));
 }
 
+// An empty value would count as if the option were not there, and CLI11 reads -1 as the largest number without a sign.
+void check_values(CLI::App& app) {
+  const CLI::Validator filled([](const std::string& value) { return value.empty() ? "is empty" : std::string(); }, "");
+  const CLI::Validator unsigned_number(
+      [](const std::string& value) {
+        return value.starts_with('-') ? fmt::format("{}: needs a number from 0", value) : std::string();
+      },
+      "");
+  for (CLI::Option* option : app.get_options()) {
+    if (takes_any_text(*option)) continue;
+    option->check(filled);
+    if (option->get_type_name().starts_with("UINT")) option->check(unsigned_number);
+  }
+  for (CLI::App* command : app.get_subcommands(nullptr)) check_values(*command);
+}
+
 }  // namespace
 
-int report(std::string message) {
-  std::replace_if(
-      message.begin(), message.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
-  std::cerr << "attune: " + message + "\n";
+std::string out_of_memory_text(const std::bad_alloc& error) {
+  std::string text = "out of memory";
+  if (const auto* known = dynamic_cast<const OutOfMemory*>(&error); known != nullptr)
+    text += fmt::format(": {} more bytes were needed", known->bytes());
+  if (const auto limit = address_space_limit())
+    text += fmt::format("; the address space is limited to {} bytes (ulimit -v)", *limit);
+  return text + "; smaller batches, shorter texts or fewer threads need less";
+}
+
+int report(const std::string& message) {
+  write_note(message);
   return 1;
 }
 
@@ -120,6 +145,7 @@ int run(int argc, char** argv) {
   add_bench(app);
   add_draw(app);
   add_demo_corpus(app);
+  check_values(app);
   try {
     app.parse(argc, argv);
     std::cout.flush();
@@ -132,8 +158,8 @@ int run(int argc, char** argv) {
     return 2;
   } catch (const ReaderGone&) {
     return 128 + SIGPIPE;  // what a shell says of a program that the signal ends
-  } catch (const std::bad_alloc&) {
-    return report("out of memory");
+  } catch (const std::bad_alloc& error) {
+    return report(out_of_memory_text(error));
   } catch (const std::exception& error) {
     return report(error.what());
   }

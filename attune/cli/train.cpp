@@ -194,8 +194,8 @@ int run(const Options& options) {
   if (communicator->size() == 1) return train(options, communicator);
   try {
     return train(options, communicator);
-  } catch (const std::bad_alloc&) {
-    return end_all_ranks(*communicator, "out of memory");
+  } catch (const std::bad_alloc& error) {
+    return end_all_ranks(*communicator, out_of_memory_text(error));
   } catch (const std::exception& error) {
     return end_all_ranks(*communicator, error.what());
   }

@@ -11,7 +11,7 @@
 namespace attune {
 namespace {
 
-constexpr int64_t kPromptTokens = 8192;  // of prompts in one step, where nobody waits for the next token
+constexpr int64_t kPromptTokens = 2048;  // of prompts in one step, where nobody waits for the next token
 constexpr int32_t kShort = 65;           // new tokens of a row that are no prompt: as many as a draft proposes, and one
 
 // The most tokens of one row that are not yet read.

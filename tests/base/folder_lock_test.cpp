@@ -19,8 +19,9 @@ TEST(FolderLock, IsForOneAtATimeAndSaysWhoHasIt) {
   const TemporaryFolder folder;
   {
     const FolderLock lock(folder.path());
-    EXPECT_THAT(message_of<FileError>([&] { FolderLock(folder.path()); }),
-                AllOf(HasSubstr(folder.path().string()), HasSubstr(fmt::format("in use by process {} on ", ::getpid()))));
+    EXPECT_THAT(
+        message_of<FileError>([&] { FolderLock(folder.path()); }),
+        AllOf(HasSubstr(folder.path().string()), HasSubstr(fmt::format("in use by process {} on ", ::getpid()))));
   }
   const FolderLock again(folder.path());
 }

@@ -6,9 +6,12 @@
 #include <map>
 #include <mutex>
 #include <numbers>
+#include <optional>
 #include <tuple>
 
+#include "attune/base/address_space.h"
 #include "attune/base/error.h"
+#include "attune/base/out_of_memory.h"
 #include "attune/base/parallel.h"
 #include "attune/kernels/cpu/bfloat16.h"
 #include "attune/kernels/cpu/gemm/matmul_shape.h"
@@ -103,6 +106,13 @@ Product make_product(const MatmulShape& shape, bool with_bias, ProductTypes type
   return {description, dnnl::matmul(description)};
 }
 
+// The library does not survive it when its own requests for memory fail.
+constexpr int64_t kRoomForProduct = int64_t{128} << 20;
+
+bool is_scarce(std::optional<int64_t> address_space) {
+  return address_space && *address_space < kRoomForProduct;
+}
+
 // Shapes repeat from layer to layer and from epoch to epoch. When very many have been seen, the cache starts anew.
 std::shared_ptr<const Product> find_product(const MatmulShape& shape, bool with_bias, ProductTypes types) {
   static std::mutex mutex;
@@ -113,7 +123,8 @@ std::shared_ptr<const Product> find_product(const MatmulShape& shape, bool with_
   const std::lock_guard lock(mutex);
   const auto found = products.find(key);
   if (found != products.end()) return found->second;
-  if (products.size() >= kMostProducts) products.clear();
+  if (products.size() >= kMostProducts || is_scarce(address_space_left())) products.clear();
+  if (is_scarce(address_space_left())) throw OutOfMemory(kRoomForProduct);
   return products.emplace(key, std::make_shared<Product>(make_product(shape, with_bias, types))).first->second;
 }
 
