@@ -54,6 +54,15 @@ class TranslatorTest : public ::testing::Test {
   Translator translator_{model_, source_, target_, generation_};
 };
 
+TEST_F(TranslatorTest, AnInterruptAndATextOfMegabytesEndIt) {
+  const std::atomic<bool> interrupt = true;
+  EXPECT_THROW(translate({"a1 a2"}, {.interrupt = &interrupt}), Interrupted);
+  EXPECT_THAT(message_of<DataError>([&] {
+                translate({"a1", std::string(size_t{8} << 20, 'a')});
+              }),
+              HasSubstr("sentence 2: has 8388608 bytes, at most 1048576 are accepted"));
+}
+
 TEST_F(TranslatorTest, IsBeamSearchBetweenTokenizers) {
   const auto found = translate({"a3 a1 unknown"}, {.n_best = 3}).at(0);
   const auto expected =
