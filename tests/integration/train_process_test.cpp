@@ -67,6 +67,7 @@ class TrainProcessTest : public ::testing::Test {
 };
 
 TEST_F(TrainProcessTest, CtrlCSavesAndResumeGoesOnBitForBit) {
+  config_.train.steps = 200;  // it is stopped three times
   run_to_the_end("whole");
   config_.train.checkpoint_every = 1000;  // so that there is a checkpoint only because it was stopped
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
@@ -106,7 +107,6 @@ TEST_F(TrainProcessTest, AFolderIsForOneRunAtATime) {
                 AllOf(HasSubstr((folder_ / "run").string()), HasSubstr("in use by process ")));
   running.send(SIGKILL);
   running.wait();
-  config_.train.steps = 20;
   run_to_the_end("run", true);
   run_to_the_end("whole");
   expect_the_same("run", "whole");

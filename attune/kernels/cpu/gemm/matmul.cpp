@@ -125,7 +125,12 @@ std::shared_ptr<const Product> find_product(const MatmulShape& shape, bool with_
   if (found != products.end()) return found->second;
   if (products.size() >= kMostProducts || is_scarce(address_space_left())) products.clear();
   if (is_scarce(address_space_left())) throw OutOfMemory(kRoomForProduct);
-  return products.emplace(key, std::make_shared<Product>(make_product(shape, with_bias, types))).first->second;
+  try {
+    return products.emplace(key, std::make_shared<Product>(make_product(shape, with_bias, types))).first->second;
+  } catch (const dnnl::error& error) {
+    if (error.status == dnnl_out_of_memory) throw OutOfMemory(kRoomForProduct);
+    throw;
+  }
 }
 
 // One number at a time, for float64 and for products without terms.
