@@ -25,9 +25,8 @@ int quantize(const QuantizeCommand& command) {
   const WeightFormat type = named<WeightFormat>("--type", command.type);
   const ThreadScope threads = use_threads(command.threads);
   catch_stop_signals();
-  const QuantizedModel done = quantize_model_folder(command.model, command.out, type, [] {
-    if (stop_requested()) throw Stopped();
-  });
+  const QuantizedModel done =
+      quantize_model_folder(command.model, command.out, type, [] { check_interrupt(&stop_requested()); });
   const double ratio = static_cast<double>(done.bytes_before) / static_cast<double>(done.bytes_after);
   TextOutput out;
   if (command.json) {
