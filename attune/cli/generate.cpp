@@ -13,9 +13,11 @@
 #include "attune/base/json_fields.h"
 #include "attune/cli/command.h"
 #include "attune/cli/generation_options.h"
+#include "attune/cli/model_argument.h"
 #include "attune/cli/text_input.h"
 #include "attune/cli/text_output.h"
 #include "attune/inference/text_generator.h"
+#include "attune/inference/text_limits.h"
 #include "attune/io/model_folder.h"
 #include "attune/text/text_file.h"
 
@@ -42,7 +44,7 @@ std::string read_prompt(LineReader reader) {
 }
 
 std::vector<std::string> prompts_of(const GenerateCommand& command) {
-  constexpr TextLimits kLimits{.total_bytes = int64_t{64} << 20};
+  constexpr TextLimits kLimits{.total_bytes = static_cast<int64_t>(kMostTextBytes)};
   if (!command.file.empty() && !command.prompts.empty())
     fail<ConfigError>("--prompt and --file {} at once: give one of them", command.file);
   if (!command.file.empty()) return {read_prompt(LineReader(std::filesystem::path(command.file), kLimits))};
@@ -95,7 +97,7 @@ class TextsInOrder {
  private:
   void write(std::string_view text) {
     if (text.empty()) return;
-    output_.write(text);
+    output_.write(one_line(text, "\n\t"));
     output_.flush();
     ends_line_ = text.back() == '\n';
   }
@@ -122,6 +124,19 @@ void explain_end(const std::vector<GeneratedText>& texts, const TextGenerator& g
   if (full)
     write_note(fmt::format("the text ends where the model's context of {} tokens does; --slide goes on",
                            generator.model().config().context_length));
+}
+
+/// What the model cannot read of the prompts.
+void explain_unknown(const std::vector<std::string>& prompts, const TextGenerator& generator) {
+  const int32_t unknown = generator.tokenizer().unk_id();
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    if (prompts[i].size() > kMostTextBytes) return;  // is refused
+    const std::vector<int32_t> ids = generator.encode_prompt(prompts[i]);
+    const auto count = std::count(ids.begin(), ids.end(), unknown);
+    if (count > 0)
+      write_note(fmt::format("prompt {}: {} of its {} tokens {} unknown to the model", i + 1, count, ids.size(),
+                             count == 1 ? "is" : "are"));
+  }
 }
 
 std::unique_ptr<DecoderLm> load_draft(const std::string& folder, const TextGenerator& generator) {
@@ -158,6 +173,7 @@ int generate(const GenerateCommand& command) {
   options.interrupt = &stop_requested();
   if (command.timeout) options.deadline = deadline_after(*command.timeout);
 
+  explain_unknown(prompts, generator);
   TextOutput output;
   std::vector<GeneratedText> texts;
   if (command.json) {
@@ -175,7 +191,7 @@ int generate(const GenerateCommand& command) {
     explain_end(texts, generator);
   }
   output.finish();
-  return stop_requested() ? 130 : 0;
+  return stop_requested() ? stopped_status() : 0;
 }
 
 }  // namespace
@@ -192,7 +208,7 @@ void add_generate(CLI::App& app) {
       "object a line: prompt, sample, text, finish_reason (eos, stop, length, context, interrupted,\n"
       "deadline), tokens",
       [c] { return generate(*c); });
-  command->add_option("model", c->model, "Folder of the model")->required();
+  add_model(*command, c->model)->required();
   add_repeated_text(*command, "--prompt", c->prompts,
                     "The beginning; may be given several times; without it --file, else standard input");
   command->add_option("--file", c->file, "The prompt, plain or gzip; a line end at its end is left out");

@@ -21,9 +21,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// A link that leads nowhere is there: what it should lead to is missed when it is read.
 bool is_there(const fs::path& path) {
   std::error_code ignored;
-  return fs::exists(path, ignored);
+  return fs::exists(fs::symlink_status(path, ignored));
 }
 
 void check_vocab(const std::string& where, const Tokenizer& tokenizer, const char* field, int64_t vocab) {
@@ -65,7 +66,7 @@ void visit_fields(LanguageModelSettings& c, FieldVisitor& v) {
 struct ClassifierSettings {
   int64_t max_tokens = ClassifierFolder{}.max_tokens;
   void validate() const {
-    constexpr int64_t kLeast = 3, kMost = 1 << 20;  // bos, a token, eos
+    constexpr int64_t kLeast = 3, kMost = 1 << 16;  // bos, a token, eos
     if (max_tokens < kLeast || max_tokens > kMost)
       fail<ConfigError>("max_tokens = {}: needs a number from {} to {}", max_tokens, kLeast, kMost);
   }

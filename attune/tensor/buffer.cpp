@@ -7,6 +7,7 @@
 #include <new>
 #include <vector>
 
+#include "attune/base/out_of_memory.h"
 #include "attune/tensor/arena.h"
 
 namespace attune {
@@ -53,7 +54,7 @@ class CachingAllocator {
       release_locked();  // the memory of free blocks may be enough for this one
       block.data = new_block(bytes);
     }
-    if (block.data == nullptr) throw std::bad_alloc();
+    if (block.data == nullptr) throw OutOfMemory(bytes);
     statistics_.bytes_in_use += static_cast<int64_t>(block.bytes);
     statistics_.peak_bytes_in_use = std::max(statistics_.peak_bytes_in_use, statistics_.bytes_in_use);
     return block;

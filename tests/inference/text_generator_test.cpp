@@ -369,5 +369,20 @@ TEST(TextGenerator, AnErrorOfTheCallerEndsItsCallAlone) {
   EXPECT_EQ(generator.scheduler().state().slots_in_use, 0);
 }
 
+// Of a longer prompt the end is used, so that a thousand texts do not each carry a megabyte.
+TEST(TextGenerator, WithSlideOnlyTheEndOfALongPromptCounts) {
+  const TextGenerator generator = make();
+  const auto generate = [&](const std::string& prompt) {
+    SamplingConfig sampling = generator.sampling();
+    sampling.slide = true;
+    return generator.generate(prompt, {.sampling = sampling}).tokens;
+  };
+  std::string text;
+  for (int i = 0; i < 100; ++i) text += "abcde"[i * i % 5];
+  EXPECT_EQ(generate(std::string(400'000, 'b') + text), generate("b" + text));
+  EXPECT_THAT(message_of<DataError>([&] { generate(std::string(size_t{8} << 20, 'a')); }),
+              HasSubstr("prompt 1: has 8388608 bytes, at most 1048576 are accepted"));
+}
+
 }  // namespace
 }  // namespace attune

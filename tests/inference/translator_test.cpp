@@ -55,6 +55,33 @@ class TranslatorTest : public ::testing::Test {
   Translator translator_{model_, source_, target_, generation_};
 };
 
+TEST_F(TranslatorTest, AnInterruptAndATextOfMegabytesEndIt) {
+  const std::atomic<bool> interrupt = true;
+  EXPECT_THROW(translate({"a1 a2"}, {.interrupt = &interrupt}), Interrupted);
+  EXPECT_THAT(message_of<DataError>([&] {
+                translate({"a1", std::string(size_t{8} << 20, 'a')});
+              }),
+              HasSubstr("sentence 2: has 8388608 bytes, at most 1048576 are accepted"));
+}
+
+TEST_F(TranslatorTest, OthersAreMadeOfTheModelWhileOneTranslates) {
+  const std::vector<std::string> lines = sentences(20);
+  const auto expected = translate(lines);
+  std::atomic<bool> done = false;
+  std::thread maker([&] {
+    while (!done) {
+      const Translator other(model_, source_, target_, generation_);
+      EXPECT_EQ(other.translate(lines[1]).text(), expected[1].text());
+    }
+  });
+  for (int i = 0; i < 5; ++i) {
+    const auto found = translate(lines);
+    for (size_t n = 0; n < lines.size(); ++n) EXPECT_EQ(found[n].text(), expected[n].text());
+  }
+  done = true;
+  maker.join();
+}
+
 TEST_F(TranslatorTest, IsBeamSearchBetweenTokenizers) {
   const auto found = translate({"a3 a1 unknown"}, {.n_best = 3}).at(0);
   const auto expected =
