@@ -9,7 +9,7 @@
 namespace attune {
 
 AtomicFolder::AtomicFolder(std::filesystem::path path) : path_(std::move(path)) {
-  while (!path_.has_filename() && path_.has_parent_path()) path_ = path_.parent_path();  // a slash at the end
+  while (!path_.has_filename() && path_.has_parent_path()) path_ = path_.parent_path();  // removes slashes at the end
   std::error_code ignored;
   if (std::filesystem::exists(std::filesystem::symlink_status(path_, ignored)))
     fail<FileError>("{}: is there already; remove it or choose another folder", path_.string());

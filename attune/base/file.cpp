@@ -21,8 +21,8 @@ namespace {
   fail<FileError>("cannot {} {}: {}", action, path.string(), std::strerror(errno));
 }
 
-// The names in a folder are safe against a power cut once the folder is written too; a file system that cannot do that
-// is no error.
+// Writes the folder's list of names to the disk, so that a power cut does not lose new names. Ignores a file system
+// that cannot do this.
 void sync_folder(const std::filesystem::path& path) {
   const Descriptor directory(::open(path.empty() ? "." : path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (directory.get() >= 0) ::fsync(directory.get());
@@ -117,7 +117,7 @@ MappedFile::MappedFile(const std::filesystem::path& path, FileAccess access) {
   if (file.get() < 0) fail_errno("open", path);
   size_ = size_of_regular_file(file.get(), path);
   if (size_ == 0) return;
-  // Pages that may be written are not counted as memory until they are: few ever are.
+  // MAP_NORESERVE: few pages are ever written, so the system need not reserve memory for all of them.
   const bool writable = access == FileAccess::copy_on_write;
   void* address = ::mmap(nullptr, size_, writable ? PROT_READ | PROT_WRITE : PROT_READ,
                          writable ? MAP_PRIVATE | MAP_NORESERVE : MAP_PRIVATE, file.get(), 0);
@@ -135,7 +135,7 @@ void MappedFile::release(std::span<const std::byte> part) const {
   const uintptr_t begin = std::max(reinterpret_cast<uintptr_t>(part.data()), own);
   const uintptr_t end = std::min(reinterpret_cast<uintptr_t>(part.data()) + part.size(), own + size_);
   const uintptr_t first = (begin + page - 1) / page * page, last = end / page * page;
-  if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);  // else nothing is lost
+  if (first < last) ::madvise(data_ + (first - own), last - first, MADV_DONTNEED);  // a failure loses nothing
 }
 
 void make_directories(const std::filesystem::path& path) {

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
 #include <utility>
 
@@ -30,6 +31,7 @@ struct GenerateCommand {
   // What is not given comes from the model's generation_config.json.
   std::optional<double> repetition_penalty, temperature, top_p, min_p;
   std::optional<int64_t> top_k, max_tokens;
+  std::optional<double> timeout;  // seconds
   std::optional<uint64_t> seed;
 };
 
@@ -145,6 +147,14 @@ std::unique_ptr<DecoderLm> load_draft(const std::string& folder, const TextGener
   return std::move(files.model);
 }
 
+std::chrono::steady_clock::time_point deadline_after(double seconds) {
+  constexpr double kMost = 1e9;
+  if (!(seconds > 0 && seconds <= kMost))
+    fail<ConfigError>("--timeout {}: needs a number above 0 and up to {}", seconds, kMost);
+  return std::chrono::steady_clock::now() +
+         std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(seconds));
+}
+
 int generate(const GenerateCommand& command) {
   const ThreadScope threads = use_threads(command.threads);
   const TextGenerator generator = TextGenerator::load(command.model);
@@ -160,6 +170,7 @@ int generate(const GenerateCommand& command) {
   options.draft_tokens = command.draft_tokens;
   catch_stop_signals();
   options.interrupt = &stop_requested();
+  if (command.timeout) options.deadline = deadline_after(*command.timeout);
 
   explain_unknown(prompts, generator);
   TextOutput output;
@@ -193,7 +204,8 @@ void add_generate(CLI::App& app) {
       "  attune generate runs/stories/model --prompt \"Once upon a time\" --top-p 0.9 --stop \"The end\" --n 3\n"
       "  attune generate runs/stories/model --json < prompt.txt\n"
       "Output, as it is generated: what follows the prompt; a line of --- between several texts. With --json one\n"
-      "object a line: prompt, sample, text, finish_reason (eos, stop, length, context, interrupted), tokens",
+      "object a line: prompt, sample, text, finish_reason (eos, stop, length, context, interrupted,\n"
+      "deadline), tokens",
       [c] { return generate(*c); });
   command->add_option("model", c->model, "Folder of the model")->required();
   add_repeated_text(*command, "--prompt", c->prompts,
@@ -207,6 +219,7 @@ void add_generate(CLI::App& app) {
   command->add_option("--repetition-penalty", c->repetition_penalty, "Above 1: against repetition [the model's]");
   command->add_option("--max-tokens", c->max_tokens, "Most tokens of a text [the model's]");
   command->add_option("--seed", c->seed, "The same one gives the same text [the model's]");
+  command->add_option("--timeout", c->timeout, "Most seconds of generating; then the texts end as they are");
   add_repeated_text(*command, "--stop", c->stop, "Text that ends the output before it; may be given several times");
   command->add_option("--n", c->samples, "So many texts for each prompt")->capture_default_str();
   command->add_option("--draft", c->draft, "A smaller model of the same tokens that proposes what comes; same texts");

@@ -167,6 +167,7 @@ int run(int argc, char** argv) {
 
 }  // namespace attune::cli
 
+// NOLINTNEXTLINE(bugprone-exception-escape): only if there is no memory for the message of an error
 int main(int argc, char** argv) {
   attune::cli::open_standard_streams();
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of the write, so that files are left as they were

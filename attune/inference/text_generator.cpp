@@ -173,6 +173,7 @@ void GenerationCall::submit(const std::vector<int32_t>& prompt, int64_t first_sa
                          .search = std::move(sampling),
                          .batch = {.sequences = options_.batch_texts, .lanes = 1},
                          .interrupt = options_.interrupt,
+                         .deadline = options_.deadline,
                          .on_token = [this, first](const TokenEvent& event) {
                            GrowingText& text = texts_[first + static_cast<size_t>(event.sample)];
                            const bool goes_on = event.end == FinishReason::eos || text.push(event.token);

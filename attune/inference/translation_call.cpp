@@ -133,7 +133,8 @@ void TranslationCall::submit() {
                                    .prompt = {search_options_.special.bos},
                                    .search = BeamSearchRequest{search_options_, std::move(e.constraints)},
                                    .batch = batch_,
-                                   .interrupt = options_.interrupt});
+                                   .interrupt = options_.interrupt,
+                                   .deadline = options_.deadline});
   }
 }
 
@@ -145,7 +146,7 @@ void TranslationCall::work() {
     Entry& e = entry(id);
     try {
       if (found.error) std::rethrow_exception(found.error);
-      e.translation = to_text(found.hypotheses, e.source);
+      e.translation = to_text(found, e.source);
     } catch (const NumericError& error) {
       e.failure = fmt::format("{}: {}", e.name, error.what());
     }
@@ -172,11 +173,11 @@ void TranslationCall::pass_over_failure() {
   entries_.front().translation.n_best = {ScoredText{}};
 }
 
-Translation TranslationCall::to_text(const std::vector<Hypothesis>& hypotheses,
-                                     const std::vector<int32_t>& source) const {
+Translation TranslationCall::to_text(const DecodingResult& found, const std::vector<int32_t>& source) const {
   const Tokenizer& target = translator_.target_tokenizer();
   Translation translation;
-  for (const Hypothesis& h : hypotheses) {
+  translation.cut_short = found.cut_short;
+  for (const Hypothesis& h : found.hypotheses) {
     ScoredText text{.text = target.decode(h.tokens),
                     .score = h.score,
                     .tokens = h.tokens,
@@ -189,7 +190,8 @@ Translation TranslationCall::to_text(const std::vector<Hypothesis>& hypotheses,
                       words_of_tokens(target, h.tokens), h.alignment);
     translation.n_best.push_back(std::move(text));
   }
-  if (translation.n_best.empty()) translation.n_best.emplace_back();  // a vocabulary of nothing that may be produced
+  // Nothing was finished in time, or the vocabulary has nothing that may be produced.
+  if (translation.n_best.empty()) translation.n_best.emplace_back().finished = !found.cut_short.has_value();
   return translation;
 }
 

@@ -51,7 +51,7 @@ class TranslationCall {
   SentenceConstraints encode(const TranslationConstraints& constraints, const std::string& place) const;
   void submit();
   void sort_new();
-  Translation to_text(const std::vector<Hypothesis>& hypotheses, const std::vector<int32_t>& source) const;
+  Translation to_text(const DecodingResult& found, const std::vector<int32_t>& source) const;
 
   const Translator& translator_;
   TranslateOptions options_;

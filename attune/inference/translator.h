@@ -2,6 +2,7 @@
 // Text in, text out.
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "attune/base/interrupt.h"
+#include "attune/inference/finish_reason.h"
 #include "attune/inference/scheduler_options.h"
 #include "attune/inference/word_alignment.h"
 #include "attune/models/generation_config.h"
@@ -43,7 +45,8 @@ struct TranslationConstraints {
 };
 
 struct Translation {
-  std::vector<ScoredText> n_best;  // best first, at least one
+  std::vector<ScoredText> n_best;              // best first, at least one
+  std::optional<FinishReason> cut_short = {};  // deadline, if that ended the search: fewer or none may be finished
   const std::string& text() const { return n_best.front().text; }
 };
 
@@ -65,6 +68,10 @@ struct TranslateOptions {
 
   /// Once true, translate() throws Interrupted within a step of the search.
   const std::atomic<bool>* interrupt = nullptr;
+
+  /// The time at which the search ends for all sentences of the call. A sentence that is not done by then keeps the
+  /// translations that are finished, or an empty one that is not, and has Translation::cut_short. None: no limit.
+  std::optional<std::chrono::steady_clock::time_point> deadline = {};
 };
 
 struct StreamedSentence {

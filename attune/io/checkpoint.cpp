@@ -158,7 +158,7 @@ void mean_of_checkpoints(std::span<const std::filesystem::path> paths, Module& t
   drop_panels(target);  // of what was there
   const double share = 1.0 / static_cast<double>(paths.size());
   for (const auto& [name, parameter] : parameters) {
-    dispatch_floating("mean of checkpoints", parameter->dtype(), [&]<class T>(T) {
+    dispatch_floating("mean of checkpoints", parameter->dtype(), [&, &name = name, &parameter = parameter]<class T>(T) {
       std::vector<double> sum(static_cast<size_t>(parameter->numel()));
       for (const SafetensorsReader& reader : readers) {
         const Tensor stored = reader.load("model." + name);

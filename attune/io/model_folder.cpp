@@ -110,7 +110,7 @@ ConfigFile read_config_of(const fs::path& folder, Architecture needed, const cha
   if (found != needed)
     fail<ConfigError>("{}: architecture is \"{}\", {} needs \"{}\" ({})", folder.string(), enum_name(found), task,
                       enum_name(needed), use_of(found));
-  check_parameter_file(folder, file.model, file.packed);
+  check_parameter_file(folder, file.model, file.weight_format);
   return file;
 }
 
@@ -121,8 +121,8 @@ auto build_for_use(Build build, const ConfigFile& config, const fs::path& folder
     const NoInitialization no_values;
     return build(config.model, 1);
   }();
-  if (config.packed) {
-    map_panel_parameters(folder / kParameterFile, *model, *config.packed);
+  if (config.weight_format) {
+    map_panel_parameters(folder / kParameterFile, *model, *config.weight_format);
     if (weights == LoadedWeights::panels) ensure_panels(*model);  // what is float32 there
   } else {
     const SafetensorsReader reader = open_parameters(folder / kParameterFile);

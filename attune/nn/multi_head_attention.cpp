@@ -17,7 +17,7 @@ int64_t key_heads(const MultiHeadAttentionConfig& config) {
   return kv_heads;
 }
 
-// Adjacent in memory, so that one product computes all three.
+// Makes the three weights adjacent in memory, so that one product computes all three.
 std::vector<Projection> query_key_value(const MultiHeadAttentionConfig& config) {
   const int64_t of_keys = key_heads(config) * (config.d_model / config.heads);
   return new_adjacent_projections(config.d_model, {config.d_model, of_keys, of_keys}, config.query_key_value_bias);

@@ -26,7 +26,7 @@ class LanguageModelTask final : public TaskOf<DecoderLm, Window> {
       options.validate();
       corpus_ = prepared.report();
     } else {
-      WindowSampler(text.train, options);  // throws where there is nothing to predict
+      [[maybe_unused]] const WindowSampler windows(text.train, options);  // throws where there is nothing to predict
       corpus_.size = {.examples = text.train.documents(), .tokens = text.train.tokens()};
     }
     set_text(prepared.given() ? prepared.text()

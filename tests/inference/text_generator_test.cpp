@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 #include <thread>
 
@@ -223,6 +224,24 @@ TEST(TextGenerator, AnInterruptionKeepsWhatThereIs) {
   EXPECT_EQ(text.finish_reason, FinishReason::interrupted);
   EXPECT_EQ(text.text, whole.substr(0, 1));
   EXPECT_EQ(generator.generate("the dog", options).text, "");
+}
+
+TEST(TextGenerator, ADeadlineKeepsWhatThereIs) {
+  const TextGenerator generator = make();
+  const std::string whole = generator.generate("the dog").text;
+  const auto now = std::chrono::steady_clock::now();
+  EXPECT_EQ(generator.generate("the dog", {.deadline = now + std::chrono::hours(1)}).text, whole);
+
+  const GeneratedText late = generator.generate("the dog", {.deadline = now});
+  EXPECT_EQ(late.finish_reason, FinishReason::deadline);
+  EXPECT_EQ(late.text, "");
+
+  GenerateOptions options{.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(200)};
+  options.on_text = [&](size_t, std::string_view) { std::this_thread::sleep_until(*options.deadline); };
+  const GeneratedText text = generator.generate("the dog", options);
+  EXPECT_EQ(text.finish_reason, FinishReason::deadline);
+  EXPECT_LT(text.text.size(), whole.size());
+  EXPECT_EQ(text.text, whole.substr(0, text.text.size()));
 }
 
 TEST(TextGenerator, PromptsAreEncodedAsTrainingTextWas) {

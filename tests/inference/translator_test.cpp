@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <thread>
 
 #include "attune/base/fail.h"
@@ -279,6 +280,22 @@ TEST_F(TranslatorTest, OptionsReplaceTheModelsOwn) {
   };
   EXPECT_GT(longest({}), 2u);
   EXPECT_EQ(longest({.generation = GenerationConfig{.beam_size = 1, .max_length = 2}}), 2u);
+}
+
+TEST_F(TranslatorTest, ADeadlineCutsShortWhatIsNotDone) {
+  const std::vector<std::string> lines = {"a1 a2 a3", "a4", "a5 a6"};
+  const auto now = std::chrono::steady_clock::now();
+  const auto whole = translate(lines), in_time = translate(lines, {.deadline = now + std::chrono::hours(1)});
+  const auto late = translate(lines, {.deadline = now});
+  for (size_t i = 0; i < lines.size(); ++i) {
+    EXPECT_FALSE(whole[i].cut_short);
+    EXPECT_FALSE(in_time[i].cut_short);
+    EXPECT_EQ(in_time[i].text(), whole[i].text());
+    EXPECT_EQ(late[i].cut_short, FinishReason::deadline);
+    ASSERT_EQ(late[i].n_best.size(), 1u);
+    EXPECT_EQ(late[i].text(), "");
+    EXPECT_FALSE(late[i].n_best[0].finished);
+  }
 }
 
 TEST_F(TranslatorTest, RefusalsNameWhatIsWrong) {
