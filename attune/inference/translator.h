@@ -66,12 +66,11 @@ struct TranslateOptions {
   bool alignments = false;                               // true: fills ScoredText::alignment
   std::shared_ptr<const Shortlist> shortlist = {};       // limits the tokens of translations; null: no limit
 
-  /// Once true, translate() throws Interrupted within a step of the search.
-  const std::atomic<bool>* interrupt = nullptr;
-
   /// The time at which the search ends for all sentences of the call. A sentence that is not done by then keeps the
   /// translations that are finished, or an empty one that is not, and has Translation::cut_short. None: no limit.
   std::optional<std::chrono::steady_clock::time_point> deadline = {};
+  /// Once true, translate() throws Interrupted within a step of the search.
+  const std::atomic<bool>* interrupt = nullptr;
 };
 
 struct StreamedSentence {
