@@ -5,8 +5,10 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <variant>
 #include <vector>
 
+#include "attune/io/pytorch_file.h"
 #include "attune/io/safetensors.h"
 
 namespace attune {
@@ -19,6 +21,7 @@ enum class Bfloat16 { kept, widened };
 /// Opens the first of these that a folder has; files are mapped, and no tensor is read until it is asked for.
 ///   model.safetensors
 ///   the shards that model.safetensors.index.json names, else model-00001-of-0000N.safetensors and so on
+///   pytorch_model.bin, or shards of it in the same way; see PytorchReader
 /// An index says which files there are; which tensors a file has, its own header says, and that has to include all that
 /// the index names. Throws FileError naming the file: one is missing or damaged, a tensor is in two shards or in none,
 /// a shard lies outside of the folder. A hostile folder costs no more memory than a small multiple of its files.
@@ -46,11 +49,15 @@ class TensorSource {
   void release_pages(const Tensor& tensor) const;
 
  private:
-  const SafetensorsReader& reader(const std::string& name) const;
-  void add(const std::filesystem::path& path);
+  using File = std::variant<SafetensorsReader, PytorchReader>;
+  const File& file_with(const std::string& name) const;
+  /// Opens "STEM.EXTENSION" or its shards; nothing where the folder has neither.
+  template <class Reader>
+  void open(const std::string& stem, const std::string& extension);
+  void add(File file);
 
   std::filesystem::path folder_;
-  std::vector<SafetensorsReader> files_;
+  std::vector<File> files_;
   std::map<std::string, size_t> file_of_;  // tensor -> index in files_
 };
 
