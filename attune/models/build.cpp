@@ -40,26 +40,25 @@ std::unique_ptr<LayerNorm> build_final_norm(const TransformerConfig& c) {
 }
 
 std::unique_ptr<Encoder> build_encoder(const AttentionKind& attention, const TransformerConfig& c) {
-  return std::make_unique<Encoder>(
-      build_layers<EncoderLayer>(c,
-                                 [&] {
-                                   return std::make_shared<EncoderLayer>(
-                                       build_attention(attention, self_attention_setting(c)), feed_forward_config(c),
-                                       residual_config(c));
-                                 }),
-      build_final_norm(c));
+  const auto bias = build_bias(c.positions, c.heads, true);
+  const auto make = [&] {
+    return std::make_shared<EncoderLayer>(build_attention(attention, self_attention_setting(c, bias)),
+                                          feed_forward_config(c), residual_config(c));
+  };
+  return std::make_unique<Encoder>(build_layers<EncoderLayer>(c, make), build_final_norm(c), bias);
 }
 
 // `cross_attention` is null in a decoder-only model.
 std::unique_ptr<Decoder> build_decoder(const AttentionKind& attention, const AttentionKind* cross_attention,
                                        const TransformerConfig& c) {
+  const auto bias = build_bias(c.positions, c.heads, false);
   const auto make = [&] {
     return std::make_shared<DecoderLayer>(
-        build_attention(attention, self_attention_setting(c)),
+        build_attention(attention, self_attention_setting(c, bias)),
         cross_attention ? build_attention(*cross_attention, cross_attention_setting(c)) : nullptr,
         feed_forward_config(c), residual_config(c));
   };
-  return std::make_unique<Decoder>(build_layers<DecoderLayer>(c, make), build_final_norm(c));
+  return std::make_unique<Decoder>(build_layers<DecoderLayer>(c, make), build_final_norm(c), bias);
 }
 
 std::unique_ptr<Embeddings> build_embeddings(std::unique_ptr<InputEmbedding> token, const TransformerConfig& c) {
@@ -75,8 +74,8 @@ std::unique_ptr<Embeddings> build_embeddings(const TransformerConfig& c) {
 }
 
 std::unique_ptr<ProjectionLayer> build_projection(const Tensor& embedding, int64_t vocab, const TransformerConfig& c) {
-  return c.share_projection ? std::make_unique<ProjectionLayer>(embedding, c.projection_bias)
-                            : std::make_unique<ProjectionLayer>(c.d_model, vocab, c.projection_bias);
+  return c.share_projection ? std::make_unique<ProjectionLayer>(embedding, c.projection_bias, c.logit_scale)
+                            : std::make_unique<ProjectionLayer>(c.d_model, vocab, c.projection_bias, c.logit_scale);
 }
 
 // Whether this is the last weight of a sublayer, whose result is added to the residual stream: these additions grow
@@ -121,7 +120,7 @@ std::unique_ptr<Transformer> build_transformer(const TransformerConfig& config, 
       c, Transformer::Parts{.source_embedding = build_embeddings(std::move(source), c),
                             .target_embedding = build_embeddings(std::move(target), c),
                             .encoder = build_encoder(c.encoder_attention, c),
-                            .decoder = build_decoder(c.decoder_attention, &c.cross_attention, c),
+                            .decoder = build_decoder(c.decoder_attention, &c.cross_attention, c.of_decoder()),
                             .projection = build_projection(target_table, c.target_vocab, c)});
   finish(*model, c, seed, {source_table, target_table});
   return model;

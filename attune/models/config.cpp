@@ -1,5 +1,6 @@
 #include "attune/models/config.h"
 
+#include <cmath>
 #include <set>
 
 #include "attune/base/check.h"
@@ -14,7 +15,14 @@ void check_sizes(const TransformerConfig& c) {
   check_range("heads", c.heads, 1, c.d_model);
   check_range("layers", c.layers, 1, 1024);
   check_range("d_ff", c.d_ff, 1, 1 << 20);
+  check_range("decoder_heads", c.decoder_heads, 0, c.d_model);
+  check_range("decoder_layers", c.decoder_layers, 0, 1024);
+  check_range("decoder_d_ff", c.decoder_d_ff, 0, 1 << 20);
   if (c.d_model % c.heads != 0) fail<ConfigError>("d_model = {} is not divisible by heads = {}", c.d_model, c.heads);
+  if (c.decoder_heads > 0 && c.d_model % c.decoder_heads != 0)
+    fail<ConfigError>("d_model = {} is not divisible by decoder_heads = {}", c.d_model, c.decoder_heads);
+  if (!(c.logit_scale > 0 && std::isfinite(c.logit_scale)))
+    fail<ConfigError>("logit_scale = {}: needs a number above 0", c.logit_scale);
   check_below_one("dropout", c.dropout);
   check_below_one("attention_dropout", c.attention_dropout);
   check_below_one("activation_dropout", c.activation_dropout);
@@ -52,6 +60,14 @@ int64_t TransformerConfig::longest_sequence() const {
   return attune::longest_sequence(positions, position_setting(*this));
 }
 
+TransformerConfig TransformerConfig::of_decoder() const {
+  TransformerConfig c = *this;
+  if (decoder_heads > 0) c.heads = decoder_heads;
+  if (decoder_layers > 0) c.layers = decoder_layers;
+  if (decoder_d_ff > 0) c.d_ff = decoder_d_ff;
+  return c;
+}
+
 void TransformerConfig::validate() const {
   constexpr int64_t kMostVocab = int64_t{1} << 24;
   check_sizes(*this);
@@ -60,8 +76,8 @@ void TransformerConfig::validate() const {
     check_range("target_vocab", target_vocab, 1, kMostVocab);
     check_sharing(*this);
     check_attention("encoder_attention", encoder_attention, self_attention_setting(*this));
-    check_attention("decoder_attention", decoder_attention, self_attention_setting(*this));
-    check_attention("cross_attention", cross_attention, cross_attention_setting(*this));
+    check_attention("decoder_attention", decoder_attention, self_attention_setting(of_decoder()));
+    check_attention("cross_attention", cross_attention, cross_attention_setting(of_decoder()));
   } else {
     check_range("vocab", vocab, 1, kMostVocab);
     check_attention("attention", attention, self_attention_setting(*this));

@@ -39,8 +39,10 @@ struct TransformerConfig {
   int64_t vocab = 0;      // the other architectures; set likewise
   int64_t d_model = 512;  // divisible by heads
   int64_t heads = 8;
-  int64_t layers = 6;  // of the encoder and of the decoder
+  int64_t layers = 6;
   int64_t d_ff = 2048;
+  // Of the decoder of an encoder_decoder, where it has others; 0: those above.
+  int64_t decoder_heads = 0, decoder_layers = 0, decoder_d_ff = 0;
   double dropout = 0.1;                           // on embeddings and on the output of each sublayer, section 5.4
   double attention_dropout = 0.1;                 // on the attention weights
   double activation_dropout = 0.1;                // inside the feed-forward network
@@ -63,7 +65,8 @@ struct TransformerConfig {
   bool share_projection = false;  // the projection's weight is the (target) embedding, section 3.4
   bool share_layers = false;      // all layers of a stack share parameters, Lan et al. 2020 (ALBERT)
   bool projection_bias = true;
-  int64_t context_length = 1024;         // decoder_lm: the most tokens that a prediction may see
+  double logit_scale = 1;         // the last states are multiplied with it, Raffel et al. 2020: 1 / sqrt(d_model)
+  int64_t context_length = 1024;  // decoder_lm: the most tokens that a prediction may see
   std::vector<std::string> labels = {};  // encoder_classifier: names, in the order of the logits
   Pooling pooling = Pooling::first;      // encoder_classifier: the first state or the mean represents the text
   bool pooler = false;                   // encoder_classifier: tanh(W x + b) before the head, Devlin et al. 2019
@@ -75,6 +78,8 @@ struct TransformerConfig {
   int64_t head_dim() const { return d_model / heads; }
   /// The most tokens of a sequence that `positions` allow; see longest_sequence() in position_kind.h.
   int64_t longest_sequence() const;
+  /// The same with the heads, layers and d_ff of the decoder.
+  TransformerConfig of_decoder() const;
 };
 
 /// Numbers of parameters by component, computed without building the model. All layers of a stack are alike.
@@ -88,12 +93,13 @@ struct ParameterCounts {
   };
   int64_t encoder_layers = 0, decoder_layers = 0;  // that have parameters of their own
   Layer encoder_layer, decoder_layer;
-  int64_t source_embedding = 0;  // with positions and norm; the embedding of a model with one stack
-  int64_t target_embedding = 0;  // without the table if it is shared with the source
-  int64_t final_norms = 0;       // of all stacks
-  int64_t projection = 0;        // or the classifier's head and pooler; without a weight shared with an embedding
-  int64_t encoder() const { return encoder_layers * encoder_layer.total(); }
-  int64_t decoder() const { return decoder_layers * decoder_layer.total(); }
+  int64_t encoder_bias = 0, decoder_bias = 0;  // that the layers share, see RelativeBiasPositions
+  int64_t source_embedding = 0;                // with positions and norm; the embedding of a model with one stack
+  int64_t target_embedding = 0;                // without the table if it is shared with the source
+  int64_t final_norms = 0;                     // of all stacks
+  int64_t projection = 0;  // or the classifier's head and pooler; without a weight shared with an embedding
+  int64_t encoder() const { return encoder_layers * encoder_layer.total() + encoder_bias; }
+  int64_t decoder() const { return decoder_layers * decoder_layer.total() + decoder_bias; }
   int64_t total() const {
     return source_embedding + target_embedding + encoder() + decoder() + final_norms + projection;
   }
@@ -147,6 +153,11 @@ void visit_fields(TransformerConfig& c, FieldVisitor& v) {
   v("heads", c.heads);
   v("layers", c.layers);
   v("d_ff", c.d_ff);
+  if (two_stacks) {
+    v("decoder_heads", c.decoder_heads);
+    v("decoder_layers", c.decoder_layers);
+    v("decoder_d_ff", c.decoder_d_ff);
+  }
   v("dropout", c.dropout);
   v("attention_dropout", c.attention_dropout);
   v("activation_dropout", c.activation_dropout);
@@ -172,6 +183,7 @@ void visit_fields(TransformerConfig& c, FieldVisitor& v) {
   if (c.architecture != Architecture::encoder_classifier) {
     v("share_projection", c.share_projection);
     v("projection_bias", c.projection_bias);
+    v("logit_scale", c.logit_scale);
   }
   v("share_layers", c.share_layers);
   if (c.architecture == Architecture::decoder_lm) v("context_length", c.context_length);

@@ -29,29 +29,38 @@ int64_t projection_parameters(int64_t vocab, const TransformerConfig& c) {
   return (c.share_projection ? 0 : vocab * c.d_model) + (c.projection_bias ? vocab : 0);
 }
 
+// Layers of the stack that have parameters of their own.
+int64_t distinct_layers(const TransformerConfig& c) {
+  return c.share_layers ? 1 : c.layers;
+}
+
 }  // namespace
 
 ParameterCounts count_parameters(const TransformerConfig& c) {
-  const int64_t distinct = c.share_layers ? 1 : c.layers;
   const int64_t final_norm = c.norm == NormPlacement::pre && c.final_norm ? norm_parameters(c) : 0;
   ParameterCounts counts;
   if (c.architecture == Architecture::encoder_decoder) {
-    counts.encoder_layers = counts.decoder_layers = distinct;
+    const TransformerConfig decoder = c.of_decoder();
+    counts.encoder_layers = distinct_layers(c);
+    counts.decoder_layers = distinct_layers(decoder);
     counts.encoder_layer = layer(c.encoder_attention, c);
-    counts.decoder_layer = layer(c.decoder_attention, c);
-    counts.decoder_layer.cross_attention = attention_parameters(c.cross_attention, cross_attention_setting(c));
+    counts.decoder_layer = layer(c.decoder_attention, decoder);
+    counts.decoder_layer.cross_attention = attention_parameters(c.cross_attention, cross_attention_setting(decoder));
     counts.decoder_layer.norms += norm_parameters(c);
     counts.source_embedding = c.source_vocab * c.d_model + position_parameters(c);
     counts.target_embedding = (c.share_embeddings ? 0 : c.target_vocab * c.d_model) + position_parameters(c);
     counts.final_norms = 2 * final_norm;
+    counts.encoder_bias = bias_parameters(c.positions, c.heads);
+    counts.decoder_bias = bias_parameters(c.positions, decoder.heads);
     counts.projection = projection_parameters(c.target_vocab, c);
     return counts;
   }
   const bool decoder = c.architecture == Architecture::decoder_lm;
-  (decoder ? counts.decoder_layers : counts.encoder_layers) = distinct;
+  (decoder ? counts.decoder_layers : counts.encoder_layers) = distinct_layers(c);
   (decoder ? counts.decoder_layer : counts.encoder_layer) = layer(c.attention, c);
   counts.source_embedding = c.vocab * c.d_model + position_parameters(c);
   counts.final_norms = final_norm;
+  (decoder ? counts.decoder_bias : counts.encoder_bias) = bias_parameters(c.positions, c.heads);
   if (c.architecture == Architecture::encoder_classifier) {
     const auto labels = static_cast<int64_t>(c.labels.size());
     counts.projection = labels * (c.d_model + 1) + (c.pooler ? c.d_model * (c.d_model + 1) : 0);

@@ -2,9 +2,11 @@
 
 namespace attune {
 
-AttentionSetting self_attention_setting(const TransformerConfig& c) {
-  return {
+AttentionSetting self_attention_setting(const TransformerConfig& c, std::shared_ptr<const RelativeBias> bias) {
+  AttentionSetting setting{
       .d_model = c.d_model, .heads = c.heads, .dropout = c.attention_dropout, .positions = in_attention(c.positions)};
+  setting.positions.bias = std::move(bias);
+  return setting;
 }
 
 AttentionSetting cross_attention_setting(const TransformerConfig& c) {

@@ -37,6 +37,7 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadAttentionConfig& config,
     : heads_(config.heads),
       kv_heads_(key_heads(config)),
       d_head_(config.d_model / config.heads),
+      scale_(config.scale > 0 ? config.scale : 1.0 / std::sqrt(static_cast<double>(d_head_))),
       positions_(config.positions),
       w_q_(query_key_value.at(0)),
       w_k_(query_key_value.at(1)),
@@ -83,7 +84,9 @@ AttentionOutput MultiHeadAttention::attend(const HeadColumns& q, const HeadColum
                                            .alibi = positions_.alibi,
                                            .relative_keys = relative_keys_.tensor,
                                            .relative_values = relative_values_.tensor,
-                                           .dropout = dropout_.mask()},
+                                           .distance_bias = positions_.distance_bias(),
+                                           .dropout = dropout_.mask(),
+                                           .scale = scale_},
                                           mask.with_weights);
   return {w_o_.bf16_output(heads.reshape({-1, heads_ * d_head_})), weights};
 }
@@ -158,11 +161,12 @@ AttentionOutput MultiHeadAttention::attend_cached(const Tensor& query, const Cac
                                                   const AttentionCache& cache) const {
   const auto [heads, weights] = cached_attention(query, cache.keys, cache.values, *q.table,
                                                  {.kv_heads = kv_heads_,
-                                                  .scale = 1.0 / std::sqrt(static_cast<double>(d_head_)),
+                                                  .scale = scale_,
                                                   .pattern = positions_.pattern,
                                                   .alibi = positions_.alibi,
                                                   .relative_keys = relative_keys_.tensor,
-                                                  .relative_values = relative_values_.tensor},
+                                                  .relative_values = relative_values_.tensor,
+                                                  .distance_bias = positions_.distance_bias()},
                                                  q.with_weights);
   return {w_o_(heads.reshape({-1, heads_ * d_head_})), weights};
 }

@@ -12,6 +12,7 @@ struct MultiHeadAttentionConfig {
   int64_t kv_heads = 0;  // divides heads; 0: heads
   bool query_key_value_bias = true;
   bool output_bias = true;
+  double scale = 0;    // of the scores; 0: 1 / sqrt(d_head)
   double dropout = 0;  // on the attention weights
   AttentionPositions positions = {};
 };
@@ -62,6 +63,7 @@ class MultiHeadAttention final : public Attention {
   AttentionOutput self_attention(const Tensor& x, const AttentionMask& mask) const;
 
   int64_t heads_, kv_heads_, d_head_;
+  double scale_;
   AttentionPositions positions_;
   Linear w_q_, w_k_, w_v_, w_o_;
   Parameter relative_keys_, relative_values_;  // [2 clip + 1, d_head], shared by the heads; or undefined

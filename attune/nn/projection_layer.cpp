@@ -4,8 +4,9 @@
 
 namespace attune {
 
-ProjectionLayer::ProjectionLayer(const Tensor& weight, bool bias)
+ProjectionLayer::ProjectionLayer(const Tensor& weight, bool bias, double scale)
     : projection_{.weight = {.tensor = weight, .use = ParameterUse::product},
-                  .bias = {.tensor = bias ? new_parameter({weight.size(0)}) : Tensor{}}} {}
+                  .bias = {.tensor = bias ? new_parameter({weight.size(0)}) : Tensor{}}},
+      scale_(scale) {}
 
 }  // namespace attune

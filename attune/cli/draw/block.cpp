@@ -138,7 +138,8 @@ Stack encoder_of(const TransformerConfig& c) {
   return stack;
 }
 
-Stack decoder_of(const TransformerConfig& c) {
+Stack decoder_of(const TransformerConfig& config) {
+  const TransformerConfig c = config.of_decoder();
   Stack stack;
   add_embedding(stack, c, c.target_vocab, "target so far");
   begin_layers(stack, c);

@@ -1,4 +1,5 @@
-// The scores of one block of a plan, with ALiBi and relative positions. Included once for each target (Highway).
+// The scores of one block of a plan, with ALiBi, distance bias and relative positions. Included once for each target
+// (Highway).
 
 #if defined(ATTUNE_KERNELS_ATTENTION_BLOCK_SCORES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ATTUNE_KERNELS_ATTENTION_BLOCK_SCORES_INL_H_
@@ -140,6 +141,10 @@ class BlockScores {
       if (slope != T{0}) {
         for (int64_t u = 0; u < block.columns; ++u)
           row[u] -= slope * static_cast<T>(std::abs(block.keys[static_cast<size_t>(u)] - position));
+      }
+      if (in.distance_bias) {
+        for (int64_t u = 0; u < block.columns; ++u)
+          row[u] += in.distance_bias[in.bias_index(block.keys[static_cast<size_t>(u)] - position, head)];
       }
       MaskBlockRow(block, t, task.mask_row(query), width, row);
     }

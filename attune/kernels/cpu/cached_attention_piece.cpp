@@ -101,6 +101,10 @@ void Softmax(const CachedAttentionPiece<T>& p, int64_t query) {
   if (p.slopes != nullptr) {
     for (int64_t j = 0; j < p.slots; ++j) weights[j] -= p.slopes[query] * static_cast<T>(p.distances[j]);
   }
+  if (p.biases != nullptr) {
+    for (int64_t j = 0; j < p.slots; ++j)
+      weights[j] += p.biases[query][-std::min<int64_t>(p.distances[j], p.reach) * p.bias_stride];
+  }
   const auto slots = static_cast<size_t>(p.slots);
   p.largest[query] = RowShift(weights, slots);
   p.total[query] = SumOfExponentials(weights, p.largest[query], slots, weights);

@@ -17,6 +17,9 @@ struct AttentionSetting {
   int64_t head_dim() const { return d_model / heads; }
 };
 
+/// Throws ConfigError unless `scale` is a positive finite number, or 0 for the default.
+void check_attention_scale(const std::string& field, double scale);
+
 /// Throws ConfigError, naming `field`, unless rotary positions can rotate `width` numbers.
 void check_rotary_width(const std::string& field, int64_t width, const RotaryOptions& rotary);
 

@@ -20,6 +20,7 @@ void MultiHead::validate(const std::string& field, const AttentionSetting& setti
   check_range(field + ".kv_heads", kv_heads, 0, setting.heads);
   if (setting.heads % key_heads(setting.heads) != 0)
     fail<ConfigError>("{}.kv_heads = {}: heads = {} are not divisible by it", field, kv_heads, setting.heads);
+  check_attention_scale(field, scale);
   if (setting.positions.rotary) check_rotary_width("d_model / heads", setting.head_dim(), *setting.positions.rotary);
 }
 
@@ -40,6 +41,7 @@ std::unique_ptr<Attention> MultiHead::build(const AttentionSetting& setting) con
                                   .kv_heads = kv_heads,
                                   .query_key_value_bias = has_query_key_value_bias(),
                                   .output_bias = has_output_bias(),
+                                  .scale = scale,
                                   .dropout = setting.dropout,
                                   .positions = setting.positions};
   config.positions.pattern = pattern;
@@ -54,6 +56,7 @@ std::string MultiHead::summary(int64_t, int64_t heads) const {
   if (bias == AttentionBias::none) text += " without biases";
   if (bias == AttentionBias::query_key_value) text += ", biases of query, key and value";
   if (bias == AttentionBias::output) text += ", a bias of the output";
+  if (scale > 0) text += fmt::format(", scale {}", scale);
   return text;
 }
 

@@ -21,6 +21,7 @@ struct MultiHead {
   int64_t kv_heads = 0;  // shared by the query heads: grouped-query attention, Ainslie et al. 2023; 1: multi-query
                          // attention, Shazeer 2019; 0: as many as heads
   AttentionBias bias = AttentionBias::all;
+  double scale = 0;  // of the scores; 0: 1 / sqrt(the width of a head); T5 has 1, Raffel et al. 2020
   AttentionPattern pattern = FullAttention{};
   bool operator==(const MultiHead&) const = default;
 
@@ -53,6 +54,7 @@ template <class FieldVisitor>
 void visit_fields(MultiHead& c, FieldVisitor& v) {
   v("kv_heads", c.kv_heads);
   v("bias", c.bias);
+  v("scale", c.scale);
   v("pattern", c.pattern);
 }
 
