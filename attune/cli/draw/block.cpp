@@ -73,7 +73,8 @@ StackPart feed_forward(const TransformerConfig& c) {
       {FeedForwardActivation::gelu_tanh, "GELU (tanh)"},
       {FeedForwardActivation::silu, "SiLU"},
       {FeedForwardActivation::swiglu, "SwiGLU"},
-      {FeedForwardActivation::geglu, "GEGLU"}};
+      {FeedForwardActivation::geglu, "GEGLU"},
+      {FeedForwardActivation::geglu_tanh, "GEGLU (tanh)"}};
   const char* activation = "";
   for (const auto& [value, name] : names)
     if (value == c.activation) activation = name;
