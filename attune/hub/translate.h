@@ -27,7 +27,7 @@ void set_rotary(TransformerConfig& c, const HubConfig& config, int64_t head_dim)
 struct RotaryFields {
   int64_t head_dim = 0;
   std::string_view layer_type = "";
-  double base = 10000;       // where config.json has none
+  double base = 10000;        // where config.json has none
   double partial_factor = 1;  // the share of a head that is rotated, where config.json has none
 };
 RotaryOptions rotary_of(const HubConfig& config, const RotaryFields& fields);
