@@ -7,13 +7,15 @@ namespace attune {
 namespace {
 
 const std::vector<Family>& families() {
-  static const std::vector<Family> all = {gpt2_family()};
+  static const std::vector<Family> all = {bart_family(), gpt2_family(), m2m100_family(),
+                                          marian_family()};
   return all;
 }
 
 // Every layer of these has experts, or their number cannot be set to none.
-constexpr std::array kMixturesOfExperts = {"mixtral", "qwen2_moe", "qwen3_moe",   "phimoe", "olmoe",
-                                           "gpt_oss", "dbrx",      "granitemoe", "jamba",  "glm4_moe"};
+constexpr std::array kMixturesOfExperts = {"mixtral", "qwen2_moe", "qwen3_moe", "nllb-moe", "switch_transformers",
+                                           "phimoe",  "olmoe",     "gpt_oss",   "dbrx",     "granitemoe",
+                                           "jamba",   "glm4_moe"};
 
 }  // namespace
 

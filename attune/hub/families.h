@@ -7,7 +7,12 @@
 
 namespace attune {
 
+Family bart_family();  // and mBART
+Family deepseek_family();
 Family gpt2_family();
+Family m2m100_family();  // and NLLB
+Family marian_family();
+Family t5_family();  // and mT5
 
 /// The family of config.json's model_type. Throws ConfigError for one that is not known, and for a mixture of experts.
 const Family& family_of(const HubConfig& config);

@@ -15,8 +15,8 @@ bool is_hub_folder(const std::filesystem::path& folder);
 
 class HubFolder {
  public:
-  /// Reads config.json and the headers of the tensors. Checks the sizes of the model against those of the files, so that
-  /// nothing of a hostile size is built. Throws FileError, and ConfigError naming the field that is not supported.
+  /// Reads config.json and the headers of the tensors. Checks the sizes of the model against those of the files, so
+  /// that nothing of a hostile size is built. Throws FileError, and ConfigError naming the field that is not supported.
   explicit HubFolder(const std::filesystem::path& folder);
 
   const TransformerConfig& config() const { return config_; }

@@ -1,5 +1,5 @@
-// LLaMA (Touvron et al. 2023; Dubey et al. 2024), and what differs from it by its configuration alone: Mistral (Jiang et
-// al. 2023), Qwen2 (Yang et al. 2024) and Qwen3 (Yang et al. 2025).
+// LLaMA (Touvron et al. 2023; Dubey et al. 2024), and what differs from it by its configuration alone: Mistral (Jiang
+// et al. 2023), Qwen2 (Yang et al. 2024) and Qwen3 (Yang et al. 2025).
 
 #include "attune/hub/families.h"
 #include "attune/hub/translate.h"

@@ -69,9 +69,10 @@ Place place_of(const std::string& parameter, const NameTable& table) {
   return place;
 }
 
-// The shape that one stored tensor gives.
-std::vector<int64_t> shape_after(const Shape& stored, const Transform& t) {
+// The shape that one stored tensor gives for a parameter of this rank: without leading dimensions of one.
+std::vector<int64_t> shape_after(const Shape& stored, const Transform& t, int rank) {
   std::vector<int64_t> sizes(stored.begin(), stored.end());
+  while (static_cast<int>(sizes.size()) > rank && sizes.front() == 1) sizes.erase(sizes.begin());
   if (t.transposed && sizes.size() == 2) std::swap(sizes[0], sizes[1]);
   return sizes;
 }
@@ -87,7 +88,7 @@ bool has_shape(const FoundParameter& p, const HubTensors& tensors) {
   const Shape& wanted = p.parameter.tensor->shape();
   int64_t rows = 0;
   for (const std::string& name : p.stored) {
-    const std::vector<int64_t> sizes = shape_after(tensors.shape(name), p.transform);
+    const std::vector<int64_t> sizes = shape_after(tensors.shape(name), p.transform, wanted.rank());
     if (static_cast<int>(sizes.size()) != wanted.rank()) return false;
     for (int dim = 1; dim < wanted.rank(); ++dim)
       if (sizes[static_cast<size_t>(dim)] != wanted[dim]) return false;
@@ -96,10 +97,11 @@ bool has_shape(const FoundParameter& p, const HubTensors& tensors) {
   return has_rows(rows, wanted[0], p.transform);
 }
 
-bool is_stored_so(const FoundParameter& p) {
+bool is_stored_so(const FoundParameter& p, const HubTensors& tensors) {
   const Transform& t = p.transform;
   const bool transposed = t.transposed && p.parameter.tensor->rank() == 2;
-  return p.stored.size() == 1 && !transposed && !t.part && t.add == 0;
+  return p.stored.size() == 1 && !transposed && !t.part && t.add == 0 &&
+         tensors.shape(p.stored.front()) == p.parameter.tensor->shape();
 }
 
 // The rows of one stored tensor, transposed where the transform says so.
@@ -180,7 +182,7 @@ void fill_parameters(Module& module, const std::vector<FoundParameter>& found, c
   std::map<std::string, Tensor> mapped;
   for (const FoundParameter& p : found) {
     const Tensor& target = *p.parameter.tensor;
-    if (is_stored_so(p) && !adjacent.contains(target.address())) {
+    if (is_stored_so(p, tensors) && !adjacent.contains(target.address())) {
       const Tensor pages = tensors.map(p.stored.front());
       if (pages.defined()) {
         mapped.emplace(p.parameter.name, pages);

@@ -83,7 +83,8 @@ RotaryOptions rotary_of(const HubConfig& config, const RotaryFields& fields) {
   const HubConfig table = rotary_table_of(config, fields.layer_type);
   RotaryOptions rotary;
   rotary.base = table.number("rope_theta", config.number("rope_theta", fields.base));
-  const double share = table.number("partial_rotary_factor", config.number("partial_rotary_factor", fields.partial_factor));
+  const double share =
+      table.number("partial_rotary_factor", config.number("partial_rotary_factor", fields.partial_factor));
   if (!(share > 0 && share <= 1)) table.refuse("partial_rotary_factor", "needs a number above 0, at most 1");
   if (share < 1) rotary.dimensions = static_cast<int64_t>(static_cast<double>(fields.head_dim) * share);
   set_scaling(rotary, config, table);

@@ -6,6 +6,7 @@
 #include "attune/hub/hub_folder.h"
 #include "attune/inference/scheduler.h"
 #include "attune/models/encoder_classifier.h"
+#include "attune/models/transformer.h"
 #include "tests/hub/hub_model.h"
 #include "tests/support/errors.h"
 
@@ -38,6 +39,15 @@ void expect_outputs(const Module& model, const Expected& expected) {
               kHubTolerance);
   } else if (const auto* classifier = dynamic_cast<const EncoderClassifier*>(&model)) {
     EXPECT_LT(relative_difference(host_values<float>((*classifier)(tokens)),
+                                  host_values<float>(expected.tensors.load("logits"))),
+              kHubTolerance);
+  } else if (const auto* transformer = dynamic_cast<const Transformer*>(&model)) {
+    const Tensor memory = transformer->encode(tokens);
+    EXPECT_LT(relative_difference(host_values<float>(memory), expected.rows_of("encoder_output", "attention_mask")),
+              kHubTolerance);
+    const PackedTokens target = packed(expected.sequences("decoder_input_ids"));
+    const Tensor states = transformer->decode(memory, tokens.sequences, target);
+    EXPECT_LT(relative_difference(host_values<float>(transformer->project(states)),
                                   host_values<float>(expected.tensors.load("logits"))),
               kHubTolerance);
   } else {
