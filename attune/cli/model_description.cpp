@@ -132,6 +132,8 @@ std::vector<std::pair<std::string, int64_t>> parts_of(const TransformerConfig& c
           {"embedding", n.source_embedding}, {"decoder", n.decoder() + n.final_norms}, {"projection", n.projection}};
     case Architecture::encoder_classifier:
       return {{"embedding", n.source_embedding}, {"encoder", n.encoder() + n.final_norms}, {"head", n.projection}};
+    case Architecture::encoder:
+      return {{"embedding", n.source_embedding}, {"encoder", n.encoder() + n.final_norms}};
     default:
       return {
           {"embedding", n.source_embedding}, {"encoder", n.encoder() + n.final_norms}, {"projection", n.projection}};

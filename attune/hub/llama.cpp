@@ -22,14 +22,16 @@ TransformerConfig translate(const HubFiles& files) {
   const HubConfig& hub = files.config;
   const std::string type = hub.text("model_type");
   TransformerConfig c = language_model(files, "lm_head");
-  set_llama_sizes(c, hub);
+  set_sizes(c, hub);
+  c.norm_form = NormForm::rms;
+  c.norm_epsilon = hub.number("rms_norm_eps", 1e-6);
   MultiHead attention = {.kv_heads = hub.integer("num_key_value_heads", c.heads), .bias = bias_of(hub)};
-  attention.head_dim = hub.integer("head_dim", c.d_model / c.heads);
+  attention.head_dim = head_dim_of(c, hub);
   attention.head_norm = type == "qwen3";
   if (type == "mistral" && hub.has("sliding_window"))
     attention.pattern = SlidingWindow{.size = hub.integer("sliding_window")};
   c.attention = attention;
-  set_rotary(c, hub, attention.head_dim);
+  set_rotary(c, hub, {.head_dim = attention.head_dim});
   if (type.starts_with("qwen")) set_windows(c, hub);
   c.activation = activation_of(hub, "hidden_act", "silu", true);
   c.feed_forward_bias = hub.flag("mlp_bias", false);

@@ -1,11 +1,15 @@
 #include "attune/hub/translate.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <utility>
 
 namespace attune {
 namespace {
+
+// More than any model has: a bound before validate() looks.
+constexpr int64_t kMostLayers = 4096, kMostLabels = 1 << 16;
 
 struct NamedActivation {
   std::string_view name;
@@ -87,8 +91,8 @@ RotaryOptions rotary_of(const HubConfig& config, const RotaryFields& fields) {
   return rotary;
 }
 
-void set_rotary(TransformerConfig& c, const HubConfig& config, int64_t head_dim) {
-  c.positions = rotary_of(config, {.head_dim = head_dim});
+void set_rotary(TransformerConfig& c, const HubConfig& config, const RotaryFields& fields) {
+  c.positions = rotary_of(config, fields);
   c.context_length = config.integer("max_position_embeddings");
   if (scaling_name(rotary_table_of(config, "")) == "dynamic")
     c.context_length = original_length(config, rotary_table_of(config, ""));
@@ -108,6 +112,59 @@ TransformerConfig language_model(const HubFiles& files, std::string_view head) {
   c.share_projection = !files.tensors.contains(std::string(head) + ".weight");
   c.projection_bias = files.tensors.contains(std::string(head) + ".bias");
   return c;
+}
+
+void set_sizes(TransformerConfig& c, const HubConfig& config) {
+  c.d_model = config.integer("hidden_size");
+  c.heads = config.integer("num_attention_heads");
+  c.layers = config.integer("num_hidden_layers");
+  c.d_ff = config.integer("intermediate_size");
+}
+
+int64_t head_dim_of(const TransformerConfig& c, const HubConfig& config) {
+  if (c.heads < 1) config.refuse("num_attention_heads", "needs at least 1");
+  return config.integer("head_dim", c.d_model / c.heads);
+}
+
+TransformerConfig encoder_model(const HubFiles& files) {
+  const HubConfig& hub = files.config;
+  TransformerConfig c = without_dropout(files.architecture);
+  c.vocab = hub.integer("vocab_size");
+  if (files.architecture != Architecture::encoder_classifier) return c;
+  hub.require("problem_type", "single_label_classification");
+  c.labels = hub.texts_by_number("id2label");
+  const int64_t unnamed = c.labels.empty() ? std::min<int64_t>(hub.integer("num_labels", 2), kMostLabels) : 0;
+  for (int64_t i = 0; i < unnamed; ++i) c.labels.push_back("LABEL_" + std::to_string(i));
+  return c;
+}
+
+void set_layer_attention(TransformerConfig& c, const HubConfig& config,
+                         const std::function<bool(int64_t layer)>& is_local) {
+  const std::vector<std::string> types = config.texts("layer_types");
+  for (const std::string& type : types) {
+    if (type != "sliding_attention" && type != "full_attention") config.refuse("layer_types", "is not supported");
+    c.layer_attention.push_back(type == "sliding_attention" ? LayerAttention::local : LayerAttention::global);
+  }
+  for (int64_t i = 0; types.empty() && i < std::min(c.layers, kMostLayers); ++i)
+    c.layer_attention.push_back(is_local(i) ? LayerAttention::local : LayerAttention::global);
+  if (std::ranges::find(c.layer_attention, LayerAttention::local) == c.layer_attention.end())
+    return c.layer_attention.clear();
+  c.local_positions = c.positions;
+  c.local_window = config.integer("sliding_window", 0);
+}
+
+Activation head_activation_of(const HubConfig& config, std::string_view field, const std::string& fallback) {
+  if (config.text(field, fallback) == "tanh") return Activation::tanh;
+  switch (activation_of(config, field, fallback)) {
+    case FeedForwardActivation::relu:
+      return Activation::relu;
+    case FeedForwardActivation::gelu:
+      return Activation::gelu;
+    case FeedForwardActivation::gelu_tanh:
+      return Activation::gelu_tanh;
+    default:
+      return Activation::silu;
+  }
 }
 
 FeedForwardActivation activation_of(const HubConfig& config, std::string_view field, const std::string& fallback,

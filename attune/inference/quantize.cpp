@@ -24,6 +24,7 @@ std::unique_ptr<Module> load_model(const fs::path& folder, Architecture architec
     case Architecture::encoder_classifier:
       return load_classifier_folder(folder).model;
     case Architecture::encoder_masked_lm:
+    case Architecture::encoder:
       break;
   }
   fail<ConfigError>("{}: architecture is \"{}\", which is for training alone; its weights stay as they are",

@@ -96,6 +96,8 @@ const char* use_of(Architecture architecture) {
       return "attune classify runs it";
     case Architecture::encoder_masked_lm:
       return "attune train makes classifiers from it";
+    case Architecture::encoder:
+      return "it gives states of tokens";
     case Architecture::decoder_lm:
       return "attune generate runs it";
     default:

@@ -29,6 +29,7 @@ struct CachedAttention {
   Tensor relative_values = {};      // [2 clip + 1, d_v], or undefined
   int64_t clip = 0;
   Tensor distance_bias = {};  // [2 reach + 1, heads], or undefined
+  double soft_cap = 0;        // 0: none
   const Tensor& out;          // [rows, heads, d_v]
   Tensor weights = {};        // [rows, heads, most slots of a row], zeros before the call; undefined: not wanted
 };

@@ -11,7 +11,7 @@ namespace attune {
 AttentionSetting self_attention_setting(const TransformerConfig& config, std::shared_ptr<const RelativeBias> bias = {});
 AttentionSetting cross_attention_setting(const TransformerConfig& config);
 PositionSetting position_setting(const TransformerConfig& config);
-LayerNormOptions norm_options(const TransformerConfig& config);
+LayerNormConfig norm_config(const TransformerConfig& config);
 FeedForwardConfig feed_forward_config(const TransformerConfig& config);
 ResidualConnectionConfig residual_config(const TransformerConfig& config);
 

@@ -47,6 +47,7 @@ void check(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v, con
   if (!is_floating(q.x.dtype())) refuse_dtype("attention", q.x.dtype());
   if (options.scale < 0)
     fail<ShapeError>("attention: scale = {}, needs a positive number, or 0 for 1 / sqrt(d_k)", options.scale);
+  check_soft_cap("attention", options.soft_cap, options.alibi || options.distance_bias.defined());
   if (q.x.dtype() != k.x.dtype() || q.x.dtype() != v.x.dtype())
     fail<ShapeError>("attention: q is {}, k {}, v {}", name_of(q.x.dtype()), name_of(k.x.dtype()),
                      name_of(v.x.dtype()));
@@ -105,7 +106,8 @@ AttentionInputs inputs_of(const Parts& in, const AttentionOptions& o) {
           .clip = relative_clip(o.relative_keys, o.relative_values),
           .distance_bias = o.distance_bias,
           .dropout = o.dropout,
-          .scale = o.scale > 0 ? o.scale : 1.0 / std::sqrt(static_cast<double>(q.d))};
+          .scale = o.scale > 0 ? o.scale : 1.0 / std::sqrt(static_cast<double>(q.d)),
+          .soft_cap = o.soft_cap};
 }
 
 // 2^(-8 (h + 1) / n) for h = 0, step, 2 step, ...

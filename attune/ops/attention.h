@@ -35,6 +35,9 @@ struct AttentionOptions {
   /// in its sequence, or with a pattern dropout_column() of attention_plan.h.
   DropoutMask dropout = {};
   double scale = 0;  // 0: 1 / sqrt(d_k)
+  /// c > 0: the scaled score s is replaced by c tanh(s / c), before the mask; not together with alibi or distance_bias.
+  /// Gemma Team 2024, "Gemma 2", section 2.
+  double soft_cap = 0;
 };
 
 struct AttentionResult {

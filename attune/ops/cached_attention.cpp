@@ -62,6 +62,7 @@ void check(const Tensor& q, const PagedRows& keys, const PagedRows& values, cons
   check_pattern("cached_attention", options.pattern);
   check_relative_tables("cached_attention", options.relative_keys, options.relative_values, q.dtype(), q.size(2),
                         options.d_v > 0 ? options.d_v : most_d_v);
+  check_soft_cap("cached_attention", options.soft_cap, options.alibi || options.distance_bias.defined());
   check_distance_bias("cached_attention", options.distance_bias, q.dtype(), q.size(1));
 }
 
@@ -95,6 +96,7 @@ AttentionResult cached_attention(const Tensor& q, const PagedRows& keys, const P
                                   .relative_values = options.relative_values,
                                   .clip = relative_clip(options.relative_keys, options.relative_values),
                                   .distance_bias = options.distance_bias,
+                                  .soft_cap = options.soft_cap,
                                   .out = out,
                                   .weights = weights};
   dispatch(q.device(), [&](auto device) { cached_attention_forward(device, arguments); });

@@ -23,6 +23,7 @@ struct CachedAttentionOptions {
   Tensor relative_keys = {};
   Tensor relative_values = {};
   Tensor distance_bias = {};  // [2 reach + 1, heads], as in AttentionOptions
+  double soft_cap = 0;        // as in AttentionOptions
 };
 
 /// softmax(q k^T * scale) v over the slots of each query.

@@ -227,9 +227,22 @@ class BlockBackward {
       const int64_t query = block.queries[static_cast<size_t>(t)];
       const int64_t row = (task.q_begin + query) * in.heads + head;
       T* w = tiles_.scores + t * padded;
+      HWY_ALIGN T slopes[kTile];
+      if (in.soft_cap > 0) CapSlopes(static_cast<T>(in.soft_cap), padded, w, slopes);
       ExpRow(d, T{1}, arguments_.log_sum_exp[row], padded, w);
       const T dot = dots_[query * (in.heads / in.kv_heads) + head - task.first_head()];
       ScoreGradients(d, in, row, block.dropout_group, dot, padded, w, d_scores_ + t * padded);
+      if (in.soft_cap > 0) {
+        for (int64_t u = 0; u < padded; ++u) d_scores_[t * padded + u] *= slopes[u];
+      }
+    }
+  }
+
+  // Of cap tanh(x / cap), from its values; 0 where a query may not look.
+  static void CapSlopes(T cap, int64_t count, const T* scores, T* slopes) {
+    for (int64_t u = 0; u < count; ++u) {
+      const T share = scores[u] / cap;
+      slopes[u] = std::isinf(share) ? T{0} : 1 - share * share;
     }
   }
 

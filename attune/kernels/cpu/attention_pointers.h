@@ -34,6 +34,7 @@ struct AttentionPointers {
   int64_t reach;
   DropoutMask dropout;
   double scale;
+  double soft_cap;  // 0: none; then neither slopes nor distance_bias
 
   int64_t bias_elements() const { return distance_bias ? (2 * reach + 1) * heads : 0; }
   /// Where the bias of a key at this distance from the query stands.
@@ -43,7 +44,7 @@ struct AttentionPointers {
   /// Whether scores are q k^T * scale alone, and every key in sight is seen.
   bool plain() const {
     return std::holds_alternative<FullAttention>(pattern) && slopes.empty() && !relative_keys && !relative_values &&
-           !distance_bias;
+           !distance_bias && soft_cap == 0;
   }
 };
 
@@ -111,7 +112,8 @@ AttentionPointers<T> pointers_of(const AttentionInputs& in) {
           .distance_bias = data_or_null<T>(in.distance_bias),
           .reach = in.distance_bias.defined() ? in.distance_bias.size(0) / 2 : 0,
           .dropout = in.dropout,
-          .scale = in.scale};
+          .scale = in.scale,
+          .soft_cap = in.soft_cap};
 }
 
 }  // namespace attune

@@ -123,6 +123,7 @@ class Worker {
                                                    .biases = c.bias != nullptr ? biases_ : nullptr,
                                                    .bias_stride = c.heads,
                                                    .reach = c.reach,
+                                                   .soft_cap = static_cast<T>(c.in.soft_cap),
                                                    .normalize = unit.parts == 1,
                                                    .weights = weights_,
                                                    .largest = largest_,

@@ -98,6 +98,9 @@ template <class T>
 void Softmax(const CachedAttentionPiece<T>& p, int64_t query) {
   T* weights = p.weights + query * kStride;
   if (p.relative_keys != nullptr) AddRelativeScores(p, query);
+  if (p.soft_cap > 0) {
+    for (int64_t j = 0; j < p.slots; ++j) weights[j] = p.soft_cap * std::tanh(weights[j] / p.soft_cap);
+  }
   if (p.slopes != nullptr) {
     for (int64_t j = 0; j < p.slots; ++j) weights[j] -= p.slopes[query] * static_cast<T>(p.distances[j]);
   }

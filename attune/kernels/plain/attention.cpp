@@ -79,10 +79,24 @@ double dot(const T* a, const T* b, const T* c, int64_t n) {
 }
 
 template <class T>
-double score(const AttentionInputs& in, const Query& query, int64_t key) {
+double scaled_product(const AttentionInputs& in, const Query& query, int64_t key) {
   const T* q = head_of<T>(in.q, query.row, query.head);
   const T* k = head_of<T>(in.k, query.first_key + key, query.kv_head);
-  double product = dot(q, k, relative_row<T>(in, in.relative_keys, query, key), in.q.d) * in.scale;
+  return dot(q, k, relative_row<T>(in, in.relative_keys, query, key), in.q.d) * in.scale;
+}
+
+double capped(const AttentionInputs& in, double x) {
+  return in.soft_cap > 0 ? in.soft_cap * std::tanh(x / in.soft_cap) : x;
+}
+double cap_slope(const AttentionInputs& in, double x) {
+  if (in.soft_cap <= 0) return 1;
+  const double t = std::tanh(x / in.soft_cap);
+  return 1 - t * t;
+}
+
+template <class T>
+double score(const AttentionInputs& in, const Query& query, int64_t key) {
+  double product = capped(in, scaled_product<T>(in, query, key));
   if (in.distance_bias.defined())
     product += static_cast<double>(in.distance_bias.data<T>()[bias_index(in, query, key)]);
   if (in.slopes.empty()) return product;
@@ -186,7 +200,8 @@ void backward(const AttentionInputs& in, const Tensor& out, const Tensor& log_su
       const double factor = dropout_factor(in, query, key);
       const double d_weight = dot(dy, v, relative_value, in.v.d) * factor;
       const double d_score = weight * (d_weight - dy_dot_y);
-      const double d_product = d_score * in.scale;  // the gradient of q . (k + relative key)
+      const double slope = cap_slope(in, scaled_product<T>(in, query, key));
+      const double d_product = d_score * slope * in.scale;  // the gradient of q . (k + relative key)
       if (!d_bias.empty()) d_bias[static_cast<size_t>(bias_index(in, query, key))] += d_score;
       dq.add(query.out_row, d_product, k);
       dk.add(head_row, d_product, q);

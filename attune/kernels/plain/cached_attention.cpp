@@ -49,7 +49,9 @@ class Query {
     for (int64_t c = 0; c < d_k; ++c)
       sum += static_cast<double>(q_[c]) * (static_cast<double>(key[c]) + relative(a_.relative_keys, j, c));
     const double slope = a_.slopes.empty() ? 0 : a_.slopes[static_cast<size_t>(head_)];
-    return sum * a_.scale - slope * static_cast<double>(length_ - 1 - j) + bias(j);
+    const double product = sum * a_.scale;
+    const double capped = a_.soft_cap > 0 ? a_.soft_cap * std::tanh(product / a_.soft_cap) : product;
+    return capped - slope * static_cast<double>(length_ - 1 - j) + bias(j);
   }
 
   double bias(int64_t j) const {

@@ -6,6 +6,11 @@
 
 namespace attune {
 
+void check_divides_width(const AttentionSetting& setting) {
+  if (setting.d_model % setting.heads != 0)
+    fail<ConfigError>("d_model = {} is not divisible by heads = {}", setting.d_model, setting.heads);
+}
+
 void check_attention_scale(const std::string& field, double scale) {
   if (!(scale >= 0 && std::isfinite(scale)))
     fail<ConfigError>("{}.scale = {}: needs a positive number, or 0 for 1 / sqrt(the width of a head)", field, scale);

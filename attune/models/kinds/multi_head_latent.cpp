@@ -29,6 +29,7 @@ void MultiHeadLatent::validate(const std::string& field, const AttentionSetting&
   check_range(field + ".value_dim", value_dim, 0, 1 << 12);
   check_range(field + ".rotary_dim", rotary_dim, 0, 1 << 12);
   check_attention_scale(field, scale);
+  if (head_dim == 0 || value_dim == 0) check_divides_width(setting);
   if (setting.positions.rotary) {
     if (rotary_dim == 0)
       fail<ConfigError>(
