@@ -7,8 +7,8 @@ namespace attune {
 namespace {
 
 const std::vector<Family>& families() {
-  static const std::vector<Family> all = {bart_family(), gpt2_family(), m2m100_family(),
-                                          marian_family()};
+  static const std::vector<Family> all = {bart_family(),   deepseek_family(), gpt2_family(),
+                                          m2m100_family(), marian_family(),   t5_family()};
   return all;
 }
 
