@@ -7,8 +7,11 @@ namespace attune {
 namespace {
 
 const std::vector<Family>& families() {
-  static const std::vector<Family> all = {bart_family(), gpt2_family(), m2m100_family(),
-                                          marian_family()};
+  static const std::vector<Family> all = {albert_family(),     bart_family(),   bert_family(),
+                                          distilbert_family(), gemma_family(),  gpt2_family(),
+                                          gpt_neox_family(),   llama_family(),  m2m100_family(),
+                                          marian_family(),     modernbert_family(), opt_family(),
+                                          phi3_family(),       roberta_family()};
   return all;
 }
 
