@@ -20,7 +20,7 @@ void check_size(const TransformerConfig& config, const HubTensors& tensors) {
   const int64_t needed = count_parameters(config).total();
   if (tensors.element_count() < needed)
     fail<FileError>("{}: holds {} numbers, but config.json (d_model = {}, layers = {}, d_ff = {}) needs {}",
-                    tensors.path(), tensors.element_count(), config.d_model, config.layers, config.d_ff, needed);
+                    tensors.folder(), tensors.element_count(), config.d_model, config.layers, config.d_ff, needed);
 }
 
 }  // namespace

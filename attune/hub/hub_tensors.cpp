@@ -4,7 +4,6 @@
 
 #include "attune/base/fail.h"
 #include "attune/io/json_file.h"
-#include "attune/io/parameter_file.h"
 
 namespace attune {
 namespace {
@@ -22,20 +21,21 @@ std::string older_name(const std::string& name) {
 }  // namespace
 
 HubTensors::HubTensors(const std::filesystem::path& folder, std::string prefix)
-    : reader_(folder / kParameterFile), prefix_(std::move(prefix)) {}
+    : source_(folder), prefix_(std::move(prefix)) {}
 
 std::string HubTensors::stored_name(const std::string& name) const {
   const std::string bare = !prefix_.empty() && name.starts_with(prefix_) ? name.substr(prefix_.size()) : "";
   for (const std::string& candidate : {name, bare, older_name(name), older_name(bare)})
-    if (!candidate.empty() && reader_.contains(candidate)) return candidate;
+    if (!candidate.empty() && source_.contains(candidate)) return candidate;
   return "";
 }
 
-Tensor HubTensors::load(const std::string& stored) const {
-  if (reader_.dtype(stored) != DType::f32)
-    fail<FileError>("{}: tensor {} is {}, needs floating-point numbers of at most 32 bits", path(), in_quotes(stored),
-                    name_of(reader_.dtype(stored)));
-  return reader_.load(stored);
+Tensor HubTensors::read(const std::string& stored) const {
+  const DType dtype = source_.dtype(stored);
+  if (dtype != DType::f32 && dtype != DType::bf16)
+    fail<FileError>("{}: tensor {} is {}, needs floating-point numbers of at most 32 bits", file(stored),
+                    in_quotes(stored), name_of(dtype));
+  return source_.read(stored, Bfloat16::widened);
 }
 
 }  // namespace attune

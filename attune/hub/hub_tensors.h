@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "attune/io/safetensors.h"
+#include "attune/io/tensor_source.h"
 
 namespace attune {
 
@@ -17,23 +17,24 @@ class HubTensors {
   HubTensors(const std::filesystem::path& folder, std::string prefix);
 
   bool contains(const std::string& name) const { return !stored_name(name).empty(); }
-  /// The name in the file; "" if there is no such tensor.
+  /// The name in the files; "" if there is no such tensor.
   std::string stored_name(const std::string& name) const;
-  std::vector<std::string> stored_names() const { return reader_.names(); }
-  int64_t element_count() const { return reader_.element_count(); }
-  std::string path() const { return reader_.path().string(); }
+  std::vector<std::string> stored_names() const { return source_.names(); }
+  int64_t element_count() const { return source_.element_count(); }
+  std::string folder() const { return source_.folder().string(); }
 
-  // By the name in the file.
+  // By the name in the files.
 
-  Shape shape(const std::string& stored) const { return reader_.shape(stored); }
-  /// A copy in float32. Throws FileError unless the file has floating-point numbers.
-  Tensor load(const std::string& stored) const;
-  /// The file's own pages where it has float32, else undefined; see SafetensorsReader::map().
-  Tensor map(const std::string& stored) const { return reader_.map(stored, DType::f32); }
-  void release_pages(const Tensor& tensor) const { reader_.release_pages(tensor); }
+  std::string file(const std::string& stored) const { return source_.file(stored).string(); }
+  Shape shape(const std::string& stored) const { return source_.shape(stored); }
+  /// In float32: the file's own pages where it has that, else a copy. Throws FileError unless the file has
+  /// floating-point numbers of at most 32 bits.
+  Tensor read(const std::string& stored) const;
+  /// See TensorSource::release_pages().
+  void release_pages(const Tensor& tensor) const { source_.release_pages(tensor); }
 
  private:
-  SafetensorsReader reader_;
+  TensorSource source_;
   std::string prefix_;
 };
 

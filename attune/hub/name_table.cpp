@@ -161,11 +161,11 @@ std::vector<FoundParameter> find_parameters(Module& module, const NameTable& tab
     for (const std::string& name : place.theirs) {
       p.stored.push_back(tensors.stored_name(name));
       if (p.stored.back().empty())
-        fail<FileError>("{}: has no tensor {}, config.json asks for it", tensors.path(), in_quotes(name));
+        fail<FileError>("{}: has no tensor {}, config.json asks for it", tensors.folder(), in_quotes(name));
       used.insert(p.stored.back());
     }
     if (!has_shape(p, tensors))
-      fail<FileError>("{}: tensor {} has shape {}, config.json asks for {} {}", tensors.path(),
+      fail<FileError>("{}: tensor {} has shape {}, config.json asks for {} {}", tensors.file(p.stored.front()),
                       in_quotes(p.stored.front()), tensors.shape(p.stored.front()).text(), parameter.name,
                       parameter.tensor->shape().text());
     found.push_back(std::move(p));
@@ -173,33 +173,31 @@ std::vector<FoundParameter> find_parameters(Module& module, const NameTable& tab
   for (const std::string& name : tensors.stored_names())
     if (!used.contains(name) &&
         std::ranges::none_of(ignored, [&](const std::string& pattern) { return matches(pattern, name); }))
-      fail<FileError>("{}: tensor {} is unknown to the model of config.json", tensors.path(), in_quotes(name));
+      fail<FileError>("{}: tensor {} is unknown to the model of config.json", tensors.file(name), in_quotes(name));
   return found;
 }
 
 void fill_parameters(Module& module, const std::vector<FoundParameter>& found, const HubTensors& tensors) {
   const std::set<const void*> adjacent = addresses_of_runs(found);
-  std::map<std::string, Tensor> mapped;
+  std::map<std::string, Tensor> as_stored;
   for (const FoundParameter& p : found) {
     const Tensor& target = *p.parameter.tensor;
     if (is_stored_so(p, tensors) && !adjacent.contains(target.address())) {
-      const Tensor pages = tensors.map(p.stored.front());
-      if (pages.defined()) {
-        mapped.emplace(p.parameter.name, pages);
-        continue;
-      }
+      as_stored.emplace(p.parameter.name, tensors.read(p.stored.front()));
+      continue;
     }
     std::vector<float> rows;
     for (const std::string& name : p.stored) {
-      const std::vector<float> more = rows_of(tensors.load(name), p.transform);
+      const Tensor stored = tensors.read(name);
+      const std::vector<float> more = rows_of(stored, p.transform);
       rows.insert(rows.end(), more.begin(), more.end());
-      tensors.release_pages(tensors.map(name));  // nothing where it is undefined
+      tensors.release_pages(stored);
     }
     take_rows(rows, p.transform, target);
   }
   replace_parameters(module, [&](const NamedParameter& p) {
-    const auto place = mapped.find(p.name);
-    return place == mapped.end() ? Tensor{} : place->second;
+    const auto place = as_stored.find(p.name);
+    return place == as_stored.end() ? Tensor{} : place->second;
   });
 }
 

@@ -19,7 +19,7 @@ TransformerConfig translate(const HubFiles& files) {
   c.attention = MultiHead{.bias = bias ? AttentionBias::all : AttentionBias::none};
   c.feed_forward_bias = bias;
   c.context_length = hub.integer("max_position_embeddings", 2048);
-  c.positions = LearnedPositions{.max_length = c.context_length, .first = 2};
+  c.positions = LearnedPositions{};
   c.activation = activation_of(hub, "activation_function", "relu");
   c.norm = hub.flag("do_layer_norm_before", true) ? NormPlacement::pre : NormPlacement::post;
   c.final_norm = !hub.flag("_remove_final_layer_norm", false);
@@ -30,7 +30,7 @@ NameTable names(const TransformerConfig&, const HubFiles&) {
   const std::string ours = "decoder.layers.*.", theirs = "model.decoder.layers.*.";
   return {
       {"embedding", {"model.decoder.embed_tokens"}},
-      {"embedding.position", {"model.decoder.embed_positions"}},
+      {"embedding.position", {"model.decoder.embed_positions"}, part_of_rows(2)},  // two are for padding
       {ours + "residual_1.norm", {theirs + "self_attn_layer_norm"}},
       {ours + "self_attention.w_q", {theirs + "self_attn.q_proj"}},
       {ours + "self_attention.w_k", {theirs + "self_attn.k_proj"}},

@@ -1,6 +1,8 @@
 // RoBERTa (Liu et al. 2019) and XLM-R (Conneau et al. 2020): BERT with other heads, and positions that begin after the
 // pad token's id.
 
+#include <algorithm>
+
 #include "attune/hub/bert.h"
 #include "attune/hub/families.h"
 #include "attune/hub/translate.h"
@@ -8,12 +10,17 @@
 namespace attune {
 namespace {
 
+// The row of a text's first token in the table of positions: those before it are for padding.
+int64_t first_position(const HubConfig& hub) {
+  return hub.integer("pad_token_id", 1) + 1;
+}
+
 TransformerConfig translate(const HubFiles& files) {
   const HubConfig& hub = files.config;
   TransformerConfig c = bert_encoder(files);
-  const int64_t first = hub.integer("pad_token_id", 1) + 1, rows = hub.integer("max_position_embeddings", 514);
-  if (rows <= first) hub.refuse("max_position_embeddings", "needs more than pad_token_id + 1");
-  c.positions = LearnedPositions{.max_length = rows - first, .first = first};
+  const int64_t rows = hub.integer("max_position_embeddings", 514);
+  if (rows <= first_position(hub)) hub.refuse("max_position_embeddings", "needs more than pad_token_id + 1");
+  c.positions = LearnedPositions{.max_length = rows - first_position(hub)};
   c.pooler = true;
   if (files.architecture == Architecture::encoder_masked_lm) {
     c.prediction_transform = c.transform_norm = true;
@@ -25,6 +32,7 @@ TransformerConfig translate(const HubFiles& files) {
 
 NameTable names(const TransformerConfig&, const HubFiles& files) {
   NameTable table = bert_encoder_names("roberta.");
+  std::ranges::find(table, "embedding.position", &NameRow::ours)->transform = part_of_rows(first_position(files.config));
   const NameTable heads = {
       {"pooler", {"classifier.dense"}},
       {"head", {"classifier.out_proj"}},

@@ -62,19 +62,16 @@ Tensor PositionalEncoding::operator()(const Tensor& x, const Indices& positions)
   return add_rows(x, table_for(most, x), positions, dropout_.mask());
 }
 
-LearnedPositionalEncoding::LearnedPositionalEncoding(int64_t max_length, int64_t d_model, double dropout, int64_t first)
-    : weight_{.tensor = new_parameter({first + max_length, d_model})}, first_(first), dropout_(dropout) {}
+LearnedPositionalEncoding::LearnedPositionalEncoding(int64_t max_length, int64_t d_model, double dropout)
+    : weight_{.tensor = new_parameter({max_length, d_model})}, dropout_(dropout) {}
 
 Tensor LearnedPositionalEncoding::operator()(const Tensor& x, const Indices& positions) const {
   const auto values = positions.values();
   const auto most = std::max_element(values.begin(), values.end());
-  const int64_t length = weight_.tensor.size(0) - first_;
-  if (most != values.end() && *most >= length)
-    fail<DataError>("a sequence of {} tokens is longer than the {} learned positions", *most + int64_t{1}, length);
-  if (first_ == 0) return dropout_(residual_dropout(x, embedding(positions, weight_.tensor)));
-  std::vector<int32_t> rows(values.begin(), values.end());
-  for (int32_t& row : rows) row += static_cast<int32_t>(first_);
-  return dropout_(residual_dropout(x, embedding(Indices(rows), weight_.tensor)));
+  if (most != values.end() && *most >= weight_.tensor.size(0))
+    fail<DataError>("a sequence of {} tokens is longer than the {} learned positions", *most + int64_t{1},
+                    weight_.tensor.size(0));
+  return dropout_(residual_dropout(x, embedding(positions, weight_.tensor)));
 }
 
 void LearnedPositionalEncoding::visit(Visitor& v) {

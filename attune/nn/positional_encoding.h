@@ -40,17 +40,16 @@ class PositionalEncoding final : public Positions {
   mutable Tensor table_;
 };
 
-/// dropout(x + table[first + position]) with a learned table: Gehring et al. 2017; Devlin et al. 2019. The rows before
-/// `first` are not used. Throws DataError for a position beyond the table.
+/// dropout(x + table[position]) with a learned table: Gehring et al. 2017; Devlin et al. 2019. Throws DataError for a
+/// position beyond the table.
 class LearnedPositionalEncoding final : public Positions {
  public:
-  LearnedPositionalEncoding(int64_t max_length, int64_t d_model, double dropout, int64_t first = 0);
+  LearnedPositionalEncoding(int64_t max_length, int64_t d_model, double dropout);
   Tensor operator()(const Tensor& x, const Indices& positions) const override;
   void visit(Visitor& v) override;
 
  private:
-  Parameter weight_;  // [first + max_length, d_model]
-  int64_t first_;
+  Parameter weight_;  // [max_length, d_model]
   Dropout dropout_;
 };
 

@@ -62,7 +62,6 @@ template <>
 struct PositionTraits<LearnedPositions> : DefaultTraits<LearnedPositions> {
   static void validate(const LearnedPositions& kind, const PositionSetting& setting) {
     check_range("positions.max_length", kind.max_length, 0, 1 << 24);
-    check_range("positions.first", kind.first, 0, 1 << 20);
     if (longest_sequence(kind, setting) < setting.context_length)
       fail<ConfigError>("positions.max_length = {} is below context_length = {}", kind.max_length,
                         setting.context_length);
@@ -72,13 +71,12 @@ struct PositionTraits<LearnedPositions> : DefaultTraits<LearnedPositions> {
     return setting.context_length > 0 ? setting.context_length : 512;
   }
   static int64_t embedding_parameters(const LearnedPositions& kind, const PositionSetting& setting) {
-    return (kind.first + longest_sequence(kind, setting)) * setting.d_model;
+    return longest_sequence(kind, setting) * setting.d_model;
   }
   static constexpr bool kIsAdded = true;
   static std::unique_ptr<Positions> build(const LearnedPositions& kind, const PositionSetting& setting,
                                           double dropout) {
-    return std::make_unique<LearnedPositionalEncoding>(longest_sequence(kind, setting), setting.d_model, dropout,
-                                                       kind.first);
+    return std::make_unique<LearnedPositionalEncoding>(longest_sequence(kind, setting), setting.d_model, dropout);
   }
   static std::string summary(const LearnedPositions& kind, const PositionSetting& setting) {
     return fmt::format("learned, {}", longest_sequence(kind, setting));

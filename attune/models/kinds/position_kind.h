@@ -20,7 +20,6 @@ struct AttentionPositions;
 using SinusoidalPositions = SinusoidOptions;  // Vaswani et al. 2017, section 3.5
 struct LearnedPositions {                     // a table; a longer sequence is an error
   int64_t max_length = 0;                     // 0: context_length of a language model, else 512
-  int64_t first = 0;       // the row of position 0: rows before it are there and not used
   bool operator==(const LearnedPositions&) const = default;
 };
 struct RelativePositions {  // Shaw et al. 2018
@@ -79,7 +78,6 @@ struct VariantNames<PositionKind> {
 template <class FieldVisitor>
 void visit_fields(LearnedPositions& c, FieldVisitor& v) {
   v("max_length", c.max_length);
-  v("first", c.first);
 }
 template <class FieldVisitor>
 void visit_fields(RelativePositions& c, FieldVisitor& v) {
