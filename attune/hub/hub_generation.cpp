@@ -42,7 +42,8 @@ void set_lengths(GenerationConfig& g, const HubConfig& hub) {
 }
 
 // "bad_words_ids" is a list of phrases; a phrase that is an end is left out, as by transformers.
-void add_bad_words(GenerationConfig& g, const HubConfig& hub, const Json& file) {
+template <class Config>
+void add_bad_words(Config& g, const HubConfig& hub, const Json& file) {
   const auto found = file.find("bad_words_ids");
   if (found == file.end() || found->is_null()) return;
   if (!found->is_array()) hub.refuse("bad_words_ids", "needs a list of lists of tokens");
@@ -68,16 +69,24 @@ void set_tokens(GenerationConfig& g, const HubConfig& hub, const HubConfig& conf
   g.suppressed_at_begin = hub.integers("begin_suppress_tokens");
 }
 
-}  // namespace
-
-GenerationConfig read_hub_generation(const std::filesystem::path& folder, const HubConfig& config) {
+std::filesystem::path generation_file(const std::filesystem::path& folder) {
   const std::filesystem::path own = folder / kGenerationConfigFile;
-  const std::filesystem::path path = std::filesystem::exists(own) ? own : folder / kConfigFile;
-  const Json file = read_json_file(path);
-  const HubConfig hub(file, path.string());
+  return std::filesystem::exists(own) ? own : folder / kConfigFile;
+}
+
+void refuse_unknown_searches(const HubConfig& hub) {
   for (const char* field : kNotSupported)
     if (hub.has(field)) hub.refuse(field, "is not supported");
   hub.require("encoder_no_repeat_ngram_size", 0);
+}
+
+}  // namespace
+
+GenerationConfig read_hub_generation(const std::filesystem::path& folder, const HubConfig& config) {
+  const std::filesystem::path path = generation_file(folder);
+  const Json file = read_json_file(path);
+  const HubConfig hub(file, path.string());
+  refuse_unknown_searches(hub);
   GenerationConfig g;
   g.beam_size = hub.integer("num_beams", 1);
   if (g.beam_size < 1 || g.beam_size > GenerationConfig::kMostBeamSize)
@@ -99,6 +108,35 @@ GenerationConfig read_hub_generation(const std::filesystem::path& folder, const 
     fail<ConfigError>("{}: {}", path.string(), error.what());
   }
   return g;
+}
+
+SamplingConfig read_hub_sampling(const std::filesystem::path& folder, const HubConfig& config) {
+  const std::filesystem::path path = generation_file(folder);
+  const Json file = read_json_file(path);
+  const HubConfig hub(file, path.string());
+  refuse_unknown_searches(hub);
+  for (const char* field : {"forced_bos_token_id", "forced_eos_token_id", "begin_suppress_tokens"})
+    if (hub.has(field)) hub.refuse(field, "is not supported for a language model");
+  SamplingConfig s;
+  const bool draws = hub.flag("do_sample", false);
+  s.temperature = draws ? hub.number("temperature", 1) : 0;
+  if (draws) {
+    s.top_k = hub.integer("top_k", 50);
+    s.top_p = hub.number("top_p", 1);
+    s.min_p = hub.number("min_p", 0);
+  }
+  s.repetition_penalty = hub.number("repetition_penalty", 1);
+  if (hub.has("max_new_tokens")) s.max_tokens = hub.integer("max_new_tokens");
+  s.special_tokens = true;
+  s.eos_tokens = (hub.has("eos_token_id") ? hub : config).integers("eos_token_id");
+  s.suppressed_tokens = hub.integers("suppress_tokens");
+  add_bad_words(s, hub, file);
+  try {
+    s.validate();
+  } catch (const ConfigError& error) {
+    fail<ConfigError>("{}: {}", path.string(), error.what());
+  }
+  return s;
 }
 
 }  // namespace attune

@@ -4,6 +4,7 @@
 
 #include "attune/hub/hub_config.h"
 #include "attune/models/generation_config.h"
+#include "attune/models/sampling_config.h"
 
 namespace attune {
 
@@ -15,5 +16,9 @@ namespace attune {
 /// The start and the ends come from config.json where generation_config.json has none. Throws FileError, and
 /// ConfigError naming a field that is not supported.
 GenerationConfig read_hub_generation(const std::filesystem::path& folder, const HubConfig& config);
+
+/// How a language model of the hub continues a text, from the same files. The likeliest token is taken where they do not
+/// say "do_sample"; an end is honoured, and so are suppressed tokens. Throws as above.
+SamplingConfig read_hub_sampling(const std::filesystem::path& folder, const HubConfig& config);
 
 }  // namespace attune

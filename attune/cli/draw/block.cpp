@@ -8,7 +8,7 @@
 #include "attune/cli/draw/draw.h"
 #include "attune/cli/draw/stacks.h"
 #include "attune/cli/pattern_options.h"
-#include "attune/io/config_file.h"
+#include "attune/hub/open_folder.h"
 #include "attune/models/presets.h"
 #include "attune/train/config.h"
 
@@ -189,7 +189,7 @@ Described described(const BlockCommand& c) {
     return {c.preset, model_of(find_preset(c.preset))};
   }
   std::error_code ignored;
-  if (std::filesystem::is_directory(c.what, ignored)) return {c.what, read_model_config(c.what)};
+  if (std::filesystem::is_directory(c.what, ignored)) return {c.what, open_config(c.what).model};
   return {c.what.empty() ? "The default model" : c.what, read_run_config(c.what, c.set).model};
 }
 
