@@ -42,11 +42,12 @@ Opened open(const fs::path& folder, Architecture architecture) {
       return opened(std::make_shared<LanguageModelFolder>(open_language_model_folder(folder)));
     case Architecture::encoder_classifier:
       return opened(std::make_shared<ClassifierFolder>(open_classifier_folder(folder)));
-    case Architecture::encoder_masked_lm:
     case Architecture::encoder:
+      fail<ConfigError>("{}: architecture is \"encoder\", which is not used with panels", folder.string());
+    case Architecture::encoder_masked_lm:
       break;
   }
-  fail<ConfigError>("{}: architecture is \"{}\", which no command runs from panels; its weights stay as they are",
+  fail<ConfigError>("{}: architecture is \"{}\", which is for training alone; its weights stay as they are",
                     folder.string(), enum_name(architecture));
 }
 
