@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <map>
 
 #include "attune/base/fail.h"
 #include "attune/base/fields.h"
@@ -36,12 +37,12 @@ void write_labels(TextOutput& output, const Classification& result, const Classi
 void write_json(TextOutput& output, const std::string& text, const Classification& result,
                 const Classifier& classifier) {
   const auto label = [&](const LabelProbability& l) { return classifier.labels()[static_cast<size_t>(l.label)]; };
-  Json labels = Json::object();
-  for (const LabelProbability& l : result.labels) labels[label(l)] = l.probability;
+  Json::object_t labels;  // added at the end: a search by name would take quadratic time
+  for (const LabelProbability& l : result.labels) labels.emplace_back(label(l), l.probability);
   Json json = {{"text", text},
                {"label", label(result.labels.front())},
                {"probability", result.labels.front().probability},
-               {"labels", labels}};
+               {"labels", std::move(labels)}};
   if (result.cut_tokens > 0) json["cut_tokens"] = result.cut_tokens;
   output.line(show(json));
 }
@@ -60,10 +61,17 @@ int classify(const ClassifyCommand& command) {
   if (!command.output.empty() && !source.from_standard_input()) catch_stop_signals();
   FileProgress progress(command.file);
   options.progress = [&](int64_t of_piece, int64_t) { progress.show(of_piece); };
+  options.interrupt = &stop_requested();
+  std::map<size_t, std::string> failures;  // of the piece at work
+  options.skip = [&](size_t text, const std::string& what) { failures.emplace(text, what); };
   int64_t cut = 0;
   for (auto texts = source.next(); !texts.empty(); texts = source.next()) {
     const std::vector<Classification> results = classifier.classify(texts, options);
     for (size_t i = 0; i < texts.size(); ++i) {
+      if (const auto failure = failures.find(i); failure != failures.end()) {
+        output.flush();  // what comes before
+        fail<NumericError>("{}: {}", source.places()[i], failure->second);
+      }
       cut += results[i].cut_tokens > 0 ? 1 : 0;
       if (command.json) {
         write_json(output, texts[i], results[i], classifier);

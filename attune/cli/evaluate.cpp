@@ -1,6 +1,7 @@
 // attune evaluate: how good translations, labels and predictions are.
 
 #include <fmt/format.h>
+#include <algorithm>
 #include <chrono>
 #include <optional>
 
@@ -87,7 +88,7 @@ Lines translate(const Translator& translator, const TranslateOptions& given, con
   const auto begin = std::chrono::steady_clock::now();
   Lines texts;
   for (const Translation& translation : translator.translate(sources, options)) {
-    texts.push_back(one_line(translation.text()));
+    texts.push_back(one_line(translation.text(), "\t"));
     result.output_tokens += static_cast<int64_t>(translation.n_best.front().tokens.size());
   }
   result.translation_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -198,14 +199,37 @@ int run_evaluate_text(const EvaluateCommand& command, Architecture architecture)
   return 0;
 }
 
-int run_evaluate(const EvaluateCommand& command) {
+/// Refuses options that would do nothing for what is evaluated.
+void check_options(const CLI::App& app, const char* evaluated, std::vector<std::string> known) {
+  for (const char* always : {"--help", "model", "--json", "--threads"}) known.emplace_back(always);
+  for (const CLI::Option* option : app.get_options())
+    if (option->count() > 0 && std::find(known.begin(), known.end(), option->get_name()) == known.end())
+      fail<ConfigError>("{} is not for {}", option->get_name(), evaluated);
+}
+
+void check_options(const CLI::App& app, Architecture architecture) {
+  // The files of a translator have a message of their own.
+  std::vector<std::string> known = {"--data", "--source", "--reference", "--output"};
+  if (architecture == Architecture::encoder_classifier) {
+    known.insert(known.end(), {"--format", "--label-field", "--text-field"});
+    check_options(app, "a classifier", known);
+  } else if (architecture == Architecture::decoder_lm) {
+    known.emplace_back("--stride");
+    check_options(app, "a language model", known);
+  }
+}
+
+int run_evaluate(const EvaluateCommand& command, const CLI::App& app) {
   if (command.model.empty() && command.hypotheses.empty())
     fail<ConfigError>("evaluate needs a model, or --hypotheses with translations");
   if (command.hypotheses.empty()) {
     const Architecture architecture = open_config(command.model).model.architecture;
+    check_options(app, architecture);
     if (architecture != Architecture::encoder_decoder) return run_evaluate_text(command, architecture);
   }
   if (!command.text.data.empty()) fail<ConfigError>("--data is for classifiers and language models");
+  for (const char* other : {"--format", "--label-field", "--text-field", "--stride"})
+    if (app.count(other) > 0) fail<ConfigError>("{} is for classifiers and language models", other);
   const Evaluation result = command.hypotheses.empty() ? evaluate_model(command) : evaluate_hypotheses(command);
   TextOutput out;
   if (command.json) {
@@ -231,7 +255,7 @@ void add_evaluate(CLI::App& app) {
                   "Of a model that translates: BLEU, chrF, loss, perplexity. Of a classifier: accuracy, precision, "
                   "recall and F1 of\n"
                   "each label, which label is taken for which. Of a language model: loss, perplexity, bits per byte",
-                  [c] { return run_evaluate(*c); });
+                  [c, &app] { return run_evaluate(*c, *app.get_subcommand("evaluate")); });
   command->add_option("model", c->model, "Folder of the model");
   command->add_option("--source", c->source, "Text to translate, plain or gzip");
   command->add_option("--reference", c->reference, "Its translation, line by line");

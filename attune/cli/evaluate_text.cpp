@@ -54,20 +54,23 @@ LabelEvaluation evaluate_labels(const TextEvaluation& evaluation) {
 }
 
 Json to_json(const LabelEvaluation& e) {
-  Json labels = Json::object();
+  Json::object_t labels;  // added at the end: a search by name would take quadratic time
   for (size_t i = 0; i < e.labels.size(); ++i) {
     const LabelScore& s = e.scores.labels[i];
-    labels[e.labels[i]] = {{"precision", s.precision}, {"recall", s.recall}, {"f1", s.f1}, {"support", s.support}};
+    labels.emplace_back(e.labels[i],
+                        Json{{"precision", s.precision}, {"recall", s.recall}, {"f1", s.f1}, {"support", s.support}});
   }
-  return {{"texts", e.texts},
-          {"cut_texts", e.cut},
-          {"empty_texts", e.skipped_empty},
-          {"max_tokens", e.max_tokens},
-          {"accuracy", e.scores.accuracy},
-          {"macro_f1", e.scores.macro_f1},
-          {"loss", e.loss.nll},
-          {"labels", labels},
-          {"confusion", {{"labels", e.labels}, {"rows", "right labels"}, {"matrix", e.scores.confusion}}}};
+  Json json = {{"texts", e.texts},
+               {"cut_texts", e.cut},
+               {"empty_texts", e.skipped_empty},
+               {"max_tokens", e.max_tokens},
+               {"accuracy", e.scores.accuracy},
+               {"macro_f1", e.scores.macro_f1},
+               {"loss", e.loss.nll},
+               {"labels", std::move(labels)}};
+  if (!e.scores.confusion.empty())
+    json["confusion"] = {{"labels", e.labels}, {"rows", "right labels"}, {"matrix", e.scores.confusion}};
+  return json;
 }
 
 /// Characters are counted, not bytes, and a long name is cut.
@@ -110,7 +113,7 @@ void write_table(TextOutput& out, const LabelEvaluation& e) {
   }
   if (e.labels.size() <= most_labels_shown) {
     write_confusion(out, e);
-  } else {
+  } else if (!e.scores.confusion.empty()) {
     out.line(fmt::format("The confusion matrix of {} labels is in --json", e.labels.size()));
   }
 }

@@ -25,9 +25,8 @@ int quantize(const QuantizeCommand& command) {
   const WeightFormat type = named<WeightFormat>("--type", command.type);
   const ThreadScope threads = use_threads(command.threads);
   catch_stop_signals();
-  const QuantizedModel done = quantize_model_folder(command.model, command.out, type, [] {
-    if (stop_requested()) throw Stopped();
-  });
+  const QuantizedModel done =
+      quantize_model_folder(command.model, command.out, type, [] { check_interrupt(&stop_requested()); });
   const double ratio = static_cast<double>(done.bytes_before) / static_cast<double>(done.bytes_after);
   TextOutput out;
   if (command.json) {
@@ -56,7 +55,7 @@ void add_quantize(CLI::App& app) {
       app, "quantize", "Make a model small: weights of 8 or 4 bits, for use without training",
       "  attune quantize runs/demo/model --out runs/demo/int8\n"
       "  attune quantize runs/demo/model --out runs/demo/int4 --type int4\n"
-      "  attune quantize runs/demo/model --out runs/demo/packed --type float32\n"
+      "  attune quantize runs/demo/model --out runs/demo/panels --type float32\n"
       "  attune translate runs/demo/int8 \"The old dog sleeps.\"\n"
       "translate, generate, classify, evaluate and inspect take the new folder as any other; training needs "
       "the old one.\n"

@@ -164,7 +164,7 @@ int train(const Options& options, std::shared_ptr<Communicator> communicator) {
   Trainer trainer(config, options.out, observer, stop_requested(), communicator);
   const TrainingResult result = trainer.run(options.resume);
   observer.finish();
-  const int status = result.reason == StopReason::requested ? 130 : 0;
+  const int status = result.reason == StopReason::requested ? stopped_status() : 0;
   if (communicator->rank() > 0) return status;
   std::cerr << fmt::format("{}: step {}, {:.1f} minutes of training\n", describe(result.reason), result.step,
                            result.seconds / 60);
@@ -194,8 +194,8 @@ int run(const Options& options) {
   if (communicator->size() == 1) return train(options, communicator);
   try {
     return train(options, communicator);
-  } catch (const std::bad_alloc&) {
-    return end_all_ranks(*communicator, "out of memory");
+  } catch (const std::bad_alloc& error) {
+    return end_all_ranks(*communicator, out_of_memory_text(error));
   } catch (const std::exception& error) {
     return end_all_ranks(*communicator, error.what());
   }

@@ -29,10 +29,11 @@ std::string scores_text(const std::vector<double>& scores) {
 }
 
 void write_columns(TextOutput& output, const Translation& translation, int64_t index, const TranslateCommand& command) {
+  const bool columns = command.n_best > 1 || command.scores || command.alignments || command.token_scores;
   for (const ScoredText& candidate : translation.n_best) {
     if (command.n_best > 1) output.write(fmt::format("{}\t", index));
     if (command.n_best > 1 || command.scores) output.write(fmt::format("{:.4f}\t", candidate.score));
-    output.write(one_line(candidate.text));
+    output.write(one_line(candidate.text, columns ? "" : "\t"));
     if (command.alignments) output.write("\t" + pharaoh(candidate.alignment));
     if (command.token_scores) output.write("\t" + scores_text(candidate.token_log_probabilities));
     output.write("\n");
@@ -104,6 +105,7 @@ int translate(const TranslateCommand& command) {
   Prefixes prefixes(command.prefixes);
   TextOutput output(command.output);
   if (!command.output.empty() && !source.from_standard_input()) catch_stop_signals();
+  options.interrupt = &stop_requested();
   FileProgress progress(command.file);
   options.progress = [&](int64_t done, int64_t) { progress.show(done); };
   int64_t line = 0;

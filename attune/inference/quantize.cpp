@@ -68,7 +68,7 @@ int64_t weight_bytes(const fs::path& folder) {
 QuantizedModel quantize_model_folder(const fs::path& model, const fs::path& out, WeightFormat weights,
                                      const std::function<void()>& before_each) {
   const ConfigFile config = open_config(model);
-  if (config.packed) refuse_panels(model, "quantize");
+  if (config.weight_format) refuse_panels(model, "quantize");
   AtomicFolder folder(out);
   const Opened files = open(model, config.model.architecture);
   QuantizedModel done{.parameters = parameter_count(*files.model)};

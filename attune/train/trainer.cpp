@@ -7,6 +7,7 @@
 
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
+#include "attune/base/interrupt.h"
 #include "attune/base/json_fields.h"
 #include "attune/base/parallel.h"
 #include "attune/io/parameter_file.h"
@@ -15,6 +16,7 @@
 #include "attune/train/best_model.h"
 #include "attune/train/data_parallel.h"
 #include "attune/train/event_log.h"
+#include "attune/train/run_folder.h"
 #include "attune/train/training_plan.h"
 #include "attune/train/training_state.h"
 #include "attune/train/update.h"
@@ -45,7 +47,7 @@ class Run {
   void log(double learning_rate);
   ValidationReport measure();
   void judge(ValidationReport report);
-  void validate();
+  bool validate();
   void save();
   std::optional<ValidationReport> write_outcome();
 
@@ -63,6 +65,7 @@ class Run {
   const std::atomic<bool>& stop_;
   Communicator& communicator_;
   const bool is_first_ = communicator_.rank() == 0;
+  std::optional<RunFolder> run_folder_;  // of the first rank
   CheckpointFolder checkpoints_;
 
   std::unique_ptr<TrainingTask> task_;
@@ -86,12 +89,15 @@ Run::Run(const RunConfig& config, const fs::path& folder, TrainingObserver& obse
 
 void Run::prepare(bool resume) {
   const RunConfig given = config_;
+  if (is_first_) run_folder_.emplace(folder_);
   const std::optional<int64_t> resumed = step_to_resume(resume);
-  if (is_first_) make_directories(folder_);
   make_task(resumed.has_value());
   if (resumed) {
     RestoredRun restored = restore_checkpoint(checkpoints_.file(*resumed), parts());
     state_ = restored.state;
+    if (state_.step != *resumed)
+      fail<FileError>("{}: is the checkpoint of step {}; give it back its name", checkpoints_.file(*resumed).string(),
+                      state_.step);
     saved_step_ = state_.step;
     saved_validation_ = state_.last_validation;
     for (const std::string& change : restored.changes) observer_.on_message(change);
@@ -151,16 +157,13 @@ std::optional<int64_t> Run::newest_checkpoint(bool resume) {
   if (!resume)
     fail<ConfigError>("{}: has checkpoints of an earlier run: use --resume to go on, or another folder",
                       folder_.string());
-  const std::optional<int64_t> newest = checkpoints_.newest();
-  if (!newest) fail<FileError>("{}: no checkpoint can be read, all are damaged", (folder_ / "checkpoints").string());
-  for (const int64_t damaged : steps) {  // they would be taken for good ones by their names
-    if (damaged <= *newest) continue;
-    std::error_code error;
-    if (!fs::remove(checkpoints_.file(damaged), error) && error)
-      fail<FileError>("cannot remove {}: {}", checkpoints_.file(damaged).string(), error.message());
-    observer_.on_message(fmt::format("{} was damaged and is removed", checkpoints_.file(damaged).string()));
+  const FoundCheckpoint found = checkpoints_.newest();
+  if (!found.step) fail<FileError>("{} (no other checkpoint is intact)", found.damaged.rbegin()->second);
+  for (const auto& [step, damage] : found.damaged) {  // they would be taken for good ones by their names
+    const fs::path aside = checkpoints_.set_aside(step);
+    observer_.on_message(fmt::format("{}; it is set aside as {}", damage, aside.filename().string()));
   }
-  return newest;
+  return found.step;
 }
 
 void Run::make_task(bool resumes) {
@@ -199,15 +202,20 @@ TrainingResult Run::train() {
       return result(StopReason::requested);
     }
     // Each is done once for a step, also when the run was interrupted in between.
-    if (validates() && validation_is_due(config_.train, state_) && state_.last_validation != state_.step) validate();
+    if (validates() && validation_is_due(config_.train, state_) && state_.last_validation != state_.step && !validate())
+      continue;
     const bool outdated = saved_step_ == state_.step && saved_validation_ != state_.last_validation;
     if (outdated || (checkpoint_is_due(config_.train, state_) && saved_step_ != state_.step)) save();
     if (const auto reason = limit_reached(config_.train, state_)) {
       if (state_.window.steps > 0) log(rate_of(state_.step));
-      if (validates() && state_.last_validation != state_.step) validate();
+      if (validates() && state_.last_validation != state_.step && !validate()) continue;
       if (saved_step_ != state_.step || saved_validation_ != state_.last_validation) save();
       TrainingResult finished = result(*reason);
-      finished.outcome = write_outcome();
+      try {
+        finished.outcome = write_outcome();
+      } catch (const Interrupted&) {
+        return result(StopReason::requested);
+      }
       return finished;
     }
     step();
@@ -268,18 +276,26 @@ void Run::log(double learning_rate) {
 
 ValidationReport Run::measure() {
   const auto begin = std::chrono::steady_clock::now();
-  ValidationReport report = task_->validate();
+  ValidationReport report = task_->validate(&stop_);
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   report.step = state_.step;
   return report;
 }
 
-void Run::validate() {
+// False: a request to stop ended it. Nothing has changed, and a resumed run validates the same step.
+bool Run::validate() {
   check_parameters(task_->model(), state_.step);
   swap_averages();
-  if (is_first_) judge(measure());
+  if (is_first_) {
+    try {
+      judge(measure());
+    } catch (const Interrupted&) {
+      // all ranks come to know of it with the state
+    }
+  }
   swap_averages();
   share_state();
+  return state_.last_validation == state_.step;
 }
 
 void Run::judge(ValidationReport report) {

@@ -15,14 +15,13 @@
 #include "attune/io/config_file.h"
 #include "attune/io/parameter_file.h"
 #include "attune/models/build.h"
+#include "tests/models/small_config.h"
 #include "tests/support/errors.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/temporary_folder.h"
 
 namespace attune {
 namespace {
-
-constexpr int64_t kVocab = 11;
 
 const std::vector<PositionKind> kPositions = {
     SinusoidalPositions{.order = SinusoidOrder::halves, .full_range = true, .first = 2},
@@ -62,27 +61,8 @@ const std::vector<FeedForwardActivation> kActivations = {
     FeedForwardActivation::silu, FeedForwardActivation::swiglu, FeedForwardActivation::geglu,
     FeedForwardActivation::geglu_tanh};
 
-TransformerConfig small_config(Architecture architecture) {
-  TransformerConfig c;
-  c.architecture = architecture;
-  c.source_vocab = c.target_vocab = c.vocab = kVocab;
-  c.d_model = 16;
-  c.heads = 4;
-  c.layers = 2;
-  c.d_ff = 12;
-  c.dropout = c.attention_dropout = c.activation_dropout = 0;
-  c.context_length = 16;
-  c.labels = {"a", "b", "c"};
-  return c;
-}
-
 void set_pattern(AttentionKind& kind, const AttentionPattern& pattern) {
   std::visit([&](auto& attention) { attention.pattern = pattern; }, kind);
-}
-
-PackedTokens random_tokens(const std::vector<int32_t>& lengths, uint64_t seed) {
-  const Sequences sequences = Sequences::from_lengths(lengths);
-  return {uniform_ids(sequences.total(), kVocab, seed), sequences};
 }
 
 const std::vector<int32_t> kSource = {5, 1, 9}, kTarget = {7, 3, 1};
