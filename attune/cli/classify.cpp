@@ -10,6 +10,7 @@
 #include "attune/cli/command.h"
 #include "attune/cli/generation_options.h"
 #include "attune/cli/line_progress.h"
+#include "attune/cli/model_argument.h"
 #include "attune/cli/text_input.h"
 #include "attune/cli/text_output.h"
 #include "attune/inference/classifier.h"
@@ -47,7 +48,8 @@ void write_json(TextOutput& output, const std::string& text, const Classificatio
   output.line(show(json));
 }
 
-int classify(const ClassifyCommand& command) {
+int classify(ClassifyCommand command) {
+  exchange_if_in_wrong_order(command.model, command.text);
   const ThreadScope threads = use_threads(command.threads);
   const Classifier classifier = Classifier::load(command.model);
   const auto labels = static_cast<int64_t>(classifier.labels().size());
@@ -103,7 +105,7 @@ void add_classify(CLI::App& app) {
                   "  label<TAB>probability  With --top several of them, likeliest first\n"
                   "  {\"text\", \"label\", \"probability\", \"labels\"}  With --json; all labels",
                   [c] { return until_stopped([&] { return classify(*c); }); });
-  command->add_option("model", c->model, "Folder of the model")->required();
+  add_model(*command, c->model)->required();
   add_texts(*command, "text", c->text, "Texts; without them --file, else standard input");
   command->add_option("--file", c->file, "Texts to classify, one a line, plain or gzip");
   command->add_option("--output", c->output, "File for the labels, written whole or not at all");

@@ -11,6 +11,7 @@
 #include "attune/cli/evaluate_text.h"
 #include "attune/cli/generation_options.h"
 #include "attune/cli/line_progress.h"
+#include "attune/cli/model_argument.h"
 #include "attune/cli/text_output.h"
 #include "attune/hub/open_folder.h"
 #include "attune/metrics/bleu.h"
@@ -150,7 +151,7 @@ Json to_json(const Evaluation& e) {
                {"chrf", e.chrf},
                {"chrf_signature", Evaluation::chrf_signature()}};
   if (!e.loss) return json;
-  json["loss"] = e.loss->nll;
+  json["nll"] = e.loss->nll;
   json["perplexity"] = e.loss->perplexity;
   json["accuracy"] = e.loss->accuracy;
   json["target_tokens"] = e.loss->tokens;
@@ -170,7 +171,7 @@ void write_table(TextOutput& out, const Evaluation& e) {
                   e.bleu.brevity_penalty, e.bleu.hypothesis_length, e.bleu.reference_length));
   row("chrF2", fmt::format("{:.2f}", e.chrf), "");
   if (e.loss) {
-    row("loss", fmt::format("{:.4f}", e.loss->nll), "nats a token, given the reference so far");
+    row("nll", fmt::format("{:.4f}", e.loss->nll), "nats a token, given the reference so far");
     row("perplexity", fmt::format("{:.4g}", e.loss->perplexity), "");
     row("accuracy", fmt::format("{:.1f}%", 100 * e.loss->accuracy), "of the next token");
   }
@@ -252,11 +253,11 @@ void add_evaluate(CLI::App& app) {
                   "  attune evaluate --hypotheses test.out.de --reference test.de --bleu-tokenizer none\n"
                   "  attune evaluate runs/reviews/model --data test.tsv\n"
                   "  attune evaluate runs/shakespeare/model --data valid.txt --stride 128\n"
-                  "Of a model that translates: BLEU, chrF, loss, perplexity. Of a classifier: accuracy, precision, "
+                  "Of a model that translates: BLEU, chrF, nll, perplexity. Of a classifier: accuracy, precision, "
                   "recall and F1 of\n"
-                  "each label, which label is taken for which. Of a language model: loss, perplexity, bits per byte",
+                  "each label, which label is taken for which. Of a language model: nll, perplexity, bits per byte",
                   [c, &app] { return run_evaluate(*c, *app.get_subcommand("evaluate")); });
-  command->add_option("model", c->model, "Folder of the model");
+  add_model(*command, c->model);
   command->add_option("--source", c->source, "Text to translate, plain or gzip");
   command->add_option("--reference", c->reference, "Its translation, line by line");
   command->add_option("--hypotheses", c->hypotheses, "Translations to score in place of a model's");

@@ -13,6 +13,7 @@
 #include "attune/base/json_fields.h"
 #include "attune/cli/command.h"
 #include "attune/cli/generation_options.h"
+#include "attune/cli/model_argument.h"
 #include "attune/cli/text_input.h"
 #include "attune/cli/text_output.h"
 #include "attune/inference/text_generator.h"
@@ -207,7 +208,7 @@ void add_generate(CLI::App& app) {
       "object a line: prompt, sample, text, finish_reason (eos, stop, length, context, interrupted,\n"
       "deadline), tokens",
       [c] { return generate(*c); });
-  command->add_option("model", c->model, "Folder of the model")->required();
+  add_model(*command, c->model)->required();
   add_repeated_text(*command, "--prompt", c->prompts,
                     "The beginning; may be given several times; without it --file, else standard input");
   command->add_option("--file", c->file, "The prompt, plain or gzip; a line end at its end is left out");

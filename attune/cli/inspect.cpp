@@ -8,6 +8,7 @@
 #include "attune/base/json_fields.h"
 #include "attune/cli/command.h"
 #include "attune/cli/draw/attention_view.h"
+#include "attune/cli/model_argument.h"
 #include "attune/cli/model_description.h"
 #include "attune/cli/text_output.h"
 #include "attune/hub/open_folder.h"
@@ -158,9 +159,9 @@ void write_architecture(TextOutput& out, const TransformerConfig& config) {
 void write_layers(TextOutput& out, const char* name, int64_t layers, const ParameterCounts::Layer& layer) {
   for (int64_t i = 0; i < layers; ++i)
     out.line(fmt::format(
-        "  {:<12}{:>14}{:>14}{:>14}{:>10}{:>16}", fmt::format("{} {}", name, i), with_separators(layer.self_attention),
-        layer.cross_attention > 0 ? with_separators(layer.cross_attention) : "", with_separators(layer.feed_forward),
-        with_separators(layer.norms), with_separators(layer.total())));
+        "  {:<12}{:>14}{:>14}{:>14}{:>10}{:>16}", fmt::format("{} {}", name, i + 1),
+        with_separators(layer.self_attention), layer.cross_attention > 0 ? with_separators(layer.cross_attention) : "",
+        with_separators(layer.feed_forward), with_separators(layer.norms), with_separators(layer.total())));
 }
 
 void write_parameters(TextOutput& out, const Inspected& inspected, bool layers) {
@@ -257,7 +258,7 @@ void add_inspect(CLI::App& app) {
                   "  attune inspect --preset gpt2-124m\n"
                   "  attune inspect runs/demo/model --attention \"The old dog sleeps.\" --html attention.html",
                   [c] { return inspect(*c); });
-  command->add_option("model", c->what, "Folder of a model, or configuration (TOML) of a run");
+  add_model(*command, c->what, "Folder of a model, or configuration (TOML) of a run");
   command->add_option("--preset", c->preset,
                       "A configuration of the literature in place of a model: " + preset_names());
   command->add_flag("--layers", c->layers, "Parameters of every layer");

@@ -137,6 +137,8 @@ int run(int argc, char** argv) {
   add_generate(app);
   add_classify(app);
   add_evaluate(app);
+  add_compare(app);
+  add_report(app);
   add_inspect(app);
   add_quantize(app);
   add_tokenizer(app);

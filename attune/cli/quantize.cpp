@@ -6,6 +6,7 @@
 #include "attune/cli/command.h"
 #include "attune/cli/generation_options.h"
 #include "attune/cli/line_progress.h"
+#include "attune/cli/model_argument.h"
 #include "attune/cli/text_output.h"
 
 namespace attune::cli {
@@ -63,7 +64,7 @@ void add_quantize(CLI::App& app) {
       "  int4     an eighth; compare with attune evaluate\n"
       "  float32  the same size and numbers, in the order that products read: starts faster",
       [c] { return until_stopped([&] { return quantize(*c); }); });
-  command->add_option("model", c->model, "Folder of the model")->required();
+  add_model(*command, c->model)->required();
   command->add_option("--out", c->out, "Folder to write, whole or not at all; must not be there yet")->required();
   command->add_option("--type", c->type, "Of the weights: int8, int4 or float32")->capture_default_str();
   command->add_option("--threads", c->threads, "0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow")

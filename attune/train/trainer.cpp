@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <system_error>
 
@@ -10,8 +11,10 @@
 #include "attune/base/interrupt.h"
 #include "attune/base/json_fields.h"
 #include "attune/base/parallel.h"
+#include "attune/base/process_memory.h"
 #include "attune/io/parameter_file.h"
 #include "attune/optim/schedule.h"
+#include "attune/tensor/buffer.h"
 #include "attune/train/batch_prefetch.h"
 #include "attune/train/best_model.h"
 #include "attune/train/data_parallel.h"
@@ -25,6 +28,18 @@ namespace attune {
 namespace {
 
 namespace fs = std::filesystem;
+
+// The scalars of an entry of the log, and what the run has cost until then.
+std::vector<std::pair<std::string, double>> with_cost(std::vector<std::pair<std::string, double>> scalars,
+                                                      const TrainingState& state) {
+  constexpr double kMiB = 1 << 20;
+  scalars.insert(scalars.end(),
+                 {{"tokens", static_cast<double>(state.tokens)},
+                  {"seconds", state.seconds},
+                  {"memory_mib", static_cast<double>(peak_process_bytes()) / kMiB},
+                  {"tensor_memory_mib", static_cast<double>(allocator_statistics().peak_bytes_in_use) / kMiB}});
+  return scalars;
+}
 
 class Run {
  public:
@@ -107,8 +122,12 @@ void Run::prepare(bool resume) {
     share_state();
   }
   if (is_first_) {
-    write_file(folder_ / "config.toml", write_toml(given));
+    write_file(folder_ / "config.toml", write_toml(with_absolute_paths(given)));
+    const bool begins = !fs::exists(folder_ / "metrics.jsonl");
     log_.emplace(folder_, state_.step);
+    if (begins)
+      log_->write(
+          0, std::array{std::pair{std::string("parameters"), static_cast<double>(parameter_count(task_->model()))}});
   }
   task_->begin_epoch(state_.epoch);
   batches_.emplace(*task_, batch_part(), config_.train.accumulate);
@@ -153,7 +172,12 @@ void Run::swap_averages() {
 
 std::optional<int64_t> Run::newest_checkpoint(bool resume) {
   const std::vector<int64_t> steps = checkpoints_.steps();
-  if (steps.empty()) return std::nullopt;
+  if (steps.empty()) {
+    if (resume)
+      observer_.on_message(
+          fmt::format("{} has no checkpoint: there is nothing to resume, the run begins", folder_.string()));
+    return std::nullopt;
+  }
   if (!resume)
     fail<ConfigError>("{}: has checkpoints of an earlier run: use --resume to go on, or another folder",
                       folder_.string());
@@ -243,6 +267,7 @@ void Run::step() {
   state_.batch += count;
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   state_.seconds += seconds;
+  state_.tokens += done.tokens;
   state_.window.add(done, seconds);
   report_step(rate);
   if (state_.batch == task_->batches()) {
@@ -271,7 +296,7 @@ void Run::report_step(double learning_rate) {
 
 void Run::log(double learning_rate) {
   const LogWindow window = std::exchange(state_.window, {});
-  if (log_) log_->write(state_.step, log_scalars(window, learning_rate, ranks_.has_value()));
+  if (log_) log_->write(state_.step, with_cost(log_scalars(window, learning_rate, ranks_.has_value()), state_));
 }
 
 ValidationReport Run::measure() {
@@ -302,7 +327,8 @@ void Run::judge(ValidationReport report) {
   report.best = take_if_best(report, config_.best_metric(), state_);
   if (report.best) task_->save_model(folder_ / "best");
   report.without_improvement = state_.without_improvement;
-  log_->write(state_.step, validation_scalars(report));
+  log_->write(state_.step, with_cost(validation_scalars(report), state_));
+  log_->write(state_.step, report.samples);
   observer_.on_validation(report);
 }
 

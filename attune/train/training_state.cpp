@@ -69,11 +69,19 @@ Json settings(const RunConfig& config) {
   return fields;
 }
 
+// Whether two values are equal, or two spellings of one path: as it was written and absolute.
+bool same_file(const Json& a, const Json& b) {
+  if (a == b) return true;
+  if (!a.is_string() || !b.is_string()) return false;
+  const std::string one = "/" + a.get<std::string>(), other = "/" + b.get<std::string>();
+  return one.size() > 1 && other.size() > 1 && (one.ends_with(other) || other.ends_with(one));
+}
+
 void check_tokenizers(const Json& stored, const RunConfig& config, const std::string& where) {
   const Json asked_for = tokenizer_fields(config.data);
   for (const auto& [name, value] : asked_for.items()) {
     const auto found = stored.find(name);
-    if (found != stored.end() && *found != value)
+    if (found != stored.end() && !same_file(*found, value))
       fail<ConfigError>("{} = {}: the run to be resumed was begun with {} and keeps its tokenizers ({})", name,
                         show(value), show(*found), where);
   }

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -60,6 +61,27 @@ const std::vector<FeedForwardActivation> kActivations = {
     FeedForwardActivation::relu, FeedForwardActivation::gelu,   FeedForwardActivation::gelu_tanh,
     FeedForwardActivation::silu, FeedForwardActivation::swiglu, FeedForwardActivation::geglu,
     FeedForwardActivation::geglu_tanh};
+
+// The lists above are complete: whoever adds an alternative adds it there.
+template <class V>
+void expect_every_alternative(const std::vector<V>& values) {
+  for (size_t index = 0; index < std::variant_size_v<V>; ++index)
+    EXPECT_TRUE(std::ranges::any_of(values, [&](const V& value) { return value.index() == index; }))
+        << VariantNames<V>::values[index] << " is tried nowhere";
+}
+template <NamedEnum E>
+void expect_every_value(const std::vector<E>& values) {
+  for (const auto& [value, name] : EnumNames<E>::values)
+    EXPECT_TRUE(std::ranges::find(values, value) != values.end()) << name << " is tried nowhere";
+}
+
+TEST(Choices, EveryKindIsTried) {
+  expect_every_alternative(kPositions);
+  expect_every_alternative(kAttention);
+  expect_every_alternative(kPatterns);
+  expect_every_value(kNormForms);
+  expect_every_value(kActivations);
+}
 
 void set_pattern(AttentionKind& kind, const AttentionPattern& pattern) {
   std::visit([&](auto& attention) { attention.pattern = pattern; }, kind);

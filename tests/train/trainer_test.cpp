@@ -87,9 +87,10 @@ TEST_F(TrainerTest, ReportsWhatItDoes) {
   EXPECT_TRUE(fs::exists(checkpoint_file(folder_ / "run", 12)));
   EXPECT_EQ(read_run_config(folder_ / "run" / "config.toml"), config_);
   const auto metrics = metrics_of(folder_ / "run");
-  ASSERT_EQ(metrics.size(), 5);  // steps 5, 10 and 12, validations at 6 and 12
-  EXPECT_THAT(metrics[0], AllOf(HasSubstr("\"step\":5,\"loss\":"), HasSubstr("\"learning_rate\":0.0015")));
-  EXPECT_THAT(metrics[1], AllOf(HasSubstr("\"step\":6,\"valid_loss\":"), HasSubstr("\"valid_bleu\":")));
+  ASSERT_EQ(metrics.size(), 6);  // the start, steps 5, 10 and 12, validations at 6 and 12
+  EXPECT_THAT(metrics[0], HasSubstr("{\"step\":0,\"parameters\":"));
+  EXPECT_THAT(metrics[1], AllOf(HasSubstr("\"step\":5,\"loss\":"), HasSubstr("\"learning_rate\":0.0015")));
+  EXPECT_THAT(metrics[2], AllOf(HasSubstr("\"step\":6,\"valid_loss\":"), HasSubstr("\"valid_bleu\":")));
 }
 
 // Steps 1 to 20 at once, or 1 to 10 and later the rest.
