@@ -17,8 +17,8 @@
 #include "attune/cli/text_input.h"
 #include "attune/cli/text_output.h"
 #include "attune/inference/text_generator.h"
+#include "attune/hub/open_folder.h"
 #include "attune/inference/text_limits.h"
-#include "attune/io/model_folder.h"
 #include "attune/text/text_file.h"
 
 namespace attune::cli {
@@ -140,7 +140,7 @@ void explain_unknown(const std::vector<std::string>& prompts, const TextGenerato
 }
 
 std::unique_ptr<DecoderLm> load_draft(const std::string& folder, const TextGenerator& generator) {
-  LanguageModelFolder files = load_language_model_folder(folder, LoadedWeights::panels);
+  LanguageModelFolder files = open_language_model_folder(folder, LoadedWeights::panels);
   const Tokenizer& own = generator.tokenizer();
   bool same = files.tokenizer->vocab_size() == own.vocab_size();
   for (int32_t id = 0; same && id < own.vocab_size(); ++id) same = files.tokenizer->piece(id) == own.piece(id);
