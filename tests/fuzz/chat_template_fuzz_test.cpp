@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "attune/base/error.h"
 #include "attune/base/file.h"
 #include "attune/text/chat_template.h"
 #include "tests/support/memory.h"

@@ -501,7 +501,10 @@ std::string render(const Block& block, const std::string& where, std::map<std::s
   try {
     return interpreter.run(block, std::move(variables));
   } catch (const DataError& error) {
-    fail<DataError>("{}:{}: {}", where, interpreter.line(), error.what());
+    std::string message = error.what();  // a template's own message may have several lines
+    std::ranges::replace_if(
+        message, [](char c) { return static_cast<unsigned char>(c) < 0x20; }, ' ');
+    fail<DataError>("{}:{}: {}", where, interpreter.line(), message);
   }
 }
 

@@ -185,7 +185,18 @@ class Lexer {
       digits += source_[end++];
       take_digits();
     }
-    if (end < source_.size() && is_name(source_[end])) fail_here("a number is followed by a letter");
+    const auto at_end = [&](size_t ahead) { return end + ahead < source_.size() ? source_[end + ahead] : ' '; };
+    if (at_end(0) == 'e' || at_end(0) == 'E') {
+      const bool sign = at_end(1) == '-' || at_end(1) == '+';
+      if (is_digit(at_end(sign ? 2 : 1))) {
+        real = true;
+        digits += 'e';
+        if (at_end(1) == '-') digits += '-';
+        end += sign ? 2 : 1;
+        take_digits();
+      }
+    }
+    if (is_name(at_end(0))) fail_here("a number is followed by a letter");
     add(real ? TokenKind::real : TokenKind::integer, digits);
     const char* last = digits.data() + digits.size();
     const auto result = real ? std::from_chars(digits.data(), last, tokens_.back().real)
