@@ -275,6 +275,7 @@ void add_bench(CLI::App& app) {
   add_bench_decode(*bench);
   add_bench_machine(*bench);
   add_bench_linear(*bench);
+  add_bench_requests(*bench);
 
   auto train = std::make_shared<Options>();
   CLI::App* command = add_command(
