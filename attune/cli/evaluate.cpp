@@ -11,7 +11,7 @@
 #include "attune/cli/generation_options.h"
 #include "attune/cli/line_progress.h"
 #include "attune/cli/text_output.h"
-#include "attune/io/config_file.h"
+#include "attune/hub/open_folder.h"
 #include "attune/metrics/bleu.h"
 #include "attune/metrics/chrf.h"
 #include "attune/text/text_file.h"
@@ -202,7 +202,7 @@ int run_evaluate(const EvaluateCommand& command) {
   if (command.model.empty() && command.hypotheses.empty())
     fail<ConfigError>("evaluate needs a model, or --hypotheses with translations");
   if (command.hypotheses.empty()) {
-    const Architecture architecture = read_model_config(command.model).architecture;
+    const Architecture architecture = open_config(command.model).model.architecture;
     if (architecture != Architecture::encoder_decoder) return run_evaluate_text(command, architecture);
   }
   if (!command.text.data.empty()) fail<ConfigError>("--data is for classifiers and language models");

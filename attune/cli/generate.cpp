@@ -16,7 +16,7 @@
 #include "attune/cli/text_input.h"
 #include "attune/cli/text_output.h"
 #include "attune/inference/text_generator.h"
-#include "attune/io/model_folder.h"
+#include "attune/hub/open_folder.h"
 #include "attune/text/text_file.h"
 
 namespace attune::cli {
@@ -139,7 +139,7 @@ void explain_end(const std::vector<GeneratedText>& texts, const TextGenerator& g
 }
 
 std::unique_ptr<DecoderLm> load_draft(const std::string& folder, const TextGenerator& generator) {
-  LanguageModelFolder files = load_language_model_folder(folder, LoadedWeights::panels);
+  LanguageModelFolder files = open_language_model_folder(folder, LoadedWeights::panels);
   const Tokenizer& own = generator.tokenizer();
   bool same = files.tokenizer->vocab_size() == own.vocab_size();
   for (int32_t id = 0; same && id < own.vocab_size(); ++id) same = files.tokenizer->piece(id) == own.piece(id);

@@ -10,7 +10,7 @@
 #include "attune/cli/draw/attention_view.h"
 #include "attune/cli/model_description.h"
 #include "attune/cli/text_output.h"
-#include "attune/io/config_file.h"
+#include "attune/hub/open_folder.h"
 #include "attune/io/parameter_file.h"
 #include "attune/models/presets.h"
 #include "attune/text/character_tokenizer.h"
@@ -82,10 +82,9 @@ Inspected read_what(const InspectCommand& command) {
   if (!command.preset.empty()) {
     inspected.config = model_of(find_preset(command.preset));
   } else if (is_folder(command.what)) {
-    const ConfigFile file = read_config_file(command.what);
+    const ConfigFile file = open_config(command.what);
     inspected.config = file.model;
     inspected.packed = file.packed;
-    check_parameter_file(command.what, inspected.config, inspected.packed);
   } else {
     complete_from_run(read_run_config(command.what), inspected);
   }
@@ -228,7 +227,7 @@ int inspect(const InspectCommand& command) {
   if (!command.attention.empty()) {
     if (!is_folder(command.what)) fail<ConfigError>("--attention needs a model's folder, {} is none", command.what);
     const AttentionRequest request{.folder = command.what, .text = command.attention, .target = command.target};
-    write_file(command.html, attention_page(view_attention(request, read_model_config(command.what).architecture)));
+    write_file(command.html, attention_page(view_attention(request, open_config(command.what).model.architecture)));
     out.line("wrote " + command.html);
   } else {
     if (!command.target.empty()) fail<ConfigError>("--target needs --attention");

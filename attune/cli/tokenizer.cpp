@@ -12,7 +12,7 @@
 #include "attune/cli/command.h"
 #include "attune/cli/text_input.h"
 #include "attune/cli/text_output.h"
-#include "attune/io/model_folder.h"
+#include "attune/hub/open_folder.h"
 #include "attune/text/sentence_piece_tokenizer.h"
 #include "attune/text/text_file.h"
 #include "attune/text/whitespace_tokenizer.h"
@@ -77,7 +77,7 @@ std::shared_ptr<const Tokenizer> open_tokenizer(const UseCommand& command) {
   const std::filesystem::path path = command.tokenizer;
   std::error_code ignored;
   if (!std::filesystem::is_directory(path, ignored)) return load_tokenizer(path);
-  ModelFolder files = load_model_folder(path);
+  ModelFolder files = open_model_folder(path);
   return command.target ? files.target_tokenizer : files.source_tokenizer;
 }
 

@@ -32,7 +32,7 @@ bool SampledTexts::accept(size_t i, int32_t token) {
   text.tokens.push_back(token);
   ++text.generated;
   std::optional<FinishReason> end;
-  if (options_.eos == token) {
+  if (options_.ends_with(token)) {
     end = FinishReason::eos;
   } else if (static_cast<int64_t>(text.generated) == options_.config.max_tokens) {
     end = FinishReason::length;

@@ -9,7 +9,7 @@
 #include "attune/inference/incremental_decoder.h"
 #include "attune/inference/scheduler.h"
 #include "attune/inference/stop_strings.h"
-#include "attune/io/model_folder.h"
+#include "attune/hub/open_folder.h"
 #include "attune/nn/make_panels.h"
 #include "attune/text/text_file.h"
 
@@ -20,6 +20,7 @@ struct TextGenerator::Impl {
   std::shared_ptr<const Tokenizer> tokenizer;
   SamplingConfig sampling;
   TextUnit text_unit;
+  bool tokenizer_frames_texts;
   Scheduler scheduler;
 
   Impl(LanguageModelFolder files, const SchedulerOptions& options)
@@ -27,12 +28,14 @@ struct TextGenerator::Impl {
         tokenizer(std::move(files.tokenizer)),
         sampling(files.sampling),
         text_unit(files.text_unit),
+        tokenizer_frames_texts(files.tokenizer_frames_texts),
         scheduler(std::make_shared<LanguageDecodingModel>(model), options) {}
 
   // With panels.
   static std::shared_ptr<const DecoderLm> prepared(LanguageModelFolder& files) {
     files.sampling.validate();
-    check_vocabulary(files.model->config(), *files.tokenizer);
+    if (!files.tokenizer_frames_texts || files.tokenizer->vocab_size() > files.model->config().vocab)
+      check_vocabulary(files.model->config(), *files.tokenizer);
     ensure_panels(*files.model);
     return std::move(files.model);
   }
@@ -93,9 +96,16 @@ SamplingRequest sampling_request(const TextGenerator& generator, const GenerateO
   const Tokenizer& tokenizer = generator.tokenizer();
   SamplingRequest request{.config = options.sampling.value_or(generator.sampling()),
                           .draft_tokens = options.draft_tokens};
-  for (const int32_t id : {tokenizer.bos_id(), tokenizer.pad_id(), tokenizer.unk_id()})
-    if (id != tokenizer.eos_id()) request.never_drawn.push_back(id);
-  if (!generator.eos_is_line_end()) request.eos = tokenizer.eos_id();
+  const SamplingConfig& sampling = request.config;
+  request.eos.assign(sampling.eos_tokens.begin(), sampling.eos_tokens.end());
+  if (request.eos.empty() && !generator.eos_is_line_end()) request.eos = {tokenizer.eos_id()};
+  request.never_drawn.assign(sampling.suppressed_tokens.begin(), sampling.suppressed_tokens.end());
+  if (!sampling.special_tokens)
+    for (const int32_t id : {tokenizer.bos_id(), tokenizer.pad_id(), tokenizer.unk_id()})
+      if (id != tokenizer.eos_id()) request.never_drawn.push_back(id);
+  // The model's vocabulary may be padded: these have no text.
+  for (int64_t id = tokenizer.vocab_size(); id < generator.model().config().vocab; ++id)
+    request.never_drawn.push_back(static_cast<int32_t>(id));
   if (options.draft != nullptr)
     request.draft = std::make_shared<LanguageDecodingModel>(
         std::shared_ptr<const DecoderLm>(std::shared_ptr<const DecoderLm>(), options.draft));
@@ -218,7 +228,7 @@ TextGenerator::TextGenerator(LanguageModelFolder files, const SchedulerOptions& 
     : impl_(std::make_shared<Impl>(std::move(files), options)) {}
 
 TextGenerator TextGenerator::load(const std::filesystem::path& folder, const SchedulerOptions& options) {
-  return TextGenerator(load_language_model_folder(folder, LoadedWeights::panels), options);
+  return TextGenerator(open_language_model_folder(folder, LoadedWeights::panels), options);
 }
 
 const DecoderLm& TextGenerator::model() const {

@@ -10,7 +10,7 @@ namespace {
 Tensor encode_tokens(const Embeddings& embedding, const Encoder& encoder, const PackedTokens& tokens,
                      std::vector<Tensor>* weights) {
   const AttentionMask mask{.queries = tokens.sequences, .keys = tokens.sequences};
-  return encoder(embedding(tokens.ids, positions_of(tokens.sequences)), mask, weights);
+  return encoder(embedding(tokens.ids, positions_of(tokens.sequences), tokens.types), mask, weights);
 }
 
 }  // namespace
@@ -56,13 +56,26 @@ Tensor EncoderMaskedLm::encode(const PackedTokens& tokens) const {
 
 CrossEntropy EncoderMaskedLm::loss(const PackedTokens& tokens, const Indices& rows, const Indices& labels,
                                    const CrossEntropyOptions& options) const {
-  return parts_.projection->loss(gather(encode(tokens), rows), labels, options);
+  return parts_.projection->loss(transformed(gather(encode(tokens), rows)), labels, options);
 }
 
 void EncoderMaskedLm::visit(Visitor& v) {
   v("embedding", *parts_.embedding);
   v("encoder", *parts_.encoder);
+  if (parts_.transform) v("transform", *parts_.transform);
   v("projection", *parts_.projection);
+}
+
+EncoderModel::EncoderModel(TransformerConfig config, Parts parts)
+    : config_(std::move(config)), parts_(std::move(parts)) {}
+
+Tensor EncoderModel::encode(const PackedTokens& tokens) const {
+  return encode_tokens(*parts_.embedding, *parts_.encoder, tokens, nullptr);
+}
+
+void EncoderModel::visit(Visitor& v) {
+  v("embedding", *parts_.embedding);
+  v("encoder", *parts_.encoder);
 }
 
 }  // namespace attune

@@ -7,11 +7,13 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// A stack of encoder layers, followed by `final_norm` unless it is null. All elements of `layers` may be one layer
+/// A stack of encoder layers, followed by `final_norm` unless it is null. `relative_bias` is what the layers were built
+/// with, or null. All elements of `layers` may be one layer
 /// (Lan et al. 2020); it then has one name, and the same dropout mask each time it is applied.
 class Encoder final : public Module {
  public:
-  Encoder(std::vector<std::shared_ptr<EncoderLayer>> layers, std::unique_ptr<LayerNorm> final_norm);
+  Encoder(std::vector<std::shared_ptr<EncoderLayer>> layers, std::unique_ptr<LayerNorm> final_norm,
+          std::shared_ptr<RelativeBias> relative_bias = {});
   /// x [tokens, d_model] -> same. Unless `weights` is null, writes the attention weights of layer i to (*weights)[i].
   Tensor operator()(const Tensor& x, AttentionMask mask, std::vector<Tensor>* weights = nullptr) const;
   const std::vector<std::shared_ptr<EncoderLayer>>& layers() const { return layers_; }
@@ -19,7 +21,8 @@ class Encoder final : public Module {
 
  private:
   std::vector<std::shared_ptr<EncoderLayer>> layers_;
-  std::unique_ptr<LayerNorm> norm_;  // null: none
+  std::unique_ptr<LayerNorm> norm_;              // null: none
+  std::shared_ptr<RelativeBias> relative_bias_;  // that the layers share; null: none
 };
 
 }  // namespace attune

@@ -25,9 +25,10 @@ namespace {
 constexpr int64_t kVocab = 11;
 
 const std::vector<PositionKind> kPositions = {
-    SinusoidalPositions{},
+    SinusoidalPositions{.order = SinusoidOrder::halves, .full_range = true, .first = 2},
     LearnedPositions{.max_length = 16},
     RelativePositions{.clip = 2},
+    RelativeBiasPositions{.buckets = 8, .max_distance = 6},
     RotaryOptions{},
     RotaryOptions{.pairing = RotaryPairing::interleaved, .dimensions = 2},
     RotaryOptions{.scaling = RotaryScaling::yarn, .factor = 4, .original_length = 8},
@@ -38,11 +39,17 @@ const std::vector<AttentionKind> kAttention = {
     MultiHead{},
     MultiHead{.bias = AttentionBias::none},
     MultiHead{.kv_heads = 2, .bias = AttentionBias::query_key_value},
-    MultiHead{.kv_heads = 1, .bias = AttentionBias::output},
+    MultiHead{.kv_heads = 1, .bias = AttentionBias::output, .scale = 1},
     MultiHeadLatent{},
     MultiHeadLatent{.latent_dim = 6, .query_latent_dim = 5, .latent_norm = true},
     MultiHeadLatent{.rotary_dim = 2},
-    MultiHeadLatent{.latent_dim = 6, .query_latent_dim = 5, .latent_norm = true, .rotary_dim = 4}};
+    MultiHeadLatent{.latent_dim = 6,
+                    .query_latent_dim = 5,
+                    .latent_norm = true,
+                    .head_dim = 3,
+                    .value_dim = 5,
+                    .rotary_dim = 4,
+                    .scale = 0.7}};
 
 const std::vector<AttentionPattern> kPatterns = {FullAttention{}, SlidingWindow{.size = 3},
                                                  StridedAttention{.stride = 2},
@@ -296,6 +303,12 @@ TEST(Choices, NormsActivationsAndBiases) {
             c.feed_forward_bias = c.scale_embeddings = c.final_norm = plain;
             c.embedding_norm = !plain;
             c.pooler = !plain;
+            if (architecture != Architecture::encoder_classifier) c.logit_scale = plain ? 1 : 0.5;
+            if (architecture == Architecture::encoder_decoder && !plain) {
+              c.decoder_heads = 2;
+              c.decoder_layers = 3;
+              c.decoder_d_ff = 7;
+            }
             c.pooling = plain ? Pooling::mean : Pooling::first;
             if (architecture != Architecture::encoder_classifier) c.projection_bias = plain;
             if (!plain) c.positions = LearnedPositions{};
@@ -379,6 +392,27 @@ TEST(Choices, ImpossibleNumbersAreRefused) {
           [](auto& c) { c.positions = RotaryOptions{.dimensions = 6}; });
   refuses("positions.clip = 0: needs a number from 1 to 4096",
           [](auto& c) { c.positions = RelativePositions{.clip = 0}; });
+  refuses("positions.buckets = 5: needs an even number",
+          [](auto& c) { c.positions = RelativeBiasPositions{.buckets = 5}; });
+  refuses("positions.max_distance = 16: needs a number from 17 to 65536",
+          [](auto& c) { c.positions = RelativeBiasPositions{.max_distance = 16}; });
+  refuses("positions.first = -1: needs a number from 0 to 1048576",
+          [](auto& c) { c.positions = SinusoidalPositions{.first = -1}; });
+  refuses("attention.scale = -1: needs a positive number, or 0 for 1 / sqrt(the width of a head)",
+          [](auto& c) { c.attention = MultiHead{.scale = -1}; });
+  refuses("attention.value_dim = 5000: needs a number from 0 to 4096",
+          [](auto& c) { c.attention = MultiHeadLatent{.value_dim = 5000}; });
+  refuses("logit_scale = 0: needs a number above 0", [](auto& c) { c.logit_scale = 0; });
+}
+
+TEST(Choices, ImpossibleDecodersAreRefused) {
+  TransformerConfig c = small_config(Architecture::encoder_decoder);
+  c.decoder_heads = 3;
+  EXPECT_EQ(message_of<ConfigError>([&] { c.validate(); }), "d_model = 16 is not divisible by decoder_heads = 3");
+  c.decoder_heads = 2;
+  c.decoder_attention = MultiHead{.kv_heads = 4};
+  EXPECT_EQ(message_of<ConfigError>([&] { c.validate(); }),
+            "decoder_attention.kv_heads = 4: needs a number from 0 to 2");
 }
 
 }  // namespace

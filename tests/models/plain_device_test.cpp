@@ -158,17 +158,21 @@ void expect_same_search(const TransformerConfig& config) {
   }
 }
 
-const std::vector<PositionKind> kPositions = {
-    SinusoidalPositions{}, LearnedPositions{},
-    RelativePositions{2},  RotaryOptions{.pairing = RotaryPairing::interleaved},
-    AlibiPositions{},      NoPositions{}};
+const std::vector<PositionKind> kPositions = {SinusoidalPositions{.order = SinusoidOrder::halves, .first = 2},
+                                              LearnedPositions{},
+                                              RelativePositions{2},
+                                              RelativeBiasPositions{.buckets = 8, .max_distance = 6},
+                                              RotaryOptions{.pairing = RotaryPairing::interleaved},
+                                              AlibiPositions{},
+                                              NoPositions{}};
 
 std::vector<AttentionKind> attention_kinds(const PositionKind& positions) {
   if (std::holds_alternative<RelativePositions>(positions)) return {MultiHead{.kv_heads = 2}};
   const int64_t rotary = std::holds_alternative<RotaryOptions>(positions) ? 4 : 0;
-  return {MultiHead{.pattern = SlidingWindow{.size = 3}}, MultiHead{.kv_heads = 1, .bias = AttentionBias::none},
-          MultiHeadLatent{.latent_dim = 6, .query_latent_dim = 5, .latent_norm = true, .rotary_dim = rotary},
-          MultiHeadLatent{.rotary_dim = rotary, .pattern = StridedAttention{.stride = 2}}};
+  return {
+      MultiHead{.pattern = SlidingWindow{.size = 3}}, MultiHead{.kv_heads = 1, .bias = AttentionBias::none, .scale = 1},
+      MultiHeadLatent{.latent_dim = 6, .query_latent_dim = 5, .latent_norm = true, .rotary_dim = rotary},
+      MultiHeadLatent{.head_dim = 3, .value_dim = 5, .rotary_dim = rotary, .pattern = StridedAttention{.stride = 2}}};
 }
 
 // Norms and activations take turns, so that each stands beside several attentions and positions.
@@ -187,6 +191,7 @@ void walk(Architecture architecture, Check&& check) {
       c.norm_form = forms[turn % 3];
       c.activation = activations[turn % 5];
       c.share_projection = turn % 2 == 0 && architecture != Architecture::encoder_classifier;
+      c.logit_scale = turn % 2 == 0 && architecture != Architecture::encoder_classifier ? 0.5 : 1;
       c.pooler = turn % 2 == 0;
       c.pooling = turn % 3 == 0 ? Pooling::mean : Pooling::first;
       ++turn;

@@ -5,7 +5,7 @@
 #include "attune/cli/draw/attention_view.h"
 #include "attune/cli/draw/draw.h"
 #include "attune/cli/draw/heat_maps.h"
-#include "attune/io/config_file.h"
+#include "attune/hub/open_folder.h"
 #include "attune/tensor/host_view.h"
 
 namespace attune::cli {
@@ -36,7 +36,7 @@ const Tensor& weights_of(const AttentionCommand& c, const AttentionMaps& maps, i
 }
 
 std::string draw_attention(const AttentionCommand& c) {
-  const AttentionPage page = view_attention(c.request, read_model_config(c.request.folder).architecture);
+  const AttentionPage page = view_attention(c.request, open_config(c.request.folder).model.architecture);
   const AttentionMaps& maps = chosen(c, page);
   const auto layers = static_cast<int64_t>(maps.weights.size());
   const Tensor& weights = weights_of(c, maps, layers);  // [1, heads, queries, keys]
