@@ -22,6 +22,7 @@ void add_train(CLI::App& app);
 void add_translate(CLI::App& app);
 void add_generate(CLI::App& app);
 void add_classify(CLI::App& app);
+void add_embed(CLI::App& app);
 void add_evaluate(CLI::App& app);
 void add_inspect(CLI::App& app);
 void add_quantize(CLI::App& app);

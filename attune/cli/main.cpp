@@ -93,6 +93,7 @@ int run(int argc, char** argv) {
   add_translate(app);
   add_generate(app);
   add_classify(app);
+  add_embed(app);
   add_evaluate(app);
   add_inspect(app);
   add_quantize(app);
