@@ -27,6 +27,7 @@
 #include "attune/train/trainer.h"
 
 // Architectures, their configuration and their files.
+#include "attune/hub/open_folder.h"
 #include "attune/io/config_file.h"
 #include "attune/io/model_folder.h"
 #include "attune/io/parameter_file.h"

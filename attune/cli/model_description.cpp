@@ -79,7 +79,7 @@ std::string sharing_text(const TransformerConfig& c) {
 std::string labels_text(const std::vector<std::string>& labels) {
   constexpr size_t shown = 8;
   std::string text = fmt::format("{}: ", labels.size());
-  for (size_t i = 0; i < std::min(shown, labels.size()); ++i) text += (i > 0 ? ", " : "") + labels[i];
+  for (size_t i = 0; i < std::min(shown, labels.size()); ++i) text += (i > 0 ? ", " : "") + one_line(labels[i]);
   return labels.size() > shown ? text + ", ..." : text;
 }
 

@@ -12,9 +12,10 @@
 #include "attune/cli/command.h"
 #include "attune/cli/text_input.h"
 #include "attune/cli/text_output.h"
-#include "attune/hub/open_folder.h"
+#include "attune/text/character_tokenizer.h"
 #include "attune/text/sentence_piece_tokenizer.h"
 #include "attune/text/text_file.h"
+#include "attune/text/tokenizer_files.h"
 #include "attune/text/whitespace_tokenizer.h"
 #include "attune/train/config.h"
 
@@ -39,6 +40,8 @@ struct UseCommand {
 
 std::unique_ptr<Tokenizer> train_tokenizer(const TrainCommand& command, TokenizerKind kind) {
   const std::vector<std::filesystem::path> files(command.input.begin(), command.input.end());
+  if (kind == TokenizerKind::bytes) return std::make_unique<ByteTokenizer>();
+  if (kind == TokenizerKind::characters) return std::make_unique<CharacterTokenizer>(CharacterTokenizer::build(files));
   if (kind == TokenizerKind::whitespace)
     return std::make_unique<WhitespaceTokenizer>(WhitespaceTokenizer::build(
         files,
@@ -56,7 +59,8 @@ std::unique_ptr<Tokenizer> train_tokenizer(const TrainCommand& command, Tokenize
 /// The name says how load_tokenizer() will read the file.
 void check_extension(const std::string& output, TokenizerKind kind) {
   const std::string found = std::filesystem::path(output).extension().string();
-  const char* const wanted = kind == TokenizerKind::whitespace ? ".json" : ".model";
+  const bool learned = kind == TokenizerKind::unigram || kind == TokenizerKind::bpe;
+  const char* const wanted = learned ? ".model" : ".json";
   if ((found == ".json" || found == ".model") && found != wanted)
     fail<ConfigError>("--output {}: a {} tokenizer is a {} file", output, enum_name(kind), wanted);
 }
@@ -72,13 +76,13 @@ int train(const TrainCommand& command) {
   return 0;
 }
 
-/// A tokenizer file, or the source or target tokenizer of a model folder.
+/// A tokenizer file, or the source or target tokenizer of a folder: of a model, a run or a prepared text.
 std::shared_ptr<const Tokenizer> open_tokenizer(const UseCommand& command) {
   const std::filesystem::path path = command.tokenizer;
   std::error_code ignored;
   if (!std::filesystem::is_directory(path, ignored)) return load_tokenizer(path);
-  ModelFolder files = open_model_folder(path);
-  return command.target ? files.target_tokenizer : files.source_tokenizer;
+  const TokenizerPair files = load_tokenizers(path);
+  return command.target ? files.target : files.source;
 }
 
 /// Calls `answer` with each argument and where it stands, or, without arguments, with each line of standard input.
@@ -101,7 +105,7 @@ int encode(const UseCommand& command) {
       if (!line.empty()) line += ' ';
       line += command.ids ? std::to_string(id) : tokenizer->piece(id);
     }
-    out.line(one_line(std::move(line)));
+    out.line(one_line(line));
     out.flush();
   });
   out.finish();
@@ -137,11 +141,18 @@ int decode(const UseCommand& command) {
     for (const int32_t id : ids)
       if (id < 0 || id >= tokenizer->vocab_size())
         fail<DataError>("{}: token id {} is outside the vocabulary of {}", where, id, tokenizer->vocab_size());
-    out.line(one_line(tokenizer->decode(ids)));
+    out.line(one_line(tokenizer->decode(ids), "\t"));
     out.flush();
   });
   out.finish();
   return 0;
+}
+
+const char* kind_of(const Tokenizer& tokenizer) {
+  if (dynamic_cast<const WhitespaceTokenizer*>(&tokenizer) != nullptr) return "whitespace";
+  if (dynamic_cast<const CharacterTokenizer*>(&tokenizer) != nullptr) return "characters";
+  if (dynamic_cast<const ByteTokenizer*>(&tokenizer) != nullptr) return "bytes";
+  return "SentencePiece";
 }
 
 int info(const UseCommand& command) {
@@ -151,8 +162,7 @@ int info(const UseCommand& command) {
     for (int32_t id = 0; id < tokenizer->vocab_size(); ++id)
       out.line(fmt::format("{}\t{}", id, one_line(tokenizer->piece(id))));
   } else {
-    const bool words = dynamic_cast<const WhitespaceTokenizer*>(tokenizer.get()) != nullptr;
-    out.line(fmt::format("{:<12}{}", "kind", words ? "whitespace" : "SentencePiece"));
+    out.line(fmt::format("{:<12}{}", "kind", kind_of(*tokenizer)));
     out.line(fmt::format("{:<12}{} tokens", "vocabulary", tokenizer->vocab_size()));
     const auto special = [&](const char* role, int32_t id) {
       out.line(fmt::format("{:<12}{} {}", role, id, one_line(tokenizer->piece(id))));
@@ -174,8 +184,9 @@ void add_training(CLI::App& parent) {
       "  attune tokenizer train --input news.tok.en --output words.json --kind whitespace --vocab-size 50000",
       [c] { return train(*c); });
   command->add_option("--input", c->input, "Text files, one sentence a line")->required();
-  command->add_option("--output", c->output, "File for the tokenizer: .model, or .json for whitespace")->required();
-  command->add_option("--kind", c->kind, "One of unigram, bpe, whitespace")->capture_default_str();
+  command->add_option("--output", c->output, "File for the tokenizer: .model for unigram and bpe, else .json")
+      ->required();
+  command->add_option("--kind", c->kind, "One of unigram, bpe, whitespace, characters, bytes")->capture_default_str();
   command->add_option("--vocab-size", c->vocab_size, "Tokens; for whitespace at most, 0: no limit")
       ->capture_default_str();
   command->add_option("--character-coverage", c->character_coverage, "Share of the characters that get a token")

@@ -41,10 +41,10 @@ std::shared_ptr<const Tokenizer> load_hub_tokenizer(const std::filesystem::path&
 ConfigFile open_config(const std::filesystem::path& folder) {
   if (!is_hub_folder(folder)) {
     const ConfigFile file = read_config_file(folder);
-    check_parameter_file(folder, file.model, file.packed);
+    check_parameter_file(folder, file.model, file.weight_format);
     return file;
   }
-  return {.model = HubFolder(folder).config(), .packed = {}};
+  return {.model = HubFolder(folder).config(), .weight_format = {}};
 }
 
 ModelFolder open_model_folder(const std::filesystem::path& folder, LoadedWeights weights) {

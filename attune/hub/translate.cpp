@@ -87,6 +87,7 @@ RotaryOptions rotary_of(const HubConfig& config, const RotaryFields& fields) {
       table.number("partial_rotary_factor", config.number("partial_rotary_factor", fields.partial_factor));
   if (!(share > 0 && share <= 1)) table.refuse("partial_rotary_factor", "needs a number above 0, at most 1");
   if (share < 1) rotary.dimensions = static_cast<int64_t>(static_cast<double>(fields.head_dim) * share);
+  if (share < 1 && rotary.dimensions < 2) table.refuse("partial_rotary_factor", "rotates nothing of a head");
   set_scaling(rotary, config, table);
   return rotary;
 }

@@ -76,6 +76,8 @@ struct DecodingRequest {
 
   /// Once true, the request ends with what it has so far.
   std::shared_ptr<const std::atomic<bool>> cancel = {};
+  /// The same, for a flag that outlives the request.
+  const std::atomic<bool>* interrupt = nullptr;
   /// The time at which the request ends with what it has so far.
   std::optional<std::chrono::steady_clock::time_point> deadline = {};
   /// Called with each token of sampling; false ends the text. An exception that it throws is the request's error.

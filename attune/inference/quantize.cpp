@@ -42,11 +42,12 @@ Opened open(const fs::path& folder, Architecture architecture) {
       return opened(std::make_shared<LanguageModelFolder>(open_language_model_folder(folder)));
     case Architecture::encoder_classifier:
       return opened(std::make_shared<ClassifierFolder>(open_classifier_folder(folder)));
-    case Architecture::encoder_masked_lm:
     case Architecture::encoder:
+      fail<ConfigError>("{}: architecture is \"encoder\", which is not used with panels", folder.string());
+    case Architecture::encoder_masked_lm:
       break;
   }
-  fail<ConfigError>("{}: architecture is \"{}\", which no command runs from panels; its weights stay as they are",
+  fail<ConfigError>("{}: architecture is \"{}\", which is for training alone; its weights stay as they are",
                     folder.string(), enum_name(architecture));
 }
 
@@ -67,7 +68,7 @@ int64_t weight_bytes(const fs::path& folder) {
 QuantizedModel quantize_model_folder(const fs::path& model, const fs::path& out, WeightFormat weights,
                                      const std::function<void()>& before_each) {
   const ConfigFile config = open_config(model);
-  if (config.packed) refuse_panels(model, "quantize");
+  if (config.weight_format) refuse_panels(model, "quantize");
   AtomicFolder folder(out);
   const Opened files = open(model, config.model.architecture);
   QuantizedModel done{.parameters = parameter_count(*files.model)};

@@ -21,9 +21,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// A link that leads nowhere is there: what it should lead to is missed when it is read.
 bool is_there(const fs::path& path) {
   std::error_code ignored;
-  return fs::exists(path, ignored);
+  return fs::exists(fs::symlink_status(path, ignored));
 }
 
 void check_vocab(const std::string& where, const Tokenizer& tokenizer, const char* field, int64_t vocab) {
@@ -71,7 +72,7 @@ struct ClassifierSettings {
   int64_t max_tokens = ClassifierFolder{}.max_tokens;
   bool tokenizer_frames_texts = false;
   void validate() const {
-    constexpr int64_t kLeast = 3, kMost = 1 << 20;  // bos, a token, eos
+    constexpr int64_t kLeast = 3, kMost = 1 << 16;  // bos, a token, eos
     if (max_tokens < kLeast || max_tokens > kMost)
       fail<ConfigError>("max_tokens = {}: needs a number from {} to {}", max_tokens, kLeast, kMost);
   }
@@ -118,7 +119,7 @@ ConfigFile read_config_of(const fs::path& folder, Architecture needed, const cha
   if (found != needed)
     fail<ConfigError>("{}: architecture is \"{}\", {} needs \"{}\" ({})", folder.string(), enum_name(found), task,
                       enum_name(needed), use_of(found));
-  check_parameter_file(folder, file.model, file.packed);
+  check_parameter_file(folder, file.model, file.weight_format);
   return file;
 }
 
@@ -129,8 +130,8 @@ auto build_for_use(Build build, const ConfigFile& config, const fs::path& folder
     const NoInitialization no_values;
     return build(config.model, 1);
   }();
-  if (config.packed) {
-    map_panel_parameters(folder / kParameterFile, *model, *config.packed);
+  if (config.weight_format) {
+    map_panel_parameters(folder / kParameterFile, *model, *config.weight_format);
     if (weights == LoadedWeights::panels) ensure_panels(*model);  // what is float32 there
   } else {
     const SafetensorsReader reader = open_parameters(folder / kParameterFile);

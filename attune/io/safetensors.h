@@ -41,6 +41,9 @@ class SafetensorsReader {
   /// Removes the pages of a mapped tensor from memory until they are read again. What was written to them is lost.
   /// Other tensors stay as they are.
   void release_pages(const Tensor& tensor) const;
+  /// Reads all of the file. Throws FileError when its content is not what was written; does nothing for a file that was
+  /// written without a Checksum.
+  void verify() const;
   /// Fills `target`, which must have the tensor's shape and dtype().
   void load_into(const std::string& name, const Tensor& target) const;
 
@@ -54,6 +57,12 @@ class SafetensorsReader {
   SafetensorsHeader header_;
 };
 
+/// Whether a file says what its content is, for SafetensorsReader::verify().
+enum class Checksum {
+  none,
+  sha256  // metadata "sha256": the digest of header and data, see docs/file-formats.md
+};
+
 struct NamedTensor {
   std::string name;
   Tensor tensor;
@@ -64,6 +73,6 @@ struct NamedTensor {
 /// memory (Tensor::rows of one) do so in the file, as far as that allows. Throws FileError, also for a name that comes
 /// twice and for text that is not UTF-8.
 void write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,
-                       const std::map<std::string, std::string>& metadata = {});
+                       const std::map<std::string, std::string>& metadata = {}, Checksum checksum = Checksum::none);
 
 }  // namespace attune

@@ -23,9 +23,10 @@ class EncoderClassifier final : public Module {
   };
   EncoderClassifier(TransformerConfig config, Parts parts);
 
-  /// Returns the state of each token: [tokens, d_model]. Unless `weights` is null, fills it with the attention weights
-  /// of every layer.
-  Tensor encode(const PackedTokens& tokens, std::vector<Tensor>* weights = nullptr) const;
+  /// Returns the state of each token: [tokens, d_model].
+  Tensor encode(const PackedTokens& tokens) const;
+  /// The same with the attention weights of every layer.
+  EncoderOutput encode_with_weights(const PackedTokens& tokens) const;
   /// Logits of the labels, [sequences, labels]. Throws ShapeError for a sequence without tokens.
   Tensor operator()(const PackedTokens& tokens) const;
   /// Cross entropy of `labels` [sequences].

@@ -8,10 +8,10 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// Attention weights of every layer, [sequences, heads, queries, keys] each.
-struct DecoderWeights {
-  std::vector<Tensor> self;
-  std::vector<Tensor> cross;
+/// States [target tokens, d_model] and the attention weights of every layer, see AttentionOutput.
+struct DecoderOutput {
+  Tensor states;
+  std::vector<Tensor> self_weights, cross_weights;  // undefined tensors where there is no cross-attention
 };
 
 /// The result of a decoding step.
@@ -34,8 +34,10 @@ class Decoder final : public Module {
           std::shared_ptr<RelativeBias> relative_bias = {});
   /// x [target tokens, d_model], memory [source tokens, d_model] -> [target tokens, d_model]. A decoder without
   /// cross-attention ignores memory and cross_mask.
-  Tensor operator()(const Tensor& x, const Tensor& memory, AttentionMask self_mask, AttentionMask cross_mask,
-                    DecoderWeights* weights = nullptr) const;
+  Tensor operator()(const Tensor& x, const Tensor& memory, const AttentionMask& self_mask,
+                    const AttentionMask& cross_mask) const;
+  /// The same with the attention weights. Keeps all activations for the gradient.
+  DecoderOutput forward(const Tensor& x, const Tensor& memory, AttentionMask self_mask, AttentionMask cross_mask) const;
 
   /// A cache of `rows` rows. For a decoder with cross-attention, begin with 0 rows and call add_sources().
   KvCache make_cache(int64_t rows = 0) const;

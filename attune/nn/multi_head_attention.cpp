@@ -21,7 +21,7 @@ int64_t key_heads(const MultiHeadAttentionConfig& config) {
   return kv_heads;
 }
 
-// Adjacent in memory, so that one product computes all three.
+// Makes the three weights adjacent in memory, so that one product computes all three.
 std::vector<Projection> query_key_value(const MultiHeadAttentionConfig& config) {
   const int64_t kv_heads = key_heads(config), width = head_width(config);
   const int64_t of_keys = kv_heads * width, of_queries = config.heads * width;

@@ -31,7 +31,7 @@ fs::path find(const fs::path& folder, const std::string& prefix) {
   for (const char* name : kTokenizerFiles) {
     const fs::path path = folder / (prefix + name);
     std::error_code ignored;
-    if (!fs::exists(path, ignored)) continue;
+    if (!fs::exists(fs::symlink_status(path, ignored))) continue;  // also a link that leads nowhere
     if (!found.empty())
       fail<FileError>("{}: has both {} and {}", folder.string(), found.filename().string(), path.filename().string());
     found = path;

@@ -218,6 +218,20 @@ RunConfig default_config(Architecture architecture) {
   return config;
 }
 
+RunConfig with_absolute_paths(RunConfig config) {
+  const auto complete = [](std::string& path) {
+    if (!path.empty()) path = std::filesystem::absolute(path).lexically_normal().string();
+  };
+  DataConfig& data = config.data;
+  for (std::vector<std::string>* files : {&data.train_source, &data.train_target, &data.valid_source,
+                                          &data.valid_target, &data.train_files, &data.valid_files})
+    std::ranges::for_each(*files, complete);
+  for (std::string* path :
+       {&data.tokenizer, &data.source_tokenizer, &data.target_tokenizer, &data.prepared, &config.train.initialize_from})
+    complete(*path);
+  return config;
+}
+
 std::string count_of_examples(int64_t count, Architecture architecture) {
   const char* name = architecture == Architecture::encoder_decoder      ? "pair"
                      : architecture == Architecture::encoder_classifier ? "text"

@@ -41,6 +41,14 @@ void expect_outputs(const Module& model, const Expected& expected) {
     EXPECT_LT(relative_difference(host_values<float>((*classifier)(tokens)),
                                   host_values<float>(expected.tensors.load("logits"))),
               kHubTolerance);
+  } else if (const auto* masked = dynamic_cast<const EncoderMaskedLm*>(&model)) {
+    EXPECT_LT(relative_difference(host_values<float>(masked->project(masked->encode(tokens))),
+                                  expected.rows_of("logits", "attention_mask")),
+              kHubTolerance);
+  } else if (const auto* encoder = dynamic_cast<const EncoderModel*>(&model)) {
+    EXPECT_LT(relative_difference(host_values<float>(encoder->encode(tokens)),
+                                  expected.rows_of("last_hidden_state", "attention_mask")),
+              kHubTolerance);
   } else if (const auto* transformer = dynamic_cast<const Transformer*>(&model)) {
     const Tensor memory = transformer->encode(tokens);
     EXPECT_LT(relative_difference(host_values<float>(memory), expected.rows_of("encoder_output", "attention_mask")),

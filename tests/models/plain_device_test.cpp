@@ -15,34 +15,14 @@
 #include "attune/nn/make_panels.h"
 #include "attune/optim/adam.h"
 #include "attune/tensor/host_view.h"
+#include "tests/models/small_config.h"
 #include "tests/support/gradient_check.h"
 
 namespace attune {
 namespace {
 
-constexpr int64_t kVocab = 13;
-
-TransformerConfig small_config(Architecture architecture) {
-  TransformerConfig c;
-  c.architecture = architecture;
-  c.source_vocab = c.target_vocab = c.vocab = kVocab;
-  c.d_model = 16;
-  c.heads = 4;
-  c.layers = 2;
-  c.d_ff = 12;
-  c.dropout = c.attention_dropout = c.activation_dropout = 0.1;
-  c.context_length = 24;
-  c.labels = {"a", "b", "c"};
-  return c;
-}
-
-PackedTokens tokens_of(const std::vector<int32_t>& lengths, uint64_t seed) {
-  const Sequences sequences = Sequences::from_lengths(lengths);
-  return {uniform_ids(sequences.total(), kVocab, seed), sequences};
-}
-
 Tensor loss_of(Module& model, Architecture architecture) {
-  const PackedTokens source = tokens_of({5, 1, 9}, 1), target = tokens_of({7, 3, 1}, 2);
+  const PackedTokens source = random_tokens({5, 1, 9}, 1), target = random_tokens({7, 3, 1}, 2);
   const Indices labels = uniform_ids(target.sequences.total(), kVocab, 3);
   switch (architecture) {
     case Architecture::encoder_classifier:
@@ -117,7 +97,7 @@ void expect_same_steps(const TransformerConfig& config, bool panels) {
     if (panels) make_panels(*module, WeightFormat::int8);
     const auto& model = dynamic_cast<const DecoderLm&>(*module);
     KvCache cache = model.start(3);
-    logits[d].push_back(model.prompt(tokens_of({4, 6, 1}, 8), cache));
+    logits[d].push_back(model.prompt(random_tokens({4, 6, 1}, 8), cache));
     for (int32_t t = 0; t < 4; ++t) logits[d].push_back(model.step(std::vector<int32_t>{t, 2, 5}, cache));
     cache.select(std::vector<int32_t>{0, 0, 2});
     logits[d].push_back(
@@ -138,7 +118,7 @@ void expect_same_steps(const TransformerConfig& config, bool panels) {
 }
 
 void expect_same_search(const TransformerConfig& config) {
-  const PackedTokens source = tokens_of({5, 1, 9}, 1);
+  const PackedTokens source = random_tokens({5, 1, 9}, 1);
   BeamSearchOptions options{.special = {.pad = 0, .unk = 1, .bos = 2, .eos = 3}};
   options.generation = {.beam_size = 3, .max_length = 8, .coverage_penalty = 0.2};
   options.n_best = 2;
@@ -185,7 +165,7 @@ void walk(Architecture architecture, Check&& check) {
   size_t turn = 0;
   for (const PositionKind& positions : kPositions)
     for (const AttentionKind& attention : attention_kinds(positions)) {
-      TransformerConfig c = small_config(architecture);
+      TransformerConfig c = small_config(architecture, 0.1);
       c.positions = positions;
       c.norm = turn % 2 == 0 ? NormPlacement::pre : NormPlacement::post;
       c.norm_form = forms[turn % 3];

@@ -196,11 +196,8 @@ int bench_requests(const RequestsBench& b) {
                       {"first_token_median_s", median(way.first_median)},
                       {"first_token_p95_s", median(way.first_p95)},
                       {"whole_median_s", median(way.whole_median)}});
-    std::cout << Json{{"program", "attune"}, {"threads", thread_count()},
-                      {"requests", b.requests},
-                      {"batch", b.batch},
-                      {"arrivals_within_s", seconds},
-                      {"results", std::move(rows)}}
+    std::cout << Json{{"program", "attune"}, {"threads", thread_count()},    {"requests", b.requests},
+                      {"batch", b.batch},    {"arrivals_within_s", seconds}, {"results", std::move(rows)}}
                      .dump()
               << "\n";
     return 0;

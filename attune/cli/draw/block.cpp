@@ -7,6 +7,7 @@
 #include "attune/base/fail.h"
 #include "attune/cli/draw/draw.h"
 #include "attune/cli/draw/stacks.h"
+#include "attune/cli/model_argument.h"
 #include "attune/cli/pattern_options.h"
 #include "attune/hub/open_folder.h"
 #include "attune/models/presets.h"
@@ -219,7 +220,7 @@ void add_draw_block(CLI::App& draw) {
                                   "  attune draw block examples/demo.toml --set model.norm=post --out demo.svg\n"
                                   "  attune draw block runs/demo/model",
                                   [c] { return draw_block(*c); });
-  command->add_option("config", c->what, "Configuration (TOML) of a run, or folder of a model [the defaults]");
+  add_model(*command, c->what, "Configuration (TOML) of a run, or folder of a model [the defaults]");
   command->add_option("--preset", c->preset, "A model that the literature knows by name");
   command->add_option("--set", c->set, "Overrides one key: model.norm=post")->expected(1)->take_all();
 }

@@ -11,7 +11,7 @@ namespace attune {
 namespace {
 
 struct ScoredPair {
-  int64_t head, query, key;  // the latter two within the sequence
+  int64_t head, query, key;  // query and key: positions in the sequence
 };
 
 // The scaled score of one pair, with every term.

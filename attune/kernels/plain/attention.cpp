@@ -49,13 +49,13 @@ bool sees(const AttentionInputs& in, const Query& query, int64_t key) {
   return in.mask.data<uint8_t>()[(sequence * in.mask.size(1) + query.index) * in.mask.size(2) + key] != 0;
 }
 
-// Where a head of a row begins.
+// Returns the first number of a head of a row.
 template <class T>
 T* head_of(const HeadColumns& part, int64_t row, int64_t head) {
   return part.x.data<T>() + row * part.x.size(1) + part.column + head * part.d;
 }
 
-// What stands in a table of relative positions for this query and key; null without a table.
+// Returns the row of a table of relative positions for this query and key; null without a table.
 template <class T>
 T* relative_row(const AttentionInputs& in, const Tensor& table, const Query& query, int64_t key) {
   if (!table.defined()) return nullptr;
@@ -103,7 +103,7 @@ double score(const AttentionInputs& in, const Query& query, int64_t key) {
   return product - in.slopes[static_cast<size_t>(query.head)] * static_cast<double>(std::abs(key - query.position));
 }
 
-// What dropout multiplies the weight of a key with.
+// Returns the factor that dropout applies to the weight of a key.
 double dropout_factor(const AttentionInputs& in, const Query& query, int64_t key) {
   if (!in.dropout.active()) return 1;
   const int64_t column = dropout_column(in.pattern, query.position, key);
@@ -147,7 +147,7 @@ void forward(const AttentionInputs& in, const Tensor& out, const Tensor& log_sum
   });
 }
 
-// A gradient that is summed up in float64, row by row like the tensor or the columns that it is of.
+// A gradient that is summed in float64, with the rows of its tensor or of its columns.
 class Sum {
  public:
   Sum(int64_t rows, int64_t width) : width_(width), sums_(static_cast<size_t>(rows * width)) {}

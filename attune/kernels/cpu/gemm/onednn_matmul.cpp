@@ -12,6 +12,8 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "attune/base/address_space.h"
+#include "attune/base/out_of_memory.h"
 #include "attune/base/parallel.h"
 #include "attune/tensor/buffer.h"
 
@@ -191,6 +193,13 @@ ProductPlan make_plan(const ProductForm& form) {
   return plan;
 }
 
+// The library does not survive it when its own requests for memory fail.
+constexpr int64_t kRoomForProduct = int64_t{128} << 20;
+
+bool is_scarce(std::optional<int64_t> address_space) {
+  return address_space && *address_space < kRoomForProduct;
+}
+
 // Shapes repeat from layer to layer and from epoch to epoch. When very many have been seen, the cache starts anew.
 std::shared_ptr<const ProductPlan> find_plan(const ProductForm& form) {
   static std::mutex mutex;
@@ -202,8 +211,14 @@ std::shared_ptr<const ProductPlan> find_plan(const ProductForm& form) {
   const std::lock_guard lock(mutex);
   const auto found = plans.find(key);
   if (found != plans.end()) return found->second;
-  if (plans.size() >= kMostPlans) plans.clear();
-  return plans.emplace(key, std::make_shared<ProductPlan>(make_plan(form))).first->second;
+  if (plans.size() >= kMostPlans || is_scarce(address_space_left())) plans.clear();
+  if (is_scarce(address_space_left())) throw OutOfMemory(kRoomForProduct);
+  try {
+    return plans.emplace(key, std::make_shared<ProductPlan>(make_plan(form))).first->second;
+  } catch (const dnnl::error& error) {
+    if (error.status == dnnl_out_of_memory) throw OutOfMemory(kRoomForProduct);
+    throw;
+  }
 }
 
 dnnl::memory memory_at(const dnnl::memory::desc& description, const void* data) {
