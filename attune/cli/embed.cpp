@@ -10,6 +10,7 @@
 #include "attune/cli/command.h"
 #include "attune/cli/generation_options.h"
 #include "attune/cli/line_progress.h"
+#include "attune/cli/model_argument.h"
 #include "attune/cli/text_input.h"
 #include "attune/cli/text_output.h"
 #include "attune/inference/embedder.h"
@@ -58,7 +59,8 @@ void write_npy(const std::string& path, const std::vector<float>& values, size_t
   file.commit();
 }
 
-int embed(const EmbedCommand& command) {
+int embed(EmbedCommand command) {
+  exchange_if_in_wrong_order(command.model, command.text);
   const ThreadScope threads = use_threads(command.threads);
   EmbedOptions options = options_of(command);
   const Embedder embedder = Embedder::load(command.model);
@@ -99,7 +101,7 @@ void add_embed(CLI::App& app) {
       "Output, one line for each input line, in the same order: {\"text\", \"embedding\"}; with --output NAME.npy\n"
       "a NumPy file of float32 [texts, dimension]",
       [c] { return until_stopped([&] { return embed(*c); }); });
-  command->add_option("model", c->model, "Folder of the model")->required();
+  add_model(*command, c->model)->required();
   add_texts(*command, "text", c->text, "Texts; without them --file, else standard input");
   command->add_option("--file", c->file, "Texts, one a line, plain or gzip");
   command->add_option("--output", c->output, "File for the vectors, written whole or not at all; .npy: as NumPy's");
