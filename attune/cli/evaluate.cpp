@@ -13,7 +13,7 @@
 #include "attune/cli/line_progress.h"
 #include "attune/cli/model_argument.h"
 #include "attune/cli/text_output.h"
-#include "attune/io/config_file.h"
+#include "attune/hub/open_folder.h"
 #include "attune/metrics/bleu.h"
 #include "attune/metrics/chrf.h"
 #include "attune/text/text_file.h"
@@ -224,7 +224,7 @@ int run_evaluate(const EvaluateCommand& command, const CLI::App& app) {
   if (command.model.empty() && command.hypotheses.empty())
     fail<ConfigError>("evaluate needs a model, or --hypotheses with translations");
   if (command.hypotheses.empty()) {
-    const Architecture architecture = read_model_config(command.model).architecture;
+    const Architecture architecture = open_config(command.model).model.architecture;
     check_options(app, architecture);
     if (architecture != Architecture::encoder_decoder) return run_evaluate_text(command, architecture);
   }

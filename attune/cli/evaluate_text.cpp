@@ -9,7 +9,7 @@
 #include "attune/base/json_fields.h"
 #include "attune/cli/command.h"
 #include "attune/data/labelled_corpus.h"
-#include "attune/io/model_folder.h"
+#include "attune/hub/open_folder.h"
 #include "attune/metrics/classification_scores.h"
 #include "attune/train/config.h"
 #include "attune/train/evaluate.h"
@@ -33,7 +33,7 @@ struct LabelEvaluation {
 
 LabelEvaluation evaluate_labels(const TextEvaluation& evaluation) {
   const LabelledFormat format = named<LabelledFormat>("--format", evaluation.format);
-  const ClassifierFolder files = load_classifier_folder(evaluation.model);
+  const ClassifierFolder files = open_classifier_folder(evaluation.model);
   const std::vector<std::string>& labels = files.model->config().labels;
   const auto texts = read_labelled(
       evaluation.data, {.format = format, .label_field = evaluation.label_field, .text_field = evaluation.text_field});
@@ -137,7 +137,7 @@ int64_t count_bytes(const std::string& file) {
 }
 
 PredictionEvaluation evaluate_predictions(const TextEvaluation& evaluation) {
-  const LanguageModelFolder files = load_language_model_folder(evaluation.model);
+  const LanguageModelFolder files = open_language_model_folder(evaluation.model);
   PredictionEvaluation result;
   result.context = files.model->config().context_length;
   result.stride = evaluation.stride == 0 ? result.context : evaluation.stride;

@@ -11,7 +11,7 @@
 #include "attune/cli/model_argument.h"
 #include "attune/cli/model_description.h"
 #include "attune/cli/text_output.h"
-#include "attune/io/config_file.h"
+#include "attune/hub/open_folder.h"
 #include "attune/io/parameter_file.h"
 #include "attune/models/presets.h"
 #include "attune/text/character_tokenizer.h"
@@ -83,10 +83,9 @@ Inspected read_what(const InspectCommand& command) {
   if (!command.preset.empty()) {
     inspected.config = model_of(find_preset(command.preset));
   } else if (is_folder(command.what)) {
-    const ConfigFile file = read_config_file(command.what);
+    const ConfigFile file = open_config(command.what);
     inspected.config = file.model;
     inspected.weight_format = file.weight_format;
-    check_parameter_file(command.what, inspected.config, inspected.weight_format);
   } else {
     complete_from_run(read_run_config(command.what), inspected);
   }
@@ -230,7 +229,7 @@ int inspect(const InspectCommand& command) {
   if (!command.attention.empty()) {
     if (!is_folder(command.what)) fail<ConfigError>("--attention needs a model's folder, {} is none", command.what);
     const AttentionRequest request{.folder = command.what, .text = command.attention, .target = command.target};
-    write_file(command.html, attention_page(view_attention(request, read_model_config(command.what).architecture)));
+    write_file(command.html, attention_page(view_attention(request, open_config(command.what).model.architecture)));
     out.line("wrote " + command.html);
   } else {
     if (!command.target.empty()) fail<ConfigError>("--target needs --attention");

@@ -7,7 +7,7 @@
 #include "attune/cli/model_argument.h"
 #include "attune/cli/text_output.h"
 #include "attune/data/lexicon.h"
-#include "attune/io/model_folder.h"
+#include "attune/hub/open_folder.h"
 
 namespace attune::cli {
 namespace {
@@ -22,7 +22,7 @@ int make_shortlist(const ShortlistCommand& command) {
   check_range<int64_t>("--frequent", command.frequent, 0, 1 << 20);
   check_range<int64_t>("--sentences", command.sentences, 0, int64_t{1} << 40);
   command.lexicon.validate();
-  const ModelFolder model = load_model_folder(command.model);
+  const ModelFolder model = open_model_folder(command.model);
   ParallelCorpus corpus =
       load_parallel_corpus({command.source}, {command.target}, *model.source_tokenizer, *model.target_tokenizer);
   if (command.sentences > 0 && static_cast<int64_t>(corpus.examples.size()) > command.sentences)

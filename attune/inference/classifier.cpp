@@ -7,8 +7,8 @@
 #include "attune/autograd/graph.h"
 #include "attune/base/fail.h"
 #include "attune/inference/batches.h"
+#include "attune/hub/open_folder.h"
 #include "attune/inference/text_limits.h"
-#include "attune/io/model_folder.h"
 #include "attune/nn/make_panels.h"
 #include "attune/tensor/host_view.h"
 
@@ -37,13 +37,14 @@ std::vector<LabelProbability> ranked(std::span<const float> logits) {
 }  // namespace
 
 Classifier::Classifier(ClassifierFolder files) : tokenizer_(std::move(files.tokenizer)), max_tokens_(files.max_tokens) {
-  check_vocabulary(files.model->config(), *tokenizer_);
+  if (!files.tokenizer_frames_texts || tokenizer_->vocab_size() > files.model->config().vocab)
+    check_vocabulary(files.model->config(), *tokenizer_);
   ensure_panels(*files.model);
   model_ = std::move(files.model);
 }
 
 Classifier Classifier::load(const std::filesystem::path& folder) {
-  return Classifier(load_classifier_folder(folder, LoadedWeights::panels));
+  return Classifier(open_classifier_folder(folder, LoadedWeights::panels));
 }
 
 const std::vector<std::string>& Classifier::labels() const {

@@ -1,6 +1,7 @@
 #pragma once
 // Requests to the scheduler, and their results.
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -29,13 +30,15 @@ struct BeamSearchRequest {
 struct SamplingRequest {
   SamplingConfig config = {};
   std::vector<int32_t> never_drawn = {};
-  std::optional<int32_t> eos = {};  // ends a text
+  std::vector<int32_t> eos = {};    // each of them ends a text
   int64_t samples = 1;              // texts
   uint64_t first_sample = 0;
   /// A smaller model of the same tokens that proposes up to draft_tokens at once, see speculative_strategy.h. Null:
   /// none.
   std::shared_ptr<const DecodingModel> draft = {};
   int64_t draft_tokens = 4;
+
+  bool ends_with(int32_t token) const { return std::find(eos.begin(), eos.end(), token) != eos.end(); }
 };
 
 struct TokenEvent {

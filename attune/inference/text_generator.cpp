@@ -1,0 +1,300 @@
+#include "attune/inference/text_generator.h"
+
+#include <algorithm>
+#include <exception>
+#include <mutex>
+
+#include "attune/base/check.h"
+#include "attune/base/fail.h"
+#include "attune/hub/open_folder.h"
+#include "attune/inference/incremental_decoder.h"
+#include "attune/inference/scheduler.h"
+#include "attune/inference/stop_strings.h"
+#include "attune/inference/text_limits.h"
+#include "attune/nn/make_panels.h"
+
+namespace attune {
+
+struct TextGenerator::Impl {
+  std::shared_ptr<const DecoderLm> model;
+  std::shared_ptr<const Tokenizer> tokenizer;
+  SamplingConfig sampling;
+  TextUnit text_unit;
+  bool tokenizer_frames_texts;
+  Scheduler scheduler;
+
+  Impl(LanguageModelFolder files, const SchedulerOptions& options)
+      : model(prepared(files)),
+        tokenizer(std::move(files.tokenizer)),
+        sampling(files.sampling),
+        text_unit(files.text_unit),
+        tokenizer_frames_texts(files.tokenizer_frames_texts),
+        scheduler(std::make_shared<LanguageDecodingModel>(model), options) {}
+
+  // With panels.
+  static std::shared_ptr<const DecoderLm> prepared(LanguageModelFolder& files) {
+    files.sampling.validate();
+    if (!files.tokenizer_frames_texts || files.tokenizer->vocab_size() > files.model->config().vocab)
+      check_vocabulary(files.model->config(), *files.tokenizer);
+    ensure_panels(*files.model);
+    return std::move(files.model);
+  }
+};
+
+namespace {
+
+// What a call has generated and not yet handed to its caller: pieces of texts, in the order of their tokens.
+struct Pieces {
+  std::mutex mutex;
+  std::vector<std::pair<size_t, std::string>> pieces;
+};
+
+// Tokens to text, up to a stop string. It grows on the thread that decodes, and ends on that of the caller.
+class GrowingText {
+ public:
+  GrowingText(size_t index, IncrementalDecoder decoder, StopStrings stop, Pieces* pieces)
+      : index_(index), decoder_(std::move(decoder)), stop_(std::move(stop)), pieces_(pieces) {}
+
+  /// The next token; false where a stop string ends the text.
+  bool push(int32_t token) {
+    add(stop_.push(decoder_.push(token)));
+    return !stop_.found();
+  }
+  /// Nothing follows. Does nothing the second time.
+  void finish() {
+    if (finished_) return;
+    finished_ = true;
+    if (stop_.found()) return;
+    add(stop_.push(decoder_.finish()));
+    add(stop_.finish());
+  }
+  GeneratedText result(SampledTokens tokens) {
+    finish();
+    return {.text = std::move(text_),
+            .tokens = std::move(tokens.tokens),
+            .finish_reason = stop_.found() ? FinishReason::stop : tokens.finish_reason};
+  }
+
+ private:
+  void add(const std::string& piece) {
+    if (piece.empty()) return;
+    text_ += piece;
+    if (pieces_ == nullptr) return;
+    const std::lock_guard lock(pieces_->mutex);
+    pieces_->pieces.emplace_back(index_, piece);
+  }
+
+  size_t index_;
+  IncrementalDecoder decoder_;
+  StopStrings stop_;
+  Pieces* pieces_;  // null: nobody wants them
+  std::string text_;
+  bool finished_ = false;
+};
+
+SamplingRequest sampling_request(const TextGenerator& generator, const GenerateOptions& options) {
+  const Tokenizer& tokenizer = generator.tokenizer();
+  SamplingRequest request{.config = options.sampling.value_or(generator.sampling()),
+                          .draft_tokens = options.draft_tokens};
+  const SamplingConfig& sampling = request.config;
+  request.eos.assign(sampling.eos_tokens.begin(), sampling.eos_tokens.end());
+  if (request.eos.empty() && !generator.eos_is_line_end()) request.eos = {tokenizer.eos_id()};
+  request.never_drawn.assign(sampling.suppressed_tokens.begin(), sampling.suppressed_tokens.end());
+  if (!sampling.special_tokens)
+    for (const int32_t id : {tokenizer.bos_id(), tokenizer.pad_id(), tokenizer.unk_id()})
+      if (id != tokenizer.eos_id()) request.never_drawn.push_back(id);
+  // The model's vocabulary may be padded: these have no text.
+  for (int64_t id = tokenizer.vocab_size(); id < generator.model().config().vocab; ++id)
+    request.never_drawn.push_back(static_cast<int32_t>(id));
+  if (options.draft != nullptr)
+    request.draft = std::make_shared<LanguageDecodingModel>(
+        std::shared_ptr<const DecoderLm>(std::shared_ptr<const DecoderLm>(), options.draft));
+  return request;
+}
+
+void check_options(const GenerateOptions& options) {
+  check_range<int64_t>("samples", options.samples, 1, 1 << 16);
+  check_range<int64_t>("batch_texts", options.batch_texts, 1, 1 << 16);
+  check_range<int64_t>("draft_tokens", options.draft_tokens, 1, 64);
+}
+
+[[noreturn]] void throw_naming_prompt(const std::exception_ptr& error, size_t prompt) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const NumericError& numeric) {
+    fail<NumericError>("prompt {}: {}", prompt + 1, numeric.what());
+  }
+}
+
+// The texts of one call of generate().
+class GenerationCall {
+ public:
+  GenerationCall(const TextGenerator& generator, Scheduler& scheduler, const GenerateOptions& options)
+      : generator_(generator), options_(options), request_(sampling_request(generator, options)), client_(scheduler) {
+    check_options(options);
+    request_.config.validate();
+  }
+
+  std::vector<GeneratedText> run(std::span<const std::string> prompts);
+
+ private:
+  std::vector<std::vector<int32_t>> encode(std::span<const std::string> prompts) const;
+  void submit(const std::vector<int32_t>& prompt, int64_t first_sample, int64_t samples);
+  void hand_over();
+
+  const TextGenerator& generator_;
+  const GenerateOptions& options_;
+  SamplingRequest request_;
+  Pieces pieces_;
+  std::vector<GrowingText> texts_;
+  SchedulerClient client_;  // goes first: what is at work writes to the texts
+};
+
+std::vector<std::vector<int32_t>> GenerationCall::encode(std::span<const std::string> prompts) const {
+  const int64_t context = generator_.scheduler().model().longest_sequence();
+  std::vector<std::vector<int32_t>> encoded;
+  for (size_t p = 0; p < prompts.size(); ++p) {
+    const std::string place = "prompt " + std::to_string(p + 1);
+    check_text(prompts[p], place);
+    encoded.push_back(generator_.encode_prompt(prompts[p]));
+    // With slide a longer prompt is as one of context + 1 tokens: of both, the end is used.
+    std::vector<int32_t>& ids = encoded.back();
+    if (const auto most = static_cast<size_t>(context) + 1; request_.config.slide && ids.size() > most)
+      ids.erase(ids.begin(), ids.end() - static_cast<std::ptrdiff_t>(most));
+    if (static_cast<int64_t>(encoded.back().size()) > context && !request_.config.slide)
+      fail<DataError>("{}: has {} tokens, the model's context_length is {}; with slide its end would be used", place,
+                      encoded.back().size(), context);
+  }
+  return encoded;
+}
+
+// The tag of a request is the first of its texts.
+void GenerationCall::submit(const std::vector<int32_t>& prompt, int64_t first_sample, int64_t samples) {
+  const size_t first = texts_.size();
+  for (int64_t s = 0; s < samples; ++s) {
+    texts_.emplace_back(first + static_cast<size_t>(s),
+                        IncrementalDecoder(generator_.tokenizer(), prompt, generator_.eos_is_line_end()),
+                        StopStrings(options_.stop), options_.on_text ? &pieces_ : nullptr);
+  }
+  SamplingRequest sampling = request_;
+  sampling.samples = samples;
+  sampling.first_sample = static_cast<uint64_t>(first_sample);
+  client_.submit(first, {.prompt = prompt,
+                         .search = std::move(sampling),
+                         .batch = {.sequences = options_.batch_texts, .lanes = 1},
+                         .interrupt = options_.interrupt,
+                         .deadline = options_.deadline,
+                         .on_token = [this, first](const TokenEvent& event) {
+                           GrowingText& text = texts_[first + static_cast<size_t>(event.sample)];
+                           const bool goes_on = event.end == FinishReason::eos || text.push(event.token);
+                           if (event.end) text.finish();
+                           return goes_on;
+                         }});
+}
+
+void GenerationCall::hand_over() {
+  if (!options_.on_text) return;
+  std::vector<std::pair<size_t, std::string>> pieces;
+  {
+    const std::lock_guard lock(pieces_.mutex);
+    std::swap(pieces, pieces_.pieces);
+  }
+  for (const auto& [index, piece] : pieces) options_.on_text(index, piece);
+}
+
+std::vector<GeneratedText> GenerationCall::run(std::span<const std::string> prompts) {
+  const std::vector<std::vector<int32_t>> encoded = encode(prompts);
+  texts_.reserve(prompts.size() * static_cast<size_t>(options_.samples));  // requests point at them
+  for (const std::vector<int32_t>& prompt : encoded) {
+    for (int64_t s = 0; s < options_.samples; s += options_.batch_texts)
+      submit(prompt, s, std::min(options_.batch_texts, options_.samples - s));
+  }
+  std::vector<GeneratedText> results(texts_.size());
+  while (client_.outstanding() > 0) {
+    for (auto& [first, found] : client_.work()) {
+      if (found.error) throw_naming_prompt(found.error, first / static_cast<size_t>(options_.samples));
+      for (size_t s = 0; s < found.samples.size(); ++s)
+        results[first + s] = texts_[first + s].result(std::move(found.samples[s]));
+    }
+    hand_over();
+  }
+  return results;
+}
+
+std::vector<int32_t> encode_lines(const Tokenizer& tokenizer, std::string_view text) {
+  std::vector<int32_t> ids;
+  for (;;) {
+    const size_t end = text.find('\n');
+    std::string_view line = text.substr(0, end);
+    if (end != std::string_view::npos && line.ends_with('\r')) line.remove_suffix(1);
+    const std::vector<int32_t> of_line = tokenizer.encode(line);
+    ids.insert(ids.end(), of_line.begin(), of_line.end());
+    if (end == std::string_view::npos) return ids;
+    ids.push_back(tokenizer.eos_id());
+    text.remove_prefix(end + 1);
+  }
+}
+
+}  // namespace
+
+TextGenerator::TextGenerator(LanguageModelFolder files, const SchedulerOptions& options)
+    : impl_(std::make_shared<Impl>(std::move(files), options)) {}
+
+TextGenerator TextGenerator::load(const std::filesystem::path& folder, const SchedulerOptions& options) {
+  return TextGenerator(open_language_model_folder(folder, LoadedWeights::panels), options);
+}
+
+const DecoderLm& TextGenerator::model() const {
+  return *impl_->model;
+}
+const Tokenizer& TextGenerator::tokenizer() const {
+  return *impl_->tokenizer;
+}
+const SamplingConfig& TextGenerator::sampling() const {
+  return impl_->sampling;
+}
+TextUnit TextGenerator::text_unit() const {
+  return impl_->text_unit;
+}
+const Scheduler& TextGenerator::scheduler() const {
+  return impl_->scheduler;
+}
+
+std::vector<GeneratedText> TextGenerator::generate(std::span<const std::string> prompts,
+                                                   const GenerateOptions& options) const {
+  return GenerationCall(*this, impl_->scheduler, options).run(prompts);
+}
+
+std::vector<GeneratedText> TextGenerator::generate(std::initializer_list<std::string> prompts,
+                                                   const GenerateOptions& options) const {
+  return generate(std::span(prompts.begin(), prompts.size()), options);
+}
+
+GeneratedText TextGenerator::generate(std::string_view prompt, const GenerateOptions& options) const {
+  if (options.samples != 1) fail<ConfigError>("samples = {}: one text is asked for", options.samples);
+  const std::string text(prompt);
+  return std::move(generate(std::span(&text, 1), options).front());
+}
+
+bool TextGenerator::eos_is_line_end() const {
+  return impl_->text_unit == TextUnit::stream && !impl_->tokenizer->keeps_line_ends();
+}
+
+std::vector<int32_t> TextGenerator::encode_prompt(std::string_view prompt) const {
+  if (eos_is_line_end()) {
+    std::vector<int32_t> ids = encode_lines(*impl_->tokenizer, prompt);
+    return ids.empty() ? std::vector{impl_->tokenizer->eos_id()} : ids;
+  }
+  if (impl_->text_unit == TextUnit::stream) {
+    const std::vector<int32_t> ids = impl_->tokenizer->encode(prompt.empty() ? "\n" : prompt);
+    const bool unknown_start = prompt.empty() && (ids.size() != 1 || ids.front() == impl_->tokenizer->unk_id());
+    return ids.empty() || unknown_start ? std::vector{impl_->tokenizer->bos_id()} : ids;
+  }
+  std::string text(prompt);
+  if (!impl_->tokenizer->keeps_line_ends()) std::replace(text.begin(), text.end(), '\n', ' ');
+  std::vector<int32_t> ids = impl_->tokenizer->encode(text);
+  ids.insert(ids.begin(), impl_->tokenizer->bos_id());
+  return ids;
+}
+
+}  // namespace attune

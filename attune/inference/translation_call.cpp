@@ -69,6 +69,7 @@ TranslationCall::TranslationCall(const Translator& translator, Scheduler& schedu
       options_(checked(options)),
       required_(encode_phrases("required", translator.target_tokenizer(), options.required)),
       search_options_(search_options(translator, options)),
+      start_token_(SearchTokens(search_options_).start),
       batch_(batch_limits(options)),
       client_(scheduler) {
   // Enough for every thread and the next batch, so that other callers have their turn.
@@ -130,7 +131,7 @@ void TranslationCall::submit() {
   for (; waiting() && client_.outstanding() < most_submitted_; ++next_) {
     Entry& e = entry(order_[next_]);
     client_.submit(order_[next_], {.source = options_.alignments ? e.source : std::move(e.source),
-                                   .prompt = {search_options_.special.bos},
+                                   .prompt = {start_token_},
                                    .search = BeamSearchRequest{search_options_, std::move(e.constraints)},
                                    .batch = batch_,
                                    .interrupt = options_.interrupt,

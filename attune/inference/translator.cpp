@@ -6,7 +6,7 @@
 #include "attune/base/fail.h"
 #include "attune/inference/scheduler.h"
 #include "attune/inference/translation_call.h"
-#include "attune/io/model_folder.h"
+#include "attune/hub/open_folder.h"
 #include "attune/models/inference_copy.h"
 #include "attune/nn/make_panels.h"
 
@@ -51,7 +51,7 @@ Translator::Translator(ModelFolder files, const SchedulerOptions& options)
                                    std::move(files.target_tokenizer), files.generation, options)) {}
 
 Translator Translator::load(const std::filesystem::path& folder, const SchedulerOptions& options) {
-  return Translator(load_model_folder(folder, LoadedWeights::panels), options);
+  return Translator(open_model_folder(folder, LoadedWeights::panels), options);
 }
 
 const Transformer& Translator::model() const {

@@ -14,7 +14,6 @@
 namespace attune {
 namespace {
 
-constexpr const char* kModelType = "transformer";
 constexpr const char* kQuantization = "quantization_config";  // as Hugging Face names it
 constexpr const char* kMethod = "attune";
 

@@ -11,6 +11,7 @@
 namespace [[gnu::visibility("default")]] attune {
 
 inline constexpr const char* kConfigFile = "config.json";
+inline constexpr const char* kModelType = "transformer";  // "model_type" of Attune's own folders
 
 /// Writes config.json: "model_type", "attune_version" and the fields of TransformerConfig; where weights are panels of
 /// `weight_format`, "quantization_config" too.

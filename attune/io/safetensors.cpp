@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstring>
 #include <set>
 
@@ -11,46 +10,17 @@
 #include "attune/base/json_fields.h"
 #include "attune/io/content_digest.h"
 #include "attune/io/json_file.h"
+#include "attune/io/stored_values.h"
 #include "attune/tensor/host_view.h"
 
 namespace attune {
 namespace {
-
-static_assert(std::endian::native == std::endian::little, "safetensors data is little-endian and read as it is");
 
 constexpr uint64_t kMaxHeader = 100'000'000;  // as in the reference implementation
 constexpr size_t kLengthBytes = 8;
 constexpr size_t kAlignment = 64;
 constexpr const char* kDigest = "sha256";
 const std::string kNoDigest(64, '0');  // stands for the digest where it is formed
-
-// IEEE 754 binary16: 1 sign, 5 exponent (bias 15) and 10 fraction bits.
-float half_to_float(uint16_t half) {
-  const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16;
-  const uint32_t exponent = (half >> 10) & 0x1fu;
-  const uint32_t fraction = half & 0x3ffu;
-  if (exponent == 0) {  // zero or subnormal: fraction * 2^-24
-    const float magnitude = static_cast<float>(fraction) * 0x1p-24f;
-    return sign != 0 ? -magnitude : magnitude;
-  }
-  const uint32_t wide = exponent == 31 ? 255 : exponent + 112;  // 112 = 127 - 15; 31 is infinity or NaN
-  return std::bit_cast<float>(sign | (wide << 23) | (fraction << 13));
-}
-
-float bfloat16_to_float(uint16_t half) {
-  return std::bit_cast<float>(static_cast<uint32_t>(half) << 16);
-}
-
-template <class Convert>
-std::vector<float> widened(std::span<const std::byte> from, Convert convert) {
-  std::vector<float> values(from.size() / sizeof(uint16_t));
-  for (size_t i = 0; i < values.size(); ++i) {
-    uint16_t half = 0;
-    std::memcpy(&half, from.data() + i * sizeof(half), sizeof(half));  // offsets in a file need not be aligned
-    values[i] = convert(half);
-  }
-  return values;
-}
 
 }  // namespace
 
@@ -130,13 +100,7 @@ void SafetensorsReader::load_into(const std::string& name, const Tensor& target)
                     name_of(target.dtype()));
   const auto source = data_.subspan(stored.begin, stored.end - stored.begin);
   if (source.empty()) return;
-  if (stored.type == StoredType::f16) {
-    target.assign(std::span<const float>(widened(source, half_to_float)));
-  } else if (stored.type == StoredType::bf16) {
-    target.assign(std::span<const float>(widened(source, bfloat16_to_float)));
-  } else {
-    target.assign_bytes(source);
-  }
+  load_stored(stored.type, source, target);
 }
 
 void SafetensorsReader::verify() const {

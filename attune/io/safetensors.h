@@ -25,6 +25,7 @@ class SafetensorsReader {
   std::vector<std::string> names() const;  // sorted
   bool contains(const std::string& name) const { return header_.tensors.contains(name); }
   Shape shape(const std::string& name) const { return find(name).shape; }
+  StoredType type(const std::string& name) const { return find(name).type; }
   DType dtype(const std::string& name) const { return loaded_type(find(name).type); }  // of what load() gives
   int64_t element_count() const;                                                       // over all tensors
   /// Another name for a tensor, here and not in the file. Throws FileError when there is no `from`, or a `to` already.

@@ -8,7 +8,7 @@ namespace attune {
 namespace {
 
 Tensor embed(const Embeddings& embedding, const PackedTokens& tokens) {
-  return embedding(tokens.ids, positions_of(tokens.sequences));
+  return embedding(tokens.ids, positions_of(tokens.sequences), tokens.types);
 }
 
 AttentionMask mask_of(const PackedTokens& tokens) {
@@ -62,13 +62,26 @@ Tensor EncoderMaskedLm::encode(const PackedTokens& tokens) const {
 
 CrossEntropy EncoderMaskedLm::loss(const PackedTokens& tokens, const Indices& rows, const Indices& labels,
                                    const CrossEntropyOptions& options) const {
-  return parts_.projection->loss(gather(encode(tokens), rows), labels, options);
+  return parts_.projection->loss(transformed(gather(encode(tokens), rows)), labels, options);
 }
 
 void EncoderMaskedLm::visit(Visitor& v) {
   v("embedding", *parts_.embedding);
   v("encoder", *parts_.encoder);
+  if (parts_.transform) v("transform", *parts_.transform);
   v("projection", *parts_.projection);
+}
+
+EncoderModel::EncoderModel(TransformerConfig config, Parts parts)
+    : config_(std::move(config)), parts_(std::move(parts)) {}
+
+Tensor EncoderModel::encode(const PackedTokens& tokens) const {
+  return (*parts_.encoder)(embed(*parts_.embedding, tokens), mask_of(tokens));
+}
+
+void EncoderModel::visit(Visitor& v) {
+  v("embedding", *parts_.embedding);
+  v("encoder", *parts_.encoder);
 }
 
 }  // namespace attune

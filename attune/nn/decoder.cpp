@@ -17,8 +17,9 @@ void check_step_tokens(std::span<const int32_t> tokens, std::span<const int32_t>
                      counts.size(), total, cache.rows());
 }
 
-Decoder::Decoder(std::vector<std::shared_ptr<DecoderLayer>> layers, std::unique_ptr<LayerNorm> final_norm)
-    : layers_(std::move(layers)), norm_(std::move(final_norm)) {}
+Decoder::Decoder(std::vector<std::shared_ptr<DecoderLayer>> layers, std::unique_ptr<LayerNorm> final_norm,
+                 std::shared_ptr<RelativeBias> relative_bias)
+    : layers_(std::move(layers)), norm_(std::move(final_norm)), relative_bias_(std::move(relative_bias)) {}
 
 Tensor Decoder::operator()(const Tensor& x, const Tensor& memory, const AttentionMask& self_mask,
                            const AttentionMask& cross_mask) const {
@@ -134,6 +135,7 @@ void Decoder::visit(Visitor& v) {
   for (size_t i = 0; i < layers_.size(); ++i)
     if (i == 0 || layers_[i] != layers_[0]) v("layers." + std::to_string(i), *layers_[i]);
   if (norm_) v("norm", *norm_);
+  if (relative_bias_) v("relative_bias", *relative_bias_);
 }
 
 }  // namespace attune

@@ -2,8 +2,9 @@
 
 namespace attune {
 
-Encoder::Encoder(std::vector<std::shared_ptr<EncoderLayer>> layers, std::unique_ptr<LayerNorm> final_norm)
-    : layers_(std::move(layers)), norm_(std::move(final_norm)) {}
+Encoder::Encoder(std::vector<std::shared_ptr<EncoderLayer>> layers, std::unique_ptr<LayerNorm> final_norm,
+                 std::shared_ptr<RelativeBias> relative_bias)
+    : layers_(std::move(layers)), norm_(std::move(final_norm)), relative_bias_(std::move(relative_bias)) {}
 
 Tensor Encoder::operator()(const Tensor& x, const AttentionMask& mask) const {
   Tensor h = x;
@@ -27,6 +28,7 @@ void Encoder::visit(Visitor& v) {
   for (size_t i = 0; i < layers_.size(); ++i)
     if (i == 0 || layers_[i] != layers_[0]) v("layers." + std::to_string(i), *layers_[i]);
   if (norm_) v("norm", *norm_);
+  if (relative_bias_) v("relative_bias", *relative_bias_);
 }
 
 }  // namespace attune

@@ -13,11 +13,13 @@ struct EncoderOutput {
   std::vector<Tensor> weights;
 };
 
-/// A stack of encoder layers, followed by `final_norm` unless it is null. All elements of `layers` may be one layer
+/// A stack of encoder layers, followed by `final_norm` unless it is null. `relative_bias` is what the layers were
+/// built with, or null. All elements of `layers` may be one layer
 /// (Lan et al. 2020); it then has one name, and the same dropout mask each time it is applied.
 class Encoder final : public Module {
  public:
-  Encoder(std::vector<std::shared_ptr<EncoderLayer>> layers, std::unique_ptr<LayerNorm> final_norm);
+  Encoder(std::vector<std::shared_ptr<EncoderLayer>> layers, std::unique_ptr<LayerNorm> final_norm,
+          std::shared_ptr<RelativeBias> relative_bias = {});
   /// x [tokens, d_model] -> same
   Tensor operator()(const Tensor& x, const AttentionMask& mask) const;
   /// The same with the attention weights. Keeps all activations for the gradient.
@@ -27,7 +29,8 @@ class Encoder final : public Module {
 
  private:
   std::vector<std::shared_ptr<EncoderLayer>> layers_;
-  std::unique_ptr<LayerNorm> norm_;  // null: none
+  std::unique_ptr<LayerNorm> norm_;              // null: none
+  std::shared_ptr<RelativeBias> relative_bias_;  // that the layers share; null: none
 };
 
 }  // namespace attune

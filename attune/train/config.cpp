@@ -78,6 +78,8 @@ void check_data(const DataConfig& data, const TransformerConfig& model) {
     fail<ConfigError>("data.valid_fraction = {}: there are data.valid_files to validate on", data.valid_fraction);
   check_range<int64_t>("data.max_tokens", data.max_tokens, 3, 1 << 20);
   check_range<int64_t>("data.max_tokens_per_sentence", data.max_tokens_per_sentence, 1, 1 << 20);
+  if (model.architecture == Architecture::encoder)
+    fail<ConfigError>("model.architecture = \"encoder\": has no task to train for, \"encoder_masked_lm\" has");
   if (model.architecture == Architecture::encoder_decoder) {
     check_length("data.max_tokens_per_sentence", data.max_tokens_per_sentence, model);
   } else if (model.architecture != Architecture::decoder_lm) {

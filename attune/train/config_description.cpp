@@ -45,6 +45,12 @@ class KeyList {
       Key& key = add(name, json.at(name));
       key.choices.assign(std::begin(VariantNames<Field>::values), std::end(VariantNames<Field>::values));
       add_kinds<Field>(std::make_index_sequence<std::variant_size_v<Field>>());
+    } else if constexpr (EnumList<Field>) {
+      Json json = Json::object();
+      FieldWriter writer(json);
+      writer(name, field);
+      Key& key = add(name, json.at(name));
+      for (const auto& [value, text] : EnumNames<typename Field::value_type>::values) key.choices.emplace_back(text);
     } else if constexpr (requires(KeyList & v) { visit_fields(field, v); }) {
       if (!has_field(architecture_, name)) return;
       section_ = name;

@@ -151,6 +151,7 @@ PreparedKind prepared_kind(Architecture architecture) {
     case Architecture::encoder_classifier:
       return PreparedKind::labelled;
     case Architecture::encoder_masked_lm:
+    case Architecture::encoder:
       return PreparedKind::sequences;
     case Architecture::decoder_lm:
       break;

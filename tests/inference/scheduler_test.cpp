@@ -83,7 +83,7 @@ class RandomRequests {
                                        .top_k = static_cast<int64_t>(random_.below(10)),
                                        .max_tokens = static_cast<int64_t>(1 + random_.below(30)),
                                        .seed = random_.below(100)},
-                            .eos = random_.below(2) == 0 ? std::optional(kEos) : std::nullopt,
+                            .eos = random_.below(2) == 0 ? std::vector{kEos} : std::vector<int32_t>{},
                             .samples = static_cast<int64_t>(1 + random_.below(4))};
     if (random_.below(3) == 0) {
       request.draft = draft_;

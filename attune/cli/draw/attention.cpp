@@ -7,7 +7,7 @@
 #include "attune/cli/draw/draw.h"
 #include "attune/cli/draw/heat_maps.h"
 #include "attune/cli/model_argument.h"
-#include "attune/io/config_file.h"
+#include "attune/hub/open_folder.h"
 #include "attune/tensor/host_view.h"
 
 namespace attune::cli {
@@ -36,7 +36,7 @@ int64_t chosen_layer(const AttentionPicture& c, int64_t layers) {
 }  // namespace
 
 std::string draw_attention(const AttentionPicture& c) {
-  const AttentionPage page = view_attention(c.request, read_model_config(c.request.folder).architecture);
+  const AttentionPage page = view_attention(c.request, open_config(c.request.folder).model.architecture);
   const AttentionMaps& maps = chosen(c, page);
   const auto layers = static_cast<int64_t>(maps.weights.size());
   const int64_t layer = chosen_layer(c, layers);
