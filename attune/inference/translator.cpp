@@ -4,9 +4,9 @@
 #include <exception>
 
 #include "attune/base/fail.h"
+#include "attune/hub/open_folder.h"
 #include "attune/inference/scheduler.h"
 #include "attune/inference/translation_call.h"
-#include "attune/hub/open_folder.h"
 #include "attune/models/inference_copy.h"
 #include "attune/nn/make_panels.h"
 
