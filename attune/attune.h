@@ -8,12 +8,14 @@
 
 // Models that are used: a folder in, text or labels out.
 #include "attune/inference/classifier.h"
+#include "attune/inference/embedder.h"
 #include "attune/inference/quantize.h"
 #include "attune/inference/text_generator.h"
 #include "attune/inference/translator.h"
 
 // Text to tokens and back.
 #include "attune/text/character_tokenizer.h"
+#include "attune/text/chat_template.h"
 #include "attune/text/sentence_piece_tokenizer.h"
 #include "attune/text/tokenizer.h"
 #include "attune/text/tokenizer_files.h"

@@ -11,6 +11,7 @@
 #include "attune/base/fail.h"
 #include "attune/base/fields.h"
 #include "attune/base/json_fields.h"
+#include "attune/cli/chat_prompts.h"
 #include "attune/cli/command.h"
 #include "attune/cli/generation_options.h"
 #include "attune/cli/model_argument.h"
@@ -28,7 +29,7 @@ struct GenerateCommand {
   std::string model, file, draft;
   std::vector<std::string> prompts, stop;
   int64_t samples = 1, threads = 0, draft_tokens = GenerateOptions{}.draft_tokens;
-  bool json = false, echo = false, slide = false;
+  bool json = false, echo = false, slide = false, chat = false;
   // What is not given comes from the model's generation_config.json.
   std::optional<double> repetition_penalty, temperature, top_p, min_p;
   std::optional<int64_t> top_k, max_tokens;
@@ -37,21 +38,36 @@ struct GenerateCommand {
 };
 
 /// The whole text without the line end at its end: whoever types or writes a file ends it with one.
-std::string read_prompt(LineReader reader) {
+std::string read_prompt(LineReader& reader) {
   std::string prompt;
   for (std::string line; reader.next(line);) prompt += (reader.line_number() == 1 ? "" : "\n") + line;
   return prompt;
+}
+
+/// Each line that is not empty.
+std::vector<std::string> read_lines(LineReader& reader) {
+  std::vector<std::string> lines;
+  for (std::string line; reader.next(line);)
+    if (!line.empty()) lines.push_back(line);
+  return lines;
+}
+
+std::vector<std::string> read_prompts(LineReader&& reader, bool chat) {
+  if (chat) return read_lines(reader);
+  return {read_prompt(reader)};
 }
 
 std::vector<std::string> prompts_of(const GenerateCommand& command) {
   constexpr TextLimits kLimits{.total_bytes = static_cast<int64_t>(kMostTextBytes)};
   if (!command.file.empty() && !command.prompts.empty())
     fail<ConfigError>("--prompt and --file {} at once: give one of them", command.file);
-  if (!command.file.empty()) return {read_prompt(LineReader(std::filesystem::path(command.file), kLimits))};
+  if (!command.file.empty())
+    return read_prompts(LineReader(std::filesystem::path(command.file), kLimits), command.chat);
   for (const std::string& prompt : command.prompts) check_utf8(prompt, "--prompt");
   if (!command.prompts.empty()) return command.prompts;
+  if (::isatty(STDIN_FILENO) == 1 && command.chat) fail<ConfigError>("--chat: needs a message, by --prompt or --file");
   if (::isatty(STDIN_FILENO) == 1) return {""};
-  return {read_prompt(LineReader(STDIN_FILENO, "standard input", kLimits))};
+  return read_prompts(LineReader(STDIN_FILENO, "standard input", kLimits), command.chat);
 }
 
 SamplingConfig sampling_of(const GenerateCommand& command, const TextGenerator& generator) {
@@ -161,7 +177,8 @@ int generate(const GenerateCommand& command) {
   const TextGenerator generator = TextGenerator::load(command.model);
   if (command.samples < 1 || command.samples > 1 << 16)
     fail<ConfigError>("--n {}: needs a number from 1 to {}", command.samples, 1 << 16);
-  const std::vector<std::string> prompts = prompts_of(command);
+  std::vector<std::string> prompts = prompts_of(command);
+  if (command.chat) prompts = chat_prompts(command.model, prompts);
   const auto samples = static_cast<size_t>(command.samples);
   GenerateOptions options{
       .sampling = sampling_of(command, generator), .stop = command.stop, .samples = command.samples};
@@ -212,6 +229,9 @@ void add_generate(CLI::App& app) {
   add_repeated_text(*command, "--prompt", c->prompts,
                     "The beginning; may be given several times; without it --file, else standard input");
   command->add_option("--file", c->file, "The prompt, plain or gzip; a line end at its end is left out");
+  command->add_flag("--chat", c->chat,
+                    "Answer with the folder's chat template: each line of the input (or each --prompt) is a user's\n"
+                    "message, or a JSON list of messages");
   command->add_option("--temperature", c->temperature,
                       "Below 1: likelier tokens; 0: always the likeliest [the model's]");
   command->add_option("--top-k", c->top_k, "Only so many of the likeliest tokens; 0: all [the model's]");

@@ -136,6 +136,7 @@ int run(int argc, char** argv) {
   add_translate(app);
   add_generate(app);
   add_classify(app);
+  add_embed(app);
   add_evaluate(app);
   add_compare(app);
   add_report(app);
