@@ -25,12 +25,12 @@ std::string Tokenizer::decode(std::span<const int32_t> ids, bool with_special_to
   kept.reserve(ids.size());
   for (const int32_t id : ids) {
     check_id(id);
-    if (with_special_tokens || !is_special(id)) kept.push_back(id);
+    if (with_special_tokens || !is_special_token(id)) kept.push_back(id);
   }
   return join(kept);
 }
 
-bool Tokenizer::is_special(int32_t id) const {
+bool Tokenizer::is_special_token(int32_t id) const {
   return id == special_.pad || id == special_.bos || id == special_.eos;
 }
 

@@ -78,7 +78,7 @@ class Tokenizer {
   virtual int32_t token_id(std::string_view token) const;
 
   /// Whether decode() leaves this token out.
-  virtual bool is_special(int32_t id) const;
+  virtual bool is_special_token(int32_t id) const;
 
   /// Whether a line end in a text is a token, so that decoding gives it back. Otherwise text is encoded line by line.
   virtual bool keeps_line_ends() const { return false; }
@@ -93,6 +93,9 @@ class Tokenizer {
   int32_t bos_id() const { return special_.bos; }
   int32_t eos_id() const { return special_.eos; }
   const SpecialIds& special_ids() const { return special_; }
+
+  /// What it is, in a word or two: "whitespace", "SentencePiece".
+  virtual std::string kind() const = 0;
 
   /// Name inside a model folder: "tokenizer.model", "vocabulary.json", or that of a file from Hugging Face's hub.
   virtual std::string file_name() const = 0;

@@ -48,10 +48,11 @@ class HuggingFaceTokenizer final : public Tokenizer {
   int32_t vocab_size() const override { return added_.highest_id() + 1; }
   std::string piece(int32_t id) const override;
   int32_t token_id(std::string_view token) const override;
-  bool is_special(int32_t id) const override { return added_.is_special(id); }
+  bool is_special_token(int32_t id) const override { return added_.is_special(id); }
   bool keeps_line_ends() const override { return true; }
   std::optional<Truncation> truncation() const override { return parts_.truncation; }
   std::optional<Padding> padding() const override { return parts_.padding; }
+  std::string kind() const override { return "Hugging Face"; }
   std::string file_name() const override { return parts_.files.empty() ? "tokenizer.json" : parts_.files.front().filename().string(); }
   void save(const std::filesystem::path& file) const override;
 
