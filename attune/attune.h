@@ -8,12 +8,14 @@
 
 // Models that are used: a folder in, text or labels out.
 #include "attune/inference/classifier.h"
+#include "attune/inference/embedder.h"
 #include "attune/inference/quantize.h"
 #include "attune/inference/text_generator.h"
 #include "attune/inference/translator.h"
 
 // Text to tokens and back.
 #include "attune/text/character_tokenizer.h"
+#include "attune/text/chat_template.h"
 #include "attune/text/sentence_piece_tokenizer.h"
 #include "attune/text/tokenizer.h"
 #include "attune/text/tokenizer_files.h"
@@ -27,6 +29,7 @@
 #include "attune/train/trainer.h"
 
 // Architectures, their configuration and their files.
+#include "attune/hub/open_folder.h"
 #include "attune/io/config_file.h"
 #include "attune/io/model_folder.h"
 #include "attune/io/parameter_file.h"

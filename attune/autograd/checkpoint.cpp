@@ -9,13 +9,13 @@ namespace attune {
 namespace {
 
 struct Kept {
-  std::vector<Tensor> inputs;  // the nodes of its inputs beside their values
+  std::vector<Tensor> inputs;  // with their nodes
   CheckpointedFunction function;
   Execution execution;  // of the forward pass
 };
 
-// The sum of an input's gradients so far is what its leaf begins with: every addition is then the one that there would
-// be without a checkpoint, in the same order, and the results are equal bit for bit.
+// Each leaf begins with the gradient that its input has so far. The additions and their order are then the same as
+// without a checkpoint, and so are the results, bit for bit.
 Gradients walk_again(const Kept& kept, const Tensor& dy) {
   std::vector<Tensor> leaves;
   for (const Tensor& input : kept.inputs) {
@@ -54,7 +54,7 @@ Tensor checkpoint(std::vector<Tensor> inputs, CheckpointedFunction function) {
     const NoGrad no_grad;
     y = function(inputs).detach();
   }
-  // Also where no input requires a gradient: parameters within the function may.
+  // Recorded even if no input requires a gradient: parameters that the function uses may require one.
   Kept kept{.inputs = inputs, .function = std::move(function), .execution = execution()};
   record_always("checkpoint", inputs, y, [kept = std::move(kept)](const Tensor& dy) { return walk_again(kept, dy); });
   return y;

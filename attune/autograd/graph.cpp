@@ -18,8 +18,8 @@ uint64_t next_order() {
   return ++counter;
 }
 
-// The first gradient is kept as it is; a second one is added in place only when nobody else holds that memory, and
-// never in bfloat16, whose sums would lose what is small.
+// Keeps the first gradient as it is. Adds a second one in place only if nobody else holds the memory of the first, and
+// never in bfloat16, since sums in bfloat16 would lose small terms.
 void accumulate(GradientNode& node, Tensor gradient) {
   if (gradient.numel() != node.shape.numel())
     fail<ShapeError>("backward: gradient {} does not fit the output {} of {}", gradient.shape().text(),
@@ -35,7 +35,7 @@ void accumulate(GradientNode& node, Tensor gradient) {
   add_in_place(node.gradient, gradient);
 }
 
-// How often the steps that are still to be walked use each leaf.
+// For each leaf: how many of the nodes that backward has not visited yet use it.
 class LeafUses {
  public:
   explicit LeafUses(const GradientNode& loss) {
@@ -51,7 +51,7 @@ class LeafUses {
       }
     }
   }
-  /// One use less; true for the last.
+  /// Removes one use; returns true for the last one.
   bool walk(const GradientNode* node) {
     const auto found = uses_.find(node);
     return found != uses_.end() && --found->second == 0;

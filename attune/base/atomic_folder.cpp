@@ -1,7 +1,5 @@
 #include "attune/base/atomic_folder.h"
 
-#include <unistd.h>
-
 #include <string>
 #include <system_error>
 
@@ -11,22 +9,22 @@
 namespace attune {
 
 AtomicFolder::AtomicFolder(std::filesystem::path path) : path_(std::move(path)) {
-  while (!path_.has_filename() && path_.has_parent_path()) path_ = path_.parent_path();  // a slash at the end
+  while (!path_.has_filename() && path_.has_parent_path()) path_ = path_.parent_path();  // removes slashes at the end
   std::error_code ignored;
   if (std::filesystem::exists(std::filesystem::symlink_status(path_, ignored)))
     fail<FileError>("{}: is there already; remove it or choose another folder", path_.string());
-  temporary_ = path_;
-  temporary_ += "." + std::to_string(::getpid()) + ".tmp";
-  make_directories(temporary_);
+  make_directories(path_.parent_path().empty() ? "." : path_.parent_path());
+  remove_leftovers(path_.parent_path(), path_.filename().string());
+  temporary_ = make_temporary_folder(path_);
 }
 
 AtomicFolder::~AtomicFolder() {
   std::error_code ignored;
-  if (!committed_) std::filesystem::remove_all(temporary_, ignored);
+  if (!committed_) std::filesystem::remove_all(temporary_.path, ignored);
 }
 
 void AtomicFolder::commit() {
-  rename_folder(temporary_, path_);
+  rename_folder(temporary_.path, path_);
   committed_ = true;
 }
 

@@ -2,10 +2,13 @@
 
 #include <filesystem>
 
+#include "attune/base/temporary.h"
+
 namespace attune {
 
 /// Writes a folder whole or not at all. Files are written into a temporary folder beside it; commit() renames that
-/// folder. The destructor removes it if commit() was not called. Throws FileError.
+/// folder. The destructor removes it if commit() was not called; what a killed process left of the same folder is
+/// removed too. Throws FileError.
 class AtomicFolder {
  public:
   /// Throws FileError if `path` already exists.
@@ -15,11 +18,12 @@ class AtomicFolder {
   AtomicFolder& operator=(const AtomicFolder&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
-  const std::filesystem::path& temporary() const { return temporary_; }  // where files are written
+  const std::filesystem::path& temporary() const { return temporary_.path; }  // where files are written
   void commit();
 
  private:
-  std::filesystem::path path_, temporary_;
+  std::filesystem::path path_;
+  TemporaryEntry temporary_;
   bool committed_ = false;
 };
 

@@ -100,4 +100,10 @@ void FieldReader::read_plain(const Json& value, std::vector<std::string>& field,
   }
 }
 
+void FieldReader::read_plain(const Json& value, std::vector<int64_t>& field, const std::string& where) {
+  if (!value.is_array()) wrong_type(value, where, "a list of whole numbers");
+  field.clear();
+  for (const Json& element : value) read_plain(element, field.emplace_back(), where);
+}
+
 }  // namespace attune

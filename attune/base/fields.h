@@ -6,6 +6,7 @@
 //
 // and json_fields.h uses that list to read, to write and to reject unknown keys.
 
+#include <concepts>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -32,6 +33,12 @@ std::string enum_name(E value) {
     if (candidate == value) return name;
   return "?";
 }
+
+template <class T>
+concept EnumList = requires(T list) {
+  requires std::same_as<T, std::vector<typename T::value_type>>;
+  requires NamedEnum<typename T::value_type>;
+};
 
 /// The names of a variant's alternatives. A file has a table {kind = "latent", latent_dim = 64}, or the name alone if
 /// every field has its default. Specialise with `static constexpr const char* values[]`, one for each alternative.

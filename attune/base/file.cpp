@@ -8,32 +8,21 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <vector>
 
+#include "attune/base/descriptor.h"
 #include "attune/base/fail.h"
+#include "attune/base/temporary.h"
 
 namespace attune {
 namespace {
-
-class Descriptor {
- public:
-  explicit Descriptor(int value) : value_(value) {}
-  ~Descriptor() {
-    if (value_ >= 0) ::close(value_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return value_; }
-
- private:
-  int value_;
-};
 
 [[noreturn]] void fail_errno(std::string_view action, const std::filesystem::path& path) {
   fail<FileError>("cannot {} {}: {}", action, path.string(), std::strerror(errno));
 }
 
-// The names in a folder are safe against a power cut once the folder is written too; a file system that cannot do that
-// is no error.
+// Writes the folder's list of names to the disk, so that a power cut does not lose new names. Ignores a file system
+// that cannot do this.
 void sync_folder(const std::filesystem::path& path) {
   const Descriptor directory(::open(path.empty() ? "." : path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (directory.get() >= 0) ::fsync(directory.get());
@@ -75,6 +64,10 @@ std::string read_file(const std::filesystem::path& path, uint64_t max_bytes) {
   return text;
 }
 
+struct AtomicFile::Temporary {
+  TemporaryEntry entry;
+};
+
 AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
   std::error_code ignored;
   const auto status = std::filesystem::status(path_, ignored);
@@ -82,22 +75,22 @@ AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
     fail<FileError>("cannot write {}: it is not a regular file",
                     path_.string());  // a rename would replace a device or a pipe
   if (std::filesystem::is_symlink(path_, ignored)) path_ = std::filesystem::weakly_canonical(path_);
-  temporary_ = path_;
-  temporary_ += "." + std::to_string(::getpid()) + ".tmp";
-  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (descriptor_ < 0) fail_errno("write", path_);
+  remove_leftovers(path_.parent_path(), path_.filename().string());
+  // A file that others may not read must not become readable, not even while it is written.
+  struct stat old {};
+  const bool replaces = ::stat(path_.c_str(), &old) == 0;
+  temporary_ = std::make_unique<Temporary>(Temporary{make_temporary_file(path_, replaces ? 0600 : 0666)});
+  if (replaces) ::fchmod(temporary_->entry.descriptor.get(), old.st_mode & 0777);  // where the file system has them
 }
 
 AtomicFile::~AtomicFile() {
-  if (descriptor_ < 0) return;
-  ::close(descriptor_);
-  ::unlink(temporary_.c_str());
+  if (temporary_ != nullptr) ::unlink(temporary_->entry.path.c_str());
 }
 
 void AtomicFile::write(const void* data, size_t bytes) {
   const char* next = static_cast<const char*>(data);
   while (bytes > 0) {
-    const ssize_t n = ::write(descriptor_, next, bytes);
+    const ssize_t n = ::write(temporary_->entry.descriptor.get(), next, bytes);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) fail_errno("write", path_);
     next += n;
@@ -106,10 +99,10 @@ void AtomicFile::write(const void* data, size_t bytes) {
 }
 
 void AtomicFile::commit() {
-  if (::fsync(descriptor_) != 0) fail_errno("write", path_);
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_errno("write", path_);
-  ::close(descriptor_);
-  descriptor_ = -1;
+  const TemporaryEntry& entry = temporary_->entry;
+  if (::fsync(entry.descriptor.get()) != 0) fail_errno("write", path_);
+  if (::rename(entry.path.c_str(), path_.c_str()) != 0) fail_errno("write", path_);
+  temporary_.reset();
   sync_folder(path_.parent_path());
 }
 
@@ -124,7 +117,7 @@ MappedFile::MappedFile(const std::filesystem::path& path, FileAccess access) {
   if (file.get() < 0) fail_errno("open", path);
   size_ = size_of_regular_file(file.get(), path);
   if (size_ == 0) return;
-  // Pages that may be written are not counted as memory until they are: few ever are.
+  // MAP_NORESERVE: few pages are ever written, so the system need not reserve memory for all of them.
   const bool writable = access == FileAccess::copy_on_write;
   void* address = ::mmap(nullptr, size_, writable ? PROT_READ | PROT_WRITE : PROT_READ,
                          writable ? MAP_PRIVATE | MAP_NORESERVE : MAP_PRIVATE, file.get(), 0);
@@ -142,13 +135,17 @@ void MappedFile::release(std::span<const std::byte> part) const {
   const uintptr_t begin = std::max(reinterpret_cast<uintptr_t>(part.data()), own);
   const uintptr_t end = std::min(reinterpret_cast<uintptr_t>(part.data()) + part.size(), own + size_);
   const uintptr_t first = (begin + page - 1) / page * page, last = end / page * page;
-  if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);  // else nothing is lost
+  if (first < last) ::madvise(data_ + (first - own), last - first, MADV_DONTNEED);  // a failure loses nothing
 }
 
 void make_directories(const std::filesystem::path& path) {
+  std::vector<std::filesystem::path> parents;  // of the folders that are made
   std::error_code error;
+  for (std::filesystem::path p = path; !p.empty() && !std::filesystem::exists(p, error); p = p.parent_path())
+    parents.push_back(p.parent_path());
   std::filesystem::create_directories(path, error);
   if (error) fail<FileError>("cannot make folder {}: {}", path.string(), error.message());
+  for (const std::filesystem::path& parent : parents) sync_folder(parent);
 }
 
 void rename_folder(const std::filesystem::path& from, const std::filesystem::path& to) {

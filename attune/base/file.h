@@ -19,8 +19,9 @@ std::string read_file(const std::filesystem::path& path, uint64_t max_bytes = ui
 int64_t file_bytes(const std::filesystem::path& path);
 
 /// Replaces the file `path`. write() appends to a temporary file beside it; commit() calls fsync and renames that file.
-/// On any failure (no space, no permission, an exception) the old file stays and the temporary one is removed.
-/// Throws FileError.
+/// On any failure (no space, no permission, an exception) the old file stays and the temporary one is removed. What a
+/// killed process left of the same file is removed too. The permissions of a file that is replaced are kept. Throws
+/// FileError.
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path path);
@@ -33,9 +34,9 @@ class AtomicFile {
   void commit();  // fsync and rename; without it `path` does not change
 
  private:
+  struct Temporary;
   std::filesystem::path path_;
-  std::filesystem::path temporary_;
-  int descriptor_ = -1;
+  std::unique_ptr<Temporary> temporary_;  // until commit()
 };
 
 /// Writes `text` with an AtomicFile. Throws FileError.

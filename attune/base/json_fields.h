@@ -31,6 +31,10 @@ class FieldWriter {
       FieldWriter writer(object);
       std::visit([&](auto& alternative) { visit_fields(alternative, writer); }, field);
       return object.size() == 1 ? object["kind"] : object;
+    } else if constexpr (EnumList<T>) {
+      Json list = Json::array();
+      for (const auto value : field) list.push_back(enum_name(value));
+      return list;
     } else if constexpr (requires(FieldWriter & v) { visit_fields(field, v); }) {
       Json object = Json::object();
       FieldWriter writer(object);
@@ -67,6 +71,10 @@ class FieldReader {
       read_enum(value, field, where);
     } else if constexpr (NamedVariant<T>) {
       read_variant(value, field, where);
+    } else if constexpr (EnumList<T>) {
+      if (!value.is_array()) fail<ConfigError>("{}: is {}, needs a list", where, show(value).substr(0, 80));
+      field.assign(value.size(), {});
+      for (size_t i = 0; i < value.size(); ++i) read_enum(value[i], field[i], where + "[" + std::to_string(i) + "]");
     } else if constexpr (requires(FieldReader & v) { visit_fields(field, v); }) {
       FieldReader reader(value, where);
       visit_fields(field, reader);
@@ -116,6 +124,7 @@ class FieldReader {
   static void read_plain(const Json& value, double& field, const std::string& where);
   static void read_plain(const Json& value, std::string& field, const std::string& where);
   static void read_plain(const Json& value, std::vector<std::string>& field, const std::string& where);
+  static void read_plain(const Json& value, std::vector<int64_t>& field, const std::string& where);
 
   const Json& json_;
   std::string where_;

@@ -1,5 +1,5 @@
 #pragma once
-// Threads: one OpenMP pool, shared with oneDNN. The caller's OpenMP settings are left as they are.
+// Threads: how many, and loops over pieces that several of them work on.
 
 #include <cstdint>
 #include <functional>
@@ -20,19 +20,6 @@ class ThreadScope {
 
  private:
   ExecutionScope scope_;
-};
-
-/// While this object lives, libraries that ask OpenMP for the number of threads get thread_count(). The destructor
-/// restores the calling thread's own setting.
-class OpenMpThreads {
- public:
-  OpenMpThreads();
-  ~OpenMpThreads();
-  OpenMpThreads(const OpenMpThreads&) = delete;
-  OpenMpThreads& operator=(const OpenMpThreads&) = delete;
-
- private:
-  int before_;
 };
 
 namespace detail {

@@ -39,7 +39,7 @@ std::optional<double> share(std::optional<int64_t> quota, std::optional<int64_t>
   return static_cast<double>(*quota) / static_cast<double>(*period);
 }
 
-// "100000 100000" or "max 100000".
+// Parses "100000 100000" (quota and period) or "max 100000" (no limit).
 std::optional<double> limit_of_version_2(const fs::path& group) {
   std::ifstream file(group / "cpu.max");
   std::string quota, period;
@@ -51,7 +51,7 @@ std::optional<double> limit_of_version_1(const fs::path& group) {
   return share(number_in(group / "cpu.cfs_quota_us"), number_in(group / "cpu.cfs_period_us"));
 }
 
-// The least limit of a group and of those above it. In a container the upper part of the path may not be there.
+// Returns the smallest limit of a group and of the groups above it. A container may not show the upper groups.
 template <class Limit>
 std::optional<double> least_limit(const fs::path& root, const fs::path& group, Limit&& limit_of) {
   std::optional<double> least;
@@ -88,8 +88,8 @@ int processors_by_affinity() {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-// Lines are "0::/group" for version 2 and "4:cpu,cpuacct:/group" for version 1, whose hierarchy is mounted under the
-// names of its controllers.
+// A line is "0::/group" in version 2 and "4:cpu,cpuacct:/group" in version 1. Version 1 mounts its groups in a folder
+// that is named after the controllers.
 std::optional<double> cgroup_processors(const CgroupFiles& files) {
   std::optional<double> least;
   const auto consider = [&](std::optional<double> limit) {

@@ -49,7 +49,7 @@ void ProfileScope::end() noexcept {
   if (!profile_->keeps_events_) return;
   try {
     profile_->events_.push_back({entry_->name, seconds_of(begin_ - profile_->begin_), seconds, work});
-  } catch (const std::bad_alloc&) {  // a trace with a gap is better than none
+  } catch (const std::bad_alloc&) {  // leaves this event out of the trace
   }
 }
 

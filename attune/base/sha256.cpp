@@ -54,7 +54,7 @@ void Sha256::compress(const unsigned char* block) {
 }
 
 void Sha256::update(const void* data, size_t bytes) {
-  if (bytes == 0) return;  // where there may be no data either
+  if (bytes == 0) return;  // `data` may then be null
   const auto* next = static_cast<const unsigned char*>(data);
   bytes_ += bytes;
   if (pending_ > 0) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <map>
 
 #include "attune/base/fail.h"
 #include "attune/base/fields.h"
@@ -9,6 +10,7 @@
 #include "attune/cli/command.h"
 #include "attune/cli/generation_options.h"
 #include "attune/cli/line_progress.h"
+#include "attune/cli/model_argument.h"
 #include "attune/cli/text_input.h"
 #include "attune/cli/text_output.h"
 #include "attune/inference/classifier.h"
@@ -36,17 +38,18 @@ void write_labels(TextOutput& output, const Classification& result, const Classi
 void write_json(TextOutput& output, const std::string& text, const Classification& result,
                 const Classifier& classifier) {
   const auto label = [&](const LabelProbability& l) { return classifier.labels()[static_cast<size_t>(l.label)]; };
-  Json labels = Json::object();
-  for (const LabelProbability& l : result.labels) labels[label(l)] = l.probability;
+  Json::object_t labels;  // added at the end: a search by name would take quadratic time
+  for (const LabelProbability& l : result.labels) labels.emplace_back(label(l), l.probability);
   Json json = {{"text", text},
                {"label", label(result.labels.front())},
                {"probability", result.labels.front().probability},
-               {"labels", labels}};
+               {"labels", std::move(labels)}};
   if (result.cut_tokens > 0) json["cut_tokens"] = result.cut_tokens;
   output.line(show(json));
 }
 
-int classify(const ClassifyCommand& command) {
+int classify(ClassifyCommand command) {
+  exchange_if_in_wrong_order(command.model, command.text);
   const ThreadScope threads = use_threads(command.threads);
   const Classifier classifier = Classifier::load(command.model);
   const auto labels = static_cast<int64_t>(classifier.labels().size());
@@ -60,10 +63,17 @@ int classify(const ClassifyCommand& command) {
   if (!command.output.empty() && !source.from_standard_input()) catch_stop_signals();
   FileProgress progress(command.file);
   options.progress = [&](int64_t of_piece, int64_t) { progress.show(of_piece); };
+  options.interrupt = &stop_requested();
+  std::map<size_t, std::string> failures;  // of the piece at work
+  options.skip = [&](size_t text, const std::string& what) { failures.emplace(text, what); };
   int64_t cut = 0;
   for (auto texts = source.next(); !texts.empty(); texts = source.next()) {
     const std::vector<Classification> results = classifier.classify(texts, options);
     for (size_t i = 0; i < texts.size(); ++i) {
+      if (const auto failure = failures.find(i); failure != failures.end()) {
+        output.flush();  // what comes before
+        fail<NumericError>("{}: {}", source.places()[i], failure->second);
+      }
       cut += results[i].cut_tokens > 0 ? 1 : 0;
       if (command.json) {
         write_json(output, texts[i], results[i], classifier);
@@ -95,7 +105,7 @@ void add_classify(CLI::App& app) {
                   "  label<TAB>probability  With --top several of them, likeliest first\n"
                   "  {\"text\", \"label\", \"probability\", \"labels\"}  With --json; all labels",
                   [c] { return until_stopped([&] { return classify(*c); }); });
-  command->add_option("model", c->model, "Folder of the model")->required();
+  add_model(*command, c->model)->required();
   add_texts(*command, "text", c->text, "Texts; without them --file, else standard input");
   command->add_option("--file", c->file, "Texts to classify, one a line, plain or gzip");
   command->add_option("--output", c->output, "File for the labels, written whole or not at all");

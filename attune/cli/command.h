@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <functional>
+#include <new>
 #include <string>
 
 #include "attune/base/fail.h"
@@ -22,6 +23,9 @@ void add_train(CLI::App& app);
 void add_translate(CLI::App& app);
 void add_generate(CLI::App& app);
 void add_classify(CLI::App& app);
+void add_embed(CLI::App& app);
+void add_compare(CLI::App& app);
+void add_report(CLI::App& app);
 void add_evaluate(CLI::App& app);
 void add_inspect(CLI::App& app);
 void add_quantize(CLI::App& app);
@@ -33,6 +37,7 @@ void add_bench_attention(CLI::App& bench);
 void add_bench_decode(CLI::App& bench);
 void add_bench_machine(CLI::App& bench);
 void add_bench_linear(CLI::App& bench);
+void add_bench_requests(CLI::App& bench);
 void add_draw(CLI::App& app);
 void add_demo_corpus(CLI::App& app);
 
@@ -49,11 +54,16 @@ E named(const std::string& option, const std::string& name) {
 
 /// Prints "attune: <message>" on stderr, on one line even if a hostile file has put line breaks into it. Returns the
 /// exit status 1.
-int report(std::string message);
+int report(const std::string& message);
 
-/// True once Ctrl-C or SIGTERM was received; a second one ends the program at once.
+/// What is said when memory is short: how much was asked for, and the limit where there is one.
+std::string out_of_memory_text(const std::bad_alloc& error);
+
+/// True once Ctrl-C, SIGTERM or SIGHUP was received; a second one ends the program at once.
 const std::atomic<bool>& stop_requested();
-/// Lets signals set stop_requested() instead of ending the program.
+/// The exit status of a command that a signal has stopped: 128 and its number, 130 for Ctrl-C.
+int stopped_status();
+/// Lets signals set stop_requested() instead of ending the program. SIGHUP stays ignored where it is, as with nohup.
 void catch_stop_signals();
 
 }  // namespace attune::cli

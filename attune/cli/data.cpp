@@ -37,9 +37,9 @@ class ByteProgress {
  public:
   explicit ByteProgress(std::string unit) { state_.unit = std::move(unit); }
 
-  /// Throws Stopped after Ctrl-C. `count` is what the rate is of.
+  /// Throws Interrupted after Ctrl-C. `count` is what the rate is of.
   void show(int64_t bytes, int64_t total, int64_t count, std::vector<std::pair<std::string, std::string>> fields) {
-    if (stop_requested()) throw Stopped();
+    check_interrupt(&stop_requested());
     state_.done = bytes;
     state_.total = total;
     state_.seconds = seconds_since(start_);

@@ -1,6 +1,7 @@
 // attune evaluate: how good translations, labels and predictions are.
 
 #include <fmt/format.h>
+#include <algorithm>
 #include <chrono>
 #include <optional>
 
@@ -10,8 +11,9 @@
 #include "attune/cli/evaluate_text.h"
 #include "attune/cli/generation_options.h"
 #include "attune/cli/line_progress.h"
+#include "attune/cli/model_argument.h"
 #include "attune/cli/text_output.h"
-#include "attune/io/config_file.h"
+#include "attune/hub/open_folder.h"
 #include "attune/metrics/bleu.h"
 #include "attune/metrics/chrf.h"
 #include "attune/text/text_file.h"
@@ -87,7 +89,7 @@ Lines translate(const Translator& translator, const TranslateOptions& given, con
   const auto begin = std::chrono::steady_clock::now();
   Lines texts;
   for (const Translation& translation : translator.translate(sources, options)) {
-    texts.push_back(one_line(translation.text()));
+    texts.push_back(one_line(translation.text(), "\t"));
     result.output_tokens += static_cast<int64_t>(translation.n_best.front().tokens.size());
   }
   result.translation_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -149,7 +151,7 @@ Json to_json(const Evaluation& e) {
                {"chrf", e.chrf},
                {"chrf_signature", Evaluation::chrf_signature()}};
   if (!e.loss) return json;
-  json["loss"] = e.loss->nll;
+  json["nll"] = e.loss->nll;
   json["perplexity"] = e.loss->perplexity;
   json["accuracy"] = e.loss->accuracy;
   json["target_tokens"] = e.loss->tokens;
@@ -169,7 +171,7 @@ void write_table(TextOutput& out, const Evaluation& e) {
                   e.bleu.brevity_penalty, e.bleu.hypothesis_length, e.bleu.reference_length));
   row("chrF2", fmt::format("{:.2f}", e.chrf), "");
   if (e.loss) {
-    row("loss", fmt::format("{:.4f}", e.loss->nll), "nats a token, given the reference so far");
+    row("nll", fmt::format("{:.4f}", e.loss->nll), "nats a token, given the reference so far");
     row("perplexity", fmt::format("{:.4g}", e.loss->perplexity), "");
     row("accuracy", fmt::format("{:.1f}%", 100 * e.loss->accuracy), "of the next token");
   }
@@ -198,14 +200,37 @@ int run_evaluate_text(const EvaluateCommand& command, Architecture architecture)
   return 0;
 }
 
-int run_evaluate(const EvaluateCommand& command) {
+/// Refuses options that would do nothing for what is evaluated.
+void check_options(const CLI::App& app, const char* evaluated, std::vector<std::string> known) {
+  for (const char* always : {"--help", "model", "--json", "--threads"}) known.emplace_back(always);
+  for (const CLI::Option* option : app.get_options())
+    if (option->count() > 0 && std::find(known.begin(), known.end(), option->get_name()) == known.end())
+      fail<ConfigError>("{} is not for {}", option->get_name(), evaluated);
+}
+
+void check_options(const CLI::App& app, Architecture architecture) {
+  // The files of a translator have a message of their own.
+  std::vector<std::string> known = {"--data", "--source", "--reference", "--output"};
+  if (architecture == Architecture::encoder_classifier) {
+    known.insert(known.end(), {"--format", "--label-field", "--text-field"});
+    check_options(app, "a classifier", known);
+  } else if (architecture == Architecture::decoder_lm) {
+    known.emplace_back("--stride");
+    check_options(app, "a language model", known);
+  }
+}
+
+int run_evaluate(const EvaluateCommand& command, const CLI::App& app) {
   if (command.model.empty() && command.hypotheses.empty())
     fail<ConfigError>("evaluate needs a model, or --hypotheses with translations");
   if (command.hypotheses.empty()) {
-    const Architecture architecture = read_model_config(command.model).architecture;
+    const Architecture architecture = open_config(command.model).model.architecture;
+    check_options(app, architecture);
     if (architecture != Architecture::encoder_decoder) return run_evaluate_text(command, architecture);
   }
   if (!command.text.data.empty()) fail<ConfigError>("--data is for classifiers and language models");
+  for (const char* other : {"--format", "--label-field", "--text-field", "--stride"})
+    if (app.count(other) > 0) fail<ConfigError>("{} is for classifiers and language models", other);
   const Evaluation result = command.hypotheses.empty() ? evaluate_model(command) : evaluate_hypotheses(command);
   TextOutput out;
   if (command.json) {
@@ -228,11 +253,11 @@ void add_evaluate(CLI::App& app) {
                   "  attune evaluate --hypotheses test.out.de --reference test.de --bleu-tokenizer none\n"
                   "  attune evaluate runs/reviews/model --data test.tsv\n"
                   "  attune evaluate runs/shakespeare/model --data valid.txt --stride 128\n"
-                  "Of a model that translates: BLEU, chrF, loss, perplexity. Of a classifier: accuracy, precision, "
+                  "Of a model that translates: BLEU, chrF, nll, perplexity. Of a classifier: accuracy, precision, "
                   "recall and F1 of\n"
-                  "each label, which label is taken for which. Of a language model: loss, perplexity, bits per byte",
-                  [c] { return run_evaluate(*c); });
-  command->add_option("model", c->model, "Folder of the model");
+                  "each label, which label is taken for which. Of a language model: nll, perplexity, bits per byte",
+                  [c, &app] { return run_evaluate(*c, *app.get_subcommand("evaluate")); });
+  add_model(*command, c->model);
   command->add_option("--source", c->source, "Text to translate, plain or gzip");
   command->add_option("--reference", c->reference, "Its translation, line by line");
   command->add_option("--hypotheses", c->hypotheses, "Translations to score in place of a model's");

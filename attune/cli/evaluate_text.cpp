@@ -9,7 +9,7 @@
 #include "attune/base/json_fields.h"
 #include "attune/cli/command.h"
 #include "attune/data/labelled_corpus.h"
-#include "attune/io/model_folder.h"
+#include "attune/hub/open_folder.h"
 #include "attune/metrics/classification_scores.h"
 #include "attune/train/config.h"
 #include "attune/train/evaluate.h"
@@ -33,7 +33,7 @@ struct LabelEvaluation {
 
 LabelEvaluation evaluate_labels(const TextEvaluation& evaluation) {
   const LabelledFormat format = named<LabelledFormat>("--format", evaluation.format);
-  const ClassifierFolder files = load_classifier_folder(evaluation.model);
+  const ClassifierFolder files = open_classifier_folder(evaluation.model);
   const std::vector<std::string>& labels = files.model->config().labels;
   const auto texts = read_labelled(
       evaluation.data, {.format = format, .label_field = evaluation.label_field, .text_field = evaluation.text_field});
@@ -54,20 +54,23 @@ LabelEvaluation evaluate_labels(const TextEvaluation& evaluation) {
 }
 
 Json to_json(const LabelEvaluation& e) {
-  Json labels = Json::object();
+  Json::object_t labels;  // added at the end: a search by name would take quadratic time
   for (size_t i = 0; i < e.labels.size(); ++i) {
     const LabelScore& s = e.scores.labels[i];
-    labels[e.labels[i]] = {{"precision", s.precision}, {"recall", s.recall}, {"f1", s.f1}, {"support", s.support}};
+    labels.emplace_back(e.labels[i],
+                        Json{{"precision", s.precision}, {"recall", s.recall}, {"f1", s.f1}, {"support", s.support}});
   }
-  return {{"texts", e.texts},
-          {"cut_texts", e.cut},
-          {"empty_texts", e.skipped_empty},
-          {"max_tokens", e.max_tokens},
-          {"accuracy", e.scores.accuracy},
-          {"macro_f1", e.scores.macro_f1},
-          {"loss", e.loss.nll},
-          {"labels", labels},
-          {"confusion", {{"labels", e.labels}, {"rows", "right labels"}, {"matrix", e.scores.confusion}}}};
+  Json json = {{"texts", e.texts},
+               {"cut_texts", e.cut},
+               {"empty_texts", e.skipped_empty},
+               {"max_tokens", e.max_tokens},
+               {"accuracy", e.scores.accuracy},
+               {"macro_f1", e.scores.macro_f1},
+               {"nll", e.loss.nll},
+               {"labels", std::move(labels)}};
+  if (!e.scores.confusion.empty())
+    json["confusion"] = {{"labels", e.labels}, {"rows", "right labels"}, {"matrix", e.scores.confusion}};
+  return json;
 }
 
 /// Characters are counted, not bytes, and a long name is cut.
@@ -100,7 +103,7 @@ void write_table(TextOutput& out, const LabelEvaluation& e) {
   if (e.skipped_empty > 0) note += fmt::format("{}{} empty, left out", note.empty() ? "" : ", ", e.skipped_empty);
   write_row(out, "accuracy", fmt::format("{:.1f}%", 100 * e.scores.accuracy));
   write_row(out, "macro F1", fmt::format("{:.4f}", e.scores.macro_f1), "mean of the labels'");
-  write_row(out, "loss", fmt::format("{:.4f}", e.loss.nll), "nats a text");
+  write_row(out, "nll", fmt::format("{:.4f}", e.loss.nll), "nats a text");
   write_row(out, "texts", std::to_string(e.texts), note);
   out.line(fmt::format("  {}{:>10}{:>10}{:>10}{:>10}", column("Label", 20), "precision", "recall", "F1", "texts"));
   for (size_t i = 0; i < e.labels.size(); ++i) {
@@ -110,7 +113,7 @@ void write_table(TextOutput& out, const LabelEvaluation& e) {
   }
   if (e.labels.size() <= most_labels_shown) {
     write_confusion(out, e);
-  } else {
+  } else if (!e.scores.confusion.empty()) {
     out.line(fmt::format("The confusion matrix of {} labels is in --json", e.labels.size()));
   }
 }
@@ -134,7 +137,7 @@ int64_t count_bytes(const std::string& file) {
 }
 
 PredictionEvaluation evaluate_predictions(const TextEvaluation& evaluation) {
-  const LanguageModelFolder files = load_language_model_folder(evaluation.model);
+  const LanguageModelFolder files = open_language_model_folder(evaluation.model);
   PredictionEvaluation result;
   result.context = files.model->config().context_length;
   result.stride = evaluation.stride == 0 ? result.context : evaluation.stride;
@@ -154,7 +157,7 @@ Json to_json(const PredictionEvaluation& e) {
           {"documents", e.documents},
           {"text_unit", enum_name(e.text_unit)},
           {"bytes", e.bytes},
-          {"loss", e.loss.nll},
+          {"nll", e.loss.nll},
           {"perplexity", e.loss.perplexity},
           {"bits_per_byte", e.bits_per_byte()},
           {"accuracy", e.loss.accuracy},
@@ -163,7 +166,7 @@ Json to_json(const PredictionEvaluation& e) {
 }
 
 void write_table(TextOutput& out, const PredictionEvaluation& e) {
-  write_row(out, "loss", fmt::format("{:.4f}", e.loss.nll), "nats a token");
+  write_row(out, "nll", fmt::format("{:.4f}", e.loss.nll), "nats a token");
   write_row(out, "perplexity", fmt::format("{:.4g}", e.loss.perplexity),
             fmt::format("in windows of {} tokens that advance by {}", e.context, e.stride));
   write_row(out, "bits a byte", fmt::format("{:.4f}", e.bits_per_byte()), fmt::format("of {} bytes", e.bytes));

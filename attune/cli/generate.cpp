@@ -4,18 +4,22 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
 #include <utility>
 
 #include "attune/base/fail.h"
 #include "attune/base/fields.h"
 #include "attune/base/json_fields.h"
+#include "attune/cli/chat_prompts.h"
 #include "attune/cli/command.h"
 #include "attune/cli/generation_options.h"
+#include "attune/cli/model_argument.h"
 #include "attune/cli/text_input.h"
 #include "attune/cli/text_output.h"
 #include "attune/inference/text_generator.h"
-#include "attune/io/model_folder.h"
+#include "attune/hub/open_folder.h"
+#include "attune/inference/text_limits.h"
 #include "attune/text/text_file.h"
 
 namespace attune::cli {
@@ -25,29 +29,45 @@ struct GenerateCommand {
   std::string model, file, draft;
   std::vector<std::string> prompts, stop;
   int64_t samples = 1, threads = 0, draft_tokens = GenerateOptions{}.draft_tokens;
-  bool json = false, echo = false, slide = false;
+  bool json = false, echo = false, slide = false, chat = false;
   // What is not given comes from the model's generation_config.json.
   std::optional<double> repetition_penalty, temperature, top_p, min_p;
   std::optional<int64_t> top_k, max_tokens;
+  std::optional<double> timeout;  // seconds
   std::optional<uint64_t> seed;
 };
 
 /// The whole text without the line end at its end: whoever types or writes a file ends it with one.
-std::string read_prompt(LineReader reader) {
+std::string read_prompt(LineReader& reader) {
   std::string prompt;
   for (std::string line; reader.next(line);) prompt += (reader.line_number() == 1 ? "" : "\n") + line;
   return prompt;
 }
 
+/// Each line that is not empty.
+std::vector<std::string> read_lines(LineReader& reader) {
+  std::vector<std::string> lines;
+  for (std::string line; reader.next(line);)
+    if (!line.empty()) lines.push_back(line);
+  return lines;
+}
+
+std::vector<std::string> read_prompts(LineReader&& reader, bool chat) {
+  if (chat) return read_lines(reader);
+  return {read_prompt(reader)};
+}
+
 std::vector<std::string> prompts_of(const GenerateCommand& command) {
-  constexpr TextLimits kLimits{.total_bytes = int64_t{64} << 20};
+  constexpr TextLimits kLimits{.total_bytes = static_cast<int64_t>(kMostTextBytes)};
   if (!command.file.empty() && !command.prompts.empty())
     fail<ConfigError>("--prompt and --file {} at once: give one of them", command.file);
-  if (!command.file.empty()) return {read_prompt(LineReader(std::filesystem::path(command.file), kLimits))};
+  if (!command.file.empty())
+    return read_prompts(LineReader(std::filesystem::path(command.file), kLimits), command.chat);
   for (const std::string& prompt : command.prompts) check_utf8(prompt, "--prompt");
   if (!command.prompts.empty()) return command.prompts;
+  if (::isatty(STDIN_FILENO) == 1 && command.chat) fail<ConfigError>("--chat: needs a message, by --prompt or --file");
   if (::isatty(STDIN_FILENO) == 1) return {""};
-  return {read_prompt(LineReader(STDIN_FILENO, "standard input", kLimits))};
+  return read_prompts(LineReader(STDIN_FILENO, "standard input", kLimits), command.chat);
 }
 
 SamplingConfig sampling_of(const GenerateCommand& command, const TextGenerator& generator) {
@@ -93,7 +113,7 @@ class TextsInOrder {
  private:
   void write(std::string_view text) {
     if (text.empty()) return;
-    output_.write(text);
+    output_.write(one_line(text, "\n\t"));
     output_.flush();
     ends_line_ = text.back() == '\n';
   }
@@ -122,8 +142,21 @@ void explain_end(const std::vector<GeneratedText>& texts, const TextGenerator& g
                            generator.model().config().context_length));
 }
 
+/// What the model cannot read of the prompts.
+void explain_unknown(const std::vector<std::string>& prompts, const TextGenerator& generator) {
+  const int32_t unknown = generator.tokenizer().unk_id();
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    if (prompts[i].size() > kMostTextBytes) return;  // is refused
+    const std::vector<int32_t> ids = generator.encode_prompt(prompts[i]);
+    const auto count = std::count(ids.begin(), ids.end(), unknown);
+    if (count > 0)
+      write_note(fmt::format("prompt {}: {} of its {} tokens {} unknown to the model", i + 1, count, ids.size(),
+                             count == 1 ? "is" : "are"));
+  }
+}
+
 std::unique_ptr<DecoderLm> load_draft(const std::string& folder, const TextGenerator& generator) {
-  LanguageModelFolder files = load_language_model_folder(folder, LoadedWeights::panels);
+  LanguageModelFolder files = open_language_model_folder(folder, LoadedWeights::panels);
   const Tokenizer& own = generator.tokenizer();
   bool same = files.tokenizer->vocab_size() == own.vocab_size();
   for (int32_t id = 0; same && id < own.vocab_size(); ++id) same = files.tokenizer->piece(id) == own.piece(id);
@@ -131,12 +164,21 @@ std::unique_ptr<DecoderLm> load_draft(const std::string& folder, const TextGener
   return std::move(files.model);
 }
 
+std::chrono::steady_clock::time_point deadline_after(double seconds) {
+  constexpr double kMost = 1e9;
+  if (!(seconds > 0 && seconds <= kMost))
+    fail<ConfigError>("--timeout {}: needs a number above 0 and up to {}", seconds, kMost);
+  return std::chrono::steady_clock::now() +
+         std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(seconds));
+}
+
 int generate(const GenerateCommand& command) {
   const ThreadScope threads = use_threads(command.threads);
   const TextGenerator generator = TextGenerator::load(command.model);
   if (command.samples < 1 || command.samples > 1 << 16)
     fail<ConfigError>("--n {}: needs a number from 1 to {}", command.samples, 1 << 16);
-  const std::vector<std::string> prompts = prompts_of(command);
+  std::vector<std::string> prompts = prompts_of(command);
+  if (command.chat) prompts = chat_prompts(command.model, prompts);
   const auto samples = static_cast<size_t>(command.samples);
   GenerateOptions options{
       .sampling = sampling_of(command, generator), .stop = command.stop, .samples = command.samples};
@@ -146,7 +188,9 @@ int generate(const GenerateCommand& command) {
   options.draft_tokens = command.draft_tokens;
   catch_stop_signals();
   options.interrupt = &stop_requested();
+  if (command.timeout) options.deadline = deadline_after(*command.timeout);
 
+  explain_unknown(prompts, generator);
   TextOutput output;
   std::vector<GeneratedText> texts;
   if (command.json) {
@@ -164,7 +208,7 @@ int generate(const GenerateCommand& command) {
     explain_end(texts, generator);
   }
   output.finish();
-  return stop_requested() ? 130 : 0;
+  return stop_requested() ? stopped_status() : 0;
 }
 
 }  // namespace
@@ -178,12 +222,16 @@ void add_generate(CLI::App& app) {
       "  attune generate runs/stories/model --prompt \"Once upon a time\" --top-p 0.9 --stop \"The end\" --n 3\n"
       "  attune generate runs/stories/model --json < prompt.txt\n"
       "Output, as it is generated: what follows the prompt; a line of --- between several texts. With --json one\n"
-      "object a line: prompt, sample, text, finish_reason (eos, stop, length, context, interrupted), tokens",
+      "object a line: prompt, sample, text, finish_reason (eos, stop, length, context, interrupted,\n"
+      "deadline), tokens",
       [c] { return generate(*c); });
-  command->add_option("model", c->model, "Folder of the model")->required();
+  add_model(*command, c->model)->required();
   add_repeated_text(*command, "--prompt", c->prompts,
                     "The beginning; may be given several times; without it --file, else standard input");
   command->add_option("--file", c->file, "The prompt, plain or gzip; a line end at its end is left out");
+  command->add_flag("--chat", c->chat,
+                    "Answer with the folder's chat template: each line of the input (or each --prompt) is a user's\n"
+                    "message, or a JSON list of messages");
   command->add_option("--temperature", c->temperature,
                       "Below 1: likelier tokens; 0: always the likeliest [the model's]");
   command->add_option("--top-k", c->top_k, "Only so many of the likeliest tokens; 0: all [the model's]");
@@ -192,6 +240,7 @@ void add_generate(CLI::App& app) {
   command->add_option("--repetition-penalty", c->repetition_penalty, "Above 1: against repetition [the model's]");
   command->add_option("--max-tokens", c->max_tokens, "Most tokens of a text [the model's]");
   command->add_option("--seed", c->seed, "The same one gives the same text [the model's]");
+  command->add_option("--timeout", c->timeout, "Most seconds of generating; then the texts end as they are");
   add_repeated_text(*command, "--stop", c->stop, "Text that ends the output before it; may be given several times");
   command->add_option("--n", c->samples, "So many texts for each prompt")->capture_default_str();
   command->add_option("--draft", c->draft, "A smaller model of the same tokens that proposes what comes; same texts");

@@ -8,9 +8,10 @@
 #include "attune/base/json_fields.h"
 #include "attune/cli/command.h"
 #include "attune/cli/draw/attention_view.h"
+#include "attune/cli/model_argument.h"
 #include "attune/cli/model_description.h"
 #include "attune/cli/text_output.h"
-#include "attune/io/config_file.h"
+#include "attune/hub/open_folder.h"
 #include "attune/io/parameter_file.h"
 #include "attune/models/presets.h"
 #include "attune/text/character_tokenizer.h"
@@ -30,7 +31,7 @@ struct Inspected {
   TransformerConfig config;
   ParameterCounts counts;
   CacheCost cache;
-  std::optional<WeightFormat> packed;  // of a folder of attune quantize
+  std::optional<WeightFormat> weight_format;  // of a folder of attune quantize
   int64_t weight_bytes = 0;
   int64_t moving_averages = 0;  // copies of the weights that training keeps
   std::string note;             // what the numbers rest on
@@ -82,18 +83,17 @@ Inspected read_what(const InspectCommand& command) {
   if (!command.preset.empty()) {
     inspected.config = model_of(find_preset(command.preset));
   } else if (is_folder(command.what)) {
-    const ConfigFile file = read_config_file(command.what);
+    const ConfigFile file = open_config(command.what);
     inspected.config = file.model;
-    inspected.packed = file.packed;
-    check_parameter_file(command.what, inspected.config, inspected.packed);
+    inspected.weight_format = file.weight_format;
   } else {
     complete_from_run(read_run_config(command.what), inspected);
   }
   inspected.config.validate();
   inspected.counts = count_parameters(inspected.config);
   inspected.cache = cache_cost(inspected.config);
-  inspected.weight_bytes = inspected.packed ? file_bytes(std::filesystem::path(command.what) / kParameterFile)
-                                            : float32_bytes(inspected.counts.total());
+  inspected.weight_bytes = inspected.weight_format ? file_bytes(std::filesystem::path(command.what) / kParameterFile)
+                                                   : float32_bytes(inspected.counts.total());
   return inspected;
 }
 
@@ -119,10 +119,10 @@ Json summary_json(const InspectCommand& command, const Inspected& inspected) {
   }
   Json json = {{"model", inspected.name},
                {"config", write_fields(inspected.config)},
-               {"weights", enum_name(inspected.packed.value_or(WeightFormat::float32))},
+               {"weights", enum_name(inspected.weight_format.value_or(WeightFormat::float32))},
                {"parameters", parameters},
                {"memory_bytes", {{"weights", inspected.weight_bytes}}}};
-  if (!inspected.packed) json["memory_bytes"]["training"] = training_bytes(n.total(), inspected.moving_averages);
+  if (!inspected.weight_format) json["memory_bytes"]["training"] = training_bytes(n.total(), inspected.moving_averages);
   const CacheCost& cache = inspected.cache;
   if (cache.self == 0) return json;
   json["cache_bytes_per_token"] = {{"self_attention", cache.self}};
@@ -159,9 +159,9 @@ void write_architecture(TextOutput& out, const TransformerConfig& config) {
 void write_layers(TextOutput& out, const char* name, int64_t layers, const ParameterCounts::Layer& layer) {
   for (int64_t i = 0; i < layers; ++i)
     out.line(fmt::format(
-        "  {:<12}{:>14}{:>14}{:>14}{:>10}{:>16}", fmt::format("{} {}", name, i), with_separators(layer.self_attention),
-        layer.cross_attention > 0 ? with_separators(layer.cross_attention) : "", with_separators(layer.feed_forward),
-        with_separators(layer.norms), with_separators(layer.total())));
+        "  {:<12}{:>14}{:>14}{:>14}{:>10}{:>16}", fmt::format("{} {}", name, i + 1),
+        with_separators(layer.self_attention), layer.cross_attention > 0 ? with_separators(layer.cross_attention) : "",
+        with_separators(layer.feed_forward), with_separators(layer.norms), with_separators(layer.total())));
 }
 
 void write_parameters(TextOutput& out, const Inspected& inspected, bool layers) {
@@ -211,9 +211,10 @@ void write_costs(TextOutput& out, const Inspected& inspected) {
   };
   out.line("Memory");
   row("weights", inspected.weight_bytes,
-      inspected.packed ? fmt::format("packed as {}, for use without training", enum_name(*inspected.packed))
-                       : "float32");
-  if (!inspected.packed)
+      inspected.weight_format
+          ? fmt::format("panels in {}, for use without training", enum_name(*inspected.weight_format))
+          : "float32");
+  if (!inspected.weight_format)
     row("training", training_bytes(total, inspected.moving_averages),
         fmt::format("with gradients, Adam's two moments{}, without activations",
                     inspected.moving_averages > 0 ? " and a moving average" : ""));
@@ -228,7 +229,7 @@ int inspect(const InspectCommand& command) {
   if (!command.attention.empty()) {
     if (!is_folder(command.what)) fail<ConfigError>("--attention needs a model's folder, {} is none", command.what);
     const AttentionRequest request{.folder = command.what, .text = command.attention, .target = command.target};
-    write_file(command.html, attention_page(view_attention(request, read_model_config(command.what).architecture)));
+    write_file(command.html, attention_page(view_attention(request, open_config(command.what).model.architecture)));
     out.line("wrote " + command.html);
   } else {
     if (!command.target.empty()) fail<ConfigError>("--target needs --attention");
@@ -257,7 +258,7 @@ void add_inspect(CLI::App& app) {
                   "  attune inspect --preset gpt2-124m\n"
                   "  attune inspect runs/demo/model --attention \"The old dog sleeps.\" --html attention.html",
                   [c] { return inspect(*c); });
-  command->add_option("model", c->what, "Folder of a model, or configuration (TOML) of a run");
+  add_model(*command, c->what, "Folder of a model, or configuration (TOML) of a run");
   command->add_option("--preset", c->preset,
                       "A configuration of the literature in place of a model: " + preset_names());
   command->add_flag("--layers", c->layers, "Parameters of every layer");

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 
+#include "attune/base/interrupt.h"
 #include "attune/base/json.h"
 #include "attune/cli/command.h"
 #include "attune/cli/terminal.h"
@@ -32,16 +33,14 @@ class LineProgress {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-/// Thrown between two batches after Ctrl-C, so that an output file stays as it was and no temporary file is left.
-struct Stopped {};
-
-/// Runs a command, which Stopped may end; returns the exit status.
+/// Runs a command, which Interrupted may end, so that an output file stays as it was and no temporary file is left.
+/// Returns the exit status.
 template <class Command>
 int until_stopped(Command&& command) {
   try {
     return command();
-  } catch (const Stopped&) {
-    return 130;
+  } catch (const Interrupted&) {
+    return stopped_status();
   }
 }
 
@@ -51,9 +50,9 @@ class FileProgress {
   explicit FileProgress(const std::string& file) : shown_(!file.empty() && progress_.shown()) {
     if (shown_) progress_.set_total(count_lines(file));
   }
-  /// Shows that `of_piece` lines of the current piece are done. Throws Stopped after Ctrl-C.
+  /// Shows that `of_piece` lines of the current piece are done. Throws Interrupted after Ctrl-C.
   void show(int64_t of_piece) {
-    if (stop_requested()) throw Stopped();
+    check_interrupt(&stop_requested());
     if (shown_) progress_.show(done_ + of_piece);
   }
   void finish_piece(size_t lines) { done_ += static_cast<int64_t>(lines); }

@@ -1,15 +1,19 @@
 // attune: trains and runs Transformers.
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <iostream>
 
+#include "attune/base/address_space.h"
 #include "attune/base/fields.h"
+#include "attune/base/out_of_memory.h"
 #include "attune/base/version.h"
 #include "attune/cli/command.h"
+#include "attune/cli/text_input.h"
 #include "attune/cli/text_output.h"
 
 namespace attune::cli {
@@ -17,10 +21,21 @@ namespace {
 
 int exit_status = 0;
 std::atomic<bool> stop{false};
+std::atomic<int> stop_signal{SIGINT};  // the first that was received
 
-// Only what a signal handler may do: set a flag, and leave at the second signal.
+// Only what a signal handler may do: set a flag, and leave at the second signal. A terminal that is closed may send
+// SIGHUP several times.
 void on_signal(int signal) {
-  if (stop.exchange(true)) ::_exit(128 + signal);
+  if (!stop.load()) stop_signal = signal;
+  if (stop.exchange(true) && signal != SIGHUP) ::_exit(128 + signal);
+}
+
+// A file that the program opens would get the number of a stream that is closed, and all that is meant for people.
+// Reading from or writing to such a stream stays an error.
+void open_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(stream, F_GETFD) < 0 && errno == EBADF)
+      if (::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) ::_exit(1);
 }
 
 /// add_texts() has a list end at a number of values that nobody gives and that help need not tell.
@@ -52,12 +67,35 @@ std::string explain_unknown(const CLI::App& app, const std::string& word) {
          (near.empty() ? " (see --help)" : fmt::format(", did you mean \"{}\"?", near));
 }
 
+// An empty value would count as if the option were not there, and CLI11 reads -1 as the largest number without a sign.
+void check_values(CLI::App& app) {
+  const CLI::Validator filled([](const std::string& value) { return value.empty() ? "is empty" : std::string(); }, "");
+  const CLI::Validator unsigned_number(
+      [](const std::string& value) {
+        return value.starts_with('-') ? fmt::format("{}: needs a number from 0", value) : std::string();
+      },
+      "");
+  for (CLI::Option* option : app.get_options()) {
+    if (takes_any_text(*option)) continue;
+    option->check(filled);
+    if (option->get_type_name().starts_with("UINT")) option->check(unsigned_number);
+  }
+  for (CLI::App* command : app.get_subcommands(nullptr)) check_values(*command);
+}
+
 }  // namespace
 
-int report(std::string message) {
-  std::replace_if(
-      message.begin(), message.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
-  std::cerr << "attune: " + message + "\n";
+std::string out_of_memory_text(const std::bad_alloc& error) {
+  std::string text = "out of memory";
+  if (const auto* known = dynamic_cast<const OutOfMemory*>(&error); known != nullptr)
+    text += fmt::format(": {} more bytes were needed", known->bytes());
+  if (const auto limit = address_space_limit())
+    text += fmt::format("; the address space is limited to {} bytes (ulimit -v)", *limit);
+  return text + "; smaller batches, shorter texts or fewer threads need less";
+}
+
+int report(const std::string& message) {
+  write_note(message);
   return 1;
 }
 
@@ -65,9 +103,14 @@ const std::atomic<bool>& stop_requested() {
   return stop;
 }
 
+int stopped_status() {
+  return 128 + stop_signal;
+}
+
 void catch_stop_signals() {
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
+  if (std::signal(SIGHUP, on_signal) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);
 }
 
 CLI::App* add_command(CLI::App& parent, const std::string& name, const std::string& description,
@@ -93,7 +136,10 @@ int run(int argc, char** argv) {
   add_translate(app);
   add_generate(app);
   add_classify(app);
+  add_embed(app);
   add_evaluate(app);
+  add_compare(app);
+  add_report(app);
   add_inspect(app);
   add_quantize(app);
   add_tokenizer(app);
@@ -102,6 +148,7 @@ int run(int argc, char** argv) {
   add_bench(app);
   add_draw(app);
   add_demo_corpus(app);
+  check_values(app);
   try {
     app.parse(argc, argv);
     std::cout.flush();
@@ -114,8 +161,8 @@ int run(int argc, char** argv) {
     return 2;
   } catch (const ReaderGone&) {
     return 128 + SIGPIPE;  // what a shell says of a program that the signal ends
-  } catch (const std::bad_alloc&) {
-    return report("out of memory");
+  } catch (const std::bad_alloc& error) {
+    return report(out_of_memory_text(error));
   } catch (const std::exception& error) {
     return report(error.what());
   }
@@ -123,7 +170,9 @@ int run(int argc, char** argv) {
 
 }  // namespace attune::cli
 
+// NOLINTNEXTLINE(bugprone-exception-escape): only if there is no memory for the message of an error
 int main(int argc, char** argv) {
+  attune::cli::open_standard_streams();
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of the write, so that files are left as they were
   std::signal(SIGXFSZ, SIG_IGN);
   return attune::cli::run(argc, argv);

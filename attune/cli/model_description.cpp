@@ -79,7 +79,7 @@ std::string sharing_text(const TransformerConfig& c) {
 std::string labels_text(const std::vector<std::string>& labels) {
   constexpr size_t shown = 8;
   std::string text = fmt::format("{}: ", labels.size());
-  for (size_t i = 0; i < std::min(shown, labels.size()); ++i) text += (i > 0 ? ", " : "") + labels[i];
+  for (size_t i = 0; i < std::min(shown, labels.size()); ++i) text += (i > 0 ? ", " : "") + one_line(labels[i]);
   return labels.size() > shown ? text + ", ..." : text;
 }
 
@@ -87,16 +87,18 @@ std::string labels_text(const std::vector<std::string>& labels) {
 
 Description describe_architecture(const TransformerConfig& c) {
   const bool two_stacks = c.architecture == Architecture::encoder_decoder;
+  const TransformerConfig decoder = c.of_decoder();
   Description rows = {
       {"architecture", enum_name(c.architecture)},
-      {"layers", two_stacks ? fmt::format("{} encoder, {} decoder", c.layers, c.layers) : std::to_string(c.layers)},
+      {"layers",
+       two_stacks ? fmt::format("{} encoder, {} decoder", c.layers, decoder.layers) : std::to_string(c.layers)},
       {"d_model", std::to_string(c.d_model)},
       {"heads", fmt::format("{} of {}", c.heads, c.head_dim())},
       {"d_ff", fmt::format("{}, {}{}", c.d_ff, enum_name(c.activation), c.feed_forward_bias ? "" : " without biases")}};
   if (two_stacks) {
     rows.emplace_back("encoder attention", attention_text(c.encoder_attention, c));
-    rows.emplace_back("decoder attention", attention_text(c.decoder_attention, c));
-    rows.emplace_back("cross attention", attention_text(c.cross_attention, c));
+    rows.emplace_back("decoder attention", attention_text(c.decoder_attention, decoder));
+    rows.emplace_back("cross attention", attention_text(c.cross_attention, decoder));
   } else {
     rows.emplace_back("attention", attention_text(c.attention, c));
   }
@@ -130,13 +132,16 @@ std::vector<std::pair<std::string, int64_t>> parts_of(const TransformerConfig& c
           {"embedding", n.source_embedding}, {"decoder", n.decoder() + n.final_norms}, {"projection", n.projection}};
     case Architecture::encoder_classifier:
       return {{"embedding", n.source_embedding}, {"encoder", n.encoder() + n.final_norms}, {"head", n.projection}};
+    case Architecture::encoder:
+      return {{"embedding", n.source_embedding}, {"encoder", n.encoder() + n.final_norms}};
     default:
       return {
           {"embedding", n.source_embedding}, {"encoder", n.encoder() + n.final_norms}, {"projection", n.projection}};
   }
 }
 
-CacheCost cache_cost(const TransformerConfig& c) {
+CacheCost cache_cost(const TransformerConfig& config) {
+  const TransformerConfig c = config.of_decoder();
   const auto bytes = [&](const AttentionKind& kind) {
     return c.layers * static_cast<int64_t>(sizeof(float)) * cache_width(kind, c.d_model, c.heads);
   };

@@ -1,6 +1,5 @@
 #include "attune/cli/pattern_options.h"
 
-#include <fmt/format.h>
 #include "attune/base/fail.h"
 #include "attune/base/json_fields.h"
 #include "attune/models/config.h"
@@ -15,17 +14,21 @@ void PatternOptions::add_to(CLI::App& command) {
 }
 
 AttentionPattern PatternOptions::pattern(const std::string& name) const {
-  AttentionPattern pattern = FullAttention{};
-  if (name == "window") {
-    pattern = SlidingWindow{.size = size};
-  } else if (name == "strided") {
-    pattern = StridedAttention{.stride = stride};
-  } else if (name == "fixed") {
-    pattern = FixedAttention{.stride = stride, .summary = summary};
-  } else if (name != "full") {
-    fail<ConfigError>("unknown pattern \"{}\", needs one of {}", name,
-                      fmt::join(VariantNames<AttentionPattern>::values, ", "));
-  }
+  AttentionPattern pattern;
+  FieldReader(Json{{"pattern", name}}, "option")("pattern", pattern);
+  const auto set = [&](const char* field, int64_t& value) {
+    const std::string_view option = field;
+    if (option == "size") {
+      value = size;
+    } else if (option == "stride") {
+      value = stride;
+    } else if (option == "summary") {
+      value = summary;
+    } else {
+      fail<ConfigError>("pattern {}: there is no option for its {}", name, field);
+    }
+  };
+  std::visit([&](auto& kind) { visit_fields(kind, set); }, pattern);
   check_pattern("pattern " + name, pattern);
   return pattern;
 }

@@ -6,6 +6,7 @@
 #include "attune/cli/command.h"
 #include "attune/cli/generation_options.h"
 #include "attune/cli/line_progress.h"
+#include "attune/cli/model_argument.h"
 #include "attune/cli/text_output.h"
 
 namespace attune::cli {
@@ -25,9 +26,8 @@ int quantize(const QuantizeCommand& command) {
   const WeightFormat type = named<WeightFormat>("--type", command.type);
   const ThreadScope threads = use_threads(command.threads);
   catch_stop_signals();
-  const QuantizedModel done = quantize_model_folder(command.model, command.out, type, [] {
-    if (stop_requested()) throw Stopped();
-  });
+  const QuantizedModel done =
+      quantize_model_folder(command.model, command.out, type, [] { check_interrupt(&stop_requested()); });
   const double ratio = static_cast<double>(done.bytes_before) / static_cast<double>(done.bytes_after);
   TextOutput out;
   if (command.json) {
@@ -56,7 +56,7 @@ void add_quantize(CLI::App& app) {
       app, "quantize", "Make a model small: weights of 8 or 4 bits, for use without training",
       "  attune quantize runs/demo/model --out runs/demo/int8\n"
       "  attune quantize runs/demo/model --out runs/demo/int4 --type int4\n"
-      "  attune quantize runs/demo/model --out runs/demo/packed --type float32\n"
+      "  attune quantize runs/demo/model --out runs/demo/panels --type float32\n"
       "  attune translate runs/demo/int8 \"The old dog sleeps.\"\n"
       "translate, generate, classify, evaluate and inspect take the new folder as any other; training needs "
       "the old one.\n"
@@ -64,7 +64,7 @@ void add_quantize(CLI::App& app) {
       "  int4     an eighth; compare with attune evaluate\n"
       "  float32  the same size and numbers, in the order that products read: starts faster",
       [c] { return until_stopped([&] { return quantize(*c); }); });
-  command->add_option("model", c->model, "Folder of the model")->required();
+  add_model(*command, c->model)->required();
   command->add_option("--out", c->out, "Folder to write, whole or not at all; must not be there yet")->required();
   command->add_option("--type", c->type, "Of the weights: int8, int4 or float32")->capture_default_str();
   command->add_option("--threads", c->threads, "0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow")

@@ -4,9 +4,10 @@
 #include <fmt/format.h>
 #include "attune/base/check.h"
 #include "attune/cli/command.h"
+#include "attune/cli/model_argument.h"
 #include "attune/cli/text_output.h"
 #include "attune/data/lexicon.h"
-#include "attune/io/model_folder.h"
+#include "attune/hub/open_folder.h"
 
 namespace attune::cli {
 namespace {
@@ -21,7 +22,7 @@ int make_shortlist(const ShortlistCommand& command) {
   check_range<int64_t>("--frequent", command.frequent, 0, 1 << 20);
   check_range<int64_t>("--sentences", command.sentences, 0, int64_t{1} << 40);
   command.lexicon.validate();
-  const ModelFolder model = load_model_folder(command.model);
+  const ModelFolder model = open_model_folder(command.model);
   ParallelCorpus corpus =
       load_parallel_corpus({command.source}, {command.target}, *model.source_tokenizer, *model.target_tokenizer);
   if (command.sentences > 0 && static_cast<int64_t>(corpus.examples.size()) > command.sentences)
@@ -50,7 +51,7 @@ void add_shortlist(CLI::App& app) {
       "  attune shortlist runs/demo/model --source train.en --target train.de --output runs/demo/shortlist\n"
       "  attune translate runs/demo/model --shortlist runs/demo/shortlist < news.en",
       [c] { return make_shortlist(*c); });
-  command->add_option("model", c->model, "Folder of the model, for its tokenizers")->required();
+  add_model(*command, c->model, "Folder of the model, for its tokenizers")->required();
   command->add_option("--source", c->source, "Text, plain or gzip")->required();
   command->add_option("--target", c->target, "Its translation, line by line")->required();
   command->add_option("--output", c->output, "File for the shortlist, written whole or not at all")->required();

@@ -7,6 +7,8 @@
 #include <charconv>
 #include <cstdlib>
 
+#include "attune/cli/text_output.h"
+
 namespace attune {
 namespace {
 
@@ -66,7 +68,7 @@ void Terminal::progress(const ProgressState& state, bool log_now) {
 void Terminal::message(std::string_view text) {
   const std::lock_guard lock(mutex_);
   std::string output = shown_ ? std::string(erase_line) : "";
-  output += text;
+  output += cli::one_line(text);
   output += '\n';
   if (shown_) output += format_progress(state_, columns() - 1);
   print(output);

@@ -10,8 +10,9 @@
 namespace attune::cli {
 namespace {
 
-constexpr size_t chunk_lines = 512;  // read ahead, so that texts of similar length find each other
-constexpr int patience_ms = 20;      // for more input, before what has come is answered
+constexpr size_t chunk_lines = 512;           // read ahead, so that texts of similar length find each other
+constexpr const char* kAnyText = "any text";  // marks options whose values are not interpreted
+constexpr int patience_ms = 20;               // for more input, before what has come is answered
 
 CLI::callback_t take_into(std::vector<std::string>& texts) {
   return [&texts](const CLI::results_t& arguments) {
@@ -30,7 +31,8 @@ void add_texts(CLI::App& command, const std::string& name, std::vector<std::stri
       ->type_name("TEXT")
       ->expected(CLI::detail::expected_max_vector_size / 2, CLI::detail::expected_max_vector_size)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->allow_extra_args(false);
+      ->allow_extra_args(false)
+      ->check([](const std::string&) { return std::string(); }, "", kAnyText);
 }
 
 void add_repeated_text(CLI::App& command, const std::string& name, std::vector<std::string>& texts,
@@ -39,7 +41,17 @@ void add_repeated_text(CLI::App& command, const std::string& name, std::vector<s
       ->type_name("TEXT")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->allow_extra_args(false);
+      ->allow_extra_args(false)
+      ->check([](const std::string&) { return std::string(); }, "", kAnyText);
+}
+
+bool takes_any_text(CLI::Option& option) {
+  try {
+    option.get_validator(kAnyText);
+    return true;
+  } catch (const CLI::OptionNotFound&) {
+    return false;
+  }
 }
 
 std::string place_of_text(const std::vector<std::string>& texts, size_t index) {

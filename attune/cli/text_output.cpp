@@ -1,5 +1,6 @@
 #include "attune/cli/text_output.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -61,13 +62,30 @@ void TextOutput::finish() {
 }
 
 void write_note(const std::string& text) {
-  std::cerr << "attune: " << text << "\n";
+  std::cerr << "attune: " + one_line(text) + "\n";
 }
 
-std::string one_line(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
-  return text;
+std::string one_line(std::string_view text, std::string_view kept) {
+  std::string line;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
+    if (kept.find(text[i]) != std::string_view::npos) {
+      line += text[i];
+    } else if (byte == '\n' || byte == '\r') {
+      line += ' ';
+    } else if (byte == '\t') {
+      line += "\\t";
+    } else if (byte < 0x20 || byte == 0x7f) {
+      line += fmt::format("\\x{:02x}", byte);
+    } else if (byte == 0xc2 && next >= 0x80 && next <= 0x9f) {  // U+0080 to U+009F in UTF-8
+      line += fmt::format("\\u{:04x}", next);
+      ++i;
+    } else {
+      line += text[i];
+    }
+  }
+  return line;
 }
 
 }  // namespace attune::cli

@@ -34,7 +34,8 @@ class TextOutput {
 /// A line on standard error, for people.
 void write_note(const std::string& text);
 
-/// The text with spaces for line breaks, so that it is one line of the output.
-std::string one_line(std::string text);
+/// The text on one line that can neither break a table nor command a terminal: spaces for line breaks, escapes such as
+/// "\t" and "\x1b" for other control characters (U+0000 to U+001F, U+007F to U+009F). Those in `kept` stay.
+std::string one_line(std::string_view text, std::string_view kept = {});
 
 }  // namespace attune::cli

@@ -39,6 +39,8 @@ struct UseCommand {
 
 std::unique_ptr<Tokenizer> train_tokenizer(const TrainCommand& command, TokenizerKind kind) {
   const std::vector<std::filesystem::path> files(command.input.begin(), command.input.end());
+  if (kind == TokenizerKind::bytes) return std::make_unique<ByteTokenizer>();
+  if (kind == TokenizerKind::characters) return std::make_unique<CharacterTokenizer>(CharacterTokenizer::build(files));
   if (kind == TokenizerKind::whitespace)
     return std::make_unique<WhitespaceTokenizer>(WhitespaceTokenizer::build(
         files,
@@ -56,7 +58,8 @@ std::unique_ptr<Tokenizer> train_tokenizer(const TrainCommand& command, Tokenize
 /// The name says how load_tokenizer() will read the file.
 void check_extension(const std::string& output, TokenizerKind kind) {
   const std::string found = std::filesystem::path(output).extension().string();
-  const char* const wanted = kind == TokenizerKind::whitespace ? ".json" : ".model";
+  const bool learned = kind == TokenizerKind::unigram || kind == TokenizerKind::bpe;
+  const char* const wanted = learned ? ".model" : ".json";
   if ((found == ".json" || found == ".model") && found != wanted)
     fail<ConfigError>("--output {}: a {} tokenizer is a {} file", output, enum_name(kind), wanted);
 }
@@ -72,7 +75,7 @@ int train(const TrainCommand& command) {
   return 0;
 }
 
-/// A tokenizer file, or the source or target tokenizer of a folder.
+/// A tokenizer file, or the source or target tokenizer of a folder: of a model, a run or a prepared text.
 std::unique_ptr<Tokenizer> open_tokenizer(const UseCommand& command) {
   const std::filesystem::path path = command.tokenizer;
   std::error_code ignored;
@@ -101,7 +104,7 @@ int encode(const UseCommand& command) {
       if (!line.empty()) line += ' ';
       line += command.ids ? std::to_string(id) : tokenizer->piece(id);
     }
-    out.line(one_line(std::move(line)));
+    out.line(one_line(line));
     out.flush();
   });
   out.finish();
@@ -137,7 +140,7 @@ int decode(const UseCommand& command) {
     for (const int32_t id : ids)
       if (id < 0 || id >= tokenizer->vocab_size())
         fail<DataError>("{}: token id {} is outside the vocabulary of {}", where, id, tokenizer->vocab_size());
-    out.line(one_line(tokenizer->decode(ids, command.special_tokens)));
+    out.line(one_line(tokenizer->decode(ids, command.special_tokens), "\t"));
     out.flush();
   });
   out.finish();
@@ -176,8 +179,9 @@ void add_training(CLI::App& parent) {
       "  attune tokenizer train --input news.tok.en --output words.json --kind whitespace --vocab-size 50000",
       [c] { return train(*c); });
   command->add_option("--input", c->input, "Text files, one sentence a line")->required();
-  command->add_option("--output", c->output, "File for the tokenizer: .model, or .json for whitespace")->required();
-  command->add_option("--kind", c->kind, "One of unigram, bpe, whitespace")->capture_default_str();
+  command->add_option("--output", c->output, "File for the tokenizer: .model for unigram and bpe, else .json")
+      ->required();
+  command->add_option("--kind", c->kind, "One of unigram, bpe, whitespace, characters, bytes")->capture_default_str();
   command->add_option("--vocab-size", c->vocab_size, "Tokens; for whitespace at most, 0: no limit")
       ->capture_default_str();
   command->add_option("--character-coverage", c->character_coverage, "Share of the characters that get a token")

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <iostream>
+#include <optional>
 #include <span>
 #include <thread>
 
@@ -16,6 +17,7 @@
 #include "attune/dist/launch.h"
 #include "attune/models/presets.h"
 #include "attune/train/config.h"
+#include "attune/train/config_description.h"
 #include "attune/train/trainer.h"
 
 namespace attune::cli {
@@ -27,13 +29,19 @@ struct Options {
   std::string preset;
   std::vector<std::string> set;
   bool resume = false;
-  bool describe = false;
+  bool describe = false, reference_page = false;
   bool mpi = false;
 };
 
-// What a validation says of the model, by what matters for its architecture.
-std::string validation_line(const ValidationReport& report) {
-  std::string line = fmt::format("step {}: validation loss {:.4f}", report.step, report.loss.nll);
+// What a validation says of the model, by what matters for its architecture. Names are those of metrics.jsonl.
+// `training`: the newest entry of the training log, to be compared with.
+std::string validation_line(const ValidationReport& report, const std::optional<StepReport>& training, bool smoothed) {
+  const auto beside = [&](double StepReport::*value) {
+    return training ? fmt::format(" (training {:.4f})", (*training).*value) : "";
+  };
+  std::string line =
+      fmt::format("step {}: validation loss {:.4f}{}", report.step, report.loss.loss, beside(&StepReport::loss));
+  if (smoothed) line += fmt::format("  nll {:.4f}{}", report.loss.nll, beside(&StepReport::nll));
   if (report.classification) {
     line += fmt::format("  accuracy {:.2f}%  macro-F1 {:.4f}", 100 * report.classification->accuracy,
                         report.classification->macro_f1);
@@ -82,6 +90,8 @@ std::string text_line(const StartReport& report) {
 // Shows the run on the terminal: a bar that is redrawn, or plain lines in a log.
 class TerminalObserver final : public TrainingObserver {
  public:
+  explicit TerminalObserver(bool smoothed) : smoothed_(smoothed) {}
+
   void on_start(const StartReport& report) override {
     start_step_ = report.step;
     shows_perplexity_ = report.model.architecture != Architecture::encoder_classifier;
@@ -92,25 +102,32 @@ class TerminalObserver final : public TrainingObserver {
 
   void on_step(const StepReport& report) override {
     if (start_seconds_ < 0) start_seconds_ = report.seconds;
-    ProgressState state{.done = report.step,
+    if (report.logged || !logged_) logged_ = report;
+    ProgressState state{.name = "step",
+                        .done = report.step,
                         .total = report.total_steps,
                         .seconds = report.seconds - start_seconds_,
                         .rate = report.tokens_per_second,
                         .unit = "tok",
-                        .fields = {{"step", std::to_string(report.step)}, {"loss", fmt::format("{:.3f}", report.loss)}},
+                        .fields = {{"loss", fmt::format("{:.3f}", report.loss)}},
                         .start = start_step_};
-    if (shows_perplexity_) state.fields.emplace_back("ppl", fmt::format("{:.4g}", std::exp(report.nll)));
+    if (smoothed_) state.fields.emplace_back("nll", fmt::format("{:.3f}", report.nll));
+    if (shows_perplexity_) state.fields.emplace_back("perplexity", fmt::format("{:.4g}", std::exp(report.nll)));
     state.fields.emplace_back("lr", fmt::format("{:.2e}", report.learning_rate));
     state.fields.emplace_back("epoch", std::to_string(report.epoch));
     terminal_.progress(state, report.logged);
   }
 
-  void on_validation(const ValidationReport& report) override { terminal_.message(validation_line(report)); }
+  void on_validation(const ValidationReport& report) override {
+    terminal_.message(validation_line(report, logged_, smoothed_));
+  }
   void on_message(const std::string& text) override { terminal_.message(text); }
   void finish() { terminal_.clear(); }
 
  private:
   Terminal terminal_;
+  const bool smoothed_;  // the loss is label-smoothed, so that the negative log likelihood is another number
+  std::optional<StepReport> logged_;
   int64_t start_step_ = 0;
   double start_seconds_ = -1;
   bool shows_perplexity_ = true;
@@ -148,9 +165,17 @@ std::string best_text(ValidationMetric metric, double value) {
   return fmt::format("loss {:.4f}", value);
 }
 
+// "12.3 seconds", "4.5 minutes"
+std::string time_text(double seconds) {
+  return seconds < 60 ? fmt::format("{:.1f} seconds", seconds) : fmt::format("{:.1f} minutes", seconds / 60);
+}
+
 RunConfig read_config(const Options& options) {
   const bool own_config = options.config.empty() && options.resume && !options.out.empty();
   const std::string file = own_config ? options.out + "/config.toml" : options.config;
+  std::error_code ignored;
+  if (own_config && !std::filesystem::exists(file, ignored))
+    fail<ConfigError>("{}: there is no run to resume: it has no config.toml", options.out);
   if (file.empty() && options.preset.empty() && options.set.empty() && !options.describe)
     fail<ConfigError>("a configuration file is needed, for instance examples/demo.toml");
   return read_run_config(file, options.set, options.preset);
@@ -160,18 +185,19 @@ int train(const Options& options, std::shared_ptr<Communicator> communicator) {
   const RunConfig config = read_config(options);
   if (options.out.empty()) fail<ConfigError>("--out is needed: the folder of the run");
   catch_stop_signals();
-  TerminalObserver observer;
+  const bool smoothed = config.train.label_smoothing > 0;
+  TerminalObserver observer(smoothed);
   Trainer trainer(config, options.out, observer, stop_requested(), communicator);
   const TrainingResult result = trainer.run(options.resume);
   observer.finish();
-  const int status = result.reason == StopReason::requested ? 130 : 0;
+  const int status = result.reason == StopReason::requested ? stopped_status() : 0;
   if (communicator->rank() > 0) return status;
-  std::cerr << fmt::format("{}: step {}, {:.1f} minutes of training\n", describe(result.reason), result.step,
-                           result.seconds / 60);
+  std::cerr << fmt::format("{}: step {}, {} of training\n", describe(result.reason), result.step,
+                           time_text(result.seconds));
   if (result.best_step)
     std::cerr << fmt::format("best validation: {} at step {}\n", best_text(config.best_metric(), result.best_value),
                              *result.best_step);
-  if (result.outcome) std::cerr << "averaged model: " << validation_line(*result.outcome) << "\n";
+  if (result.outcome) std::cerr << "averaged model: " << validation_line(*result.outcome, {}, smoothed) << "\n";
   if (status == 0) std::cerr << "the model is " << options.out << "/model\n";
   return status;
 }
@@ -186,6 +212,10 @@ int end_all_ranks(Communicator& communicator, const std::string& message) {
 }
 
 int run(const Options& options) {
+  if (options.reference_page) {
+    std::cout << configuration_page();
+    return 0;
+  }
   if (options.describe) {
     std::cout << describe_config(read_config(options));
     return 0;
@@ -194,8 +224,8 @@ int run(const Options& options) {
   if (communicator->size() == 1) return train(options, communicator);
   try {
     return train(options, communicator);
-  } catch (const std::bad_alloc&) {
-    return end_all_ranks(*communicator, "out of memory");
+  } catch (const std::bad_alloc& error) {
+    return end_all_ranks(*communicator, out_of_memory_text(error));
   } catch (const std::exception& error) {
     return end_all_ranks(*communicator, error.what());
   }
@@ -228,7 +258,9 @@ void add_train(CLI::App& app) {
                     "Go on from the newest checkpoint, bit for bit; without a configuration, with that of the run");
   command->add_flag("--mpi", options->mpi, "Be one of several processes also where mpirun is not recognised");
   command->add_flag("--describe-config", options->describe,
-                    "Print every key of the architecture as the other options set it");
+                    "Print every key of the architecture, with its meaning, as the other options set it");
+  command->add_flag("--reference-page", options->reference_page,
+                    "Print docs/configuration.md: every key of every architecture");
 }
 
 }  // namespace attune::cli

@@ -6,6 +6,7 @@
 #include "attune/cli/command.h"
 #include "attune/cli/generation_options.h"
 #include "attune/cli/line_progress.h"
+#include "attune/cli/model_argument.h"
 #include "attune/cli/text_input.h"
 #include "attune/cli/text_output.h"
 #include "attune/inference/shortlist.h"
@@ -29,10 +30,11 @@ std::string scores_text(const std::vector<double>& scores) {
 }
 
 void write_columns(TextOutput& output, const Translation& translation, int64_t index, const TranslateCommand& command) {
+  const bool columns = command.n_best > 1 || command.scores || command.alignments || command.token_scores;
   for (const ScoredText& candidate : translation.n_best) {
     if (command.n_best > 1) output.write(fmt::format("{}\t", index));
     if (command.n_best > 1 || command.scores) output.write(fmt::format("{:.4f}\t", candidate.score));
-    output.write(one_line(candidate.text));
+    output.write(one_line(candidate.text, columns ? "" : "\t"));
     if (command.alignments) output.write("\t" + pharaoh(candidate.alignment));
     if (command.token_scores) output.write("\t" + scores_text(candidate.token_log_probabilities));
     output.write("\n");
@@ -94,7 +96,8 @@ TranslateOptions options_of(const TranslateCommand& command, const Translator& t
   return options;
 }
 
-int translate(const TranslateCommand& command) {
+int translate(TranslateCommand command) {
+  exchange_if_in_wrong_order(command.model, command.text);
   const ThreadScope threads = use_threads(command.generation.threads);
   const Translator translator = Translator::load(command.model);
   TranslateOptions options = options_of(command, translator);
@@ -104,6 +107,7 @@ int translate(const TranslateCommand& command) {
   Prefixes prefixes(command.prefixes);
   TextOutput output(command.output);
   if (!command.output.empty() && !source.from_standard_input()) catch_stop_signals();
+  options.interrupt = &stop_requested();
   FileProgress progress(command.file);
   options.progress = [&](int64_t done, int64_t) { progress.show(done); };
   int64_t line = 0;
@@ -157,7 +161,7 @@ void add_translate(CLI::App& app) {
       "  ...<TAB>-0.1 -0.3               With --token-scores: the log probability of each token and of the end\n"
       "  {\"line\": 1, \"translations\": [{\"text\": ..., \"score\": ...}]}  With --json",
       [c] { return until_stopped([&] { return translate(*c); }); });
-  command->add_option("model", c->model, "Folder of the model")->required();
+  add_model(*command, c->model)->required();
   add_texts(*command, "text", c->text, "Sentences; without them --file, else standard input");
   command->add_option("--file", c->file, "Text to translate, plain or gzip");
   command->add_option("--output", c->output, "File for the translations, written whole or not at all");

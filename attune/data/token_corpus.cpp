@@ -4,6 +4,7 @@
 
 #include "attune/base/fail.h"
 #include "attune/base/random.h"
+#include "attune/base/sha256.h"
 
 namespace attune {
 namespace {
@@ -24,6 +25,25 @@ std::shared_ptr<const TokenShard> TokenCorpus::open(int64_t shard) const {
     fail<FileError>("{}: has {} examples and {} tokens, the index says {} and {}", opened->name(), opened->examples(),
                     opened->tokens(), file.examples, file.tokens);
   return opened;
+}
+
+void TokenCorpus::verify(int64_t shard) const {
+  if (!memory_) verify_shard(files_.at(static_cast<size_t>(shard)));
+}
+
+void verify_shard(const ShardFile& shard, const std::function<void(int64_t bytes)>& progress) {
+  constexpr size_t kBlock = size_t{1} << 20;
+  if (shard.sha256.empty()) return;
+  const MappedFile file(shard.path);
+  Sha256 hash;
+  for (std::span<const std::byte> rest = file.bytes(); !rest.empty();) {
+    const auto block = rest.first(std::min(kBlock, rest.size()));
+    hash.update(block.data(), block.size());
+    rest = rest.subspan(block.size());
+    if (progress) progress(static_cast<int64_t>(block.size()));
+  }
+  if (hash.hex() != shard.sha256)
+    fail<FileError>("{}: sha256 is not what the index says: the file was changed", shard.path.string());
 }
 
 std::vector<int64_t> order_of_shards(int64_t shards, uint64_t seed, int64_t epoch) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,12 @@ namespace attune {
 struct ShardFile {
   std::filesystem::path path;
   int64_t examples = 0, tokens = 0;
+  std::string sha256 = {};  // of the file; empty: unknown
 };
+
+/// Reads the file. Throws FileError when its SHA-256 is not what it should be. `progress` is called with the bytes that
+/// were read since its last call, and may throw to end the work.
+void verify_shard(const ShardFile& file, const std::function<void(int64_t bytes)>& progress = {});
 
 /// Shards of one form: a loaded text as one shard in memory, or files that are mapped while they are in use.
 class TokenCorpus {
@@ -30,6 +36,8 @@ class TokenCorpus {
   int64_t shards() const { return memory_ ? 1 : static_cast<int64_t>(files_.size()); }
   /// Throws FileError when the file is missing, damaged or not as the index describes it.
   std::shared_ptr<const TokenShard> open(int64_t shard) const;
+  /// Throws FileError when the content of the file is not what it should be, see verify_shard().
+  void verify(int64_t shard) const;
 
  private:
   std::shared_ptr<const TokenShard> memory_;
@@ -61,14 +69,15 @@ class ShardedBatches {
   ShardedBatches(TokenCorpus corpus, uint64_t seed, Sampler sampler)
       : corpus_(std::move(corpus)), seed_(seed), sampler_(std::move(sampler)) {}
 
-  /// Throws what opening a shard throws. Not while another thread calls at().
+  /// Throws what opening a shard throws. Not while another thread calls at(). Content is verified later, before the
+  /// first batch of a shard, and once: it takes as long as reading the file.
   void begin(int64_t epoch) {
     epoch_ = epoch;
     order_ = order_of_shards(corpus_.shards(), seed_, epoch);
     first_.assign(order_.size() + 1, 0);
     at_work_ = nullptr;
     if (order_.size() == 1) {
-      at_work_ = open(0);
+      at_work_ = open_verified(0);
       first_[1] = static_cast<int64_t>(at_work_->batches.size());
       return;
     }
@@ -91,7 +100,7 @@ class ShardedBatches {
     const auto place = std::upper_bound(first_.begin(), first_.end(), batch) - first_.begin() - 1;
     if (!at_work_ || at_work_->place != place) {
       at_work_ = nullptr;  // before the next one is there too
-      at_work_ = open(place);
+      at_work_ = open_verified(place);
     }
     return {at_work_->shard, at_work_->batches.at(static_cast<size_t>(batch - first_[static_cast<size_t>(place)]))};
   }
@@ -110,6 +119,13 @@ class ShardedBatches {
     return std::make_shared<const AtWork>(AtWork{place, std::move(shard), std::move(batches)});
   }
 
+  std::shared_ptr<const AtWork> open_verified(int64_t place) const {
+    const int64_t number = order_[static_cast<size_t>(place)];
+    if (!verified_.contains(number)) corpus_.verify(number);
+    verified_.insert(number);
+    return open(place);
+  }
+
   TokenCorpus corpus_;
   uint64_t seed_;
   Sampler sampler_;
@@ -118,6 +134,7 @@ class ShardedBatches {
   std::vector<int64_t> first_{0};  // [shards + 1] batches before each shard, in the order of the epoch
   mutable std::mutex mutex_;       // of what follows
   mutable std::shared_ptr<const AtWork> at_work_;
+  mutable std::set<int64_t> verified_;  // shards
 };
 
 }  // namespace attune

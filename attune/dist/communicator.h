@@ -87,9 +87,9 @@ class Communicator {
   /// wait for throw.
   virtual void abort(int status) = 0;
 
-  void all_reduce(Numbers x) { start_all_reduce(x).wait(); }
-  void reduce_scatter(Numbers x) { start_reduce_scatter(x).wait(); }
-  void all_gather(Numbers x) { start_all_gather(x).wait(); }
+  void all_reduce(Numbers x) { start_all_reduce(std::move(x)).wait(); }
+  void reduce_scatter(Numbers x) { start_reduce_scatter(std::move(x)).wait(); }
+  void all_gather(Numbers x) { start_all_gather(std::move(x)).wait(); }
   void broadcast(std::span<std::byte> x, int root = 0) { start_broadcast(x, root).wait(); }
   std::string broadcast(const std::string& text, int root = 0);
   void barrier();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <string_view>
 
 #include "attune/dist/mpi_transport.h"
 #include "attune/dist/point_to_point_communicator.h"
@@ -9,8 +10,10 @@
 namespace attune {
 
 bool started_by_mpi() {
-  constexpr const char* kVariables[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK", "PMIX_RANK"};
-  return std::ranges::any_of(kVariables, [](const char* name) { return std::getenv(name) != nullptr; });
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
+    if (const char* size = std::getenv(name); size != nullptr) return std::string_view(size) != "1";
+  constexpr const char* kRanks[] = {"PMI_RANK", "PMIX_RANK"};
+  return std::ranges::any_of(kRanks, [](const char* name) { return std::getenv(name) != nullptr; });
 }
 
 std::unique_ptr<Communicator> make_communicator(bool ask_for_mpi) {

@@ -11,23 +11,27 @@ namespace attune {
 Beam::Beam(const BeamSearchOptions& options, const SentenceConstraints& constraints, int64_t source_tokens,
            int64_t limit)
     : options_(options),
+      special_(options),
       prefix_(constraints.prefix),
       required_(constraints.required),
       source_tokens_(source_tokens),
       limit_(limit),
       most_divisor_(options.generation.length_divisor(limit)),
       groups_(static_cast<size_t>(options.generation.beam_groups)),
-      tokens_{options.special.bos},
+      tokens_{special_.start},
       parents_{0} {
   Live first{.phrases = required_.begin()};
   if (options.generation.coverage_penalty > 0) first.coverage.assign(static_cast<size_t>(source_tokens), 0);
   for (Group& group : groups_) group.live = {first};
+  if (const int64_t forced = options.generation.forced_first_token; forced >= 0)
+    prefix_.insert(prefix_.begin(), static_cast<int32_t>(forced));
 }
 
 bool Beam::has_rules() const {
   const GenerationConfig& g = options_.generation;
   return static_cast<size_t>(length_) < prefix_.size() || !required_.empty() || !options_.banned.empty() ||
-         g.no_repeat_ngram_size > 0 || length_ < g.min_length;
+         g.no_repeat_ngram_size > 0 || length_ < g.min_length || (length_ == 0 && !g.suppressed_at_begin.empty()) ||
+         (g.forced_last_token >= 0 && length_ + 1 == limit_);
 }
 
 const Beam::Live& Beam::in_row(int64_t row) const {
@@ -44,12 +48,17 @@ std::vector<int32_t> Beam::past(int64_t row) const {
 CandidateRules Beam::rules(int64_t row) const {
   const GenerationConfig& g = options_.generation;
   CandidateRules rules;
-  if (static_cast<size_t>(length_) < prefix_.size()) {
-    rules.wanted = {prefix_[static_cast<size_t>(length_)]};
-    rules.only_wanted = true;
-    return rules;
-  }
-  if (length_ < g.min_length) rules.excluded.push_back(options_.special.eos);
+  if (g.forced_last_token >= 0 && length_ + 1 == limit_)
+    return {.wanted = {static_cast<int32_t>(g.forced_last_token)}, .only_wanted = true, .forced = true};
+  if (static_cast<size_t>(length_) < prefix_.size())
+    return {.wanted = {prefix_[static_cast<size_t>(length_)]},
+            .only_wanted = true,
+            .forced = length_ == 0 && g.forced_first_token >= 0};
+  const auto exclude = [&](const auto& tokens) {
+    rules.excluded.insert(rules.excluded.end(), tokens.begin(), tokens.end());
+  };
+  if (length_ == 0) exclude(g.suppressed_at_begin);
+  if (length_ < g.min_length) exclude(special_.ends);
   if (!options_.banned.empty() || g.no_repeat_ngram_size > 0) {
     const std::vector<int32_t> tokens = past(row);
     append_banned(options_.banned, tokens, rules.excluded);
@@ -58,8 +67,8 @@ CandidateRules Beam::rules(int64_t row) const {
   if (!required_.empty()) {
     const Live& live = in_row(row);
     rules.wanted = required_.next(live.phrases);
-    rules.wanted.push_back(options_.special.eos);
-    if (!required_.complete(live.phrases)) rules.excluded.push_back(options_.special.eos);
+    rules.wanted.insert(rules.wanted.end(), special_.ends.begin(), special_.ends.end());
+    if (!required_.complete(live.phrases)) exclude(special_.ends);
   }
   return rules;
 }
@@ -93,8 +102,8 @@ bool Beam::done() const {
                                           [&](const Group& group) { return stopped(group) || settled(group); });
 }
 
-// Twice the beam is enough: at most one extension of each live hypothesis ends it, so that a full beam is left to live
-// on. With required phrases every bank has to have its own.
+// The beam once more for each token that ends an output is enough: so many extensions of a live hypothesis may end it,
+// and a full beam is left to live on. With required phrases every bank has to have its own.
 void Beam::rank(const std::vector<Live>& lives, const StepResult& step) {
   ranked_.clear();
   for (const Live& live : lives) {
@@ -106,7 +115,7 @@ void Beam::rank(const std::vector<Live>& lives, const StepResult& step) {
       if (taken != taken_.end()) ranked_.back().rank_value -= options_.generation.diversity_penalty * taken->second;
     }
   }
-  const auto most = required_.empty() ? static_cast<size_t>(2 * width()) : ranked_.size();
+  const auto most = required_.empty() ? static_cast<size_t>(width()) * (1 + special_.ends.size()) : ranked_.size();
   const size_t count = std::min(ranked_.size(), most);
   std::partial_sort(ranked_.begin(), ranked_.begin() + static_cast<std::ptrdiff_t>(count), ranked_.end(),
                     [](const Extension& a, const Extension& b) {
@@ -274,11 +283,12 @@ std::vector<Hypothesis> Beam::hypotheses() const {
       unfinished.emplace_back(required_.bank(live.phrases), std::move(h));
     }
   }
-  std::stable_sort(finished.begin(), finished.end(), worse);
   std::stable_sort(unfinished.begin(), unfinished.end(), [](const auto& a, const auto& b) {
     return std::pair(a.first, a.second.score) > std::pair(b.first, b.second.score);
   });
+  if (!options_.generation.rank_unfinished) std::stable_sort(finished.begin(), finished.end(), worse);
   for (auto& [bank, h] : unfinished) finished.push_back(std::move(h));
+  if (options_.generation.rank_unfinished) std::stable_sort(finished.begin(), finished.end(), worse);
   add(finished);
   return result;
 }

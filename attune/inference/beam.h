@@ -69,7 +69,7 @@ class Beam {
     int64_t finished_count = 0;        // with those that were not among the best
   };
 
-  bool ends(const Extension& e) const { return e.candidate.token == options_.special.eos; }
+  bool ends(const Extension& e) const { return special_.ends_with(e.candidate.token); }
   int64_t width() const { return options_.generation.beam_size / options_.generation.beam_groups; }
   int64_t wanted() const { return std::min(options_.n_best, width()); }
   bool stopped(const Group& group) const;
@@ -89,7 +89,8 @@ class Beam {
   const Live& in_row(int64_t row) const;
 
   const BeamSearchOptions& options_;
-  std::vector<int32_t> prefix_;
+  const SearchTokens special_;
+  std::vector<int32_t> prefix_;  // with a forced first token in front
   RequiredPhrases required_;
   int64_t source_tokens_;
   int64_t limit_;

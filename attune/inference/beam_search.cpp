@@ -16,10 +16,13 @@ void check_id(const char* field, int32_t id, int64_t vocab) {
   if (id < 0 || id >= vocab) fail<ConfigError>("{} = {}: is outside the target vocabulary of {}", field, id, vocab);
 }
 
-void check_phrase(const char* field, const std::vector<int32_t>& phrase, const SpecialIds& special, int64_t vocab) {
+void check_phrase(const char* field, const std::vector<int32_t>& phrase, const BeamSearchOptions& options,
+                  int64_t vocab) {
+  const SpecialIds& special = options.special;
+  const SearchTokens tokens(options);
   for (const int32_t id : phrase) {
     check_id(field, id, vocab);
-    if (id == special.pad || id == special.bos || id == special.eos)
+    if (id == special.pad || id == special.bos || id == special.eos || tokens.ends_with(id))
       fail<ConfigError>("{}: token {} is pad, bos or eos", field, id);
   }
 }
@@ -32,28 +35,51 @@ void check_phrases(const char* field, const TokenSequences& phrases, size_t most
     if (static_cast<int64_t>(phrase.size()) > options.generation.max_length)
       fail<ConfigError>("{}: a phrase of {} tokens, max_length = {}", field, phrase.size(),
                         options.generation.max_length);
-    check_phrase(field, phrase, options.special, vocab);
+    check_phrase(field, phrase, options, vocab);
   }
 }
 
 }  // namespace
+
+SearchTokens::SearchTokens(const BeamSearchOptions& options) {
+  const GenerationConfig& g = options.generation;
+  const SpecialIds& special = options.special;
+  start = g.start_token >= 0 ? static_cast<int32_t>(g.start_token) : special.bos;
+  ends.assign(g.eos_tokens.begin(), g.eos_tokens.end());
+  if (ends.empty()) ends = {special.eos};
+  if (!g.special_tokens) {
+    never = {special.bos};
+    if (!ends_with(special.pad)) never.push_back(special.pad);
+  }
+  never.insert(never.end(), g.suppressed_tokens.begin(), g.suppressed_tokens.end());
+  std::sort(never.begin(), never.end());
+  never.erase(std::unique(never.begin(), never.end()), never.end());
+}
 
 void BeamSearchOptions::validate(int64_t target_vocab) const {
   constexpr size_t kMostBanned = 1 << 12;
   generation.validate();
   if (n_best < 1 || n_best > generation.beam_size)
     fail<ConfigError>("n_best = {}: needs a number from 1 to beam_size = {}", n_best, generation.beam_size);
-  check_id("pad", special.pad, target_vocab);
-  check_id("bos", special.bos, target_vocab);
-  check_id("eos", special.eos, target_vocab);
-  if (special.bos == special.eos) fail<ConfigError>("bos = {}: is eos too", special.bos);
+  if (!generation.special_tokens) {
+    check_id("pad", special.pad, target_vocab);
+    check_id("bos", special.bos, target_vocab);
+  }
+  if (generation.eos_tokens.empty()) check_id("eos", special.eos, target_vocab);
+  const SearchTokens tokens(*this);
+  check_id("start_token", tokens.start, target_vocab);
+  for (const int32_t id : tokens.ends) check_id("eos_tokens", id, target_vocab);
+  if (tokens.ends_with(special.bos) && !generation.special_tokens)
+    fail<ConfigError>("bos = {}: is eos too", special.bos);
+  for (const int64_t id : {generation.forced_first_token, generation.forced_last_token})
+    if (id >= 0) check_id("forced_first_token and forced_last_token", static_cast<int32_t>(id), target_vocab);
   check_phrases("banned", banned, kMostBanned, *this, target_vocab);
   if (shortlist != nullptr && shortlist->target_vocab() != target_vocab)
     fail<ConfigError>("shortlist: is for {} target tokens, the model has {}", shortlist->target_vocab(), target_vocab);
 }
 
 void SentenceConstraints::validate(const BeamSearchOptions& options, int64_t target_vocab) const {
-  check_phrase("prefix", prefix, options.special, target_vocab);
+  check_phrase("prefix", prefix, options, target_vocab);
   check_phrases("required", required, RequiredPhrases::kMost, options, target_vocab);
   for (const std::vector<int32_t>& phrase : required) {
     for (const std::vector<int32_t>& no : options.banned) {
@@ -83,7 +109,7 @@ std::vector<std::vector<Hypothesis>> beam_search(const Transformer& model, const
     const auto own = ids.subspan(begin, static_cast<size_t>(source.sequences.length(static_cast<int64_t>(i))));
     client.submit(
         i, {.source = {own.begin(), own.end()},
-            .prompt = {options.special.bos},
+            .prompt = {SearchTokens(options).start},
             .search = BeamSearchRequest{options, constraints.empty() ? SentenceConstraints{} : constraints[i]},
             .batch = {.sequences = source.sequences.count(), .source_tokens = source.sequences.total(), .lanes = 1}});
   }

@@ -1,6 +1,7 @@
 #pragma once
 // The likeliest outputs of an encoder-decoder model.
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -28,7 +29,7 @@ struct Hypothesis {
 struct BeamSearchOptions {
   GenerationConfig generation = {};
   int64_t n_best = 1;          // at most beam_size
-  SpecialIds special = {};     // of the target vocabulary; pad and bos are never produced, pad may be eos
+  SpecialIds special = {};     // of the target vocabulary; pad may be eos; -1 where SearchTokens needs none
   TokenSequences banned = {};  // phrases that no output has
   bool alignments = false;     // whether Hypothesis::alignment is wanted
   /// When set, a translation consists of the tokens that the shortlist has for the sentence and of those that
@@ -37,6 +38,17 @@ struct BeamSearchOptions {
 
   /// Throws ConfigError naming the field and the value.
   void validate(int64_t target_vocab) const;
+};
+
+/// The tokens that have a part in a search, as the generation's fields and the tokenizer's special ids say.
+struct SearchTokens {
+  int32_t start;              // what the decoder reads first
+  std::vector<int32_t> ends;  // each ends an output
+  std::vector<int32_t>
+      never;  // in no output, rising: pad and bos unless generation.special_tokens, and suppressed ones
+
+  explicit SearchTokens(const BeamSearchOptions& options);
+  bool ends_with(int32_t token) const { return std::find(ends.begin(), ends.end(), token) != ends.end(); }
 };
 
 /// What the output of one sentence must contain.
@@ -67,12 +79,13 @@ struct SentenceConstraints {
 /// several groups find is returned once.
 ///
 /// Tokens that no_repeat_ngram_size, min_length and `banned` rule out keep their share of the probability; the
-/// repetition penalty changes the distribution. `constraints` has one entry for each sentence of `source`, or is empty.
-/// A prefix is taken even where another option rules its tokens out. For required phrases the beam is divided among
-/// banks, Post and Vilar 2018: a bank has the hypotheses with the same number of tokens of the phrases. Only a
-/// hypothesis that has all phrases may end. An output that the length limit cuts off may lack some; those with the most
-/// of them come first then. To fit its constraints, an output may be longer than longest_output(), but not longer than
-/// max_length.
+/// repetition penalty changes the distribution. The tokens that generation.forced_first_token and forced_last_token put
+/// at the ends of an output cost nothing; with a last one all outputs end. `constraints` has one entry for each
+/// sentence of `source`, or is empty. A prefix is taken even where another option rules its tokens out. For required
+/// phrases the beam is divided among banks, Post and Vilar 2018: a bank has the hypotheses with the same number of
+/// tokens of the phrases. Only a hypothesis that has all phrases may end. An output that the length limit cuts off may
+/// lack some; those with the most of them come first then. To fit its constraints, an output may be longer than
+/// longest_output(), but not longer than max_length.
 ///
 /// A sentence's hypotheses do not depend on what else is in the batch. With learned positions an output has no more
 /// tokens than there are positions. Throws ConfigError for options that do not fit, and NumericError when the model's

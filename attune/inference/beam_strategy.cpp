@@ -41,6 +41,7 @@ class BeamStrategy final : public DecodingStrategy {
 
  private:
   int64_t limit_of(const DecodingModel& model) const;
+  int64_t candidates_of_row() const { return (1 + ends_) * options_.generation.beam_size; }
   void choose_columns();
   void prepare_rules();
 
@@ -48,6 +49,7 @@ class BeamStrategy final : public DecodingStrategy {
   SentenceConstraints constraints_;
   std::vector<int32_t> source_, prompt_;
   int64_t limit_;
+  int64_t ends_;                       // tokens that end an output
   size_t stride_;                      // of attention_: the tokens of the source, where their attention is wanted
   std::vector<int32_t> excluded_;      // rising
   std::vector<int32_t> columns_;       // with a shortlist: the tokens of the logits, rising
@@ -67,6 +69,7 @@ BeamStrategy::BeamStrategy(const DecodingModel& model, DecodingRequest& request)
   if (static_cast<int64_t>(prompt_.size()) > model.longest_sequence())
     fail<DataError>("prompt: has {} tokens, the model reads at most {}", prompt_.size(), model.longest_sequence());
   limit_ = limit_of(model);
+  ends_ = std::ssize(SearchTokens(options_).ends);
   const bool attention = options_.alignments || options_.generation.coverage_penalty > 0;
   if (attention && model.source_vocab() == 0)
     fail<ConfigError>("alignments and coverage_penalty: need a model that reads sources");
@@ -89,7 +92,10 @@ int64_t BeamStrategy::limit_of(const DecodingModel& model) const {
 void BeamStrategy::choose_columns() {
   if (options_.shortlist == nullptr) return;
   columns_ = options_.shortlist->targets_of(source_);
-  columns_.push_back(options_.special.eos);
+  const SearchTokens special(options_);
+  columns_.insert(columns_.end(), special.ends.begin(), special.ends.end());
+  for (const int64_t forced : {options_.generation.forced_first_token, options_.generation.forced_last_token})
+    if (forced >= 0) columns_.push_back(static_cast<int32_t>(forced));
   columns_.insert(columns_.end(), constraints_.prefix.begin(), constraints_.prefix.end());
   for (const auto& phrase : constraints_.required) columns_.insert(columns_.end(), phrase.begin(), phrase.end());
   std::sort(columns_.begin(), columns_.end());
@@ -99,9 +105,7 @@ void BeamStrategy::choose_columns() {
 }
 
 void BeamStrategy::start() {
-  excluded_ = {options_.special.bos};
-  if (options_.special.pad != options_.special.eos) excluded_.push_back(options_.special.pad);
-  std::sort(excluded_.begin(), excluded_.end());
+  excluded_ = SearchTokens(options_).never;
   choose_columns();
   beam_.emplace(options_, constraints_, static_cast<int64_t>(source_.size()), limit_);
 }
@@ -128,7 +132,7 @@ ReadBy BeamStrategy::next(RowInputs& inputs) {
   size_t most_wanted = 0;
   for (const CandidateRules& rules : rules_) most_wanted = std::max(most_wanted, rules.wanted.size());
   const auto rows = inputs.rows();
-  candidates_.reset(rows, static_cast<size_t>(2 * options_.generation.beam_size) + most_wanted);
+  candidates_.reset(rows, static_cast<size_t>(candidates_of_row()) + most_wanted);
   attention_.resize(rows * stride_);
   return ReadBy::model;
 }
@@ -143,9 +147,8 @@ void BeamStrategy::look(size_t row, std::span<const LogitsRow> logits) {
     to_columns(columns_, past);
     penalize_tokens(candidates, past, penalty);
   }
-  const CandidateQuery query{.count = 2 * options_.generation.beam_size,
-                             .excluded = excluded_,
-                             .rules = rules_.empty() ? nullptr : &rules_[row]};
+  const CandidateQuery query{
+      .count = candidates_of_row(), .excluded = excluded_, .rules = rules_.empty() ? nullptr : &rules_[row]};
   const size_t found = top_candidates(candidates, query, candidates_.room(row));
   candidates_.set_count(row, found);
   if (!columns_.empty())

@@ -7,19 +7,19 @@
 #include "attune/autograd/graph.h"
 #include "attune/base/fail.h"
 #include "attune/inference/batches.h"
-#include "attune/io/model_folder.h"
+#include "attune/hub/open_folder.h"
+#include "attune/inference/text_limits.h"
 #include "attune/nn/make_panels.h"
 #include "attune/tensor/host_view.h"
-#include "attune/text/text_file.h"
 
 namespace attune {
 namespace {
 
 // The softmax of a row of logits.
-std::vector<LabelProbability> ranked(std::span<const float> logits, size_t text) {
+std::vector<LabelProbability> ranked(std::span<const float> logits) {
   double largest = -std::numeric_limits<double>::infinity();
   for (const float logit : logits) {
-    if (!std::isfinite(logit)) fail<NumericError>("text {}: a label's logit is {}", text + 1, logit);
+    if (!std::isfinite(logit)) fail<NumericError>("a label's logit is {}", logit);
     largest = std::max(largest, static_cast<double>(logit));
   }
   std::vector<LabelProbability> labels;
@@ -37,13 +37,14 @@ std::vector<LabelProbability> ranked(std::span<const float> logits, size_t text)
 }  // namespace
 
 Classifier::Classifier(ClassifierFolder files) : tokenizer_(std::move(files.tokenizer)), max_tokens_(files.max_tokens) {
-  check_vocabulary(files.model->config(), *tokenizer_);
+  if (!files.tokenizer_frames_texts || tokenizer_->vocab_size() > files.model->config().vocab)
+    check_vocabulary(files.model->config(), *tokenizer_);
   ensure_panels(*files.model);
   model_ = std::move(files.model);
 }
 
 Classifier Classifier::load(const std::filesystem::path& folder) {
-  return Classifier(load_classifier_folder(folder, LoadedWeights::panels));
+  return Classifier(open_classifier_folder(folder, LoadedWeights::panels));
 }
 
 const std::vector<std::string>& Classifier::labels() const {
@@ -78,7 +79,7 @@ std::vector<Classification> Classifier::classify(std::span<const std::string> te
   TokenSequences ids;
   std::vector<Classification> results(texts.size());
   for (size_t i = 0; i < texts.size(); ++i) {
-    check_utf8(texts[i], "text " + std::to_string(i + 1));
+    check_text(texts[i], "text " + std::to_string(i + 1));
     std::vector<int32_t> tokens = tokenizer_->encode(texts[i]);
     results[i].cut_tokens = std::max<int64_t>(0, static_cast<int64_t>(tokens.size()) + 2 - longest);
     tokens.resize(tokens.size() - static_cast<size_t>(results[i].cut_tokens));
@@ -89,11 +90,18 @@ std::vector<Classification> Classifier::classify(std::span<const std::string> te
   const NoGrad no_grad;
   int64_t done = 0;
   for (const std::vector<size_t>& batch : batches_by_length(ids, options.batch_texts, options.batch_tokens)) {
+    check_interrupt(options.interrupt);
     const Tensor logits = (*model_)(pack_batch(ids, batch));
     const HostView view(logits);
     const auto labels = static_cast<size_t>(logits.size(1));
-    for (size_t i = 0; i < batch.size(); ++i)
-      results[batch[i]].labels = ranked(view.as<float>().subspan(i * labels, labels), batch[i]);
+    for (size_t i = 0; i < batch.size(); ++i) {
+      try {
+        results[batch[i]].labels = ranked(view.as<float>().subspan(i * labels, labels));
+      } catch (const NumericError& error) {
+        if (!options.skip) fail<NumericError>("text {}: {}", batch[i] + 1, error.what());
+        options.skip(batch[i], error.what());
+      }
+    }
     done += static_cast<int64_t>(batch.size());
     if (options.progress) options.progress(done, static_cast<int64_t>(texts.size()));
   }

@@ -1,6 +1,7 @@
 #pragma once
 // Text in, labels out.
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -11,6 +12,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "attune/base/interrupt.h"
 
 namespace [[gnu::visibility("default")]] attune {
 
@@ -35,6 +38,11 @@ struct ClassifyOptions {
 
   /// Called after each batch with the number of texts that are done.
   std::function<void(int64_t done, int64_t total)> progress = {};
+  /// Called for a text for which the model's logits are not finite; its result then has no labels. Without this
+  /// function such a text is a NumericError.
+  std::function<void(size_t text, const std::string& what)> skip = {};
+  /// Once true, classify() throws Interrupted before the next batch.
+  const std::atomic<bool>* interrupt = nullptr;
 };
 
 /// A model with its tokenizer. The model reads bos, the text's tokens and eos, as in encode_labelled(). Safe to use

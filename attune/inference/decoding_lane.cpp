@@ -11,7 +11,7 @@
 namespace attune {
 namespace {
 
-constexpr int64_t kPromptTokens = 8192;  // of prompts in one step, where nobody waits for the next token
+constexpr int64_t kPromptTokens = 2048;  // of prompts in one step, where nobody waits for the next token
 constexpr int32_t kShort = 65;           // new tokens of a row that are no prompt: as many as a draft proposes, and one
 
 // The most tokens of one row that are not yet read.
@@ -25,7 +25,9 @@ int32_t longest_left(const ActiveRequest& a) {
 
 void ActiveRequest::end_in_time() {
   if (over) return;
-  if (request.cancel != nullptr && request.cancel->load()) cut_short = FinishReason::interrupted;
+  const bool cancelled = (request.cancel != nullptr && request.cancel->load()) ||
+                         (request.interrupt != nullptr && request.interrupt->load());
+  if (cancelled) cut_short = FinishReason::interrupted;
   if (!cut_short && request.deadline && std::chrono::steady_clock::now() >= *request.deadline)
     cut_short = FinishReason::deadline;
   over = cut_short.has_value();

@@ -18,6 +18,7 @@ struct ActiveRequest {
   std::unique_ptr<DecodingStrategy> strategy;
   /// The most that it takes in the caches: of the model's past and of its source, and of the draft.
   int64_t past_bytes = 0, source_bytes = 0, draft_bytes = 0;
+  int64_t most_rows = 1;  // hypotheses or texts
 
   RowInputs inputs;
   std::vector<int32_t> fed;  // of each row: tokens of the inputs that are read

@@ -1,6 +1,7 @@
 #pragma once
 // Requests to the scheduler, and their results.
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -29,13 +30,15 @@ struct BeamSearchRequest {
 struct SamplingRequest {
   SamplingConfig config = {};
   std::vector<int32_t> never_drawn = {};
-  std::optional<int32_t> eos = {};  // ends a text
+  std::vector<int32_t> eos = {};    // each of them ends a text
   int64_t samples = 1;              // texts
   uint64_t first_sample = 0;
   /// A smaller model of the same tokens that proposes up to draft_tokens at once, see speculative_strategy.h. Null:
   /// none.
   std::shared_ptr<const DecodingModel> draft = {};
   int64_t draft_tokens = 4;
+
+  bool ends_with(int32_t token) const { return std::find(eos.begin(), eos.end(), token) != eos.end(); }
 };
 
 struct TokenEvent {
@@ -73,6 +76,8 @@ struct DecodingRequest {
 
   /// Once true, the request ends with what it has so far.
   std::shared_ptr<const std::atomic<bool>> cancel = {};
+  /// The same, for a flag that outlives the request.
+  const std::atomic<bool>* interrupt = nullptr;
   /// The time at which the request ends with what it has so far.
   std::optional<std::chrono::steady_clock::time_point> deadline = {};
   /// Called with each token of sampling; false ends the text. An exception that it throws is the request's error.

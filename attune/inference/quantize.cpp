@@ -4,7 +4,7 @@
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
 #include "attune/io/config_file.h"
-#include "attune/io/model_folder.h"
+#include "attune/hub/open_folder.h"
 #include "attune/io/panel_parameters.h"
 #include "attune/io/parameter_file.h"
 #include "attune/text/tokenizer_files.h"
@@ -14,15 +14,36 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// As those who use the folder load it, so that all of it is known to be good.
-std::unique_ptr<Module> load_model(const fs::path& folder, Architecture architecture) {
+// A folder as those who use it load it, so that all of it is known to be good.
+struct Opened {
+  std::unique_ptr<Module> model;
+  TokenizerPair tokenizers;
+  std::function<void(const fs::path& folder)> write_generation;
+};
+
+template <class Folder>
+Opened opened(std::shared_ptr<Folder> files) {
+  return {.model = std::move(files->model),
+          .tokenizers = {files->tokenizer, files->tokenizer},
+          .write_generation = [files](const fs::path& folder) { write_generation_config(folder, *files); }};
+}
+
+Opened open(const fs::path& folder, Architecture architecture) {
   switch (architecture) {
-    case Architecture::encoder_decoder:
-      return load_model_folder(folder).model;
+    case Architecture::encoder_decoder: {
+      ModelFolder files = open_model_folder(folder);
+      return {.model = std::move(files.model),
+              .tokenizers = {files.source_tokenizer, files.target_tokenizer},
+              .write_generation = [generation = files.generation](const fs::path& to) {
+                write_generation_config(to, generation);
+              }};
+    }
     case Architecture::decoder_lm:
-      return load_language_model_folder(folder).model;
+      return opened(std::make_shared<LanguageModelFolder>(open_language_model_folder(folder)));
     case Architecture::encoder_classifier:
-      return load_classifier_folder(folder).model;
+      return opened(std::make_shared<ClassifierFolder>(open_classifier_folder(folder)));
+    case Architecture::encoder:
+      fail<ConfigError>("{}: architecture is \"encoder\", which is not used with panels", folder.string());
     case Architecture::encoder_masked_lm:
       break;
   }
@@ -30,28 +51,32 @@ std::unique_ptr<Module> load_model(const fs::path& folder, Architecture architec
                     folder.string(), enum_name(architecture));
 }
 
-void copy_into(const fs::path& from, const fs::path& folder) {
-  write_file(folder / from.filename(), read_file(from));
+// Of the files that hold the weights.
+int64_t weight_bytes(const fs::path& folder) {
+  int64_t bytes = 0;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    const bool is_weights = (name.starts_with("model") && name.ends_with(".safetensors")) ||
+                            (name.starts_with("pytorch_model") && name.ends_with(".bin"));
+    if (is_weights) bytes += file_bytes(entry.path());
+  }
+  return bytes;
 }
 
 }  // namespace
 
 QuantizedModel quantize_model_folder(const fs::path& model, const fs::path& out, WeightFormat weights,
                                      const std::function<void()>& before_each) {
-  const TransformerConfig config = read_model_config(model);
-  refuse_panels(model, "quantize");
+  const ConfigFile config = open_config(model);
+  if (config.weight_format) refuse_panels(model, "quantize");
   AtomicFolder folder(out);
-  const std::unique_ptr<Module> module = load_model(model, config.architecture);
-  QuantizedModel done{.parameters = parameter_count(*module)};
-  write_model_config(folder.temporary(), config, weights);
-  save_panel_parameters(folder.temporary() / kParameterFile, *module, weights, before_each);
-  const TokenizerFiles tokenizers = find_tokenizers(model);
-  copy_into(tokenizers.source, folder.temporary());
-  if (tokenizers.target != tokenizers.source) copy_into(tokenizers.target, folder.temporary());
-  std::error_code ignored;
-  if (const fs::path generation = model / kGenerationConfigFile; fs::exists(generation, ignored))
-    copy_into(generation, folder.temporary());
-  done.bytes_before = file_bytes(model / kParameterFile);
+  const Opened files = open(model, config.model.architecture);
+  QuantizedModel done{.parameters = parameter_count(*files.model)};
+  write_model_config(folder.temporary(), config.model, weights);
+  save_panel_parameters(folder.temporary() / kParameterFile, *files.model, weights, before_each);
+  save_tokenizers(folder.temporary(), *files.tokenizers.source, *files.tokenizers.target);
+  files.write_generation(folder.temporary());
+  done.bytes_before = weight_bytes(model);
   done.bytes_after = file_bytes(folder.temporary() / kParameterFile);
   if (before_each) before_each();
   folder.commit();

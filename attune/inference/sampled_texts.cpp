@@ -14,6 +14,9 @@ SampledTexts::SampledTexts(const DecodingModel& model, DecodingRequest& request)
       on_token_(std::move(request.on_token)) {
   options_.config.validate();
   check_range<int64_t>("samples", options_.samples, 1, 1 << 16);
+  for (const int32_t id : options_.never_drawn)
+    if (id < 0 || id >= model.vocab())
+      fail<ConfigError>("suppressed_tokens: {} is outside the vocabulary of {}", id, model.vocab());
   if (static_cast<int64_t>(prompt_tokens_) > context_ && !options_.config.slide)
     fail<DataError>("prompt: has {} tokens, the model reads at most {}", prompt_tokens_, context_);
   for (int64_t i = 0; i < options_.samples; ++i) {
@@ -32,7 +35,7 @@ bool SampledTexts::accept(size_t i, int32_t token) {
   text.tokens.push_back(token);
   ++text.generated;
   std::optional<FinishReason> end;
-  if (options_.eos == token) {
+  if (options_.ends_with(token)) {
     end = FinishReason::eos;
   } else if (static_cast<int64_t>(text.generated) == options_.config.max_tokens) {
     end = FinishReason::length;

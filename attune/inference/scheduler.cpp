@@ -20,6 +20,15 @@ int64_t machine_memory() {
   return static_cast<int64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<int64_t>(::sysconf(_SC_PAGESIZE));
 }
 
+// Of one step of a lane. Batches bound sequences; these bound what their beams make of them.
+constexpr int64_t kMostRows = 4096;
+constexpr int64_t kMostLogits = int64_t{1} << 27;
+
+int64_t rows_of(const DecodingRequest& request) {
+  if (const auto* beam = std::get_if<BeamSearchRequest>(&request.search)) return beam->options.generation.beam_size;
+  return std::get<SamplingRequest>(request.search).samples;
+}
+
 using Requests = std::vector<std::unique_ptr<ActiveRequest>>;
 
 // A lane and what is kept of the memory budget for it. The caches hold on to their memory while there are requests, so
@@ -27,6 +36,7 @@ using Requests = std::vector<std::unique_ptr<ActiveRequest>>;
 struct LaneSlot {
   DecodingLane lane;
   int64_t requests = 0, sequences = 0, source_tokens = 0;     // at work
+  int64_t rows = 0;                                           // that their beams and samples can come to
   bool single = false;                                        // whether its newest request wants to be alone
   int64_t past_bytes = 0, source_bytes = 0, draft_bytes = 0;  // that its requests can come to need
   CacheUse use = {};                                          // when it was last looked at
@@ -44,14 +54,17 @@ struct LaneSlot {
     requests += sign;
     sequences += sign * a.strategy->sequences();
     source_tokens += sign * static_cast<int64_t>(a.request.source.size());
+    rows += sign * a.most_rows;
     past_bytes += sign * a.past_bytes;
     source_bytes += sign * a.source_bytes;
     draft_bytes += sign * a.draft_bytes;
     if (sign > 0) single = a.request.batch.sequences == 1;
   }
-  bool has_room_for(const ActiveRequest& a) const {
+  // A request of any beam has room where there is no other.
+  bool has_room_for(const ActiveRequest& a, int64_t vocab) const {
     const BatchLimits& limits = a.request.batch;
     if (requests == 0) return true;
+    if (rows + a.most_rows > kMostRows || rows + a.most_rows > kMostLogits / vocab) return false;
     return sequences + a.strategy->sequences() <= limits.sequences &&
            source_tokens + static_cast<int64_t>(a.request.source.size()) <= limits.source_tokens;
   }
@@ -97,6 +110,7 @@ class Scheduler::Impl {
 
 uint64_t Scheduler::Impl::submit(DecodingRequest request) {
   auto a = std::make_unique<ActiveRequest>();
+  a->most_rows = rows_of(request);
   a->strategy = make_strategy(*model_, request);
   const auto source_tokens = static_cast<int64_t>(request.source.size());
   a->past_bytes = model_->cache_bytes(a->strategy->most_tokens(*model_), 0);
@@ -145,7 +159,7 @@ bool Scheduler::Impl::may_enter(size_t lane, const ActiveRequest& a, int64_t at_
   const BatchLimits& limits = a.request.batch;
   if (limits.lanes > 0 && static_cast<int64_t>(lane) >= limits.lanes) return false;
   if (model_->source_vocab() > 0 && at_first > 0 && 4 * (limits.sequences - at_first) < limits.sequences) return false;
-  return slot.has_room_for(a) && fits_budget(slot, a);
+  return slot.has_room_for(a, model_->vocab()) && fits_budget(slot, a);
 }
 
 // Lanes with room take turns, so that each has long requests and short ones.

@@ -163,7 +163,7 @@ void SpeculativeStrategy::judge(Row& row, std::span<const LogitsRow> logits) con
       return;
     }
     row.accepted.push_back(token);
-    if (texts_.options().eos == token) return;
+    if (texts_.options().ends_with(token)) return;
   }
 }
 

@@ -6,12 +6,12 @@
 
 #include "attune/base/check.h"
 #include "attune/base/fail.h"
+#include "attune/hub/open_folder.h"
 #include "attune/inference/incremental_decoder.h"
 #include "attune/inference/scheduler.h"
 #include "attune/inference/stop_strings.h"
-#include "attune/io/model_folder.h"
+#include "attune/inference/text_limits.h"
 #include "attune/nn/make_panels.h"
-#include "attune/text/text_file.h"
 
 namespace attune {
 
@@ -20,6 +20,7 @@ struct TextGenerator::Impl {
   std::shared_ptr<const Tokenizer> tokenizer;
   SamplingConfig sampling;
   TextUnit text_unit;
+  bool tokenizer_frames_texts;
   Scheduler scheduler;
 
   Impl(LanguageModelFolder files, const SchedulerOptions& options)
@@ -27,12 +28,14 @@ struct TextGenerator::Impl {
         tokenizer(std::move(files.tokenizer)),
         sampling(files.sampling),
         text_unit(files.text_unit),
+        tokenizer_frames_texts(files.tokenizer_frames_texts),
         scheduler(std::make_shared<LanguageDecodingModel>(model), options) {}
 
   // With panels.
   static std::shared_ptr<const DecoderLm> prepared(LanguageModelFolder& files) {
     files.sampling.validate();
-    check_vocabulary(files.model->config(), *files.tokenizer);
+    if (!files.tokenizer_frames_texts || files.tokenizer->vocab_size() > files.model->config().vocab)
+      check_vocabulary(files.model->config(), *files.tokenizer);
     ensure_panels(*files.model);
     return std::move(files.model);
   }
@@ -93,9 +96,16 @@ SamplingRequest sampling_request(const TextGenerator& generator, const GenerateO
   const Tokenizer& tokenizer = generator.tokenizer();
   SamplingRequest request{.config = options.sampling.value_or(generator.sampling()),
                           .draft_tokens = options.draft_tokens};
-  for (const int32_t id : {tokenizer.bos_id(), tokenizer.pad_id(), tokenizer.unk_id()})
-    if (id != tokenizer.eos_id()) request.never_drawn.push_back(id);
-  if (!generator.eos_is_line_end()) request.eos = tokenizer.eos_id();
+  const SamplingConfig& sampling = request.config;
+  request.eos.assign(sampling.eos_tokens.begin(), sampling.eos_tokens.end());
+  if (request.eos.empty() && !generator.eos_is_line_end()) request.eos = {tokenizer.eos_id()};
+  request.never_drawn.assign(sampling.suppressed_tokens.begin(), sampling.suppressed_tokens.end());
+  if (!sampling.special_tokens)
+    for (const int32_t id : {tokenizer.bos_id(), tokenizer.pad_id(), tokenizer.unk_id()})
+      if (id != tokenizer.eos_id()) request.never_drawn.push_back(id);
+  // The model's vocabulary may be padded: these have no text.
+  for (int64_t id = tokenizer.vocab_size(); id < generator.model().config().vocab; ++id)
+    request.never_drawn.push_back(static_cast<int32_t>(id));
   if (options.draft != nullptr)
     request.draft = std::make_shared<LanguageDecodingModel>(
         std::shared_ptr<const DecoderLm>(std::shared_ptr<const DecoderLm>(), options.draft));
@@ -106,6 +116,14 @@ void check_options(const GenerateOptions& options) {
   check_range<int64_t>("samples", options.samples, 1, 1 << 16);
   check_range<int64_t>("batch_texts", options.batch_texts, 1, 1 << 16);
   check_range<int64_t>("draft_tokens", options.draft_tokens, 1, 64);
+}
+
+[[noreturn]] void throw_naming_prompt(const std::exception_ptr& error, size_t prompt) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const NumericError& numeric) {
+    fail<NumericError>("prompt {}: {}", prompt + 1, numeric.what());
+  }
 }
 
 // The texts of one call of generate().
@@ -137,8 +155,12 @@ std::vector<std::vector<int32_t>> GenerationCall::encode(std::span<const std::st
   std::vector<std::vector<int32_t>> encoded;
   for (size_t p = 0; p < prompts.size(); ++p) {
     const std::string place = "prompt " + std::to_string(p + 1);
-    check_utf8(prompts[p], place);
+    check_text(prompts[p], place);
     encoded.push_back(generator_.encode_prompt(prompts[p]));
+    // With slide a longer prompt is as one of context + 1 tokens: of both, the end is used.
+    std::vector<int32_t>& ids = encoded.back();
+    if (const auto most = static_cast<size_t>(context) + 1; request_.config.slide && ids.size() > most)
+      ids.erase(ids.begin(), ids.end() - static_cast<std::ptrdiff_t>(most));
     if (static_cast<int64_t>(encoded.back().size()) > context && !request_.config.slide)
       fail<DataError>("{}: has {} tokens, the model's context_length is {}; with slide its end would be used", place,
                       encoded.back().size(), context);
@@ -160,6 +182,8 @@ void GenerationCall::submit(const std::vector<int32_t>& prompt, int64_t first_sa
   client_.submit(first, {.prompt = prompt,
                          .search = std::move(sampling),
                          .batch = {.sequences = options_.batch_texts, .lanes = 1},
+                         .interrupt = options_.interrupt,
+                         .deadline = options_.deadline,
                          .on_token = [this, first](const TokenEvent& event) {
                            GrowingText& text = texts_[first + static_cast<size_t>(event.sample)];
                            const bool goes_on = event.end == FinishReason::eos || text.push(event.token);
@@ -187,9 +211,8 @@ std::vector<GeneratedText> GenerationCall::run(std::span<const std::string> prom
   }
   std::vector<GeneratedText> results(texts_.size());
   while (client_.outstanding() > 0) {
-    if (options_.interrupt != nullptr && options_.interrupt->load()) client_.cancel();
     for (auto& [first, found] : client_.work()) {
-      if (found.error) std::rethrow_exception(found.error);
+      if (found.error) throw_naming_prompt(found.error, first / static_cast<size_t>(options_.samples));
       for (size_t s = 0; s < found.samples.size(); ++s)
         results[first + s] = texts_[first + s].result(std::move(found.samples[s]));
     }
@@ -218,7 +241,7 @@ TextGenerator::TextGenerator(LanguageModelFolder files, const SchedulerOptions& 
     : impl_(std::make_shared<Impl>(std::move(files), options)) {}
 
 TextGenerator TextGenerator::load(const std::filesystem::path& folder, const SchedulerOptions& options) {
-  return TextGenerator(load_language_model_folder(folder, LoadedWeights::panels), options);
+  return TextGenerator(open_language_model_folder(folder, LoadedWeights::panels), options);
 }
 
 const DecoderLm& TextGenerator::model() const {

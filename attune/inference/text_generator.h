@@ -2,6 +2,7 @@
 // Text that continues a prompt.
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -42,6 +43,8 @@ struct GenerateOptions {
   std::function<void(size_t index, std::string_view added)> on_text = {};
   /// Once true, generation ends and returns what it has.
   const std::atomic<bool>* interrupt = nullptr;
+  /// The time at which generation ends and returns what it has, with FinishReason::deadline. None: no limit.
+  std::optional<std::chrono::steady_clock::time_point> deadline = {};
   /// A smaller model with the same vocabulary that proposes up to draft_tokens tokens at once, see
   /// speculative_strategy.h. The texts have the same distribution as without it. It has to outlive the call. Null:
   /// none.

@@ -6,9 +6,10 @@
 #include <exception>
 
 #include "attune/base/fail.h"
+#include "attune/base/interrupt.h"
 #include "attune/base/parallel.h"
 #include "attune/inference/shortlist.h"
-#include "attune/text/text_file.h"
+#include "attune/inference/text_limits.h"
 #include "attune/text/tokenizer.h"
 
 namespace attune {
@@ -68,6 +69,7 @@ TranslationCall::TranslationCall(const Translator& translator, Scheduler& schedu
       options_(checked(options)),
       required_(encode_phrases("required", translator.target_tokenizer(), options.required)),
       search_options_(search_options(translator, options)),
+      start_token_(SearchTokens(search_options_).start),
       batch_(batch_limits(options)),
       client_(scheduler) {
   // Enough for every thread and the next batch, so that other callers have their turn.
@@ -94,7 +96,7 @@ void TranslationCall::add(const std::string& sentence, const TranslationConstrai
                           const std::string& place) {
   const size_t id = taken_ + entries_.size();
   const std::string name = place.empty() ? fmt::format("sentence {}", id + 1) : place;
-  check_utf8(sentence, name);
+  check_text(sentence, name);
   const Tokenizer& tokenizer = translator_.source_tokenizer();
   Entry entry{.source = tokenizer.encode(sentence)};
   const auto tokens = static_cast<int64_t>(entry.source.size());
@@ -103,6 +105,7 @@ void TranslationCall::add(const std::string& sentence, const TranslationConstrai
                     most);
   entry.constraints = encode(constraints, name);
   entry.done = tokens == 0;
+  entry.name = name;
   if (entry.done) {
     entry.translation.n_best = {ScoredText{}};
     ++done_;
@@ -128,18 +131,26 @@ void TranslationCall::submit() {
   for (; waiting() && client_.outstanding() < most_submitted_; ++next_) {
     Entry& e = entry(order_[next_]);
     client_.submit(order_[next_], {.source = options_.alignments ? e.source : std::move(e.source),
-                                   .prompt = {search_options_.special.bos},
+                                   .prompt = {start_token_},
                                    .search = BeamSearchRequest{search_options_, std::move(e.constraints)},
-                                   .batch = batch_});
+                                   .batch = batch_,
+                                   .interrupt = options_.interrupt,
+                                   .deadline = options_.deadline});
   }
 }
 
 void TranslationCall::work() {
   submit();
-  for (auto& [id, found] : client_.work()) {
-    if (found.error) std::rethrow_exception(found.error);
+  auto done = client_.work();
+  check_interrupt(options_.interrupt);  // then results are cut short
+  for (auto& [id, found] : done) {
     Entry& e = entry(id);
-    e.translation = to_text(found.hypotheses, e.source);
+    try {
+      if (found.error) std::rethrow_exception(found.error);
+      e.translation = to_text(found, e.source);
+    } catch (const NumericError& error) {
+      e.failure = fmt::format("{}: {}", e.name, error.what());
+    }
     e.done = true;
     ++done_;
   }
@@ -147,18 +158,27 @@ void TranslationCall::work() {
 
 std::vector<Translation> TranslationCall::take() {
   std::vector<Translation> translations;
-  for (; !entries_.empty() && entries_.front().done; ++taken_) {
+  for (; !entries_.empty() && entries_.front().done && entries_.front().failure.empty(); ++taken_) {
     translations.push_back(std::move(entries_.front().translation));
     entries_.pop_front();
   }
   return translations;
 }
 
-Translation TranslationCall::to_text(const std::vector<Hypothesis>& hypotheses,
-                                     const std::vector<int32_t>& source) const {
+const std::string* TranslationCall::failure() const {
+  return entries_.empty() || entries_.front().failure.empty() ? nullptr : &entries_.front().failure;
+}
+
+void TranslationCall::pass_over_failure() {
+  entries_.front().failure.clear();
+  entries_.front().translation.n_best = {ScoredText{}};
+}
+
+Translation TranslationCall::to_text(const DecodingResult& found, const std::vector<int32_t>& source) const {
   const Tokenizer& target = translator_.target_tokenizer();
   Translation translation;
-  for (const Hypothesis& h : hypotheses) {
+  translation.cut_short = found.cut_short;
+  for (const Hypothesis& h : found.hypotheses) {
     ScoredText text{.text = target.decode(h.tokens),
                     .score = h.score,
                     .tokens = h.tokens,
@@ -171,7 +191,8 @@ Translation TranslationCall::to_text(const std::vector<Hypothesis>& hypotheses,
                       words_of_tokens(target, h.tokens), h.alignment);
     translation.n_best.push_back(std::move(text));
   }
-  if (translation.n_best.empty()) translation.n_best.emplace_back();  // a vocabulary of nothing that may be produced
+  // Nothing was finished in time, or the vocabulary has nothing that may be produced.
+  if (translation.n_best.empty()) translation.n_best.emplace_back().finished = !found.cut_short.has_value();
   return translation;
 }
 

@@ -21,11 +21,15 @@ class TranslationCall {
   /// Adds a sentence. Of those added before the next work(), the longest enters the search first. Throws DataError and
   /// ConfigError naming `place`, or the sentence's number counted from 1, and then does not add it.
   void add(const std::string& sentence, const TranslationConstraints& constraints, const std::string& place = {});
-  /// Searches for some more tokens; waiting sentences enter where there is room. Throws the error of a sentence's
-  /// search.
+  /// Searches for some more tokens; waiting sentences enter where there is room. Throws what ends all of them, and
+  /// Interrupted.
   void work();
   /// Returns the translations that are done and next in the order.
   std::vector<Translation> take();
+  /// What is wrong with the sentence that is next in the order: logits that are not finite. Null where nothing is.
+  const std::string* failure() const;
+  /// The translation of that sentence is an empty one.
+  void pass_over_failure();
 
   /// Whether a sentence that was added is not yet with the scheduler.
   bool waiting() const { return next_ < order_.size(); }
@@ -38,19 +42,22 @@ class TranslationCall {
   struct Entry {
     std::vector<int32_t> source = {};  // with eos; empty where the sentence has no tokens
     SentenceConstraints constraints = {};
+    std::string name = {};  // where it is from
     Translation translation = {};
+    std::string failure = {};  // then there is no translation
     bool done = false;
   };
   Entry& entry(size_t id) { return entries_[id - taken_]; }
   SentenceConstraints encode(const TranslationConstraints& constraints, const std::string& place) const;
   void submit();
   void sort_new();
-  Translation to_text(const std::vector<Hypothesis>& hypotheses, const std::vector<int32_t>& source) const;
+  Translation to_text(const DecodingResult& found, const std::vector<int32_t>& source) const;
 
   const Translator& translator_;
   TranslateOptions options_;
   TokenSequences required_;  // of every sentence
   BeamSearchOptions search_options_;
+  int32_t start_token_;
   BatchLimits batch_;
   int64_t most_submitted_;
   std::deque<Entry> entries_;  // from the first that is not taken

@@ -6,7 +6,7 @@
 #include "attune/base/fail.h"
 #include "attune/inference/scheduler.h"
 #include "attune/inference/translation_call.h"
-#include "attune/io/model_folder.h"
+#include "attune/hub/open_folder.h"
 #include "attune/models/inference_copy.h"
 #include "attune/nn/make_panels.h"
 
@@ -51,7 +51,7 @@ Translator::Translator(ModelFolder files, const SchedulerOptions& options)
                                    std::move(files.target_tokenizer), files.generation, options)) {}
 
 Translator Translator::load(const std::filesystem::path& folder, const SchedulerOptions& options) {
-  return Translator(load_model_folder(folder, LoadedWeights::panels), options);
+  return Translator(open_model_folder(folder, LoadedWeights::panels), options);
 }
 
 const Transformer& Translator::model() const {
@@ -95,7 +95,9 @@ std::vector<Translation> Translator::translate(std::span<const std::string> sent
     call.work();
     if (options.progress && call.done() > before) options.progress(call.done(), static_cast<int64_t>(sentences.size()));
   }
-  return call.take();
+  std::vector<Translation> translations = call.take();
+  if (const std::string* failure = call.failure()) fail<NumericError>("{}", *failure);
+  return translations;
 }
 
 void Translator::translate(const TranslationStream& stream, const TranslateOptions& options) const {
@@ -112,6 +114,16 @@ void Translator::translate(const TranslationStream& stream, const TranslateOptio
       call.add("", {});
     }
   };
+  const auto hand_over = [&] {
+    for (;;) {
+      if (std::vector<Translation> done = call.take(); !done.empty()) stream.write(std::move(done));
+      const std::string* failure = call.failure();
+      if (failure == nullptr) return;
+      if (!stream.skip) fail<NumericError>("{}", *failure);
+      stream.skip(*failure);
+      call.pass_over_failure();
+    }
+  };
   for (bool more = true; more || call.busy();) {
     if (more && !call.waiting() && call.outstanding() < kReadAhead) {
       try {
@@ -126,7 +138,7 @@ void Translator::translate(const TranslationStream& stream, const TranslateOptio
     const int64_t before = call.done();
     call.work();
     if (options.progress && call.done() > before) options.progress(call.done(), read);
-    if (std::vector<Translation> done = call.take(); !done.empty()) stream.write(std::move(done));
+    hand_over();
   }
   if (error) std::rethrow_exception(error);
 }

@@ -1,6 +1,8 @@
 #pragma once
 // Text in, text out.
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -12,6 +14,8 @@
 #include <string_view>
 #include <vector>
 
+#include "attune/base/interrupt.h"
+#include "attune/inference/finish_reason.h"
 #include "attune/inference/scheduler_options.h"
 #include "attune/inference/word_alignment.h"
 #include "attune/models/generation_config.h"
@@ -41,7 +45,8 @@ struct TranslationConstraints {
 };
 
 struct Translation {
-  std::vector<ScoredText> n_best;  // best first, at least one
+  std::vector<ScoredText> n_best;              // best first, at least one
+  std::optional<FinishReason> cut_short = {};  // deadline, if that ended the search: fewer or none may be finished
   const std::string& text() const { return n_best.front().text; }
 };
 
@@ -60,6 +65,12 @@ struct TranslateOptions {
   std::vector<TranslationConstraints> constraints = {};  // one for each sentence, in their order, or none
   bool alignments = false;                               // true: fills ScoredText::alignment
   std::shared_ptr<const Shortlist> shortlist = {};       // limits the tokens of translations; null: no limit
+
+  /// The time at which the search ends for all sentences of the call. A sentence that is not done by then keeps the
+  /// translations that are finished, or an empty one that is not, and has Translation::cut_short. None: no limit.
+  std::optional<std::chrono::steady_clock::time_point> deadline = {};
+  /// Once true, translate() throws Interrupted within a step of the search.
+  const std::atomic<bool>* interrupt = nullptr;
 };
 
 struct StreamedSentence {
@@ -76,8 +87,9 @@ struct TranslationStream {
   std::function<std::vector<StreamedSentence>(bool wait)> read;
   /// Takes the next translations, in the order of the sentences.
   std::function<void(std::vector<Translation>)> write;
-  /// Called with the message for a sentence that is too long or not valid UTF-8; its translation is then empty. Without
-  /// this function such a sentence ends translate() as an Error of read() does.
+  /// Called with the message for a sentence that is too long or not valid UTF-8, or for which the model's logits are
+  /// not finite; its translation is then empty. Without this function such a sentence ends translate() with an error,
+  /// after the translations before it are written.
   std::function<void(const std::string& what)> skip = {};
 };
 
@@ -103,7 +115,8 @@ class Translator {
   /// Returns one translation for each sentence, in their order. A sentence that is done makes room for the next at
   /// once. A sentence's translation does not depend on what else is translated at the same time. Throws DataError
   /// naming the sentence (counted from 1) that is too long or not valid UTF-8, before anything is translated,
-  /// ConfigError for options that do not fit, and NumericError when the model's logits are not finite.
+  /// ConfigError for options that do not fit, and NumericError naming the first sentence for which the model's logits
+  /// are not finite.
   std::vector<Translation> translate(std::span<const std::string> sentences,
                                      const TranslateOptions& options = {}) const;
   std::vector<Translation> translate(std::initializer_list<std::string> sentences,

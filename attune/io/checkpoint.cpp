@@ -1,16 +1,12 @@
 #include "attune/io/checkpoint.h"
 
 #include <fmt/format.h>
-#include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
-#include <limits>
-#include <memory>
 
 #include "attune/base/fail.h"
+#include "attune/base/file.h"
 #include "attune/base/json_fields.h"
 #include "attune/io/json_file.h"
 #include "attune/io/parameter_file.h"
@@ -24,7 +20,6 @@ constexpr const char* kState = "state";
 constexpr size_t kMaxStateBytes = size_t{16} << 20;
 constexpr std::string_view kPrefix = "step-";
 constexpr std::string_view kSuffix = ".safetensors";
-constexpr std::string_view kTemporary = ".tmp";
 
 std::optional<int64_t> number(std::string_view text) {
   int64_t value = 0;
@@ -47,23 +42,16 @@ std::string name_of_step(int64_t step) {
   return fmt::format("{}{:08}{}", kPrefix, step, kSuffix);
 }
 
-// "step-00001000.safetensors.<process>.tmp", and that process is not running: a run that writes now is left alone.
-bool is_leftover(std::string_view name) {
-  if (!name.starts_with(kPrefix) || !name.ends_with(kTemporary)) return false;
-  name.remove_suffix(kTemporary.size());
-  const size_t dot = name.rfind('.');
-  if (dot == std::string_view::npos || !name.substr(0, dot).ends_with(kSuffix)) return false;
-  const std::optional<int64_t> process = number(name.substr(dot + 1));
-  if (!process || *process <= 0 || *process > std::numeric_limits<pid_t>::max()) return false;
-  return *process == ::getpid() || (::kill(static_cast<pid_t>(*process), 0) != 0 && errno == ESRCH);
-}
-
-bool is_valid(const std::filesystem::path& path) {
+// What is wrong with the content of a checkpoint; empty: nothing.
+std::string damage_of(const std::filesystem::path& path) {
+  const MappedFile opened(path);  // throws when it cannot be read
   try {
-    checkpoint_state(SafetensorsReader(path));
-    return true;
-  } catch (const Error&) {
-    return false;
+    const SafetensorsReader reader(path);
+    reader.verify();
+    checkpoint_state(reader);
+    return "";
+  } catch (const Error& error) {
+    return error.what();
   }
 }
 
@@ -76,7 +64,7 @@ void write_checkpoint(const std::filesystem::path& path, const Checkpoint& check
   } catch (const Json::exception&) {
     fail<FileError>("{}: the trainer's state is not valid UTF-8", path.string());
   }
-  write_safetensors(path, checkpoint.tensors, {{kState, std::move(state)}});
+  write_safetensors(path, checkpoint.tensors, {{kState, std::move(state)}}, Checksum::sha256);
 }
 
 Json checkpoint_state(const SafetensorsReader& reader) {
@@ -90,12 +78,7 @@ Json checkpoint_state(const SafetensorsReader& reader) {
 }
 
 CheckpointFolder::CheckpointFolder(std::filesystem::path folder, int64_t keep_last)
-    : folder_(std::move(folder)), keep_last_(keep_last) {
-  for (const std::string& name : file_names(folder_)) {
-    std::error_code ignored;  // in a folder that cannot be written there is nothing to tidy up
-    if (is_leftover(name)) std::filesystem::remove(folder_ / name, ignored);
-  }
-}
+    : folder_(std::move(folder)), keep_last_(keep_last) {}
 
 std::filesystem::path CheckpointFolder::file(int64_t step) const {
   return folder_ / name_of_step(step);
@@ -131,10 +114,30 @@ std::vector<int64_t> CheckpointFolder::steps() const {
   return steps;
 }
 
-std::optional<int64_t> CheckpointFolder::newest() const {
+FoundCheckpoint CheckpointFolder::newest() const {
+  FoundCheckpoint found;
   const std::vector<int64_t> all = steps();
-  const auto found = std::find_if(all.rbegin(), all.rend(), [&](int64_t step) { return is_valid(file(step)); });
-  return found == all.rend() ? std::nullopt : std::optional<int64_t>(*found);
+  for (size_t i = all.size(); i > 0 && !found.step; --i) {
+    std::string damage = damage_of(file(all[i - 1]));
+    if (damage.empty()) {
+      found.step = all[i - 1];
+    } else {
+      found.damaged.emplace(all[i - 1], std::move(damage));
+    }
+  }
+  return found;
+}
+
+std::filesystem::path CheckpointFolder::set_aside(int64_t step) const {
+  const std::filesystem::path path = file(step);
+  std::filesystem::path aside = path;
+  aside += ".damaged";
+  std::error_code error;
+  for (int n = 2; std::filesystem::exists(std::filesystem::symlink_status(aside, error)); ++n)
+    aside = path.string() + fmt::format(".damaged.{}", n);
+  std::filesystem::rename(path, aside, error);
+  if (error) fail<FileError>("cannot rename {}: {}", path.string(), error.message());
+  return aside;
 }
 
 void mean_of_checkpoints(std::span<const std::filesystem::path> paths, Module& target) {
@@ -143,6 +146,7 @@ void mean_of_checkpoints(std::span<const std::filesystem::path> paths, Module& t
   std::vector<SafetensorsReader> readers;
   for (const auto& path : paths) {
     readers.push_back(open_parameters(path));
+    readers.back().verify();
     for (const auto& [name, parameter] : parameters) {
       const std::string stored = "model." + name;
       if (readers.back().shape(stored) != parameter->shape() || readers.back().dtype(stored) != parameter->dtype())
@@ -154,7 +158,7 @@ void mean_of_checkpoints(std::span<const std::filesystem::path> paths, Module& t
   drop_panels(target);  // of what was there
   const double share = 1.0 / static_cast<double>(paths.size());
   for (const auto& [name, parameter] : parameters) {
-    dispatch_floating("mean of checkpoints", parameter->dtype(), [&]<class T>(T) {
+    dispatch_floating("mean of checkpoints", parameter->dtype(), [&, &name = name, &parameter = parameter]<class T>(T) {
       std::vector<double> sum(static_cast<size_t>(parameter->numel()));
       for (const SafetensorsReader& reader : readers) {
         const Tensor stored = reader.load("model." + name);

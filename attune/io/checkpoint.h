@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -21,23 +22,32 @@ struct Checkpoint {
   Json state = Json::object();  // JSON has no infinity and no NaN: they come back as null
 };
 
-/// Replaces `path` whole or not at all. Throws FileError.
+/// Replaces `path` whole or not at all. The file has a checksum of its content. Throws FileError.
 void write_checkpoint(const std::filesystem::path& path, const Checkpoint& checkpoint);
 
 /// The trainer's state of a file that write_checkpoint made. Throws FileError.
 Json checkpoint_state(const SafetensorsReader& reader);
 
+struct FoundCheckpoint {
+  std::optional<int64_t> step = {};             // the newest that is intact
+  std::map<int64_t, std::string> damaged = {};  // later ones, and what is wrong with them
+};
+
 /// The checkpoints of a run, "step-00001000.safetensors" and so on.
 class CheckpointFolder {
  public:
-  /// Keeps the last `keep_last` checkpoints, all of them for 0. Removes temporary files that killed runs left behind.
+  /// Keeps the last `keep_last` checkpoints, all of them for 0.
   CheckpointFolder(std::filesystem::path folder, int64_t keep_last);
 
   std::filesystem::path file(int64_t step) const;
   /// Writes, then removes checkpoints of earlier steps beyond the last `keep_last`.
   void write(int64_t step, const Checkpoint& checkpoint) const;
-  std::vector<int64_t> steps() const;     // ascending; does not check whether the files are valid
-  std::optional<int64_t> newest() const;  // of those that are valid: torn files are skipped
+  std::vector<int64_t> steps() const;  // ascending; does not check whether the files are valid
+  /// Reads checkpoints from the last backwards until one is as it was written. Throws FileError naming a file that
+  /// cannot be opened: nobody knows what is in it.
+  FoundCheckpoint newest() const;
+  /// Renames a checkpoint to NAME.damaged, or NAME.damaged.2 and so on where that is taken. Returns the new name.
+  std::filesystem::path set_aside(int64_t step) const;
 
  private:
   std::filesystem::path folder_;

@@ -14,7 +14,6 @@
 namespace attune {
 namespace {
 
-constexpr const char* kModelType = "transformer";
 constexpr const char* kQuantization = "quantization_config";  // as Hugging Face names it
 constexpr const char* kMethod = "attune";
 
@@ -53,10 +52,10 @@ std::optional<WeightFormat> take_quantization(Json& json, const std::string& whe
 }  // namespace
 
 void write_model_config(const std::filesystem::path& folder, const TransformerConfig& config,
-                        std::optional<WeightFormat> packed) {
+                        std::optional<WeightFormat> weight_format) {
   Json json = {{"model_type", kModelType}, {"attune_version", version()}};
   json.update(write_fields(config));
-  if (packed) json[kQuantization] = write_fields(QuantizationConfig{.weights = *packed});
+  if (weight_format) json[kQuantization] = write_fields(QuantizationConfig{.weights = *weight_format});
   write_json_file(folder / kConfigFile, json);
 }
 
@@ -68,7 +67,7 @@ ConfigFile read_config_file(const std::filesystem::path& folder) {
   if (type != kModelType) fail<FileError>("{}: model_type is {}, needs \"{}\"", where, in_quotes(type), kModelType);
   take_text(json, "attune_version", where);
   ConfigFile file;
-  file.packed = take_quantization(json, where);
+  file.weight_format = take_quantization(json, where);
   read_fields(json, file.model, where);
   try {
     file.model.validate();
@@ -83,25 +82,25 @@ TransformerConfig read_model_config(const std::filesystem::path& folder) {
 }
 
 std::optional<WeightFormat> read_weight_format(const std::filesystem::path& folder) {
-  return read_config_file(folder).packed;
+  return read_config_file(folder).weight_format;
 }
 
 void refuse_panels(const std::filesystem::path& folder, std::string_view use) {
-  if (const std::optional<WeightFormat> packed = read_weight_format(folder))
-    fail<ConfigError>("{}: its weights are packed as {}; {} needs the model that it was made from", folder.string(),
-                      enum_name(*packed), use);
+  if (const std::optional<WeightFormat> weight_format = read_weight_format(folder))
+    fail<ConfigError>("{}: its weights are {} panels; {} needs the model that it was made from", folder.string(),
+                      enum_name(*weight_format), use);
 }
 
 void check_parameter_file(const std::filesystem::path& folder, const TransformerConfig& config,
-                          std::optional<WeightFormat> packed) {
+                          std::optional<WeightFormat> weight_format) {
   config.validate();
   const std::filesystem::path path = folder / kParameterFile;
-  const int64_t numbers_of_a_byte = packed == WeightFormat::int4 ? 2 : 1;
+  const int64_t numbers_of_a_byte = weight_format == WeightFormat::int4 ? 2 : 1;
   const int64_t found = SafetensorsReader(path).element_count() * numbers_of_a_byte;
   const int64_t needed = count_parameters(config).total();
   if (found < needed)
     fail<FileError>("{}: holds {}{} numbers, but config.json (d_model = {}, layers = {}, d_ff = {}, {}) needs {}",
-                    path.string(), packed ? "at most " : "", found, config.d_model, config.layers, config.d_ff,
+                    path.string(), weight_format ? "at most " : "", found, config.d_model, config.layers, config.d_ff,
                     config.architecture == Architecture::encoder_decoder
                         ? fmt::format("vocabularies {} and {}", config.source_vocab, config.target_vocab)
                         : fmt::format("vocabulary {}", config.vocab),

@@ -11,16 +11,17 @@
 namespace [[gnu::visibility("default")]] attune {
 
 inline constexpr const char* kConfigFile = "config.json";
+inline constexpr const char* kModelType = "transformer";  // "model_type" of Attune's own folders
 
 /// Writes config.json: "model_type", "attune_version" and the fields of TransformerConfig; where weights are panels of
-/// the format `packed`, "quantization_config" too.
+/// `weight_format`, "quantization_config" too.
 void write_model_config(const std::filesystem::path& folder, const TransformerConfig& config,
-                        std::optional<WeightFormat> packed = {});
+                        std::optional<WeightFormat> weight_format = {});
 
 /// What config.json says.
 struct ConfigFile {
   TransformerConfig model;
-  std::optional<WeightFormat> packed;  // format of the panels, see save_panel_parameters(); none: matrices
+  std::optional<WeightFormat> weight_format;  // format of the panels, see save_panel_parameters(); none: matrices
 };
 
 /// Returns a valid configuration. Throws FileError or ConfigError.
@@ -33,9 +34,9 @@ std::optional<WeightFormat> read_weight_format(const std::filesystem::path& fold
 void refuse_panels(const std::filesystem::path& folder, std::string_view use);
 
 /// Throws FileError when model.safetensors holds fewer numbers than a model of `config` has, as panels of the format
-/// `packed` if that is given; ConfigError when `config` is not valid. Call it before the model is built, so that a
-/// config.json with absurd sizes takes no memory.
+/// `weight_format` if that is given; ConfigError when `config` is not valid. Call it before the model is built, so that
+/// a config.json with absurd sizes takes no memory.
 void check_parameter_file(const std::filesystem::path& folder, const TransformerConfig& config,
-                          std::optional<WeightFormat> packed = {});
+                          std::optional<WeightFormat> weight_format = {});
 
 }  // namespace attune

@@ -31,6 +31,8 @@ Json parse_json(std::string_view text, const std::string& where) {
     }
     return true;
   };
+  if (const size_t nul = text.find('\0'); nul != std::string_view::npos)  // the parser takes it for the end
+    fail<FileError>("{}: is not valid JSON at byte {}", where, nul + 1);
   try {
     return Json::parse(text.begin(), text.end(), check);
   } catch (const Json::parse_error& error) {

@@ -21,9 +21,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// A link that leads nowhere is there: what it should lead to is missed when it is read.
 bool is_there(const fs::path& path) {
   std::error_code ignored;
-  return fs::exists(path, ignored);
+  return fs::exists(fs::symlink_status(path, ignored));
 }
 
 void check_vocab(const std::string& where, const Tokenizer& tokenizer, const char* field, int64_t vocab) {
@@ -40,11 +41,14 @@ void load_both_tokenizers(const fs::path& folder, const TransformerConfig& confi
   files.target_tokenizer = std::move(tokenizers.target);
 }
 
-std::shared_ptr<const Tokenizer> load_only_tokenizer(const fs::path& folder, const TransformerConfig& config) {
+// `padded`: the model's vocabulary may have more tokens than the tokenizer, as those of the Hugging Face hub have.
+std::shared_ptr<const Tokenizer> load_only_tokenizer(const fs::path& folder, const TransformerConfig& config,
+                                                     bool padded) {
   const fs::path file = find_tokenizer(folder);
   if (file.empty()) fail<FileError>("{}: needs {}", folder.string(), kTokenizerFileNames);
   std::shared_ptr<const Tokenizer> tokenizer = load_tokenizer(file);
-  check_vocab(file.string(), *tokenizer, "vocab", config.vocab);
+  if (!padded || tokenizer->vocab_size() > config.vocab)
+    check_vocab(file.string(), *tokenizer, "vocab", config.vocab);
   return tokenizer;
 }
 
@@ -52,6 +56,7 @@ std::shared_ptr<const Tokenizer> load_only_tokenizer(const fs::path& folder, con
 struct LanguageModelSettings {
   TextUnit text_unit = TextUnit::stream;
   SamplingConfig sampling;
+  bool tokenizer_frames_texts = false;
   void validate() const { sampling.validate(); }
 };
 
@@ -59,13 +64,15 @@ template <class FieldVisitor>
 void visit_fields(LanguageModelSettings& c, FieldVisitor& v) {
   v("text_unit", c.text_unit);
   visit_fields(c.sampling, v);
+  v("tokenizer_frames_texts", c.tokenizer_frames_texts);
 }
 
 // What it holds for a classifier.
 struct ClassifierSettings {
   int64_t max_tokens = ClassifierFolder{}.max_tokens;
+  bool tokenizer_frames_texts = false;
   void validate() const {
-    constexpr int64_t kLeast = 3, kMost = 1 << 20;  // bos, a token, eos
+    constexpr int64_t kLeast = 3, kMost = 1 << 16;  // bos, a token, eos
     if (max_tokens < kLeast || max_tokens > kMost)
       fail<ConfigError>("max_tokens = {}: needs a number from {} to {}", max_tokens, kLeast, kMost);
   }
@@ -74,6 +81,7 @@ struct ClassifierSettings {
 template <class FieldVisitor>
 void visit_fields(ClassifierSettings& c, FieldVisitor& v) {
   v("max_tokens", c.max_tokens);
+  v("tokenizer_frames_texts", c.tokenizer_frames_texts);
 }
 
 template <class Config>
@@ -96,6 +104,8 @@ const char* use_of(Architecture architecture) {
       return "attune classify runs it";
     case Architecture::encoder_masked_lm:
       return "attune train makes classifiers from it";
+    case Architecture::encoder:
+      return "it gives states of tokens";
     case Architecture::decoder_lm:
       return "attune generate runs it";
     default:
@@ -109,7 +119,7 @@ ConfigFile read_config_of(const fs::path& folder, Architecture needed, const cha
   if (found != needed)
     fail<ConfigError>("{}: architecture is \"{}\", {} needs \"{}\" ({})", folder.string(), enum_name(found), task,
                       enum_name(needed), use_of(found));
-  check_parameter_file(folder, file.model, file.packed);
+  check_parameter_file(folder, file.model, file.weight_format);
   return file;
 }
 
@@ -120,8 +130,8 @@ auto build_for_use(Build build, const ConfigFile& config, const fs::path& folder
     const NoInitialization no_values;
     return build(config.model, 1);
   }();
-  if (config.packed) {
-    map_panel_parameters(folder / kParameterFile, *model, *config.packed);
+  if (config.weight_format) {
+    map_panel_parameters(folder / kParameterFile, *model, *config.weight_format);
     if (weights == LoadedWeights::panels) ensure_panels(*model);  // what is float32 there
   } else {
     const SafetensorsReader reader = open_parameters(folder / kParameterFile);
@@ -158,6 +168,23 @@ void check_vocabularies(const Transformer& model, const Tokenizer& source_tokeni
 
 void check_vocabulary(const TransformerConfig& config, const Tokenizer& tokenizer) {
   check_vocab("tokenizer", tokenizer, "vocab", config.vocab);
+}
+
+void write_generation_config(const fs::path& folder, const GenerationConfig& generation) {
+  write_json_file(folder / kGenerationConfigFile, write_fields(generation));
+}
+
+void write_generation_config(const fs::path& folder, const LanguageModelFolder& files) {
+  write_json_file(folder / kGenerationConfigFile,
+                  write_fields(LanguageModelSettings{.text_unit = files.text_unit,
+                                                     .sampling = files.sampling,
+                                                     .tokenizer_frames_texts = files.tokenizer_frames_texts}));
+}
+
+void write_generation_config(const fs::path& folder, const ClassifierFolder& files) {
+  write_json_file(folder / kGenerationConfigFile,
+                  write_fields(ClassifierSettings{.max_tokens = files.max_tokens,
+                                                  .tokenizer_frames_texts = files.tokenizer_frames_texts}));
 }
 
 void save_model_folder(const fs::path& folder, Transformer& model, const Tokenizer& source_tokenizer,
@@ -204,8 +231,9 @@ ModelFolder load_model_folder(const fs::path& folder, LoadedWeights weights) {
 LanguageModelFolder load_language_model_folder(const fs::path& folder, LoadedWeights weights) {
   const ConfigFile config = read_config_of(folder, Architecture::decoder_lm, "generation");
   LanguageModelFolder files;
-  files.tokenizer = load_only_tokenizer(folder, config.model);
   const auto settings = read_generation_config<LanguageModelSettings>(folder);
+  files.tokenizer = load_only_tokenizer(folder, config.model, settings.tokenizer_frames_texts);
+  files.tokenizer_frames_texts = settings.tokenizer_frames_texts;
   files.sampling = settings.sampling;
   files.text_unit = settings.text_unit;
   files.model = build_for_use(build_decoder_lm, config, folder, weights);
@@ -215,9 +243,10 @@ LanguageModelFolder load_language_model_folder(const fs::path& folder, LoadedWei
 ClassifierFolder load_classifier_folder(const fs::path& folder, LoadedWeights weights) {
   const ConfigFile config = read_config_of(folder, Architecture::encoder_classifier, "classification");
   ClassifierFolder files;
-  files.tokenizer = load_only_tokenizer(folder, config.model);
-  files.max_tokens =
-      std::min(read_generation_config<ClassifierSettings>(folder).max_tokens, config.model.longest_sequence());
+  const auto settings = read_generation_config<ClassifierSettings>(folder);
+  files.tokenizer = load_only_tokenizer(folder, config.model, settings.tokenizer_frames_texts);
+  files.tokenizer_frames_texts = settings.tokenizer_frames_texts;
+  files.max_tokens = std::min(settings.max_tokens, config.model.longest_sequence());
   files.model = build_for_use(build_encoder_classifier, config, folder, weights);
   return files;
 }

@@ -31,20 +31,29 @@ struct LanguageModelFolder {
   std::shared_ptr<const Tokenizer> tokenizer;
   SamplingConfig sampling;
   TextUnit text_unit = TextUnit::stream;  // what the model was trained on: lines and paragraphs begin with bos
+  /// Prompts have the special tokens that the tokenizer itself puts around texts, and no others.
+  bool tokenizer_frames_texts = false;
 };
 
 struct ClassifierFolder {
   std::unique_ptr<EncoderClassifier> model;
   std::shared_ptr<const Tokenizer> tokenizer;
   int64_t max_tokens = 4096;  // of a text, bos and eos included, as in training: longer ones are cut
+  /// Texts have the special tokens that the tokenizer itself puts around them, in place of bos and eos.
+  bool tokenizer_frames_texts = false;
 };
 
 /// Throw ConfigError, naming both sizes, when a tokenizer's vocabulary is not the model's.
 void check_vocabularies(const Transformer& model, const Tokenizer& source_tokenizer, const Tokenizer& target_tokenizer);
 void check_vocabulary(const TransformerConfig& config, const Tokenizer& tokenizer);
 
+/// Write generation_config.json: what the loaders below read of it. Throw FileError.
+void write_generation_config(const std::filesystem::path& folder, const GenerationConfig& generation);
+void write_generation_config(const std::filesystem::path& folder, const LanguageModelFolder& files);
+void write_generation_config(const std::filesystem::path& folder, const ClassifierFolder& files);
+
 /// Writes config.json, model.safetensors, generation_config.json and the tokenizers: tokenizer.model or vocabulary.json
-/// where both are one object, else one for each side (source_vocabulary.json, target_tokenizer.model). Tokenizers that the folder had before are
+/// where both are one object, else one for each side. Tokenizers that the folder had before are
 /// removed. Each file is written whole or not at all. Throws FileError, and ConfigError when a vocabulary is not the
 /// model's.
 void save_model_folder(const std::filesystem::path& folder, Transformer& model, const Tokenizer& source_tokenizer,

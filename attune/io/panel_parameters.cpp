@@ -12,7 +12,7 @@
 namespace attune {
 namespace {
 
-std::string packed_name(const std::string& name) {
+std::string panels_name(const std::string& name) {
   return name + ".packed";
 }
 
@@ -20,7 +20,7 @@ std::string scales_name(const std::string& name) {
   return name + ".scales";
 }
 
-// What is to be packed, with every place that has it, and the rest.
+// The parameters that get panels, each with all modules that share it, and the other parameters.
 class Collector final : public Visitor {
  public:
   struct Matrix {
@@ -64,11 +64,11 @@ void check_part(const SafetensorsReader& reader, const std::string& name, const 
                     reader.shape(name).text(), enum_name(format), shape.text());
 }
 
-std::shared_ptr<const PanelWeight> map_packed(const SafetensorsReader& reader, const Collector::Matrix& matrix,
+std::shared_ptr<const PanelWeight> map_panels(const SafetensorsReader& reader, const Collector::Matrix& matrix,
                                               WeightFormat format) {
   const int64_t out = matrix.weight.size(0), in = matrix.weight.size(1);
-  check_part(reader, packed_name(matrix.name), {PanelWeight::storage_bytes(format, out, in)}, format);
-  const Tensor storage = reader.map_or_copy(packed_name(matrix.name), DType::u8, alignof(float));
+  check_part(reader, panels_name(matrix.name), {PanelWeight::storage_bytes(format, out, in)}, format);
+  const Tensor storage = reader.map_or_copy(panels_name(matrix.name), DType::u8, alignof(float));
   Tensor scales;
   if (format != WeightFormat::float32) {
     check_part(reader, scales_name(matrix.name), PanelWeight::scales_shape(format, out, in), format);
@@ -85,15 +85,15 @@ void save_panel_parameters(const std::filesystem::path& path, Module& module, We
   std::vector<NamedTensor> tensors;
   for (const Collector::Matrix& matrix : found.matrices) {
     if (before_each) before_each();
-    const PanelWeight packed = [&] {
+    const PanelWeight panels = [&] {
       try {
         return PanelWeight::pack(matrix.weight, format);
       } catch (const NumericError& error) {
         fail<NumericError>("parameter {}: {}", matrix.name, error.what());
       }
     }();
-    tensors.push_back({packed_name(matrix.name), packed.storage()});
-    if (packed.scales().defined()) tensors.push_back({scales_name(matrix.name), packed.scales()});
+    tensors.push_back({panels_name(matrix.name), panels.storage()});
+    if (panels.scales().defined()) tensors.push_back({scales_name(matrix.name), panels.scales()});
   }
   for (const NamedParameter& p : found.others) tensors.push_back({p.name, p.tensor->detach()});
   write_safetensors(path, tensors);
@@ -102,18 +102,18 @@ void save_panel_parameters(const std::filesystem::path& path, Module& module, We
 void map_panel_parameters(const std::filesystem::path& path, Module& module, WeightFormat format) {
   const SafetensorsReader reader = open_parameters(path);
   const Collector found = collect(module);
-  std::vector<std::shared_ptr<const PanelWeight>> packed;
+  std::vector<std::shared_ptr<const PanelWeight>> panels;
   std::set<std::string> known;
   for (const Collector::Matrix& matrix : found.matrices) {
-    packed.push_back(map_packed(reader, matrix, format));
-    known.insert(packed_name(matrix.name));
+    panels.push_back(map_panels(reader, matrix, format));
+    known.insert(panels_name(matrix.name));
     if (format != WeightFormat::float32) known.insert(scales_name(matrix.name));
   }
   map_parameters(reader, module, found.others, known);
-  for (size_t i = 0; i < packed.size(); ++i)
+  for (size_t i = 0; i < panels.size(); ++i)
     for (Parameter* parameter : found.matrices[i].places) {
       parameter->tensor = {};
-      parameter->panels = packed[i];
+      parameter->panels = panels[i];
     }
 }
 

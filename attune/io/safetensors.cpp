@@ -3,51 +3,24 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstring>
 #include <set>
 
 #include "attune/base/fail.h"
 #include "attune/base/json_fields.h"
+#include "attune/io/content_digest.h"
 #include "attune/io/json_file.h"
+#include "attune/io/stored_values.h"
 #include "attune/tensor/host_view.h"
 
 namespace attune {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "safetensors data is little-endian and read as it is");
-
 constexpr uint64_t kMaxHeader = 100'000'000;  // as in the reference implementation
 constexpr size_t kLengthBytes = 8;
 constexpr size_t kAlignment = 64;
-
-// IEEE 754 binary16: 1 sign, 5 exponent (bias 15) and 10 fraction bits.
-float half_to_float(uint16_t half) {
-  const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16;
-  const uint32_t exponent = (half >> 10) & 0x1fu;
-  const uint32_t fraction = half & 0x3ffu;
-  if (exponent == 0) {  // zero or subnormal: fraction * 2^-24
-    const float magnitude = static_cast<float>(fraction) * 0x1p-24f;
-    return sign != 0 ? -magnitude : magnitude;
-  }
-  const uint32_t wide = exponent == 31 ? 255 : exponent + 112;  // 112 = 127 - 15; 31 is infinity or NaN
-  return std::bit_cast<float>(sign | (wide << 23) | (fraction << 13));
-}
-
-float bfloat16_to_float(uint16_t half) {
-  return std::bit_cast<float>(static_cast<uint32_t>(half) << 16);
-}
-
-template <class Convert>
-std::vector<float> widened(std::span<const std::byte> from, Convert convert) {
-  std::vector<float> values(from.size() / sizeof(uint16_t));
-  for (size_t i = 0; i < values.size(); ++i) {
-    uint16_t half = 0;
-    std::memcpy(&half, from.data() + i * sizeof(half), sizeof(half));  // offsets in a file need not be aligned
-    values[i] = convert(half);
-  }
-  return values;
-}
+constexpr const char* kDigest = "sha256";
+const std::string kNoDigest(64, '0');  // stands for the digest where it is formed
 
 }  // namespace
 
@@ -127,13 +100,26 @@ void SafetensorsReader::load_into(const std::string& name, const Tensor& target)
                     name_of(target.dtype()));
   const auto source = data_.subspan(stored.begin, stored.end - stored.begin);
   if (source.empty()) return;
-  if (stored.type == StoredType::f16) {
-    target.assign(std::span<const float>(widened(source, half_to_float)));
-  } else if (stored.type == StoredType::bf16) {
-    target.assign(std::span<const float>(widened(source, bfloat16_to_float)));
-  } else {
-    target.assign_bytes(source);
-  }
+  load_stored(stored.type, source, target);
+}
+
+void SafetensorsReader::verify() const {
+  const auto stored = header_.metadata.find(kDigest);
+  if (stored == header_.metadata.end()) return;
+  const auto header = file_->bytes().subspan(kLengthBytes, file_->bytes().size() - kLengthBytes - data_.size());
+  std::string text(reinterpret_cast<const char*>(header.data()), header.size());
+  const size_t at = text.find(stored->second);
+  if (stored->second.size() != kNoDigest.size() || at == std::string::npos)
+    fail<FileError>("{}: metadata {}: needs {} hexadecimal digits", path_.string(), kDigest, kNoDigest.size());
+  text.replace(at, kNoDigest.size(), kNoDigest);
+  std::map<uint64_t, uint64_t> parts;  // of the data: begin and end
+  for (const auto& [name, tensor] : header_.tensors)
+    if (tensor.begin < tensor.end) parts.emplace(tensor.begin, tensor.end);
+  ContentDigest digest;
+  digest.add(std::as_bytes(std::span(text)));
+  for (const auto& [begin, end] : parts) digest.add(data_.subspan(begin, end - begin));
+  if (digest.hex() != stored->second)
+    fail<FileError>("{}: the content is not what was written: its sha256 differs", path_.string());
 }
 
 const StoredTensor& SafetensorsReader::find(const std::string& name) const {
@@ -203,10 +189,17 @@ std::string header_text(const std::filesystem::path& path, std::span<const Named
   return text;
 }
 
+std::string digest_of(const std::string& header, std::span<const NamedTensor* const> tensors) {
+  ContentDigest digest;
+  digest.add(std::as_bytes(std::span(header)));
+  for (const NamedTensor* named : tensors) digest.add(HostView(named->tensor).bytes());
+  return digest.hex();
+}
+
 }  // namespace
 
 void write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,
-                       const std::map<std::string, std::string>& metadata) {
+                       const std::map<std::string, std::string>& metadata, Checksum checksum) {
   std::set<std::string_view> names = {"__metadata__"};
   for (const NamedTensor& named : tensors) {
     if (!named.tensor.defined()) fail<FileError>("{}: tensor {} has no data", path.string(), in_quotes(named.name));
@@ -220,7 +213,10 @@ void write_safetensors(const std::filesystem::path& path, std::span<const NamedT
     const auto last = [](const Tensor& t) { return t.bytes() % kAlignment == 0 ? 0 : kAlignment - size_of(t.dtype()); };
     return last(a->tensor) < last(b->tensor);
   });
-  const std::string header = header_text(path, order, metadata);
+  std::map<std::string, std::string> described = metadata;
+  if (checksum == Checksum::sha256) described[kDigest] = kNoDigest;
+  std::string header = header_text(path, order, described);
+  if (checksum == Checksum::sha256) header.replace(header.find(kNoDigest), kNoDigest.size(), digest_of(header, order));
   const uint64_t length = header.size();
   AtomicFile file(path);
   file.write(&length, sizeof(length));

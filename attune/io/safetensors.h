@@ -25,6 +25,7 @@ class SafetensorsReader {
   std::vector<std::string> names() const;  // sorted
   bool contains(const std::string& name) const { return header_.tensors.contains(name); }
   Shape shape(const std::string& name) const { return find(name).shape; }
+  StoredType type(const std::string& name) const { return find(name).type; }
   DType dtype(const std::string& name) const { return loaded_type(find(name).type); }  // of what load() gives
   int64_t element_count() const;                                                       // over all tensors
   /// Another name for a tensor, here and not in the file. Throws FileError when there is no `from`, or a `to` already.
@@ -40,6 +41,9 @@ class SafetensorsReader {
   /// Removes the pages of a mapped tensor from memory until they are read again. What was written to them is lost.
   /// Other tensors stay as they are.
   void release_pages(const Tensor& tensor) const;
+  /// Reads all of the file. Throws FileError when its content is not what was written; does nothing for a file that was
+  /// written without a Checksum.
+  void verify() const;
   /// Fills `target`, which must have the tensor's shape and dtype().
   void load_into(const std::string& name, const Tensor& target) const;
 
@@ -53,6 +57,12 @@ class SafetensorsReader {
   SafetensorsHeader header_;
 };
 
+/// Whether a file says what its content is, for SafetensorsReader::verify().
+enum class Checksum {
+  none,
+  sha256  // metadata "sha256": the digest of header and data, see docs/file-formats.md
+};
+
 struct NamedTensor {
   std::string name;
   Tensor tensor;
@@ -63,6 +73,6 @@ struct NamedTensor {
 /// memory (Tensor::rows of one) do so in the file, as far as that allows. Throws FileError, also for a name that comes
 /// twice and for text that is not UTF-8.
 void write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,
-                       const std::map<std::string, std::string>& metadata = {});
+                       const std::map<std::string, std::string>& metadata = {}, Checksum checksum = Checksum::none);
 
 }  // namespace attune

@@ -138,6 +138,31 @@ Json parse_value(const std::string& text) {
   return text;
 }
 
+// The name of a kind stands for the table with that kind and the defaults of its fields, see NamedVariant.
+void name_to_table(Json& value) {
+  if (value.is_string()) value = Json{{"kind", value}};
+}
+
+void put_value(Json& place, const Json& value) {
+  if (!value.is_object() || value.contains("kind")) {
+    place = value;
+    return;
+  }
+  name_to_table(place);
+  if (!place.is_object()) place = Json::object();
+  for (const auto& [key, below] : value.items()) put_value(place[key], below);
+}
+
+// A section is no choice between kinds, also where it has a key of that name.
+void put_section(Json& place, const Json& section) {
+  if (!section.is_object()) {
+    place = section;
+    return;
+  }
+  if (!place.is_object()) place = Json::object();
+  for (const auto& [key, value] : section.items()) put_value(place[key], value);
+}
+
 }  // namespace
 
 Json parse_toml(std::string_view text, const std::string& where) {
@@ -169,11 +194,28 @@ void apply_override(Json& config, const std::string& assignment) {
   std::string above;
   for (const std::string& part : path) {
     if (place->is_null()) *place = Json::object();
+    if (above.find('.') != std::string::npos) name_to_table(*place);
     if (!place->is_object()) fail<ConfigError>("--set {}: {} is no table but {}", assignment, above, place->dump());
     place = &(*place)[part];
     above += (above.empty() ? "" : ".") + part;
   }
-  *place = parse_value(value);
+  const Json parsed = parse_value(value);
+  if (path.size() == 1) return put_section(*place, parsed);
+  put_value(*place, parsed);
+}
+
+std::vector<std::string> in_order_of_depth(std::vector<std::string> assignments) {
+  const auto depth = [](const std::string& assignment) {
+    return std::count(assignment.begin(),
+                      assignment.begin() + static_cast<int64_t>(std::min(assignment.find('='), assignment.size())),
+                      '.');
+  };
+  std::ranges::stable_sort(assignments, {}, depth);
+  return assignments;
+}
+
+void put_sections(Json& config, const Json& sections) {
+  for (const auto& [name, section] : sections.items()) put_section(config[name], section);
 }
 
 std::string write_toml_value(const Json& value) {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "attune/base/fields.h"
 #include "attune/base/json.h"
@@ -20,6 +21,15 @@ Json parse_toml(std::string_view text, const std::string& where);
 /// Sets one key: "model.d_model=256", "data.train_source=[\"a.en\", \"b.en\"]", "model.encoder_attention=latent". The
 /// value is read as TOML or, where it is not TOML, as a string. Throws ConfigError naming the assignment.
 void apply_override(Json& config, const std::string& assignment);
+
+/// The assignments with those of whole tables before those of keys in them, so that their order does not matter except
+/// where one key is set twice: then the last one counts.
+std::vector<std::string> in_order_of_depth(std::vector<std::string> assignments);
+
+/// Puts sections with their keys over those in `config`, key by key. A table without "kind" changes keys of the table
+/// that has its place; a name there, as in "latent", is read as {kind = "latent"}. Every other value replaces the one
+/// there.
+void put_sections(Json& config, const Json& sections);
 
 /// A table of tables as TOML text: one [section] for each, deeper tables inline. parse_toml() gives the same values
 /// back.

@@ -26,8 +26,10 @@ struct AttentionInputs {
   Tensor relative_keys = {};        // [2 clip + 1, d_k], or undefined
   Tensor relative_values = {};      // [2 clip + 1, d_v], or undefined
   int64_t clip = 0;
+  Tensor distance_bias = {};  // [2 reach + 1, heads], or undefined
   DropoutMask dropout = {};
   double scale = 1;
+  double soft_cap = 0;  // 0: none
 
   int64_t sequences() const { return static_cast<int64_t>(query_offsets.size()) - 1; }
 };
@@ -43,6 +45,7 @@ void attention_forward(Plain, const AttentionInputs& in, const Tensor& out, cons
 struct AttentionGradients {
   HeadColumns dq, dk, dv;                     // rows as long as those of q, k and v
   Tensor d_relative_keys, d_relative_values;  // shaped like the tables; undefined where there is no such table
+  Tensor d_distance_bias;                     // the same
 };
 ///   out and d_out [total_q, heads, d_v], out and log_sum_exp as attention_forward() wrote them
 void attention_backward(Cpu, const AttentionInputs& in, const Tensor& out, const Tensor& log_sum_exp,

@@ -8,15 +8,15 @@
 namespace attune {
 namespace {
 
-// Groups of gathered keys are numbered from here, beyond every group of keys in their order (2^31 / 64).
+// Groups of gathered keys have numbers from here on. Groups of consecutive keys have smaller ones (2^31 / 64 at most).
 constexpr int64_t kGatheredGroup = int64_t{1} << 26;
 
 struct Range {
   int64_t begin, end;
 };
 
-// The keys around a query's position that are visited in their order; both ends rise with the position. Sizes beyond
-// the sequence are cut, so that nothing overflows.
+// The range of consecutive keys around a query's position. Both ends rise with the position. Sizes are limited to the
+// length of the sequence, so that nothing overflows.
 Range nearby(const FullAttention&, int64_t, int64_t keys) {
   return {0, keys};
 }
@@ -35,7 +35,7 @@ Range nearby(const FixedAttention& p, int64_t position, int64_t keys) {
   return {begin, p.stride < keys - begin ? begin + p.stride : keys};
 }
 
-// How many of the gathered keys lie before the key: FixedAttention's last positions of each block of `stride`.
+// Returns how many of the gathered keys, FixedAttention's last positions of each block of `stride`, precede the key.
 int64_t summaries_before(const FixedAttention& p, int64_t key) {
   return key / p.stride * p.summary + std::max<int64_t>(key % p.stride - (p.stride - p.summary), 0);
 }
@@ -75,7 +75,7 @@ class Planner {
   void visit_gathered(const FullAttention&) {}
   void visit_gathered(const SlidingWindow&) {}
 
-  // Positions r, r + stride, r + 2 stride, ...; among them |i - j| < stride holds for i = j alone.
+  // Positions r, r + stride, r + 2 stride, ... Two different ones of them are at least `stride` apart.
   void visit_gathered(const StridedAttention& p) {
     if (p.stride >= span_.keys) return;
     const int64_t first_position = span_.position(0);
@@ -114,8 +114,8 @@ class Planner {
     for (int64_t t = 0; t < block_.rows; ++t) block_.queries[static_cast<size_t>(t)] = first + t * step;
   }
 
-  // Blocks of the gathered keys key_of(0), ... key_of(count - 1). seen_by(t) is what query t sees of them, as indices:
-  // those before an end, without a range.
+  // Emits the blocks of the gathered keys key_of(0), ..., key_of(count - 1). seen_by(t) returns {end, gap}: query t
+  // sees the keys with indices below `end` that are not in `gap`.
   template <class KeyOf, class SeenBy>
   void gather(int64_t count, KeyOf&& key_of, SeenBy&& seen_by) {
     for (int64_t first = 0; first < count; first += kAttentionTile) {
@@ -139,7 +139,7 @@ class Planner {
     block_.gap_end[row] = std::clamp(bounded(gap.end), block_.gap_begin[row], block_.end[row]);
   }
 
-  // Blocks in which nothing is seen are left out.
+  // Leaves out blocks in which no query sees a key.
   void emit() {
     for (size_t t = 0; t < static_cast<size_t>(block_.rows); ++t) {
       if (block_.end[t] - block_.begin[t] > block_.gap_end[t] - block_.gap_begin[t]) {

@@ -28,8 +28,10 @@ struct CachedAttention {
   Tensor relative_keys = {};        // [2 clip + 1, d_k], or undefined; see AttentionOptions (ops/attention.h)
   Tensor relative_values = {};      // [2 clip + 1, d_v], or undefined
   int64_t clip = 0;
-  const Tensor& out;    // [rows, heads, d_v]
-  Tensor weights = {};  // [rows, heads, most slots of a row], zeros before the call; undefined: not wanted
+  Tensor distance_bias = {};  // [2 reach + 1, heads], or undefined
+  double soft_cap = 0;        // 0: none
+  const Tensor& out;          // [rows, heads, d_v]
+  Tensor weights = {};        // [rows, heads, most slots of a row], zeros before the call; undefined: not wanted
 };
 
 /// out = softmax(q k^T * scale) v over the slots of each query that the pattern allows; zeros for a query without

@@ -12,7 +12,7 @@ struct Group {
   std::array<uint8_t, kGroupInputs> numbers;  // q + 8
 };
 
-// The numbers for a scale, and their squared error in units of `largest`.
+// The 4-bit numbers for a scale, and their squared error in units of `largest`.
 float quantise(Group& group, float scale, float largest) {
   const float inverse = std::abs(scale) < std::numeric_limits<float>::min() ? 0.0f : 1 / scale;
   float error = 0;
@@ -37,8 +37,8 @@ float quantise_output(std::span<const float> weight, std::span<int8_t> numbers) 
   return scale;
 }
 
-// -8 reaches one number further than 7: the largest number goes there, or a little beyond the end, which may be worth
-// it for all the others.
+// The numbers are -8 to 7. Tries scales that map the largest value to about -8 or about 7, also a little beyond the
+// range: clipping that value may reduce the error of all others.
 QuantisedGroup quantise_group(std::span<const float> weight) {
   Group group{};
   std::copy(weight.begin(), weight.end(), group.values.begin());

@@ -45,6 +45,7 @@ struct CandidateRules {
   std::vector<int32_t> excluded = {};  // in addition to the tokens that are excluded in every row
   std::vector<int32_t> wanted = {};    // appended to the most probable ones, in this order, unless already among them
   bool only_wanted = false;            // the candidates are `wanted` alone, and none of them is excluded
+  bool forced = false;                 // with only_wanted: they cost nothing, their log probability is 0
 };
 
 /// Which candidates of a row top_candidates() returns.
@@ -92,7 +93,8 @@ size_t append_wanted(const CandidateRules& rules, std::span<const int32_t> exclu
     const auto there = candidates.first(count);
     if (std::any_of(there.begin(), there.end(), same)) continue;
     if (!rules.only_wanted && std::binary_search(excluded.begin(), excluded.end(), token)) continue;
-    if (const double value = log_probability(token); std::isfinite(value)) candidates[count++] = {token, value};
+    if (const double value = rules.forced ? 0 : log_probability(token); std::isfinite(value))
+      candidates[count++] = {token, value};
   }
   return count;
 }

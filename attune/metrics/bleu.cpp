@@ -13,11 +13,6 @@ namespace {
 
 constexpr std::size_t max_order = 4;
 
-struct Statistics {
-  std::array<int64_t, max_order> matches{};
-  std::array<int64_t, max_order> totals{};
-};
-
 std::string replace_all(std::string_view text, std::string_view from, std::string_view to) {
   std::string result;
   for (std::size_t found; (found = text.find(from)) != text.npos; text.remove_prefix(found + from.size())) {
@@ -94,8 +89,21 @@ std::u32string number_words(std::string_view text, std::unordered_map<std::strin
   return words;
 }
 
-/// Papineni et al. 2002, section 2.3.
-BleuScore bleu_of(const Statistics& counts, int64_t hypothesis_length, int64_t reference_length) {
+}  // namespace
+
+BleuCounts& BleuCounts::operator+=(const BleuCounts& other) {
+  for (std::size_t n = 0; n < max_order; ++n) {
+    matches[n] += other.matches[n];
+    totals[n] += other.totals[n];
+  }
+  hypothesis_length += other.hypothesis_length;
+  reference_length += other.reference_length;
+  return *this;
+}
+
+// Papineni et al. 2002, section 2.3.
+BleuScore bleu_of(const BleuCounts& counts) {
+  const int64_t hypothesis_length = counts.hypothesis_length, reference_length = counts.reference_length;
   BleuScore bleu{.brevity_penalty = 1, .hypothesis_length = hypothesis_length, .reference_length = reference_length};
   if (hypothesis_length == 0) {
     bleu.brevity_penalty = reference_length > 0 ? 0 : 1;
@@ -120,8 +128,6 @@ BleuScore bleu_of(const Statistics& counts, int64_t hypothesis_length, int64_t r
   bleu.score = bleu.brevity_penalty * std::exp(sum_of_logs / max_order);
   return bleu;
 }
-
-}  // namespace
 
 std::string tokenize_13a(std::string_view line) {
   std::string text = replace_all(line, "<skipped>", "");
@@ -149,28 +155,35 @@ std::string tokenize_13a(std::string_view line) {
   return tokens;
 }
 
-BleuScore corpus_bleu(std::span<const std::string> hypotheses, std::span<const std::string> references,
-                      BleuTokenizer tokenizer, bool lowercase) {
+std::vector<BleuCounts> bleu_counts(std::span<const std::string> hypotheses, std::span<const std::string> references,
+                                    BleuTokenizer tokenizer, bool lowercase) {
   if (hypotheses.size() != references.size())
     fail<DataError>("BLEU: {} hypotheses but {} references", hypotheses.size(), references.size());
   if (hypotheses.empty()) fail<DataError>("BLEU: expected at least one sentence, found none");
 
-  Statistics counts;
-  int64_t hypothesis_length = 0, reference_length = 0;
+  std::vector<BleuCounts> all;
   for (std::size_t i = 0; i < hypotheses.size(); ++i) {
     const std::string hypothesis = tokenize(hypotheses[i], tokenizer, lowercase);
     const std::string reference = tokenize(references[i], tokenizer, lowercase);
     std::unordered_map<std::string_view, char32_t> numbers;
     const std::u32string hypothesis_words = number_words(hypothesis, numbers);
     const std::u32string reference_words = number_words(reference, numbers);
-    hypothesis_length += static_cast<int64_t>(hypothesis_words.size());
-    reference_length += static_cast<int64_t>(reference_words.size());
+    BleuCounts& counts = all.emplace_back();
+    counts.hypothesis_length = static_cast<int64_t>(hypothesis_words.size());
+    counts.reference_length = static_cast<int64_t>(reference_words.size());
     for (std::size_t n = 1; n <= max_order; ++n) {
-      counts.matches[n - 1] += shared_ngrams(hypothesis_words, reference_words, n);
-      counts.totals[n - 1] += count_ngrams(hypothesis_words.size(), n);
+      counts.matches[n - 1] = shared_ngrams(hypothesis_words, reference_words, n);
+      counts.totals[n - 1] = count_ngrams(hypothesis_words.size(), n);
     }
   }
-  return bleu_of(counts, hypothesis_length, reference_length);
+  return all;
+}
+
+BleuScore corpus_bleu(std::span<const std::string> hypotheses, std::span<const std::string> references,
+                      BleuTokenizer tokenizer, bool lowercase) {
+  BleuCounts sum;
+  for (const BleuCounts& sentence : bleu_counts(hypotheses, references, tokenizer, lowercase)) sum += sentence;
+  return bleu_of(sum);
 }
 
 }  // namespace attune

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace attune {
 
@@ -20,6 +21,21 @@ struct BleuScore {
   int64_t hypothesis_length = 0;       // tokens
   int64_t reference_length = 0;        // tokens
 };
+
+/// What BLEU counts of a sentence, or of sentences together.
+struct BleuCounts {
+  std::array<int64_t, 4> matches{};  // n-grams that the reference has too, of 1 to 4 words
+  std::array<int64_t, 4> totals{};
+  int64_t hypothesis_length = 0, reference_length = 0;  // tokens
+  BleuCounts& operator+=(const BleuCounts& other);
+};
+
+/// The counts of each sentence. Throws DataError as corpus_bleu() does.
+std::vector<BleuCounts> bleu_counts(std::span<const std::string> hypotheses, std::span<const std::string> references,
+                                    BleuTokenizer tokenizer = BleuTokenizer::v13a, bool lowercase = false);
+
+/// BLEU of the sentences that were counted together, smoothed as corpus_bleu() says.
+BleuScore bleu_of(const BleuCounts& counts);
 
 /// BLEU of a corpus with one reference each, Papineni et al. 2002, equal to sacreBLEU's (Post 2018): n-grams up to 4,
 /// and an order without a match gets 1/2, 1/4, ... matches ("exp", the smoothing of mteval-v13a; Chen and Cherry 2014,

@@ -18,24 +18,26 @@ ClassificationScores classification_scores(std::span<const int32_t> predictions,
   if (references.empty()) fail<DataError>("classification_scores: there is no text");
   const auto classes = static_cast<size_t>(labels);
   ClassificationScores scores;
-  scores.confusion.assign(classes, std::vector<int64_t>(classes, 0));
-  std::vector<int64_t> predicted(classes, 0);
+  if (labels <= kMostConfusionLabels) scores.confusion.assign(classes, std::vector<int64_t>(classes, 0));
+  std::vector<int64_t> predicted(classes, 0), supports(classes, 0), hits_of(classes, 0);
   int64_t correct = 0;
   for (size_t i = 0; i < references.size(); ++i) {
     for (const int32_t index : {references[i], predictions[i]})
       if (index < 0 || index >= labels) fail<DataError>("text {}: label {} is outside of the {}", i + 1, index, labels);
     const auto right = static_cast<size_t>(references[i]), found = static_cast<size_t>(predictions[i]);
-    ++scores.confusion[right][found];
+    if (!scores.confusion.empty()) ++scores.confusion[right][found];
     ++predicted[found];
-    if (right == found) ++correct;
+    ++supports[right];
+    if (right != found) continue;
+    ++hits_of[right];
+    ++correct;
   }
   scores.accuracy = static_cast<double>(correct) / static_cast<double>(references.size());
 
   int64_t present = 0;
   for (size_t label = 0; label < classes; ++label) {
-    LabelScore score;
-    for (const int64_t texts : scores.confusion[label]) score.support += texts;
-    const auto hits = static_cast<double>(scores.confusion[label][label]);
+    LabelScore score{.support = supports[label]};
+    const auto hits = static_cast<double>(hits_of[label]);
     score.precision = ratio(hits, static_cast<double>(predicted[label]));
     score.recall = ratio(hits, static_cast<double>(score.support));
     score.f1 = ratio(2 * score.precision * score.recall, score.precision + score.recall);

@@ -19,8 +19,12 @@ struct ClassificationScores {
   double accuracy = 0;  // share of texts with the right label, in [0, 1]
   double macro_f1 = 0;  // mean F1 of the labels that a text or a prediction has: the others have nothing to be measured
   std::vector<LabelScore> labels;
-  std::vector<std::vector<int64_t>> confusion;  // [right label][prediction] -> texts
+  /// [right label][prediction] -> texts; empty where there are more than kMostConfusionLabels labels: the matrix grows
+  /// with their square.
+  std::vector<std::vector<int64_t>> confusion;
 };
+
+inline constexpr int64_t kMostConfusionLabels = 1024;
 
 /// Scores as scikit-learn computes them with zero_division=0; the formulas are those of Sokolova and Lapalme 2009,
 /// "A systematic analysis of performance measures for classification tasks", tables 2 and 3, with the macro average

@@ -27,7 +27,7 @@ std::vector<std::shared_ptr<Layer>> build_layers(const TransformerConfig& c, Mak
     if (i > 0 && c.share_layers) {
       layers.push_back(layers.front());
     } else {
-      layers.push_back(make());
+      layers.push_back(make(i));
     }
   }
   return layers;
@@ -36,47 +36,69 @@ std::vector<std::shared_ptr<Layer>> build_layers(const TransformerConfig& c, Mak
 // Pre-norm layers need it: without it the sum of all sublayers is not normalised.
 std::unique_ptr<LayerNorm> build_final_norm(const TransformerConfig& c) {
   if (c.norm == NormPlacement::post || !c.final_norm) return nullptr;
-  return std::make_unique<LayerNorm>(c.d_model, norm_options(c));
+  return std::make_unique<LayerNorm>(c.d_model, norm_config(c));
 }
 
-std::unique_ptr<Encoder> build_encoder(const AttentionKind& attention, const TransformerConfig& c) {
-  return std::make_unique<Encoder>(
-      build_layers<EncoderLayer>(c,
-                                 [&] {
-                                   return std::make_shared<EncoderLayer>(
-                                       build_attention(attention, self_attention_setting(c)), feed_forward_config(c),
-                                       residual_config(c));
-                                 }),
-      build_final_norm(c));
+LayerOptions layer_options(const TransformerConfig& c, int64_t layer) {
+  return {.parallel = c.parallel_residual, .attention_norm = layer > 0 || c.first_norm};
+}
+
+// `of_stack` is the stack's kind of attention where the architecture has several.
+std::unique_ptr<Attention> build_self_attention(const AttentionKind* of_stack, const TransformerConfig& c, int64_t layer,
+                                                const std::shared_ptr<RelativeBias>& bias) {
+  const TransformerConfig own = c.of_layer(layer);
+  return build_attention(of_stack ? *of_stack : own.attention, self_attention_setting(own, bias));
+}
+
+std::unique_ptr<Encoder> build_encoder(const AttentionKind* of_stack, const TransformerConfig& c) {
+  const auto bias = build_bias(c.positions, c.heads, true);
+  const auto make = [&](int64_t layer) {
+    return std::make_shared<EncoderLayer>(build_self_attention(of_stack, c, layer, bias), feed_forward_config(c),
+                                          residual_config(c), layer_options(c, layer));
+  };
+  return std::make_unique<Encoder>(build_layers<EncoderLayer>(c, make), build_final_norm(c), bias);
 }
 
 // `cross_attention` is null in a decoder-only model.
-std::unique_ptr<Decoder> build_decoder(const AttentionKind& attention, const AttentionKind* cross_attention,
+std::unique_ptr<Decoder> build_decoder(const AttentionKind* of_stack, const AttentionKind* cross_attention,
                                        const TransformerConfig& c) {
-  const auto make = [&] {
+  const auto bias = build_bias(c.positions, c.heads, false);
+  const auto make = [&](int64_t layer) {
     return std::make_shared<DecoderLayer>(
-        build_attention(attention, self_attention_setting(c)),
+        build_self_attention(of_stack, c, layer, bias),
         cross_attention ? build_attention(*cross_attention, cross_attention_setting(c)) : nullptr,
-        feed_forward_config(c), residual_config(c));
+        feed_forward_config(c), residual_config(c), layer_options(c, layer));
   };
-  return std::make_unique<Decoder>(build_layers<DecoderLayer>(c, make), build_final_norm(c));
+  return std::make_unique<Decoder>(build_layers<DecoderLayer>(c, make), build_final_norm(c), bias);
 }
 
 std::unique_ptr<Embeddings> build_embeddings(std::unique_ptr<InputEmbedding> token, const TransformerConfig& c) {
   const bool with_positions = is_added(c.positions) && !c.embedding_norm;  // one pass for both
-  return std::make_unique<Embeddings>(
-      std::move(token), build(c.positions, position_setting(c), with_positions ? c.dropout : 0.0),
-      c.embedding_norm ? std::make_unique<LayerNorm>(c.d_model, norm_options(c)) : nullptr,
-      with_positions ? 0.0 : c.dropout);
+  const int64_t width = c.embedding_width();
+  Embeddings::Parts parts{.token = std::move(token)};
+  if (c.token_types > 0) parts.type = std::make_unique<InputEmbedding>(c.token_types, width, false);
+  parts.position = build(c.positions, position_setting(c), with_positions ? c.dropout : 0.0);
+  if (c.embedding_norm) parts.norm = std::make_unique<LayerNorm>(width, norm_config(c));
+  if (width != c.d_model) parts.projection = std::make_unique<Linear>(width, c.d_model);
+  return std::make_unique<Embeddings>(std::move(parts), with_positions ? 0.0 : c.dropout);
 }
 
 std::unique_ptr<Embeddings> build_embeddings(const TransformerConfig& c) {
-  return build_embeddings(std::make_unique<InputEmbedding>(c.vocab, c.d_model, c.scale_embeddings), c);
+  return build_embeddings(std::make_unique<InputEmbedding>(c.vocab, c.embedding_width(), c.scale_embeddings), c);
 }
 
 std::unique_ptr<ProjectionLayer> build_projection(const Tensor& embedding, int64_t vocab, const TransformerConfig& c) {
-  return c.share_projection ? std::make_unique<ProjectionLayer>(embedding, c.projection_bias)
-                            : std::make_unique<ProjectionLayer>(c.d_model, vocab, c.projection_bias);
+  const ProjectionOptions options{.bias = c.projection_bias, .scale = c.logit_scale, .soft_cap = c.logit_soft_cap};
+  return c.share_projection ? std::make_unique<ProjectionLayer>(embedding, options)
+                            : std::make_unique<ProjectionLayer>(c.embedding_width(), vocab, options);
+}
+
+// Null unless `wanted`.
+std::unique_ptr<HeadTransform> build_transform(bool wanted, int64_t out, const TransformerConfig& c) {
+  if (!wanted) return nullptr;
+  return std::make_unique<HeadTransform>(
+      std::make_unique<Linear>(c.d_model, out, c.transform_bias, c.transform_activation),
+      c.transform_norm ? std::make_unique<LayerNorm>(out, norm_config(c)) : nullptr);
 }
 
 // Whether this is the last weight of a sublayer, whose result is added to the residual stream: these additions grow
@@ -120,8 +142,8 @@ std::unique_ptr<Transformer> build_transformer(const TransformerConfig& config, 
   auto model = std::make_unique<Transformer>(
       c, Transformer::Parts{.source_embedding = build_embeddings(std::move(source), c),
                             .target_embedding = build_embeddings(std::move(target), c),
-                            .encoder = build_encoder(c.encoder_attention, c),
-                            .decoder = build_decoder(c.decoder_attention, &c.cross_attention, c),
+                            .encoder = build_encoder(&c.encoder_attention, c),
+                            .decoder = build_decoder(&c.decoder_attention, &c.cross_attention, c.of_decoder()),
                             .projection = build_projection(target_table, c.target_vocab, c)});
   finish(*model, c, seed, {source_table, target_table});
   return model;
@@ -132,7 +154,7 @@ std::unique_ptr<DecoderLm> build_decoder_lm(const TransformerConfig& config, uin
   auto embedding = build_embeddings(c);
   const Tensor table = embedding->weight();
   auto model = std::make_unique<DecoderLm>(c, DecoderLm::Parts{.embedding = std::move(embedding),
-                                                               .decoder = build_decoder(c.attention, nullptr, c),
+                                                               .decoder = build_decoder(nullptr, nullptr, c),
                                                                .projection = build_projection(table, c.vocab, c)});
   finish(*model, c, seed, {table});
   return model;
@@ -145,8 +167,8 @@ std::unique_ptr<EncoderClassifier> build_encoder_classifier(const TransformerCon
   auto model = std::make_unique<EncoderClassifier>(
       c, EncoderClassifier::Parts{
              .embedding = std::move(embedding),
-             .encoder = build_encoder(c.attention, c),
-             .pooler = c.pooler ? std::make_unique<Linear>(c.d_model, c.d_model, true, Activation::tanh) : nullptr,
+             .encoder = build_encoder(nullptr, c),
+             .pooler = build_transform(c.pooler, c.d_model, c),
              .head = std::make_unique<Linear>(c.d_model, static_cast<int64_t>(c.labels.size()))});
   finish(*model, c, seed, {table});
   return model;
@@ -158,8 +180,19 @@ std::unique_ptr<EncoderMaskedLm> build_encoder_masked_lm(const TransformerConfig
   const Tensor table = embedding->weight();
   auto model =
       std::make_unique<EncoderMaskedLm>(c, EncoderMaskedLm::Parts{.embedding = std::move(embedding),
-                                                                  .encoder = build_encoder(c.attention, c),
+                                                                  .encoder = build_encoder(nullptr, c),
+                                                                  .transform = build_transform(c.prediction_transform, c.embedding_width(), c),
                                                                   .projection = build_projection(table, c.vocab, c)});
+  finish(*model, c, seed, {table});
+  return model;
+}
+
+std::unique_ptr<EncoderModel> build_encoder_model(const TransformerConfig& config, uint64_t seed) {
+  const TransformerConfig& c = validated(config, Architecture::encoder);
+  auto embedding = build_embeddings(c);
+  const Tensor table = embedding->weight();
+  auto model = std::make_unique<EncoderModel>(
+      c, EncoderModel::Parts{.embedding = std::move(embedding), .encoder = build_encoder(nullptr, c)});
   finish(*model, c, seed, {table});
   return model;
 }
@@ -170,6 +203,8 @@ std::unique_ptr<Module> build_model(const TransformerConfig& config, uint64_t se
       return build_encoder_classifier(config, seed);
     case Architecture::encoder_masked_lm:
       return build_encoder_masked_lm(config, seed);
+    case Architecture::encoder:
+      return build_encoder_model(config, seed);
     case Architecture::decoder_lm:
       return build_decoder_lm(config, seed);
     default:

@@ -9,8 +9,8 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// Builds the model of config.architecture by build_transformer(), build_decoder_lm(), build_encoder_classifier() or
-/// build_encoder_masked_lm(). Throws ConfigError naming the field.
+/// Builds the model of config.architecture by build_transformer(), build_decoder_lm(), build_encoder_classifier(),
+/// build_encoder_masked_lm() or build_encoder_model(). Throws ConfigError naming the field.
 std::unique_ptr<Module> build_model(const TransformerConfig& config, uint64_t seed = 1);
 
 }  // namespace attune

@@ -1,5 +1,7 @@
 #include "attune/models/config.h"
 
+#include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "attune/base/check.h"
@@ -14,7 +16,11 @@ void check_sizes(const TransformerConfig& c) {
   check_range("heads", c.heads, 1, c.d_model);
   check_range("layers", c.layers, 1, 1024);
   check_range("d_ff", c.d_ff, 1, 1 << 20);
-  if (c.d_model % c.heads != 0) fail<ConfigError>("d_model = {} is not divisible by heads = {}", c.d_model, c.heads);
+  check_range("decoder_heads", c.decoder_heads, 0, c.d_model);
+  check_range("decoder_layers", c.decoder_layers, 0, 1024);
+  check_range("decoder_d_ff", c.decoder_d_ff, 0, 1 << 20);
+  if (!(c.logit_scale > 0 && std::isfinite(c.logit_scale)))
+    fail<ConfigError>("logit_scale = {}: needs a number above 0", c.logit_scale);
   check_below_one("dropout", c.dropout);
   check_below_one("attention_dropout", c.attention_dropout);
   check_below_one("activation_dropout", c.activation_dropout);
@@ -29,6 +35,36 @@ void check_attention(const std::string& field, const AttentionKind& kind, const 
   if (!setting.self && !std::holds_alternative<FullAttention>(pattern))
     fail<ConfigError>("{}.pattern = \"{}\": cross-attention has no common places of queries and keys, needs \"full\"",
                       field, variant_name(pattern));
+}
+
+void check_layers(const TransformerConfig& c) {
+  const auto own = static_cast<int64_t>(c.layer_attention.size());
+  if (own != 0 && own != c.layers)
+    fail<ConfigError>("layer_attention: has {} entries, layers = {}", own, c.layers);
+  const bool has_local = std::ranges::find(c.layer_attention, LayerAttention::local) != c.layer_attention.end();
+  if (has_local) {
+    check_range("local_window", c.local_window, 1, 1 << 24);
+    if (!std::holds_alternative<RotaryOptions>(c.local_positions) && !std::holds_alternative<NoPositions>(c.local_positions))
+      fail<ConfigError>("local_positions = \"{}\": needs \"rotary\" or \"none\"", variant_name(c.local_positions));
+    validate(c.local_positions, position_setting(c));
+    const int64_t first = std::ranges::find(c.layer_attention, LayerAttention::local) - c.layer_attention.begin();
+    check_attention("attention", c.attention, self_attention_setting(c.of_layer(first)));
+  }
+  if (c.share_layers && has_local) fail<ConfigError>("share_layers = true: needs layers that are alike, but layer_attention has \"local\"");
+  if (c.share_layers && !c.first_norm) fail<ConfigError>("share_layers = true: needs layers that are alike, but first_norm is false");
+  if (c.norm == NormPlacement::post && !c.first_norm) fail<ConfigError>("first_norm = false: needs norm = \"pre\"");
+  if (c.parallel_residual && c.norm == NormPlacement::post)
+    fail<ConfigError>("parallel_residual = true: needs norm = \"pre\"");
+}
+
+void check_embeddings(const TransformerConfig& c) {
+  check_range("embedding_dim", c.embedding_dim, 0, 1 << 16);
+  check_range("token_types", c.token_types, 0, 1 << 10);
+  if (c.embedding_width() != c.d_model && c.architecture == Architecture::encoder_masked_lm && !c.prediction_transform)
+    fail<ConfigError>("embedding_dim = {}: the projection needs prediction_transform = true, d_model is {}",
+                      c.embedding_dim, c.d_model);
+  if (!(c.logit_soft_cap >= 0 && std::isfinite(c.logit_soft_cap)))
+    fail<ConfigError>("logit_soft_cap = {}: needs a positive number, or 0 for none", c.logit_soft_cap);
 }
 
 void check_labels(const TransformerConfig& c) {
@@ -52,6 +88,28 @@ int64_t TransformerConfig::longest_sequence() const {
   return attune::longest_sequence(positions, position_setting(*this));
 }
 
+int64_t TransformerConfig::head_dim() const {
+  const AttentionKind& kind = architecture == Architecture::encoder_decoder ? encoder_attention : attention;
+  return std::visit([&](const auto& k) { return k.head_dim > 0 ? k.head_dim : d_model / heads; }, kind);
+}
+
+TransformerConfig TransformerConfig::of_layer(int64_t i) const {
+  TransformerConfig c = *this;
+  const auto at = static_cast<size_t>(i);
+  if (at >= layer_attention.size() || layer_attention[at] == LayerAttention::global) return c;
+  c.positions = local_positions;
+  std::visit([&](auto& kind) { kind.pattern = SlidingWindow{.size = local_window}; }, c.attention);
+  return c;
+}
+
+TransformerConfig TransformerConfig::of_decoder() const {
+  TransformerConfig c = *this;
+  if (decoder_heads > 0) c.heads = decoder_heads;
+  if (decoder_layers > 0) c.layers = decoder_layers;
+  if (decoder_d_ff > 0) c.d_ff = decoder_d_ff;
+  return c;
+}
+
 void TransformerConfig::validate() const {
   constexpr int64_t kMostVocab = int64_t{1} << 24;
   check_sizes(*this);
@@ -60,12 +118,14 @@ void TransformerConfig::validate() const {
     check_range("target_vocab", target_vocab, 1, kMostVocab);
     check_sharing(*this);
     check_attention("encoder_attention", encoder_attention, self_attention_setting(*this));
-    check_attention("decoder_attention", decoder_attention, self_attention_setting(*this));
-    check_attention("cross_attention", cross_attention, cross_attention_setting(*this));
+    check_attention("decoder_attention", decoder_attention, self_attention_setting(of_decoder()));
+    check_attention("cross_attention", cross_attention, cross_attention_setting(of_decoder()));
   } else {
     check_range("vocab", vocab, 1, kMostVocab);
     check_attention("attention", attention, self_attention_setting(*this));
+    check_layers(*this);
   }
+  check_embeddings(*this);
   if (architecture == Architecture::decoder_lm) check_range("context_length", context_length, 1, 1 << 24);
   if (architecture == Architecture::encoder_classifier) check_labels(*this);
   attune::validate(positions, position_setting(*this));

@@ -17,10 +17,15 @@ enum class Architecture {
   encoder_decoder,     // translation: Vaswani et al. 2017
   encoder_classifier,  // one label for a text: Devlin et al. 2019
   encoder_masked_lm,   // the masked tokens: pretraining of a classifier, Devlin et al. 2019, section 3.1
+  encoder,             // a state for each token, for embeddings of texts: Devlin et al. 2019
   decoder_lm,          // the next token: Radford et al. 2019
 };
 
-enum class NormPlacement { pre, post };
+enum class NormPlacement { pre, post, sandwich };  // see ResidualConnection
+enum class LayerAttention {
+  global,  // `attention` and `positions`
+  local,   // the same attention in a window of local_window, and local_positions
+};
 enum class Initialization {
   xavier,         // uniform, Glorot and Bengio 2010: within sqrt(6 / (in + out))
   normal,         // N(0, 0.02^2), Devlin et al. 2019
@@ -39,8 +44,10 @@ struct TransformerConfig {
   int64_t vocab = 0;      // the other architectures; set likewise
   int64_t d_model = 512;  // divisible by heads
   int64_t heads = 8;
-  int64_t layers = 6;  // of the encoder and of the decoder
+  int64_t layers = 6;
   int64_t d_ff = 2048;
+  // Of the decoder of an encoder_decoder, where it has others; 0: those above.
+  int64_t decoder_heads = 0, decoder_layers = 0, decoder_d_ff = 0;
   double dropout = 0.1;                           // on embeddings and on the output of each sublayer, section 5.4
   double attention_dropout = 0.1;                 // on the attention weights
   double activation_dropout = 0.1;                // inside the feed-forward network
@@ -49,32 +56,54 @@ struct TransformerConfig {
   AttentionKind cross_attention = MultiHead{};
   AttentionKind attention = MultiHead{};  // the other architectures
   PositionKind positions = SinusoidalPositions{};
+  /// The attention of each layer, Beltagy et al. 2020; Gemma Team 2024. Empty: global in all of them.
+  std::vector<LayerAttention> layer_attention = {};
+  int64_t local_window = 0;                         // a query sees the keys at a distance below this
+  PositionKind local_positions = RotaryOptions{};   // "rotary" or "none"
   NormPlacement norm = NormPlacement::pre;
   NormForm norm_form = NormForm::variance;
   double norm_epsilon = 1e-5;
-  bool final_norm = true;  // pre-norm only: a norm after the last layer of each stack
+  bool norm_bias = true;         // norms of the variance form have a bias
+  bool first_norm = true;        // pre-norm only: a norm before the first layer's self-attention
+  bool final_norm = true;        // pre-norm only: a norm after the last layer of each stack
+  bool parallel_residual = false;  // x + attention(norm(x)) + feed_forward(norm(x)), Wang and Komatsuzaki 2021 (GPT-J)
   FeedForwardActivation activation = FeedForwardActivation::relu;
   bool feed_forward_bias = true;
   bool scale_embeddings = true;  // by sqrt(d_model), section 3.4
   bool embedding_norm = false;   // a norm on the sum of embeddings and positions, Devlin et al. 2019
+  int64_t embedding_dim = 0;     // of an encoder: the width of its tables, Lan et al. 2020; 0: d_model
+  int64_t token_types = 0;       // of an encoder: a table for the segments of a text, Devlin et al. 2019; 0: none
   Initialization initialization = Initialization::xavier;
   EmbeddingInitialization embedding_initialization = EmbeddingInitialization::as_matrices;
   bool share_embeddings = false;  // encoder_decoder: source and target share one embedding table and one vocabulary
   bool share_projection = false;  // the projection's weight is the (target) embedding, section 3.4
   bool share_layers = false;      // all layers of a stack share parameters, Lan et al. 2020 (ALBERT)
   bool projection_bias = true;
-  int64_t context_length = 1024;         // decoder_lm: the most tokens that a prediction may see
+  double logit_scale = 1;         // the last states are multiplied with it, Raffel et al. 2020: 1 / sqrt(d_model)
+  double logit_soft_cap = 0;      // c > 0: logits l become c tanh(l / c), Gemma Team 2024; 0: none
+  int64_t context_length = 1024;  // decoder_lm: the most tokens that a prediction may see
   std::vector<std::string> labels = {};  // encoder_classifier: names, in the order of the logits
   Pooling pooling = Pooling::first;      // encoder_classifier: the first state or the mean represents the text
   bool pooler = false;                   // encoder_classifier: tanh(W x + b) before the head, Devlin et al. 2019
+  bool prediction_transform = false;     // encoder_masked_lm: the same before the projection
+  Activation transform_activation = Activation::tanh;  // of pooler and prediction_transform ...
+  bool transform_bias = true;
+  bool transform_norm = false;  // ... and whether a norm follows
 
   /// Throws ConfigError naming the field and the value, or the two fields that exclude each other.
   void validate() const;
   bool operator==(const TransformerConfig&) const = default;
 
-  int64_t head_dim() const { return d_model / heads; }
+  /// The width of a head of the (encoder's) queries.
+  int64_t head_dim() const;
+  /// The width of the tables of embeddings.
+  int64_t embedding_width() const { return embedding_dim > 0 ? embedding_dim : d_model; }
+  /// The same with the attention and positions of layer i in place of those for all layers.
+  TransformerConfig of_layer(int64_t i) const;
   /// The most tokens of a sequence that `positions` allow; see longest_sequence() in position_kind.h.
   int64_t longest_sequence() const;
+  /// The same with the heads, layers and d_ff of the decoder.
+  TransformerConfig of_decoder() const;
 };
 
 /// Numbers of parameters by component, computed without building the model. All layers of a stack are alike.
@@ -88,12 +117,13 @@ struct ParameterCounts {
   };
   int64_t encoder_layers = 0, decoder_layers = 0;  // that have parameters of their own
   Layer encoder_layer, decoder_layer;
-  int64_t source_embedding = 0;  // with positions and norm; the embedding of a model with one stack
-  int64_t target_embedding = 0;  // without the table if it is shared with the source
-  int64_t final_norms = 0;       // of all stacks
-  int64_t projection = 0;        // or the classifier's head and pooler; without a weight shared with an embedding
-  int64_t encoder() const { return encoder_layers * encoder_layer.total(); }
-  int64_t decoder() const { return decoder_layers * decoder_layer.total(); }
+  int64_t encoder_bias = 0, decoder_bias = 0;  // that the layers share, see RelativeBiasPositions
+  int64_t source_embedding = 0;                // with positions and norm; the embedding of a model with one stack
+  int64_t target_embedding = 0;                // without the table if it is shared with the source
+  int64_t final_norms = 0;                     // of all stacks; less the norm that first_norm = false leaves out
+  int64_t projection = 0;  // or the classifier's head and pooler; without a weight shared with an embedding
+  int64_t encoder() const { return encoder_layers * encoder_layer.total() + encoder_bias; }
+  int64_t decoder() const { return decoder_layers * decoder_layer.total() + decoder_bias; }
   int64_t total() const {
     return source_embedding + target_embedding + encoder() + decoder() + final_norms + projection;
   }
@@ -106,12 +136,25 @@ struct EnumNames<Architecture> {
       {Architecture::encoder_decoder, "encoder_decoder"},
       {Architecture::encoder_classifier, "encoder_classifier"},
       {Architecture::encoder_masked_lm, "encoder_masked_lm"},
+      {Architecture::encoder, "encoder"},
       {Architecture::decoder_lm, "decoder_lm"}};
 };
 template <>
 struct EnumNames<NormPlacement> {
   static constexpr std::pair<NormPlacement, const char*> values[] = {{NormPlacement::pre, "pre"},
-                                                                     {NormPlacement::post, "post"}};
+                                                                     {NormPlacement::post, "post"},
+                                                                     {NormPlacement::sandwich, "sandwich"}};
+};
+template <>
+struct EnumNames<LayerAttention> {
+  static constexpr std::pair<LayerAttention, const char*> values[] = {{LayerAttention::global, "global"},
+                                                                      {LayerAttention::local, "local"}};
+};
+template <>
+struct EnumNames<Activation> {
+  static constexpr std::pair<Activation, const char*> values[] = {
+      {Activation::none, "none"},           {Activation::relu, "relu"}, {Activation::gelu, "gelu"},
+      {Activation::gelu_tanh, "gelu_tanh"}, {Activation::silu, "silu"}, {Activation::tanh, "tanh"}};
 };
 template <>
 struct EnumNames<Initialization> {
@@ -147,6 +190,11 @@ void visit_fields(TransformerConfig& c, FieldVisitor& v) {
   v("heads", c.heads);
   v("layers", c.layers);
   v("d_ff", c.d_ff);
+  if (two_stacks) {
+    v("decoder_heads", c.decoder_heads);
+    v("decoder_layers", c.decoder_layers);
+    v("decoder_d_ff", c.decoder_d_ff);
+  }
   v("dropout", c.dropout);
   v("attention_dropout", c.attention_dropout);
   v("activation_dropout", c.activation_dropout);
@@ -158,20 +206,34 @@ void visit_fields(TransformerConfig& c, FieldVisitor& v) {
     v("attention", c.attention);
   }
   v("positions", c.positions);
+  if (!two_stacks) {
+    v("layer_attention", c.layer_attention);
+    v("local_window", c.local_window);
+    v("local_positions", c.local_positions);
+  }
   v("norm", c.norm);
   v("norm_form", c.norm_form);
   v("norm_epsilon", c.norm_epsilon);
+  v("norm_bias", c.norm_bias);
+  if (!two_stacks) v("first_norm", c.first_norm);
   v("final_norm", c.final_norm);
+  if (!two_stacks) v("parallel_residual", c.parallel_residual);
   v("activation", c.activation);
   v("feed_forward_bias", c.feed_forward_bias);
   v("scale_embeddings", c.scale_embeddings);
   v("embedding_norm", c.embedding_norm);
+  if (!two_stacks && c.architecture != Architecture::decoder_lm) {
+    v("embedding_dim", c.embedding_dim);
+    v("token_types", c.token_types);
+  }
   v("initialization", c.initialization);
   v("embedding_initialization", c.embedding_initialization);
   if (two_stacks) v("share_embeddings", c.share_embeddings);
-  if (c.architecture != Architecture::encoder_classifier) {
+  if (c.architecture != Architecture::encoder_classifier && c.architecture != Architecture::encoder) {
     v("share_projection", c.share_projection);
     v("projection_bias", c.projection_bias);
+    v("logit_scale", c.logit_scale);
+    v("logit_soft_cap", c.logit_soft_cap);
   }
   v("share_layers", c.share_layers);
   if (c.architecture == Architecture::decoder_lm) v("context_length", c.context_length);
@@ -179,6 +241,12 @@ void visit_fields(TransformerConfig& c, FieldVisitor& v) {
     v("labels", c.labels);
     v("pooling", c.pooling);
     v("pooler", c.pooler);
+  }
+  if (c.architecture == Architecture::encoder_masked_lm) v("prediction_transform", c.prediction_transform);
+  if (c.architecture == Architecture::encoder_classifier || c.architecture == Architecture::encoder_masked_lm) {
+    v("transform_activation", c.transform_activation);
+    v("transform_bias", c.transform_bias);
+    v("transform_norm", c.transform_norm);
   }
 }
 

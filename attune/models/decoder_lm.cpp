@@ -8,9 +8,14 @@ namespace attune {
 
 DecoderLm::DecoderLm(TransformerConfig config, Parts parts) : config_(std::move(config)), parts_(std::move(parts)) {}
 
-Tensor DecoderLm::decode(const PackedTokens& tokens, DecoderWeights* weights) const {
+Tensor DecoderLm::decode(const PackedTokens& tokens) const {
   const AttentionMask mask{.queries = tokens.sequences, .keys = tokens.sequences, .causal = true};
-  return (*parts_.decoder)((*parts_.embedding)(tokens.ids, positions_of(tokens.sequences)), {}, mask, {}, weights);
+  return (*parts_.decoder)((*parts_.embedding)(tokens.ids, positions_of(tokens.sequences)), {}, mask, {});
+}
+
+DecoderOutput DecoderLm::decode_with_weights(const PackedTokens& tokens) const {
+  const AttentionMask mask{.queries = tokens.sequences, .keys = tokens.sequences, .causal = true};
+  return parts_.decoder->forward((*parts_.embedding)(tokens.ids, positions_of(tokens.sequences)), {}, mask, {});
 }
 
 CrossEntropy DecoderLm::loss(const PackedTokens& tokens, const Indices& labels,

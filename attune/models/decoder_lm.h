@@ -21,8 +21,9 @@ class DecoderLm final : public Module {
   DecoderLm(TransformerConfig config, Parts parts);
 
   /// Returns the state of each token, which depends on it and the tokens before it in its sequence: [tokens, d_model].
-  /// Unless `weights` is null, fills it with the attention weights of every layer.
-  Tensor decode(const PackedTokens& tokens, DecoderWeights* weights = nullptr) const;
+  Tensor decode(const PackedTokens& tokens) const;
+  /// The same with the attention weights of every layer; those of cross-attention are undefined.
+  DecoderOutput decode_with_weights(const PackedTokens& tokens) const;
   /// x [..., d_model] -> logits of the next token [..., vocab]
   Tensor project(const Tensor& x) const { return (*parts_.projection)(x); }
   /// Cross entropy of `labels` [tokens]: the token that follows each one.

@@ -7,10 +7,12 @@
 namespace attune {
 namespace {
 
-Tensor encode_tokens(const Embeddings& embedding, const Encoder& encoder, const PackedTokens& tokens,
-                     std::vector<Tensor>* weights) {
-  const AttentionMask mask{.queries = tokens.sequences, .keys = tokens.sequences};
-  return encoder(embedding(tokens.ids, positions_of(tokens.sequences)), mask, weights);
+Tensor embed(const Embeddings& embedding, const PackedTokens& tokens) {
+  return embedding(tokens.ids, positions_of(tokens.sequences), tokens.types);
+}
+
+AttentionMask mask_of(const PackedTokens& tokens) {
+  return {.queries = tokens.sequences, .keys = tokens.sequences};
 }
 
 }  // namespace
@@ -18,8 +20,12 @@ Tensor encode_tokens(const Embeddings& embedding, const Encoder& encoder, const 
 EncoderClassifier::EncoderClassifier(TransformerConfig config, Parts parts)
     : config_(std::move(config)), parts_(std::move(parts)) {}
 
-Tensor EncoderClassifier::encode(const PackedTokens& tokens, std::vector<Tensor>* weights) const {
-  return encode_tokens(*parts_.embedding, *parts_.encoder, tokens, weights);
+Tensor EncoderClassifier::encode(const PackedTokens& tokens) const {
+  return (*parts_.encoder)(embed(*parts_.embedding, tokens), mask_of(tokens));
+}
+
+EncoderOutput EncoderClassifier::encode_with_weights(const PackedTokens& tokens) const {
+  return parts_.encoder->forward(embed(*parts_.embedding, tokens), mask_of(tokens));
 }
 
 Tensor EncoderClassifier::operator()(const PackedTokens& tokens) const {
@@ -51,18 +57,31 @@ EncoderMaskedLm::EncoderMaskedLm(TransformerConfig config, Parts parts)
     : config_(std::move(config)), parts_(std::move(parts)) {}
 
 Tensor EncoderMaskedLm::encode(const PackedTokens& tokens) const {
-  return encode_tokens(*parts_.embedding, *parts_.encoder, tokens, nullptr);
+  return (*parts_.encoder)(embed(*parts_.embedding, tokens), mask_of(tokens));
 }
 
 CrossEntropy EncoderMaskedLm::loss(const PackedTokens& tokens, const Indices& rows, const Indices& labels,
                                    const CrossEntropyOptions& options) const {
-  return parts_.projection->loss(gather(encode(tokens), rows), labels, options);
+  return parts_.projection->loss(transformed(gather(encode(tokens), rows)), labels, options);
 }
 
 void EncoderMaskedLm::visit(Visitor& v) {
   v("embedding", *parts_.embedding);
   v("encoder", *parts_.encoder);
+  if (parts_.transform) v("transform", *parts_.transform);
   v("projection", *parts_.projection);
+}
+
+EncoderModel::EncoderModel(TransformerConfig config, Parts parts)
+    : config_(std::move(config)), parts_(std::move(parts)) {}
+
+Tensor EncoderModel::encode(const PackedTokens& tokens) const {
+  return (*parts_.encoder)(embed(*parts_.embedding, tokens), mask_of(tokens));
+}
+
+void EncoderModel::visit(Visitor& v) {
+  v("embedding", *parts_.embedding);
+  v("encoder", *parts_.encoder);
 }
 
 }  // namespace attune

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "attune/base/check.h"
 #include "attune/base/fail.h"
@@ -13,6 +14,14 @@ void check_work(int64_t beam_size, int64_t max_length) {
   if (beam_size * max_length > GenerationConfig::kMostWork)
     fail<ConfigError>("beam_size = {} and max_length = {}: need a product of at most {}", beam_size, max_length,
                       GenerationConfig::kMostWork);
+}
+
+void check_token(const char* field, int64_t token, int64_t least) {
+  check_range<int64_t>(field, token, least, std::numeric_limits<int32_t>::max());
+}
+
+void check_tokens(const char* field, const std::vector<int64_t>& tokens) {
+  for (const int64_t token : tokens) check_token(field, token, 0);
 }
 
 }  // namespace
@@ -35,6 +44,12 @@ void GenerationConfig::validate() const {
   check_range<int64_t>("no_repeat_ngram_size", no_repeat_ngram_size, 0, 64);
   if (!(repetition_penalty > 0 && repetition_penalty <= 100))
     fail<ConfigError>("repetition_penalty = {}: needs a number above 0, at most 100", repetition_penalty);
+  check_token("start_token", start_token, -1);
+  check_token("forced_first_token", forced_first_token, -1);
+  check_token("forced_last_token", forced_last_token, -1);
+  check_tokens("eos_tokens", eos_tokens);
+  check_tokens("suppressed_tokens", suppressed_tokens);
+  check_tokens("suppressed_at_begin", suppressed_at_begin);
 }
 
 int64_t GenerationConfig::longest_output(int64_t source_tokens) const {

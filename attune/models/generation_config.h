@@ -2,6 +2,7 @@
 // How outputs are searched for.
 
 #include <cstdint>
+#include <vector>
 
 #include "attune/base/fields.h"
 
@@ -48,6 +49,19 @@ struct GenerationConfig {
   int64_t no_repeat_ngram_size = 0;  // no n tokens in a row occur twice in an output, Paulus et al. 2018; 0: no limit
   double repetition_penalty = 1;     // > 1: tokens that the output has are less likely, Keskar et al. 2019, section 4.1
 
+  /// Whether an output that the length limit cuts off ranks by its score alone, as in transformers; else it comes after
+  /// all that have ended.
+  bool rank_unfinished = false;
+
+  // Tokens of models that were trained elsewhere. -1, or none: as the tokenizer says.
+  int64_t start_token = -1;                       // what the decoder reads first, else bos
+  std::vector<int64_t> eos_tokens = {};           // each of them ends an output, else eos
+  int64_t forced_first_token = -1;                // what each output begins with: a language; -1: nothing
+  int64_t forced_last_token = -1;                 // what an output that reaches the length limit ends with; -1: nothing
+  std::vector<int64_t> suppressed_tokens = {};    // in no output
+  std::vector<int64_t> suppressed_at_begin = {};  // not the first token of an output
+  bool special_tokens = false;                    // whether outputs may have pad and bos
+
   // Some kinds of positions have no limit, so the search has one: a model folder of unknown origin, whose weights never
   // produce eos, may take minutes for a sentence, but neither days nor all memory.
   static constexpr int64_t kMostBeamSize = 1024;
@@ -79,6 +93,14 @@ void visit_fields(GenerationConfig& c, FieldVisitor& v) {
   v("min_length", c.min_length);
   v("no_repeat_ngram_size", c.no_repeat_ngram_size);
   v("repetition_penalty", c.repetition_penalty);
+  v("rank_unfinished", c.rank_unfinished);
+  v("start_token", c.start_token);
+  v("eos_tokens", c.eos_tokens);
+  v("forced_first_token", c.forced_first_token);
+  v("forced_last_token", c.forced_last_token);
+  v("suppressed_tokens", c.suppressed_tokens);
+  v("suppressed_at_begin", c.suppressed_at_begin);
+  v("special_tokens", c.special_tokens);
 }
 
 }  // namespace attune

@@ -12,6 +12,7 @@ namespace [[gnu::visibility("default")]] attune {
 struct PackedTokens {
   Indices ids;  // [total]
   Sequences sequences;
+  Indices types = {};  // [total], of texts in several segments, see Embeddings; empty: all 0
 };
 
 /// Takes the ids of sequences one after another and the offsets of the sequences (0, ..., total). Throws ShapeError.

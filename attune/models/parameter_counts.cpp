@@ -11,52 +11,72 @@ int64_t attention_parameters(const AttentionKind& kind, const AttentionSetting& 
 }
 
 int64_t norm_parameters(const TransformerConfig& c) {
-  return LayerNorm::parameter_count(c.d_model, c.norm_form);
+  return LayerNorm::parameter_count(c.d_model, c.norm_form, c.norm_bias);
 }
 
-// The parameters of a stack's embeddings without the table: positions and norm.
+// The pooler, or the transform of an encoder_masked_lm: a product with so many outputs, and perhaps a norm.
+int64_t transform_parameters(int64_t out, const TransformerConfig& c) {
+  return out * (c.d_model + (c.transform_bias ? 1 : 0)) +
+         (c.transform_norm ? LayerNorm::parameter_count(out, c.norm_form, c.norm_bias) : 0);
+}
+
+// The parameters of a stack's embeddings without the table of tokens: types, positions, norm and projection.
 int64_t position_parameters(const TransformerConfig& c) {
-  return embedding_parameters(c.positions, position_setting(c)) + (c.embedding_norm ? norm_parameters(c) : 0);
+  const int64_t width = c.embedding_width();
+  return c.token_types * width + embedding_parameters(c.positions, position_setting(c)) +
+         (c.embedding_norm ? LayerNorm::parameter_count(width, c.norm_form, c.norm_bias) : 0) +
+         (width != c.d_model ? c.d_model * (width + 1) : 0);
 }
 
 ParameterCounts::Layer layer(const AttentionKind& attention, const TransformerConfig& c) {
   return {.self_attention = attention_parameters(attention, self_attention_setting(c)),
           .feed_forward = FeedForward::parameter_count(feed_forward_config(c)),
-          .norms = 2 * norm_parameters(c)};
+          .norms = (c.norm == NormPlacement::sandwich ? 4 : 2) * norm_parameters(c)};
 }
 
 int64_t projection_parameters(int64_t vocab, const TransformerConfig& c) {
-  return (c.share_projection ? 0 : vocab * c.d_model) + (c.projection_bias ? vocab : 0);
+  return (c.share_projection ? 0 : vocab * c.embedding_width()) + (c.projection_bias ? vocab : 0);
+}
+
+// Layers of the stack that have parameters of their own.
+int64_t distinct_layers(const TransformerConfig& c) {
+  return c.share_layers ? 1 : c.layers;
 }
 
 }  // namespace
 
 ParameterCounts count_parameters(const TransformerConfig& c) {
-  const int64_t distinct = c.share_layers ? 1 : c.layers;
-  const int64_t final_norm = c.norm == NormPlacement::pre && c.final_norm ? norm_parameters(c) : 0;
+  const int64_t final_norm = c.norm != NormPlacement::post && c.final_norm ? norm_parameters(c) : 0;
   ParameterCounts counts;
   if (c.architecture == Architecture::encoder_decoder) {
-    counts.encoder_layers = counts.decoder_layers = distinct;
+    const TransformerConfig decoder = c.of_decoder();
+    counts.encoder_layers = distinct_layers(c);
+    counts.decoder_layers = distinct_layers(decoder);
     counts.encoder_layer = layer(c.encoder_attention, c);
-    counts.decoder_layer = layer(c.decoder_attention, c);
-    counts.decoder_layer.cross_attention = attention_parameters(c.cross_attention, cross_attention_setting(c));
-    counts.decoder_layer.norms += norm_parameters(c);
+    counts.decoder_layer = layer(c.decoder_attention, decoder);
+    counts.decoder_layer.cross_attention = attention_parameters(c.cross_attention, cross_attention_setting(decoder));
+    counts.decoder_layer.norms += (c.norm == NormPlacement::sandwich ? 2 : 1) * norm_parameters(c);
     counts.source_embedding = c.source_vocab * c.d_model + position_parameters(c);
     counts.target_embedding = (c.share_embeddings ? 0 : c.target_vocab * c.d_model) + position_parameters(c);
     counts.final_norms = 2 * final_norm;
+    counts.encoder_bias = bias_parameters(c.positions, c.heads);
+    counts.decoder_bias = bias_parameters(c.positions, decoder.heads);
     counts.projection = projection_parameters(c.target_vocab, c);
     return counts;
   }
   const bool decoder = c.architecture == Architecture::decoder_lm;
-  (decoder ? counts.decoder_layers : counts.encoder_layers) = distinct;
+  (decoder ? counts.decoder_layers : counts.encoder_layers) = distinct_layers(c);
   (decoder ? counts.decoder_layer : counts.encoder_layer) = layer(c.attention, c);
-  counts.source_embedding = c.vocab * c.d_model + position_parameters(c);
-  counts.final_norms = final_norm;
+  counts.source_embedding = c.vocab * c.embedding_width() + position_parameters(c);
+  counts.final_norms = final_norm - (c.first_norm ? 0 : norm_parameters(c));
+  (decoder ? counts.decoder_bias : counts.encoder_bias) = bias_parameters(c.positions, c.heads);
   if (c.architecture == Architecture::encoder_classifier) {
     const auto labels = static_cast<int64_t>(c.labels.size());
-    counts.projection = labels * (c.d_model + 1) + (c.pooler ? c.d_model * (c.d_model + 1) : 0);
-  } else {
-    counts.projection = projection_parameters(c.vocab, c);
+    counts.projection = labels * (c.d_model + 1) + (c.pooler ? transform_parameters(c.d_model, c) : 0);
+  } else if (c.architecture != Architecture::encoder) {
+    const bool transform = c.architecture == Architecture::encoder_masked_lm && c.prediction_transform;
+    counts.projection =
+        projection_parameters(c.vocab, c) + (transform ? transform_parameters(c.embedding_width(), c) : 0);
   }
   return counts;
 }

@@ -15,7 +15,8 @@ struct Preset {
   int64_t vocab;            // of the published model; training uses that of the tokenizer
   // As JSON, the keys that differ from the defaults:
   std::string model;     // of [model], without vocabularies
-  std::string training;  // sections [optimizer], [schedule] and [train]
+  std::string training;  // sections [optimizer], [schedule], [train] and [generation]
+  std::string differs;   // from the publication's recipe, in a sentence
 };
 
 /// All presets, in the order in which they are listed for users.

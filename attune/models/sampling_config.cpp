@@ -1,9 +1,19 @@
 #include "attune/models/sampling_config.h"
 
+#include <limits>
+
 #include "attune/base/check.h"
 #include "attune/base/fail.h"
 
 namespace attune {
+namespace {
+
+void check_token(const char* field, int64_t token) {
+  check_range<int64_t>(field, token, 0, std::numeric_limits<int32_t>::max());
+}
+
+}  // namespace
+
 void SamplingConfig::validate() const {
   if (!(repetition_penalty > 0 && repetition_penalty <= 100))
     fail<ConfigError>("repetition_penalty = {}: needs a number above 0, at most 100", repetition_penalty);
@@ -12,6 +22,8 @@ void SamplingConfig::validate() const {
   if (!(top_p > 0 && top_p <= 1)) fail<ConfigError>("top_p = {}: needs a number above 0, at most 1", top_p);
   check_range<double>("min_p", min_p, 0, 1);
   check_range<int64_t>("max_tokens", max_tokens, 1, 1 << 24);
+  for (const int64_t token : eos_tokens) check_token("eos_tokens", token);
+  for (const int64_t token : suppressed_tokens) check_token("suppressed_tokens", token);
   check_range<uint64_t>("seed", seed, 0, (uint64_t{1} << 63) - 1);
 }
 

@@ -2,6 +2,7 @@
 // How a language model continues a text.
 
 #include <cstdint>
+#include <vector>
 
 #include "attune/base/fields.h"
 
@@ -18,6 +19,11 @@ struct SamplingConfig {
   uint64_t seed = 1;              // below 2^63; the same one gives the same text
   bool slide = false;             // continues past the context of the model, see TextGenerator
 
+  // Tokens of models that were trained elsewhere.
+  std::vector<int64_t> eos_tokens = {};         // each of them ends a text; none: as the tokenizer says
+  std::vector<int64_t> suppressed_tokens = {};  // in no text
+  bool special_tokens = false;                  // whether texts may have bos, pad and unk
+
   /// Throws ConfigError naming the field and the value.
   void validate() const;
   bool operator==(const SamplingConfig&) const = default;
@@ -33,6 +39,9 @@ void visit_fields(SamplingConfig& c, FieldVisitor& v) {
   v("max_tokens", c.max_tokens);
   v("seed", c.seed);
   v("slide", c.slide);
+  v("eos_tokens", c.eos_tokens);
+  v("suppressed_tokens", c.suppressed_tokens);
+  v("special_tokens", c.special_tokens);
 }
 
 }  // namespace attune

@@ -2,21 +2,23 @@
 
 namespace attune {
 
-AttentionSetting self_attention_setting(const TransformerConfig& c) {
-  return {
-      .d_model = c.d_model, .heads = c.heads, .dropout = c.attention_dropout, .positions = in_attention(c.positions)};
+AttentionSetting self_attention_setting(const TransformerConfig& c, std::shared_ptr<const RelativeBias> bias) {
+  AttentionSetting setting{
+      .d_model = c.d_model, .heads = c.heads, .dropout = c.attention_dropout, .positions = in_attention(c.positions), .norm = norm_config(c)};
+  setting.positions.bias = std::move(bias);
+  return setting;
 }
 
 AttentionSetting cross_attention_setting(const TransformerConfig& c) {
-  return {.d_model = c.d_model, .heads = c.heads, .dropout = c.attention_dropout, .self = false};
+  return {.d_model = c.d_model, .heads = c.heads, .dropout = c.attention_dropout, .self = false, .norm = norm_config(c)};
 }
 
 PositionSetting position_setting(const TransformerConfig& c) {
-  return {.d_model = c.d_model, .context_length = c.architecture == Architecture::decoder_lm ? c.context_length : 0};
+  return {.d_model = c.embedding_width(), .context_length = c.architecture == Architecture::decoder_lm ? c.context_length : 0};
 }
 
-LayerNormOptions norm_options(const TransformerConfig& c) {
-  return {.form = c.norm_form, .epsilon = c.norm_epsilon};
+LayerNormConfig norm_config(const TransformerConfig& c) {
+  return {.options = {.form = c.norm_form, .epsilon = c.norm_epsilon}, .bias = c.norm_bias};
 }
 
 FeedForwardConfig feed_forward_config(const TransformerConfig& c) {
@@ -30,8 +32,10 @@ FeedForwardConfig feed_forward_config(const TransformerConfig& c) {
 ResidualConnectionConfig residual_config(const TransformerConfig& c) {
   return {.d_model = c.d_model,
           .dropout = c.dropout,
-          .pre_norm = c.norm == NormPlacement::pre,
-          .layer_norm = norm_options(c)};
+          .pre_norm = c.norm != NormPlacement::post,
+          .layer_norm = norm_config(c).options,
+          .norm_bias = c.norm_bias,
+          .output_norm = c.norm == NormPlacement::sandwich};
 }
 
 }  // namespace attune

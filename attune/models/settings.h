@@ -7,10 +7,11 @@
 
 namespace attune {
 
-AttentionSetting self_attention_setting(const TransformerConfig& config);
+/// `bias` is what the layers of the stack share, see build_bias().
+AttentionSetting self_attention_setting(const TransformerConfig& config, std::shared_ptr<const RelativeBias> bias = {});
 AttentionSetting cross_attention_setting(const TransformerConfig& config);
 PositionSetting position_setting(const TransformerConfig& config);
-LayerNormOptions norm_options(const TransformerConfig& config);
+LayerNormConfig norm_config(const TransformerConfig& config);
 FeedForwardConfig feed_forward_config(const TransformerConfig& config);
 ResidualConnectionConfig residual_config(const TransformerConfig& config);
 

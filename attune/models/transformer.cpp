@@ -22,23 +22,48 @@ PackedTokens pack_batch(const Tensor& ids, const Packing& packing) {
   return {std::move(packed), packing.sequences};
 }
 
+// Puts the rows of `states`, those of ids [batch, length] without padding, where the ids are.
+Tensor with_padding(const Tensor& states, const Packing& packing, const Tensor& ids) {
+  return gather(states, packing.unpack).reshape({ids.size(0), ids.size(1), states.size(1)});
+}
+
 }  // namespace
 
 Transformer::Transformer(TransformerConfig config, Parts parts)
     : config_(std::move(config)), parts_(std::move(parts)) {}
 
-Tensor Transformer::encode(const PackedTokens& src, TransformerWeights* weights) const {
-  const AttentionMask mask{.queries = src.sequences, .keys = src.sequences};
-  return (*parts_.encoder)((*parts_.source_embedding)(src.ids, positions_of(src.sequences)), mask,
-                           weights ? &weights->encoder : nullptr);
+Transformer::EncoderInput Transformer::encoder_input(const PackedTokens& src) const {
+  return {.x = (*parts_.source_embedding)(src.ids, positions_of(src.sequences)),
+          .mask = {.queries = src.sequences, .keys = src.sequences}};
 }
 
-Tensor Transformer::decode(const Tensor& memory, const Sequences& source, const PackedTokens& tgt,
-                           TransformerWeights* weights) const {
-  const AttentionMask self{.queries = tgt.sequences, .keys = tgt.sequences, .causal = true};
-  const AttentionMask cross{.queries = tgt.sequences, .keys = source};
-  return (*parts_.decoder)((*parts_.target_embedding)(tgt.ids, positions_of(tgt.sequences)), memory, self, cross,
-                           weights ? &weights->decoder : nullptr);
+Transformer::DecoderInput Transformer::decoder_input(const Tensor& memory, const Sequences& source,
+                                                     const PackedTokens& tgt) const {
+  return {.x = (*parts_.target_embedding)(tgt.ids, positions_of(tgt.sequences)),
+          .memory = memory,
+          .self_mask = {.queries = tgt.sequences, .keys = tgt.sequences, .causal = true},
+          .cross_mask = {.queries = tgt.sequences, .keys = source}};
+}
+
+Tensor Transformer::encode(const PackedTokens& src) const {
+  const EncoderInput in = encoder_input(src);
+  return (*parts_.encoder)(in.x, in.mask);
+}
+
+EncoderOutput Transformer::encode_with_weights(const PackedTokens& src) const {
+  const EncoderInput in = encoder_input(src);
+  return parts_.encoder->forward(in.x, in.mask);
+}
+
+Tensor Transformer::decode(const Tensor& memory, const Sequences& source, const PackedTokens& tgt) const {
+  const DecoderInput in = decoder_input(memory, source, tgt);
+  return (*parts_.decoder)(in.x, in.memory, in.self_mask, in.cross_mask);
+}
+
+DecoderOutput Transformer::decode_with_weights(const Tensor& memory, const Sequences& source,
+                                               const PackedTokens& tgt) const {
+  const DecoderInput in = decoder_input(memory, source, tgt);
+  return parts_.decoder->forward(in.x, in.memory, in.self_mask, in.cross_mask);
 }
 
 CrossEntropy Transformer::loss(const PackedTokens& src, const PackedTokens& tgt, const Indices& labels,
@@ -71,30 +96,53 @@ DecoderStep Transformer::step_states(std::span<const int32_t> tokens, std::span<
   return parts_.decoder->steps(x, counts, positions, cache, with_cross_weights);
 }
 
-Tensor Transformer::encode(const Tensor& src, const Mask& src_mask, TransformerWeights* weights) const {
+Transformer::EncoderInput Transformer::encoder_input(const Tensor& src, const Mask& src_mask) const {
   check_batch("encode", src);
   const Packing packing = packing_of(src.size(0), src.size(1), src_mask);
-  const AttentionMask mask = attention_mask(src_mask, packing.sequences, packing.sequences);
-  const PackedTokens tokens = pack_batch(src, packing);
-  const Tensor x = (*parts_.source_embedding)(tokens.ids, positions_of(tokens.sequences));
-  const Tensor memory = (*parts_.encoder)(x, mask, weights ? &weights->encoder : nullptr);
-  return gather(memory, packing.unpack).reshape({src.size(0), src.size(1), config_.d_model});
+  EncoderInput in = encoder_input(pack_batch(src, packing));
+  in.mask = attention_mask(src_mask, packing.sequences, packing.sequences);
+  in.packing = packing;
+  return in;
 }
 
-Tensor Transformer::decode(const Tensor& memory, const Mask& src_mask, const Tensor& tgt, const Mask& tgt_mask,
-                           TransformerWeights* weights) const {
+Transformer::DecoderInput Transformer::decoder_input(const Tensor& memory, const Mask& src_mask, const Tensor& tgt,
+                                                     const Mask& tgt_mask) const {
   check_batch("decode", tgt);
   if (memory.rank() != 3 || memory.size(0) != tgt.size(0) || memory.size(2) != config_.d_model)
     fail<ShapeError>("decode: memory {} does not fit tgt {}", memory.shape().text(), tgt.shape().text());
   const Packing source = packing_of(memory.size(0), memory.size(1), src_mask);
   const Packing target = packing_of(tgt.size(0), tgt.size(1), tgt_mask);
-  const PackedTokens tokens = pack_batch(tgt, target);
-  const Tensor packed_memory = gather(memory.reshape({-1, config_.d_model}), source.pack);
-  const Tensor out = (*parts_.decoder)((*parts_.target_embedding)(tokens.ids, positions_of(tokens.sequences)),
-                                       packed_memory, attention_mask(tgt_mask, target.sequences, target.sequences),
-                                       attention_mask(src_mask, target.sequences, source.sequences),
-                                       weights ? &weights->decoder : nullptr);
-  return gather(out, target.unpack).reshape({tgt.size(0), tgt.size(1), config_.d_model});
+  DecoderInput in = decoder_input(gather(memory.reshape({-1, config_.d_model}), source.pack), source.sequences,
+                                  pack_batch(tgt, target));
+  in.self_mask = attention_mask(tgt_mask, target.sequences, target.sequences);
+  in.cross_mask = attention_mask(src_mask, target.sequences, source.sequences);
+  in.packing = target;
+  return in;
+}
+
+Tensor Transformer::encode(const Tensor& src, const Mask& src_mask) const {
+  const EncoderInput in = encoder_input(src, src_mask);
+  return with_padding((*parts_.encoder)(in.x, in.mask), in.packing, src);
+}
+
+EncoderOutput Transformer::encode_with_weights(const Tensor& src, const Mask& src_mask) const {
+  const EncoderInput in = encoder_input(src, src_mask);
+  EncoderOutput output = parts_.encoder->forward(in.x, in.mask);
+  output.states = with_padding(output.states, in.packing, src);
+  return output;
+}
+
+Tensor Transformer::decode(const Tensor& memory, const Mask& src_mask, const Tensor& tgt, const Mask& tgt_mask) const {
+  const DecoderInput in = decoder_input(memory, src_mask, tgt, tgt_mask);
+  return with_padding((*parts_.decoder)(in.x, in.memory, in.self_mask, in.cross_mask), in.packing, tgt);
+}
+
+DecoderOutput Transformer::decode_with_weights(const Tensor& memory, const Mask& src_mask, const Tensor& tgt,
+                                               const Mask& tgt_mask) const {
+  const DecoderInput in = decoder_input(memory, src_mask, tgt, tgt_mask);
+  DecoderOutput output = parts_.decoder->forward(in.x, in.memory, in.self_mask, in.cross_mask);
+  output.states = with_padding(output.states, in.packing, tgt);
+  return output;
 }
 
 void Transformer::visit(Visitor& v) {

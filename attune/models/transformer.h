@@ -13,12 +13,6 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// Attention weights of a forward pass, by layer: encoder, decoder self and cross.
-struct TransformerWeights {
-  std::vector<Tensor> encoder;
-  DecoderWeights decoder;
-};
-
 class Transformer final : public Module {
  public:
   struct Parts {
@@ -32,10 +26,13 @@ class Transformer final : public Module {
   // Padded batches, as in the literature.
 
   /// src int32 [batch, length] -> [batch, length, d_model]; zeros at padding if the mask has lengths.
-  Tensor encode(const Tensor& src, const Mask& src_mask, TransformerWeights* weights = nullptr) const;
+  Tensor encode(const Tensor& src, const Mask& src_mask) const;
   /// memory [batch, source length, d_model], tgt int32 [batch, length] -> [batch, length, d_model]; zeros as above.
-  Tensor decode(const Tensor& memory, const Mask& src_mask, const Tensor& tgt, const Mask& tgt_mask,
-                TransformerWeights* weights = nullptr) const;
+  Tensor decode(const Tensor& memory, const Mask& src_mask, const Tensor& tgt, const Mask& tgt_mask) const;
+  /// The same with the attention weights of every layer.
+  EncoderOutput encode_with_weights(const Tensor& src, const Mask& src_mask) const;
+  DecoderOutput decode_with_weights(const Tensor& memory, const Mask& src_mask, const Tensor& tgt,
+                                    const Mask& tgt_mask) const;
   /// x [..., d_model] -> logits [..., target_vocab]
   Tensor project(const Tensor& x) const { return (*parts_.projection)(x); }
   /// x [rows, d_model] -> only the logits columns[r] of row r, see linear_columns()
@@ -46,10 +43,12 @@ class Transformer final : public Module {
   // Packed batches, for training and decoding.
 
   /// -> [source tokens, d_model]
-  Tensor encode(const PackedTokens& src, TransformerWeights* weights = nullptr) const;
+  Tensor encode(const PackedTokens& src) const;
   /// `memory` is encode(src); -> [target tokens, d_model]
-  Tensor decode(const Tensor& memory, const Sequences& source, const PackedTokens& tgt,
-                TransformerWeights* weights = nullptr) const;
+  Tensor decode(const Tensor& memory, const Sequences& source, const PackedTokens& tgt) const;
+  /// The same with the attention weights of every layer.
+  EncoderOutput encode_with_weights(const PackedTokens& src) const;
+  DecoderOutput decode_with_weights(const Tensor& memory, const Sequences& source, const PackedTokens& tgt) const;
   /// Cross entropy of `labels` [target tokens] given src and the decoder input tgt.
   CrossEntropy loss(const PackedTokens& src, const PackedTokens& tgt, const Indices& labels,
                     const CrossEntropyOptions& options) const;
@@ -75,6 +74,21 @@ class Transformer final : public Module {
   void visit(Visitor& v) override;
 
  private:
+  struct EncoderInput {
+    Tensor x;
+    AttentionMask mask;
+    Packing packing = {};  // of a padded batch
+  };
+  struct DecoderInput {
+    Tensor x, memory;
+    AttentionMask self_mask, cross_mask;
+    Packing packing = {};  // of a padded batch
+  };
+  EncoderInput encoder_input(const PackedTokens& src) const;
+  EncoderInput encoder_input(const Tensor& src, const Mask& src_mask) const;
+  DecoderInput decoder_input(const Tensor& memory, const Sequences& source, const PackedTokens& tgt) const;
+  DecoderInput decoder_input(const Tensor& memory, const Mask& src_mask, const Tensor& tgt, const Mask& tgt_mask) const;
+
   TransformerConfig config_;
   Parts parts_;
 };

@@ -1,11 +1,13 @@
 #pragma once
 // The interface of every kind of attention: over a batch, and over a cache while decoding.
 
+#include <memory>
 #include <optional>
 #include <span>
 
 #include "attune/cache/kv_cache.h"
 #include "attune/nn/module.h"
+#include "attune/nn/relative_bias.h"
 #include "attune/ops/attention.h"
 #include "attune/ops/cached_attention.h"
 #include "attune/ops/rotary.h"
@@ -27,6 +29,11 @@ struct AttentionPositions {
   std::optional<RotaryOptions> rotary = {};  // rotates queries and keys, Su et al. 2021
   bool alibi = false;                        // a penalty on distance, Press et al. 2022
   int64_t relative_clip = 0;                 // vectors for distances up to this one, Shaw et al. 2018; 0: none
+  /// Added to the scores, Raffel et al. 2020; null: nothing. The stack owns it, and its layers share it.
+  std::shared_ptr<const RelativeBias> bias = {};
+
+  /// What attention() adds to the scores.
+  Tensor distance_bias() const { return bias ? bias->by_distance() : Tensor{}; }
 };
 
 /// Queries over a cache.

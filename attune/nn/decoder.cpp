@@ -17,29 +17,31 @@ void check_step_tokens(std::span<const int32_t> tokens, std::span<const int32_t>
                      counts.size(), total, cache.rows());
 }
 
-Decoder::Decoder(std::vector<std::shared_ptr<DecoderLayer>> layers, std::unique_ptr<LayerNorm> final_norm)
-    : layers_(std::move(layers)), norm_(std::move(final_norm)) {}
+Decoder::Decoder(std::vector<std::shared_ptr<DecoderLayer>> layers, std::unique_ptr<LayerNorm> final_norm,
+                 std::shared_ptr<RelativeBias> relative_bias)
+    : layers_(std::move(layers)), norm_(std::move(final_norm)), relative_bias_(std::move(relative_bias)) {}
 
-Tensor Decoder::operator()(const Tensor& x, const Tensor& memory, AttentionMask self_mask, AttentionMask cross_mask,
-                           DecoderWeights* weights) const {
-  if (weights != nullptr) {
-    weights->self.resize(layers_.size());
-    weights->cross.resize(layers_.size());
-  }
+Tensor Decoder::operator()(const Tensor& x, const Tensor& memory, const AttentionMask& self_mask,
+                           const AttentionMask& cross_mask) const {
   Tensor h = x;
   const Tensor source = memory.defined() ? for_products(memory) : memory;
-  for (size_t i = 0; i < layers_.size(); ++i) {
-    if (weights == nullptr) {
-      h = (*layers_[i])(h, source, self_mask, cross_mask);
-    } else {
-      self_mask.with_weights = cross_mask.with_weights = true;
-      const DecoderLayerOutput output = layers_[i]->forward(h, source, self_mask, cross_mask);
-      h = output.states;
-      weights->self[i] = output.self_weights;
-      weights->cross[i] = output.cross_weights;
-    }
-  }
+  for (const auto& layer : layers_) h = (*layer)(h, source, self_mask, cross_mask);
   return norm_ ? (*norm_)(h) : h;
+}
+
+DecoderOutput Decoder::forward(const Tensor& x, const Tensor& memory, AttentionMask self_mask,
+                               AttentionMask cross_mask) const {
+  self_mask.with_weights = cross_mask.with_weights = true;
+  DecoderOutput result{.states = x, .self_weights = {}, .cross_weights = {}};
+  const Tensor source = memory.defined() ? for_products(memory) : memory;
+  for (const auto& layer : layers_) {
+    const DecoderLayerOutput output = layer->forward(result.states, source, self_mask, cross_mask);
+    result.states = output.states;
+    result.self_weights.push_back(output.self_weights);
+    result.cross_weights.push_back(output.cross_weights);
+  }
+  if (norm_) result.states = (*norm_)(result.states);
+  return result;
 }
 
 KvCache Decoder::make_cache(int64_t rows) const {
@@ -133,6 +135,7 @@ void Decoder::visit(Visitor& v) {
   for (size_t i = 0; i < layers_.size(); ++i)
     if (i == 0 || layers_[i] != layers_[0]) v("layers." + std::to_string(i), *layers_[i]);
   if (norm_) v("norm", *norm_);
+  if (relative_bias_) v("relative_bias", *relative_bias_);
 }
 
 }  // namespace attune

@@ -8,10 +8,10 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// Attention weights of every layer, [sequences, heads, queries, keys] each.
-struct DecoderWeights {
-  std::vector<Tensor> self;
-  std::vector<Tensor> cross;
+/// States [target tokens, d_model] and the attention weights of every layer, see AttentionOutput.
+struct DecoderOutput {
+  Tensor states;
+  std::vector<Tensor> self_weights, cross_weights;  // undefined tensors where there is no cross-attention
 };
 
 /// The result of a decoding step.
@@ -25,15 +25,19 @@ struct DecoderStep {
 /// Throws ShapeError unless there is one count for each row of the cache and the counts add up to the number of tokens.
 void check_step_tokens(std::span<const int32_t> tokens, std::span<const int32_t> counts, const KvCache& cache);
 
-/// A stack of decoder layers, followed by `final_norm` unless it is null. As in Encoder, all elements of `layers` may
+/// A stack of decoder layers, followed by `final_norm` unless it is null. `relative_bias` is what the layers were built
+/// with, or null. As in Encoder, all elements of `layers` may
 /// be one layer.
 class Decoder final : public Module {
  public:
-  Decoder(std::vector<std::shared_ptr<DecoderLayer>> layers, std::unique_ptr<LayerNorm> final_norm);
+  Decoder(std::vector<std::shared_ptr<DecoderLayer>> layers, std::unique_ptr<LayerNorm> final_norm,
+          std::shared_ptr<RelativeBias> relative_bias = {});
   /// x [target tokens, d_model], memory [source tokens, d_model] -> [target tokens, d_model]. A decoder without
   /// cross-attention ignores memory and cross_mask.
-  Tensor operator()(const Tensor& x, const Tensor& memory, AttentionMask self_mask, AttentionMask cross_mask,
-                    DecoderWeights* weights = nullptr) const;
+  Tensor operator()(const Tensor& x, const Tensor& memory, const AttentionMask& self_mask,
+                    const AttentionMask& cross_mask) const;
+  /// The same with the attention weights. Keeps all activations for the gradient.
+  DecoderOutput forward(const Tensor& x, const Tensor& memory, AttentionMask self_mask, AttentionMask cross_mask) const;
 
   /// A cache of `rows` rows. For a decoder with cross-attention, begin with 0 rows and call add_sources().
   KvCache make_cache(int64_t rows = 0) const;
@@ -54,7 +58,8 @@ class Decoder final : public Module {
 
  private:
   std::vector<std::shared_ptr<DecoderLayer>> layers_;
-  std::unique_ptr<LayerNorm> norm_;  // null: none
+  std::unique_ptr<LayerNorm> norm_;              // null: none
+  std::shared_ptr<RelativeBias> relative_bias_;  // that the layers share; null: none
 };
 
 }  // namespace attune

@@ -3,13 +3,15 @@
 namespace attune {
 
 DecoderLayer::DecoderLayer(std::unique_ptr<Attention> self_attention, std::unique_ptr<Attention> cross_attention,
-                           const FeedForwardConfig& feed_forward, const ResidualConnectionConfig& residual)
+                           const FeedForwardConfig& feed_forward, const ResidualConnectionConfig& residual,
+                           const LayerOptions& options)
     : self_attention_(std::move(self_attention)),
       cross_attention_(std::move(cross_attention)),
       feed_forward_(feed_forward),
-      residual_1_(residual),
+      residual_1_(of_attention(residual, options)),
       residual_2_(cross_attention_ ? std::make_unique<ResidualConnection>(residual) : nullptr),
-      residual_3_(residual) {}
+      residual_3_(residual),
+      parallel_(options.parallel) {}
 
 Tensor DecoderLayer::operator()(const Tensor& x, const Tensor& memory, const AttentionMask& self_mask,
                                 const AttentionMask& cross_mask) const {
@@ -33,7 +35,7 @@ DecoderLayerOutput DecoderLayer::forward(const Tensor& x, const Tensor& memory, 
   if (cross_attention_)
     h = (*residual_2_)(
         h, [&](const Tensor& y) { return attend(*cross_attention_, y, memory, cross_mask, output.cross_weights); });
-  output.states = residual_3_(h, feed_forward_);
+  output.states = feed_forward(x, h);
   return output;
 }
 
@@ -50,7 +52,7 @@ void DecoderLayer::add_source(const Tensor& memory, const Indices& positions, st
 Tensor DecoderLayer::prompt(const Tensor& x, const AttentionMask& mask, std::span<const int32_t> slots,
                             KvCache::Layer& layer) const {
   const Tensor h = residual_1_(x, [&](const Tensor& y) { return self_attention_->prompt(y, mask, slots, layer.self); });
-  return residual_3_(h, feed_forward_);
+  return feed_forward(x, h);
 }
 
 AttentionOutput DecoderLayer::step(const Tensor& x, const CachedStep& step, KvCache::Layer& layer) const {
@@ -62,7 +64,7 @@ AttentionOutput DecoderLayer::step(const Tensor& x, const CachedStep& step, KvCa
       attended = cross_attention_->attend(y, step.cross, layer.cross);
       return attended.states;
     });
-  return {residual_3_(h, feed_forward_), attended.weights};
+  return {feed_forward(x, h), attended.weights};
 }
 
 void DecoderLayer::visit(Visitor& v) {

@@ -11,7 +11,7 @@ Dropout::Dropout(double probability) : probability_(probability) {
 
 DropoutMask Dropout::mask() const {
   const std::optional<DropoutStep>& now = execution().dropout;
-  return now ? DropoutMask{probability_, now->seed, now->step, place_} : DropoutMask{};
+  return now ? DropoutMask{probability_, now->seed, now->step, index_} : DropoutMask{};
 }
 
 }  // namespace attune

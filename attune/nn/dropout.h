@@ -15,7 +15,7 @@ class DropoutScope {
   ExecutionScope scope_;
 };
 
-/// One dropout of a model. Its mask is a pure function of execution().dropout and of its number (set_place()). It is
+/// One dropout of a model. Its mask is a pure function of execution().dropout and of its index (set_index()). It is
 /// off if execution() has no dropout.
 class Dropout final : public Module {
  public:
@@ -27,13 +27,13 @@ class Dropout final : public Module {
 
   /// The mask, for operations that apply dropout themselves.
   DropoutMask mask() const;
-  /// Sets the number of this module in its model, see number_dropouts(); 0 until then.
-  void set_place(uint32_t place) { place_ = place; }
+  /// Sets the index of this module in its model, see number_dropouts(); 0 until then.
+  void set_index(uint32_t index) { index_ = index; }
   void visit(Visitor&) override {}
 
  private:
   double probability_;
-  uint32_t place_ = 0;
+  uint32_t index_ = 0;
 };
 
 }  // namespace attune

@@ -2,29 +2,33 @@
 
 namespace attune {
 
-Encoder::Encoder(std::vector<std::shared_ptr<EncoderLayer>> layers, std::unique_ptr<LayerNorm> final_norm)
-    : layers_(std::move(layers)), norm_(std::move(final_norm)) {}
+Encoder::Encoder(std::vector<std::shared_ptr<EncoderLayer>> layers, std::unique_ptr<LayerNorm> final_norm,
+                 std::shared_ptr<RelativeBias> relative_bias)
+    : layers_(std::move(layers)), norm_(std::move(final_norm)), relative_bias_(std::move(relative_bias)) {}
 
-Tensor Encoder::operator()(const Tensor& x, AttentionMask mask, std::vector<Tensor>* weights) const {
-  if (weights != nullptr) weights->resize(layers_.size());
+Tensor Encoder::operator()(const Tensor& x, const AttentionMask& mask) const {
   Tensor h = x;
-  for (size_t i = 0; i < layers_.size(); ++i) {
-    if (weights == nullptr) {
-      h = (*layers_[i])(h, mask);
-    } else {
-      mask.with_weights = true;
-      const AttentionOutput output = layers_[i]->forward(h, mask);
-      h = output.states;
-      (*weights)[i] = output.weights;
-    }
-  }
+  for (const auto& layer : layers_) h = (*layer)(h, mask);
   return norm_ ? (*norm_)(h) : h;
+}
+
+EncoderOutput Encoder::forward(const Tensor& x, AttentionMask mask) const {
+  mask.with_weights = true;
+  EncoderOutput result{.states = x, .weights = {}};
+  for (const auto& layer : layers_) {
+    const AttentionOutput output = layer->forward(result.states, mask);
+    result.states = output.states;
+    result.weights.push_back(output.weights);
+  }
+  if (norm_) result.states = (*norm_)(result.states);
+  return result;
 }
 
 void Encoder::visit(Visitor& v) {
   for (size_t i = 0; i < layers_.size(); ++i)
     if (i == 0 || layers_[i] != layers_[0]) v("layers." + std::to_string(i), *layers_[i]);
   if (norm_) v("norm", *norm_);
+  if (relative_bias_) v("relative_bias", *relative_bias_);
 }
 
 }  // namespace attune

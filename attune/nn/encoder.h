@@ -7,19 +7,30 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// A stack of encoder layers, followed by `final_norm` unless it is null. All elements of `layers` may be one layer
+/// States [tokens, d_model] and the attention weights of every layer, see AttentionOutput.
+struct EncoderOutput {
+  Tensor states;
+  std::vector<Tensor> weights;
+};
+
+/// A stack of encoder layers, followed by `final_norm` unless it is null. `relative_bias` is what the layers were
+/// built with, or null. All elements of `layers` may be one layer
 /// (Lan et al. 2020); it then has one name, and the same dropout mask each time it is applied.
 class Encoder final : public Module {
  public:
-  Encoder(std::vector<std::shared_ptr<EncoderLayer>> layers, std::unique_ptr<LayerNorm> final_norm);
-  /// x [tokens, d_model] -> same. Unless `weights` is null, writes the attention weights of layer i to (*weights)[i].
-  Tensor operator()(const Tensor& x, AttentionMask mask, std::vector<Tensor>* weights = nullptr) const;
+  Encoder(std::vector<std::shared_ptr<EncoderLayer>> layers, std::unique_ptr<LayerNorm> final_norm,
+          std::shared_ptr<RelativeBias> relative_bias = {});
+  /// x [tokens, d_model] -> same
+  Tensor operator()(const Tensor& x, const AttentionMask& mask) const;
+  /// The same with the attention weights. Keeps all activations for the gradient.
+  EncoderOutput forward(const Tensor& x, AttentionMask mask) const;
   const std::vector<std::shared_ptr<EncoderLayer>>& layers() const { return layers_; }
   void visit(Visitor& v) override;
 
  private:
   std::vector<std::shared_ptr<EncoderLayer>> layers_;
-  std::unique_ptr<LayerNorm> norm_;  // null: none
+  std::unique_ptr<LayerNorm> norm_;              // null: none
+  std::shared_ptr<RelativeBias> relative_bias_;  // that the layers share; null: none
 };
 
 }  // namespace attune

@@ -3,11 +3,12 @@
 namespace attune {
 
 EncoderLayer::EncoderLayer(std::unique_ptr<Attention> self_attention, const FeedForwardConfig& feed_forward,
-                           const ResidualConnectionConfig& residual)
+                           const ResidualConnectionConfig& residual, const LayerOptions& options)
     : self_attention_(std::move(self_attention)),
       feed_forward_(feed_forward),
-      residual_1_(residual),
-      residual_2_(residual) {}
+      residual_1_(of_attention(residual, options)),
+      residual_2_(residual),
+      parallel_(options.parallel) {}
 
 Tensor EncoderLayer::operator()(const Tensor& x, const AttentionMask& mask) const {
   if (!checkpointing()) return forward(x, mask).states;
@@ -20,7 +21,8 @@ AttentionOutput EncoderLayer::forward(const Tensor& x, const AttentionMask& mask
     attended = self_attention_->forward(y, y, mask);
     return attended.states;
   });
-  return {residual_2_(h, feed_forward_), attended.weights};
+  const Tensor read = residual_2_.input(parallel_ ? x : h);
+  return {residual_2_.output(h, feed_forward_(read)), attended.weights};
 }
 
 void EncoderLayer::visit(Visitor& v) {

@@ -5,6 +5,7 @@
 #include "attune/nn/attention.h"
 #include "attune/nn/checkpointed_layer.h"
 #include "attune/nn/feed_forward.h"
+#include "attune/nn/layer_options.h"
 #include "attune/nn/residual_connection.h"
 
 namespace [[gnu::visibility("default")]] attune {
@@ -13,7 +14,7 @@ namespace [[gnu::visibility("default")]] attune {
 class EncoderLayer final : public CheckpointedLayer {
  public:
   EncoderLayer(std::unique_ptr<Attention> self_attention, const FeedForwardConfig& feed_forward,
-               const ResidualConnectionConfig& residual);
+               const ResidualConnectionConfig& residual, const LayerOptions& options = {});
   /// x [tokens, d_model] -> same
   Tensor operator()(const Tensor& x, const AttentionMask& mask) const;
   /// The same, plus the attention weights if mask.with_weights. Keeps all activations for the gradient.
@@ -25,6 +26,7 @@ class EncoderLayer final : public CheckpointedLayer {
   std::unique_ptr<Attention> self_attention_;
   FeedForward feed_forward_;
   ResidualConnection residual_1_, residual_2_;
+  bool parallel_;
 };
 
 }  // namespace attune

@@ -18,6 +18,7 @@ Activation fused_activation(FeedForwardActivation activation) {
       return Activation::silu;
     case FeedForwardActivation::swiglu:
     case FeedForwardActivation::geglu:
+    case FeedForwardActivation::geglu_tanh:
       break;
   }
   return Activation::none;
@@ -28,6 +29,7 @@ Activation fused_activation(FeedForwardActivation activation) {
 std::optional<Activation> gate_of(FeedForwardActivation activation) {
   if (activation == FeedForwardActivation::swiglu) return Activation::silu;
   if (activation == FeedForwardActivation::geglu) return Activation::gelu;
+  if (activation == FeedForwardActivation::geglu_tanh) return Activation::gelu_tanh;
   return std::nullopt;
 }
 

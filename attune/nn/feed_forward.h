@@ -9,15 +9,16 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// The last two are gated units, Shazeer 2020: SwiGLU gates with silu, GEGLU with gelu.
-enum class FeedForwardActivation { relu, gelu, gelu_tanh, silu, swiglu, geglu };
+/// The last three are gated units, Shazeer 2020: SwiGLU gates with silu, GEGLU with gelu or its tanh form.
+enum class FeedForwardActivation { relu, gelu, gelu_tanh, silu, swiglu, geglu, geglu_tanh };
 
 template <>
 struct EnumNames<FeedForwardActivation> {
   static constexpr std::pair<FeedForwardActivation, const char*> values[] = {
       {FeedForwardActivation::relu, "relu"},           {FeedForwardActivation::gelu, "gelu"},
       {FeedForwardActivation::gelu_tanh, "gelu_tanh"}, {FeedForwardActivation::silu, "silu"},
-      {FeedForwardActivation::swiglu, "swiglu"},       {FeedForwardActivation::geglu, "geglu"}};
+      {FeedForwardActivation::swiglu, "swiglu"},       {FeedForwardActivation::geglu, "geglu"},
+      {FeedForwardActivation::geglu_tanh, "geglu_tanh"}};
 };
 /// Returns the activation of a gated unit's gate; nothing if `activation` is not a gated unit.
 std::optional<Activation> gate_of(FeedForwardActivation activation);

@@ -11,6 +11,12 @@ struct EnumNames<NormForm> {
   static constexpr std::pair<NormForm, const char*> values[] = {
       {NormForm::variance, "variance"}, {NormForm::unbiased_std, "unbiased_std"}, {NormForm::rms, "rms"}};
 };
+/// The norms of a model.
+struct LayerNormConfig {
+  LayerNormOptions options = {};
+  bool bias = true;  // the rms form has none
+};
+
 /// Normalises each row in one of the forms of ops/layer_norm.h, multiplies by `weight` and adds `bias`, if there is
 /// one; the rms form has none.        [..., d] -> same
 class LayerNorm final : public Module {
@@ -20,7 +26,11 @@ class LayerNorm final : public Module {
         bias_{.tensor = bias && has_bias(options.form) ? Tensor::zeros({d_model}) : Tensor{}},
         options_(options) {}
 
-  static int64_t parameter_count(int64_t d_model, NormForm form) { return (has_bias(form) ? 2 : 1) * d_model; }
+  LayerNorm(int64_t d_model, const LayerNormConfig& config) : LayerNorm(d_model, config.options, config.bias) {}
+
+  static int64_t parameter_count(int64_t d_model, NormForm form, bool bias = true) {
+    return (bias && has_bias(form) ? 2 : 1) * d_model;
+  }
 
   Tensor operator()(const Tensor& x) const { return layer_norm(x, weight_.tensor, bias_.tensor, options_); }
   /// The same for a result that only products read; see LayerNormOptions::for_products.

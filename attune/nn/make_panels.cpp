@@ -1,6 +1,7 @@
 #include "attune/nn/make_panels.h"
 
 #include <algorithm>
+#include <iterator>
 #include <unordered_map>
 #include <vector>
 
@@ -29,7 +30,8 @@ bool may_have_panels(const Parameter& p) {
   return is_multiplied(p) && p.tensor.defined() && p.tensor.dtype() == DType::f32;
 }
 
-// The panels of the parameters that products read, by address: parameters that share memory share panels.
+// Makes the panels of the parameters that products read. The key is the address: parameters that share memory share
+// panels.
 std::unordered_map<const void*, SharedPanels> panels_of(const std::vector<Parameter*>& parameters, WeightFormat format,
                                                         const std::function<void(const Tensor&)>& done) {
   std::unordered_map<const void*, SharedPanels> panels;
@@ -79,7 +81,10 @@ void copy_for_inference(Module& from, Module& to, WeightFormat format) {
   if (sources.parameters.size() != targets.parameters.size())
     fail<ShapeError>("copy_for_inference: {} parameters for a module with {}", sources.parameters.size(),
                      targets.parameters.size());
-  const auto panels = panels_of(sources.parameters, format, {});
+  std::vector<Parameter*> without_panels;
+  std::ranges::copy_if(sources.parameters, std::back_inserter(without_panels),
+                       [](const Parameter* p) { return !p->panels; });
+  const auto panels = panels_of(without_panels, format, {});
   std::unordered_map<const void*, Tensor> copies;  // by address: parameters that share memory share a copy
   for (size_t i = 0; i < targets.parameters.size(); ++i) {
     const Parameter& source = *sources.parameters[i];

@@ -66,7 +66,7 @@ void replace(Module& module, const ParameterReplacer::Make& make) {
 
 class DropoutNumbering final : public Visitor {
  protected:
-  void on_dropout(const std::string&, Dropout& dropout) override { dropout.set_place(next_++); }
+  void on_dropout(const std::string&, Dropout& dropout) override { dropout.set_index(next_++); }
 
  private:
   uint32_t next_ = 0;

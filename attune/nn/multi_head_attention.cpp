@@ -8,8 +8,12 @@
 namespace attune {
 namespace {
 
+int64_t head_width(const MultiHeadAttentionConfig& config) {
+  return config.head_dim > 0 ? config.head_dim : config.d_model / config.heads;
+}
+
 int64_t key_heads(const MultiHeadAttentionConfig& config) {
-  if (config.heads < 1 || config.d_model % config.heads != 0)
+  if (config.heads < 1 || (config.head_dim == 0 && config.d_model % config.heads != 0))
     fail<ConfigError>("d_model = {} is not divisible by heads = {}", config.d_model, config.heads);
   const int64_t kv_heads = config.kv_heads > 0 ? config.kv_heads : config.heads;
   if (config.kv_heads < 0 || config.heads % kv_heads != 0)
@@ -17,10 +21,15 @@ int64_t key_heads(const MultiHeadAttentionConfig& config) {
   return kv_heads;
 }
 
-// Adjacent in memory, so that one product computes all three.
+// Makes the three weights adjacent in memory, so that one product computes all three.
 std::vector<Projection> query_key_value(const MultiHeadAttentionConfig& config) {
-  const int64_t of_keys = key_heads(config) * (config.d_model / config.heads);
-  return new_adjacent_projections(config.d_model, {config.d_model, of_keys, of_keys}, config.query_key_value_bias);
+  const int64_t kv_heads = key_heads(config), width = head_width(config);
+  const int64_t of_keys = kv_heads * width, of_queries = config.heads * width;
+  return new_adjacent_projections(config.d_model, {of_queries, of_keys, of_keys}, config.query_key_value_bias);
+}
+
+std::unique_ptr<LayerNorm> make_head_norm(const MultiHeadAttentionConfig& config) {
+  return config.head_norm ? std::make_unique<LayerNorm>(head_width(config), config.norm) : nullptr;
 }
 
 Parameter relative_table(int64_t clip, int64_t d_head) {
@@ -36,12 +45,16 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadAttentionConfig& config,
                                        const std::vector<Projection>& query_key_value)
     : heads_(config.heads),
       kv_heads_(key_heads(config)),
-      d_head_(config.d_model / config.heads),
+      d_head_(head_width(config)),
+      scale_(config.scale > 0 ? config.scale : 1.0 / std::sqrt(static_cast<double>(d_head_))),
+      soft_cap_(config.soft_cap),
       positions_(config.positions),
       w_q_(query_key_value.at(0)),
       w_k_(query_key_value.at(1)),
       w_v_(query_key_value.at(2)),
-      w_o_(config.d_model, config.d_model, config.output_bias),
+      w_o_(config.heads * d_head_, config.d_model, config.output_bias),
+      query_norm_(make_head_norm(config)),
+      key_norm_(make_head_norm(config)),
       relative_keys_(relative_table(config.positions.relative_clip, d_head_)),
       relative_values_(relative_table(config.positions.relative_clip, d_head_)),
       dropout_(config.dropout) {}
@@ -50,26 +63,27 @@ Indices MultiHeadAttention::positions_for(const Sequences& sequences) const {
   return positions_.rotary ? positions_of(sequences) : Indices();
 }
 
-Tensor MultiHeadAttention::turned(const Tensor& rows, const Indices& positions) const {
-  const Tensor heads = rows.reshape({-1, rows.size(-1) / d_head_, d_head_});
+Tensor MultiHeadAttention::turned(const Tensor& rows, const LayerNorm* norm, const Indices& positions) const {
+  Tensor heads = rows.reshape({-1, rows.size(-1) / d_head_, d_head_});
+  if (norm != nullptr) heads = (*norm)(heads);
   return positions_.rotary ? rotary(heads, positions, *positions_.rotary) : heads;
 }
 
 Tensor MultiHeadAttention::queries(const Tensor& x, const Indices& positions) const {
-  return turned(w_q_(x), positions);
+  return turned(w_q_(x), query_norm_.get(), positions);
 }
 
 MultiHeadAttention::KeysAndValues MultiHeadAttention::keys_and_values(const Tensor& memory,
                                                                       const Indices& positions) const {
   const auto [k, v, none] = project_each(memory, {&w_k_.projection(), &w_v_.projection()});
-  return {.keys = turned(k, positions), .values = v.reshape({-1, kv_heads_, d_head_})};
+  return {.keys = turned(k, key_norm_.get(), positions), .values = v.reshape({-1, kv_heads_, d_head_})};
 }
 
 MultiHeadAttention::QueriesKeysAndValues MultiHeadAttention::queries_keys_and_values(const Tensor& x,
                                                                                      const Indices& positions) const {
   const auto [q, k, v] = project_each(x, {&w_q_.projection(), &w_k_.projection(), &w_v_.projection()});
-  return {.queries = turned(q, positions),
-          .memory = {.keys = turned(k, positions), .values = v.reshape({-1, kv_heads_, d_head_})}};
+  return {.queries = turned(q, query_norm_.get(), positions),
+          .memory = {.keys = turned(k, key_norm_.get(), positions), .values = v.reshape({-1, kv_heads_, d_head_})}};
 }
 
 AttentionOutput MultiHeadAttention::attend(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v,
@@ -83,7 +97,10 @@ AttentionOutput MultiHeadAttention::attend(const HeadColumns& q, const HeadColum
                                            .alibi = positions_.alibi,
                                            .relative_keys = relative_keys_.tensor,
                                            .relative_values = relative_values_.tensor,
-                                           .dropout = dropout_.mask()},
+                                           .distance_bias = positions_.distance_bias(),
+                                           .dropout = dropout_.mask(),
+                                           .scale = scale_,
+                                           .soft_cap = soft_cap_},
                                           mask.with_weights);
   return {w_o_.bf16_output(heads.reshape({-1, heads_ * d_head_})), weights};
 }
@@ -93,8 +110,13 @@ AttentionOutput MultiHeadAttention::attend(const Tensor& q, const KeysAndValues&
   return attend(head_columns(q), head_columns(memory.keys), head_columns(memory.values), mask);
 }
 
-// One product computes queries, keys and values; one pass rotates queries and keys.
+// One product computes queries, keys and values; one pass rotates queries and keys. Norms of heads go between the two,
+// on tensors of their own.
 AttentionOutput MultiHeadAttention::self_attention(const Tensor& x, const AttentionMask& mask) const {
+  if (query_norm_) {
+    const auto [queries, memory] = queries_keys_and_values(x, positions_for(mask.queries));
+    return attend(queries, memory, mask);
+  }
   const int64_t all_heads = heads_ + 2 * kv_heads_;
   Tensor rows = project_fused(x, {&w_q_.projection(), &w_k_.projection(), &w_v_.projection()});
   if (positions_.rotary)
@@ -110,7 +132,7 @@ AttentionOutput MultiHeadAttention::self_attention(const Tensor& x, const Attent
 AttentionOutput MultiHeadAttention::forward(const Tensor& query, const Tensor& memory,
                                             const AttentionMask& mask) const {
   if (query.address() == memory.address() && query.node() == memory.node()) return self_attention(query, mask);
-  if (positions_.rotary)
+  if (positions_.rotary || query_norm_)
     return attend(queries(query, positions_for(mask.queries)), keys_and_values(memory, positions_for(mask.keys)), mask);
   const Tensor rows = project_fused(memory, {&w_k_.projection(), &w_v_.projection()});
   const HeadColumns k{.x = rows, .heads = kv_heads_, .d = d_head_};
@@ -158,11 +180,13 @@ AttentionOutput MultiHeadAttention::attend_cached(const Tensor& query, const Cac
                                                   const AttentionCache& cache) const {
   const auto [heads, weights] = cached_attention(query, cache.keys, cache.values, *q.table,
                                                  {.kv_heads = kv_heads_,
-                                                  .scale = 1.0 / std::sqrt(static_cast<double>(d_head_)),
+                                                  .scale = scale_,
                                                   .pattern = positions_.pattern,
                                                   .alibi = positions_.alibi,
                                                   .relative_keys = relative_keys_.tensor,
-                                                  .relative_values = relative_values_.tensor},
+                                                  .relative_values = relative_values_.tensor,
+                                                  .distance_bias = positions_.distance_bias(),
+                                                  .soft_cap = soft_cap_},
                                                  q.with_weights);
   return {w_o_(heads.reshape({-1, heads_ * d_head_})), weights};
 }
@@ -172,6 +196,10 @@ void MultiHeadAttention::visit(Visitor& v) {
   v("w_k", w_k_);
   v("w_v", w_v_);
   v("w_o", w_o_);
+  if (query_norm_) {
+    v("query_norm", *query_norm_);
+    v("key_norm", *key_norm_);
+  }
   if (relative_keys_.defined()) {
     v("relative_keys", relative_keys_);
     v("relative_values", relative_values_);

@@ -1,24 +1,32 @@
 #pragma once
 
 #include "attune/nn/attention.h"
+#include <memory>
+
 #include "attune/nn/dropout.h"
+#include "attune/nn/layer_norm.h"
 #include "attune/nn/linear.h"
 
 namespace [[gnu::visibility("default")]] attune {
 
 struct MultiHeadAttentionConfig {
   int64_t d_model = 512;
-  int64_t heads = 8;     // divides d_model
+  int64_t heads = 8;     // divides d_model, unless head_dim is given
   int64_t kv_heads = 0;  // divides heads; 0: heads
+  int64_t head_dim = 0;  // the width of a head; 0: d_model / heads
   bool query_key_value_bias = true;
   bool output_bias = true;
+  bool head_norm = false;     // a norm on each head of queries and of keys, before they are rotated
+  LayerNormConfig norm = {};  // of that kind
+  double soft_cap = 0;        // see AttentionOptions
+  double scale = 0;    // of the scores; 0: 1 / sqrt(d_head)
   double dropout = 0;  // on the attention weights
   AttentionPositions positions = {};
 };
 
 /// MultiHead(Q, K, V) = Concat(head_1 ... head_h) W_o, head_i = Attention(Q W_q_i, K W_k_i, V W_v_i)
 /// With fewer key heads than query heads, several query heads share one key and value head: grouped-query attention.
-/// Source: Vaswani et al. 2017, section 3.2.2; Shazeer 2019; Ainslie et al. 2023.
+/// Source: Vaswani et al. 2017, section 3.2.2; Shazeer 2019; Ainslie et al. 2023; Henry et al. 2020 for norms of heads.
 class MultiHeadAttention final : public Attention {
  public:
   /// Throws ConfigError naming the field.
@@ -47,8 +55,9 @@ class MultiHeadAttention final : public Attention {
   QueriesKeysAndValues queries_keys_and_values(const Tensor& x, const Indices& positions) const;
   void append(const KeysAndValues& memory, std::span<const int32_t> slots, AttentionCache& cache) const;
   Tensor queries(const Tensor& x, const Indices& positions) const;  // [n, heads, d_head]
-  /// The rows of a product as heads [n, heads, d_head], rotated if positions are rotary.
-  Tensor turned(const Tensor& rows, const Indices& positions) const;
+  /// The rows of a product as heads [n, heads, d_head], normalised by `norm` unless it is null, and rotated if positions
+  /// are rotary.
+  Tensor turned(const Tensor& rows, const LayerNorm* norm, const Indices& positions) const;
   /// Attention over the slots of each row; `query` [n, heads, d_head] comes from turned().
   AttentionOutput attend_cached(const Tensor& query, const CachedQueries& queries, const AttentionCache& cache) const;
   AttentionOutput attend(const Tensor& q, const KeysAndValues& memory, const AttentionMask& mask) const;
@@ -62,8 +71,10 @@ class MultiHeadAttention final : public Attention {
   AttentionOutput self_attention(const Tensor& x, const AttentionMask& mask) const;
 
   int64_t heads_, kv_heads_, d_head_;
+  double scale_, soft_cap_;
   AttentionPositions positions_;
   Linear w_q_, w_k_, w_v_, w_o_;
+  std::unique_ptr<LayerNorm> query_norm_, key_norm_;  // or null
   Parameter relative_keys_, relative_values_;  // [2 clip + 1, d_head], shared by the heads; or undefined
   Dropout dropout_;
 };

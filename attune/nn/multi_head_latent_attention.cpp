@@ -21,18 +21,23 @@ std::unique_ptr<LayerNorm> optional_norm(bool wanted, int64_t width) {
 }
 
 int64_t checked_head(const MultiHeadLatentAttentionConfig& c) {
-  if (c.heads < 1 || c.d_model % c.heads != 0)
+  if (c.heads < 1 || (c.head_dim == 0 && c.d_model % c.heads != 0))
     fail<ConfigError>("d_model = {} is not divisible by heads = {}", c.d_model, c.heads);
   if (c.positions.rotary.has_value() != (c.rotary_dim > 0))
     fail<ConfigError>("rotary_dim = {}: latent attention needs it above 0 for rotary positions, and 0 without",
                       c.rotary_dim);
   if (c.positions.relative_clip > 0) fail<ConfigError>("latent attention has no relative positions");
-  return c.d_model / c.heads;
+  return c.head_dim > 0 ? c.head_dim : c.d_model / c.heads;
+}
+
+int64_t value_head(const MultiHeadLatentAttentionConfig& c) {
+  return c.value_dim > 0 ? c.value_dim : checked_head(c);
 }
 
 // Absorbed decoding reads the decompressions as plain tensors, head by head.
 std::vector<Projection> decompressions(const MultiHeadLatentAttentionConfig& c) {
-  std::vector<Projection> projections = new_adjacent_projections(c.latent_dim, {c.d_model, c.d_model}, false);
+  std::vector<Projection> projections =
+      new_adjacent_projections(c.latent_dim, {c.heads * checked_head(c), c.heads * value_head(c)}, false);
   for (Projection& projection : projections) projection.weight.use = ParameterUse::product_and_elements;
   return projections;
 }
@@ -46,21 +51,22 @@ MultiHeadLatentAttention::MultiHeadLatentAttention(const MultiHeadLatentAttentio
                                                    const std::vector<Projection>& decompress)
     : config_(c),
       d_head_(checked_head(c)),
+      d_value_(value_head(c)),
       w_q_compress_(optional_linear(c.query_latent_dim > 0, c.d_model, c.query_latent_dim)),
       query_norm_(optional_norm(c.latent_norm && c.query_latent_dim > 0, c.query_latent_dim)),
       latent_norm_(optional_norm(c.latent_norm, c.latent_dim)),
-      w_q_(c.query_latent_dim > 0 ? c.query_latent_dim : c.d_model, c.d_model, false),
+      w_q_(c.query_latent_dim > 0 ? c.query_latent_dim : c.d_model, c.heads * d_head_, false),
       w_kv_compress_(c.d_model, c.latent_dim, false),
       w_k_decompress_(decompress.at(0)),
       w_v_decompress_(decompress.at(1)),
-      w_o_(c.d_model, c.d_model, false),
+      w_o_(c.heads * d_value_, c.d_model, false),
       w_q_rotary_(optional_linear(c.rotary_dim > 0, c.query_latent_dim > 0 ? c.query_latent_dim : c.d_model,
                                   c.heads * c.rotary_dim)),
       w_k_rotary_(optional_linear(c.rotary_dim > 0, c.d_model, c.rotary_dim)),
       dropout_(c.dropout) {}
 
 double MultiHeadLatentAttention::scale() const {
-  return 1.0 / std::sqrt(static_cast<double>(d_head_ + config_.rotary_dim));
+  return config_.scale > 0 ? config_.scale : 1.0 / std::sqrt(static_cast<double>(d_head_ + config_.rotary_dim));
 }
 
 Tensor MultiHeadLatentAttention::query_input(const Tensor& x) const {
@@ -94,12 +100,12 @@ AttentionOutput MultiHeadLatentAttention::attend(const Tensor& query, const Indi
   if (w_q_rotary_) {
     const Tensor with_rotary = concat_heads(split_heads(q), rotary_query(q_in, positions));
     const Tensor k = concat_heads(split_heads(w_k_decompress_(memory.latent)), memory.rotary_key);
-    const Tensor v = split_heads(w_v_decompress_(memory.latent));
+    const Tensor v = w_v_decompress_(memory.latent).reshape({-1, config_.heads, d_value_});
     return attend(head_columns(with_rotary), head_columns(k), head_columns(v), mask);
   }
   const Tensor rows = project_fused(memory.latent, {&w_k_decompress_.projection(), &w_v_decompress_.projection()});
   const HeadColumns k{.x = rows, .heads = config_.heads, .d = d_head_};
-  const HeadColumns v{.x = rows, .column = config_.d_model, .heads = config_.heads, .d = d_head_};
+  const HeadColumns v{.x = rows, .column = config_.heads * d_head_, .heads = config_.heads, .d = d_value_};
   return attend({.x = q, .heads = config_.heads, .d = d_head_}, k, v, mask);
 }
 
@@ -112,10 +118,11 @@ AttentionOutput MultiHeadLatentAttention::attend(const HeadColumns& q, const Hea
                                            .mask = mask.allowed,
                                            .pattern = config_.positions.pattern,
                                            .alibi = config_.positions.alibi,
+                                           .distance_bias = config_.positions.distance_bias(),
                                            .dropout = dropout_.mask(),
                                            .scale = scale()},
                                           mask.with_weights);
-  return {w_o_.bf16_output(heads.reshape({-1, config_.d_model})), weights};
+  return {w_o_.bf16_output(heads.reshape({-1, config_.heads * d_value_})), weights};
 }
 
 AttentionOutput MultiHeadLatentAttention::forward(const Tensor& query, const Tensor& memory,
@@ -172,13 +179,15 @@ bool is_level(const SlotTable& table, size_t begin, size_t end) {
 // A group has only rows of one sequence or sentence, so the choice for a row does not depend on the rest of the batch.
 std::vector<MultiHeadLatentAttention::Group> MultiHeadLatentAttention::groups_of(const CachedQueries& q) const {
   const SlotTable& table = *q.table;
-  const bool plain = std::holds_alternative<FullAttention>(config_.positions.pattern) && !config_.positions.alibi;
+  const AttentionPositions& positions = config_.positions;
+  const bool plain = std::holds_alternative<FullAttention>(positions.pattern) && !positions.alibi && !positions.bias;
   std::vector<Group> groups;
   for (size_t begin = 0; begin < table.begin.size();) {
     size_t end = begin + 1;
     while (end < table.begin.size() && table.begin[end] == table.begin[begin]) ++end;
     const LatentStep step{.heads = config_.heads,
                           .d_head = d_head_,
+                          .d_value = d_value_,
                           .latent_dim = config_.latent_dim,
                           .rotary_dim = config_.rotary_dim,
                           .queries = static_cast<int64_t>(end - begin),
@@ -237,10 +246,11 @@ AttentionOutput MultiHeadLatentAttention::attend_absorbed(const Tensor& query, c
                                                     .d_v = config_.latent_dim,
                                                     .scale = scale(),
                                                     .pattern = config_.positions.pattern,
-                                                    .alibi = config_.positions.alibi},
+                                                    .alibi = config_.positions.alibi,
+                                                    .distance_bias = config_.positions.distance_bias()},
                                                    q.with_weights);
   const Tensor heads = per_head_matmul_transposed(latents, w_v_decompress_.projection().weight.tensor);
-  return {w_o_(heads.reshape({-1, config_.d_model})), weights};
+  return {w_o_(heads.reshape({-1, config_.heads * d_value_})), weights};
 }
 
 void MultiHeadLatentAttention::visit(Visitor& v) {

@@ -11,11 +11,14 @@ namespace [[gnu::visibility("default")]] attune {
 
 struct MultiHeadLatentAttentionConfig {
   int64_t d_model = 512;
-  int64_t heads = 8;                  // divides d_model
+  int64_t heads = 8;                  // divides d_model, or head_dim and value_dim are given
+  int64_t head_dim = 0;               // d_h of queries and keys, without the rotary part; 0: d_model / heads
+  int64_t value_dim = 0;              // d_h of values; 0: head_dim
   int64_t latent_dim = 128;           // d_c of the paper; d_model / 4 by default
   int64_t query_latent_dim = 0;       // d_c'; 0: queries are not compressed
   bool latent_norm = false;           // an RMSNorm on each latent
   int64_t rotary_dim = 0;             // d_h^R: numbers of the decoupled rotary part; 0: none
+  double scale = 0;                   // of the scores; 0: 1 / sqrt(head_dim + rotary_dim)
   double dropout = 0;                 // on the attention weights
   AttentionPositions positions = {};  // has `rotary` exactly if rotary_dim is above 0; no relative_clip
 };
@@ -73,7 +76,7 @@ class MultiHeadLatentAttention final : public Attention {
   double scale() const;
 
   MultiHeadLatentAttentionConfig config_;
-  int64_t d_head_;
+  int64_t d_head_, d_value_;
   std::unique_ptr<Linear> w_q_compress_;                 // with query_latent_dim
   std::unique_ptr<LayerNorm> query_norm_, latent_norm_;  // with latent_norm
   Linear w_q_, w_kv_compress_, w_k_decompress_, w_v_decompress_, w_o_;

@@ -10,34 +10,47 @@
 #include "attune/ops/residual.h"
 
 namespace attune {
+namespace {
 
-Tensor sinusoidal_positions(int64_t length, int64_t d_model, double base) {
-  if (d_model < 2 || d_model % 2 != 0)
+constexpr double kSinusoidBase = 10000;
+
+}  // namespace
+
+Tensor sinusoidal_positions(int64_t length, int64_t d_model, double base, const SinusoidOptions& options) {
+  const int64_t pairs = d_model / 2;
+  if (pairs < 1 || d_model % 2 != 0)
     fail<ConfigError>("d_model = {}: sinusoidal positions need an even number", d_model);
+  if (options.full_range && pairs < 2)
+    fail<ConfigError>("d_model = {}: sinusoidal positions with full_range need at least 4", d_model);
   std::vector<float> values(static_cast<size_t>(length * d_model));
-  // Computes frequencies, exp(-ln(base) 2i / d_model), and angles, position * frequency, in float32, as models trained
+  // Computes frequencies, exp(-ln(base) i / steps), and angles, position * frequency, in float32, as models trained
   // elsewhere did. In float64 the angles of position 5,000 would differ from theirs by 4e-5.
-  const auto decay = static_cast<float>(-std::log(base) / static_cast<double>(d_model));
-  for (int64_t i = 0; i < d_model; i += 2) {
+  const double steps = options.full_range ? static_cast<double>(pairs - 1) : static_cast<double>(pairs);
+  const auto decay = static_cast<float>(-std::log(base) / steps);
+  const bool halves = options.order == SinusoidOrder::halves;
+  for (int64_t i = 0; i < pairs; ++i) {
     const float frequency = std::exp(static_cast<float>(i) * decay);
-    for (int64_t position = 0; position < length; ++position) {
-      const float angle = static_cast<float>(position) * frequency;
-      const auto at = static_cast<size_t>(position * d_model + i);
-      values[at] = std::sin(angle);
-      values[at + 1] = std::cos(angle);
+    const int64_t sine = halves ? i : 2 * i, cosine = halves ? pairs + i : 2 * i + 1;
+    for (int64_t row = 0; row < length; ++row) {
+      const float angle = static_cast<float>(options.first + row) * frequency;
+      values[static_cast<size_t>(row * d_model + sine)] = std::sin(angle);
+      values[static_cast<size_t>(row * d_model + cosine)] = std::cos(angle);
     }
   }
   return Tensor::from({length, d_model}, values);
 }
 
-PositionalEncoding::PositionalEncoding(int64_t d_model, double dropout)
-    : d_model_(d_model), dropout_(dropout), table_(sinusoidal_positions(0, d_model)) {}
+PositionalEncoding::PositionalEncoding(int64_t d_model, double dropout, const SinusoidOptions& options)
+    : d_model_(d_model),
+      options_(options),
+      dropout_(dropout),
+      table_(sinusoidal_positions(0, d_model, kSinusoidBase, options)) {}
 
 Tensor PositionalEncoding::table_for(int64_t positions, const Tensor& x) const {
   const std::lock_guard lock(mutex_);
   if (table_.size(0) < positions) {
     const auto length = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(positions, 128))));
-    table_ = sinusoidal_positions(length, d_model_);
+    table_ = sinusoidal_positions(length, d_model_, kSinusoidBase, options_);
   }
   if (table_.device() != x.device()) table_ = table_.to(x.device());
   return x.dtype() == DType::f32 ? table_ : table_.to(x.dtype());

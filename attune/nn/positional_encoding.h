@@ -5,13 +5,17 @@
 
 #include "attune/nn/dropout.h"
 #include "attune/nn/module.h"
+#include "attune/nn/sinusoid_options.h"
 #include "attune/tensor/indices.h"
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// PE(pos, 2i) = sin(pos / base^(2i / d_model)), PE(pos, 2i + 1) = cos(pos / base^(2i / d_model)).
-/// Returns float32 [length, d_model]; d_model even, else ConfigError. Source: Vaswani et al. 2017, section 3.5.
-Tensor sinusoidal_positions(int64_t length, int64_t d_model, double base = 10000.0);
+/// PE(pos, 2i) = sin(pos / base^(2i / d_model)), PE(pos, 2i + 1) = cos(pos / base^(2i / d_model)), or in another order
+/// and with other frequencies, see SinusoidOptions. Row r is position options.first + r.
+/// Returns float32 [length, d_model]; d_model even, at least 4 with full_range, else ConfigError.
+/// Source: Vaswani et al. 2017, section 3.5.
+Tensor sinusoidal_positions(int64_t length, int64_t d_model, double base = 10000.0,
+                            const SinusoidOptions& options = {});
 
 /// Adds the encoding of each token's position: [tokens, d_model] and positions [tokens] -> [tokens, d_model]
 class Positions : public Module {
@@ -22,7 +26,7 @@ class Positions : public Module {
 /// dropout(x + PE(position)). The table grows with the largest position that has been seen.
 class PositionalEncoding final : public Positions {
  public:
-  PositionalEncoding(int64_t d_model, double dropout);
+  PositionalEncoding(int64_t d_model, double dropout, const SinusoidOptions& options = {});
   Tensor operator()(const Tensor& x, const Indices& positions) const override;
   void visit(Visitor& v) override { v("dropout", dropout_); }
 
@@ -30,6 +34,7 @@ class PositionalEncoding final : public Positions {
   Tensor table_for(int64_t positions, const Tensor& x) const;
 
   int64_t d_model_;
+  SinusoidOptions options_;
   Dropout dropout_;
   mutable std::mutex mutex_;  // of the table: threads that decode share models
   mutable Tensor table_;

@@ -4,8 +4,9 @@
 
 namespace attune {
 
-ProjectionLayer::ProjectionLayer(const Tensor& weight, bool bias)
+ProjectionLayer::ProjectionLayer(const Tensor& weight, const ProjectionOptions& options)
     : projection_{.weight = {.tensor = weight, .use = ParameterUse::product},
-                  .bias = {.tensor = bias ? new_parameter({weight.size(0)}) : Tensor{}}} {}
+                  .bias = {.tensor = options.bias ? new_parameter({weight.size(0)}) : Tensor{}}},
+      options_(options) {}
 
 }  // namespace attune

@@ -47,10 +47,12 @@ void check(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v, con
   if (!is_floating(q.x.dtype())) refuse_dtype("attention", q.x.dtype());
   if (options.scale < 0)
     fail<ShapeError>("attention: scale = {}, needs a positive number, or 0 for 1 / sqrt(d_k)", options.scale);
+  check_soft_cap("attention", options.soft_cap, options.alibi || options.distance_bias.defined());
   if (q.x.dtype() != k.x.dtype() || q.x.dtype() != v.x.dtype())
     fail<ShapeError>("attention: q is {}, k {}, v {}", name_of(q.x.dtype()), name_of(k.x.dtype()),
                      name_of(v.x.dtype()));
-  check_device("attention", q.x, {k.x, v.x, options.mask, options.relative_keys, options.relative_values});
+  check_device("attention", q.x,
+               {k.x, v.x, options.mask, options.relative_keys, options.relative_values, options.distance_bias});
   if (q.d != k.d) fail<ShapeError>("attention: q {} has d_k = {} but k {} has {}", text(q), q.d, text(k), k.d);
   if (k.x.size(0) != v.x.size(0) || k.heads != v.heads)
     fail<ShapeError>("attention: k {} and v {} differ in rows or heads", text(k), text(v));
@@ -67,6 +69,7 @@ void check(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v, con
   check_mask(options);
   check_lengths(options);
   check_relative_tables("attention", options.relative_keys, options.relative_values, q.x.dtype(), q.d, v.d);
+  check_distance_bias("attention", options.distance_bias, q.x.dtype(), q.heads);
 }
 
 void check_columns(const char* name, const HeadColumns& part) {
@@ -101,8 +104,10 @@ AttentionInputs inputs_of(const Parts& in, const AttentionOptions& o) {
           .relative_keys = o.relative_keys,
           .relative_values = o.relative_values,
           .clip = relative_clip(o.relative_keys, o.relative_values),
+          .distance_bias = o.distance_bias,
           .dropout = o.dropout,
-          .scale = o.scale > 0 ? o.scale : 1.0 / std::sqrt(static_cast<double>(q.d))};
+          .scale = o.scale > 0 ? o.scale : 1.0 / std::sqrt(static_cast<double>(q.d)),
+          .soft_cap = o.soft_cap};
 }
 
 // 2^(-8 (h + 1) / n) for h = 0, step, 2 step, ...
@@ -190,17 +195,22 @@ AttentionResult attention(const HeadColumns& q, const HeadColumns& k, const Head
     attention_forward(device, in, out, log_sum_exp);
     if (with_weights) attention_weights(device, in, log_sum_exp, weights);
   });
-  const Tensor &a = options.relative_keys, &b = options.relative_values;
-  if (!is_recording({q.x, k.x, v.x, a, b})) return {out, weights};
+  const Tensor &a = options.relative_keys, &b = options.relative_values, &bias = options.distance_bias;
+  if (!is_recording({q.x, k.x, v.x, a, b, bias})) return {out, weights};
 
   AttentionOptions kept = options;
   kept.relative_keys = a.detach();
   kept.relative_values = b.detach();
-  record("attention", {q.x, k.x, v.x, a, b}, out,
+  kept.distance_bias = bias.detach();
+  record("attention", {q.x, k.x, v.x, a, b, bias}, out,
          [in = std::move(parts), out = out.detach(), log_sum_exp, kept = std::move(kept)](const Tensor& dy) {
            const auto [dq, dk, dv] = make_gradients(in);
-           Gradients gradients{dq, dk, dv, empty_or_undefined(kept.relative_keys),
-                               empty_or_undefined(kept.relative_values)};
+           Gradients gradients{dq,
+                               dk,
+                               dv,
+                               empty_or_undefined(kept.relative_keys),
+                               empty_or_undefined(kept.relative_values),
+                               empty_or_undefined(kept.distance_bias)};
            const auto columns = [&](size_t i) {
              const HeadColumns& part = in.heads[i];
              return HeadColumns{gradients[in.owner[i]], part.column, part.heads, part.d};
@@ -210,7 +220,8 @@ AttentionResult attention(const HeadColumns& q, const HeadColumns& k, const Head
                                        .dk = columns(1),
                                        .dv = columns(2),
                                        .d_relative_keys = gradients[3],
-                                       .d_relative_values = gradients[4]};
+                                       .d_relative_values = gradients[4],
+                                       .d_distance_bias = gradients[5]};
            dispatch(dy.device(), [&](auto device) { attention_backward(device, inputs, out, log_sum_exp, dy, to); });
            return gradients;
          });

@@ -28,10 +28,16 @@ struct AttentionOptions {
   /// sum_j weight_ij (v_j + b_ij), with dropout on the weights. An undefined table adds no term; either may be defined.
   Tensor relative_keys = {};
   Tensor relative_values = {};
+  /// Raffel et al. 2020, section 2.1: [2 reach + 1, heads], added to the scaled score; the row of query i and key j is
+  /// clamp(j - i, -reach, reach) + reach. Undefined: nothing is added.
+  Tensor distance_bias = {};
   /// On the weights, after the softmax. The row of the mask is query row * heads + head; the column is the key's index
   /// in its sequence, or with a pattern dropout_column() of attention_plan.h.
   DropoutMask dropout = {};
   double scale = 0;  // 0: 1 / sqrt(d_k)
+  /// c > 0: the scaled score s is replaced by c tanh(s / c), before the mask; not together with alibi or distance_bias.
+  /// Gemma Team 2024, "Gemma 2", section 2.
+  double soft_cap = 0;
 };
 
 struct AttentionResult {
@@ -44,9 +50,9 @@ struct AttentionResult {
 ///   returns [total_q, heads, d_v]
 /// Query head h reads key head h / (heads / kv_heads). A query that may attend to no key gives zeros. The matrix of
 /// scores is never stored: memory is linear in the sequence length, forward and backward.
-/// Differentiable in q, k, v, relative_keys and relative_values. Throws ShapeError, and ConfigError for a pattern or a
-/// dropout probability that is not valid.
-/// Source: Vaswani et al. 2017, section 3.2.1; Dao et al. 2022 for the tiling.
+/// Differentiable in q, k, v, relative_keys, relative_values and distance_bias. Throws ShapeError, and ConfigError for
+/// a pattern or a dropout probability that is not valid. Source: Vaswani et al. 2017, section 3.2.1; Dao et al. 2022
+/// for the tiling.
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options);
 
 /// All heads of x [rows, heads, d] as HeadColumns. Throws ShapeError.

@@ -57,11 +57,13 @@ void check(const Tensor& q, const PagedRows& keys, const PagedRows& values, cons
     if (rows->size() > 0 && rows->pages().device() != q.device())
       fail<ShapeError>("cached_attention: q is on {} but the cache on {}", q.device().text(),
                        rows->pages().device().text());
-  check_device("cached_attention", q, {options.relative_keys, options.relative_values});
+  check_device("cached_attention", q, {options.relative_keys, options.relative_values, options.distance_bias});
   check_table(table, static_cast<size_t>(q.size(0)), keys.size());
   check_pattern("cached_attention", options.pattern);
   check_relative_tables("cached_attention", options.relative_keys, options.relative_values, q.dtype(), q.size(2),
                         options.d_v > 0 ? options.d_v : most_d_v);
+  check_soft_cap("cached_attention", options.soft_cap, options.alibi || options.distance_bias.defined());
+  check_distance_bias("cached_attention", options.distance_bias, q.dtype(), q.size(1));
 }
 
 // A tensor of zeros for the weights of each head and slot.
@@ -93,6 +95,8 @@ AttentionResult cached_attention(const Tensor& q, const PagedRows& keys, const P
                                   .relative_keys = options.relative_keys,
                                   .relative_values = options.relative_values,
                                   .clip = relative_clip(options.relative_keys, options.relative_values),
+                                  .distance_bias = options.distance_bias,
+                                  .soft_cap = options.soft_cap,
                                   .out = out,
                                   .weights = weights};
   dispatch(q.device(), [&](auto device) { cached_attention_forward(device, arguments); });

@@ -22,6 +22,8 @@ struct CachedAttentionOptions {
   bool alibi = false;
   Tensor relative_keys = {};
   Tensor relative_values = {};
+  Tensor distance_bias = {};  // [2 reach + 1, heads], as in AttentionOptions
+  double soft_cap = 0;        // as in AttentionOptions
 };
 
 /// softmax(q k^T * scale) v over the slots of each query.

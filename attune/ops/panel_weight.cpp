@@ -13,7 +13,7 @@ void check_sizes(WeightFormat format, int64_t out, int64_t in) {
   constexpr int64_t kMost = int64_t{1} << 31;
   const int64_t most_inputs = format == WeightFormat::int8 ? kMostInt8Inputs : kMost;
   if (out < 0 || out > kMost || in < 1 || in > most_inputs)
-    fail<ShapeError>("packed weight: [{}, {}] is not a matrix of at most {} outputs and, in {}, from 1 to {} inputs",
+    fail<ShapeError>("panel weight: [{}, {}] is not a matrix of at most {} outputs and, in {}, from 1 to {} inputs",
                      out, in, kMost, enum_name(format), most_inputs);
 }
 
@@ -22,7 +22,7 @@ void check_finite(const Tensor& weight, WeightFormat format) {
   if (format == WeightFormat::float32) return;
   const int64_t i = first_not_finite(weight);
   if (i >= 0)
-    fail<NumericError>("packed weight: number {} of {} is {}, which {} cannot hold", i, weight.shape().text(),
+    fail<NumericError>("panel weight: number {} of {} is {}, which {} cannot hold", i, weight.shape().text(),
                        weight.detach().reshape({-1}).rows(i, i + 1).item(), enum_name(format));
 }
 
@@ -54,34 +54,33 @@ PanelWeight::PanelWeight(WeightFormat format, int64_t out, int64_t in, Tensor st
     : panels_{format, out, in, std::move(storage), std::move(scales)} {
   const int64_t bytes = storage_bytes(format, out, in);
   if (!panels_.storage.defined() || panels_.storage.dtype() != DType::u8 || panels_.storage.shape() != Shape({bytes}))
-    fail<ShapeError>("packed weight: [{}, {}] in {} takes uint8 [{}], found {} {}", out, in, enum_name(format), bytes,
+    fail<ShapeError>("panel weight: [{}, {}] in {} takes uint8 [{}], found {} {}", out, in, enum_name(format), bytes,
                      panels_.storage.defined() ? name_of(panels_.storage.dtype()) : "nothing",
                      panels_.storage.shape().text());
   if (reinterpret_cast<uintptr_t>(panels_.storage.address()) % alignof(float) != 0)
-    fail<ShapeError>("packed weight: the storage of [{}, {}] does not lie at a multiple of {}", out, in,
-                     alignof(float));
+    fail<ShapeError>("panel weight: the storage of [{}, {}] does not lie at a multiple of {}", out, in, alignof(float));
   if (format == WeightFormat::float32) {
     panels_.scales = {};
     return;
   }
   const Shape shape = scales_shape(format, out, in);
   if (!panels_.scales.defined() || panels_.scales.dtype() != scales_dtype(format) || panels_.scales.shape() != shape)
-    fail<ShapeError>("packed weight: the scales of [{}, {}] in {} are {} {}, found {} {}", out, in, enum_name(format),
+    fail<ShapeError>("panel weight: the scales of [{}, {}] in {} are {} {}, found {} {}", out, in, enum_name(format),
                      name_of(scales_dtype(format)), shape.text(),
                      panels_.scales.defined() ? name_of(panels_.scales.dtype()) : "nothing",
                      panels_.scales.shape().text());
-  check_device("packed weight", panels_.storage, {panels_.scales});
+  check_device("panel weight", panels_.storage, {panels_.scales});
 }
 
 PanelWeight PanelWeight::pack(const Tensor& weight, WeightFormat format, const Tensor& into) {
   if (weight.rank() != 2 || weight.dtype() != DType::f32)
-    fail<ShapeError>("packed weight: needs a float32 matrix, found {} {}", name_of(weight.dtype()),
+    fail<ShapeError>("panel weight: needs a float32 matrix, found {} {}", name_of(weight.dtype()),
                      weight.shape().text());
   check_finite(weight, format);
-  PanelWeight packed = empty_panels(format, weight.size(0), weight.size(1), weight.device(), into);
-  check_device("packed weight", weight, {packed.storage()});
-  dispatch(weight.device(), [&](auto device) { pack_panels(device, weight, packed.panels_); });
-  return packed;
+  PanelWeight made = empty_panels(format, weight.size(0), weight.size(1), weight.device(), into);
+  check_device("panel weight", weight, {made.storage()});
+  dispatch(weight.device(), [&](auto device) { pack_panels(device, weight, made.panels_); });
+  return made;
 }
 
 PanelWeight PanelWeight::to(const Device& device) const {
@@ -90,7 +89,7 @@ PanelWeight PanelWeight::to(const Device& device) const {
 
 void PanelWeight::check_rows(const Indices& ids) const {
   for (const int32_t id : ids.values())
-    if (id < 0 || id >= out()) fail<ShapeError>("packed weight: row {} of [{}, {}]", id, out(), in());
+    if (id < 0 || id >= out()) fail<ShapeError>("panel weight: row {} of [{}, {}]", id, out(), in());
 }
 
 Tensor PanelWeight::unpack() const {

@@ -1,5 +1,5 @@
 #pragma once
-// The tables of relative positions: Shaw et al. 2018, equations 3 to 5.
+// The tables of relative positions: Shaw et al. 2018, equations 3 to 5; Raffel et al. 2020, section 2.1.
 
 #include <string_view>
 
@@ -12,7 +12,13 @@ namespace attune {
 void check_relative_tables(std::string_view op, const Tensor& keys, const Tensor& values, DType dtype, int64_t d_k,
                            int64_t d_v);
 
+/// Throws ShapeError, beginning with `op`, unless the bias is undefined or [2 reach + 1, heads] of this dtype.
+void check_distance_bias(std::string_view op, const Tensor& bias, DType dtype, int64_t heads);
+
 /// The clip of the tables: larger distances count as this one. 0 without a table.
 int64_t relative_clip(const Tensor& keys, const Tensor& values);
+
+/// Throws ConfigError unless the soft cap is 0 or a finite number above 0, and 0 where a term is `added` to the scores.
+void check_soft_cap(std::string_view op, double soft_cap, bool added);
 
 }  // namespace attune

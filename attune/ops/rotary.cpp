@@ -64,8 +64,21 @@ RotaryRows arguments_of(const Tensor& x, const Rotations& rotations, RotaryPairi
           .y = Tensor::empty_like(x)};
 }
 
-// The ramp of YaRN, section 3.2: 0 for a pair that is scaled as by linear, 1 for a pair that is not scaled.
-double yarn_ramp(const RotaryOptions& options, double frequency) {
+// The pair, as a real number, that makes so many turns over the trained context.
+double pair_with_turns(const RotaryOptions& options, double turns, int64_t dimensions) {
+  const double angle = turns * 2 * std::numbers::pi / static_cast<double>(options.original_length);
+  return -static_cast<double>(dimensions) * std::log(angle) / (2 * std::log(options.base));
+}
+
+// The ramp of yarn and llama3 at a pair: 0 where it is scaled as by linear, 1 where it is not scaled.
+double ramp_at(const RotaryOptions& options, int64_t pair, double frequency, int64_t dimensions) {
+  if (options.scaling == RotaryScaling::yarn && options.ramp == RotaryRamp::pairs) {
+    const double first = std::max(std::floor(pair_with_turns(options, options.beta_fast, dimensions)), 0.0);
+    double last = std::ceil(pair_with_turns(options, options.beta_slow, dimensions));
+    last = std::min(last, static_cast<double>(dimensions - 1));
+    if (first == last) last += 0.001;
+    return 1 - std::clamp((static_cast<double>(pair) - first) / (last - first), 0.0, 1.0);
+  }
   const double turns = static_cast<double>(options.original_length) * frequency / (2 * std::numbers::pi);
   return std::clamp((turns - options.beta_slow) / (options.beta_fast - options.beta_slow), 0.0, 1.0);
 }
@@ -79,9 +92,15 @@ void RotaryOptions::validate() const {
   if (scaling == RotaryScaling::none) return;
   if (!(factor >= 1 && std::isfinite(factor)))
     fail<ConfigError>("factor = {}: needs a finite number of at least 1", factor);
-  if (scaling != RotaryScaling::yarn) return;
+  if (scaling == RotaryScaling::linear) return;
   if (original_length < 1)
-    fail<ConfigError>("original_length = {}: yarn needs the context that was trained with", original_length);
+    fail<ConfigError>("original_length = {}: {} needs the context that was trained with", original_length,
+                      enum_name(scaling));
+  if (scaling == RotaryScaling::llama3 && ramp != RotaryRamp::turns)
+    fail<ConfigError>("ramp = \"{}\": scaling = \"llama3\" has a ramp in turns", enum_name(ramp));
+  if (ramp == RotaryRamp::pairs && base == 1) fail<ConfigError>("base = 1: a ramp in pairs needs more");
+  if (!(magnitude >= 0 && std::isfinite(magnitude)))
+    fail<ConfigError>("magnitude = {}: needs a finite number of at least 0", magnitude);
   if (!(beta_slow >= 0 && std::isfinite(beta_slow)))
     fail<ConfigError>("beta_slow = {}: needs a finite number of at least 0", beta_slow);
   if (!(beta_fast > beta_slow && std::isfinite(beta_fast)))
@@ -96,10 +115,11 @@ RotaryFrequencies rotary_frequencies(const RotaryOptions& options, int64_t dimen
     const double frequency = std::pow(options.base, -static_cast<double>(i) / static_cast<double>(dimensions));
     const double kept = options.scaling == RotaryScaling::none     ? 1
                         : options.scaling == RotaryScaling::linear ? 0
-                                                                   : yarn_ramp(options, frequency);
+                                                                   : ramp_at(options, i / 2, frequency, dimensions);
     result.frequencies.push_back(kept == 1 ? frequency : (kept + (1 - kept) / options.factor) * frequency);
   }
-  if (options.scaling == RotaryScaling::yarn) result.magnitude = 0.1 * std::log(options.factor) + 1;
+  if (options.scaling == RotaryScaling::yarn)
+    result.magnitude = options.magnitude > 0 ? options.magnitude : 0.1 * std::log(options.factor) + 1;
   return result;
 }
 

@@ -15,6 +15,13 @@ enum class RotaryScaling {
   none,
   linear,  // positions are divided by `factor`, Chen et al. 2023
   yarn,    // Peng et al. 2023
+  llama3,  // YaRN's ramp in turns, without its magnitude, Dubey et al. 2024
+};
+/// What the ramp of yarn, between the pairs that are not scaled and those that are, is linear in.
+enum class RotaryRamp {
+  turns,  // the number of turns over the trained context, as in the paper, section 3.2
+  pairs,  // the index of the pair, from the one with beta_fast turns, rounded down, to that with beta_slow turns,
+          // rounded up: the authors' code, and the models that were trained with it
 };
 
 template <>
@@ -25,7 +32,15 @@ struct EnumNames<RotaryPairing> {
 template <>
 struct EnumNames<RotaryScaling> {
   static constexpr std::pair<RotaryScaling, const char*> values[] = {
-      {RotaryScaling::none, "none"}, {RotaryScaling::linear, "linear"}, {RotaryScaling::yarn, "yarn"}};
+      {RotaryScaling::none, "none"},
+      {RotaryScaling::linear, "linear"},
+      {RotaryScaling::yarn, "yarn"},
+      {RotaryScaling::llama3, "llama3"}};
+};
+template <>
+struct EnumNames<RotaryRamp> {
+  static constexpr std::pair<RotaryRamp, const char*> values[] = {{RotaryRamp::turns, "turns"},
+                                                                  {RotaryRamp::pairs, "pairs"}};
 };
 
 struct RotaryOptions {
@@ -33,10 +48,12 @@ struct RotaryOptions {
   RotaryPairing pairing = RotaryPairing::half;
   int64_t dimensions = 0;  // how many of each head are rotated, the first ones; even; 0: all
   RotaryScaling scaling = RotaryScaling::none;
-  double factor = 1;            // linear, yarn: how many times longer than the trained context
-  int64_t original_length = 0;  // yarn: the trained context
-  double beta_fast = 32;        // yarn: pairs with more turns than this over the trained context are not scaled ...
+  double factor = 1;            // all scalings: how many times longer than the trained context
+  int64_t original_length = 0;  // yarn, llama3: the trained context
+  double beta_fast = 32;        // yarn, llama3: pairs with more turns than this over the trained context are not scaled,
   double beta_slow = 1;         // ... and pairs with fewer turns than this are scaled as by linear; between, a ramp
+  RotaryRamp ramp = RotaryRamp::turns;  // yarn
+  double magnitude = 0;  // yarn: a factor on rotated queries and keys; 0: 0.1 ln(factor) + 1, section 3.4
   bool operator==(const RotaryOptions&) const = default;
   void validate() const;  // throws ConfigError naming the field and the value
 };
@@ -51,10 +68,11 @@ void visit_fields(RotaryOptions& c, FieldVisitor& v) {
   v("original_length", c.original_length);
   v("beta_fast", c.beta_fast);
   v("beta_slow", c.beta_slow);
+  v("ramp", c.ramp);
+  v("magnitude", c.magnitude);
 }
 
 /// base^(-2i / dimensions) for each pair i of the `dimensions` that are rotated, scaled according to options.scaling.
-/// YaRN's ramp is linear in the number of turns over the trained context, as in the paper (sections 3.2 and 3.4).
 /// Throws ConfigError.
 RotaryFrequencies rotary_frequencies(const RotaryOptions& options, int64_t dimensions);
 

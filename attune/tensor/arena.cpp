@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kHugePage = size_t{2} << 20;
 
-// At `place`, where that is not null and nothing is there; systems that do not know the flag may choose another.
+// Maps memory at `place` if it is not null and free; a system that does not know the flag may choose another address.
 std::byte* map(std::byte* place, size_t bytes) {
 #if defined(MAP_FIXED_NOREPLACE)
   const int there = place != nullptr ? MAP_FIXED_NOREPLACE : 0;
@@ -22,7 +22,7 @@ std::byte* map(std::byte* place, size_t bytes) {
   return found == MAP_FAILED ? nullptr : static_cast<std::byte*>(found);
 }
 
-// At a multiple of kHugePage.
+// Maps memory that begins at a multiple of kHugePage.
 std::byte* map_aligned(size_t bytes) {
   std::byte* const found = map(nullptr, bytes + kHugePage);
   if (found == nullptr) return nullptr;
@@ -42,7 +42,7 @@ void* Arena::take(size_t bytes) {
     if (!grow(bytes)) return nullptr;
     found = by_size_.lower_bound({bytes, nullptr});
   }
-  // From the upper end, so that what is left keeps its place by address.
+  // Cuts from the upper end, so that the rest keeps its key in free_, its address.
   const auto piece = free_.find(found->second);
   std::byte* const block = piece->first + (piece->second - bytes);
   if (piece->second == bytes) {
@@ -60,7 +60,7 @@ void Arena::give_back(void* block, size_t bytes) noexcept {
   auto* const begin = static_cast<std::byte*>(block);
   try {
     add(begin, bytes);
-  } catch (const std::bad_alloc&) {  // not even room for the note
+  } catch (const std::bad_alloc&) {  // no memory to record the free piece
     unmap(begin, bytes);
   }
 }
@@ -71,7 +71,7 @@ void Arena::release() noexcept {
   by_size_.clear();
 }
 
-// Joined with its neighbours. All or nothing.
+// Adds the piece to the free ones and joins it with its free neighbours. Changes nothing if it throws.
 void Arena::add(std::byte* begin, size_t bytes) {
   const auto next = free_.lower_bound(begin);
   const bool joins_next = next != free_.end() && begin + bytes == next->first;
@@ -95,7 +95,7 @@ void Arena::add(std::byte* begin, size_t bytes) {
     free_.insert(std::move(by_address));
     return;
   }
-  const auto [piece, is_new] = free_.emplace(begin, bytes);
+  const auto piece = free_.emplace(begin, bytes).first;
   try {
     by_size_.emplace(bytes, begin);
   } catch (const std::bad_alloc&) {
@@ -115,7 +115,7 @@ void Arena::unmap(std::byte* begin, size_t bytes) noexcept {
   if (reserved_ == 0) bottom_ = nullptr;
 }
 
-// So that there is a free piece of `bytes`: what is free at the lower end is gone on with, where nothing lies below it.
+// Makes a free piece of `bytes`: extends the free piece at the lower end downwards if the addresses below it are free.
 bool Arena::grow(size_t bytes) {
   const auto rest = free_.find(bottom_);
   size_t missing = round_up(bytes - (rest != free_.end() ? rest->second : 0), kHugePage);

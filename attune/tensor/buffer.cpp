@@ -7,6 +7,7 @@
 #include <new>
 #include <vector>
 
+#include "attune/base/out_of_memory.h"
 #include "attune/tensor/arena.h"
 
 namespace attune {
@@ -14,12 +15,12 @@ namespace {
 
 constexpr size_t kAlignment = 64;
 #if defined(__SANITIZE_ADDRESS__)
-constexpr size_t kLarge = SIZE_MAX;  // blocks that lie apart, so that nobody reads beyond one
+constexpr size_t kLarge = SIZE_MAX;  // sanitizers: no arena, so that they see a read beyond a block
 #else
-constexpr size_t kLarge = size_t{1} << 20;  // from here on out of the arena
+constexpr size_t kLarge = size_t{1} << 20;  // larger blocks come from the arena
 #endif
 
-// Of small blocks four to each power of two: at most a quarter of a buffer is unused, and few sizes occur.
+// Small blocks have four sizes for each power of two: at most a quarter of a block is unused, and there are few sizes.
 size_t size_class(size_t bytes) {
   if (bytes >= kLarge && bytes < SIZE_MAX / 2) return Arena::block_bytes(bytes);
   if (bytes <= 4 * kAlignment)
@@ -37,8 +38,8 @@ class CachingAllocator {
     size_t bytes;
   };
 
-  /// At least so many bytes, a size class. Of small blocks one that is kept and up to half as large again is taken
-  /// before the system is asked for another.
+  /// Returns a block of at least `bytes`, a size class. Takes a small block that is free and at most half as large
+  /// again before it asks the system for another.
   Block take(size_t bytes) {
     const std::lock_guard lock(mutex_);
     Block block{nullptr, bytes};
@@ -50,10 +51,10 @@ class CachingAllocator {
     }
     if (block.data == nullptr) block.data = new_block(bytes);
     if (block.data == nullptr) {
-      release_locked();  // what is kept may be enough for this one
+      release_locked();  // the memory of free blocks may be enough for this one
       block.data = new_block(bytes);
     }
-    if (block.data == nullptr) throw std::bad_alloc();
+    if (block.data == nullptr) throw OutOfMemory(bytes);
     statistics_.bytes_in_use += static_cast<int64_t>(block.bytes);
     statistics_.peak_bytes_in_use = std::max(statistics_.peak_bytes_in_use, statistics_.bytes_in_use);
     return block;
@@ -65,7 +66,7 @@ class CachingAllocator {
     if (bytes >= kLarge) return large_.give_back(block, bytes);
     try {
       free_[bytes].push_back(block);
-    } catch (const std::bad_alloc&) {  // not even room for the note: the system gets it back
+    } catch (const std::bad_alloc&) {  // no memory to record the free block: the system gets it back
       std::free(block);
       statistics_.bytes_reserved -= static_cast<int64_t>(bytes);
     }
@@ -114,13 +115,13 @@ class CachingAllocator {
   AllocatorStatistics statistics_;
 };
 
-// One pool for the process. Buffers hold it, so that it outlives every tensor, static ones included.
+// The pool of the process. Each buffer holds it, so that it outlives every tensor, also static ones.
 const std::shared_ptr<CachingAllocator>& pool() {
   static const std::shared_ptr<CachingAllocator> allocator = std::make_shared<CachingAllocator>();
   return allocator;
 }
 
-// Made in one piece with the count of its owners: decoding one sentence forms thousands of small tensors a second.
+// One allocation holds the buffer and its reference count, since decoding makes thousands of small tensors a second.
 class PooledBuffer final : public Buffer {
  public:
   PooledBuffer(std::shared_ptr<CachingAllocator> allocator, CachingAllocator::Block block, size_t bytes)

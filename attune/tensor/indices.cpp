@@ -8,8 +8,8 @@ namespace attune {
 
 struct Indices::Shared {
   std::vector<int32_t> values;
-  std::mutex mutex;  // of the copy: indices are shared by threads
-  Tensor copy = {};  // on the device that asked last, which is not the host
+  std::mutex mutex;  // protects `copy`: threads share indices
+  Tensor copy = {};  // on the device that asked last; never on the host
 };
 
 Indices::Indices(std::vector<int32_t> values)

@@ -15,14 +15,14 @@ namespace {
 
 constexpr size_t kReserved = size_t{1} << 32;  // address space; pages cost memory once they are written
 constexpr size_t kLeast = 64;                  // bytes of a block
-constexpr size_t kStep = size_t{1} << 22;      // by which the accessible part grows
+constexpr size_t kStep = size_t{1} << 22;      // the accessible part grows by this
 
-// One stretch of addresses, cut from its beginning. Blocks are powers of two, and those that come back are kept by
-// size.
+// Cuts blocks from one range of addresses, from its beginning. The size of a block is a power of two. Keeps free blocks
+// by their size.
 class PlainMemory {
  public:
   static PlainMemory& instance() {
-    static PlainMemory* memory = new PlainMemory;  // outlives every tensor, static ones included
+    static PlainMemory* memory = new PlainMemory;  // outlives every tensor, also static ones
     return *memory;
   }
 
@@ -50,7 +50,7 @@ class PlainMemory {
     try {
       free_[bytes].push_back(static_cast<std::byte*>(block));
     } catch (const std::bad_alloc&) {
-      return;  // not even room for the note: these addresses are lost
+      return;  // no memory to record the free block: its addresses are lost
     }
   }
 

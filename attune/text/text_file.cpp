@@ -36,6 +36,9 @@ size_t utf8_sequence(std::string_view text) {
 
 namespace {
 
+// What honest text never comes to when it is decompressed: each line takes memory of its own.
+constexpr int64_t kFreeLines = int64_t{1} << 20, kLinesPerByte = 16;
+
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 /// Bytes from the start of `text` that are well-formed UTF-8.
@@ -244,6 +247,9 @@ bool LineReader::next(std::string& line) {
     return false;
   }
   if (line_number_ > limits_.lines) fail<FileError>("{}: has more than {} lines", name_, limits_.lines);
+  if (line_number_ > kFreeLines + kLinesPerByte * source_->bytes_read())
+    fail<FileError>("{}: {} bytes of gzip data become more than {} lines, {} a byte are accepted", name_,
+                    source_->bytes_read(), line_number_ - 1, kLinesPerByte);
   if (line.ends_with('\r')) line.pop_back();
   if (static_cast<int64_t>(line.size()) > limits_.line_bytes)
     fail<DataError>("{}:{}: a line of more than {} bytes", name_, line_number_, limits_.line_bytes);

@@ -42,7 +42,8 @@ fs::path find(const fs::path& folder, const std::string& prefix) {
   fs::path found;
   for (const char* name : kTokenizerFiles) {
     const fs::path path = folder / (prefix + name);
-    if (!is_there(path)) continue;
+    std::error_code ignored;
+    if (!fs::exists(fs::symlink_status(path, ignored))) continue;  // also a link that leads nowhere
     if (!found.empty())
       fail<FileError>("{}: has both {} and {}", folder.string(), found.filename().string(), path.filename().string());
     found = path;

@@ -13,9 +13,8 @@ int64_t size_of(const std::vector<int32_t>& values) {
 template <class Model, class Batch>
 TrainingBatch make(const Model& model, Batch&& batch, int64_t tokens) {
   TrainingBatch made{.labels = size_of(batch.labels), .tokens = tokens, .loss = {}};
-  made.loss = [&model, kept = std::make_shared<const Batch>(std::move(batch))](const CrossEntropyOptions& options) {
-    return batch_loss(model, *kept, options);
-  };
+  made.loss = [&model, kept = std::make_shared<const Batch>(std::forward<Batch>(batch))](
+                  const CrossEntropyOptions& options) { return batch_loss(model, *kept, options); };
   return made;
 }
 

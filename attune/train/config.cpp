@@ -78,6 +78,8 @@ void check_data(const DataConfig& data, const TransformerConfig& model) {
     fail<ConfigError>("data.valid_fraction = {}: there are data.valid_files to validate on", data.valid_fraction);
   check_range<int64_t>("data.max_tokens", data.max_tokens, 3, 1 << 20);
   check_range<int64_t>("data.max_tokens_per_sentence", data.max_tokens_per_sentence, 1, 1 << 20);
+  if (model.architecture == Architecture::encoder)
+    fail<ConfigError>("model.architecture = \"encoder\": has no task to train for, \"encoder_masked_lm\" has");
   if (model.architecture == Architecture::encoder_decoder) {
     check_length("data.max_tokens_per_sentence", data.max_tokens_per_sentence, model);
   } else if (model.architecture != Architecture::decoder_lm) {
@@ -213,6 +215,20 @@ RunConfig default_config(Architecture architecture) {
   config.model.architecture = architecture;
   if (architecture != Architecture::encoder_decoder) config.train.label_smoothing = 0;
   if (architecture == Architecture::encoder_masked_lm) config.data.text_unit = TextUnit::line;
+  return config;
+}
+
+RunConfig with_absolute_paths(RunConfig config) {
+  const auto complete = [](std::string& path) {
+    if (!path.empty()) path = std::filesystem::absolute(path).lexically_normal().string();
+  };
+  DataConfig& data = config.data;
+  for (std::vector<std::string>* files : {&data.train_source, &data.train_target, &data.valid_source,
+                                          &data.valid_target, &data.train_files, &data.valid_files})
+    std::ranges::for_each(*files, complete);
+  for (std::string* path :
+       {&data.tokenizer, &data.source_tokenizer, &data.target_tokenizer, &data.prepared, &config.train.initialize_from})
+    complete(*path);
   return config;
 }
 

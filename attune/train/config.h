@@ -152,10 +152,14 @@ RunConfig default_config(Architecture architecture);
 RunConfig read_run_config(const std::filesystem::path& path, const std::vector<std::string>& overrides = {},
                           std::string_view preset = {});
 
+/// The configuration with absolute paths, so that it means the same in every current directory.
+RunConfig with_absolute_paths(RunConfig config);
+
 /// The configuration as TOML that read_run_config() reads back as the same, without the fields of other architectures.
 std::string write_toml(const RunConfig& config);
 
-/// Every key of the architecture with its value, one a line, as TOML; after enumerations a comment with their names.
+/// Every key of the architecture with its value as TOML, and above each a comment with its meaning, unit, choices and
+/// default (config_help.cpp).
 std::string describe_config(const RunConfig& config);
 
 /// A number of what the architecture learns from: "2 pairs", "2 texts", "1 document".

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <functional>
 
 #include "attune/base/fail.h"
 #include "attune/base/json_fields.h"
@@ -12,28 +13,27 @@
 namespace attune {
 namespace {
 
-// Sections one by one, so that errors read "run.toml: model.d_model: ...".
+// Sections one by one, so that errors read "model.d_model: ...".
 class SectionReader {
  public:
-  SectionReader(const Json& json, const std::string& where) : json_(json), where_(where) {}
+  explicit SectionReader(const Json& json) : json_(json) {}
 
   template <class Section>
   void operator()(const char* name, Section& section) {
     names_.emplace_back(name);
-    if (const auto found = json_.find(name); found != json_.end()) read_fields(*found, section, where_ + name);
+    if (const auto found = json_.find(name); found != json_.end()) read_fields(*found, section, name);
   }
 
   void refuse_unknown() const {
     for (const auto& [key, value] : json_.items()) {
       if (std::find(names_.begin(), names_.end(), key) != names_.end()) continue;
       const std::string near = nearest_name(key, names_);
-      fail<ConfigError>("{}unknown section [{}]{}", where_, key, near.empty() ? "" : ", did you mean [" + near + "]?");
+      fail<ConfigError>("unknown section [{}]{}", key, near.empty() ? "" : ", did you mean [" + near + "]?");
     }
   }
 
  private:
   const Json& json_;
-  const std::string& where_;
   std::vector<std::string> names_;
 };
 
@@ -44,107 +44,113 @@ Json sections_of(const Preset& preset) {
   return sections;
 }
 
-// Keys of `upper` in place of those of `lower`, section by section; a value is replaced as a whole.
-Json merged(Json lower, const Json& upper) {
-  for (const auto& [section, keys] : upper.items()) {
-    Json& below = lower[section];
-    if (!below.is_object() || !keys.is_object()) {
-      below = keys;
-      continue;
-    }
-    for (const auto& [key, value] : keys.items()) below[key] = value;
-  }
-  return lower;
-}
-
 // The defaults of the architecture that [model] asks for.
-RunConfig defaults_of(const Json& json, const std::string& where) {
+RunConfig defaults_of(const Json& json) {
   RunConfig asked_for;
   if (const auto model = json.find("model");
       model != json.end() && model->is_object() && model->contains("architecture"))
-    read_fields(Json{{"architecture", model->at("architecture")}}, asked_for.model, where + "model");
+    read_fields(Json{{"architecture", model->at("architecture")}}, asked_for.model, "model");
   return default_config(asked_for.model.architecture);
 }
 
-// All that a variant may be, as TOML.
-template <class V, size_t... index>
-std::vector<std::string> alternatives(std::index_sequence<index...>) {
-  const auto text = [](V value) {
-    Json json = Json::object();
-    FieldWriter writer(json);
-    writer("value", value);
-    return write_toml_value(json.at("value"));
-  };
-  return {text(V(std::in_place_index<index>))...};
+// Keys that people know from other programs.
+constexpr std::pair<const char*, const char*> kForeignKeys[] = {
+    {"device", "Attune computes on the processor; there is no key for a device"},
+    {"lr", "the key is schedule.learning_rate"},
+    {"batch_size", "batches are counted in tokens: the key is train.batch_tokens"},
+    {"fp16", "the key is train.precision"},
+    {"bf16", "the key is train.precision"},
+};
+
+// Where a key stands that its section does not have; "": nowhere.
+std::string place_of(const std::string& key, const RunConfig& config) {
+  for (const auto& [name, advice] : kForeignKeys)
+    if (key == name) return advice;
+  const Json own = own_fields(config);
+  for (const auto& [section, keys] : own.items())
+    if (keys.contains(key)) return fmt::format("the key is {}.{}", section, key);
+  std::vector<std::string> owners;
+  for (const auto& [architecture, name] : EnumNames<Architecture>::values)
+    if (write_fields(default_config(architecture).model).contains(key)) owners.emplace_back(name);
+  if (owners.empty()) return "";
+  return fmt::format("architecture = \"{}\" does not have it, but {}", enum_name(config.model.architecture),
+                     fmt::join(owners, ", "));
 }
 
-class Describer {
- public:
-  explicit Describer(Architecture architecture) : architecture_(architecture) {}
-
-  template <class Field>
-  void operator()(const char* name, Field& field) {
-    if (!has_field(architecture_, section_.empty() ? name : section_ + "." + name)) return;
-    if constexpr (NamedEnum<Field>) {
-      std::vector<std::string> known;
-      for (const auto& [value, text] : EnumNames<Field>::values) known.emplace_back(text);
-      line(name, enum_name(field), fmt::format("{}", fmt::join(known, ", ")));
-    } else if constexpr (NamedVariant<Field>) {
-      Json json = Json::object();
-      FieldWriter writer(json);
-      writer(name, field);
-      auto others = alternatives<Field>(std::make_index_sequence<std::variant_size_v<Field>>());
-      others.erase(others.begin() + static_cast<int64_t>(field.index()));
-      line(name, json.at(name), fmt::format("or {}", fmt::join(others, ", ")));
-    } else if constexpr (requires(Describer & v) { visit_fields(field, v); }) {
-      text_ += fmt::format("{}[{}]\n", text_.empty() ? "" : "\n", name);
-      section_ = name;
-      visit_fields(field, *this);
-      section_.clear();
-    } else {
-      line(name, field, "");
+// Says more of an unknown key than its own section can.
+void refuse_misplaced(const Json& json, const RunConfig& defaults) {
+  const Json known = write_fields(defaults);
+  for (const auto& [section, keys] : json.items()) {
+    if (!keys.is_object() || !known.contains(section)) continue;
+    for (const auto& [key, value] : keys.items()) {
+      if (known.at(section).contains(key)) continue;
+      if (const std::string place = place_of(key, defaults); !place.empty())
+        fail<ConfigError>("{}: unknown key \"{}\": {}", section, key, place);
     }
   }
-  const std::string& text() const { return text_; }
+}
 
- private:
-  void line(const char* name, const Json& value, const std::string& comment) {
-    text_ += fmt::format("{} = {}{}{}\n", name, write_toml_value(value), comment.empty() ? "" : "  # ", comment);
-  }
-  Architecture architecture_;
-  std::string section_;
-  std::string text_;
+// Throws ConfigError that names the key.
+RunConfig read_sections(const Json& json) {
+  RunConfig config = defaults_of(json);
+  refuse_misplaced(json, config);
+  SectionReader reader(json);
+  visit_fields(config, reader);
+  reader.refuse_unknown();
+  config.validate();
+  return config;
+}
+
+// Where keys come from.
+struct Origin {
+  std::string name;  // for messages: "run.toml", "--set train.steps=5", "preset bert-tiny"
+  std::function<void(Json&)> add_to;
 };
+
+// In the order in which they count: the last one most.
+std::vector<Origin> origins_of(const std::filesystem::path& path, const std::vector<std::string>& overrides,
+                               std::string_view preset) {
+  std::vector<Origin> origins;
+  if (!preset.empty())
+    origins.push_back({fmt::format("preset {}", preset),
+                       [keys = sections_of(find_preset(preset))](Json& json) { put_sections(json, keys); }});
+  if (!path.empty())
+    origins.push_back({path.string(), [keys = read_toml(path)](Json& json) { put_sections(json, keys); }});
+  for (const std::string& assignment : in_order_of_depth(overrides))
+    origins.push_back({"--set " + assignment, [=](Json& json) { apply_override(json, assignment); }});
+  return origins;
+}
+
+// The origin with which an error first appears, as the beginning of a message: "run.toml: "; "": the defaults.
+std::string blamed(const std::vector<Origin>& origins, std::string_view message) {
+  Json json = Json::object();
+  for (const Origin& origin : origins) {
+    origin.add_to(json);
+    try {
+      read_sections(json);
+    } catch (const ConfigError& error) {
+      if (error.what() == message) return origin.name + ": ";
+    }
+  }
+  return "";
+}
 
 }  // namespace
 
 RunConfig read_run_config(const std::filesystem::path& path, const std::vector<std::string>& overrides,
                           std::string_view preset) {
-  Json json = preset.empty() ? Json::object() : sections_of(find_preset(preset));
-  if (!path.empty()) json = merged(std::move(json), read_toml(path));
-  for (const std::string& assignment : overrides) apply_override(json, assignment);
-  const std::string where = path.empty() ? "" : path.string() + ": ";
-  RunConfig config = defaults_of(json, where);
-  SectionReader reader(json, where);
-  visit_fields(config, reader);
-  reader.refuse_unknown();
+  const std::vector<Origin> origins = origins_of(path, overrides, preset);
+  Json json = Json::object();
+  for (const Origin& origin : origins) origin.add_to(json);
   try {
-    config.validate();
+    return read_sections(json);
   } catch (const ConfigError& error) {
-    fail<ConfigError>("{}{}", where, error.what());
+    fail<ConfigError>("{}{}", blamed(origins, error.what()), error.what());
   }
-  return config;
 }
 
 std::string write_toml(const RunConfig& config) {
   return write_toml(own_fields(config));
-}
-
-std::string describe_config(const RunConfig& config) {
-  RunConfig copy = config;  // visit_fields takes a mutable reference
-  Describer describer(config.model.architecture);
-  visit_fields(copy, describer);
-  return describer.text();
 }
 
 }  // namespace attune

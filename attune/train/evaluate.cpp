@@ -5,6 +5,7 @@
 
 #include "attune/base/execution.h"
 #include "attune/base/fail.h"
+#include "attune/base/interrupt.h"
 #include "attune/ops/softmax.h"
 #include "attune/tensor/host_view.h"
 #include "attune/train/batch_loss.h"
@@ -93,8 +94,10 @@ CorpusLoss evaluate(const Transformer& model, std::span<const ParallelExample> e
   if (examples.empty()) fail<DataError>("evaluate: there is no sentence pair");
   const ExecutionScope scope(without_dropout_and_gradients);
   MeanLoss total(options.label_smoothing);
-  for (const std::vector<int32_t>& indices : batches_in_order(lengths_of(examples), options))
+  for (const std::vector<int32_t>& indices : batches_in_order(lengths_of(examples), options)) {
+    check_interrupt(options.interrupt);
     total.add(batch_loss(model, pack(examples, indices, bos_id), total.options()));
+  }
   return total.mean();
 }
 
@@ -105,6 +108,7 @@ ClassifierEvaluation evaluate(const EncoderClassifier& model, std::span<const La
   MeanLoss total(options.label_smoothing);
   ClassifierEvaluation result;
   for (const std::vector<int32_t>& indices : batches_in_order(lengths_of(examples), options)) {
+    check_interrupt(options.interrupt);
     const LabelledBatch batch = pack(examples, indices);
     const Tensor logits = model(pack_tokens(batch.tokens, batch.offsets));
     if (std::ranges::any_of(batch.labels, [](int32_t label) { return label >= 0; }))
@@ -129,8 +133,10 @@ CorpusLoss evaluate(const DecoderLm& model, const TokenDocuments& documents, int
   if (windows.empty()) fail<DataError>("evaluate: there is no token to predict");
   const ExecutionScope scope(without_dropout_and_gradients);
   MeanLoss total(options.label_smoothing);
-  for (const std::span<const ScoredWindow> batch : batches_of(windows, options.batch_tokens))
+  for (const std::span<const ScoredWindow> batch : batches_of(windows, options.batch_tokens)) {
+    check_interrupt(options.interrupt);
     total.add(batch_loss(model, pack(documents, batch, total.options().ignore_index), total.options()));
+  }
   return total.mean();
 }
 
@@ -139,6 +145,7 @@ CorpusLoss evaluate(const EncoderMaskedLm& model, const MaskedBatch& text, const
   const ExecutionScope scope(without_dropout_and_gradients);
   MeanLoss total(options.label_smoothing);
   for (size_t sequence = 0; sequence + 1 < text.offsets.size();) {
+    check_interrupt(options.interrupt);
     const MaskedBatch batch = take_batch(text, sequence, options.batch_tokens);
     sequence += batch.offsets.size() - 1;
     if (!batch.rows.empty()) total.add(batch_loss(model, batch, total.options()));

@@ -2,6 +2,7 @@
 // How well a model predicts given text. The functions run without dropout and record no gradients. How texts are put
 // together in batches does not change what is predicted.
 
+#include <atomic>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -18,8 +19,9 @@
 namespace attune {
 
 struct EvaluateOptions {
-  int64_t batch_tokens = 4096;  // of a batch; of the source or the target
-  double label_smoothing = 0;   // of CorpusLoss::loss
+  int64_t batch_tokens = 4096;                   // of a batch; of the source or the target
+  double label_smoothing = 0;                    // of CorpusLoss::loss
+  const std::atomic<bool>* interrupt = nullptr;  // once true, evaluate() throws Interrupted
 };
 
 /// Teacher-forced loss over all examples. `bos_id` begins the decoder's input. Throws DataError when there is no

@@ -22,7 +22,7 @@
 namespace attune {
 namespace {
 
-constexpr std::string_view metrics_name = "metrics.jsonl";
+constexpr std::string_view metrics_name = "metrics.jsonl", samples_name = "samples.jsonl";
 
 double unix_seconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -107,8 +107,8 @@ std::optional<int64_t> step_of(std::string_view line) {
   return step->get<int64_t>();
 }
 
-/// Removes an incomplete last line, and lines beyond `resume_step` when that is not negative.
-void trim_metrics(const std::filesystem::path& path, int64_t resume_step) {
+/// Of a file of such lines: removes an incomplete last one, and those beyond `resume_step` when that is not negative.
+void trim_lines(const std::filesystem::path& path, int64_t resume_step) {
   std::error_code error;
   if (std::filesystem::status(path, error).type() == std::filesystem::file_type::not_found) return;
   const std::string text = read_file(path);
@@ -134,7 +134,8 @@ void trim_metrics(const std::filesystem::path& path, int64_t resume_step) {
 std::filesystem::path trimmed_metrics(const std::filesystem::path& folder, int64_t resume_step) {
   if (resume_step < -1) fail<DataError>("event log: resume_step is {}, expected a step or -1", resume_step);
   make_directories(folder);
-  trim_metrics(folder / metrics_name, resume_step);
+  trim_lines(folder / metrics_name, resume_step);
+  trim_lines(folder / samples_name, resume_step);
   return folder / metrics_name;
 }
 
@@ -169,7 +170,9 @@ void EventLog::AppendFile::append(std::string_view bytes) {
 }
 
 EventLog::EventLog(const std::filesystem::path& folder, int64_t resume_step)
-    : metrics_(trimmed_metrics(folder, resume_step)), events_(new_events_path(folder)) {
+    : samples_file_(folder / samples_name),
+      metrics_(trimmed_metrics(folder, resume_step)),
+      events_(new_events_path(folder)) {
   Message version;
   version.add_double(kWallTime, unix_seconds());
   version.add_bytes(kFileVersion, "brain.Event:2");
@@ -183,6 +186,13 @@ EventLog::EventLog(const std::filesystem::path& folder, int64_t resume_step)
   restart.add_integer(kStep, resume_step + 1);
   restart.add_bytes(kSessionLog, status.bytes());
   events_.append(record(restart));
+}
+
+void EventLog::write(int64_t step, std::span<const ValidationReport::Sample> samples) {
+  std::string lines;
+  for (const auto& [source, reference, translation] : samples)
+    lines += show({{"step", step}, {"source", source}, {"reference", reference}, {"translation", translation}}) + "\n";
+  if (!lines.empty()) AppendFile(samples_file_).append(lines);
 }
 
 void EventLog::write(int64_t step, std::span<const std::pair<std::string, double>> scalars) {

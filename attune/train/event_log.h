@@ -7,12 +7,16 @@
 #include <string_view>
 #include <utility>
 
+#include "attune/train/validation.h"
+
 namespace attune {
 
 /// The numbers of a training run, in two forms in one folder, each complete after every call:
 ///   metrics.jsonl                          a JSON object a line: {"step":10,"time":1700000000.25,"loss":2.5};
 ///                                          time in seconds since 1970, a value that is not finite as null
 ///   events.out.tfevents.<time>.attune.<n>  the same for TensorBoard, a new file for every EventLog
+///   samples.jsonl                          sentences with their translations, where there are some:
+///                                          {"step":10,"source":"...","reference":"...","translation":"..."}
 class EventLog {
  public:
   /// Appends to what the folder holds; makes the folder where there is none. A run that continues from a checkpoint of
@@ -24,6 +28,9 @@ class EventLog {
   /// Appends one line and one event. `step` >= 0; a name is neither "step" nor "time" and comes once. Throws DataError
   /// for these, FileError when the disk is full.
   void write(int64_t step, std::span<const std::pair<std::string, double>> scalars);
+
+  /// Appends a line for each sample to samples.jsonl. Throws FileError.
+  void write(int64_t step, std::span<const ValidationReport::Sample> samples);
 
  private:
   class AppendFile {
@@ -41,6 +48,7 @@ class EventLog {
     int descriptor_;
   };
 
+  const std::filesystem::path samples_file_;
   AppendFile metrics_;
   AppendFile events_;
 };

@@ -26,7 +26,7 @@ class LanguageModelTask final : public TaskOf<DecoderLm, Window> {
       options.validate();
       corpus_ = prepared.report();
     } else {
-      WindowSampler(text.train, options);  // throws where there is nothing to predict
+      [[maybe_unused]] const WindowSampler windows(text.train, options);  // throws where there is nothing to predict
       corpus_.size = {.examples = text.train.documents(), .tokens = text.train.tokens()};
     }
     set_text(prepared.given() ? prepared.text()
@@ -52,8 +52,8 @@ class LanguageModelTask final : public TaskOf<DecoderLm, Window> {
       return training_batch(*model_, pack_windows(shard, windows));
     });
   }
-  ValidationReport validate() override {
-    ValidationReport report{.loss = evaluate(*model_, valid_, config_.train.valid_stride, evaluate_options()),
+  ValidationReport validate(const std::atomic<bool>* interrupt) override {
+    ValidationReport report{.loss = evaluate(*model_, valid_, config_.train.valid_stride, evaluate_options(interrupt)),
                             .examples = valid_.documents()};
     const double bits = report.loss.nll / std::numbers::ln2;  // of a token
     if (dynamic_cast<const CharacterTokenizer*>(tokenizer_.get()) != nullptr) report.bits_per_character = bits;

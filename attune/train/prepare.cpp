@@ -46,6 +46,7 @@ class Preparation {
         labelled();
         break;
       case Architecture::encoder_masked_lm:
+      case Architecture::encoder:  // which RunConfig::validate() refuses
         sequences();
         break;
       case Architecture::decoder_lm:

@@ -131,6 +131,13 @@ void check(const PreparedIndex& index, const std::string& where) {
     if (!index.options.contains(field)) fail<FileError>("{}: options: lacks \"{}\"", where, field);
 }
 
+ShardFile shard_file(const fs::path& folder, const PreparedShard& shard) {
+  return {.path = folder / shard.file,
+          .examples = shard.examples,
+          .tokens = shard.tokens + shard.target_tokens,
+          .sha256 = shard.sha256};
+}
+
 std::string hash_of_file(const fs::path& file) {
   return sha256(read_file(file, kMaxTokenizerBytes));
 }
@@ -144,6 +151,7 @@ PreparedKind prepared_kind(Architecture architecture) {
     case Architecture::encoder_classifier:
       return PreparedKind::labelled;
     case Architecture::encoder_masked_lm:
+    case Architecture::encoder:
       return PreparedKind::sequences;
     case Architecture::decoder_lm:
       break;
@@ -215,26 +223,14 @@ TokenCorpus open_prepared(const fs::path& folder, const PreparedIndex& index) {
     const int64_t bytes = file_bytes(file);
     if (bytes != shard.bytes)
       fail<FileError>("{}: has {} bytes, {} says {}", file.string(), bytes, kIndex, shard.bytes);
-    files.push_back({file, shard.examples, shard.tokens + shard.target_tokens});
+    files.push_back(shard_file(folder, shard));
   }
   return TokenCorpus(std::move(files), index.form());
 }
 
 void verify_prepared(const fs::path& folder, const PreparedIndex& index,
                      const std::function<void(int64_t bytes)>& progress) {
-  constexpr size_t kBlock = size_t{1} << 20;
-  for (const PreparedShard& shard : index.shards) {
-    const MappedFile file(folder / shard.file);
-    Sha256 hash;
-    for (std::span<const std::byte> rest = file.bytes(); !rest.empty();) {
-      const auto block = rest.first(std::min(kBlock, rest.size()));
-      hash.update(block.data(), block.size());
-      rest = rest.subspan(block.size());
-      if (progress) progress(static_cast<int64_t>(block.size()));
-    }
-    if (hash.hex() != shard.sha256)
-      fail<FileError>("{}: sha256 is not what {} says: the file was changed", (folder / shard.file).string(), kIndex);
-  }
+  for (const PreparedShard& shard : index.shards) verify_shard(shard_file(folder, shard), progress);
   check_prepared_tokenizers(folder, index);
   const TokenCorpus corpus = open_prepared(folder, index);
   for (int64_t i = 0; i < corpus.shards(); ++i) corpus.open(i);

@@ -59,11 +59,14 @@ std::string time_text(const ProgressState& state) {
   return format_duration(state.seconds / done * to_do) + " left";
 }
 
-/// Percentage or count, fields, rate and time; an entry may be empty.
-std::vector<std::string> parts_of(const ProgressState& state) {
-  std::vector<std::string> parts;
-  parts.push_back(state.total > 0 ? fmt::format("{}%", static_cast<int>(fraction(state) * 100))
-                                  : fmt::format("{}", state.done));
+/// The number of what is counted: "step 430", "430".
+std::string count_text(const ProgressState& state) {
+  return state.name.empty() ? std::to_string(state.done) : fmt::format("{} {}", state.name, state.done);
+}
+
+/// `head`, fields, rate and time; an entry may be empty.
+std::vector<std::string> parts_of(const ProgressState& state, std::string head) {
+  std::vector<std::string> parts = {std::move(head)};
   for (const auto& [name, value] : state.fields) parts.push_back(fmt::format("{} {}", name, value));
   parts.push_back(state.rate > 0 ? fmt::format("{} {}/s", format_count(state.rate), state.unit) : "");
   parts.push_back(time_text(state));
@@ -73,7 +76,9 @@ std::vector<std::string> parts_of(const ProgressState& state) {
 }  // namespace
 
 std::string format_progress(const ProgressState& state, int columns) {
-  std::vector<std::string> parts = parts_of(state);
+  std::vector<std::string> parts = parts_of(
+      state, state.total > 0 ? fmt::format("{}%", static_cast<int>(fraction(state) * 100)) : count_text(state));
+  if (state.total > 0 && !state.name.empty()) parts.insert(parts.begin() + 1, count_text(state));
   // Fields are at 1 .. size - 3; behind them rate and time.
   for (std::size_t field = parts.size() - 3; field >= 1 && width(join(parts)) > columns; --field) parts[field].clear();
   for (const std::size_t last_resort : {parts.size() - 2, parts.size() - 1})
@@ -87,8 +92,9 @@ std::string format_progress(const ProgressState& state, int columns) {
 }
 
 std::string format_progress_line(const ProgressState& state) {
-  const std::string text = join(parts_of(state));
-  return state.total > 0 ? fmt::format("{}/{}{}{}", state.done, state.total, gap, text) : text;
+  const char* between = state.name.empty() ? "/" : " of ";
+  const std::string head = count_text(state) + (state.total > 0 ? between + std::to_string(state.total) : "");
+  return join(parts_of(state, head));
 }
 
 std::string format_duration(double seconds) {

@@ -9,6 +9,7 @@
 namespace attune {
 
 struct ProgressState {
+  std::string name = {};  // of what is counted, for instance "step"
   int64_t done = 0;
   int64_t total = 0;                                             // 0 or less: unknown
   double seconds = 0;                                            // spent so far
@@ -25,7 +26,7 @@ struct ProgressState {
 /// time elapsed.
 std::string format_progress(const ProgressState& state, int columns);
 
-/// The same for a log, without a bar and of any width: 430/1000  43%  loss 2.345  12.3k tok/s  1:23 left
+/// The same for a log, without a bar and of any width: step 430 of 1000  loss 2.345  12.3k tok/s  1:23 left
 std::string format_progress_line(const ProgressState& state);
 
 /// Whole seconds that have passed: 0:07, 1:23, 1:02:03, 2d 3:04:05; "-:--" for a number that is no time.

@@ -49,8 +49,10 @@ class TaskOf : public TrainingTask {
   void set_text(TokenCorpus text, Sampler sampler) {
     batches_.emplace(std::move(text), config_.train.seed, std::move(sampler));
   }
-  EvaluateOptions evaluate_options() const {
-    return {.batch_tokens = config_.train.batch_tokens, .label_smoothing = config_.train.label_smoothing};
+  EvaluateOptions evaluate_options(const std::atomic<bool>* interrupt) const {
+    return {.batch_tokens = config_.train.batch_tokens,
+            .label_smoothing = config_.train.label_smoothing,
+            .interrupt = interrupt};
   }
 
   RunConfig config_;  // with the model complete

@@ -2,19 +2,24 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <system_error>
 
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
+#include "attune/base/interrupt.h"
 #include "attune/base/json_fields.h"
 #include "attune/base/parallel.h"
+#include "attune/base/process_memory.h"
 #include "attune/io/parameter_file.h"
 #include "attune/optim/schedule.h"
+#include "attune/tensor/buffer.h"
 #include "attune/train/batch_prefetch.h"
 #include "attune/train/best_model.h"
 #include "attune/train/data_parallel.h"
 #include "attune/train/event_log.h"
+#include "attune/train/run_folder.h"
 #include "attune/train/training_plan.h"
 #include "attune/train/training_state.h"
 #include "attune/train/update.h"
@@ -23,6 +28,18 @@ namespace attune {
 namespace {
 
 namespace fs = std::filesystem;
+
+// The scalars of an entry of the log, and what the run has cost until then.
+std::vector<std::pair<std::string, double>> with_cost(std::vector<std::pair<std::string, double>> scalars,
+                                                      const TrainingState& state) {
+  constexpr double kMiB = 1 << 20;
+  scalars.insert(scalars.end(),
+                 {{"tokens", static_cast<double>(state.tokens)},
+                  {"seconds", state.seconds},
+                  {"memory_mib", static_cast<double>(peak_process_bytes()) / kMiB},
+                  {"tensor_memory_mib", static_cast<double>(allocator_statistics().peak_bytes_in_use) / kMiB}});
+  return scalars;
+}
 
 class Run {
  public:
@@ -45,7 +62,7 @@ class Run {
   void log(double learning_rate);
   ValidationReport measure();
   void judge(ValidationReport report);
-  void validate();
+  bool validate();
   void save();
   std::optional<ValidationReport> write_outcome();
 
@@ -63,6 +80,7 @@ class Run {
   const std::atomic<bool>& stop_;
   Communicator& communicator_;
   const bool is_first_ = communicator_.rank() == 0;
+  std::optional<RunFolder> run_folder_;  // of the first rank
   CheckpointFolder checkpoints_;
 
   std::unique_ptr<TrainingTask> task_;
@@ -86,12 +104,15 @@ Run::Run(const RunConfig& config, const fs::path& folder, TrainingObserver& obse
 
 void Run::prepare(bool resume) {
   const RunConfig given = config_;
+  if (is_first_) run_folder_.emplace(folder_);
   const std::optional<int64_t> resumed = step_to_resume(resume);
-  if (is_first_) make_directories(folder_);
   make_task(resumed.has_value());
   if (resumed) {
     RestoredRun restored = restore_checkpoint(checkpoints_.file(*resumed), parts());
     state_ = restored.state;
+    if (state_.step != *resumed)
+      fail<FileError>("{}: is the checkpoint of step {}; give it back its name", checkpoints_.file(*resumed).string(),
+                      state_.step);
     saved_step_ = state_.step;
     saved_validation_ = state_.last_validation;
     for (const std::string& change : restored.changes) observer_.on_message(change);
@@ -101,8 +122,12 @@ void Run::prepare(bool resume) {
     share_state();
   }
   if (is_first_) {
-    write_file(folder_ / "config.toml", write_toml(given));
+    write_file(folder_ / "config.toml", write_toml(with_absolute_paths(given)));
+    const bool begins = !fs::exists(folder_ / "metrics.jsonl");
     log_.emplace(folder_, state_.step);
+    if (begins)
+      log_->write(
+          0, std::array{std::pair{std::string("parameters"), static_cast<double>(parameter_count(task_->model()))}});
   }
   task_->begin_epoch(state_.epoch);
   batches_.emplace(*task_, batch_part(), config_.train.accumulate);
@@ -147,20 +172,22 @@ void Run::swap_averages() {
 
 std::optional<int64_t> Run::newest_checkpoint(bool resume) {
   const std::vector<int64_t> steps = checkpoints_.steps();
-  if (steps.empty()) return std::nullopt;
+  if (steps.empty()) {
+    if (resume)
+      observer_.on_message(
+          fmt::format("{} has no checkpoint: there is nothing to resume, the run begins", folder_.string()));
+    return std::nullopt;
+  }
   if (!resume)
     fail<ConfigError>("{}: has checkpoints of an earlier run: use --resume to go on, or another folder",
                       folder_.string());
-  const std::optional<int64_t> newest = checkpoints_.newest();
-  if (!newest) fail<FileError>("{}: no checkpoint can be read, all are damaged", (folder_ / "checkpoints").string());
-  for (const int64_t damaged : steps) {  // they would be taken for good ones by their names
-    if (damaged <= *newest) continue;
-    std::error_code error;
-    if (!fs::remove(checkpoints_.file(damaged), error) && error)
-      fail<FileError>("cannot remove {}: {}", checkpoints_.file(damaged).string(), error.message());
-    observer_.on_message(fmt::format("{} was damaged and is removed", checkpoints_.file(damaged).string()));
+  const FoundCheckpoint found = checkpoints_.newest();
+  if (!found.step) fail<FileError>("{} (no other checkpoint is intact)", found.damaged.rbegin()->second);
+  for (const auto& [step, damage] : found.damaged) {  // they would be taken for good ones by their names
+    const fs::path aside = checkpoints_.set_aside(step);
+    observer_.on_message(fmt::format("{}; it is set aside as {}", damage, aside.filename().string()));
   }
-  return newest;
+  return found.step;
 }
 
 void Run::make_task(bool resumes) {
@@ -199,15 +226,20 @@ TrainingResult Run::train() {
       return result(StopReason::requested);
     }
     // Each is done once for a step, also when the run was interrupted in between.
-    if (validates() && validation_is_due(config_.train, state_) && state_.last_validation != state_.step) validate();
+    if (validates() && validation_is_due(config_.train, state_) && state_.last_validation != state_.step && !validate())
+      continue;
     const bool outdated = saved_step_ == state_.step && saved_validation_ != state_.last_validation;
     if (outdated || (checkpoint_is_due(config_.train, state_) && saved_step_ != state_.step)) save();
     if (const auto reason = limit_reached(config_.train, state_)) {
       if (state_.window.steps > 0) log(rate_of(state_.step));
-      if (validates() && state_.last_validation != state_.step) validate();
+      if (validates() && state_.last_validation != state_.step && !validate()) continue;
       if (saved_step_ != state_.step || saved_validation_ != state_.last_validation) save();
       TrainingResult finished = result(*reason);
-      finished.outcome = write_outcome();
+      try {
+        finished.outcome = write_outcome();
+      } catch (const Interrupted&) {
+        return result(StopReason::requested);
+      }
       return finished;
     }
     step();
@@ -235,6 +267,7 @@ void Run::step() {
   state_.batch += count;
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   state_.seconds += seconds;
+  state_.tokens += done.tokens;
   state_.window.add(done, seconds);
   report_step(rate);
   if (state_.batch == task_->batches()) {
@@ -263,30 +296,39 @@ void Run::report_step(double learning_rate) {
 
 void Run::log(double learning_rate) {
   const LogWindow window = std::exchange(state_.window, {});
-  if (log_) log_->write(state_.step, log_scalars(window, learning_rate, ranks_.has_value()));
+  if (log_) log_->write(state_.step, with_cost(log_scalars(window, learning_rate, ranks_.has_value()), state_));
 }
 
 ValidationReport Run::measure() {
   const auto begin = std::chrono::steady_clock::now();
-  ValidationReport report = task_->validate();
+  ValidationReport report = task_->validate(&stop_);
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   report.step = state_.step;
   return report;
 }
 
-void Run::validate() {
+// False: a request to stop ended it. Nothing has changed, and a resumed run validates the same step.
+bool Run::validate() {
   check_parameters(task_->model(), state_.step);
   swap_averages();
-  if (is_first_) judge(measure());
+  if (is_first_) {
+    try {
+      judge(measure());
+    } catch (const Interrupted&) {
+      // all ranks come to know of it with the state
+    }
+  }
   swap_averages();
   share_state();
+  return state_.last_validation == state_.step;
 }
 
 void Run::judge(ValidationReport report) {
   report.best = take_if_best(report, config_.best_metric(), state_);
   if (report.best) task_->save_model(folder_ / "best");
   report.without_improvement = state_.without_improvement;
-  log_->write(state_.step, validation_scalars(report));
+  log_->write(state_.step, with_cost(validation_scalars(report), state_));
+  log_->write(state_.step, report.samples);
   observer_.on_validation(report);
 }
 

@@ -69,7 +69,8 @@ struct TrainingResult {
 
 class Trainer {
  public:
-  /// Once `stop_requested` is true, the step at work is finished, a checkpoint is written and run() returns. Both
+  /// Once `stop_requested` is true, the step at work is finished (a validation is given up, and made when the run is
+  /// resumed), a checkpoint is written and run() returns. Both
   /// references must outlive this. Throws ConfigError.
   ///
   /// With several ranks, each makes a Trainer with the same configuration and folder, which all must see. Only the

@@ -1,6 +1,11 @@
 #include "attune/train/training_state.h"
 
 #include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <utility>
+
 #include "attune/base/fail.h"
 #include "attune/base/json_fields.h"
 #include "attune/base/version.h"
@@ -64,11 +69,19 @@ Json settings(const RunConfig& config) {
   return fields;
 }
 
+// Whether two values are equal, or two spellings of one path: as it was written and absolute.
+bool same_file(const Json& a, const Json& b) {
+  if (a == b) return true;
+  if (!a.is_string() || !b.is_string()) return false;
+  const std::string one = "/" + a.get<std::string>(), other = "/" + b.get<std::string>();
+  return one.size() > 1 && other.size() > 1 && (one.ends_with(other) || other.ends_with(one));
+}
+
 void check_tokenizers(const Json& stored, const RunConfig& config, const std::string& where) {
   const Json asked_for = tokenizer_fields(config.data);
   for (const auto& [name, value] : asked_for.items()) {
     const auto found = stored.find(name);
-    if (found != stored.end() && *found != value)
+    if (found != stored.end() && !same_file(*found, value))
       fail<ConfigError>("{} = {}: the run to be resumed was begun with {} and keeps its tokenizers ({})", name,
                         show(value), show(*found), where);
   }
@@ -112,6 +125,41 @@ void check_corpus(const Json& stored, const TrainingParts& parts, const std::str
                       describe(parts.corpus, architecture), describe(expected, architecture), where);
 }
 
+// What no run can come to; a file may say anything.
+void check(const TrainingState& state, const std::string& where) {
+  const auto whole = [&](const char* name, int64_t value, int64_t least, int64_t most) {
+    if (value < least || value > most)
+      fail<FileError>("{}: training.{} is {}, needs a number from {} to {}", where, name, value, least, most);
+  };
+  const auto real = [&](const char* name, double value, double least) {
+    if (!std::isfinite(value) || value < least)
+      fail<FileError>("{}: training.{} is {}, needs a finite number from {}", where, name, value, least);
+  };
+  constexpr int64_t kMost = int64_t{1} << 53;  // what a number of JSON holds exactly
+  const double any = std::numeric_limits<double>::lowest();
+  whole("step", state.step, 0, kMost);
+  whole("epoch", state.epoch, 0, kMost);
+  whole("batch", state.batch, 0, kMost);
+  real("seconds", state.seconds, 0);
+  whole("last_validation", state.last_validation, -1, state.step);
+  whole("without_improvement", state.without_improvement, 0, state.step + 1);
+  whole("best_step", state.best_step, -1, state.step);
+  real("best_value", state.best_value, any);
+  const LogWindow& window = state.window;
+  for (const auto& [name, value] : {std::pair{"window.labels", window.labels},
+                                    {"window.tokens", window.tokens},
+                                    {"window.bytes_sent", window.bytes_sent}})
+    whole(name, value, 0, kMost);
+  whole("window.steps", window.steps, 0, state.step);
+  real("window.loss", window.loss, any);
+  real("window.nll", window.nll, any);
+  for (const auto& [name, value] : {std::pair{"window.gradient_norm", window.gradient_norm},
+                                    {"window.seconds", window.seconds},
+                                    {"window.communication_seconds", window.communication_seconds},
+                                    {"window.exposed_seconds", window.exposed_seconds}})
+    real(name, value, 0);
+}
+
 // Of a tensor in the file, what `state` keeps of the parameter.
 void load_part(const SafetensorsReader& reader, const std::string& name, const AdamState& state, const Tensor& target,
                const Tensor& parameter) {
@@ -153,9 +201,7 @@ RestoredRun restore_checkpoint(const std::filesystem::path& file, const Training
   if (stored.contains("settings")) restored.changes = changes_of(member(stored, "settings", where), parts.config);
   TrainingState& state = restored.state;
   read_fields(member(stored, "training", where), state, where + ": training");
-  if (state.step < 0 || state.epoch < 0 || state.batch < 0)
-    fail<FileError>("{}: step {}, epoch {}, batch {}: none may be negative", where, state.step, state.epoch,
-                    state.batch);
+  check(state, where);
 
   for (const auto& [name, parameter] : named_parameters(parts.model)) reader.load_into(kParameter + name, *parameter);
   const std::vector<NamedParameter> trained = trained_parameters(parts.model);

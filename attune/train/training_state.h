@@ -18,6 +18,7 @@ struct TrainingState {
   int64_t epoch = 0;   // that are complete
   int64_t batch = 0;   // of the current epoch that are done
   double seconds = 0;  // of training, without validation and checkpoints
+  int64_t tokens = 0;  // that the model has worked on; of the target, where there are two sides
   LogWindow window;
   int64_t last_validation = -1;  // step
   int64_t without_improvement = 0;
@@ -54,6 +55,7 @@ void visit_fields(TrainingState& s, FieldVisitor& v) {
   v("epoch", s.epoch);
   v("batch", s.batch);
   v("seconds", s.seconds);
+  v("tokens", s.tokens);
   v("window", s.window);
   v("last_validation", s.last_validation);
   v("without_improvement", s.without_improvement);

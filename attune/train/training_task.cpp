@@ -22,6 +22,7 @@ std::unique_ptr<TrainingTask> make_training_task(const RunConfig& config, const 
     case Architecture::encoder_masked_lm:
       return make_masked_language_model_task(input);
     case Architecture::decoder_lm:
+    case Architecture::encoder:  // which RunConfig::validate() refuses
       break;
   }
   return make_language_model_task(input);

@@ -2,6 +2,7 @@
 // A model, the text it learns from and the text it is measured on. The trainer knows nothing else about an
 // architecture.
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -33,8 +34,8 @@ class TrainingTask {
   virtual TrainingBatch batch(int64_t index, uint64_t forward, const BatchPart& part = {}) const = 0;
 
   /// Measures the model as it is now on the validation text, without dropout. Only where corpus().validation_examples
-  /// is above 0.
-  virtual ValidationReport validate() = 0;
+  /// is above 0. Throws Interrupted once `interrupt` is true.
+  virtual ValidationReport validate(const std::atomic<bool>* interrupt = nullptr) = 0;
 
   /// Writes the model folder. Throws FileError.
   virtual void save_model(const std::filesystem::path& folder) = 0;

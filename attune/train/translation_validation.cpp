@@ -57,12 +57,16 @@ void TranslationValidation::read(const std::string& source_file, const std::stri
   }
 }
 
-ValidationReport TranslationValidation::measure(const std::shared_ptr<Transformer>& model) const {
-  ValidationReport report{.loss = evaluate(*model, examples_, tokenizers_.target->bos_id(), evaluate_options_),
+ValidationReport TranslationValidation::measure(const std::shared_ptr<Transformer>& model,
+                                                const std::atomic<bool>* interrupt) const {
+  EvaluateOptions evaluation = evaluate_options_;
+  evaluation.interrupt = interrupt;
+  ValidationReport report{.loss = evaluate(*model, examples_, tokenizers_.target->bos_id(), evaluation),
                           .examples = sentences()};
   const Translator translator(model, tokenizers_.source, tokenizers_.target, generation_);
   std::vector<std::string> outputs;
-  for (const Translation& t : translator.translate(sources_, {.max_source_tokens = most_tokens_}))
+  for (const Translation& t :
+       translator.translate(sources_, {.max_source_tokens = most_tokens_, .interrupt = interrupt}))
     outputs.push_back(t.text());
   const bool words = dynamic_cast<const WhitespaceTokenizer*>(tokenizers_.target.get()) != nullptr;
   report.bleu = corpus_bleu(outputs, references_, words ? BleuTokenizer::none : BleuTokenizer::v13a).score;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,7 +22,9 @@ class TranslationValidation {
 
   /// Returns the loss of evaluate() and the BLEU of translations by beam search with train.valid_beam_size, in
   /// mteval-v13a tokens or, for a whitespace vocabulary, in its words.
-  ValidationReport measure(const std::shared_ptr<Transformer>& model) const;
+  /// Throws Interrupted once `interrupt` is true.
+  ValidationReport measure(const std::shared_ptr<Transformer>& model,
+                           const std::atomic<bool>* interrupt = nullptr) const;
 
   int64_t sentences() const { return static_cast<int64_t>(sources_.size()); }
 

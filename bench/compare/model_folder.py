@@ -93,7 +93,11 @@ class ModelFolder:
         found = self.config.get("architecture")
         if found != architecture:
             raise NotSupported(f"{path}: expected an {architecture}, found {found}")
-        self.tensors = read_safetensors(path / "model.safetensors")
+        # Older files call the weight of a norm "gain".
+        self.tensors = {
+            f"{name.removesuffix('.gain')}.weight" if name.endswith(".gain") else name: x
+            for name, x in read_safetensors(path / "model.safetensors").items()
+        }
 
     def choice(self, name: str) -> tuple[str, dict]:
         """The kind of a choice, and its parameters where it has some."""

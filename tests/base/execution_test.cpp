@@ -81,11 +81,6 @@ TEST(Parallel, TheCallersOpenMpSettingsStay) {
     const ThreadScope two(2);
     parallel_for(100, 1, [](int64_t, int64_t) {});
     EXPECT_EQ(omp_get_max_threads(), 5);
-    {
-      const OpenMpThreads threads;
-      EXPECT_EQ(omp_get_max_threads(), 2);
-    }
-    EXPECT_EQ(omp_get_max_threads(), 5);
   }
   omp_set_num_threads(before);
 }

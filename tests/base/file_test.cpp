@@ -74,6 +74,24 @@ TEST(File, WritingReplacesNoDeviceAndFollowsLinks) {
   EXPECT_TRUE(std::filesystem::is_symlink(folder / "link"));
 }
 
+TEST(File, KeepsThePermissionsOfWhatItReplaces) {
+  const TemporaryFolder folder;
+  const auto mode = [&] {
+    struct stat status {};
+    EXPECT_EQ(::stat((folder / "a").c_str(), &status), 0);
+    return status.st_mode & 0777;
+  };
+  const mode_t before = ::umask(027);
+  write_file(folder / "a", "new");
+  ::umask(before);
+  EXPECT_EQ(mode(), 0640u);
+  for (const mode_t kept : {0600, 0666}) {
+    ASSERT_EQ(::chmod((folder / "a").c_str(), kept), 0);
+    write_file(folder / "a", "other");
+    EXPECT_EQ(mode(), kept);
+  }
+}
+
 TEST(File, MapsTheWholeFile) {
   const TemporaryFolder folder;
   write_file(folder / "a", "abc");

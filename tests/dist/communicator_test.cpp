@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include <mutex>
 #include <numeric>
 
@@ -141,6 +143,19 @@ TEST(Communicator, APlainProcessIsAlone) {
   EXPECT_EQ(communicator->size(), 1);
   EXPECT_EQ(communicator->broadcast("text"), "text");
   EXPECT_EQ(communicator->all_gather_values(5), std::vector<int>{5});
+}
+
+// Batch systems set these for single processes too.
+TEST(Communicator, OneProcessOfALauncherIsAlone) {
+  for (const char* name : {"PMI_SIZE", "OMPI_COMM_WORLD_SIZE"}) {
+    ::setenv(name, "1", 1);
+    ::setenv("PMI_RANK", "0", 1);
+    EXPECT_FALSE(started_by_mpi()) << name;
+    ::setenv(name, "2", 1);
+    EXPECT_TRUE(started_by_mpi()) << name;
+    ::unsetenv(name);
+    ::unsetenv("PMI_RANK");
+  }
 }
 
 TEST(PartBegin, CoversEverythingOnce) {

@@ -83,7 +83,7 @@ class RandomRequests {
                                        .top_k = static_cast<int64_t>(random_.below(10)),
                                        .max_tokens = static_cast<int64_t>(1 + random_.below(30)),
                                        .seed = random_.below(100)},
-                            .eos = random_.below(2) == 0 ? std::optional(kEos) : std::nullopt,
+                            .eos = random_.below(2) == 0 ? std::vector{kEos} : std::vector<int32_t>{},
                             .samples = static_cast<int64_t>(1 + random_.below(4))};
     if (random_.below(3) == 0) {
       request.draft = draft_;
@@ -355,6 +355,41 @@ TEST(Scheduler, CallbacksSeeEachTokenAndMayEndTheText) {
     }
   }
   EXPECT_EQ(seen.size(), 7u);
+}
+
+// 64 sentences with the widest beam that a configuration may ask for are not searched all at once.
+TEST(Scheduler, BeamsBoundABatchToo) {
+  const auto model = translation_model();
+  Scheduler scheduler(model);
+  SchedulerClient client(scheduler);
+  for (size_t i = 0; i < 64; ++i) {
+    BeamSearchRequest beam;
+    beam.options.generation = {.beam_size = 1024, .max_length = 3};
+    client.submit(i, {.source = {5, 6, kEos}, .prompt = {kBos}, .search = beam, .batch = {.lanes = 1}});
+  }
+  int64_t most = 0;
+  size_t done = 0;
+  while (client.outstanding() > 0) {
+    done += client.work().size();
+    most = std::max(most, scheduler.state().active);
+  }
+  EXPECT_EQ(done, 64u);
+  EXPECT_LE(most, 4);
+}
+
+TEST(Scheduler, AnInterruptIsSeenInTheNextStep) {
+  const auto model = translation_model();
+  Scheduler scheduler(model);
+  SchedulerClient client(scheduler);
+  std::atomic<bool> interrupt = false;
+  BeamSearchRequest beam;
+  beam.options.generation = {.beam_size = 4, .max_length = 1000, .min_length = 900};
+  client.submit(0, {.source = {5, 6, kEos}, .prompt = {kBos}, .search = beam, .interrupt = &interrupt});
+  EXPECT_TRUE(client.work().empty());
+  interrupt = true;
+  const auto found = client.work();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].second.cut_short, FinishReason::interrupted);
 }
 
 TEST(Scheduler, RefusesWhatCouldNeverFit) {

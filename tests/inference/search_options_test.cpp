@@ -192,9 +192,8 @@ std::vector<double> coverage_of(const Transformer& model, const Tokens& source, 
   Tokens input = {kBos};
   input.insert(input.end(), output.begin(), output.end());
   const PackedTokens src = pack_sentences({source});
-  TransformerWeights weights;
-  model.decode(model.encode(src), src.sequences, pack_sentences({input}), &weights);
-  const Tensor& last = weights.decoder.cross.back();  // [1, heads, queries, keys]
+  const DecoderOutput decoded = model.decode_with_weights(model.encode(src), src.sequences, pack_sentences({input}));
+  const Tensor& last = decoded.cross_weights.back();  // [1, heads, queries, keys]
   std::vector<double> coverage(source.size());
   for (int64_t i = 0; i < last.numel(); ++i)
     coverage[static_cast<size_t>(i % last.size(3))] += last.data<float>()[i] / static_cast<double>(last.size(1));

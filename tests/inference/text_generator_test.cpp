@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 #include <thread>
 
@@ -225,6 +226,24 @@ TEST(TextGenerator, AnInterruptionKeepsWhatThereIs) {
   EXPECT_EQ(generator.generate("the dog", options).text, "");
 }
 
+TEST(TextGenerator, ADeadlineKeepsWhatThereIs) {
+  const TextGenerator generator = make();
+  const std::string whole = generator.generate("the dog").text;
+  const auto now = std::chrono::steady_clock::now();
+  EXPECT_EQ(generator.generate("the dog", {.deadline = now + std::chrono::hours(1)}).text, whole);
+
+  const GeneratedText late = generator.generate("the dog", {.deadline = now});
+  EXPECT_EQ(late.finish_reason, FinishReason::deadline);
+  EXPECT_EQ(late.text, "");
+
+  GenerateOptions options{.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(200)};
+  options.on_text = [&](size_t, std::string_view) { std::this_thread::sleep_until(*options.deadline); };
+  const GeneratedText text = generator.generate("the dog", options);
+  EXPECT_EQ(text.finish_reason, FinishReason::deadline);
+  EXPECT_LT(text.text.size(), whole.size());
+  EXPECT_EQ(text.text, whole.substr(0, text.text.size()));
+}
+
 TEST(TextGenerator, PromptsAreEncodedAsTrainingTextWas) {
   const auto tokenizer = characters();
   const int32_t bos = tokenizer->bos_id();
@@ -348,6 +367,21 @@ TEST(TextGenerator, AnErrorOfTheCallerEndsItsCallAlone) {
   options.on_text = [](size_t, std::string_view) { fail<DataError>("enough"); };
   EXPECT_EQ(message_of<DataError>([&] { generator.generate("the dog", options); }), "enough");
   EXPECT_EQ(generator.scheduler().state().slots_in_use, 0);
+}
+
+// Of a longer prompt the end is used, so that a thousand texts do not each carry a megabyte.
+TEST(TextGenerator, WithSlideOnlyTheEndOfALongPromptCounts) {
+  const TextGenerator generator = make();
+  const auto generate = [&](const std::string& prompt) {
+    SamplingConfig sampling = generator.sampling();
+    sampling.slide = true;
+    return generator.generate(prompt, {.sampling = sampling}).tokens;
+  };
+  std::string text;
+  for (int i = 0; i < 100; ++i) text += "abcde"[i * i % 5];
+  EXPECT_EQ(generate(std::string(400'000, 'b') + text), generate("b" + text));
+  EXPECT_THAT(message_of<DataError>([&] { generate(std::string(size_t{8} << 20, 'a')); }),
+              HasSubstr("prompt 1: has 8388608 bytes, at most 1048576 are accepted"));
 }
 
 }  // namespace

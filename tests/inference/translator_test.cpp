@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <thread>
 
 #include "attune/base/fail.h"
@@ -53,6 +54,33 @@ class TranslatorTest : public ::testing::Test {
   GenerationConfig generation_ = {.beam_size = 3, .max_length = 10};
   Translator translator_{model_, source_, target_, generation_};
 };
+
+TEST_F(TranslatorTest, AnInterruptAndATextOfMegabytesEndIt) {
+  const std::atomic<bool> interrupt = true;
+  EXPECT_THROW(translate({"a1 a2"}, {.interrupt = &interrupt}), Interrupted);
+  EXPECT_THAT(message_of<DataError>([&] {
+                translate({"a1", std::string(size_t{8} << 20, 'a')});
+              }),
+              HasSubstr("sentence 2: has 8388608 bytes, at most 1048576 are accepted"));
+}
+
+TEST_F(TranslatorTest, OthersAreMadeOfTheModelWhileOneTranslates) {
+  const std::vector<std::string> lines = sentences(20);
+  const auto expected = translate(lines);
+  std::atomic<bool> done = false;
+  std::thread maker([&] {
+    while (!done) {
+      const Translator other(model_, source_, target_, generation_);
+      EXPECT_EQ(other.translate(lines[1]).text(), expected[1].text());
+    }
+  });
+  for (int i = 0; i < 5; ++i) {
+    const auto found = translate(lines);
+    for (size_t n = 0; n < lines.size(); ++n) EXPECT_EQ(found[n].text(), expected[n].text());
+  }
+  done = true;
+  maker.join();
+}
 
 TEST_F(TranslatorTest, IsBeamSearchBetweenTokenizers) {
   const auto found = translate({"a3 a1 unknown"}, {.n_best = 3}).at(0);
@@ -252,6 +280,22 @@ TEST_F(TranslatorTest, OptionsReplaceTheModelsOwn) {
   };
   EXPECT_GT(longest({}), 2u);
   EXPECT_EQ(longest({.generation = GenerationConfig{.beam_size = 1, .max_length = 2}}), 2u);
+}
+
+TEST_F(TranslatorTest, ADeadlineCutsShortWhatIsNotDone) {
+  const std::vector<std::string> lines = {"a1 a2 a3", "a4", "a5 a6"};
+  const auto now = std::chrono::steady_clock::now();
+  const auto whole = translate(lines), in_time = translate(lines, {.deadline = now + std::chrono::hours(1)});
+  const auto late = translate(lines, {.deadline = now});
+  for (size_t i = 0; i < lines.size(); ++i) {
+    EXPECT_FALSE(whole[i].cut_short);
+    EXPECT_FALSE(in_time[i].cut_short);
+    EXPECT_EQ(in_time[i].text(), whole[i].text());
+    EXPECT_EQ(late[i].cut_short, FinishReason::deadline);
+    ASSERT_EQ(late[i].n_best.size(), 1u);
+    EXPECT_EQ(late[i].text(), "");
+    EXPECT_FALSE(late[i].n_best[0].finished);
+  }
 }
 
 TEST_F(TranslatorTest, RefusalsNameWhatIsWrong) {

@@ -136,13 +136,13 @@ TEST_F(CliTest, EvaluateSaysWhatTheLibrarySays) {
   EXPECT_NEAR(json.at("chrf").get<double>(), corpus_chrf(translations, references), 1e-9);
   EXPECT_EQ(json.at("sentences"), 12);
   EXPECT_EQ(json.at("bleu_signature"), "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp");
-  const double loss = json.at("loss");
+  const double loss = json.at("nll");
   EXPECT_NEAR(json.at("perplexity").get<double>(), std::exp(loss), 1e-6 * std::exp(loss));
   EXPECT_NEAR(loss, std::log(300), 1.0) << "random weights know nothing of 300 pieces";
   EXPECT_GT(json.at("tokens_per_second").get<double>(), 0);
 
   const std::string table = output_of({"evaluate", model_, "--source", source, "--reference", reference});
-  for (const char* row : {"BLEU ", "chrF2 ", "loss ", "perplexity ", "tok:13a|smooth:exp"})
+  for (const char* row : {"BLEU ", "chrF2 ", "nll ", "perplexity ", "tok:13a|smooth:exp"})
     EXPECT_THAT(table, HasSubstr(row));
 }
 
@@ -166,7 +166,7 @@ TEST_F(CliTest, HypothesesAreScoredWithoutAModel) {
   EXPECT_GT(bleu(BleuTokenizer::v13a, true), bleu(BleuTokenizer::v13a, false));
   EXPECT_EQ(score({"--lowercase"}).at("bleu_signature"), "nrefs:1|case:lc|eff:no|tok:13a|smooth:exp");
   EXPECT_NEAR(score({}).at("chrf").get<double>(), corpus_chrf(hypotheses, references), 1e-9);
-  EXPECT_FALSE(score({}).contains("loss"));
+  EXPECT_FALSE(score({}).contains("nll"));
 }
 
 TEST_F(CliTest, InspectCountsWhatTheModelHas) {

@@ -76,7 +76,7 @@ TEST_F(DataCliTest, VerifyFindsWhatWasChanged) {
   EXPECT_EQ(run_attune({"data", "info", out_}).status, 0);
   const CommandResult bad = run_attune({"data", "info", out_, "--verify"});
   EXPECT_EQ(bad.status, 1);
-  EXPECT_THAT(bad.errors, HasSubstr("00001.tokens: sha256 is not what index.json says"));
+  EXPECT_THAT(bad.errors, HasSubstr("00001.tokens: sha256 is not what the index says"));
 }
 
 TEST_F(DataCliTest, WhatCannotBeIsSaidInOneLine) {

@@ -147,17 +147,17 @@ TEST(Draw, AttentionOfAModel) {
   write_small_model(folder / "model");
   const std::string model = (folder / "model").string();
   const std::string svg = picture({"attention", model, "The dog."});
-  EXPECT_THAT(svg, HasSubstr("Cross-attention, layer 1 of 2"));
-  EXPECT_THAT(svg, HasSubstr(">head 3<"));
-  EXPECT_THAT(svg, Not(HasSubstr(">head 4<")));
-  EXPECT_THAT(picture({"attention", model, "a < b & \"c\" \x01", "--kind", "encoder", "--layer", "0"}),
-              HasSubstr("Encoder self-attention, layer 0 of 2"));
-  EXPECT_THAT(refusal({"attention", model, "The dog.", "--layer", "2"}), HasSubstr("--layer 2: needs 0 to 1"));
+  EXPECT_THAT(svg, HasSubstr("Cross-attention, layer 2 of 2"));
+  EXPECT_THAT(svg, HasSubstr(">head 4<"));
+  EXPECT_THAT(svg, Not(HasSubstr(">head 0<")));
+  EXPECT_THAT(picture({"attention", model, "a < b & \"c\" \x01", "--kind", "encoder", "--layer", "1"}),
+              HasSubstr("Encoder self-attention, layer 1 of 2"));
+  EXPECT_THAT(refusal({"attention", model, "The dog.", "--layer", "3"}), HasSubstr("--layer 3: needs 1 to 2"));
   EXPECT_THAT(refusal({"attention", model, "The dog.", "--kind", "both"}), HasSubstr("encoder, decoder, cross"));
   write_small_language_model(folder / "lm");
   EXPECT_THAT(picture({"attention", (folder / "lm").string(), "The dog."}), HasSubstr("Self-attention, layer"));
   write_small_classifier(folder / "classifier");
-  EXPECT_THAT(picture({"attention", (folder / "classifier").string(), "The dog."}), HasSubstr(">head 0<"));
+  EXPECT_THAT(picture({"attention", (folder / "classifier").string(), "The dog."}), HasSubstr(">head 1<"));
   EXPECT_THAT(refusal({"attention", (folder / "none").string(), "a"}), HasSubstr("none"));
 }
 

@@ -108,7 +108,7 @@ TEST_F(QuantizeCliTest, WhatCannotBeIsRefused) {
   EXPECT_THAT(refusal(run_attune({"quantize", model_, "--out", model_})), HasSubstr("is there already"));
   EXPECT_THAT(refusal(run_attune({"quantize", model_, "--out", other, "--type", "int2"})),
               HasSubstr("--type int2: needs one of float32, int8, int4"));
-  EXPECT_THAT(refusal(run_attune({"quantize", small, "--out", other})), HasSubstr("packed as int8"));
+  EXPECT_THAT(refusal(run_attune({"quantize", small, "--out", other})), HasSubstr("int8 panels"));
   EXPECT_THAT(refusal(run_attune({"quantize", (folder_ / "none").string(), "--out", other})), HasSubstr("config.json"));
   EXPECT_THAT(refusal(run_attune({"quantize", model_, "--out", file("file", "x") + "/below"})), HasSubstr("below"));
   const std::string text = file("text", joined(small_text(8)));
@@ -118,7 +118,7 @@ TEST_F(QuantizeCliTest, WhatCannotBeIsRefused) {
                        "data.valid_source=" + text, "--set", "data.valid_target=" + text});
   };
   EXPECT_THAT(split_lines(train(small).errors).back(),
-              HasSubstr("its weights are packed as int8; training needs the model that it was made from"));
+              HasSubstr("its weights are int8 panels; training needs the model that it was made from"));
   EXPECT_FALSE(fs::exists(other));
 }
 

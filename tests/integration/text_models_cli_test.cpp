@@ -267,14 +267,14 @@ TEST_F(TextModelsCliTest, EvaluateMeasuresALanguageModel) {
   const Json json = Json::parse(output_of({"evaluate", lm_, "--data", data, "--json"}));
   EXPECT_EQ(json.at("tokens"), text.size() - 1) << "one a character; nothing predicts the first";
   EXPECT_EQ(json.at("bytes"), text.size());
-  const double loss = json.at("loss"), tokens = json.at("tokens"), bytes = json.at("bytes");
+  const double loss = json.at("nll"), tokens = json.at("tokens"), bytes = json.at("bytes");
   EXPECT_NEAR(json.at("perplexity").get<double>(), std::exp(loss), 1e-6 * std::exp(loss));
   EXPECT_NEAR(json.at("bits_per_byte").get<double>(), loss * tokens / bytes / std::numbers::ln2, 1e-9);
   EXPECT_EQ(json.at("text_unit"), "stream");
   EXPECT_EQ(json.at("stride"), 48);
   const Json more_context = Json::parse(output_of({"evaluate", lm_, "--data", data, "--stride", "8", "--json"}));
   EXPECT_EQ(more_context.at("tokens"), json.at("tokens"));
-  EXPECT_NE(more_context.at("loss"), json.at("loss"));
+  EXPECT_NE(more_context.at("nll"), json.at("nll"));
   EXPECT_THAT(output_of({"evaluate", lm_, "--data", data}),
               AllOf(HasSubstr("bits a byte"), HasSubstr("windows of 48 tokens that advance by 48")));
 

@@ -13,6 +13,7 @@
 namespace attune {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -66,15 +67,16 @@ class TrainProcessTest : public ::testing::Test {
 };
 
 TEST_F(TrainProcessTest, CtrlCSavesAndResumeGoesOnBitForBit) {
+  config_.train.steps = 200;  // it is stopped three times
   run_to_the_end("whole");
   config_.train.checkpoint_every = 1000;  // so that there is a checkpoint only because it was stopped
-  for (const int signal : {SIGINT, SIGTERM}) {
-    const bool again = signal == SIGTERM;
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    const bool again = signal != SIGINT;
     RunningCommand running(command("stopped", again), held_back());
     ASSERT_TRUE(running.wait_for_error_text(again ? "going on from step " : "step 12 "));
     running.send(signal);
     const CommandResult result = running.wait();
-    EXPECT_EQ(result.status, 130);
+    EXPECT_EQ(result.status, 128 + signal);
     EXPECT_EQ(result.signal, 0);
     EXPECT_THAT(result.errors, HasSubstr("stopped on request; --resume goes on: step "));
     EXPECT_FALSE(fs::exists(folder_ / "stopped" / "model"));
@@ -95,6 +97,32 @@ TEST_F(TrainProcessTest, AKilledRunGoesOnBitForBit) {
   }
   EXPECT_THAT(run_to_the_end("killed", true).errors, HasSubstr("going on from step "));
   expect_the_same("killed", "whole");
+}
+
+TEST_F(TrainProcessTest, AFolderIsForOneRunAtATime) {
+  RunningCommand running(command("run"), held_back());
+  ASSERT_TRUE(running.wait_for_error_text("step 12 "));
+  for (const bool resume : {false, true})
+    EXPECT_THAT(refusal(run_command(command("run", resume))),
+                AllOf(HasSubstr((folder_ / "run").string()), HasSubstr("in use by process ")));
+  running.send(SIGKILL);
+  running.wait();
+  run_to_the_end("run", true);
+  run_to_the_end("whole");
+  expect_the_same("run", "whole");
+}
+
+TEST_F(TrainProcessTest, WhatAKilledRunLeftIsRemovedWhenItIsResumed) {
+  config_.train.steps = 4;
+  run_to_the_end("run");
+  const std::vector<fs::path> left = {"config.toml.0123456789abcdef.tmp", "best/model.safetensors.0123456789abcdef.tmp",
+                                      "checkpoints/step-00000004.safetensors.0123456789abcdef.tmp"};
+  for (const fs::path& name : left) {
+    fs::create_directories((folder_ / "run" / name).parent_path());
+    write_file(folder_ / "run" / name, "half");
+  }
+  run_to_the_end("run", true);
+  for (const fs::path& name : left) EXPECT_FALSE(fs::exists(folder_ / "run" / name)) << name;
 }
 
 TEST_F(TrainProcessTest, ASecondCtrlCEndsAtOnce) {

@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include <fstream>
 
 #include "tests/support/errors.h"
 #include "tests/support/temporary_folder.h"
@@ -48,11 +51,11 @@ TEST(CheckpointFolder, KeepsTheLast) {
   const TemporaryFolder folder;
   const CheckpointFolder checkpoints(folder / "a/b", 2);
   EXPECT_TRUE(checkpoints.steps().empty());
-  EXPECT_FALSE(checkpoints.newest());
+  EXPECT_FALSE(checkpoints.newest().step);
   EXPECT_EQ(checkpoints.file(1000).filename(), "step-00001000.safetensors");
   for (const int64_t step : {5, 123456789, 10, 20}) checkpoints.write(step, checkpoint(1));
   EXPECT_THAT(checkpoints.steps(), ElementsAre(10, 20, 123456789)) << "a later step of another run is left alone";
-  EXPECT_EQ(checkpoints.newest(), 123456789);
+  EXPECT_EQ(checkpoints.newest().step, 123456789);
   CheckpointFolder(folder / "a/b", 0).write(30, checkpoint(1));
   EXPECT_THAT(checkpoints.steps(), ElementsAre(10, 20, 30, 123456789));
 }
@@ -68,23 +71,63 @@ TEST(CheckpointFolder, NewestSkipsTornFiles) {
   write_file(folder / "step-00000009x.safetensors", whole);
   write_file(folder / "step--0000009.safetensors", whole);
   EXPECT_THAT(checkpoints.steps(), ElementsAre(1, 2, 3, 4));
-  EXPECT_EQ(checkpoints.newest(), 2);
+  EXPECT_EQ(checkpoints.newest().step, 2);
+  EXPECT_EQ(checkpoints.newest().damaged.size(), 2u);
 }
 
-TEST(CheckpointFolder, RemovesWhatKilledRunsLeft) {
+// Whatever bit of a file turns: the values that are read are those that were written, or the file is damaged.
+TEST(CheckpointFolder, AnyBitThatTurnsIsNoticed) {
+  const TemporaryFolder folder(memory_folder());
+  const CheckpointFolder checkpoints(folder.path(), 0);
+  for (const int64_t step : {1, 2}) checkpoints.write(step, checkpoint(2.5f));
+  const std::string whole = read_file(checkpoints.file(2));
+  size_t unnoticed = 0;
+  for (size_t i = 0; i < whole.size(); ++i) {
+    std::string torn = whole;
+    torn[i] = static_cast<char>(torn[i] ^ (1 << (i % 8)));
+    std::ofstream(checkpoints.file(2)) << torn;
+    const FoundCheckpoint found = checkpoints.newest();
+    if (found.step == 1 && found.damaged.contains(2)) continue;
+    ++unnoticed;
+    const SafetensorsReader reader(checkpoints.file(2));
+    EXPECT_EQ(checkpoint_state(reader), checkpoint(0).state) << "byte " << i;
+    EXPECT_EQ(reader.load("model.scale").values<float>()[1], 2.5f) << "byte " << i;
+  }
+  EXPECT_LE(unnoticed, 6u) << "the six letters of the checksum's own name";
+}
+
+TEST(CheckpointFolder, WhatCannotBeOpenedIsAnErrorAndStays) {
   const TemporaryFolder folder;
-  const std::string running = fmt::format("step-00000001.safetensors.{}.tmp", ::getppid());
-  const std::string own = fmt::format("step-00000002.safetensors.{}.tmp", ::getpid());
-  const std::string dead = "step-00000003.safetensors.2000000000.tmp";  // beyond the largest process number of Linux
-  for (const auto& name :
-       {running, own, dead, std::string("notes.1.tmp"), std::string("step-00000004.safetensors.x.tmp")})
-    write_file(folder / name, "");
-  const CheckpointFolder checkpoints(folder.path(), 1);
-  EXPECT_TRUE(std::filesystem::exists(folder / running));
-  EXPECT_FALSE(std::filesystem::exists(folder / own));
-  EXPECT_FALSE(std::filesystem::exists(folder / dead));
-  EXPECT_TRUE(std::filesystem::exists(folder / "notes.1.tmp"));
-  EXPECT_TRUE(std::filesystem::exists(folder / "step-00000004.safetensors.x.tmp"));
+  const CheckpointFolder checkpoints(folder.path(), 0);
+  checkpoints.write(1, checkpoint(1));
+  ASSERT_EQ(::mkfifo(checkpoints.file(2).c_str(), 0600), 0);
+  EXPECT_THAT(message_of<FileError>([&] { checkpoints.newest(); }), HasSubstr("step-00000002.safetensors"));
+  std::filesystem::remove(checkpoints.file(2));
+  checkpoints.write(2, checkpoint(1));
+  std::filesystem::permissions(checkpoints.file(2), std::filesystem::perms::none);
+  if (::geteuid() != 0) {
+    EXPECT_THROW(checkpoints.newest(), FileError);
+  }
+  EXPECT_THAT(checkpoints.steps(), ElementsAre(1, 2));
+}
+
+TEST(CheckpointFolder, SetsAsideUnderANameOfItsOwn) {
+  const TemporaryFolder folder;
+  const CheckpointFolder checkpoints(folder.path(), 0);
+  for (const char* name : {"step-00000003.safetensors.damaged", "step-00000003.safetensors.damaged.2"}) {
+    checkpoints.write(3, checkpoint(1));
+    EXPECT_EQ(checkpoints.set_aside(3), folder / name);
+    EXPECT_TRUE(std::filesystem::exists(folder / name));
+    EXPECT_TRUE(checkpoints.steps().empty());
+  }
+}
+
+// Of a version that wrote none.
+TEST(CheckpointFolder, WithoutAChecksumItIsReadAsItIs) {
+  const TemporaryFolder folder;
+  const CheckpointFolder checkpoints(folder.path(), 0);
+  write_safetensors(checkpoints.file(5), checkpoint(1).tensors, {{"state", "{}"}});
+  EXPECT_EQ(checkpoints.newest().step, 5);
 }
 
 TEST(MeanOfCheckpoints, IsTakenInFloat64) {
@@ -111,6 +154,12 @@ TEST(MeanOfCheckpoints, NamesWhatDoesNotFit) {
   write_checkpoint(paths[1], {});
   EXPECT_THAT(message_of<FileError>([&] { mean_of_checkpoints(paths, scale); }),
               HasSubstr("has no tensor \"model.scale\""));
+  write_checkpoint(paths[1], checkpoint(3));
+  std::string torn = read_file(paths[1]);
+  torn.back() = static_cast<char>(torn.back() ^ 1);
+  write_file(paths[1], torn);
+  EXPECT_THAT(message_of<FileError>([&] { mean_of_checkpoints(paths, scale); }),
+              HasSubstr("bad: the content is not what was written"));
   EXPECT_THROW(mean_of_checkpoints({}, scale), FileError);
   EXPECT_EQ(scale.scale.tensor.values<float>()[0], 1.0f);
 }

@@ -164,7 +164,7 @@ TEST_F(PanelParametersTest, ConfigurationsNameTheFormat) {
     EXPECT_EQ(read_model_config(folder_.path()), config());
   }
   EXPECT_THAT(message_of<ConfigError>([&] { refuse_panels(folder_.path(), "training"); }),
-              HasSubstr("its weights are packed as int4; training needs the model that it was made from"));
+              HasSubstr("its weights are int4 panels; training needs the model that it was made from"));
   const auto refusal = [&](const Json& quantization) {
     Json json = read_json_file(folder_ / kConfigFile);
     json["quantization_config"] = quantization;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "attune/base/parallel.h"
 #include "attune/kernels/column_sums.h"
 #include "tests/support/gradient_check.h"
 
@@ -36,6 +37,58 @@ TEST(MatmulKernel, IsTheSameOnThePlainDevice) {
         EXPECT_LT(relative_error(run(types, k, form, with_bias, Plain{}), run(types, k, form, with_bias, Cpu{})),
                   types.tolerance)
             << name_of(types.in) << " " << name_of(types.out) << " " << k << " " << bits;
+      }
+    }
+  }
+}
+
+struct Sizes {
+  int64_t m, n, k;
+};
+// One piece; several of rows; several of rows and of columns, the last ones smaller; many terms.
+constexpr Sizes kSizes[] = {{40, 30, 20}, {300, 200, 50}, {1100, 430, 40}, {90, 100, 4100}};
+
+Tensor product(DType in, DType out, const Sizes& s, const MatmulForm& form) {
+  const Tensor a = normal(form.transpose_a ? Shape{s.k, s.m} : Shape{s.m, s.k}, {.seed = 1}).to(in);
+  const Tensor b = normal(form.transpose_b ? Shape{s.n, s.k} : Shape{s.k, s.n}, {.seed = 2}).to(in);
+  const Tensor c = normal({s.m, s.n}, {.seed = 3}).to(out);
+  const Tensor bias =
+      form.accumulate ? Tensor{} : normal({s.n}, {.seed = 4}).to(in == DType::f64 ? DType::f64 : DType::f32);
+  matmul(Cpu{}, a, b, bias, c, form);
+  return c;
+}
+
+std::vector<MatmulForm> forms() {
+  std::vector<MatmulForm> all;
+  for (int bits = 0; bits < 8; ++bits) {
+    MatmulForm form{.transpose_a = (bits & 1) != 0, .transpose_b = (bits & 2) != 0, .accumulate = (bits & 4) != 0};
+    if (!form.accumulate) form.activation = Activation::gelu;
+    all.push_back(form);
+  }
+  return all;
+}
+
+// In float64 the product is a plain loop.
+TEST(MatmulKernel, LargeProductsAgreeWithFloat64) {
+  for (const Sizes& s : kSizes)
+    for (const MatmulForm& form : forms())
+      EXPECT_LT(relative_error(product(DType::f32, DType::f32, s, form), product(DType::f64, DType::f64, s, form)),
+                1e-5)
+          << s.m << " " << s.n << " " << s.k << " " << form.transpose_a << form.transpose_b << form.accumulate;
+}
+
+TEST(MatmulKernel, SameBitsForEveryNumberOfThreads) {
+  for (const DType in : {DType::f32, DType::bf16}) {
+    for (const Sizes& s : {kSizes[2], kSizes[3]}) {
+      for (const MatmulForm& form : forms()) {
+        const auto with = [&](int64_t threads) {
+          const ThreadScope scope(threads);
+          return product(in, DType::f32, s, form);
+        };
+        const Tensor one = with(1);
+        for (const int64_t threads : {2, 8})
+          EXPECT_TRUE(same_bits(with(threads), one))
+              << name_of(in) << " " << threads << " threads, " << s.m << " " << s.n << " " << s.k;
       }
     }
   }

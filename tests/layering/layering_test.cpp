@@ -35,7 +35,8 @@ const std::map<std::string, Folders>& direct() {
       {"data", {"text"}},
       {"metrics", {"text"}},
       {"demo", {"base"}},
-      {"inference", {"io"}},
+      {"hub", {"io"}},
+      {"inference", {"hub"}},
       {"train", {"inference", "optim", "dist", "data", "metrics"}},
       {"cli", {"train", "inference", "demo"}},
   };

@@ -67,5 +67,20 @@ TEST(ClassificationScores, RefusesWhatIsNoLabel) {
   EXPECT_THROW(classification_scores(Labels{}, Labels{}, 2), DataError);
 }
 
+// A matrix of the labels' square would take gigabytes.
+TEST(ClassificationScores, ManyLabelsHaveNoMatrix) {
+  constexpr int64_t kLabels = 1'000'000;
+  const std::vector<int32_t> references = {0, 999'999, 5, 5}, predictions = {0, 999'999, 5, 6};
+  const ClassificationScores many = classification_scores(predictions, references, kLabels);
+  EXPECT_TRUE(many.confusion.empty());
+  const ClassificationScores few =
+      classification_scores(std::vector<int32_t>{0, 9, 5, 6}, std::vector<int32_t>{0, 9, 5, 5}, 10);
+  EXPECT_EQ(few.confusion.size(), 10u);
+  EXPECT_EQ(many.accuracy, few.accuracy);
+  EXPECT_EQ(many.macro_f1, few.macro_f1);
+  EXPECT_EQ(many.labels[5].f1, few.labels[5].f1);
+  EXPECT_EQ(many.labels[999'999].support, 1);
+}
+
 }  // namespace
 }  // namespace attune

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -15,6 +16,7 @@
 #include "attune/io/config_file.h"
 #include "attune/io/parameter_file.h"
 #include "attune/models/build.h"
+#include "tests/models/small_config.h"
 #include "tests/support/errors.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/temporary_folder.h"
@@ -22,12 +24,11 @@
 namespace attune {
 namespace {
 
-constexpr int64_t kVocab = 11;
-
 const std::vector<PositionKind> kPositions = {
-    SinusoidalPositions{},
+    SinusoidalPositions{.order = SinusoidOrder::halves, .full_range = true, .first = 2},
     LearnedPositions{.max_length = 16},
     RelativePositions{.clip = 2},
+    RelativeBiasPositions{.buckets = 8, .max_distance = 6},
     RotaryOptions{},
     RotaryOptions{.pairing = RotaryPairing::interleaved, .dimensions = 2},
     RotaryOptions{.scaling = RotaryScaling::yarn, .factor = 4, .original_length = 8},
@@ -38,11 +39,18 @@ const std::vector<AttentionKind> kAttention = {
     MultiHead{},
     MultiHead{.bias = AttentionBias::none},
     MultiHead{.kv_heads = 2, .bias = AttentionBias::query_key_value},
-    MultiHead{.kv_heads = 1, .bias = AttentionBias::output},
+    MultiHead{.kv_heads = 1, .bias = AttentionBias::output, .scale = 1},
+    MultiHead{.kv_heads = 2, .head_dim = 6, .bias = AttentionBias::none, .head_norm = true, .soft_cap = 0.8},
     MultiHeadLatent{},
     MultiHeadLatent{.latent_dim = 6, .query_latent_dim = 5, .latent_norm = true},
     MultiHeadLatent{.rotary_dim = 2},
-    MultiHeadLatent{.latent_dim = 6, .query_latent_dim = 5, .latent_norm = true, .rotary_dim = 4}};
+    MultiHeadLatent{.latent_dim = 6,
+                    .query_latent_dim = 5,
+                    .latent_norm = true,
+                    .head_dim = 3,
+                    .value_dim = 5,
+                    .rotary_dim = 4,
+                    .scale = 0.7}};
 
 const std::vector<AttentionPattern> kPatterns = {FullAttention{}, SlidingWindow{.size = 3},
                                                  StridedAttention{.stride = 2},
@@ -51,29 +59,32 @@ const std::vector<AttentionPattern> kPatterns = {FullAttention{}, SlidingWindow{
 const std::vector<NormForm> kNormForms = {NormForm::variance, NormForm::unbiased_std, NormForm::rms};
 const std::vector<FeedForwardActivation> kActivations = {
     FeedForwardActivation::relu, FeedForwardActivation::gelu,   FeedForwardActivation::gelu_tanh,
-    FeedForwardActivation::silu, FeedForwardActivation::swiglu, FeedForwardActivation::geglu};
+    FeedForwardActivation::silu, FeedForwardActivation::swiglu, FeedForwardActivation::geglu,
+    FeedForwardActivation::geglu_tanh};
 
-TransformerConfig small_config(Architecture architecture) {
-  TransformerConfig c;
-  c.architecture = architecture;
-  c.source_vocab = c.target_vocab = c.vocab = kVocab;
-  c.d_model = 16;
-  c.heads = 4;
-  c.layers = 2;
-  c.d_ff = 12;
-  c.dropout = c.attention_dropout = c.activation_dropout = 0;
-  c.context_length = 16;
-  c.labels = {"a", "b", "c"};
-  return c;
+// The lists above are complete: whoever adds an alternative adds it there.
+template <class V>
+void expect_every_alternative(const std::vector<V>& values) {
+  for (size_t index = 0; index < std::variant_size_v<V>; ++index)
+    EXPECT_TRUE(std::ranges::any_of(values, [&](const V& value) { return value.index() == index; }))
+        << VariantNames<V>::values[index] << " is tried nowhere";
+}
+template <NamedEnum E>
+void expect_every_value(const std::vector<E>& values) {
+  for (const auto& [value, name] : EnumNames<E>::values)
+    EXPECT_TRUE(std::ranges::find(values, value) != values.end()) << name << " is tried nowhere";
+}
+
+TEST(Choices, EveryKindIsTried) {
+  expect_every_alternative(kPositions);
+  expect_every_alternative(kAttention);
+  expect_every_alternative(kPatterns);
+  expect_every_value(kNormForms);
+  expect_every_value(kActivations);
 }
 
 void set_pattern(AttentionKind& kind, const AttentionPattern& pattern) {
   std::visit([&](auto& attention) { attention.pattern = pattern; }, kind);
-}
-
-PackedTokens random_tokens(const std::vector<int32_t>& lengths, uint64_t seed) {
-  const Sequences sequences = Sequences::from_lengths(lengths);
-  return {uniform_ids(sequences.total(), kVocab, seed), sequences};
 }
 
 const std::vector<int32_t> kSource = {5, 1, 9}, kTarget = {7, 3, 1};
@@ -216,8 +227,12 @@ void check_works(const TransformerConfig& config) {
 
 // What may not be together, and a field that the error has to name.
 const char* refused(const AttentionKind& attention, const PositionKind& positions) {
+  if (const auto* multi_head = std::get_if<MultiHead>(&attention)) {
+    const bool adds = std::holds_alternative<AlibiPositions>(positions) ||
+                      std::holds_alternative<RelativeBiasPositions>(positions);
+    return multi_head->soft_cap > 0 && adds ? "soft_cap" : nullptr;
+  }
   const auto* latent = std::get_if<MultiHeadLatent>(&attention);
-  if (latent == nullptr) return nullptr;
   const bool rotary = std::holds_alternative<RotaryOptions>(positions);
   if (rotary != (latent->rotary_dim > 0)) return "rotary_dim";
   return std::holds_alternative<RelativePositions>(positions) ? "relative" : nullptr;
@@ -285,7 +300,7 @@ TEST(Choices, PositionsAttentionAndPatternsOfEncoderDecoders) {
 TEST(Choices, NormsActivationsAndBiases) {
   for (const Architecture architecture : {Architecture::decoder_lm, Architecture::encoder_decoder,
                                           Architecture::encoder_classifier, Architecture::encoder_masked_lm})
-    for (const NormPlacement norm : {NormPlacement::pre, NormPlacement::post})
+    for (const NormPlacement norm : {NormPlacement::pre, NormPlacement::post, NormPlacement::sandwich})
       for (const NormForm form : kNormForms)
         for (const FeedForwardActivation activation : kActivations)
           for (const bool plain : {true, false}) {
@@ -295,7 +310,27 @@ TEST(Choices, NormsActivationsAndBiases) {
             c.activation = activation;
             c.feed_forward_bias = c.scale_embeddings = c.final_norm = plain;
             c.embedding_norm = !plain;
+            c.norm_bias = plain;
             c.pooler = !plain;
+            if (architecture != Architecture::encoder_decoder) {
+              c.first_norm = plain || norm == NormPlacement::post;
+              c.parallel_residual = !plain && norm != NormPlacement::post;
+            }
+            if (architecture != Architecture::encoder_classifier) c.logit_soft_cap = plain ? 0 : 0.7;
+            if (architecture == Architecture::encoder_classifier || architecture == Architecture::encoder_masked_lm) {
+              c.token_types = plain ? 0 : 2;
+              c.embedding_dim = plain ? 0 : 6;
+              c.transform_activation = plain ? Activation::tanh : Activation::gelu;
+              c.transform_bias = plain;
+              c.transform_norm = !plain;
+            }
+            c.prediction_transform = architecture == Architecture::encoder_masked_lm && !plain;
+            if (architecture != Architecture::encoder_classifier) c.logit_scale = plain ? 1 : 0.5;
+            if (architecture == Architecture::encoder_decoder && !plain) {
+              c.decoder_heads = 2;
+              c.decoder_layers = 3;
+              c.decoder_d_ff = 7;
+            }
             c.pooling = plain ? Pooling::mean : Pooling::first;
             if (architecture != Architecture::encoder_classifier) c.projection_bias = plain;
             if (!plain) c.positions = LearnedPositions{};
@@ -303,6 +338,68 @@ TEST(Choices, NormsActivationsAndBiases) {
             check_works(c);
             if (HasFatalFailure()) return;
           }
+}
+
+TEST(Choices, LayersWithLocalAttention) {
+  for (const Architecture architecture : {Architecture::decoder_lm, Architecture::encoder_classifier})
+    for (const PositionKind& local : {PositionKind(RotaryOptions{.base = 100}), PositionKind(NoPositions{})}) {
+      TransformerConfig c = small_config(architecture);
+      c.layers = 3;
+      c.positions = RotaryOptions{};
+      c.layer_attention = {LayerAttention::local, LayerAttention::global, LayerAttention::local};
+      c.local_window = 3;
+      c.local_positions = local;
+      SCOPED_TRACE(write_fields(c).dump());
+      check_works(c);
+      const auto model = build_model(c);
+      convert_parameters(*model, DType::f64);
+      check_folder(*model, c);
+      if (HasFatalFailure()) return;
+    }
+}
+
+TEST(Choices, WhatLayersCannotHaveTogether) {
+  const auto message = [](auto&& change) {
+    TransformerConfig c = small_config(Architecture::decoder_lm);
+    change(c);
+    return message_of<ConfigError>([&] { c.validate(); });
+  };
+  using Config = TransformerConfig;
+  const auto expect = [](const std::string& found, const char* part) {
+    EXPECT_NE(found.find(part), std::string::npos) << found;
+  };
+  expect(message([](Config& c) { c.layer_attention = {LayerAttention::local}; }), "layer_attention: has 1 entries");
+  expect(message([](Config& c) { c.layer_attention = {LayerAttention::local, LayerAttention::global}; }),
+         "local_window = 0");
+  expect(message([](Config& c) {
+           c.layer_attention = {LayerAttention::local, LayerAttention::global};
+           c.local_window = 2;
+           c.local_positions = AlibiPositions{};
+         }),
+         "local_positions = \"alibi\"");
+  expect(message([](Config& c) {
+           c.first_norm = false;
+           c.share_layers = true;
+         }),
+         "first_norm is false");
+  expect(message([](Config& c) {
+           c.first_norm = false;
+           c.norm = NormPlacement::post;
+         }),
+         "first_norm = false");
+  expect(message([](Config& c) {
+           c.parallel_residual = true;
+           c.norm = NormPlacement::post;
+         }),
+         "parallel_residual = true");
+  expect(message([](Config& c) { c.logit_soft_cap = -1; }), "logit_soft_cap = -1");
+  expect(message([](Config& c) { c.attention = MultiHead{.soft_cap = -1}; }), "attention.soft_cap = -1");
+  expect(message([](Config& c) { c.attention = MultiHead{.head_dim = 5000}; }), "attention.head_dim = 5000");
+  expect(message([](Config& c) {
+           c.architecture = Architecture::encoder_masked_lm;
+           c.embedding_dim = 6;
+         }),
+         "embedding_dim = 6");
 }
 
 TEST(Choices, Sharing) {
@@ -379,6 +476,27 @@ TEST(Choices, ImpossibleNumbersAreRefused) {
           [](auto& c) { c.positions = RotaryOptions{.dimensions = 6}; });
   refuses("positions.clip = 0: needs a number from 1 to 4096",
           [](auto& c) { c.positions = RelativePositions{.clip = 0}; });
+  refuses("positions.buckets = 5: needs an even number",
+          [](auto& c) { c.positions = RelativeBiasPositions{.buckets = 5}; });
+  refuses("positions.max_distance = 16: needs a number from 17 to 65536",
+          [](auto& c) { c.positions = RelativeBiasPositions{.max_distance = 16}; });
+  refuses("positions.first = -1: needs a number from 0 to 1048576",
+          [](auto& c) { c.positions = SinusoidalPositions{.first = -1}; });
+  refuses("attention.scale = -1: needs a positive number, or 0 for 1 / sqrt(the width of a head)",
+          [](auto& c) { c.attention = MultiHead{.scale = -1}; });
+  refuses("attention.value_dim = 5000: needs a number from 0 to 4096",
+          [](auto& c) { c.attention = MultiHeadLatent{.value_dim = 5000}; });
+  refuses("logit_scale = 0: needs a number above 0", [](auto& c) { c.logit_scale = 0; });
+}
+
+TEST(Choices, ImpossibleDecodersAreRefused) {
+  TransformerConfig c = small_config(Architecture::encoder_decoder);
+  c.decoder_heads = 3;
+  EXPECT_EQ(message_of<ConfigError>([&] { c.validate(); }), "d_model = 16 is not divisible by decoder_heads = 3");
+  c.decoder_heads = 2;
+  c.decoder_attention = MultiHead{.kv_heads = 4};
+  EXPECT_EQ(message_of<ConfigError>([&] { c.validate(); }),
+            "decoder_attention.kv_heads = 4: needs a number from 0 to 2");
 }
 
 }  // namespace

@@ -15,34 +15,15 @@
 #include "attune/nn/make_panels.h"
 #include "attune/optim/adam.h"
 #include "attune/tensor/host_view.h"
+#include "tests/models/small_config.h"
+#include "tests/support/devices.h"
 #include "tests/support/gradient_check.h"
 
 namespace attune {
 namespace {
 
-constexpr int64_t kVocab = 13;
-
-TransformerConfig small_config(Architecture architecture) {
-  TransformerConfig c;
-  c.architecture = architecture;
-  c.source_vocab = c.target_vocab = c.vocab = kVocab;
-  c.d_model = 16;
-  c.heads = 4;
-  c.layers = 2;
-  c.d_ff = 12;
-  c.dropout = c.attention_dropout = c.activation_dropout = 0.1;
-  c.context_length = 24;
-  c.labels = {"a", "b", "c"};
-  return c;
-}
-
-PackedTokens tokens_of(const std::vector<int32_t>& lengths, uint64_t seed) {
-  const Sequences sequences = Sequences::from_lengths(lengths);
-  return {uniform_ids(sequences.total(), kVocab, seed), sequences};
-}
-
 Tensor loss_of(Module& model, Architecture architecture) {
-  const PackedTokens source = tokens_of({5, 1, 9}, 1), target = tokens_of({7, 3, 1}, 2);
+  const PackedTokens source = random_tokens({5, 1, 9}, 1), target = random_tokens({7, 3, 1}, 2);
   const Indices labels = uniform_ids(target.sequences.total(), kVocab, 3);
   switch (architecture) {
     case Architecture::encoder_classifier:
@@ -76,9 +57,9 @@ double largest_of(const Tensor& x) {
   return largest;
 }
 
-void expect_same_training(const TransformerConfig& config) {
+void expect_same_training(const TransformerConfig& config, const Device& device) {
   std::vector<Tensor> losses, gradients[2], parameters[2];
-  const Device devices[] = {Cpu{}, Plain{}};
+  const Device devices[] = {Cpu{}, device};
   for (int d = 0; d < 2; ++d) {
     const auto model = make_model(config, devices[d]);
     require_gradients(*model);
@@ -109,15 +90,15 @@ void expect_same_training(const TransformerConfig& config) {
 }
 
 // A language model reads prompts and goes on step by step.
-void expect_same_steps(const TransformerConfig& config, bool panels) {
+void expect_same_steps(const TransformerConfig& config, const Device& device, bool panels) {
   std::vector<Tensor> logits[2];
-  const Device devices[] = {Cpu{}, Plain{}};
+  const Device devices[] = {Cpu{}, device};
   for (int d = 0; d < 2; ++d) {
     const auto module = make_model(config, devices[d]);
     if (panels) make_panels(*module, WeightFormat::int8);
     const auto& model = dynamic_cast<const DecoderLm&>(*module);
     KvCache cache = model.start(3);
-    logits[d].push_back(model.prompt(tokens_of({4, 6, 1}, 8), cache));
+    logits[d].push_back(model.prompt(random_tokens({4, 6, 1}, 8), cache));
     for (int32_t t = 0; t < 4; ++t) logits[d].push_back(model.step(std::vector<int32_t>{t, 2, 5}, cache));
     cache.select(std::vector<int32_t>{0, 0, 2});
     logits[d].push_back(
@@ -137,17 +118,17 @@ void expect_same_steps(const TransformerConfig& config, bool panels) {
   }
 }
 
-void expect_same_search(const TransformerConfig& config) {
-  const PackedTokens source = tokens_of({5, 1, 9}, 1);
+void expect_same_search(const TransformerConfig& config, const Device& device) {
+  const PackedTokens source = random_tokens({5, 1, 9}, 1);
   BeamSearchOptions options{.special = {.pad = 0, .unk = 1, .bos = 2, .eos = 3}};
   options.generation = {.beam_size = 3, .max_length = 8, .coverage_penalty = 0.2};
   options.n_best = 2;
   options.alignments = true;
-  const auto search = [&](const Device& device) {
-    const auto module = make_model(config, device);
+  const auto search = [&](const Device& on) {
+    const auto module = make_model(config, on);
     return beam_search(dynamic_cast<const Transformer&>(*module), source, options);
   };
-  const auto found = search(Plain{}), expected = search(Cpu{});
+  const auto found = search(device), expected = search(Cpu{});
   for (size_t s = 0; s < expected.size(); ++s) {
     ASSERT_EQ(found[s].size(), expected[s].size());
     for (size_t h = 0; h < expected[s].size(); ++h) {
@@ -158,17 +139,21 @@ void expect_same_search(const TransformerConfig& config) {
   }
 }
 
-const std::vector<PositionKind> kPositions = {
-    SinusoidalPositions{}, LearnedPositions{},
-    RelativePositions{2},  RotaryOptions{.pairing = RotaryPairing::interleaved},
-    AlibiPositions{},      NoPositions{}};
+const std::vector<PositionKind> kPositions = {SinusoidalPositions{.order = SinusoidOrder::halves, .first = 2},
+                                              LearnedPositions{},
+                                              RelativePositions{2},
+                                              RelativeBiasPositions{.buckets = 8, .max_distance = 6},
+                                              RotaryOptions{.pairing = RotaryPairing::interleaved},
+                                              AlibiPositions{},
+                                              NoPositions{}};
 
 std::vector<AttentionKind> attention_kinds(const PositionKind& positions) {
   if (std::holds_alternative<RelativePositions>(positions)) return {MultiHead{.kv_heads = 2}};
   const int64_t rotary = std::holds_alternative<RotaryOptions>(positions) ? 4 : 0;
-  return {MultiHead{.pattern = SlidingWindow{.size = 3}}, MultiHead{.kv_heads = 1, .bias = AttentionBias::none},
-          MultiHeadLatent{.latent_dim = 6, .query_latent_dim = 5, .latent_norm = true, .rotary_dim = rotary},
-          MultiHeadLatent{.rotary_dim = rotary, .pattern = StridedAttention{.stride = 2}}};
+  return {
+      MultiHead{.pattern = SlidingWindow{.size = 3}}, MultiHead{.kv_heads = 1, .bias = AttentionBias::none, .scale = 1},
+      MultiHeadLatent{.latent_dim = 6, .query_latent_dim = 5, .latent_norm = true, .rotary_dim = rotary},
+      MultiHeadLatent{.head_dim = 3, .value_dim = 5, .rotary_dim = rotary, .pattern = StridedAttention{.stride = 2}}};
 }
 
 // Norms and activations take turns, so that each stands beside several attentions and positions.
@@ -181,12 +166,13 @@ void walk(Architecture architecture, Check&& check) {
   size_t turn = 0;
   for (const PositionKind& positions : kPositions)
     for (const AttentionKind& attention : attention_kinds(positions)) {
-      TransformerConfig c = small_config(architecture);
+      TransformerConfig c = small_config(architecture, 0.1);
       c.positions = positions;
       c.norm = turn % 2 == 0 ? NormPlacement::pre : NormPlacement::post;
       c.norm_form = forms[turn % 3];
       c.activation = activations[turn % 5];
       c.share_projection = turn % 2 == 0 && architecture != Architecture::encoder_classifier;
+      c.logit_scale = turn % 2 == 0 && architecture != Architecture::encoder_classifier ? 0.5 : 1;
       c.pooler = turn % 2 == 0;
       c.pooling = turn % 3 == 0 ? Pooling::mean : Pooling::first;
       ++turn;
@@ -197,8 +183,10 @@ void walk(Architecture architecture, Check&& check) {
       } else {
         c.attention = attention;
       }
-      SCOPED_TRACE(write_fields(c).dump());
-      check(c);
+      for (const Device& device : devices_under_test()) {
+        SCOPED_TRACE(device.text() + " " + write_fields(c).dump());
+        check(c, device);
+      }
     }
 }
 
@@ -215,9 +203,9 @@ TEST(PlainDevice, TrainsMaskedLanguageModels) {
   walk(Architecture::encoder_masked_lm, expect_same_training);
 }
 TEST(PlainDevice, LanguageModelsGoOnFromPrompts) {
-  walk(Architecture::decoder_lm, [](const TransformerConfig& c) {
-    expect_same_steps(c, false);
-    expect_same_steps(c, true);
+  walk(Architecture::decoder_lm, [](const TransformerConfig& c, const Device& device) {
+    expect_same_steps(c, device, false);
+    expect_same_steps(c, device, true);
   });
 }
 TEST(PlainDevice, BeamSearchFindsTheSame) {

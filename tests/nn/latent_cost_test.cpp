@@ -5,7 +5,7 @@
 namespace attune {
 namespace {
 
-constexpr LatentStep kBase{.heads = 8, .d_head = 64, .latent_dim = 128, .rotary_dim = 32};
+constexpr LatentStep kBase{.heads = 8, .d_head = 64, .d_value = 64, .latent_dim = 128, .rotary_dim = 32};
 
 LatentStep with(LatentStep step, int64_t queries, int64_t slots) {
   step.queries = queries;
@@ -14,11 +14,13 @@ LatentStep with(LatentStep step, int64_t queries, int64_t slots) {
 }
 
 TEST(LatentCost, CountsEveryProduct) {
-  const LatentStep step{.heads = 2, .d_head = 3, .latent_dim = 5, .rotary_dim = 7, .queries = 11, .slots = 13};
-  const int64_t query = 2 * 11 * 2 * 3 * 5, scores = 2 * 11 * 2 * 13 * (5 + 7), sums = 2 * 11 * 2 * 13 * 5;
-  EXPECT_EQ(absorbed_cost(step).operations, static_cast<double>(query + scores + sums + query));
+  const LatentStep step{
+      .heads = 2, .d_head = 3, .d_value = 4, .latent_dim = 5, .rotary_dim = 7, .queries = 11, .slots = 13};
+  const int64_t query = 2 * 11 * 2 * 3 * 5, scores = 2 * 11 * 2 * 13 * (5 + 7), sums = 2 * 11 * 2 * 13 * 5,
+                out = 2 * 11 * 2 * 4 * 5;
+  EXPECT_EQ(absorbed_cost(step).operations, static_cast<double>(query + scores + sums + out));
   EXPECT_EQ(absorbed_cost(step).cached_operations, static_cast<double>(scores + sums));
-  const int64_t decompress = 2 * 2 * 13 * 5 * 6, attention = 2 * 11 * 2 * 13 * (3 + 7 + 3);
+  const int64_t decompress = 2 * 2 * 13 * 5 * (3 + 4), attention = 2 * 11 * 2 * 13 * (3 + 7 + 4);
   EXPECT_EQ(expanded_cost(step).operations, static_cast<double>(decompress + attention));
 }
 

@@ -178,6 +178,8 @@ std::vector<Variant> variants(const Sizes& sizes, DType dtype) {
       const int64_t clip = static_cast<int64_t>(seed % 5) + ((choice & 8) != 0 ? 1 : 0), table = 2 * clip + 1;
       if ((choice & 8) != 0) o.relative_keys = normal({table, s.d_k}, {.dtype = dtype, .seed = seed});
       if ((choice & 16) != 0) o.relative_values = normal({table, s.d_v}, {.dtype = dtype, .seed = seed + 1});
+      if (seed % 2 == 1)
+        o.distance_bias = normal({2 * static_cast<int64_t>(seed % 7) + 3, s.heads}, {.dtype = dtype, .seed = seed + 2});
       if (seed % 4 == 1) o.mask = random_mask(s, true);
       if (seed % 3 == 1) o.dropout = {.probability = 0.3, .seed = seed, .op = 2};
       all.push_back({fmt::format("pattern {} choice {} seed {}", pattern.index(), choice, seed), std::move(p)});
@@ -227,11 +229,14 @@ double error_of_gradients(const Problem& p) {
   const bool keys = p.options.relative_keys.defined(), values = p.options.relative_values.defined();
   if (keys) inputs.push_back(p.options.relative_keys);
   if (values) inputs.push_back(p.options.relative_values);
+  const bool bias = p.options.distance_bias.defined();
+  if (bias) inputs.push_back(p.options.distance_bias);
   return gradient_error(
       [&](const std::vector<Tensor>& t) {
         AttentionOptions options = p.options;
         if (keys) options.relative_keys = t[3];
-        if (values) options.relative_values = t.back();
+        if (values) options.relative_values = t[keys ? 4 : 3];
+        if (bias) options.distance_bias = t.back();
         return attention(t[0], t[1], t[2], options);
       },
       inputs);
@@ -255,6 +260,7 @@ TEST(AttentionPattern, GradientOverSeveralTiles) {
     p.options.alibi = true;
     p.options.relative_keys = normal({11, 2}, {.seed = 6});
     p.options.relative_values = normal({11, 1}, {.seed = 7});
+    p.options.distance_bias = normal({161, 2}, {.seed = 8});
     p.options.dropout = {.probability = 0.2, .seed = 1};
     EXPECT_LT(error_of_gradients(p), 1e-6) << pattern.index();
   }
@@ -267,9 +273,10 @@ TEST(AttentionPattern, GradientOfTablesOverManySequences) {  // more than the gr
                 [&](const std::vector<Tensor>& t) {
                   p.options.relative_keys = t[0];
                   p.options.relative_values = t[1];
+                  p.options.distance_bias = t[2];
                   return attention(p.q, p.k, p.v, p.options);
                 },
-                {normal({3, 1}, {.seed = 6}), normal({3, 1}, {.seed = 7})}),
+                {normal({3, 1}, {.seed = 6}), normal({3, 1}, {.seed = 7}), normal({3, 2}, {.seed = 8})}),
             1e-7);
 }
 
@@ -331,7 +338,9 @@ TEST(AttentionPattern, SameBitsForEveryThreadCount) {
       p.options.dropout = {.probability = 0.1, .seed = 8};
       p.options.relative_keys = normal({17, 16}, {.dtype = DType::f32, .seed = 6});
       p.options.relative_values = normal({17, 16}, {.dtype = DType::f32, .seed = 7});
-      std::vector<Tensor*> inputs{&p.q, &p.k, &p.v, &p.options.relative_keys, &p.options.relative_values};
+      p.options.distance_bias = normal({41, 2}, {.dtype = DType::f32, .seed = 8});
+      std::vector<Tensor*> inputs{
+          &p.q, &p.k, &p.v, &p.options.relative_keys, &p.options.relative_values, &p.options.distance_bias};
       for (Tensor* t : inputs) require_gradient(*t);
       const Tensor out = attention(p.q, p.k, p.v, p.options);
       backward(out);
@@ -374,6 +383,9 @@ TEST(AttentionPattern, ErrorsNameWhatDoesNotFit) {
   EXPECT_EQ(message(), "attention: relative_values is float32 [5, 4], needs float32 [2 clip + 1, 3]");
   p.options.relative_values = normal({7, 3}, {.dtype = DType::f32});
   EXPECT_EQ(message(), "attention: relative_keys [5, 5] and relative_values [7, 3] differ in rows");
+  p.options.relative_values = {};
+  p.options.distance_bias = normal({5, 3}, {.dtype = DType::f32});
+  EXPECT_EQ(message(), "attention: distance_bias is float32 [5, 3], needs float32 [2 reach + 1, 2]");
 }
 
 TEST(Alibi, SlopesOfPressEtAl) {

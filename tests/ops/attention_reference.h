@@ -39,6 +39,8 @@ inline Tensor reference(const Problem& p, Tensor* weights = nullptr) {
   const Tensor q = p.q.to(DType::f64), k = p.k.to(DType::f64), v = p.v.to(DType::f64);
   const Tensor a = o.relative_keys.defined() ? o.relative_keys.to(DType::f64) : Tensor{};
   const Tensor b = o.relative_values.defined() ? o.relative_values.to(DType::f64) : Tensor{};
+  const Tensor bias = o.distance_bias.defined() ? o.distance_bias.to(DType::f64) : Tensor{};
+  const int64_t reach = bias.defined() ? bias.size(0) / 2 : 0;
   const int64_t heads = q.size(1), group = heads / k.size(1), d_k = q.size(2), d_v = v.size(2);
   const double scale = o.scale > 0 ? o.scale : 1 / std::sqrt(static_cast<double>(d_k));
   const int64_t clip = (a.defined() ? a.size(0) : b.defined() ? b.size(0) : 1) / 2;
@@ -69,6 +71,8 @@ inline Tensor reference(const Problem& p, Tensor* weights = nullptr) {
             const std::vector<double> slopes = alibi_slopes(heads);
             score -= slopes[static_cast<size_t>(h)] * static_cast<double>(std::abs(position - j));
           }
+          if (bias.defined())
+            score += bias.data<double>()[(std::clamp(j - position, -reach, reach) + reach) * heads + h];
           w[static_cast<size_t>(j)] = allowed ? std::exp(score) : 0;
           total += w[static_cast<size_t>(j)];
         }
@@ -95,11 +99,14 @@ inline double device_error(const Problem& p) {
   const bool keys = p.options.relative_keys.defined(), values = p.options.relative_values.defined();
   if (keys) inputs.push_back(p.options.relative_keys);
   if (values) inputs.push_back(p.options.relative_values);
+  const bool bias = p.options.distance_bias.defined();
+  if (bias) inputs.push_back(p.options.distance_bias);
   std::vector<Tensor> weights;
   const auto run = [&](const std::vector<Tensor>& t) {
     AttentionOptions options = p.options;
     if (keys) options.relative_keys = t[3];
-    if (values) options.relative_values = t.back();
+    if (values) options.relative_values = t[keys ? 4 : 3];
+    if (bias) options.distance_bias = t.back();
     if (p.options.mask.defined()) options.mask = p.options.mask.to(t[0].device());
     const AttentionResult result = attention(head_columns(t[0]), head_columns(t[1]), head_columns(t[2]), options, true);
     weights.push_back(result.weights);

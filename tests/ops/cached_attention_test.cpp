@@ -64,7 +64,7 @@ TEST(CachedAttention, RefusesSlotsThatAreNotThere) {
   EXPECT_THROW(rows.append(Tensor::zeros({2, 5})), ShapeError);
 }
 
-constexpr int64_t kHeads = 4, kKeyWidth = 20, kValueWidth = 12, kClip = 6;
+constexpr int64_t kHeads = 4, kKeyWidth = 20, kValueWidth = 12, kClip = 6, kReach = 9;
 
 // Keys and values in pages, as they are and one key head after another.
 struct Cache {
@@ -100,6 +100,7 @@ Tensor plain_row(const Tensor& query, const Tensor& keys, const Tensor& values, 
   const auto as_f64 = [](const Tensor& table) { return table.defined() ? table.to(DType::f64) : table; };
   const Tensor relative_keys = as_f64(options.relative_keys), relative_values = as_f64(options.relative_values);
   const std::vector<double> slopes = options.alibi ? alibi_slopes(heads) : std::vector<double>(kHeads);
+  const Tensor bias = as_f64(options.distance_bias);
   const auto at = [&](const Tensor& table, int64_t j, int64_t c) {
     if (!table.defined()) return 0.0;
     const int64_t clip = table.size(0) / 2, row = std::clamp(j - (n - 1), -clip, clip) + clip;
@@ -115,8 +116,8 @@ Tensor plain_row(const Tensor& query, const Tensor& keys, const Tensor& values, 
       for (int64_t c = 0; c < d_k; ++c)
         score += q.data<double>()[h * d_k + c] *
                  (k.data<double>()[(j * kv_heads + kv_head) * d_k + c] + at(relative_keys, j, c));
-      total += weights[static_cast<size_t>(j)] =
-          std::exp(score * options.scale - slopes[static_cast<size_t>(h)] * static_cast<double>(n - 1 - j));
+      total += weights[static_cast<size_t>(j)] = std::exp(
+          score * options.scale - slopes[static_cast<size_t>(h)] * static_cast<double>(n - 1 - j) + at(bias, j, h));
     }
     for (int64_t j = 0; j < n; ++j) {
       for (int64_t c = 0; c < d_v; ++c)
@@ -136,7 +137,8 @@ const AttentionPattern kPatterns[] = {FullAttention{},       SlidingWindow{1},  
 // Every option alone, and all of them at once.
 std::vector<CachedAttentionOptions> every_option(int64_t kv_heads, DType dtype) {
   const Tensor a = normal({2 * kClip + 1, kKeyWidth}, {.dtype = dtype, .seed = 4}),
-               b = normal({2 * kClip + 1, kValueWidth}, {.dtype = dtype, .seed = 5});
+               b = normal({2 * kClip + 1, kValueWidth}, {.dtype = dtype, .seed = 5}),
+               bias = normal({2 * kReach + 1, kHeads}, {.dtype = dtype, .seed = 6});
   const CachedAttentionOptions plain{.kv_heads = kv_heads, .scale = 0.3};
   std::vector<CachedAttentionOptions> all;
   for (const AttentionPattern& pattern : kPatterns) {
@@ -146,11 +148,13 @@ std::vector<CachedAttentionOptions> every_option(int64_t kv_heads, DType dtype) 
     options.alibi = true;
     options.relative_keys = a;
     options.relative_values = b;
+    options.distance_bias = bias;
     all.push_back(options);
   }
   all.push_back({.kv_heads = kv_heads, .scale = 0.3, .alibi = true});
   all.push_back({.kv_heads = kv_heads, .scale = 0.3, .relative_keys = a});
   all.push_back({.kv_heads = kv_heads, .scale = 0.3, .relative_values = b});
+  all.push_back({.kv_heads = kv_heads, .scale = 0.3, .distance_bias = bias});
   return all;
 }
 
@@ -192,6 +196,7 @@ TEST(CachedAttention, EveryOptionEqualsTheLastQueryOfAttention) {
                                            .alibi = options.alibi,
                                            .relative_keys = options.relative_keys,
                                            .relative_values = options.relative_values,
+                                           .distance_bias = options.distance_bias,
                                            .scale = options.scale});
         for (const int32_t n : {1, 6, 70}) {
           const Tensor out = cached_attention(q.rows(n - 1, n), cache.keys, cache.values, prefixes({n}), options);
@@ -283,7 +288,7 @@ TEST(CachedAttention, PlainDeviceAgrees) {
       const Tensor q = normal({rows, kHeads, kKeyWidth}, {.dtype = dtype, .seed = 1});
       for (CachedAttentionOptions options : every_option(kv_heads, dtype)) {
         const AttentionResult expected = cached_attention(q, cache.keys, cache.values, table, options, true);
-        for (Tensor* t : {&options.relative_keys, &options.relative_values})
+        for (Tensor* t : {&options.relative_keys, &options.relative_values, &options.distance_bias})
           if (t->defined()) *t = t->to(Plain{});
         const AttentionResult found = cached_attention(q.to(Plain{}), plain.keys, plain.values, table, options, true);
         const double tolerance = dtype == DType::f32 ? 1e-5 : 1e-12;

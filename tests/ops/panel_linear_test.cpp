@@ -254,7 +254,7 @@ TEST(PanelLinear, ColumnsAreTheSameOnThePlainDevice) {
   }
 }
 
-// Quantised products stay near those of the weights that were packed.
+// Quantised products stay near those of the weights that the panels were made from.
 TEST(PanelLinear, LosesLittle) {
   const Tensor weight = random({256, 512}, 1), x = random({8, 512}, 2);
   const Tensor exact = reference(x, PanelWeight::pack(weight, WeightFormat::float32), {});

@@ -69,7 +69,7 @@ TEST(PanelWeight, RowsAreThoseOfTheWhole) {
       EXPECT_TRUE(same_bits(some.rows(i, i + 1), all.rows(row, row + 1)));
       ++i;
     }
-    EXPECT_EQ(message_of<ShapeError>([&] { packed.rows({37}); }), "packed weight: row 37 of [37, 70]");
+    EXPECT_EQ(message_of<ShapeError>([&] { packed.rows({37}); }), "panel weight: row 37 of [37, 70]");
   }
 }
 
@@ -160,9 +160,9 @@ TEST(PanelWeight, RefusesPartsThatDoNotFit) {
   EXPECT_NO_THROW(PanelWeight(WeightFormat::int8, 17, 37, good.storage(), good.scales()));
   EXPECT_EQ(message_of<ShapeError>(
                 [&] { PanelWeight(WeightFormat::int8, 17, 36, good.storage().rows(0, 64), good.scales()); }),
-            "packed weight: [17, 36] in int8 takes uint8 [1280], found uint8 [64]");
+            "panel weight: [17, 36] in int8 takes uint8 [1280], found uint8 [64]");
   EXPECT_EQ(message_of<ShapeError>([&] { PanelWeight(WeightFormat::int8, 17, 37, good.storage(), {}); }),
-            "packed weight: the scales of [17, 37] in int8 are float32 [2, 16], found nothing []");
+            "panel weight: the scales of [17, 37] in int8 are float32 [2, 16], found nothing []");
   EXPECT_THROW(PanelWeight(WeightFormat::int4, 17, 37, good.storage(), good.scales()), ShapeError);
   EXPECT_THROW(PanelWeight(WeightFormat::float32, 17, 37, {}, {}), ShapeError);
   EXPECT_THROW(PanelWeight(WeightFormat::int8, -1, 37, good.storage(), good.scales()), ShapeError);

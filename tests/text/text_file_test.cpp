@@ -118,6 +118,17 @@ TEST_F(TextFile, BoundsWhatADecompressionBombYields) {
             std::string::npos);
 }
 
+// 64 KB that become 64 million lines, each of which would take memory of its own.
+TEST_F(TextFile, BoundsTheLinesThatAByteYields) {
+  const std::string bomb = gzip(std::string(64 << 20, '\n')), honest = gzip(std::string(1 << 19, '\n'));
+  EXPECT_NE(message_of<FileError>([&] {
+              LineReader reader(write("bomb", bomb));
+              for (std::string line; reader.next(line);) ASSERT_LT(reader.line_number(), 1 << 22);
+            }).find("16 a byte are accepted"),
+            std::string::npos);
+  EXPECT_EQ(lines_of(honest).size(), size_t{1} << 19);
+}
+
 TEST_F(TextFile, SaysWhyAFileCannotBeRead) {
   EXPECT_NE(message_of<FileError>([&] { read_lines(folder_.path() / "absent"); }).find("absent"), std::string::npos);
   EXPECT_NE(message_of<FileError>([&] { read_lines(folder_.path()); }).find("directory"), std::string::npos);

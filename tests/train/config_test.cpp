@@ -2,6 +2,7 @@
 #include "attune/base/json_fields.h"
 #include "attune/kernels/matmul.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +13,8 @@
 
 #include "attune/base/file.h"
 #include "attune/io/toml_config.h"
+#include "attune/train/config_description.h"
+#include "attune/train/config_help.h"
 #include "tests/support/errors.h"
 #include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
@@ -228,11 +231,13 @@ TEST(RunConfig, FieldsOfAnotherArchitectureAreRefused) {
     return message_of<ConfigError>([&] { read_run_config("", {"model.architecture=" + architecture, assignment}); });
   };
   EXPECT_EQ(refusal("decoder_lm", "data.train_source=a"),
-            "data.train_source: architecture = \"decoder_lm\" reads data.train_files");
+            "--set data.train_source=a: data.train_source: architecture = \"decoder_lm\" reads data.train_files");
   EXPECT_EQ(refusal("encoder_decoder", "data.train_files=a"),
-            "data.train_files: architecture = \"encoder_decoder\" reads data.train_source and data.train_target");
-  EXPECT_EQ(refusal("encoder_classifier", "generation.beam_size=2"),
-            "generation.beam_size: architecture = \"encoder_classifier\" has no use for it");
+            "--set data.train_files=a: data.train_files: architecture = \"encoder_decoder\" reads data.train_source "
+            "and data.train_target");
+  EXPECT_EQ(
+      refusal("encoder_classifier", "generation.beam_size=2"),
+      "--set generation.beam_size=2: generation.beam_size: architecture = \"encoder_classifier\" has no use for it");
   EXPECT_THAT(refusal("encoder_decoder", "sampling.top_k=2"), HasSubstr("sampling.top_k: "));
   EXPECT_THAT(refusal("decoder_lm", "train.mask_probability=0.3"), HasSubstr("has no use for it"));
   EXPECT_THAT(refusal("encoder_masked_lm", "train.word_dropout=0.3"), HasSubstr("has no use for it"));
@@ -264,6 +269,82 @@ TEST(RunConfig, TheFileComesAfterThePresetAndAssignmentsComeLast) {
   EXPECT_EQ(config.train.label_smoothing, 0) << "that of the preset's architecture";
 }
 
+// The file, the preset or the assignment that brought the error about, not always the file.
+TEST(RunConfig, AnErrorNamesWhereItComesFrom) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "run.toml";
+  const auto refusal = [&](const std::string& toml, const std::vector<std::string>& set, const char* preset = "") {
+    write_file(file, toml);
+    return message_of<ConfigError>([&] { read_run_config(file, set, preset); });
+  };
+  EXPECT_EQ(refusal("[model]\nheads = 7\n", {"train.steps=5"}),
+            file + ": model.d_model = 512 is not divisible by heads = 7");
+  EXPECT_EQ(refusal("[model]\nd_model = 256\n", {"train.steps=5", "model.heads=7"}),
+            "--set model.heads=7: model.d_model = 256 is not divisible by heads = 7");
+  EXPECT_EQ(refusal("", {"model.layers=0"}), "--set model.layers=0: model.layers = 0: needs a number from 1 to 4096");
+  EXPECT_EQ(refusal("[data]\ntrain_source = \"a\"\ntrain_target = \"b\"\n", {}, "gpt-char"),
+            file + ": data.train_source: architecture = \"decoder_lm\" reads data.train_files");
+  EXPECT_EQ(refusal("[data]\ntrain_source = \"a\"\ntrain_target = \"b\"\n", {"model.architecture=decoder_lm"}),
+            "--set model.architecture=decoder_lm: data.train_source: architecture = \"decoder_lm\" reads "
+            "data.train_files");
+  EXPECT_EQ(refusal("[train]\nsteps = 100\n", {}, "gpt-char"),
+            file + ": train.steps = 100: schedule.kind = \"cosine\" needs more than schedule.warmup_steps = 100");
+}
+
+TEST(RunConfig, AnUnknownKeyIsLookedForElsewhere) {
+  const auto refusal = [](const std::string& assignment) {
+    return message_of<ConfigError>([&] { read_run_config("", {assignment}); });
+  };
+  EXPECT_EQ(refusal("train.device=cuda"),
+            "--set train.device=cuda: train: unknown key \"device\": Attune computes on the processor; there is no key "
+            "for a device");
+  EXPECT_EQ(refusal("train.learning_rate=1"),
+            "--set train.learning_rate=1: train: unknown key \"learning_rate\": the key is schedule.learning_rate");
+  EXPECT_THAT(refusal("train.batch_size=32"), HasSubstr("the key is train.batch_tokens"));
+  EXPECT_EQ(refusal("model.attention.kv_heads=2"),
+            "--set model.attention.kv_heads=2: model: unknown key \"attention\": architecture = \"encoder_decoder\" "
+            "does not have it, but encoder_classifier, encoder_masked_lm, decoder_lm");
+  EXPECT_THAT(refusal("model.layres=2"), HasSubstr("did you mean \"layers\"?"));
+}
+
+// However the file, the preset or an earlier assignment spells the value.
+TEST(RunConfig, AssignmentsMayComeInAnyOrder) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "run.toml";
+  const AttentionKind windows = MultiHead{.pattern = SlidingWindow{.size = 6}};
+  for (const char* spelt : {"", "encoder_attention = \"multi_head\"", "encoder_attention = {kind = \"multi_head\"}",
+                            "[model.encoder_attention]\npattern = \"strided\"", "encoder_attention.bias = \"all\""}) {
+    write_file(file, "[model]\n" + std::string(spelt) + "\n");
+    for (const std::vector<std::string>& set : std::vector<std::vector<std::string>>{
+             {"model.encoder_attention.pattern=window", "model.encoder_attention.pattern.size=6"},
+             {"model.encoder_attention.pattern.size=6", "model.encoder_attention.pattern=window"},
+             {"model.encoder_attention={pattern={kind=\"window\", size=6}}"}}) {
+      const RunConfig config = read_run_config(file, set);
+      EXPECT_EQ(pattern_of(config.model.encoder_attention), pattern_of(windows)) << spelt;
+    }
+  }
+  const RunConfig latent =
+      read_run_config("", {"model.encoder_attention.latent_dim=8", "model.encoder_attention=latent"});
+  EXPECT_EQ(std::get<MultiHeadLatent>(latent.model.encoder_attention).latent_dim, 8);
+  const RunConfig of_preset = read_run_config("", {"model.cross_attention.latent_dim=8"}, "transformer-base-latent");
+  EXPECT_EQ(std::get<MultiHeadLatent>(of_preset.model.cross_attention).latent_dim, 8);
+  const RunConfig replaced = read_run_config("", {"model.attention={kind=\"multi_head\", kv_heads=2}"}, "gpt-char");
+  EXPECT_EQ(std::get<MultiHead>(replaced.model.attention), (MultiHead{.kv_heads = 2})) << "a kind has its own defaults";
+  EXPECT_EQ(read_run_config("", {"train.steps=5", "train.steps=6"}).train.steps, 6) << "the last of two counts";
+  write_file(file, "[schedule]\nkind = \"linear\"\n");
+  EXPECT_EQ(read_run_config(file, {"train.steps=3000"}, "gpt-char").schedule.warmup_steps, 100);
+}
+
+TEST(RunConfig, AbsolutePaths) {
+  RunConfig config;
+  config.data.train_source = {"a/../b.en"};
+  config.data.tokenizer = "/t.model";
+  const RunConfig absolute = with_absolute_paths(config);
+  EXPECT_EQ(absolute.data.train_source.front(), (std::filesystem::current_path() / "b.en").string());
+  EXPECT_EQ(absolute.data.tokenizer, "/t.model");
+  EXPECT_EQ(absolute.data.prepared, "");
+}
+
 TEST(RunConfig, TheBestModelIsChosenByWhatTheArchitectureIsFor) {
   EXPECT_EQ(default_config(Architecture::encoder_decoder).best_metric(), ValidationMetric::bleu);
   EXPECT_EQ(default_config(Architecture::encoder_classifier).best_metric(), ValidationMetric::accuracy);
@@ -273,12 +354,26 @@ TEST(RunConfig, TheBestModelIsChosenByWhatTheArchitectureIsFor) {
 
 TEST(RunConfig, DescriptionHasEveryKeyOnce) {
   const std::string text = describe_config({});
-  EXPECT_THAT(text, HasSubstr("[schedule]\nkind = \"noam\"  # noam, inverse_sqrt, cosine, linear, constant\n"));
+  EXPECT_THAT(text,
+              HasSubstr("[schedule]\n# How the learning rate goes on after the warm-up. One of noam, inverse_sqrt, "
+                        "cosine, linear, constant [\"noam\"]\nkind = \"noam\"\n"));
   EXPECT_THAT(text, HasSubstr("beta_2 = 0.98\n"));
   // Read back as TOML it is the default, written out in full.
   EXPECT_EQ(nlohmann::json(parse_toml(text, "description")), nlohmann::json(parse_toml(write_toml(RunConfig{}), "")));
-  EXPECT_THAT(text, HasSubstr("architecture = \"encoder_decoder\"  # encoder_decoder, encoder_classifier, "));
-  EXPECT_THAT(text, HasSubstr("positions = \"sinusoidal\"  # or {kind = \"learned\", max_length = 0}, "));
+  EXPECT_THAT(text, HasSubstr("One of sinusoidal, learned, "));
+  EXPECT_THAT(text, HasSubstr("#   learned.max_length: Rows of the table; 0: "));
+  const std::string changed = describe_config(read_run_config("", {"train.steps=7"}));
+  EXPECT_THAT(changed, HasSubstr("(updates) [100000]\nsteps = 7\n")) << "the default, and what is set";
+}
+
+// Whoever adds a key writes one line in attune/train/config_help.cpp.
+TEST(RunConfig, EveryKeyHasItsMeaningAndNoOtherHas) {
+  const std::string page = configuration_page();  // throws for a key without one
+  for (const KeyHelp& help : key_help()) {
+    const std::string key = help.key;
+    const std::string row = fmt::format("| `{}` | {}", key.substr(key.find('.') + 1), help.meaning);
+    EXPECT_THAT(page, HasSubstr(row)) << key << " is no key";
+  }
 }
 
 TEST(GenerationConfig, LongestOutput) {

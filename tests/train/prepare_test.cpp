@@ -1,5 +1,6 @@
 #include "attune/train/prepare.h"
 #include "attune/base/json_fields.h"
+#include "attune/base/sha256.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -59,6 +60,13 @@ class PrepareTest : public ::testing::Test {
     std::string text = read_file(folder_ / "prepared" / file);
     text.replace(place, bytes.size(), bytes);
     write_file(folder_ / "prepared" / file, text);
+  }
+  /// Makes the index agree with a file that was changed.
+  void accept(const std::string& file) {
+    const std::string before = index_.shards.at(0).sha256;
+    std::string text = read_file(folder_ / "prepared" / "index.json");
+    text.replace(text.find(before), before.size(), sha256(read_file(folder_ / "prepared" / file)));
+    write_file(folder_ / "prepared" / "index.json", text);
   }
   std::vector<std::string> names() const {
     std::vector<std::string> names;
@@ -186,7 +194,7 @@ TEST_F(PrepareTest, DamagedFoldersAreRefused) {
   put("00001.tokens", 8, "\x07");
   EXPECT_THAT(refusal(config), HasSubstr("00001.tokens: version is 7, expected 1"));
   const auto verify = [&] { verify_prepared(folder_ / "prepared", index_); };
-  EXPECT_THAT(message_of<FileError>(verify), HasSubstr("00001.tokens: sha256 is not what index.json says"));
+  EXPECT_THAT(message_of<FileError>(verify), HasSubstr("00001.tokens: sha256 is not what the index says"));
   fs::resize_file(folder_ / "prepared" / "00001.tokens", 100);
   EXPECT_THAT(refusal(config), HasSubstr("00001.tokens: has 100 bytes, index.json says "));
   fs::remove(folder_ / "prepared" / "00001.tokens");
@@ -196,10 +204,22 @@ TEST_F(PrepareTest, DamagedFoldersAreRefused) {
   EXPECT_THAT(refusal(other), HasSubstr("vocabulary.json: is not the tokenizer that the text was prepared with"));
 }
 
+// Another valid id: only the checksum tells.
+TEST_F(PrepareTest, AChangedTokenIsNoticedBeforeItIsUsed) {
+  RunConfig config = prepared(config_of(Architecture::encoder_decoder));
+  const size_t last = static_cast<size_t>(file_bytes(folder_ / "prepared" / "00000.tokens")) - 8;
+  const char before = read_file(folder_ / "prepared" / "00000.tokens")[last];
+  put("00000.tokens", last, before == 4 ? "\x05" : "\x04");
+  config.train.steps = 1000;
+  EXPECT_THAT(message_of<FileError>([&] { train(config, folder_ / "run"); }),
+              HasSubstr("00000.tokens: sha256 is not what the index says"));
+}
+
 // The id is met by the thread that forms the batches of the next step.
 TEST_F(PrepareTest, AnErrorOfTheThreadThatFormsBatchesIsTheRuns) {
   RunConfig config = prepared(config_of(Architecture::encoder_decoder), {});
   put("00000.tokens", static_cast<size_t>(index_.bytes()) - 8, "\xff\xff");
+  accept("00000.tokens");
   config.train.steps = 100;
   std::vector<int64_t> steps;
   const std::string message = message_of<DataError>(

@@ -99,7 +99,13 @@ TEST(Progress, WithoutATotalShowsTheCount) {
 }
 
 TEST(Progress, ALogLineHasNoBar) {
-  EXPECT_EQ(format_progress_line(training()), "430/1000  43%  loss 2.345  lr 3e-4  12.3k tok/s  1:23 left");
+  EXPECT_EQ(format_progress_line(training()), "430/1000  loss 2.345  lr 3e-4  12.3k tok/s  1:23 left");
+  ProgressState steps = training();
+  steps.name = "step";
+  EXPECT_EQ(format_progress_line(steps), "step 430 of 1000  loss 2.345  lr 3e-4  12.3k tok/s  1:23 left");
+  EXPECT_EQ(format_progress(steps, 60), "43%  step 430  loss 2.345  lr 3e-4  12.3k tok/s  1:23 left");
+  steps.total = 0;
+  EXPECT_EQ(format_progress_line(steps), "step 430  loss 2.345  lr 3e-4  12.3k tok/s  1:02");
 }
 
 RC_GTEST_PROP(Progress, IsNeverWiderThanTheTerminal, (int64_t done, int64_t total, double seconds, double rate)) {

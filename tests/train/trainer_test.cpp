@@ -8,8 +8,10 @@
 #include <csignal>
 #include <cstring>
 #include <fstream>
+#include <thread>
 
 #include "attune/inference/translator.h"
+#include "attune/io/checkpoint.h"
 #include "tests/support/errors.h"
 #include "tests/train/reverse_task.h"
 
@@ -85,9 +87,10 @@ TEST_F(TrainerTest, ReportsWhatItDoes) {
   EXPECT_TRUE(fs::exists(checkpoint_file(folder_ / "run", 12)));
   EXPECT_EQ(read_run_config(folder_ / "run" / "config.toml"), config_);
   const auto metrics = metrics_of(folder_ / "run");
-  ASSERT_EQ(metrics.size(), 5);  // steps 5, 10 and 12, validations at 6 and 12
-  EXPECT_THAT(metrics[0], AllOf(HasSubstr("\"step\":5,\"loss\":"), HasSubstr("\"learning_rate\":0.0015")));
-  EXPECT_THAT(metrics[1], AllOf(HasSubstr("\"step\":6,\"valid_loss\":"), HasSubstr("\"valid_bleu\":")));
+  ASSERT_EQ(metrics.size(), 6);  // the start, steps 5, 10 and 12, validations at 6 and 12
+  EXPECT_THAT(metrics[0], HasSubstr("{\"step\":0,\"parameters\":"));
+  EXPECT_THAT(metrics[1], AllOf(HasSubstr("\"step\":5,\"loss\":"), HasSubstr("\"learning_rate\":0.0015")));
+  EXPECT_THAT(metrics[2], AllOf(HasSubstr("\"step\":6,\"valid_loss\":"), HasSubstr("\"valid_bleu\":")));
 }
 
 // Steps 1 to 20 at once, or 1 to 10 and later the rest.
@@ -155,7 +158,9 @@ TEST_F(TrainerTest, ResumesBehindATornCheckpoint) {
   const TrainedRun rest = train(config_, folder_ / "torn", true);
   EXPECT_EQ(rest.seen.start.step, 10);
   ASSERT_EQ(rest.seen.messages.size(), 1);
-  EXPECT_THAT(rest.seen.messages[0], HasSubstr("step-00000020.safetensors was damaged and is removed"));
+  EXPECT_THAT(rest.seen.messages[0], AllOf(HasSubstr("step-00000020.safetensors: "),
+                                           HasSubstr("; it is set aside as step-00000020.safetensors.damaged")));
+  EXPECT_TRUE(fs::exists(folder_ / "torn" / "checkpoints" / "step-00000020.safetensors.damaged"));
   EXPECT_EQ(tensors_of(checkpoint_file(folder_ / "torn", 20)), tensors_of(checkpoint_file(folder_ / "whole", 20)));
   EXPECT_EQ(metrics_of(folder_ / "torn"), metrics_of(folder_ / "whole"));
   EXPECT_EQ(tensors_of(folder_ / "torn" / "model" / "model.safetensors"),
@@ -163,7 +168,7 @@ TEST_F(TrainerTest, ResumesBehindATornCheckpoint) {
 
   for (const int64_t step : {10, 20}) fs::resize_file(checkpoint_file(folder_ / "torn", step), 5000);
   EXPECT_THAT(message_of<FileError>([&] { train(config_, folder_ / "torn", true); }),
-              HasSubstr("no checkpoint can be read, all are damaged"));
+              HasSubstr("(no other checkpoint is intact)"));
 }
 
 TEST_F(TrainerTest, AStopRequestEndsWithACheckpoint) {
@@ -180,6 +185,33 @@ TEST_F(TrainerTest, AStopRequestEndsWithACheckpoint) {
   const TrainedRun rest = train(config_, folder_ / "run", true);
   EXPECT_EQ(rest.seen.start.step, 7);
   EXPECT_EQ(tensors_of(checkpoint_file(folder_ / "run", 20)), tensors_of(checkpoint_file(folder_ / "whole", 20)));
+  EXPECT_EQ(metrics_of(folder_ / "run"), metrics_of(folder_ / "whole"));
+}
+
+// The flag rises while the validation translates.
+TEST_F(TrainerTest, AStopDuringAValidationIsNoticedThere) {
+  config_.train.valid_every = 10;
+  config_.generation.max_length = 200;
+  write_reverse_text(folder_, "valid", 500, 5, 5, 2);
+  train(config_, folder_ / "whole");
+  std::atomic<bool> stop{false};
+  Recorder seen;
+  std::thread stopper;
+  seen.after_step = [&](const StepReport& report) {
+    if (report.step != 10) return;
+    stopper = std::thread([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(30));
+      stop = true;
+    });
+  };
+  const TrainingResult result = Trainer(config_, folder_ / "run", seen, stop).run(false);
+  stopper.join();
+  EXPECT_EQ(result.reason, StopReason::requested);
+  EXPECT_EQ(result.step, 10);
+  EXPECT_TRUE(seen.validations.empty());
+  const TrainedRun rest = train(config_, folder_ / "run", true);
+  ASSERT_FALSE(rest.seen.validations.empty());
+  EXPECT_EQ(rest.seen.validations[0].step, 10);
   EXPECT_EQ(metrics_of(folder_ / "run"), metrics_of(folder_ / "whole"));
 }
 
@@ -312,6 +344,49 @@ TEST_F(TrainerTest, AnotherMetricMakesNoUseOfTheOldBest) {
   double least = 1e30;
   for (const ValidationReport& report : rest.seen.validations) least = std::min(least, report.loss.loss);
   EXPECT_EQ(rest.result.best_value, least);
+}
+
+TEST_F(TrainerTest, AFolderOfSomebodyElseIsRefusedAndStaysAsItIs) {
+  fs::create_directory(folder_ / "other");
+  write_file(folder_ / "other" / "config.toml", "mine");
+  write_file(folder_ / "other" / "tokenizer.json", "mine");
+  for (const bool resume : {false, true})
+    EXPECT_THAT(message_of<ConfigError>([&] { train(config_, folder_ / "other", resume); }),
+                HasSubstr("other: has other files in it ("));
+  EXPECT_EQ(read_file(folder_ / "other" / "config.toml"), "mine");
+  EXPECT_EQ(read_file(folder_ / "other" / "tokenizer.json"), "mine");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_ / "other"), fs::directory_iterator()), 2);
+}
+
+TEST_F(TrainerTest, ARenamedCheckpointIsRefused) {
+  config_.train.checkpoint_every = 10;
+  train(config_, folder_ / "run");
+  fs::rename(checkpoint_file(folder_ / "run", 10), checkpoint_file(folder_ / "run", 99));
+  EXPECT_THAT(message_of<FileError>([&] { train(config_, folder_ / "run", true); }),
+              HasSubstr("step-00000099.safetensors: is the checkpoint of step 10"));
+  EXPECT_TRUE(fs::exists(checkpoint_file(folder_ / "run", 99)));
+}
+
+TEST_F(TrainerTest, StateThatNoRunComesToIsRefused) {
+  train(config_, folder_ / "run");
+  const fs::path file = checkpoint_file(folder_ / "run", 20);
+  const SafetensorsReader reader(file);
+  Checkpoint checkpoint;
+  for (const std::string& name : reader.names()) checkpoint.tensors.push_back({name, reader.load(name)});
+  const Json good = checkpoint_state(reader);
+  const std::vector<std::pair<std::string, Json>> wrong = {
+      {"/training/step", -1},          {"/training/epoch", -5},
+      {"/training/seconds", -1.0},     {"/training/seconds", nullptr},
+      {"/training/best_step", 21},     {"/training/last_validation", 1000},
+      {"/training/window/tokens", -1}, {"/training/without_improvement", int64_t{1} << 60}};
+  for (const auto& [field, value] : wrong) {
+    checkpoint.state = good;
+    checkpoint.state[Json::json_pointer(field)] = value;
+    write_checkpoint(file, checkpoint);
+    const std::string name = field.substr(field.rfind('/') + 1);
+    EXPECT_THAT(message_of<Error>([&] { train(config_, folder_ / "run", true); }),
+                AllOf(HasSubstr("step-00000020.safetensors: training"), HasSubstr(name)));
+  }
 }
 
 TEST_F(TrainerTest, ResumeBeginsWhereThereIsNothing) {

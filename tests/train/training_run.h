@@ -80,8 +80,8 @@ inline std::vector<std::string> metrics_of(const std::filesystem::path& run) {
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = text.find('\n', begin);
     Json line = Json::parse(text.substr(begin, end - begin));
-    line.erase("time");
-    line.erase("tokens_per_second");
+    for (const char* measured : {"time", "seconds", "tokens_per_second", "memory_mib", "tensor_memory_mib"})
+      line.erase(measured);
     lines.push_back(line.dump());
     begin = end + 1;
   }

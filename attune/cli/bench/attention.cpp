@@ -17,6 +17,7 @@
 #include "attune/cli/generation_options.h"
 #include "attune/cli/pattern_options.h"
 #include "attune/kernels/attention_plan.h"
+#include "attune/models/config.h"
 #include "attune/nn/module.h"
 #include "attune/ops/attention.h"
 
@@ -25,7 +26,8 @@ namespace {
 
 struct AttentionBench {
   std::vector<int64_t> lengths = {1024, 2048, 4096, 8192, 16384};
-  std::vector<std::string> patterns = {"full", "window", "strided", "fixed"};
+  std::vector<std::string> patterns{std::begin(VariantNames<AttentionPattern>::values),
+                                    std::end(VariantNames<AttentionPattern>::values)};
   PatternOptions sizes;
   int64_t heads = 4, d_head = 32;
   bool causal = false;

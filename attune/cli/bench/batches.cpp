@@ -211,6 +211,8 @@ TrainingWork work_of(const BatchOptions& o, RunConfig& config) {
     case Architecture::encoder_classifier:
       return random_work(build_encoder_classifier(model, seed),
                          [&](Random& random, int64_t) { return random_texts(random, o, model); });
+    case Architecture::encoder:
+      fail<ConfigError>("bench: a model of architecture \"encoder\" has no loss");
     case Architecture::encoder_masked_lm:
       return random_work(build_encoder_masked_lm(model, seed),
                          [&](Random& random, int64_t b) { return random_masked_texts(random, o, config, b); });

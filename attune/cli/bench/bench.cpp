@@ -1,7 +1,6 @@
 // attune bench train, attune bench translate: steady-state speed of any configuration.
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
@@ -13,6 +12,7 @@
 #include "attune/base/file.h"
 #include "attune/base/json_fields.h"
 #include "attune/base/parallel.h"
+#include "attune/base/process_memory.h"
 #include "attune/base/random.h"
 #include "attune/cli/bench/batches.h"
 #include "attune/cli/bench/median.h"
@@ -49,12 +49,6 @@ double seconds_now() {
 
 double megabytes(int64_t bytes) {
   return static_cast<double>(bytes) / (1 << 20);
-}
-
-double peak_memory_mb() {
-  struct rusage usage {};
-  ::getrusage(RUSAGE_SELF, &usage);
-  return megabytes(int64_t{usage.ru_maxrss} * 1024);
 }
 
 void require_encoder_decoder(const char* what, const RunConfig& config) {
@@ -170,7 +164,7 @@ int bench_train(const Options& o) {
   result.update({{"gflops_per_s", gflops},
                  {"machine_peak_gflops_per_s", peak_gflops},
                  {"share_of_peak", gflops / peak_gflops},
-                 {"peak_memory_mb", peak_memory_mb()},
+                 {"peak_memory_mb", megabytes(peak_process_bytes())},
                  {"peak_tensor_memory_mb", megabytes(allocator_statistics().peak_bytes_in_use)},
                  {"reserved_tensor_memory_mb", megabytes(allocator_statistics().bytes_reserved)},
                  {"loss_first", measured.loss_first},
@@ -241,7 +235,7 @@ int bench_translate(const Options& o, const GenerationConfig& generation) {
             {"beam_size", search.generation.beam_size},
             {"median_ms_per_batch", median(milliseconds)},
             {"target_tokens_per_s", median(rate)},
-            {"peak_memory_mb", peak_memory_mb()}});
+            {"peak_memory_mb", megabytes(peak_process_bytes())}});
   return 0;
 }
 
@@ -275,6 +269,7 @@ void add_bench(CLI::App& app) {
   add_bench_decode(*bench);
   add_bench_machine(*bench);
   add_bench_linear(*bench);
+  add_bench_requests(*bench);
 
   auto train = std::make_shared<Options>();
   CLI::App* command = add_command(

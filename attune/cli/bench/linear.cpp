@@ -1,4 +1,5 @@
-// attune bench linear: products with packed weights beside those of training, from weights that are not in the cache.
+// attune bench linear: products with weights in panels beside those of training, from weights that are not in the
+// cache.
 
 #include <fmt/format.h>
 #include <chrono>
@@ -39,25 +40,25 @@ int bench_linear(const LinearBench& o) {
   const Tensor x = Tensor::empty({o.rows, o.in}), bias = Tensor::zeros({o.out});
   initialize_normal(x, 1, 1, 0);
   std::vector<Tensor> weights;
-  std::vector<std::vector<PanelWeight>> packed(3);
+  std::vector<std::vector<PanelWeight>> panels(3);
   const WeightFormat formats[] = {WeightFormat::float32, WeightFormat::int8, WeightFormat::int4};
   for (int64_t i = 0; i < count; ++i) {
     weights.push_back(Tensor::empty({o.out, o.in}));
     initialize_normal(weights.back(), 1, 1, static_cast<uint64_t>(i) + 1);
-    for (size_t f = 0; f < 3; ++f) packed[f].push_back(PanelWeight::pack(weights.back(), formats[f]));
+    for (size_t f = 0; f < 3; ++f) panels[f].push_back(PanelWeight::pack(weights.back(), formats[f]));
   }
   std::vector<std::vector<double>> seconds(4);
   for (int64_t round = 0; round < o.rounds; ++round) {  // in turn, so that a change of the machine meets all
     seconds[0].push_back(seconds_of(count, [&](size_t i) { linear(x, weights[i], bias); }));
     for (size_t f = 0; f < 3; ++f)
-      seconds[f + 1].push_back(seconds_of(count, [&](size_t i) { panel_linear(x, packed[f][i], bias); }));
+      seconds[f + 1].push_back(seconds_of(count, [&](size_t i) { panel_linear(x, panels[f][i], bias); }));
   }
   std::cout << fmt::format("{:<18}{:>12}{:>12}{:>12}{:>10}\n", "weights", "microseconds", "GFLOP/s", "GB/s", "ratio");
   for (size_t f = 0; f < 4; ++f) {
     const double t = median(seconds[f]);
-    const auto bytes = static_cast<double>(f == 0 ? weights[0].bytes() : packed[f - 1][0].storage().bytes());
+    const auto bytes = static_cast<double>(f == 0 ? weights[0].bytes() : panels[f - 1][0].storage().bytes());
     std::cout << fmt::format("{:<18}{:>12.1f}{:>12.1f}{:>12.1f}{:>10.2f}\n",
-                             f == 0 ? "as in training" : fmt::format("packed {}", enum_name(formats[f - 1])), t * 1e6,
+                             f == 0 ? "as in training" : fmt::format("panels, {}", enum_name(formats[f - 1])), t * 1e6,
                              2e-9 * static_cast<double>(o.rows * o.in * o.out) / t, bytes / t / 1e9,
                              median(seconds[0]) / t);
   }
@@ -68,7 +69,7 @@ int bench_linear(const LinearBench& o) {
 
 void add_bench_linear(CLI::App& bench) {
   const auto o = std::make_shared<LinearBench>();
-  CLI::App* command = add_command(bench, "linear", "Products with packed weights beside those of training",
+  CLI::App* command = add_command(bench, "linear", "Products with weights in panels beside those of training",
                                   "  attune bench linear --rows 5 --in 512 --out 2048\n"
                                   "  attune bench linear --rows 1 --out 9712 --threads 1",
                                   [o] { return bench_linear(*o); });

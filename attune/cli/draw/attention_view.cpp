@@ -64,19 +64,19 @@ AttentionPage view_translation(const AttentionRequest& request) {
   source.push_back(source_tokenizer.eos_id());
   target.insert(target.begin(), target_tokenizer.bos_id());
 
-  TransformerWeights weights;
   const PackedTokens packed_source = one_sequence(source);
-  const Tensor memory = translator.model().encode(packed_source, &weights);
-  translator.model().decode(memory, packed_source.sequences, one_sequence(target), &weights);
+  const EncoderOutput encoded = translator.model().encode_with_weights(packed_source);
+  const DecoderOutput decoded =
+      translator.model().decode_with_weights(encoded.states, packed_source.sequences, one_sequence(target));
   const auto source_pieces = pieces(source_tokenizer, source), target_pieces = pieces(target_tokenizer, target);
   const char* const reads_and_predicts = "The decoder has read the tokens up to the row's and predicts the next one.";
   AttentionPage page{.title = "", .texts = {{"Source", request.text}, {"Target", target_text}}, .maps = {}};
   page.maps.push_back(
-      {"Encoder self-attention", "source", "source", source_pieces, source_pieces, "", false, weights.encoder});
+      {"Encoder self-attention", "source", "source", source_pieces, source_pieces, "", false, encoded.weights});
   page.maps.push_back({"Decoder self-attention", "target", "target", target_pieces, target_pieces, reads_and_predicts,
-                       true, weights.decoder.self});
+                       true, decoded.self_weights});
   page.maps.push_back({"Cross-attention", "target", "source", target_pieces, source_pieces, reads_and_predicts, false,
-                       weights.decoder.cross});
+                       decoded.cross_weights});
   return page;
 }
 
@@ -89,8 +89,7 @@ AttentionPage view_classification(const AttentionRequest& request) {
   if (static_cast<int64_t>(ids.size()) > longest)
     fail<DataError>("--attention: the text has {} tokens with bos and eos, the model reads {}", ids.size(), longest);
 
-  std::vector<Tensor> weights;
-  classifier.model().encode(one_sequence(ids), &weights);
+  const std::vector<Tensor> weights = classifier.model().encode_with_weights(one_sequence(ids)).weights;
   const std::vector<Classification> result = classifier.classify(std::vector{request.text});
   const LabelProbability& best = result.front().labels.front();
   const auto shown = pieces(classifier.tokenizer(), ids);
@@ -111,13 +110,13 @@ AttentionPage view_language_model(const AttentionRequest& request) {
   const int64_t context = generator.model().config().context_length;
   if (static_cast<int64_t>(ids.size()) > context)
     fail<DataError>("--attention: the text has {} tokens, the model's context_length is {}", ids.size(), context);
-  DecoderWeights weights;
-  generator.model().decode(one_sequence(ids), &weights);
+  const DecoderOutput decoded = generator.model().decode_with_weights(one_sequence(ids));
   const auto shown = pieces(generator.tokenizer(), ids);
   return {.title = "",
           .texts = {{"Text", request.text}},
           .maps = {{"Self-attention", "text", "text", shown, shown,
-                    "The model has read the tokens up to the row's and predicts the next one.", true, weights.self}}};
+                    "The model has read the tokens up to the row's and predicts the next one.", true,
+                    decoded.self_weights}}};
 }
 
 AttentionPage view(const AttentionRequest& request, Architecture architecture) {

@@ -7,8 +7,9 @@
 #include "attune/base/fail.h"
 #include "attune/cli/draw/draw.h"
 #include "attune/cli/draw/stacks.h"
+#include "attune/cli/model_argument.h"
 #include "attune/cli/pattern_options.h"
-#include "attune/io/config_file.h"
+#include "attune/hub/open_folder.h"
 #include "attune/models/presets.h"
 #include "attune/train/config.h"
 
@@ -73,7 +74,8 @@ StackPart feed_forward(const TransformerConfig& c) {
       {FeedForwardActivation::gelu_tanh, "GELU (tanh)"},
       {FeedForwardActivation::silu, "SiLU"},
       {FeedForwardActivation::swiglu, "SwiGLU"},
-      {FeedForwardActivation::geglu, "GEGLU"}};
+      {FeedForwardActivation::geglu, "GEGLU"},
+      {FeedForwardActivation::geglu_tanh, "GEGLU (tanh)"}};
   const char* activation = "";
   for (const auto& [value, name] : names)
     if (value == c.activation) activation = name;
@@ -137,7 +139,8 @@ Stack encoder_of(const TransformerConfig& c) {
   return stack;
 }
 
-Stack decoder_of(const TransformerConfig& c) {
+Stack decoder_of(const TransformerConfig& config) {
+  const TransformerConfig c = config.of_decoder();
   Stack stack;
   add_embedding(stack, c, c.target_vocab, "target so far");
   begin_layers(stack, c);
@@ -187,7 +190,7 @@ Described described(const BlockCommand& c) {
     return {c.preset, model_of(find_preset(c.preset))};
   }
   std::error_code ignored;
-  if (std::filesystem::is_directory(c.what, ignored)) return {c.what, read_model_config(c.what)};
+  if (std::filesystem::is_directory(c.what, ignored)) return {c.what, open_config(c.what).model};
   return {c.what.empty() ? "The default model" : c.what, read_run_config(c.what, c.set).model};
 }
 
@@ -217,7 +220,7 @@ void add_draw_block(CLI::App& draw) {
                                   "  attune draw block examples/demo.toml --set model.norm=post --out demo.svg\n"
                                   "  attune draw block runs/demo/model",
                                   [c] { return draw_block(*c); });
-  command->add_option("config", c->what, "Configuration (TOML) of a run, or folder of a model [the defaults]");
+  add_model(*command, c->what, "Configuration (TOML) of a run, or folder of a model [the defaults]");
   command->add_option("--preset", c->preset, "A model that the literature knows by name");
   command->add_option("--set", c->set, "Overrides one key: model.norm=post")->expected(1)->take_all();
 }

@@ -1,5 +1,7 @@
 #include "attune/cli/draw/draw.h"
 
+#include <unistd.h>
+
 #include "attune/cli/text_output.h"
 
 namespace attune::cli {
@@ -7,14 +9,17 @@ namespace attune::cli {
 CLI::App* add_picture(CLI::App& draw, const std::string& kind, const std::string& description,
                       const std::string& examples, std::function<std::string()> picture) {
   const auto file = std::make_shared<std::string>();
-  CLI::App* command = add_command(draw, kind, description, examples, [picture = std::move(picture), file] {
+  CLI::App* command = add_command(draw, kind, description, examples, [picture = std::move(picture), file, kind] {
+    if (file->empty() && ::isatty(STDOUT_FILENO) == 1)
+      fail<ConfigError>("a picture is SVG, which no terminal shows: give --out {}.svg, or send it to another program",
+                        kind);
     const std::string svg = picture();  // a picture that cannot be drawn leaves the file as it was
     TextOutput out(*file);
     out.write(svg);
     out.finish();
     return 0;
   });
-  command->add_option("--out", *file, "SVG file [standard output]");
+  command->add_option("--out", *file, "SVG file [standard output, unless it is a terminal]");
   return command;
 }
 

@@ -149,11 +149,13 @@ std::string draw_heat_maps(const HeatMaps& picture) {
   svg.text({kMargin, kMargin + 14}, picture.title, {.size = 15, .bold = true});
   if (!picture.note.empty()) svg.text({kMargin, kMargin + 33}, picture.note, {.size = 11, .colour = ink::soft});
   draw_legend(svg, picture, {kMargin, kMargin + head - 12});
-  for (int64_t i = 0; i < count; ++i)
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t row = i / layout.across, column = i % layout.across;
     draw_map(svg, picture, picture.maps[static_cast<size_t>(i)],
-             {kMargin + (layout.width + kGap) * static_cast<double>(i % layout.across),
-              kMargin + head + layout.height * static_cast<double>(i / layout.across)},
+             {kMargin + (layout.width + kGap) * static_cast<double>(column),
+              kMargin + head + layout.height * static_cast<double>(row)},
              layout);
+  }
   return svg.finish();
 }
 

@@ -116,6 +116,55 @@ Series distinguished(const LineChart& chart, size_t i) {
   return series;
 }
 
+struct ChartLayout {
+  Plot plot;
+  double top = 0, bottom = 0, width = 0;
+  double legend = 0;  // its left edge
+};
+
+// Throws DataError when there is no point.
+ChartLayout layout_of(const LineChart& chart, double top) {
+  const double head = 26 + (chart.note.empty() ? 0 : 18);
+  Plot plot{.x = {.logarithmic = chart.x.logarithmic},
+            .y = {.logarithmic = chart.y.logarithmic},
+            .corner = {kMargin + kLeft, top + kMargin + head}};
+  double legend = 0;
+  for (const Series& series : chart.series) {
+    legend = std::max(legend, text_width(shortened(series.name, kMostName), 12));
+    for (const Point& p : series.points) {
+      if (!plot.x.has(p.x) || !plot.y.has(p.y)) continue;
+      plot.x.include(p.x);
+      plot.y.include(p.y);
+    }
+  }
+  if (plot.x.low > plot.x.high) fail<DataError>("{}: there is no point to draw", chart.title);
+  plot.x.widen(0);
+  plot.y.widen(0.05);
+  const double right = plot.corner.x + kPlotWidth + 18;
+  const double rows = 20 * static_cast<double>(chart.series.size());
+  return {.plot = plot,
+          .top = top,
+          .bottom = plot.corner.y + std::max(kPlotHeight + kBottom, rows) + kMargin,
+          .width = std::max({right + 34 + legend + kMargin, text_width(chart.title, 15) + 2 * kMargin,
+                             text_width(chart.note, 11) + 2 * kMargin}),
+          .legend = right};
+}
+
+void draw_chart(Svg& svg, const LineChart& chart, const ChartLayout& layout) {
+  const double top = layout.top + kMargin;
+  svg.text({kMargin, top + 14}, chart.title, {.size = 15, .bold = true});
+  if (!chart.note.empty()) svg.text({kMargin, top + 33}, chart.note, {.size = 11, .colour = ink::soft});
+  draw_axes(svg, chart, layout.plot);
+  for (size_t i = 0; i < chart.series.size(); ++i) {
+    const Series series = distinguished(chart, i);
+    draw_series(svg, series, colour_of_line(chart, i), layout.plot);
+    const double y = layout.plot.corner.y + 8 + 20 * static_cast<double>(i);
+    svg.line({{layout.legend, y}, {layout.legend + 24, y}},
+             {.colour = colour_of_line(chart, i), .width = 2, .dashed = series.dashed});
+    svg.text({layout.legend + 32, y + 4}, shortened(series.name, kMostName));
+  }
+}
+
 }  // namespace
 
 std::vector<double> round_ticks(double low, double high, bool logarithmic) {
@@ -142,38 +191,19 @@ std::vector<double> round_ticks(double low, double high, bool logarithmic) {
 }
 
 std::string draw_line_chart(const LineChart& chart) {
-  const double head = 26 + (chart.note.empty() ? 0 : 18);
-  Plot plot{.x = {.logarithmic = chart.x.logarithmic},
-            .y = {.logarithmic = chart.y.logarithmic},
-            .corner = {kMargin + kLeft, kMargin + head}};
-  double legend = 0;
-  for (const Series& series : chart.series) {
-    legend = std::max(legend, text_width(shortened(series.name, kMostName), 12));
-    for (const Point& p : series.points) {
-      if (!plot.x.has(p.x) || !plot.y.has(p.y)) continue;
-      plot.x.include(p.x);
-      plot.y.include(p.y);
-    }
-  }
-  if (plot.x.low > plot.x.high) fail<DataError>("{}: there is no point to draw", chart.title);
-  plot.x.widen(0);
-  plot.y.widen(0.05);
+  return draw_line_charts({chart});
+}
 
-  const double right = plot.corner.x + kPlotWidth + 18;
-  const double rows = 20 * static_cast<double>(chart.series.size());
-  Svg svg(std::max({right + 34 + legend + kMargin, text_width(chart.title, 15) + 2 * kMargin,
-                    text_width(chart.note, 11) + 2 * kMargin}),
-          plot.corner.y + std::max(kPlotHeight + kBottom, rows) + kMargin, chart.title);
-  svg.text({kMargin, kMargin + 14}, chart.title, {.size = 15, .bold = true});
-  if (!chart.note.empty()) svg.text({kMargin, kMargin + 33}, chart.note, {.size = 11, .colour = ink::soft});
-  draw_axes(svg, chart, plot);
-  for (size_t i = 0; i < chart.series.size(); ++i) {
-    const Series series = distinguished(chart, i);
-    draw_series(svg, series, colour_of_line(chart, i), plot);
-    const double y = plot.corner.y + 8 + 20 * static_cast<double>(i);
-    svg.line({{right, y}, {right + 24, y}}, {.colour = colour_of_line(chart, i), .width = 2, .dashed = series.dashed});
-    svg.text({right + 32, y + 4}, shortened(series.name, kMostName));
+std::string draw_line_charts(const std::vector<LineChart>& charts) {
+  std::vector<ChartLayout> layouts;
+  double width = 0, height = 0;
+  for (const LineChart& chart : charts) {
+    layouts.push_back(layout_of(chart, height));
+    width = std::max(width, layouts.back().width);
+    height = layouts.back().bottom;
   }
+  Svg svg(width, height, charts.front().title);
+  for (size_t i = 0; i < charts.size(); ++i) draw_chart(svg, charts[i], layouts[i]);
   return svg.finish();
 }
 

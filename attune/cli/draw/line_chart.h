@@ -33,6 +33,9 @@ struct LineChart {
 /// seen. Throws DataError when no point can be drawn.
 std::string draw_line_chart(const LineChart& chart);
 
+/// Several charts below one another; at least one. A curve of a single point is a dot.
+std::string draw_line_charts(const std::vector<LineChart>& charts);
+
 /// Between the smallest and the largest value: round numbers at equal distances, or 1, 2 and 5 times powers of ten.
 std::vector<double> round_ticks(double low, double high, bool logarithmic);
 

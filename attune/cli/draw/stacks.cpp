@@ -1,6 +1,7 @@
 #include "attune/cli/draw/stacks.h"
 
 #include <algorithm>
+#include <sstream>
 
 namespace attune::cli {
 namespace {
@@ -9,12 +10,29 @@ constexpr double kMargin = 18, kGap = 20;  // from part to part
 constexpr double kBoxWidth = 236, kPathRoom = 26, kFrameRoom = 44;
 constexpr double kColumn = kBoxWidth + 2 * (kPathRoom + kFrameRoom) + 30;
 
+constexpr double kDetailSize = 10.5, kDetailLine = 12;
+
+/// The detail of a box in lines that fit into it.
+std::vector<std::string> lines_of(const std::string& detail) {
+  std::vector<std::string> lines;
+  std::istringstream words(detail);
+  for (std::string word; words >> word;) {
+    const bool fits = !lines.empty() && text_width(lines.back() + " " + word, kDetailSize) <= kBoxWidth - 12;
+    if (fits) {
+      lines.back() += " " + word;
+    } else {
+      lines.push_back(word);
+    }
+  }
+  return lines;
+}
+
 double height_of(const StackPart& part) {
   switch (part.kind) {
     case StackPart::Kind::text:
       return 16;
     case StackPart::Kind::box:
-      return part.detail.empty() ? 30 : 42;
+      return 30 + kDetailLine * static_cast<double>(lines_of(part.detail).size());
     case StackPart::Kind::branch:
       return 4;
     case StackPart::Kind::add:
@@ -51,6 +69,16 @@ struct Column {
   Point at(double x, double y) const { return {centre + (mirrored ? -x : x), bottom + y}; }
 };
 
+// The name of a box and below it its detail.
+void draw_label(Svg& svg, const StackPart& part, Point middle) {
+  const std::vector<std::string> lines = lines_of(part.detail);
+  double y = middle.y + 4 - (lines.empty() ? 0 : 7 + kDetailLine / 2 * static_cast<double>(lines.size() - 1));
+  svg.text({middle.x, y}, part.name, {.anchor = "middle", .bold = true});
+  y += 4;
+  for (const std::string& line : lines)
+    svg.text({middle.x, y += kDetailLine}, line, {.size = kDetailSize, .anchor = "middle", .colour = "#3d4452"});
+}
+
 void draw_part(Svg& svg, const StackPart& part, const Column& column, double low, double high) {
   const Point middle = column.at(0, (low + high) / 2);
   switch (part.kind) {
@@ -60,9 +88,7 @@ void draw_part(Svg& svg, const StackPart& part, const Column& column, double low
     case StackPart::Kind::box:
       svg.rectangle({column.centre - kBoxWidth / 2, column.bottom + high}, kBoxWidth, low - high,
                     {.fill = part.fill, .stroke = "#5b6472", .radius = 5});
-      svg.text({middle.x, middle.y + (part.detail.empty() ? 4 : -3)}, part.name, {.anchor = "middle", .bold = true});
-      if (!part.detail.empty())
-        svg.text({middle.x, middle.y + 13}, part.detail, {.size = 10.5, .anchor = "middle", .colour = "#3d4452"});
+      draw_label(svg, part, middle);
       break;
     case StackPart::Kind::branch:
       svg.circle(middle, 2.5, {.fill = ink::text});

@@ -4,13 +4,12 @@
 //
 #include <hwy/highway.h>
 
-#include <type_traits>
-
 #include "attune/base/parallel.h"
 #include "attune/kernels/activation.h"
 #include "attune/kernels/cpu/activation_inl.h"
 #include "attune/kernels/cpu/activation_rows.h"
 #include "attune/kernels/cpu/bfloat16_inl.h"
+#include "attune/kernels/cpu/for_type.h"
 #include "attune/kernels/cpu/simd_inl.h"
 #include "attune/kernels/for_dtype.h"
 
@@ -107,11 +106,8 @@ void activation_backward(Cpu, Activation activation, const Tensor& saved, const 
     T* const to = dx.data<T>();
     parallel_for(dy.numel(), kGrain, [&](int64_t begin, int64_t end) {
       const auto n = static_cast<size_t>(end - begin);
-      if constexpr (std::is_same_v<T, float>) {
-        HWY_DYNAMIC_DISPATCH(Backward32)(activation, value + begin, from + begin, to + begin, n);
-      } else {
-        HWY_DYNAMIC_DISPATCH(Backward64)(activation, value + begin, from + begin, to + begin, n);
-      }
+      for_type<T>(HWY_DYNAMIC_DISPATCH(Backward32), HWY_DYNAMIC_DISPATCH(Backward64))(activation, value + begin,
+                                                                                      from + begin, to + begin, n);
     });
   });
 }

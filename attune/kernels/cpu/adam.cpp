@@ -5,10 +5,10 @@
 #include <hwy/highway.h>
 
 #include <cmath>
-#include <type_traits>
 
 #include "attune/base/parallel.h"
 #include "attune/kernels/adam.h"
+#include "attune/kernels/cpu/for_type.h"
 #include "attune/kernels/cpu/simd_inl.h"
 #include "attune/kernels/for_dtype.h"
 
@@ -92,13 +92,8 @@ void adam_step(Cpu, const AdamTensors& t, double ema_decay, const AdamStepArgume
     T* const average = data_or_null<T>(t.average);
     parallel_for(t.parameter.numel(), kGrain, [&](int64_t i, int64_t end) {
       T* const kept = average == nullptr ? average : average + i;
-      if constexpr (std::is_same_v<T, float>) {
-        HWY_DYNAMIC_DISPATCH(AdamStep32)
-        (parameter + i, gradient + i, m + i, v + i, kept, ema_decay, end - i, arguments);
-      } else {
-        HWY_DYNAMIC_DISPATCH(AdamStep64)
-        (parameter + i, gradient + i, m + i, v + i, kept, ema_decay, end - i, arguments);
-      }
+      for_type<T>(HWY_DYNAMIC_DISPATCH(AdamStep32), HWY_DYNAMIC_DISPATCH(AdamStep64))(
+          parameter + i, gradient + i, m + i, v + i, kept, ema_decay, end - i, arguments);
     });
   });
 }

@@ -42,10 +42,9 @@ void Forward(const AttentionForward<T>& arguments, int64_t begin, int64_t end) {
   }
 }
 
-// d_relative_keys and d_relative_values: what these tasks add to the gradients of the tables.
+// `tables`: what these tasks add to the gradients of the tables.
 template <class T>
-void Backward(const AttentionBackward<T>& arguments, int64_t begin, int64_t end, T* d_relative_keys,
-              T* d_relative_values) {
+void Backward(const AttentionBackward<T>& arguments, int64_t begin, int64_t end, const TableGradients<T>& tables) {
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const AttentionPointers<T>& in = arguments.in;
@@ -53,7 +52,7 @@ void Backward(const AttentionBackward<T>& arguments, int64_t begin, int64_t end,
   if (!in.plain()) {
     BlockBackward<T> backward(arguments, lanes, most_queries);
     for (int64_t index = begin; index < end; ++index) backward.Run(Task<T>(in, index));
-    backward.StoreRelative(d_relative_keys, d_relative_values);
+    backward.StoreTables(tables.relative_keys, tables.relative_values, tables.distance_bias);
     return;
   }
   const Scratch<T> scratch(BackwardTiles<T>::elements(in, lanes, most_queries));
@@ -67,11 +66,11 @@ void ForwardF32(const AttentionForward<float>& a, int64_t begin, int64_t end) {
 void ForwardF64(const AttentionForward<double>& a, int64_t begin, int64_t end) {
   Forward(a, begin, end);
 }
-void BackwardF32(const AttentionBackward<float>& a, int64_t begin, int64_t end, float* d_keys, float* d_values) {
-  Backward(a, begin, end, d_keys, d_values);
+void BackwardF32(const AttentionBackward<float>& a, int64_t begin, int64_t end, const TableGradients<float>& tables) {
+  Backward(a, begin, end, tables);
 }
-void BackwardF64(const AttentionBackward<double>& a, int64_t begin, int64_t end, double* d_keys, double* d_values) {
-  Backward(a, begin, end, d_keys, d_values);
+void BackwardF64(const AttentionBackward<double>& a, int64_t begin, int64_t end, const TableGradients<double>& tables) {
+  Backward(a, begin, end, tables);
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
@@ -95,13 +94,13 @@ void run_forward(const AttentionForward<float>& arguments, int64_t begin, int64_
 void run_forward(const AttentionForward<double>& arguments, int64_t begin, int64_t end) {
   HWY_DYNAMIC_DISPATCH(ForwardF64)(arguments, begin, end);
 }
-void run_backward(const AttentionBackward<float>& arguments, int64_t begin, int64_t end, float* d_keys,
-                  float* d_values) {
-  HWY_DYNAMIC_DISPATCH(BackwardF32)(arguments, begin, end, d_keys, d_values);
+void run_backward(const AttentionBackward<float>& arguments, int64_t begin, int64_t end,
+                  const TableGradients<float>& tables) {
+  HWY_DYNAMIC_DISPATCH(BackwardF32)(arguments, begin, end, tables);
 }
-void run_backward(const AttentionBackward<double>& arguments, int64_t begin, int64_t end, double* d_keys,
-                  double* d_values) {
-  HWY_DYNAMIC_DISPATCH(BackwardF64)(arguments, begin, end, d_keys, d_values);
+void run_backward(const AttentionBackward<double>& arguments, int64_t begin, int64_t end,
+                  const TableGradients<double>& tables) {
+  HWY_DYNAMIC_DISPATCH(BackwardF64)(arguments, begin, end, tables);
 }
 
 // Tasks are independent, so that how they are grouped changes no result; a group amortises its scratch memory.
@@ -119,12 +118,15 @@ void backward_with_tables(const AttentionBackward<T>& arguments) {
   const int64_t tasks = in.sequences * in.kv_heads, grain = std::max<int64_t>((tasks + 63) / 64, 1);
   const int64_t keys_size = in.relative_keys ? (2 * in.clip + 1) * in.d_k : 0;
   const int64_t values_size = in.relative_values ? (2 * in.clip + 1) * in.d_v : 0;
-  const int64_t groups = (tasks + grain - 1) / grain, size = keys_size + values_size;
+  const int64_t bias_size = in.bias_elements();
+  const int64_t groups = (tasks + grain - 1) / grain, size = keys_size + values_size + bias_size;
   const auto buffer = allocate_buffer(static_cast<size_t>(groups * size) * sizeof(T));
   T* tables = static_cast<T*>(buffer->data());
   parallel_for(tasks, grain, [&](int64_t begin, int64_t end) {
     T* own = tables + begin / grain * size;
-    run_backward(arguments, begin, end, own, own + keys_size);
+    run_backward(
+        arguments, begin, end,
+        {.relative_keys = own, .relative_values = own + keys_size, .distance_bias = own + keys_size + values_size});
   });
   const auto add_up = [&](T* to, int64_t count, int64_t at) {
     for (int64_t i = 0; i < count; ++i) {
@@ -134,6 +136,7 @@ void backward_with_tables(const AttentionBackward<T>& arguments) {
   };
   add_up(arguments.d_relative_keys, keys_size, 0);
   add_up(arguments.d_relative_values, values_size, keys_size);
+  add_up(arguments.d_distance_bias, bias_size, keys_size + values_size);
 }
 
 }  // namespace
@@ -157,10 +160,11 @@ void attention_backward(Cpu, const AttentionInputs& in, const Tensor& out, const
                                          .dk = begin_of<T>(gradients.dk),
                                          .dv = begin_of<T>(gradients.dv),
                                          .d_relative_keys = data_or_null<T>(gradients.d_relative_keys),
-                                         .d_relative_values = data_or_null<T>(gradients.d_relative_values)};
-    if (arguments.in.relative_keys || arguments.in.relative_values) return backward_with_tables(arguments);
-    for_each_task(arguments.in,
-                  [&](int64_t begin, int64_t end) { run_backward(arguments, begin, end, nullptr, nullptr); });
+                                         .d_relative_values = data_or_null<T>(gradients.d_relative_values),
+                                         .d_distance_bias = data_or_null<T>(gradients.d_distance_bias)};
+    if (arguments.in.relative_keys || arguments.in.relative_values || arguments.in.distance_bias)
+      return backward_with_tables(arguments);
+    for_each_task(arguments.in, [&](int64_t begin, int64_t end) { run_backward(arguments, begin, end, {}); });
   });
 }
 

@@ -1,4 +1,5 @@
-// The scores of one block of a plan, with ALiBi and relative positions. Included once for each target (Highway).
+// The scores of one block of a plan, with ALiBi, distance bias and relative positions. Included once for each target
+// (Highway).
 
 #if defined(ATTUNE_KERNELS_ATTENTION_BLOCK_SCORES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ATTUNE_KERNELS_ATTENTION_BLOCK_SCORES_INL_H_
@@ -131,15 +132,22 @@ class BlockScores {
     SmallMatmul(d, {q, dkp, 1}, keys_t_, width, scores, width, block.rows, width, in.d_k, false);
     if (relative_keys.table) AddRelative(task, block, q, dkp, relative_keys, scores);
     const T slope = in.slopes.empty() ? T{0} : static_cast<T>(in.slopes[static_cast<size_t>(head)]);
-    const T scale = static_cast<T>(in.scale);
+    const T scale = static_cast<T>(in.scale), cap = static_cast<T>(in.soft_cap);
     for (int64_t t = 0; t < block.rows; ++t) {
       T* row = scores + t * width;
       const int64_t query = block.queries[static_cast<size_t>(t)];
       const int64_t position = task.span().position(query);
       for (int64_t u = 0; u < width; ++u) row[u] *= scale;
+      if (in.soft_cap > 0) {
+        for (int64_t u = 0; u < block.columns; ++u) row[u] = cap * std::tanh(row[u] / cap);
+      }
       if (slope != T{0}) {
         for (int64_t u = 0; u < block.columns; ++u)
           row[u] -= slope * static_cast<T>(std::abs(block.keys[static_cast<size_t>(u)] - position));
+      }
+      if (in.distance_bias) {
+        for (int64_t u = 0; u < block.columns; ++u)
+          row[u] += in.distance_bias[in.bias_index(block.keys[static_cast<size_t>(u)] - position, head)];
       }
       MaskBlockRow(block, t, task.mask_row(query), width, row);
     }

@@ -1,4 +1,5 @@
-// Attention over the blocks of a plan: patterns, ALiBi and relative positions. Included once for each target (Highway).
+// Attention over the blocks of a plan: patterns, ALiBi, distance bias and relative positions. Included once for each
+// target (Highway).
 
 #if defined(ATTUNE_KERNELS_ATTENTION_BLOCKS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ATTUNE_KERNELS_ATTENTION_BLOCKS_INL_H_
@@ -146,6 +147,8 @@ class BlockBackward {
     d_relative_values_ = scratch_.take(table * tiles_.dvp);
     std::fill_n(d_relative_keys_, table * tiles_.dkp, T{0});
     std::fill_n(d_relative_values_, table * tiles_.dvp, T{0});
+    d_bias_ = scratch_.take(arguments.in.bias_elements());
+    std::fill_n(d_bias_, arguments.in.bias_elements(), T{0});
   }
 
   void Run(const Task<T>& task) {
@@ -166,20 +169,21 @@ class BlockBackward {
     for_each_block(in.pattern, task.span(), [&](const AttentionBlock& block) { Add(task, block); });
   }
 
-  // [2 clip + 1, d_k] and [2 clip + 1, d_v]; null where there is no such table.
-  void StoreRelative(T* d_keys, T* d_values) const {
+  // [2 clip + 1, d_k], [2 clip + 1, d_v] and [2 reach + 1, heads]; null where there is no such table.
+  void StoreTables(T* d_keys, T* d_values, T* d_bias) const {
     const AttentionPointers<T>& in = arguments_.in;
     for (int64_t r = 0; r < 2 * in.clip + 1; ++r) {
       if (in.relative_keys) std::copy_n(d_relative_keys_ + r * tiles_.dkp, in.d_k, d_keys + r * in.d_k);
       if (in.relative_values) std::copy_n(d_relative_values_ + r * tiles_.dvp, in.d_v, d_values + r * in.d_v);
     }
+    std::copy_n(d_bias_, in.bias_elements(), d_bias);
   }
 
  private:
   static int64_t elements(const AttentionPointers<T>& in, int64_t lanes, int64_t most_queries) {
     const int64_t dkp = RoundUp(in.d_k, lanes), dvp = RoundUp(in.d_v, lanes);
     return BlockScores<T>::elements(in, lanes) + kTile * (2 * dkp + 4 * dvp + kTile) +
-           most_queries * (in.heads / in.kv_heads) + (2 * in.clip + 1) * (dkp + dvp) + 256;
+           most_queries * (in.heads / in.kv_heads) + (2 * in.clip + 1) * (dkp + dvp) + in.bias_elements() + 320;
   }
 
   void Add(const Task<T>& task, const AttentionBlock& block) {
@@ -199,6 +203,7 @@ class BlockBackward {
       SmallMatmul(d, {d_scores_, 1, padded}, tiles_.q, dkp, dk_, dkp, block.columns, dkp, block.rows, true);
       SmallMatmul(d, {d_scores_, padded, 1}, tiles_.keys, dkp, dq_, dkp, block.rows, dkp, block.columns, false);
       AddRelativeGradients(task, block);
+      AddBiasGradients(task, block, head);
       ScatterAddRows(dq_, dkp, block.queries, block.rows, in.d_k, q_stride,
                      arguments_.dq + task.q_begin * q_stride + head * in.d_k);
     }
@@ -222,9 +227,35 @@ class BlockBackward {
       const int64_t query = block.queries[static_cast<size_t>(t)];
       const int64_t row = (task.q_begin + query) * in.heads + head;
       T* w = tiles_.scores + t * padded;
+      HWY_ALIGN T slopes[kTile];
+      if (in.soft_cap > 0) CapSlopes(static_cast<T>(in.soft_cap), padded, w, slopes);
       ExpRow(d, T{1}, arguments_.log_sum_exp[row], padded, w);
       const T dot = dots_[query * (in.heads / in.kv_heads) + head - task.first_head()];
       ScoreGradients(d, in, row, block.dropout_group, dot, padded, w, d_scores_ + t * padded);
+      if (in.soft_cap > 0) {
+        for (int64_t u = 0; u < padded; ++u) d_scores_[t * padded + u] *= slopes[u];
+      }
+    }
+  }
+
+  // Of cap tanh(x / cap), from its values; 0 where a query may not look.
+  static void CapSlopes(T cap, int64_t count, const T* scores, T* slopes) {
+    for (int64_t u = 0; u < count; ++u) {
+      const T share = scores[u] / cap;
+      slopes[u] = std::isinf(share) ? T{0} : 1 - share * share;
+    }
+  }
+
+  // d_scores contains the scale, which the bias is not multiplied with.
+  void AddBiasGradients(const Task<T>& task, const AttentionBlock& block, int64_t head) {
+    const AttentionPointers<T>& in = task.in;
+    if (!in.distance_bias) return;
+    const T inverse = static_cast<T>(1 / in.scale);
+    for (int64_t t = 0; t < block.rows; ++t) {
+      const T* row = d_scores_ + t * tiles_.padded(block);
+      const int64_t position = task.span().position(block.queries[static_cast<size_t>(t)]);
+      for (int64_t u = 0; u < block.columns; ++u)
+        d_bias_[in.bias_index(block.keys[static_cast<size_t>(u)] - position, head)] += row[u] * inverse;
     }
   }
 
@@ -249,7 +280,8 @@ class BlockBackward {
   const AttentionBackward<T>& arguments_;
   Scratch<T> scratch_;
   BlockScores<T> tiles_;
-  T *values_, *values_t_, *d_out_, *d_scores_, *dq_, *dk_, *dv_, *dots_, *d_relative_keys_, *d_relative_values_;
+  T *values_, *values_t_, *d_out_, *d_scores_, *dq_, *dk_, *dv_, *dots_, *d_relative_keys_, *d_relative_values_,
+      *d_bias_;
 };
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

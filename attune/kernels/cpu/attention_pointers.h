@@ -1,6 +1,7 @@
 #pragma once
 // What the attention kernels of the CPU read and write, as pointers of one type.
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <variant>
@@ -29,12 +30,21 @@ struct AttentionPointers {
   const T* relative_keys;
   const T* relative_values;
   int64_t clip;
+  const T* distance_bias;  // null, or [2 reach + 1][heads]
+  int64_t reach;
   DropoutMask dropout;
   double scale;
+  double soft_cap;  // 0: none; then neither slopes nor distance_bias
 
+  int64_t bias_elements() const { return distance_bias ? (2 * reach + 1) * heads : 0; }
+  /// Where the bias of a key at this distance from the query stands.
+  int64_t bias_index(int64_t distance, int64_t head) const {
+    return (std::clamp(distance, -reach, reach) + reach) * heads + head;
+  }
   /// Whether scores are q k^T * scale alone, and every key in sight is seen.
   bool plain() const {
-    return std::holds_alternative<FullAttention>(pattern) && slopes.empty() && !relative_keys && !relative_values;
+    return std::holds_alternative<FullAttention>(pattern) && slopes.empty() && !relative_keys && !relative_values &&
+           !distance_bias && soft_cap == 0;
   }
 };
 
@@ -56,6 +66,15 @@ struct AttentionBackward {
   T* dv;
   T* d_relative_keys;
   T* d_relative_values;
+  T* d_distance_bias;
+};
+
+/// The gradients of tables, from some of the tasks: like the d_... tables of AttentionBackward.
+template <class T>
+struct TableGradients {
+  T* relative_keys = nullptr;
+  T* relative_values = nullptr;
+  T* distance_bias = nullptr;
 };
 
 template <class T>
@@ -90,8 +109,11 @@ AttentionPointers<T> pointers_of(const AttentionInputs& in) {
           .relative_keys = data_or_null<T>(in.relative_keys),
           .relative_values = data_or_null<T>(in.relative_values),
           .clip = in.clip,
+          .distance_bias = data_or_null<T>(in.distance_bias),
+          .reach = in.distance_bias.defined() ? in.distance_bias.size(0) / 2 : 0,
           .dropout = in.dropout,
-          .scale = in.scale};
+          .scale = in.scale,
+          .soft_cap = in.soft_cap};
 }
 
 }  // namespace attune

@@ -11,7 +11,7 @@ namespace attune {
 namespace {
 
 struct ScoredPair {
-  int64_t head, query, key;  // the latter two within the sequence
+  int64_t head, query, key;  // query and key: positions in the sequence
 };
 
 // The scaled score of one pair, with every term.
@@ -23,7 +23,10 @@ T score(const AttentionPointers<T>& in, const AttentionSpan& span, const T* q, c
   T sum = 0;
   for (int64_t c = 0; c < in.d_k; ++c) sum += q[c] * (a ? k[c] + a[c] : k[c]);
   const double slope = in.slopes.empty() ? 0 : in.slopes[static_cast<size_t>(pair.head)];
-  return sum * static_cast<T>(in.scale) - static_cast<T>(slope * static_cast<double>(std::abs(distance)));
+  const T bias = in.distance_bias ? in.distance_bias[in.bias_index(distance, pair.head)] : T{0};
+  T product = sum * static_cast<T>(in.scale);
+  if (in.soft_cap > 0) product = static_cast<T>(in.soft_cap * std::tanh(static_cast<double>(product) / in.soft_cap));
+  return product - static_cast<T>(slope * static_cast<double>(std::abs(distance))) + bias;
 }
 
 template <class T>

@@ -21,8 +21,10 @@ struct Call {
   int64_t heads, kv_heads, group, d_k, d_v;
   const T* q;
   T* out;
-  T* weights;                                                  // or null
-  bool by_distance;                                            // scores or values depend on how far a slot is
+  T* weights;        // or null
+  bool by_distance;  // scores or values depend on how far a slot is
+  const T* bias;     // row of distance 0 of the distance bias, or null
+  int64_t reach;
   std::vector<T> partial_out, partial_largest, partial_total;  // [parts, heads, d_v], [parts, heads], [parts, heads]
 
   Call(const CachedAttention& a, int64_t parts)
@@ -35,10 +37,15 @@ struct Call {
         q(a.q.data<T>()),
         out(a.out.data<T>()),
         weights(data_or_null<T>(a.weights)),
-        by_distance(!a.slopes.empty() || a.relative_keys.defined() || a.relative_values.defined()),
+        by_distance(!a.slopes.empty() || a.relative_keys.defined() || a.relative_values.defined() ||
+                    a.distance_bias.defined()),
+        bias(data_or_null<T>(a.distance_bias)),
+        reach(bias ? a.distance_bias.size(0) / 2 : 0),
         partial_out(static_cast<size_t>(parts * heads * d_v)),
         partial_largest(static_cast<size_t>(parts * heads)),
-        partial_total(partial_largest.size()) {}
+        partial_total(partial_largest.size()) {
+    if (bias != nullptr) bias += reach * heads;
+  }
 
   int64_t partial_index(const Unit& unit, int64_t row, int64_t part, int64_t head) const {
     return (unit.first_part + row * unit.parts + part) * heads + head;
@@ -113,6 +120,10 @@ class Worker {
                                                    .relative_keys = data_or_null<T>(c.in.relative_keys),
                                                    .relative_values = data_or_null<T>(c.in.relative_values),
                                                    .clip = c.in.clip,
+                                                   .biases = c.bias != nullptr ? biases_ : nullptr,
+                                                   .bias_stride = c.heads,
+                                                   .reach = c.reach,
+                                                   .soft_cap = static_cast<T>(c.in.soft_cap),
                                                    .normalize = unit.parts == 1,
                                                    .weights = weights_,
                                                    .largest = largest_,
@@ -132,6 +143,7 @@ class Worker {
           q_[at] = c.q + query * c.d_k;
           out_rows_[at] = unit.parts == 1 ? c.out + query * c.d_v
                                           : c.partial_out.data() + c.partial_index(unit, r, unit.part, h) * c.d_v;
+          if (c.bias != nullptr) biases_[at] = c.bias + h;
           if (!c.in.slopes.empty()) slopes_[at] = static_cast<T>(c.in.slopes[static_cast<size_t>(h)]);
         }
       }
@@ -183,6 +195,7 @@ class Worker {
   int64_t row_[kMostQueries], head_[kMostQueries];  // of the queries of a piece
   const T* q_[kMostQueries];
   T* out_rows_[kMostQueries];
+  const T* biases_[kMostQueries];  // where the bias of distance 0 stands
   T slopes_[kMostQueries], largest_[kMostQueries], total_[kMostQueries];
   alignas(64) T weights_[kMostQueries * kCachedAttentionSlots];
 };

@@ -98,8 +98,15 @@ template <class T>
 void Softmax(const CachedAttentionPiece<T>& p, int64_t query) {
   T* weights = p.weights + query * kStride;
   if (p.relative_keys != nullptr) AddRelativeScores(p, query);
+  if (p.soft_cap > 0) {
+    for (int64_t j = 0; j < p.slots; ++j) weights[j] = p.soft_cap * std::tanh(weights[j] / p.soft_cap);
+  }
   if (p.slopes != nullptr) {
     for (int64_t j = 0; j < p.slots; ++j) weights[j] -= p.slopes[query] * static_cast<T>(p.distances[j]);
+  }
+  if (p.biases != nullptr) {
+    for (int64_t j = 0; j < p.slots; ++j)
+      weights[j] += p.biases[query][-std::min<int64_t>(p.distances[j], p.reach) * p.bias_stride];
   }
   const auto slots = static_cast<size_t>(p.slots);
   p.largest[query] = RowShift(weights, slots);

@@ -28,6 +28,11 @@ struct CachedAttentionPiece {
   const T* relative_keys;    // [2 clip + 1, d_k]
   const T* relative_values;  // [2 clip + 1, d_v]
   int64_t clip;
+  /// Null, or of each query what is added to the score of a slot: of one at distance n, biases[query][-n * bias_stride]
+  /// with n at most `reach`.
+  const T* const* biases;
+  int64_t bias_stride, reach;
+  T soft_cap;  // 0: none
   bool normalize;  // divide `out` by `total`: there are no other pieces
   // Of each query: its weights exp(score - largest), in rows of kCachedAttentionSlots numbers, what was subtracted, and
   // the sum.

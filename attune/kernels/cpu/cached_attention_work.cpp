@@ -8,8 +8,8 @@
 namespace attune {
 namespace {
 
-// The positions from 0 to that of the query which the pattern allows, rising; the same as asking allows() for each of
-// them, in time that depends on how many there are alone.
+// Returns the positions up to the query's that the pattern allows, in rising order. The result is the same as that of
+// allows() for each position; the time depends only on the number of positions that are returned.
 void append_range(int64_t begin, int64_t end, std::vector<int32_t>& positions) {
   for (int64_t j = begin; j < end; ++j) positions.push_back(static_cast<int32_t>(j));
 }

@@ -43,7 +43,8 @@ void add_rows(const double* x, int64_t rows, int64_t columns, double* sums, bool
   HWY_DYNAMIC_DISPATCH(AddRows64)(x, rows, columns, sums, accumulate);
 }
 
-// Blocks of rows are fixed and their sums added in order, so that the number of threads changes nothing.
+// The blocks of rows do not depend on the number of threads, and their sums are added in order. So the result does not
+// depend on it either.
 template <class T>
 void sum_columns(const T* x, int64_t rows, int64_t columns, T* out, bool accumulate) {
   const int64_t block = cpu::column_block_rows(rows);

@@ -18,8 +18,8 @@ namespace attune {
 namespace HWY_NAMESPACE {
 namespace {
 
-// With s = log(sum(exp(x))): -log p[c] = s - x[c], so that the mean over the classes is s - mean(x). The exponentials
-// are written to `terms` unless that is null; terms may be x.
+// With s = log(sum(exp(x))): -log p[c] = s - x[c], so that the mean over the classes is s - mean(x). Writes the
+// exponentials to `terms` unless it is null; `terms` may be x.
 template <class T>
 CrossEntropyRow RowLoss(const T* x, int32_t label, size_t columns, double smoothing, T* terms) {
   const hn::ScalableTag<T> d;
@@ -79,7 +79,7 @@ void GradientRows(const CrossEntropyPointers<T>& in, const CrossEntropyGradient<
   }
 }
 
-// Both, row by row, so that a row and its exponentials are formed once and are in cache.
+// Forms the loss and the gradient of one row after the other, so that its exponentials are formed once and in cache.
 template <class T, class Out>
 void LossAndGradientRows(const CrossEntropyPointers<T>& in, const CrossEntropyGradient<Out>& out, int64_t begin,
                          int64_t end) {
@@ -98,7 +98,7 @@ void LossAndGradientRows(const CrossEntropyPointers<T>& in, const CrossEntropyGr
     in.results[row] = RowLoss<T>(x, label, columns, in.label_smoothing, x);
     const T weight = static_cast<T>(out.scale / in.results[row].sum);
     const auto factor = hn::Set(d, weight);
-    // Before it is rounded: p - 1 of a label that is almost certain is small.
+    // Subtracts before rounding: for a label that is almost certain, p - 1 is small.
     const T at_label = x[label] * weight -
                        static_cast<T>(out.scale * in.label_smoothing / static_cast<double>(columns)) -
                        static_cast<T>(out.scale * (1 - in.label_smoothing));

@@ -5,11 +5,11 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
-#include <type_traits>
 #include <vector>
 
 #include "attune/base/parallel.h"
 #include "attune/kernels/cpu/dropout_inl.h"
+#include "attune/kernels/cpu/for_type.h"
 #include "attune/kernels/cpu/simd_inl.h"
 #include "attune/kernels/embedding.h"
 #include "attune/kernels/row_grain.h"
@@ -73,7 +73,7 @@ void GatherRows(const int32_t* ids, const T* table, T* y, int64_t n, int64_t col
     ScaledRow(table + ids[i] * columns, static_cast<T>(scale), y + i * columns, static_cast<size_t>(columns));
 }
 
-// Rows [begin, end) of the table. positions[starts[v]] ... positions[starts[v + 1] - 1] are the places of id v.
+// Sums rows [begin, end) of the table. Id v is at positions[starts[v]], ..., positions[starts[v + 1] - 1].
 template <class T>
 void CollectRows(const CollectedRows<T>& a, const int64_t* starts, const int64_t* positions, int64_t begin,
                  int64_t end) {
@@ -147,7 +147,7 @@ HWY_EXPORT(CollectRows64);
 HWY_EXPORT(AddTableRowsFrom32);
 HWY_EXPORT(AddTableRowsFrom64);
 
-// The places of each id, by counting sort, so that every row of the table is summed by one thread in a fixed order.
+// Finds the positions of each id by counting sort, so that one thread sums each row of the table in a fixed order.
 template <class T, class Kernel>
 void collect(Kernel kernel, const CollectedRows<T>& a) {
   std::vector<int64_t> starts(static_cast<size_t>(a.vocabulary) + 1);
@@ -168,11 +168,8 @@ void embedding_forward(Cpu, const Tensor& ids, const Tensor& table, double scale
   dispatch_floating("embedding", table.dtype(), [&]<class T>(T) {
     parallel_for(ids.numel(), row_grain(columns), [&](int64_t begin, int64_t end) {
       T* const to = y.data<T>() + begin * columns;
-      if constexpr (std::is_same_v<T, float>) {
-        HWY_DYNAMIC_DISPATCH(GatherRows32)(rows + begin, table.data<T>(), to, end - begin, columns, scale);
-      } else {
-        HWY_DYNAMIC_DISPATCH(GatherRows64)(rows + begin, table.data<T>(), to, end - begin, columns, scale);
-      }
+      for_type<T>(HWY_DYNAMIC_DISPATCH(GatherRows32), HWY_DYNAMIC_DISPATCH(GatherRows64))(
+          rows + begin, table.data<T>(), to, end - begin, columns, scale);
     });
   });
 }
@@ -186,11 +183,7 @@ void embedding_backward(Cpu, const Tensor& ids, const Tensor& dy, double scale, 
                                 .vocabulary = d_table.size(0),
                                 .columns = d_table.size(1),
                                 .scale = scale};
-    if constexpr (std::is_same_v<T, float>) {
-      collect(HWY_DYNAMIC_DISPATCH(CollectRows32), rows);
-    } else {
-      collect(HWY_DYNAMIC_DISPATCH(CollectRows64), rows);
-    }
+    collect(for_type<T>(HWY_DYNAMIC_DISPATCH(CollectRows32), HWY_DYNAMIC_DISPATCH(CollectRows64)), rows);
   });
 }
 
@@ -204,11 +197,7 @@ void add_rows(Cpu, const AddRows& a) {
                             .mask = a.mask,
                             .y = a.y.data<T>()};
     parallel_for(rows.n, row_grain(rows.columns), [&](int64_t begin, int64_t end) {
-      if constexpr (std::is_same_v<T, float>) {
-        HWY_DYNAMIC_DISPATCH(AddTableRowsFrom32)(rows, begin, end);
-      } else {
-        HWY_DYNAMIC_DISPATCH(AddTableRowsFrom64)(rows, begin, end);
-      }
+      for_type<T>(HWY_DYNAMIC_DISPATCH(AddTableRowsFrom32), HWY_DYNAMIC_DISPATCH(AddTableRowsFrom64))(rows, begin, end);
     });
   });
 }

@@ -23,8 +23,8 @@
 namespace attune {
 namespace {
 
-// The tensors of LayerNormForward; y, bias, sum and statistics may be null, sum only where Out is T. T is what is
-// computed with, Y the type of y, Out that of the result.
+// The tensors of LayerNormForward as pointers. y, bias and statistics may be null; sum too if Out is T. T is the type
+// of the arithmetic, Y that of y, Out that of the result.
 template <class T, class Y = T, class Out = T>
 struct ForwardPointers {
   int64_t rows, columns;
@@ -34,12 +34,13 @@ struct ForwardPointers {
   const T* weight;
   const T* bias;  // or null
   LayerNormOptions options;
-  T* sum;  // may be null only where Out is T
+  T* sum;  // may be null if Out is T
   Out* out;
   LayerNormStatistics<T>* statistics;  // [rows], or null
 };
 
-// The tensors of LayerNormBackward; d_dropped and d_bias may be null. Dy is the type of dy, Dropped that of d_dropped.
+// The tensors of LayerNormBackward as pointers; d_dropped and d_bias may be null. Dy is the type of dy, Dropped that of
+// d_dropped.
 template <class T, class Dy = T, class Dropped = T>
 struct BackwardPointers {
   int64_t rows, columns;
@@ -48,7 +49,7 @@ struct BackwardPointers {
   const T* weight;
   const Dy* dy;
   DropoutMask mask;
-  bool centred;  // the mean was taken off: every form but rms
+  bool centred;  // the mean was subtracted: in every form but rms
   T* dx;
   Dropped* d_dropped;
   T* d_weight;
@@ -84,8 +85,8 @@ HWY_INLINE LayerNormStatistics<T> RowStatistics(const T* x, size_t columns, cons
   T total[1];
   Sums(d, columns, total,
        [&](size_t i, auto part, auto& sums) HWY_ATTR { sums[0] = hn::Add(sums[0], part.Load(d, x + i)); });
-  // The second pass also corrects the mean for the rounding of the first, which in a row of large, almost equal values
-  // would be taken for variance.
+  // The second pass also corrects the rounding error of the mean. In a row of large, almost equal values that error
+  // would count as variance.
   const auto rough = static_cast<T>(total[0] / n);
   const auto centre = hn::Set(d, rough);
   T moments[2];
@@ -99,7 +100,7 @@ HWY_INLINE LayerNormStatistics<T> RowStatistics(const T* x, size_t columns, cons
   double factor = 0;
   double along = 0;
   if (options.form == NormForm::unbiased_std) {
-    // d std / d x = (x - mean) / ((n - 1) std); a constant row has no direction to move along.
+    // d std / d x = (x - mean) / ((n - 1) std), and 0 for a constant row.
     const double std = columns > 1 ? std::sqrt(squares / (n - 1)) : 0;
     factor = 1 / (std + options.epsilon);
     along = std > 1e-30 ? (std + options.epsilon) / ((n - 1) * std) : 0;
@@ -118,7 +119,7 @@ void ForwardRows(const ForwardPointers<T, Y, Out>& a, int64_t begin, int64_t end
     const int64_t at = row * a.columns;
     Out* out = a.out + at;
     const T* x = a.x + at;
-    if (a.y != nullptr) {  // the sum may lie where the result will, when nobody asks for it
+    if (a.y != nullptr) {  // without a tensor for the sum, the memory of the result holds it
       T* sum = a.sum + at;
       if constexpr (std::is_same_v<T, Out>) sum = a.sum != nullptr ? sum : out;
       DropoutRow(x, a.y + at, sum, a.mask, row, columns);
@@ -137,7 +138,7 @@ void ForwardRows(const ForwardPointers<T, Y, Out>& a, int64_t begin, int64_t end
 }
 
 // With g = dy * weight and z the normalised row: dx = factor * (g - mean(g) - z * along * sum(g z)), where mean(g) is
-// there only when the row was centred. Adds the row's parts of d_weight and, unless it is null, d_bias: dy * z and dy.
+// left out if the row was not centred. Adds dy * z to d_weight and dy to d_bias, unless d_bias is null.
 template <class T, class Dy, class Dropped>
 HWY_INLINE void BackwardRow(const BackwardPointers<T, Dy, Dropped>& a, int64_t row, T* HWY_RESTRICT d_weight,
                             T* HWY_RESTRICT d_bias) {
@@ -151,7 +152,7 @@ HWY_INLINE void BackwardRow(const BackwardPointers<T, Dy, Dropped>& a, int64_t r
   const auto factor = hn::Set(d, statistics.factor);
   T totals[2];
   Sums(d, columns, totals, [&](size_t i, auto part, auto& sums) HWY_ATTR {
-    const auto g = hn::Mul(LoadAs(d, part, dy + i), part.Load(d, a.weight + i));  // zero behind the end of the row
+    const auto g = hn::Mul(LoadAs(d, part, dy + i), part.Load(d, a.weight + i));  // zeros beyond the end of the row
     const auto z = hn::Mul(hn::Sub(part.Load(d, x + i), mean), factor);
     sums[0] = hn::Add(sums[0], g);
     sums[1] = hn::MulAdd(g, z, sums[1]);
@@ -229,7 +230,7 @@ void run_forward(const Arguments& a, Kernel kernel) {
   parallel_for(a.rows, row_grain(a.columns), [&](int64_t begin, int64_t end) { kernel(a, begin, end); });
 }
 
-// Partial sums of d_weight and, where there is one, d_bias lie side by side: [blocks, 1 or 2, columns].
+// The partial sums of d_weight and, if there is one, of d_bias: [blocks, 1 or 2, columns].
 template <class T, class Dy, class Dropped, class Kernel>
 void run_backward(const BackwardPointers<T, Dy, Dropped>& a, Kernel kernel) {
   const int64_t block = cpu::column_block_rows(a.rows);

@@ -22,7 +22,7 @@ namespace attune {
 namespace HWY_NAMESPACE {
 namespace {
 
-// kRows rows at a time, since each step reads and writes `sums`.
+// Works on kRows rows at a time, because each step reads and writes `sums`.
 template <int kRows, class T, class Dy, class Dz, class Function>
 HWY_INLINE void SomeRows(const GradientPointers<T, Dy, Dz>& a, int64_t row, T* HWY_RESTRICT sums,
                          const Function& function) {
@@ -85,7 +85,8 @@ HWY_EXPORT(BlockF64);
 HWY_EXPORT(BlockNarrowing);
 HWY_EXPORT(BlockBf16);
 
-// Blocks of rows are fixed and their sums added in order, so that the number of threads changes nothing.
+// The blocks of rows do not depend on the number of threads, and their sums are added in order. So the result does not
+// depend on it either.
 template <class T, class Dy, class Dz, class Kernel>
 void by_blocks(const GradientPointers<T, Dy, Dz>& a, Kernel kernel) {
   if (a.d_bias == nullptr) {

@@ -19,11 +19,11 @@ namespace attune {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Twelve independent sums hide the latency of a multiply-add on every machine so far. Returns the operations done.
+// Forms twelve independent sums, enough to hide the latency of a multiply-add. Returns the number of operations.
 int64_t MultiplyAdds(int64_t rounds, float* sink) {
   const hn::ScalableTag<float> d;
   const auto factor = hn::Set(d, 0.999f), term = hn::Set(d, 1e-3f);
-  // Each begins elsewhere: sums that are equal would be computed once.
+  // The sums begin with different values: the compiler would compute equal ones once.
   auto a = hn::Iota(d, 0.5f), b = hn::Iota(d, 1.5f), c = hn::Iota(d, 2.5f), e = hn::Iota(d, 3.5f),
        f = hn::Iota(d, 4.5f), g = hn::Iota(d, 5.5f), h = hn::Iota(d, 6.5f), i = hn::Iota(d, 7.5f),
        j = hn::Iota(d, 8.5f), k = hn::Iota(d, 9.5f), l = hn::Iota(d, 10.5f), m = hn::Iota(d, 11.5f);
@@ -66,7 +66,7 @@ double measured_peak_flops(double seconds) {
     parallel_for(thread_count(), 1, [&](int64_t, int64_t) {
       float sink = 0;
       operations += HWY_DYNAMIC_DISPATCH(MultiplyAdds)(2'000'000, &sink);
-      if (sink == 12345.0f) operations += 1;  // so that the sums are not optimised away
+      if (sink == 12345.0f) operations += 1;  // uses the sums, so that the compiler keeps them
     });
     best =
         std::max(best, static_cast<double>(operations) / std::chrono::duration<double>(Clock::now() - begin).count());

@@ -23,9 +23,9 @@ namespace attune {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Both take a multiple of four vectors, at addresses aligned to vectors.
+// Both kernels take a multiple of four vectors, at addresses that are aligned to vectors.
 
-// Four sums, so that loads do not wait for additions.
+// Forms four sums, so that loads do not wait for additions.
 float Sum(const float* HWY_RESTRICT x, int64_t n) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -39,8 +39,8 @@ float Sum(const float* HWY_RESTRICT x, int64_t n) {
   return hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(a, b), hn::Add(c, e))));
 }
 
-// Stores past the caches, so that memory moves what is counted: else each line of `a` would be read before it is
-// written.
+// Stores without the caches, so that memory moves as many bytes as are counted. Through the caches each line of `a`
+// would be read before it is written.
 void Triad(float* HWY_RESTRICT a, const float* HWY_RESTRICT b, const float* HWY_RESTRICT c, int64_t n) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -64,8 +64,8 @@ HWY_EXPORT(Triad);
 constexpr int64_t kPiece = 1 << 18;  // floats; a multiple of four vectors on every machine
 constexpr int64_t kMiB = int64_t{1} << 20;
 
-// As Linux tells it of the first processor, "32768K"; the highest level has the highest index. What sysconf() says is
-// of the whole package, of which a virtual machine may have a part.
+// Parses Linux's description of the first processor's caches, such as "32768K"; the largest cache has the highest
+// index. sysconf() describes the whole package instead, of which a virtual machine may have only a part.
 int64_t last_level_cache_bytes() {
   int64_t bytes = 0;
   for (int index = 0;; ++index) {
@@ -76,7 +76,7 @@ int64_t last_level_cache_bytes() {
   }
 }
 
-// At least twice: the first time finds nothing ready.
+// Runs at least twice, because the first run is slower.
 template <class Pass>
 double best_rate(double seconds, int64_t bytes, const Pass& pass) {
   using Clock = std::chrono::steady_clock;
@@ -106,7 +106,7 @@ MemoryBandwidth measured_memory_bandwidth(double seconds) {
     std::fill(b + begin, b + end, 1.0f);
     std::fill(c + begin, c + end, 2.0f);
   });
-  std::atomic<int64_t> odd{0};  // so that the sums are not optimised away
+  std::atomic<int64_t> odd{0};  // uses the sums, so that the compiler keeps them
   result.read = best_rate(seconds, result.buffer_bytes, [&] {
     parallel_for(n, kPiece, [&](int64_t begin, int64_t end) {
       if (HWY_DYNAMIC_DISPATCH(Sum)(b + begin, end - begin) == 12345.0f) ++odd;

@@ -8,9 +8,9 @@
 // clang-format on
 
 #include <algorithm>
-#include <type_traits>
 
 #include "attune/base/parallel.h"
+#include "attune/kernels/cpu/for_type.h"
 #include "attune/kernels/cpu/head_product.h"
 #include "attune/kernels/cpu/row_products_inl.h"
 
@@ -19,7 +19,7 @@ namespace attune {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-constexpr int64_t kBlock = 64;  // rows of W whose sum is formed at once
+constexpr int64_t kBlock = 64;  // rows of W that are summed at once
 
 template <class T>
 void TimesRows(const HeadProduct<T>& p) {
@@ -81,7 +81,7 @@ HWY_EXPORT(TimesRowsF64);
 HWY_EXPORT(TimesColumnsF32);
 HWY_EXPORT(TimesColumnsF64);
 
-// times(product) for each head, some rows at a time.
+// Calls times(product) for each head, with some rows at a time.
 template <class T, class Times>
 void each_head(const Tensor& x, const Tensor& weight, const Tensor& y, Times times) {
   constexpr int64_t kRows = 16, kWorthAThread = int64_t{1} << 18;
@@ -110,11 +110,7 @@ void each_head(const Tensor& x, const Tensor& weight, const Tensor& y, Times tim
 void per_head_matmul(Cpu, const Tensor& x, const Tensor& weight, const Tensor& y) {
   dispatch_floating("per_head_matmul", x.dtype(), [&]<class T>(T) {
     each_head<T>(x, weight, y, [](const HeadProduct<T>& product) {
-      if constexpr (std::is_same_v<T, float>) {
-        HWY_DYNAMIC_DISPATCH(TimesRowsF32)(product);
-      } else {
-        HWY_DYNAMIC_DISPATCH(TimesRowsF64)(product);
-      }
+      for_type<T>(HWY_DYNAMIC_DISPATCH(TimesRowsF32), HWY_DYNAMIC_DISPATCH(TimesRowsF64))(product);
     });
   });
 }
@@ -122,11 +118,7 @@ void per_head_matmul(Cpu, const Tensor& x, const Tensor& weight, const Tensor& y
 void per_head_matmul_transposed(Cpu, const Tensor& x, const Tensor& weight, const Tensor& y) {
   dispatch_floating("per_head_matmul_transposed", x.dtype(), [&]<class T>(T) {
     each_head<T>(x, weight, y, [](const HeadProduct<T>& product) {
-      if constexpr (std::is_same_v<T, float>) {
-        HWY_DYNAMIC_DISPATCH(TimesColumnsF32)(product);
-      } else {
-        HWY_DYNAMIC_DISPATCH(TimesColumnsF64)(product);
-      }
+      for_type<T>(HWY_DYNAMIC_DISPATCH(TimesColumnsF32), HWY_DYNAMIC_DISPATCH(TimesColumnsF64))(product);
     });
   });
 }

@@ -5,10 +5,10 @@
 #include <hwy/highway.h>
 
 #include <numeric>
-#include <type_traits>
 #include <vector>
 
 #include "attune/base/parallel.h"
+#include "attune/kernels/cpu/for_type.h"
 #include "attune/kernels/cpu/simd_inl.h"
 #include "attune/kernels/reduce.h"
 
@@ -72,11 +72,8 @@ double by_blocks(Kernel kernel, const T* x, int64_t n) {
 
 double sum_of_squares(Cpu, const Tensor& x) {
   return dispatch_floating("sum_of_squares", x.dtype(), [&]<class T>(T) {
-    if constexpr (std::is_same_v<T, float>) {
-      return by_blocks(HWY_DYNAMIC_DISPATCH(Squares32), x.data<T>(), x.numel());
-    } else {
-      return by_blocks(HWY_DYNAMIC_DISPATCH(Squares64), x.data<T>(), x.numel());
-    }
+    return by_blocks(for_type<T>(HWY_DYNAMIC_DISPATCH(Squares32), HWY_DYNAMIC_DISPATCH(Squares64)), x.data<T>(),
+                     x.numel());
   });
 }
 

@@ -6,9 +6,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <type_traits>
 
 #include "attune/base/parallel.h"
+#include "attune/kernels/cpu/for_type.h"
 #include "attune/kernels/cpu/simd_inl.h"
 #include "attune/kernels/for_dtype.h"
 #include "attune/kernels/rotary.h"
@@ -19,7 +19,7 @@ namespace attune {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Both numbers of a pair, rotated; a sine with the other sign rotates back.
+// Returns both numbers of a pair, rotated. The negative sine rotates back.
 template <class V>
 struct Pair {
   V a, b;
@@ -54,7 +54,7 @@ HWY_INLINE void RotateNeighbours(const T* x, const T* cosines, const T* sines, T
     hn::StoreInterleaved2(result.a, result.b, d, y + 2 * i);
   }
   if (i == pairs) return;
-  // The rest through a whole vector, so that the last pairs are rounded like all others.
+  // Copies the rest into a whole vector, so that the last pairs are rounded as all others.
   HWY_ALIGN T rest[2 * HWY_LANES(T)] = {};
   std::copy_n(x + 2 * i, 2 * (pairs - i), rest);
   const PartOfVector part{pairs - i};
@@ -111,7 +111,7 @@ HWY_EXPORT(RotateRows64);
 template <class T>
 void fill_table(const RotaryFrequencies& rotations, const int32_t* positions, int64_t first, const Tensor& table) {
   const int64_t pairs = table.size(2);
-  // A sine and a cosine cost about as much as forty passes over an element.
+  // A sine and a cosine take about as long as forty rotations of an element.
   parallel_for(table.size(0), row_grain(40 * pairs), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const auto position = static_cast<double>(positions != nullptr ? positions[row] : first + row);
@@ -136,11 +136,7 @@ void rotary_table(Cpu, const RotaryFrequencies& frequencies, const Tensor& posit
 void rotary_rows(Cpu, const RotaryRows& a) {
   dispatch_floating("rotary", a.x.dtype(), [&]<class T>(T) {
     parallel_for(a.x.size(0), row_grain(a.x.size(1) * a.x.size(2)), [&](int64_t begin, int64_t end) {
-      if constexpr (std::is_same_v<T, float>) {
-        HWY_DYNAMIC_DISPATCH(RotateRows32)(a, begin, end);
-      } else {
-        HWY_DYNAMIC_DISPATCH(RotateRows64)(a, begin, end);
-      }
+      for_type<T>(HWY_DYNAMIC_DISPATCH(RotateRows32), HWY_DYNAMIC_DISPATCH(RotateRows64))(a, begin, end);
     });
   });
 }

@@ -5,9 +5,9 @@
 #include <hwy/highway.h>
 
 #include <cmath>
-#include <type_traits>
 
 #include "attune/base/parallel.h"
+#include "attune/kernels/cpu/for_type.h"
 #include "attune/kernels/cpu/softmax_inl.h"
 #include "attune/kernels/row_grain.h"
 #include "attune/kernels/rows.h"
@@ -94,11 +94,8 @@ void softmax_forward(Cpu, SoftmaxKind kind, const Tensor& x, const Tensor& y) {
     T* const to = y.data<T>();
     parallel_for(rows, row_grain(columns), [&](int64_t begin, int64_t end) {
       const int64_t at = begin * columns;
-      if constexpr (std::is_same_v<T, float>) {
-        HWY_DYNAMIC_DISPATCH(ForwardRows32)(kind, from + at, to + at, end - begin, columns);
-      } else {
-        HWY_DYNAMIC_DISPATCH(ForwardRows64)(kind, from + at, to + at, end - begin, columns);
-      }
+      for_type<T>(HWY_DYNAMIC_DISPATCH(ForwardRows32), HWY_DYNAMIC_DISPATCH(ForwardRows64))(kind, from + at, to + at,
+                                                                                            end - begin, columns);
     });
   });
 }
@@ -111,11 +108,8 @@ void softmax_backward(Cpu, SoftmaxKind kind, const Tensor& y, const Tensor& dy, 
     T* const to = dx.data<T>();
     parallel_for(rows, row_grain(columns), [&](int64_t begin, int64_t end) {
       const int64_t at = begin * columns;
-      if constexpr (std::is_same_v<T, float>) {
-        HWY_DYNAMIC_DISPATCH(BackwardRows32)(kind, output + at, from + at, to + at, end - begin, columns);
-      } else {
-        HWY_DYNAMIC_DISPATCH(BackwardRows64)(kind, output + at, from + at, to + at, end - begin, columns);
-      }
+      for_type<T>(HWY_DYNAMIC_DISPATCH(BackwardRows32), HWY_DYNAMIC_DISPATCH(BackwardRows64))(
+          kind, output + at, from + at, to + at, end - begin, columns);
     });
   });
 }

@@ -17,7 +17,7 @@ namespace attune {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Of a row: read in blocks that stay in the innermost cache, so that its logits come from memory but once.
+// Logits of a block. A block stays in the innermost cache, so that logits are read from memory once.
 constexpr size_t kBlock = 1024;
 
 struct Better {
@@ -26,8 +26,8 @@ struct Better {
   }
 };
 
-// The likeliest so far, a heap with the worst on top; `excluded` is sorted. Tokens come in rising order, so that an
-// equal one never displaces another.
+// The likeliest tokens so far, a heap with the worst on top. `excluded` is sorted. Tokens are offered in rising order,
+// so that a token never displaces an earlier one with the same logit.
 template <class T>
 struct TopOfRow {
   std::span<Candidate> heap;
@@ -46,7 +46,7 @@ struct TopOfRow {
   }
 };
 
-// Offers what is above the threshold, which almost no vector has, and returns the largest of all.
+// Offers the logits above the threshold, which almost no vector has, and returns the largest logit.
 template <class T>
 HWY_INLINE T OfferBlock(const T* x, size_t n, int32_t first, TopOfRow<T>& top) {
   const hn::ScalableTag<T> d;
@@ -69,7 +69,7 @@ HWY_INLINE T OfferBlock(const T* x, size_t n, int32_t first, TopOfRow<T>& top) {
   return largest;
 }
 
-// sum(exp(x - shift)), NaN where an x is, for x up to `shift`. Its terms are off by 2e-7 of themselves at most.
+// Returns sum(exp(x - shift)) for x up to `shift`, NaN if an x is NaN. The relative error of a term is at most 2e-7.
 double SumOfExponentialsOf(const double* x, double shift, size_t n) {
   return SumOfExponentials(x, shift, n, static_cast<double*>(nullptr));
 }
@@ -77,9 +77,9 @@ double SumOfExponentialsOf(const float* x, float shift, size_t n) {
   const hn::ScalableTag<float> d;
   const hn::RebindToSigned<decltype(d)> integers;
   const auto from = hn::Set(d, shift);
-  const auto least = hn::Set(d, -86.0f);  // what is below adds nothing that float32 sees; and exponents stay normal
+  const auto least = hn::Set(d, -86.0f);  // smaller terms do not change a float32 sum, and exponents stay normal
   const auto log2_e = hn::Set(d, 1.44269504089f);
-  const auto rounder = hn::Set(d, 12582912.0f);  // 1.5 * 2^23: its sum with a number ends in that number's integer
+  const auto rounder = hn::Set(d, 12582912.0f);  // 1.5 * 2^23: adding it rounds a number to an integer in the low bits
   auto bad = hn::MaskFromVec(hn::Zero(d));
   float total[1];
   Sums(d, n, total, [&](size_t i, auto part, auto& sums) HWY_ATTR {
@@ -88,7 +88,7 @@ double SumOfExponentialsOf(const float* x, float shift, size_t n) {
     const auto bounded = hn::Max(difference, least);
     const auto shifted = hn::MulAdd(bounded, log2_e, rounder);
     const auto fraction = hn::MulSub(bounded, log2_e, hn::Sub(shifted, rounder));  // in [-1/2, 1/2]
-    // 2^fraction: a minimax fit with a relative error below 1e-7, and 1 at 0
+    // 2^fraction: a minimax polynomial with a relative error below 1e-7; it is 1 at 0.
     constexpr float kPowerOfTwo[] = {1.0f, 0.6931470037f, 0.2402224243f, 0.0555073395f, 0.0096715139f, 0.0013264715f};
     const auto power = Polynomial(d, fraction, kPowerOfTwo);
     const auto e =
@@ -99,7 +99,7 @@ double SumOfExponentialsOf(const float* x, float shift, size_t n) {
   return total[0];
 }
 
-// log(sum(exp(x))) and the likeliest. Where a logit is NaN so is the sum.
+// Finds log(sum(exp(x))) and the likeliest tokens. The sum is NaN if a logit is NaN.
 template <class T>
 size_t Row(const T* x, size_t n, std::span<Candidate> heap, std::span<const int32_t> excluded, double* log_sum) {
   TopOfRow<T> top{heap, excluded};
@@ -109,7 +109,7 @@ size_t Row(const T* x, size_t n, std::span<Candidate> heap, std::span<const int3
     const size_t size = std::min(kBlock, n - begin);
     const T largest = OfferBlock(x + begin, size, static_cast<int32_t>(begin), top);
     if (largest > shift) {
-      sum *= std::exp(static_cast<double>(shift - largest));  // of nothing: 0 * 0
+      sum *= std::exp(static_cast<double>(shift - largest));  // before the first block: 0 * 0
       shift = largest;
     }
     const T from = shift == -std::numeric_limits<T>::infinity() ? T{0} : shift;

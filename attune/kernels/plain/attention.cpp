@@ -49,18 +49,24 @@ bool sees(const AttentionInputs& in, const Query& query, int64_t key) {
   return in.mask.data<uint8_t>()[(sequence * in.mask.size(1) + query.index) * in.mask.size(2) + key] != 0;
 }
 
-// Where a head of a row begins.
+// Returns the first number of a head of a row.
 template <class T>
 T* head_of(const HeadColumns& part, int64_t row, int64_t head) {
   return part.x.data<T>() + row * part.x.size(1) + part.column + head * part.d;
 }
 
-// What stands in a table of relative positions for this query and key; null without a table.
+// Returns the row of a table of relative positions for this query and key; null without a table.
 template <class T>
 T* relative_row(const AttentionInputs& in, const Tensor& table, const Query& query, int64_t key) {
   if (!table.defined()) return nullptr;
   const int64_t row = std::clamp(key - query.position, -in.clip, in.clip) + in.clip;
   return table.data<T>() + row * table.size(1);
+}
+
+// Which element of the distance bias is added to the score.
+int64_t bias_index(const AttentionInputs& in, const Query& query, int64_t key) {
+  const int64_t reach = in.distance_bias.size(0) / 2;
+  return (std::clamp(key - query.position, -reach, reach) + reach) * in.q.heads + query.head;
 }
 
 // a . (b + c), where c may be null.
@@ -73,15 +79,31 @@ double dot(const T* a, const T* b, const T* c, int64_t n) {
 }
 
 template <class T>
-double score(const AttentionInputs& in, const Query& query, int64_t key) {
+double scaled_product(const AttentionInputs& in, const Query& query, int64_t key) {
   const T* q = head_of<T>(in.q, query.row, query.head);
   const T* k = head_of<T>(in.k, query.first_key + key, query.kv_head);
-  const double product = dot(q, k, relative_row<T>(in, in.relative_keys, query, key), in.q.d) * in.scale;
+  return dot(q, k, relative_row<T>(in, in.relative_keys, query, key), in.q.d) * in.scale;
+}
+
+double capped(const AttentionInputs& in, double x) {
+  return in.soft_cap > 0 ? in.soft_cap * std::tanh(x / in.soft_cap) : x;
+}
+double cap_slope(const AttentionInputs& in, double x) {
+  if (in.soft_cap <= 0) return 1;
+  const double t = std::tanh(x / in.soft_cap);
+  return 1 - t * t;
+}
+
+template <class T>
+double score(const AttentionInputs& in, const Query& query, int64_t key) {
+  double product = capped(in, scaled_product<T>(in, query, key));
+  if (in.distance_bias.defined())
+    product += static_cast<double>(in.distance_bias.data<T>()[bias_index(in, query, key)]);
   if (in.slopes.empty()) return product;
   return product - in.slopes[static_cast<size_t>(query.head)] * static_cast<double>(std::abs(key - query.position));
 }
 
-// What dropout multiplies the weight of a key with.
+// Returns the factor that dropout applies to the weight of a key.
 double dropout_factor(const AttentionInputs& in, const Query& query, int64_t key) {
   if (!in.dropout.active()) return 1;
   const int64_t column = dropout_column(in.pattern, query.position, key);
@@ -125,7 +147,7 @@ void forward(const AttentionInputs& in, const Tensor& out, const Tensor& log_sum
   });
 }
 
-// A gradient that is summed up in float64, row by row like the tensor or the columns that it is of.
+// A gradient that is summed in float64, with the rows of its tensor or of its columns.
 class Sum {
  public:
   Sum(int64_t rows, int64_t width) : width_(width), sums_(static_cast<size_t>(rows * width)) {}
@@ -160,6 +182,7 @@ void backward(const AttentionInputs& in, const Tensor& out, const Tensor& log_su
   Sum dq(in.q.x.size(0) * in.q.heads, in.q.d), dk(in.k.x.size(0) * in.k.heads, in.k.d),
       dv(in.v.x.size(0) * in.v.heads, in.v.d);
   Sum d_relative_keys(2 * in.clip + 1, in.k.d), d_relative_values(2 * in.clip + 1, in.v.d);
+  std::vector<double> d_bias(static_cast<size_t>(in.distance_bias.defined() ? in.distance_bias.numel() : 0));
   for_each_query(in, [&](const Query& query) {
     const T* dy = d_out.data<T>() + query.out_row * in.v.d;
     const T* q = head_of<T>(in.q, query.row, query.head);
@@ -176,7 +199,10 @@ void backward(const AttentionInputs& in, const Tensor& out, const Tensor& log_su
           std::exp(score<T>(in, query, key) - static_cast<double>(log_sum_exp.data<T>()[query.out_row]));
       const double factor = dropout_factor(in, query, key);
       const double d_weight = dot(dy, v, relative_value, in.v.d) * factor;
-      const double d_product = weight * (d_weight - dy_dot_y) * in.scale;  // the gradient of q . (k + relative key)
+      const double d_score = weight * (d_weight - dy_dot_y);
+      const double slope = cap_slope(in, scaled_product<T>(in, query, key));
+      const double d_product = d_score * slope * in.scale;  // the gradient of q . (k + relative key)
+      if (!d_bias.empty()) d_bias[static_cast<size_t>(bias_index(in, query, key))] += d_score;
       dq.add(query.out_row, d_product, k);
       dk.add(head_row, d_product, q);
       dv.add(head_row, weight * factor, dy);
@@ -192,6 +218,7 @@ void backward(const AttentionInputs& in, const Tensor& out, const Tensor& log_su
   dv.write<T>(gradients.dv);
   d_relative_keys.write<T>(gradients.d_relative_keys);
   d_relative_values.write<T>(gradients.d_relative_values);
+  for (size_t i = 0; i < d_bias.size(); ++i) gradients.d_distance_bias.data<T>()[i] = static_cast<T>(d_bias[i]);
 }
 
 }  // namespace

@@ -49,7 +49,15 @@ class Query {
     for (int64_t c = 0; c < d_k; ++c)
       sum += static_cast<double>(q_[c]) * (static_cast<double>(key[c]) + relative(a_.relative_keys, j, c));
     const double slope = a_.slopes.empty() ? 0 : a_.slopes[static_cast<size_t>(head_)];
-    return sum * a_.scale - slope * static_cast<double>(length_ - 1 - j);
+    const double product = sum * a_.scale;
+    const double capped = a_.soft_cap > 0 ? a_.soft_cap * std::tanh(product / a_.soft_cap) : product;
+    return capped - slope * static_cast<double>(length_ - 1 - j) + bias(j);
+  }
+
+  double bias(int64_t j) const {
+    if (!a_.distance_bias.defined()) return 0;
+    const int64_t reach = a_.distance_bias.size(0) / 2, row = reach - std::min(length_ - 1 - j, reach);
+    return static_cast<double>(a_.distance_bias.data<T>()[row * a_.q.size(1) + head_]);
   }
 
   double value(int64_t j, int64_t c) const {

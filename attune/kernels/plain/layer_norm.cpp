@@ -8,7 +8,7 @@
 namespace attune {
 namespace {
 
-// What a row is normalised with, in float64.
+// The statistics that normalise a row, in float64.
 LayerNormStatistics<double> row_statistics(const auto* x, int64_t columns, const LayerNormOptions& options) {
   const auto n = static_cast<double>(columns);
   double mean = 0, squares = 0;
@@ -48,7 +48,7 @@ void forward_row(const LayerNormForward& a, int64_t row, int64_t columns) {
 }
 
 // With g = dy * weight and z the normalised row: dx = factor * (g - mean(g) - z * along * sum(g z)), where mean(g) is
-// there only when the row was centred.
+// left out if the row was not centred.
 template <class T, class Dy, class Dropped>
 void backward_row(const LayerNormBackward& a, int64_t row, int64_t columns) {
   const T* const x = a.normalised.data<T>() + row * columns;

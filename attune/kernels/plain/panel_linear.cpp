@@ -13,7 +13,7 @@
 namespace attune {
 namespace {
 
-// Inputs that share a scale: of a row, and of the weights.
+// The numbers of inputs that share a scale: in a row, and in the weights.
 int64_t group_size(const Panels& weight) {
   return weight.format == WeightFormat::int4 ? kGroupInputs : weight.in;
 }
@@ -50,7 +50,7 @@ float dot(const plain::PanelReader& weight, int64_t o, const float* x, int64_t i
   return static_cast<float>(sum);
 }
 
-// The same of integers: sums of a group are exact, what follows is rounded step by step.
+// The same with integers. The sum of a group is exact; the steps after it are rounded one by one.
 float dot(const plain::PanelReader& weight, int64_t o, const QuantisedRow& x, int64_t group) {
   const auto in = static_cast<int64_t>(x.numbers.size());
   float result = 0;
@@ -65,7 +65,7 @@ float dot(const plain::PanelReader& weight, int64_t o, const QuantisedRow& x, in
   return result;
 }
 
-// f(o) for any output o of one row of x.
+// Returns a function that computes any output o of one row of x.
 class RowProduct {
  public:
   RowProduct(const Panels& weight, const Tensor& bias, const float* x)

@@ -28,7 +28,7 @@ void rotary_rows(Plain, const RotaryRows& a) {
     for (int64_t i = 0; i < a.x.size(0) * heads; ++i) {
       const T* x = a.x.data<T>() + i * d;
       T* y = a.y.data<T>() + i * d;
-      const T* cosines = a.table.data<T>() + a.table_rows.data<int32_t>()[i / heads] * 2 * pairs;
+      const T* cosines = a.table.data<T>() + 2 * pairs * a.table_rows.data<int32_t>()[i / heads];
       const T* sines = cosines + pairs;
       for (int64_t c = 0; c < d; ++c) y[c] = x[c];
       for (int64_t p = 0; p < pairs && i % heads < a.rotated; ++p) {

@@ -5,7 +5,7 @@
 namespace attune {
 namespace {
 
-// log(sum(exp(x))) of a row; NaN or infinite where there is no distribution.
+// Returns log(sum(exp(x))) of a row; NaN or infinite if the row is no distribution.
 template <class T>
 double log_sum_of(const T* x, int64_t vocab) {
   double largest = -std::numeric_limits<double>::infinity(), sum = 0;

@@ -1,8 +1,20 @@
 #include "attune/models/kinds/attention_setting.h"
 
+#include <cmath>
+
 #include "attune/base/fail.h"
 
 namespace attune {
+
+void check_divides_width(const AttentionSetting& setting) {
+  if (setting.d_model % setting.heads != 0)
+    fail<ConfigError>("d_model = {} is not divisible by heads = {}", setting.d_model, setting.heads);
+}
+
+void check_attention_scale(const std::string& field, double scale) {
+  if (!(scale >= 0 && std::isfinite(scale)))
+    fail<ConfigError>("{}.scale = {}: needs a positive number, or 0 for 1 / sqrt(the width of a head)", field, scale);
+}
 
 void check_rotary_width(const std::string& field, int64_t width, const RotaryOptions& rotary) {
   if (width % 2 != 0) fail<ConfigError>("{} = {}: positions = \"rotary\" need an even number", field, width);

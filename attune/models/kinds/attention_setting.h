@@ -3,19 +3,27 @@
 #include <cstdint>
 
 #include "attune/nn/attention.h"
+#include "attune/nn/layer_norm.h"
 
 namespace attune {
 
 /// What an attention needs to know of its model.
 struct AttentionSetting {
   int64_t d_model = 512;
-  int64_t heads = 8;                  // divides d_model
+  int64_t heads = 8;
   double dropout = 0;                 // on the attention weights
   bool self = true;                   // false: cross-attention, whose queries and keys have no common positions
   AttentionPositions positions = {};  // of the model; the defaults for cross-attention
+  LayerNormConfig norm = {};          // of the model
 
   int64_t head_dim() const { return d_model / heads; }
 };
+
+/// Throws ConfigError unless heads divide d_model.
+void check_divides_width(const AttentionSetting& setting);
+
+/// Throws ConfigError unless `scale` is a positive finite number, or 0 for the default.
+void check_attention_scale(const std::string& field, double scale);
 
 /// Throws ConfigError, naming `field`, unless rotary positions can rotate `width` numbers.
 void check_rotary_width(const std::string& field, int64_t width, const RotaryOptions& rotary);

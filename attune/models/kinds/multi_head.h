@@ -20,12 +20,18 @@ struct MultiHead {
   static constexpr const char* kName = "multi_head";
   int64_t kv_heads = 0;  // shared by the query heads: grouped-query attention, Ainslie et al. 2023; 1: multi-query
                          // attention, Shazeer 2019; 0: as many as heads
+  int64_t head_dim = 0;  // the width of a head; 0: d_model / heads
   AttentionBias bias = AttentionBias::all;
+  bool head_norm = false;  // a norm on each head of queries and keys, Henry et al. 2020
+  double soft_cap = 0;     // c > 0: scores s become c tanh(s / c), Gemma Team 2024; 0: none
+  double scale = 0;  // of the scores; 0: 1 / sqrt(the width of a head); T5 has 1, Raffel et al. 2020
   AttentionPattern pattern = FullAttention{};
   bool operator==(const MultiHead&) const = default;
 
   /// The number of key heads of an attention with this many query heads.
   int64_t key_heads(int64_t heads) const { return kv_heads > 0 ? kv_heads : heads; }
+  /// The width of a head of a model with this width and this many heads.
+  int64_t head_width(int64_t d_model, int64_t heads) const { return head_dim > 0 ? head_dim : d_model / heads; }
   bool has_query_key_value_bias() const;
   bool has_output_bias() const;
 
@@ -52,7 +58,11 @@ struct EnumNames<AttentionBias> {
 template <class FieldVisitor>
 void visit_fields(MultiHead& c, FieldVisitor& v) {
   v("kv_heads", c.kv_heads);
+  v("head_dim", c.head_dim);
   v("bias", c.bias);
+  v("head_norm", c.head_norm);
+  v("soft_cap", c.soft_cap);
+  v("scale", c.scale);
   v("pattern", c.pattern);
 }
 

@@ -14,10 +14,22 @@ int64_t MultiHeadLatent::latent_width(int64_t d_model) const {
   return latent_dim > 0 ? latent_dim : std::max<int64_t>(1, d_model / 4);
 }
 
+int64_t MultiHeadLatent::key_width(const AttentionSetting& setting) const {
+  return head_dim > 0 ? head_dim : setting.head_dim();
+}
+
+int64_t MultiHeadLatent::value_width(const AttentionSetting& setting) const {
+  return value_dim > 0 ? value_dim : key_width(setting);
+}
+
 void MultiHeadLatent::validate(const std::string& field, const AttentionSetting& setting) const {
   check_range(field + ".latent_dim", latent_dim, 0, 4 * setting.d_model);
   check_range(field + ".query_latent_dim", query_latent_dim, 0, 4 * setting.d_model);
+  check_range(field + ".head_dim", head_dim, 0, 1 << 12);
+  check_range(field + ".value_dim", value_dim, 0, 1 << 12);
   check_range(field + ".rotary_dim", rotary_dim, 0, 1 << 12);
+  check_attention_scale(field, scale);
+  if (head_dim == 0 || value_dim == 0) check_divides_width(setting);
   if (setting.positions.rotary) {
     if (rotary_dim == 0)
       fail<ConfigError>(
@@ -42,7 +54,8 @@ int64_t MultiHeadLatent::parameter_count(const AttentionSetting& setting) const 
   const int64_t query_in = query > 0 ? query : d;
   const int64_t norms = latent_norm ? latent + query : 0;
   const int64_t rotary = rotary_dim * (query_in * setting.heads + d);
-  return d * query + query_in * d + 3 * d * latent + d * d + norms + rotary;
+  const int64_t keys = setting.heads * key_width(setting), values = setting.heads * value_width(setting);
+  return d * query + query_in * keys + latent * (d + keys + values) + values * d + norms + rotary;
 }
 
 int64_t MultiHeadLatent::cache_width(int64_t d_model, int64_t) const {
@@ -52,10 +65,13 @@ int64_t MultiHeadLatent::cache_width(int64_t d_model, int64_t) const {
 std::unique_ptr<Attention> MultiHeadLatent::build(const AttentionSetting& setting) const {
   MultiHeadLatentAttentionConfig config{.d_model = setting.d_model,
                                         .heads = setting.heads,
+                                        .head_dim = key_width(setting),
+                                        .value_dim = value_width(setting),
                                         .latent_dim = latent_width(setting.d_model),
                                         .query_latent_dim = query_latent_dim,
                                         .latent_norm = latent_norm,
                                         .rotary_dim = rotary_dim,
+                                        .scale = scale,
                                         .dropout = setting.dropout,
                                         .positions = setting.positions};
   config.positions.pattern = pattern;
@@ -67,6 +83,8 @@ std::string MultiHeadLatent::summary(int64_t d_model, int64_t) const {
   if (rotary_dim > 0) text += fmt::format(" and {} with rotary positions", rotary_dim);
   if (query_latent_dim > 0) text += fmt::format(", queries from {}", query_latent_dim);
   if (latent_norm) text += ", norms of latents";
+  if (head_dim > 0) text += fmt::format(", heads of {}", head_dim);
+  if (value_dim > 0) text += fmt::format(", values of {}", value_dim);
   return text;
 }
 

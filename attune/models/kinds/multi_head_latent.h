@@ -18,10 +18,16 @@ struct MultiHeadLatent {
   int64_t latent_dim = 0;        // d_c: width of the latent cached for keys and values; 0: d_model / 4
   int64_t query_latent_dim = 0;  // d_c': width of the latent of queries; 0: queries have none
   bool latent_norm = false;      // an RMSNorm on each latent
+  int64_t head_dim = 0;          // d_h: width of a head's queries and keys without the rotary part; 0: d_model / heads
+  int64_t value_dim = 0;         // d_h of values; 0: that of the keys
   int64_t rotary_dim = 0;        // d_h^R: width of the decoupled rotary part of queries and keys
+  double scale = 0;              // of the scores; 0: 1 / sqrt(head_dim + rotary_dim)
   AttentionPattern pattern = FullAttention{};
   bool operator==(const MultiHeadLatent&) const = default;
 
+  /// The width of a head of keys, and of values, in such a model.
+  int64_t key_width(const AttentionSetting& setting) const;
+  int64_t value_width(const AttentionSetting& setting) const;
   /// The width of the latent of one token.
   int64_t latent_width(int64_t d_model) const;
 
@@ -41,7 +47,10 @@ void visit_fields(MultiHeadLatent& c, FieldVisitor& v) {
   v("latent_dim", c.latent_dim);
   v("query_latent_dim", c.query_latent_dim);
   v("latent_norm", c.latent_norm);
+  v("head_dim", c.head_dim);
+  v("value_dim", c.value_dim);
   v("rotary_dim", c.rotary_dim);
+  v("scale", c.scale);
   v("pattern", c.pattern);
 }
 

@@ -11,6 +11,16 @@
 namespace attune {
 namespace {
 
+// Names the field in errors of what positions are made of.
+template <class Check>
+void with_prefix(Check&& check) {
+  try {
+    check();
+  } catch (const ConfigError& error) {
+    fail<ConfigError>("positions.{}", error.what());
+  }
+}
+
 // The defaults of a kind: it does nothing.
 template <class Kind>
 struct DefaultTraits {
@@ -20,6 +30,8 @@ struct DefaultTraits {
   static constexpr bool kIsAdded = false;
   static std::unique_ptr<Positions> build(const Kind&, const PositionSetting&, double) { return nullptr; }
   static AttentionPositions in_attention(const Kind&) { return {}; }
+  static std::shared_ptr<RelativeBias> build_bias(const Kind&, int64_t, bool) { return nullptr; }
+  static int64_t bias_parameters(const Kind&, int64_t) { return 0; }
   static std::string summary(const Kind&, const PositionSetting&) { return ""; }
   static std::string attention_detail(const Kind&) { return ""; }
 };
@@ -29,13 +41,20 @@ struct PositionTraits : DefaultTraits<Kind> {};
 
 template <>
 struct PositionTraits<SinusoidalPositions> : DefaultTraits<SinusoidalPositions> {
-  static void validate(const SinusoidalPositions&, const PositionSetting& setting) {
+  static void validate(const SinusoidalPositions& kind, const PositionSetting& setting) {
     if (setting.d_model % 2 != 0)
       fail<ConfigError>("d_model = {}: positions = \"sinusoidal\" need an even number", setting.d_model);
+    if (kind.full_range && setting.d_model < 4)
+      fail<ConfigError>("d_model = {}: positions.full_range = true needs at least 4", setting.d_model);
+    check_range("positions.first", kind.first, 0, 1 << 20);
   }
   static constexpr bool kIsAdded = true;
-  static std::unique_ptr<Positions> build(const SinusoidalPositions&, const PositionSetting& setting, double dropout) {
-    return std::make_unique<PositionalEncoding>(setting.d_model, dropout);
+  static std::unique_ptr<Positions> build(const SinusoidalPositions& kind, const PositionSetting& setting,
+                                          double dropout) {
+    return std::make_unique<PositionalEncoding>(setting.d_model, dropout, kind);
+  }
+  static std::string summary(const SinusoidalPositions& kind, const PositionSetting&) {
+    return kind == SinusoidalPositions{} ? "sinusoidal" : "";
   }
 };
 
@@ -76,13 +95,27 @@ struct PositionTraits<RelativePositions> : DefaultTraits<RelativePositions> {
 };
 
 template <>
+struct PositionTraits<RelativeBiasPositions> : DefaultTraits<RelativeBiasPositions> {
+  static RelativeBiasConfig config(const RelativeBiasPositions& kind, int64_t heads, bool bidirectional) {
+    return {.heads = heads, .buckets = kind.buckets, .max_distance = kind.max_distance, .bidirectional = bidirectional};
+  }
+  static void validate(const RelativeBiasPositions& kind, const PositionSetting&) {
+    with_prefix([&] { config(kind, 1, true).validate(); });
+  }
+  static std::shared_ptr<RelativeBias> build_bias(const RelativeBiasPositions& kind, int64_t heads,
+                                                  bool bidirectional) {
+    return std::make_shared<RelativeBias>(config(kind, heads, bidirectional));
+  }
+  static int64_t bias_parameters(const RelativeBiasPositions& kind, int64_t heads) { return kind.buckets * heads; }
+  static std::string attention_detail(const RelativeBiasPositions& kind) {
+    return fmt::format(", relative bias of {} buckets", kind.buckets);
+  }
+};
+
+template <>
 struct PositionTraits<RotaryOptions> : DefaultTraits<RotaryOptions> {
   static void validate(const RotaryOptions& kind, const PositionSetting&) {
-    try {
-      kind.validate();
-    } catch (const ConfigError& error) {
-      fail<ConfigError>("positions.{}", error.what());
-    }
+    with_prefix([&] { kind.validate(); });
   }
   static AttentionPositions in_attention(const RotaryOptions& kind) { return {.rotary = kind}; }
   static std::string attention_detail(const RotaryOptions&) { return ", rotary"; }
@@ -124,6 +157,14 @@ std::unique_ptr<Positions> build(const PositionKind& kind, const PositionSetting
 
 AttentionPositions in_attention(const PositionKind& kind) {
   return with_traits(kind, [](const auto& k, auto traits) { return traits.in_attention(k); });
+}
+
+std::shared_ptr<RelativeBias> build_bias(const PositionKind& kind, int64_t heads, bool bidirectional) {
+  return with_traits(kind, [&](const auto& k, auto traits) { return traits.build_bias(k, heads, bidirectional); });
+}
+
+int64_t bias_parameters(const PositionKind& kind, int64_t heads) {
+  return with_traits(kind, [&](const auto& k, auto traits) { return traits.bias_parameters(k, heads); });
 }
 
 std::string summary(const PositionKind& kind, const PositionSetting& setting) {

@@ -8,23 +8,29 @@
 #include <variant>
 
 #include "attune/base/fields.h"
+#include "attune/nn/sinusoid_options.h"
 #include "attune/ops/rotary.h"
 
 namespace [[gnu::visibility("default")]] attune {
 
 class Positions;
+class RelativeBias;
 struct AttentionPositions;
 
-struct SinusoidalPositions {  // Vaswani et al. 2017, section 3.5
-  bool operator==(const SinusoidalPositions&) const = default;
-};
-struct LearnedPositions {  // a table; a longer sequence is an error
-  int64_t max_length = 0;  // 0: context_length of a language model, else 512
+using SinusoidalPositions = SinusoidOptions;  // Vaswani et al. 2017, section 3.5
+struct LearnedPositions {                     // a table; a longer sequence is an error
+  int64_t max_length = 0;                     // 0: context_length of a language model, else 512
   bool operator==(const LearnedPositions&) const = default;
 };
 struct RelativePositions {  // Shaw et al. 2018
   int64_t clip = 16;        // larger distances count as this one
   bool operator==(const RelativePositions&) const = default;
+};
+struct RelativeBiasPositions {  // Raffel et al. 2020, section 2.1: a learned number for each head and bucket of
+                                // distances
+  int64_t buckets = 32;         // even, at least 4
+  int64_t max_distance = 128;   // larger distances share the last bucket
+  bool operator==(const RelativeBiasPositions&) const = default;
 };
 struct AlibiPositions {  // Press et al. 2022
   bool operator==(const AlibiPositions&) const = default;
@@ -32,9 +38,9 @@ struct AlibiPositions {  // Press et al. 2022
 struct NoPositions {
   bool operator==(const NoPositions&) const = default;
 };
-/// The first two are added to embeddings, the next three act within self-attention. RotaryOptions: Su et al. 2021.
-using PositionKind =
-    std::variant<SinusoidalPositions, LearnedPositions, RelativePositions, RotaryOptions, AlibiPositions, NoPositions>;
+/// The first two are added to embeddings, the next four act within self-attention. RotaryOptions: Su et al. 2021.
+using PositionKind = std::variant<SinusoidalPositions, LearnedPositions, RelativePositions, RelativeBiasPositions,
+                                  RotaryOptions, AlibiPositions, NoPositions>;
 
 /// What positions need to know of their model.
 struct PositionSetting {
@@ -52,8 +58,12 @@ int64_t embedding_parameters(const PositionKind& kind, const PositionSetting& se
 bool is_added(const PositionKind& kind);
 /// Builds the module that adds positions to embeddings and then applies dropout; null unless is_added().
 std::unique_ptr<Positions> build(const PositionKind& kind, const PositionSetting& setting, double dropout);
-/// How self-attention uses these positions.
+/// How self-attention uses these positions. A bias that the layers of a stack share is not in it.
 AttentionPositions in_attention(const PositionKind& kind);
+/// The bias that the layers of one stack share, or null. `bidirectional`: the stack is not causal.
+std::shared_ptr<RelativeBias> build_bias(const PositionKind& kind, int64_t heads, bool bidirectional);
+/// The number of its parameters.
+int64_t bias_parameters(const PositionKind& kind, int64_t heads);
 /// One line of `attune inspect` for what is not a field; "" if there is nothing else to say.
 std::string summary(const PositionKind& kind, const PositionSetting& setting);
 /// The text for an attention with these positions in a drawing: ", rotary"; "" if they are added to embeddings.
@@ -61,11 +71,10 @@ std::string attention_detail(const PositionKind& kind);
 
 template <>
 struct VariantNames<PositionKind> {
-  static constexpr const char* values[] = {"sinusoidal", "learned", "relative", "rotary", "alibi", "none"};
+  static constexpr const char* values[] = {"sinusoidal", "learned", "relative", "relative_bias",
+                                           "rotary",     "alibi",   "none"};
 };
 
-template <class FieldVisitor>
-void visit_fields(SinusoidalPositions&, FieldVisitor&) {}
 template <class FieldVisitor>
 void visit_fields(LearnedPositions& c, FieldVisitor& v) {
   v("max_length", c.max_length);
@@ -73,6 +82,11 @@ void visit_fields(LearnedPositions& c, FieldVisitor& v) {
 template <class FieldVisitor>
 void visit_fields(RelativePositions& c, FieldVisitor& v) {
   v("clip", c.clip);
+}
+template <class FieldVisitor>
+void visit_fields(RelativeBiasPositions& c, FieldVisitor& v) {
+  v("buckets", c.buckets);
+  v("max_distance", c.max_distance);
 }
 template <class FieldVisitor>
 void visit_fields(AlibiPositions&, FieldVisitor&) {}

@@ -42,7 +42,7 @@ class PropertyTable {
     add_derived();
     add("[[:White_Space:]]", properties::white_space);
     add("[[:Alphabetic:][:M:][:Nd:][:Pc:]\\u200C\\u200D]", properties::word);
-    add("[[[:P:]&[:age=8.0:]][!-/\\:-@\\[-`{-~]\\u166D\\U000111C9]", properties::punctuation);
+    add("[[[:P:]&[:age=8.0:]][\\u0021-\\u002F\\u003A-\\u0040\\u005B-\\u0060\\u007B-\\u007E]\\u166D\\U000111C9]", properties::punctuation);
     add("[[[:Cc:][:Cf:][:Co:]]&[:age=8.0:]]", properties::control);
     add("[[[[:Mn:]&[:age=8.0:]]\\u1734]-[\\u1885\\u1886\\uA9BD\\U000111C9]]", properties::nonspacing_mark);
     add("[[[[:M:]&[:age=9.0:]]\\u1CF2\\u1CF3]-[\\U000111C9]]", properties::mark);

@@ -12,7 +12,7 @@ namespace HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Four outputs at a time, four of their inputs in a vector each, turned over in registers.
+// Loads four inputs of each of four outputs and transposes them in registers.
 void Panel(const float* const* rows, size_t in, float* panel, size_t stride) {
   size_t k = 0;
 #if HWY_TARGET != HWY_SCALAR

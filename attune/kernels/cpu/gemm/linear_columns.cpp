@@ -21,8 +21,8 @@ struct Product {
   int64_t in, width;
 };
 
-// The rows of the weight that a group needs are put into panels, some at a time, and multiplied from there: as many
-// numbers as dot products would read, in vectors over the outputs.
+// Copies the rows of the weight that a group needs into panels, some at a time, and multiplies with the panels. This
+// reads as many numbers as dot products would, and its vectors run over the outputs.
 void multiply(const Product<float>& p, const ColumnGroup& group) {
   const std::span<const int32_t> list = group.columns;
   constexpr int64_t kAtOnce = 4 * kPanelOutputs;
@@ -50,7 +50,7 @@ void multiply(const Product<float>& p, const ColumnGroup& group) {
   });
 }
 
-// One number at a time.
+// Computes one number at a time.
 void multiply(const Product<double>& p, const ColumnGroup& group) {
   for (int64_t r = group.begin; r < group.end; ++r) {
     double* to = p.y + r * p.width;

@@ -2,16 +2,13 @@
 
 #include <atomic>
 #include <cmath>
-#include <cstring>
-#include <map>
-#include <mutex>
 #include <numbers>
-#include <tuple>
 
 #include "attune/base/error.h"
 #include "attune/base/parallel.h"
 #include "attune/kernels/cpu/bfloat16.h"
 #include "attune/kernels/cpu/gemm/matmul_shape.h"
+#include "attune/kernels/cpu/gemm/onednn_matmul.h"
 #include "attune/kernels/cpu/gemm/panel_matmul.h"
 #include "attune/kernels/for_dtype.h"
 #include "attune/kernels/matmul.h"
@@ -27,94 +24,6 @@ std::atomic<int64_t> flops_done{0};
 
 void count(const MatmulShape& shape) {
   flops_done.fetch_add(2 * shape.m * shape.n * shape.k, std::memory_order_relaxed);
-}
-
-const dnnl::engine& cpu_engine() {
-  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
-  return engine;
-}
-
-// A product that oneDNN has generated code for. Making one takes about 0.2 ms, using it again nothing.
-struct Product {
-  dnnl::matmul::primitive_desc description;
-  dnnl::matmul primitive;
-};
-
-// Of a and b, and of c; the bias is float32.
-enum class ProductTypes { float32, bfloat16, bfloat16_to_float32 };
-
-using ProductKey = std::tuple<int64_t, int64_t, int64_t, bool, bool, bool, bool, Activation, ProductTypes, int>;
-
-dnnl::algorithm algorithm_of(Activation activation) {
-  switch (activation) {
-    case Activation::relu:
-      return dnnl::algorithm::eltwise_relu;
-    case Activation::gelu:
-      return dnnl::algorithm::eltwise_gelu_erf;
-    case Activation::gelu_tanh:
-      return dnnl::algorithm::eltwise_gelu_tanh;
-    case Activation::silu:
-      return dnnl::algorithm::eltwise_swish;
-    case Activation::tanh:
-      return dnnl::algorithm::eltwise_tanh;
-    case Activation::none:
-      break;
-  }
-  return dnnl::algorithm::undef;
-}
-
-dnnl::primitive_attr attributes(const MatmulShape& shape) {
-  dnnl::post_ops operations;
-  if (shape.accumulate) operations.append_sum(1.0f);
-  if (shape.activation != Activation::none) {
-    const auto algorithm = algorithm_of(shape.activation);
-    const float alpha = shape.activation == Activation::silu ? 1.0f : 0.0f;  // oneDNN's swish: x sigmoid(alpha x)
-#if DNNL_VERSION_MAJOR >= 3
-    operations.append_eltwise(algorithm, alpha, 0.0f);
-#else
-    operations.append_eltwise(1.0f, algorithm, alpha, 0.0f);
-#endif
-  }
-  dnnl::primitive_attr attr;
-  attr.set_post_ops(operations);
-  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  return attr;
-}
-
-Product make_product(const MatmulShape& shape, bool with_bias, ProductTypes types) {
-  using dnnl::memory;
-  const auto f32 = memory::data_type::f32, bf16 = memory::data_type::bf16;
-  const auto input = types == ProductTypes::float32 ? f32 : bf16;
-  const auto output = types == ProductTypes::bfloat16 ? bf16 : f32;
-  const auto plain = memory::format_tag::ab;
-  const auto transposed = memory::format_tag::ba;
-  const memory::desc a({shape.m, shape.k}, input, shape.transpose_a ? transposed : plain);
-  const memory::desc b({shape.k, shape.n}, input, shape.transpose_b ? transposed : plain);
-  const memory::desc c({shape.m, shape.n}, output, plain);
-  const memory::desc bias({1, shape.n}, f32, plain);
-  const dnnl::primitive_attr attr = attributes(shape);
-#if DNNL_VERSION_MAJOR >= 3
-  const auto description = with_bias ? dnnl::matmul::primitive_desc(cpu_engine(), a, b, bias, c, attr)
-                                     : dnnl::matmul::primitive_desc(cpu_engine(), a, b, c, attr);
-#else
-  const auto operation = with_bias ? dnnl::matmul::desc(a, b, bias, c) : dnnl::matmul::desc(a, b, c);
-  const dnnl::matmul::primitive_desc description(operation, attr, cpu_engine());
-#endif
-  return {description, dnnl::matmul(description)};
-}
-
-// Shapes repeat from layer to layer and from epoch to epoch. When very many have been seen, the cache starts anew.
-std::shared_ptr<const Product> find_product(const MatmulShape& shape, bool with_bias, ProductTypes types) {
-  static std::mutex mutex;
-  static std::map<ProductKey, std::shared_ptr<const Product>> products;
-  constexpr size_t kMostProducts = 4096;
-  const ProductKey key{shape.m,   shape.n,          shape.k, shape.transpose_a, shape.transpose_b, shape.accumulate,
-                       with_bias, shape.activation, types,   thread_count()};
-  const std::lock_guard lock(mutex);
-  const auto found = products.find(key);
-  if (found != products.end()) return found->second;
-  if (products.size() >= kMostProducts) products.clear();
-  return products.emplace(key, std::make_shared<Product>(make_product(shape, with_bias, types))).first->second;
 }
 
 // One number at a time, for float64 and for products without terms.
@@ -154,28 +63,6 @@ bool finish_empty(const T* bias, C* c, const MatmulShape& shape) {
   return true;
 }
 
-void run_product(ProductTypes types, const void* a, const void* b, const float* bias, void* c,
-                 const MatmulShape& shape) {
-  const OpenMpThreads threads;  // the library plans for them and runs on them
-  const std::shared_ptr<const Product> product = find_product(shape, bias != nullptr, types);
-  const dnnl::memory::desc scratch_description = product->description.scratchpad_desc();
-  const std::shared_ptr<Buffer> scratch = allocate_buffer(scratch_description.get_size());
-  auto memory = [](const dnnl::memory::desc& description, const void* data) {
-    return dnnl::memory(description, cpu_engine(), const_cast<void*>(data));
-  };
-  std::unordered_map<int, dnnl::memory> arguments{
-      {DNNL_ARG_SRC, memory(product->description.src_desc(), a)},
-      {DNNL_ARG_WEIGHTS, memory(product->description.weights_desc(), b)},
-      {DNNL_ARG_DST, memory(product->description.dst_desc(), c)},
-      {DNNL_ARG_SCRATCHPAD, memory(scratch_description, scratch->data())},
-  };
-  if (bias != nullptr) arguments.emplace(DNNL_ARG_BIAS, memory(product->description.bias_desc(), bias));
-  thread_local dnnl::stream stream(cpu_engine());
-  product->primitive.execute(stream, arguments);
-  stream.wait();
-  count(shape);
-}
-
 // The instruction sets of x86 are numbers of bits, of which a larger set has all of a smaller one's.
 bool has_instructions([[maybe_unused]] dnnl::cpu_isa wanted) {
 #if defined(__x86_64__)
@@ -189,8 +76,17 @@ bool has_instructions([[maybe_unused]] dnnl::cpu_isa wanted) {
 // A row's result may not depend on other rows. oneDNN keeps that with AVX-512; its products for AVX2 do not.
 void multiply_float32(const float* a, const float* b, const float* bias, float* c, const MatmulShape& shape) {
   static const bool library = has_instructions(dnnl::cpu_isa::avx512_core);
-  if (library) return run_product(ProductTypes::float32, a, b, bias, c, shape);
-  cpu::panel_matmul(a, b, bias, c, shape);
+  if (library) {
+    cpu::onednn_matmul(cpu::ProductTypes::float32, a, b, bias, c, shape);
+  } else {
+    cpu::panel_matmul(a, b, bias, c, shape);
+  }
+  count(shape);
+}
+
+void multiply_bfloat16(cpu::ProductTypes types, const bfloat16* a, const bfloat16* b, const float* bias, void* c,
+                       const MatmulShape& shape) {
+  cpu::onednn_matmul(types, a, b, bias, c, shape);
   count(shape);
 }
 
@@ -215,12 +111,12 @@ void multiply(const float* a, const float* b, const float* bias, float* c, const
 void multiply(const bfloat16* a, const bfloat16* b, const float* bias, float* c, const MatmulShape& shape) {
   if (finish_empty(bias, c, shape)) return;
   if (!has_bfloat16_products()) return emulate_product(a, b, bias, c, shape);
-  run_product(ProductTypes::bfloat16_to_float32, a, b, bias, c, shape);
+  multiply_bfloat16(cpu::ProductTypes::bfloat16_to_float32, a, b, bias, c, shape);
 }
 
 void multiply(const bfloat16* a, const bfloat16* b, const float* bias, bfloat16* c, const MatmulShape& shape) {
   if (finish_empty(bias, c, shape)) return;
-  if (has_bfloat16_products()) return run_product(ProductTypes::bfloat16, a, b, bias, c, shape);
+  if (has_bfloat16_products()) return multiply_bfloat16(cpu::ProductTypes::bfloat16, a, b, bias, c, shape);
   const auto wide = shape.accumulate ? widened(c, shape.m * shape.n)
                                      : allocate_buffer(static_cast<size_t>(shape.m * shape.n) * sizeof(float));
   auto* values = static_cast<float*>(wide->data());

@@ -50,7 +50,7 @@ void pack_int4(const float* weight, const MutablePanelData& to, int64_t panel) {
   const int64_t first = panel * kPanelOutputs;
   for (int64_t g = 0; g < groups; ++g) {
     for (int64_t j = 0; j < kPanelOutputs; ++j) {
-      std::span<const float> inputs;  // none beyond the last output
+      std::span<const float> inputs;  // empty beyond the last output
       if (first + j < to.out) {
         const int64_t begin = g * kGroupInputs, count = std::min(kGroupInputs, to.in - begin);
         inputs = {weight + (first + j) * to.in + begin, static_cast<size_t>(count)};
@@ -65,7 +65,7 @@ void pack_int4(const float* weight, const MutablePanelData& to, int64_t panel) {
   }
 }
 
-// Column ids[i] of `from`, rows of panels of 16 numbers, becomes column i of `to`.
+// `from` and `to` are panels with rows of 16 numbers. Copies column ids[i] of `from` to column i of `to`.
 template <class T>
 void select_columns(int64_t out, std::span<const int32_t> ids, int64_t bytes, const std::byte* source,
                     std::byte* target) {
@@ -125,7 +125,7 @@ void unpack_row(const PanelData& from, int64_t row, float* to) {
 }  // namespace
 
 void cpu::select_outputs(const PanelData& from, std::span<const int32_t> ids, const MutablePanelData& to) {
-  // Whatever the format, each line of a panel has 32 bits of each of its outputs.
+  // In every format a row of a panel has 32 bits of each of its outputs.
   select_columns<uint32_t>(to.out, ids, panel_bytes(from.format, from.in), from.data, to.data);
   const int64_t scales = scale_bytes(from.format, from.in);
   if (from.format == WeightFormat::int8) select_columns<float>(to.out, ids, scales, from.scales, to.scales);

@@ -1,0 +1,26 @@
+#include "attune/base/address_space.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+
+namespace attune {
+
+std::optional<int64_t> address_space_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
+  return static_cast<int64_t>(limit.rlim_cur);
+}
+
+std::optional<int64_t> address_space_left() {
+  const std::optional<int64_t> limit = address_space_limit();
+  if (!limit) return std::nullopt;
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen("/proc/self/statm", "re"), &std::fclose);
+  long pages = 0;
+  if (file == nullptr || std::fscanf(file.get(), "%ld", &pages) != 1) return std::nullopt;
+  return *limit - int64_t{pages} * ::sysconf(_SC_PAGESIZE);
+}
+
+}  // namespace attune

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <filesystem>
+
+#include "attune/base/descriptor.h"
+
+namespace attune {
+
+/// The name of the lock file in a folder. It stays there, empty, when nobody has the folder.
+inline constexpr const char* kLockFile = "run.lock";
+
+/// Keeps a folder for one process until it ends, however that ends: a lock (flock) on the file run.lock in it, which
+/// says who has it. On a file system that has no locks nothing is kept.
+class FolderLock {
+ public:
+  /// Throws FileError naming the process that has the folder, or the file when it cannot be written.
+  explicit FolderLock(const std::filesystem::path& folder);
+  ~FolderLock();
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  Descriptor file_;
+};
+
+}  // namespace attune

@@ -1,0 +1,99 @@
+#include "attune/base/temporary.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+#include "attune/base/fail.h"
+
+namespace attune {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kSuffix = ".tmp";
+constexpr size_t kDigits = 16;
+
+[[noreturn]] void fail_to_write(const fs::path& target) {
+  fail<FileError>("cannot write {}: {}", target.string(), std::strerror(errno));
+}
+
+fs::path random_name(const fs::path& target) {
+  uint64_t number = 0;
+  while (::getrandom(&number, sizeof(number), 0) != sizeof(number))
+    if (errno != EINTR) fail_to_write(target);
+  fs::path name = target;
+  name += fmt::format(".{:016x}{}", number, kSuffix);
+  return name;
+}
+
+// A file system that has no locks leaves the entry without one; then it is never taken for a leftover either, see
+// is_leftover().
+void lock(const Descriptor& descriptor) {
+  ::flock(descriptor.get(), LOCK_EX | LOCK_NB);
+}
+
+bool is_temporary(std::string_view name, std::string_view target) {
+  if (!name.ends_with(kSuffix)) return false;
+  name.remove_suffix(kSuffix.size());
+  if (name.size() < kDigits + 2) return false;  // a name, a dot and the digits
+  const std::string_view digits = name.substr(name.size() - kDigits);
+  if (digits.find_first_not_of("0123456789abcdef") != std::string_view::npos) return false;
+  name.remove_suffix(kDigits);
+  return name.ends_with('.') && (target.empty() || name.substr(0, name.size() - 1) == target);
+}
+
+bool is_leftover(const fs::path& path) {
+  const Descriptor entry(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  struct stat status {};
+  if (!entry.is_open() || ::fstat(entry.get(), &status) != 0) return false;
+  const bool ours = (S_ISREG(status.st_mode) || S_ISDIR(status.st_mode)) && status.st_uid == ::geteuid();
+  return ours && ::flock(entry.get(), LOCK_EX | LOCK_NB) == 0;
+}
+
+}  // namespace
+
+TemporaryEntry make_temporary_file(const fs::path& target, unsigned mode) {
+  for (;;) {
+    TemporaryEntry entry{.path = random_name(target), .descriptor = Descriptor()};
+    entry.descriptor =
+        Descriptor(::open(entry.path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
+    if (!entry.descriptor.is_open() && errno == EEXIST) continue;
+    if (!entry.descriptor.is_open()) fail_to_write(target);
+    lock(entry.descriptor);
+    return entry;
+  }
+}
+
+TemporaryEntry make_temporary_folder(const fs::path& target) {
+  for (;;) {
+    TemporaryEntry entry{.path = random_name(target), .descriptor = Descriptor()};
+    if (::mkdir(entry.path.c_str(), 0777) != 0) {
+      if (errno == EEXIST) continue;
+      fail_to_write(target);
+    }
+    entry.descriptor = Descriptor(::open(entry.path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!entry.descriptor.is_open()) fail_to_write(target);
+    lock(entry.descriptor);
+    return entry;
+  }
+}
+
+void remove_leftovers(const fs::path& folder, std::string_view target) {
+  std::error_code error;
+  for (fs::directory_iterator entry(folder.empty() ? "." : folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code ignored;
+    if (is_temporary(entry->path().filename().string(), target) && is_leftover(entry->path()))
+      fs::remove_all(entry->path(), ignored);
+  }
+}
+
+}  // namespace attune

@@ -1,0 +1,319 @@
+// attune compare: what differs between runs, and which is better.
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "attune/base/fail.h"
+#include "attune/base/json_fields.h"
+#include "attune/cli/command.h"
+#include "attune/cli/generation_options.h"
+#include "attune/cli/run_metrics.h"
+#include "attune/cli/text_output.h"
+#include "attune/inference/translator.h"
+#include "attune/io/json_file.h"
+#include "attune/metrics/paired_bootstrap.h"
+#include "attune/text/text_file.h"
+#include "attune/text/whitespace_tokenizer.h"
+
+namespace attune::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct CompareCommand {
+  std::vector<std::string> runs;
+  std::string source, reference;
+  int64_t samples = 1000;
+  bool json = false;
+  GenerationOptions generation;
+};
+
+struct ComparedRun {
+  std::string name;
+  Json config;  // by "train.steps"
+  std::vector<Json> metrics;
+  std::map<std::string, BestValue> best;  // of validations
+  std::optional<double> parameters, steps, tokens, minutes, memory;
+  std::optional<BleuScore> bleu;  // on the test set
+  std::vector<BleuCounts> counts;
+};
+
+// The largest value of a name, which grows in the course of a run.
+std::optional<double> largest(const std::vector<Json>& lines, const char* name) {
+  std::optional<double> found;
+  for (const Json& line : lines)
+    if (const auto value = line.find(name); value != line.end() && value->is_number())
+      found = std::max(found.value_or(value->get<double>()), value->get<double>());
+  return found;
+}
+
+ComparedRun read_run(const std::string& folder) {
+  ComparedRun run;
+  run.name = folder;
+  run.config = flat_config(folder);
+  run.metrics = read_metrics(folder);
+  for (const std::string& name : names_of(run.metrics))
+    if (name.starts_with("valid_"))
+      if (const auto best = best_of(run.metrics, name)) run.best[name] = *best;
+  run.parameters = largest(run.metrics, "parameters");
+  run.steps = largest(run.metrics, "step");
+  run.tokens = largest(run.metrics, "tokens");
+  run.memory = largest(run.metrics, "memory_mib");
+  run.minutes = largest(run.metrics, "seconds");
+  if (!run.minutes) {  // of an earlier version, which did not count the time of training alone
+    const auto end = largest(run.metrics, "time");
+    if (end) run.minutes = *end - run.metrics.front().value("time", *end);
+  }
+  if (run.minutes) *run.minutes /= 60;
+  return run;
+}
+
+// Keys whose values are not the same in all runs.
+std::vector<std::string> differing_keys(const std::vector<ComparedRun>& runs) {
+  std::vector<std::string> keys;
+  for (const ComparedRun& run : runs)
+    for (const auto& [key, value] : run.config.items()) {
+      const bool differs = std::ranges::any_of(
+          runs, [&, k = key, v = value](const ComparedRun& other) { return other.config.value(k, Json()) != v; });
+      if (differs && std::ranges::find(keys, key) == keys.end()) keys.push_back(key);
+    }
+  return keys;
+}
+
+// Runs that differ in their seed alone, by their places.
+std::vector<std::vector<size_t>> groups_of(const std::vector<ComparedRun>& runs) {
+  std::vector<std::vector<size_t>> groups;
+  std::vector<Json> configs;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    Json config = runs[i].config;
+    config.erase("train.seed");
+    const auto found = std::ranges::find(configs, config);
+    if (found == configs.end()) {
+      configs.push_back(std::move(config));
+      groups.push_back({i});
+    } else {
+      groups[static_cast<size_t>(found - configs.begin())].push_back(i);
+    }
+  }
+  return groups;
+}
+
+struct Spread {
+  double mean = 0;
+  double deviation = 0;  // of a sample: divided by one less than the number of runs
+};
+
+Spread spread_of(const std::vector<double>& values) {
+  Spread spread;
+  for (const double value : values) spread.mean += value / static_cast<double>(values.size());
+  if (values.size() < 2) return spread;
+  double squares = 0;
+  for (const double value : values) squares += (value - spread.mean) * (value - spread.mean);
+  spread.deviation = std::sqrt(squares / static_cast<double>(values.size() - 1));
+  return spread;
+}
+
+// The best values of each name over the runs of a group, where all of them have it.
+std::map<std::string, Spread> spreads_of(const std::vector<ComparedRun>& runs, const std::vector<size_t>& group) {
+  std::map<std::string, Spread> spreads;
+  for (const auto& [name, best] : runs[group.front()].best) {
+    std::vector<double> values;
+    for (const size_t i : group)
+      if (const auto found = runs[i].best.find(name); found != runs[i].best.end()) values.push_back(found->second.value);
+    if (values.size() == group.size()) spreads[name] = spread_of(values);
+  }
+  return spreads;
+}
+
+// Translates the test set with the run's model, and counts what BLEU counts.
+void translate_test_set(const CompareCommand& command, const std::vector<std::string>& sources,
+                        const std::vector<std::string>& references, ComparedRun& run) {
+  const fs::path folder(run.name);
+  const Translator translator = Translator::load(folder / "model");
+  std::vector<std::string> outputs;
+  for (const Translation& t : translator.translate(sources, command.generation.for_model(translator)))
+    outputs.push_back(one_line(t.text()));
+  const bool words = dynamic_cast<const WhitespaceTokenizer*>(&translator.target_tokenizer()) != nullptr;
+  run.counts = bleu_counts(outputs, references, words ? BleuTokenizer::none : BleuTokenizer::v13a);
+  BleuCounts sum;
+  for (const BleuCounts& sentence : run.counts) sum += sentence;
+  run.bleu = bleu_of(sum);
+}
+
+void translate_test_set(const CompareCommand& command, std::vector<ComparedRun>& runs) {
+  if (command.source.empty() && command.reference.empty()) return;
+  if (command.source.empty() || command.reference.empty())
+    fail<ConfigError>("--source and --reference belong together");
+  const std::vector<std::string> sources = read_lines(command.source), references = read_lines(command.reference);
+  if (sources.size() != references.size())
+    fail<DataError>("{} has {} lines but {} has {}", command.source, sources.size(), command.reference,
+                    references.size());
+  const ThreadScope threads = use_threads(command.generation.threads);
+  for (ComparedRun& run : runs) translate_test_set(command, sources, references, run);
+}
+
+using Row = std::vector<std::string>;
+
+// Columns as wide as their widest cell.
+void write_rows(TextOutput& out, const std::vector<Row>& rows) {
+  std::vector<size_t> widths;
+  for (const Row& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  for (const Row& row : rows) {
+    std::string line;
+    for (size_t i = 0; i < row.size(); ++i)
+      line += i + 1 < row.size() ? fmt::format("{:<{}}  ", row[i], widths[i]) : row[i];
+    out.line(line);
+  }
+}
+
+std::string value_text(const Json& value) {
+  if (value.is_null()) return "-";
+  return one_line(value.is_string() ? value.get<std::string>() : show(value));
+}
+
+std::string number_or_dash(std::optional<double> value, const char* format) {
+  return value ? fmt::format(fmt::runtime(format), *value) : "-";
+}
+
+void write_table(TextOutput& out, const CompareCommand& command, const std::vector<ComparedRun>& runs) {
+  std::vector<Row> rows = {{""}};
+  const auto add = [&](const std::string& name, auto&& cell) {
+    Row row = {name};
+    for (const ComparedRun& run : runs) row.push_back(cell(run));
+    rows.push_back(std::move(row));
+  };
+  for (const ComparedRun& run : runs) rows.front().push_back(one_line(run.name));
+  for (const std::string& key : differing_keys(runs))
+    add(key, [&](const ComparedRun& run) { return value_text(run.config.value(key, Json())); });
+  add("parameters", [](const ComparedRun& run) { return number_or_dash(run.parameters, "{:.0f}"); });
+  add("steps", [](const ComparedRun& run) { return number_or_dash(run.steps, "{:.0f}"); });
+  add("tokens", [](const ComparedRun& run) { return number_or_dash(run.tokens, "{:.0f}"); });
+  add("minutes", [](const ComparedRun& run) { return number_or_dash(run.minutes, "{:.2f}"); });
+  add("memory_mib", [](const ComparedRun& run) { return number_or_dash(run.memory, "{:.0f}"); });
+  std::set<std::string> names;
+  for (const ComparedRun& run : runs)
+    for (const auto& [name, best] : run.best) names.insert(name);
+  for (const std::string& name : names)
+    add("best " + name, [&](const ComparedRun& run) {
+      const auto found = run.best.find(name);
+      return found == run.best.end() ? "-" : fmt::format("{:.4f} at {}", found->second.value, found->second.step);
+    });
+  if (!command.source.empty())
+    add("test BLEU", [](const ComparedRun& run) { return fmt::format("{:.2f}", run.bleu->score); });
+  write_rows(out, rows);
+}
+
+std::string names_of_group(const std::vector<ComparedRun>& runs, const std::vector<size_t>& group) {
+  std::string names;
+  for (const size_t i : group) names += (names.empty() ? "" : ", ") + one_line(runs[i].name);
+  return names;
+}
+
+void write_groups(TextOutput& out, const std::vector<ComparedRun>& runs) {
+  for (const std::vector<size_t>& group : groups_of(runs)) {
+    if (group.size() < 2) continue;
+    out.line("");
+    out.line(fmt::format("Mean and standard deviation over {} seeds ({}):", group.size(), names_of_group(runs, group)));
+    for (const auto& [name, spread] : spreads_of(runs, group))
+      out.line(fmt::format("  best {:<26}{:.4f} +- {:.4f}", name, spread.mean, spread.deviation));
+  }
+}
+
+void write_significance(TextOutput& out, const CompareCommand& command, const std::vector<ComparedRun>& runs) {
+  if (command.source.empty() || runs.size() < 2) return;
+  out.line("");
+  out.line(fmt::format("BLEU on {} against {} (paired bootstrap, {} samples):", one_line(command.source),
+                       one_line(runs.front().name), command.samples));
+  for (size_t i = 1; i < runs.size(); ++i) {
+    const PairedBootstrap b = paired_bootstrap(runs[0].counts, runs[i].counts, command.samples);
+    out.line(fmt::format("  {}: {:+.2f}, 95 % between {:+.2f} and {:+.2f}, p = {:.3f}{}", one_line(runs[i].name),
+                         b.difference, b.low, b.high, b.p_value, b.p_value < 0.05 ? "" : " (may be chance)"));
+  }
+}
+
+Json to_json(const CompareCommand& command, const std::vector<ComparedRun>& runs) {
+  const auto number = [](std::optional<double> value) { return value ? Json(*value) : Json(); };
+  Json json = {{"runs", Json::array()}, {"differing_keys", differing_keys(runs)}, {"seeds", Json::array()}};
+  for (const ComparedRun& run : runs) {
+    Json best = Json::object();
+    for (const auto& [name, b] : run.best) best[name] = {{"value", b.value}, {"step", b.step}};
+    json["runs"].push_back({{"run", run.name},
+                            {"config", run.config},
+                            {"parameters", number(run.parameters)},
+                            {"steps", number(run.steps)},
+                            {"tokens", number(run.tokens)},
+                            {"minutes", number(run.minutes)},
+                            {"memory_mib", number(run.memory)},
+                            {"best", best}});
+    if (run.bleu) json["runs"].back()["test_bleu"] = run.bleu->score;
+  }
+  for (const std::vector<size_t>& group : groups_of(runs)) {
+    if (group.size() < 2) continue;
+    Json of_group = {{"runs", Json::array()}, {"best", Json::object()}};
+    for (const size_t i : group) of_group["runs"].push_back(runs[i].name);
+    for (const auto& [name, spread] : spreads_of(runs, group))
+      of_group["best"][name] = {{"mean", spread.mean}, {"standard_deviation", spread.deviation}};
+    json["seeds"].push_back(std::move(of_group));
+  }
+  if (command.source.empty()) return json;
+  json["significance"] = Json::array();
+  for (size_t i = 1; i < runs.size(); ++i) {
+    const PairedBootstrap b = paired_bootstrap(runs[0].counts, runs[i].counts, command.samples);
+    json["significance"].push_back({{"run", runs[i].name},
+                                    {"against", runs[0].name},
+                                    {"difference", b.difference},
+                                    {"low", b.low},
+                                    {"high", b.high},
+                                    {"p_value", b.p_value},
+                                    {"samples", command.samples}});
+  }
+  return json;
+}
+
+int compare(const CompareCommand& command) {
+  if (command.samples < 1 || command.samples > 1000000)
+    fail<ConfigError>("--samples {}: needs a number from 1 to 1000000", command.samples);
+  std::vector<ComparedRun> runs;
+  for (const std::string& folder : command.runs) runs.push_back(read_run(folder));
+  translate_test_set(command, runs);
+  TextOutput out;
+  if (command.json) {
+    out.line(to_json(command, runs).dump(2, ' ', false, Json::error_handler_t::replace));
+  } else {
+    write_table(out, command, runs);
+    write_groups(out, runs);
+    write_significance(out, command, runs);
+  }
+  out.finish();
+  return 0;
+}
+
+}  // namespace
+
+void add_compare(CLI::App& app) {
+  const auto c = std::make_shared<CompareCommand>();
+  CLI::App* command = add_command(
+      app, "compare", "What differs between runs: configuration, size, time, best figures",
+      "  attune compare runs/a runs/b\n"
+      "  attune compare runs/seed1 runs/seed2 runs/seed3           # mean and spread over seeds\n"
+      "  attune compare runs/a runs/b --source test.en --reference test.de   # is the difference of BLEU chance?\n"
+      "  attune compare runs/a runs/b --json\n"
+      "Runs that differ in train.seed alone are taken together. With --source the test set is translated with each\n"
+      "run's model; the first run is compared with all others by paired bootstrap (Koehn 2004)",
+      [c] { return compare(*c); });
+  command->add_option("runs", c->runs, "Folders of runs")->required();
+  command->add_option("--source", c->source, "Test set to translate, plain or gzip");
+  command->add_option("--reference", c->reference, "Its translation, line by line");
+  command->add_option("--samples", c->samples, "Test sets that the bootstrap draws")->capture_default_str();
+  command->add_flag("--json", c->json, "For programs");
+  c->generation.add_to(*command);
+}
+
+}  // namespace attune::cli

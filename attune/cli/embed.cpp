@@ -1,0 +1,115 @@
+// attune embed: text in, vectors out.
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "attune/base/fail.h"
+#include "attune/base/file.h"
+#include "attune/base/json_fields.h"
+#include "attune/cli/command.h"
+#include "attune/cli/generation_options.h"
+#include "attune/cli/line_progress.h"
+#include "attune/cli/model_argument.h"
+#include "attune/cli/text_input.h"
+#include "attune/cli/text_output.h"
+#include "attune/inference/embedder.h"
+
+namespace attune::cli {
+namespace {
+
+struct EmbedCommand {
+  std::string model, file, output, pooling;
+  std::vector<std::string> text;
+  std::optional<bool> normalize;
+  int64_t batch_texts = EmbedOptions{}.batch_texts, threads = 0;
+};
+
+EmbedOptions options_of(const EmbedCommand& command) {
+  EmbedOptions options;
+  if (command.batch_texts < 1) fail<ConfigError>("--batch-size {}: needs a number from 1", command.batch_texts);
+  options.batch_texts = command.batch_texts;
+  options.normalize = command.normalize;
+  if (command.pooling.empty()) return options;
+  std::string known;
+  for (const auto& [pooling, name] : EnumNames<TextPooling>::values) {
+    if (command.pooling == name) options.pooling = pooling;
+    known += (known.empty() ? "" : ", ") + std::string(name);
+  }
+  if (!options.pooling) fail<ConfigError>("--pooling {}: needs one of {}", command.pooling, known);
+  return options;
+}
+
+/// {"text": ..., "embedding": [...]}; numbers have the digits that give the same float32 again.
+void write_json(TextOutput& output, const std::string& text, const std::vector<float>& vector) {
+  output.line(fmt::format("{{\"text\":{},\"embedding\":[{}]}}", show(Json(text)), fmt::join(vector, ",")));
+}
+
+/// NumPy's format 1.0: float32, [texts, dimension].
+void write_npy(const std::string& path, const std::vector<float>& values, size_t texts, int64_t dimension) {
+  std::string header = fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}, {}), }}", texts, dimension);
+  constexpr size_t kBefore = 10, kAlignment = 64;  // magic, version and the header's length
+  header.append(kAlignment - (kBefore + header.size() + 1) % kAlignment, ' ').append("\n");
+  const auto length = static_cast<uint16_t>(header.size());
+  AtomicFile file(path);
+  file.write(std::string_view("\x93NUMPY\x01\x00", 8));
+  file.write(&length, sizeof(length));
+  file.write(header);
+  file.write(values.data(), values.size() * sizeof(float));
+  file.commit();
+}
+
+int embed(EmbedCommand command) {
+  exchange_if_in_wrong_order(command.model, command.text);
+  const ThreadScope threads = use_threads(command.threads);
+  EmbedOptions options = options_of(command);
+  const Embedder embedder = Embedder::load(command.model);
+  const bool npy = command.output.ends_with(".npy");
+
+  InputLines source(command.text, command.file);
+  TextOutput output(npy ? "" : command.output);
+  if (!command.output.empty() && !source.from_standard_input()) catch_stop_signals();
+  FileProgress progress(command.file);
+  options.progress = [&](int64_t of_piece, int64_t) { progress.show(of_piece); };
+  std::vector<float> values;
+  size_t count = 0;
+  for (auto texts = source.next(); !texts.empty(); texts = source.next()) {
+    const std::vector<std::vector<float>> vectors = embedder.embed(texts, options);
+    for (size_t i = 0; i < texts.size(); ++i) {
+      if (npy)
+        values.insert(values.end(), vectors[i].begin(), vectors[i].end());
+      else
+        write_json(output, texts[i], vectors[i]);
+    }
+    count += texts.size();
+    progress.finish_piece(texts.size());
+    output.flush();
+  }
+  output.finish();
+  if (npy) write_npy(command.output, values, count, embedder.dimension(options));
+  return 0;
+}
+
+}  // namespace
+
+void add_embed(CLI::App& app) {
+  const auto c = std::make_shared<EmbedCommand>();
+  CLI::App* command = add_command(
+      app, "embed", "Turn each text into a vector with an encoder",
+      "  attune embed all-MiniLM-L6-v2 \"A sentence.\" \"Another one.\"\n"
+      "  attune embed all-MiniLM-L6-v2 --file sentences.txt --output vectors.npy\n"
+      "Output, one line for each input line, in the same order: {\"text\", \"embedding\"}; with --output NAME.npy\n"
+      "a NumPy file of float32 [texts, dimension]",
+      [c] { return until_stopped([&] { return embed(*c); }); });
+  add_model(*command, c->model)->required();
+  add_texts(*command, "text", c->text, "Texts; without them --file, else standard input");
+  command->add_option("--file", c->file, "Texts, one a line, plain or gzip");
+  command->add_option("--output", c->output, "File for the vectors, written whole or not at all; .npy: as NumPy's");
+  command->add_option("--pooling", c->pooling, "cls, max, mean, mean_sqrt_len or last_token [the folder's, else mean]");
+  command->add_flag("--normalize,!--no-normalize", c->normalize, "Vectors of length 1 [as the folder says, else no]");
+  command->add_option("--batch-size", c->batch_texts, "Texts at once")->capture_default_str();
+  command->add_option("--threads", c->threads, "0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow")
+      ->capture_default_str();
+}
+
+}  // namespace attune::cli

@@ -1,0 +1,17 @@
+#pragma once
+// The folder of a model as an argument.
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+namespace attune::cli {
+
+/// Adds a positional argument for the folder of a model. The folder of a run stands for the model in it. Parsing throws
+/// ConfigError for the folder of a run that has no model yet, naming the best one so far where there is one.
+CLI::Option* add_model(CLI::App& command, std::string& folder, const std::string& description = "Folder of the model");
+
+/// Where `folder` is none and one of `texts` is the folder of a model, they change places, and a note says so.
+void exchange_if_in_wrong_order(std::string& folder, std::vector<std::string>& texts);
+
+}  // namespace attune::cli

@@ -1,0 +1,85 @@
+#include "attune/cli/run_metrics.h"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+#include "attune/base/fail.h"
+#include "attune/base/file.h"
+#include "attune/base/json_fields.h"
+#include "attune/io/json_file.h"
+#include "attune/io/toml_config.h"
+
+namespace attune::cli {
+namespace {
+
+bool less_is_better(const std::string& name) {
+  for (const char* part : {"loss", "nll", "perplexity", "bits_per"})
+    if (name.find(part) != std::string::npos) return true;
+  return false;
+}
+
+}  // namespace
+
+std::vector<Json> read_metrics(const std::filesystem::path& run) {
+  std::error_code ignored;
+  const auto path = std::filesystem::is_directory(run, ignored) ? run / "metrics.jsonl" : run;
+  std::istringstream text(read_file(path));
+  std::vector<Json> lines;
+  int64_t number = 0;
+  for (std::string line; std::getline(text, line);) {
+    ++number;
+    if (text.eof()) break;
+    const std::string where = fmt::format("{}:{}", path.string(), number);
+    Json json = parse_json(line, where);
+    if (!json.is_object() || !json.contains("step") || !json["step"].is_number())
+      fail<DataError>("{}: needs an object with a \"step\"", where);
+    lines.push_back(std::move(json));
+  }
+  if (lines.empty()) fail<DataError>("{}: has no metrics", path.string());
+  return lines;
+}
+
+std::vector<std::string> names_of(const std::vector<Json>& lines) {
+  std::vector<std::string> names;
+  for (const Json& line : lines)
+    for (const auto& [name, value] : line.items())
+      if (name != "step" && name != "time" && std::find(names.begin(), names.end(), name) == names.end())
+        names.push_back(name);
+  return names;
+}
+
+std::string unit_of(const std::string& name) {
+  static const std::pair<const char*, const char*> units[] = {
+      {"loss", "nats"},         {"valid_loss", "nats"},       {"nll", "nats"},
+      {"valid_nll", "nats"},    {"perplexity", "perplexity"}, {"valid_perplexity", "perplexity"},
+      {"valid_bleu", "BLEU"},   {"valid_accuracy", "share"},  {"valid_macro_f1", "share"},
+      {"memory_mib", "MiB"},    {"tensor_memory_mib", "MiB"}, {"valid_bits_per_character", "bits"},
+      {"seconds", "seconds"},   {"step_seconds", "seconds"},  {"valid_bits_per_byte", "bits"},
+      {"communication_seconds", "seconds"}};
+  const auto found = std::ranges::find_if(units, [&](const auto& unit) { return name == unit.first; });
+  return found == std::end(units) ? name : found->second;
+}
+
+std::optional<BestValue> best_of(const std::vector<Json>& lines, const std::string& name) {
+  std::optional<BestValue> best;
+  for (const Json& line : lines) {
+    const auto found = line.find(name);
+    if (found == line.end() || !found->is_number()) continue;
+    const auto value = found->get<double>();
+    if (!best || (less_is_better(name) ? value < best->value : value > best->value))
+      best = BestValue{value, line["step"].get<int64_t>()};
+  }
+  return best;
+}
+
+Json flat_config(const std::filesystem::path& run) {
+  const Json sections = read_toml(run / "config.toml");
+  Json flat = Json::object();
+  for (const auto& [section, keys] : sections.items())
+    for (const auto& [key, value] : keys.items()) flat[fmt::format("{}.{}", section, key)] = value;
+  return flat;
+}
+
+}  // namespace attune::cli

@@ -1,0 +1,35 @@
+#pragma once
+// What runs have measured, read from their folders.
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "attune/base/json.h"
+
+namespace attune::cli {
+
+/// The lines of a run's metrics.jsonl, or of such a file itself; the last one left out where a running process has not
+/// ended it. Throws FileError and DataError naming the line.
+std::vector<Json> read_metrics(const std::filesystem::path& run);
+
+/// Every name in the lines but step and time, in the order in which they first appear.
+std::vector<std::string> names_of(const std::vector<Json>& lines);
+
+/// The unit of a value, which is the panel that it is drawn in: "nats", "percent", ...; its own name where no other
+/// value has its unit.
+std::string unit_of(const std::string& name);
+
+/// A value of a validation at the step where it was best.
+struct BestValue {
+  double value = 0;
+  int64_t step = 0;
+};
+/// Nothing where no line has a finite value. More is better of all values but losses, perplexities and bits.
+std::optional<BestValue> best_of(const std::vector<Json>& lines, const std::string& name);
+
+/// The keys of a run's config.toml with their sections, "train.steps", as they are written.
+Json flat_config(const std::filesystem::path& run);
+
+}  // namespace attune::cli

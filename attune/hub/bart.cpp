@@ -1,0 +1,30 @@
+// BART: Lewis et al. 2020. mBART, Liu et al. 2020, differs by its norms: before the sublayers, and a final one.
+
+#include "attune/hub/encoder_decoder.h"
+#include "attune/hub/families.h"
+
+namespace attune {
+namespace {
+
+TransformerConfig translate(const HubFiles& files) {
+  const bool multilingual = files.config.text("model_type") == "mbart";
+  TransformerConfig c = bart_sizes(files);
+  c.positions = LearnedPositions{.max_length = files.config.integer("max_position_embeddings", 1024)};
+  c.norm = multilingual ? NormPlacement::pre : NormPlacement::post;
+  c.embedding_norm = true;
+  return c;
+}
+
+}  // namespace
+
+Family bart_family() {
+  return {.model_types = {"bart", "mbart"},
+          .classes = {{"BartForConditionalGeneration", Architecture::encoder_decoder},
+                      {"MBartForConditionalGeneration", Architecture::encoder_decoder}},
+          .prefix = "model.",
+          .translate = translate,
+          .names = bart_names,
+          .ignored = {"*coder.embed_tokens.weight", "*shared.weight"}};  // the shared table under its other names
+}
+
+}  // namespace attune

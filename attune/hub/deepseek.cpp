@@ -1,0 +1,96 @@
+// DeepSeek-V2 and V3 (DeepSeek-AI 2024): multi-head latent attention. Models with experts are refused.
+
+#include <cmath>
+
+#include "attune/hub/families.h"
+#include "attune/hub/translate.h"
+
+namespace attune {
+namespace {
+
+void refuse_experts(const HubConfig& hub, int64_t layers) {
+  const int64_t dense = hub.integer("first_k_dense_replace", hub.text("model_type") == "deepseek_v2" ? 0 : 3);
+  if (hub.has("n_routed_experts") && hub.integer("n_routed_experts") > 0 && dense < layers)
+    hub.refuse("n_routed_experts", "mixtures of experts are not supported");
+}
+
+// YaRN's second correction: the scores are multiplied with the square of what the keys of a longer context would get.
+double scale_of(const HubConfig& hub, int64_t width, const RotaryOptions& rotary) {
+  const HubConfig table = hub.has("rope_parameters") ? hub.table("rope_parameters") : hub.table("rope_scaling");
+  double correction = 1;
+  if (rotary.scaling != RotaryScaling::none && rotary.factor > 1)
+    correction = 0.1 * table.number("mscale_all_dim", 0) * std::log(rotary.factor) + 1;
+  return correction * correction / std::sqrt(static_cast<double>(width));
+}
+
+TransformerConfig translate(const HubFiles& files) {
+  const HubConfig& hub = files.config;
+  TransformerConfig c = language_model(files, "lm_head");
+  set_sizes(c, hub);
+  refuse_experts(hub, c.layers);
+  hub.require("attention_bias", false);
+  hub.require("num_key_value_heads", c.heads);
+  const int64_t plain = hub.integer("qk_nope_head_dim"), rotary_dim = hub.integer("qk_rope_head_dim");
+  set_rotary(c, hub, {.head_dim = rotary_dim});
+  auto& rotary = std::get<RotaryOptions>(c.positions);
+  const bool interleaved = hub.text("model_type") == "deepseek_v2" || hub.flag("rope_interleave", true);
+  rotary.pairing = interleaved ? RotaryPairing::interleaved : RotaryPairing::half;
+  c.attention = MultiHeadLatent{.latent_dim = hub.integer("kv_lora_rank"),
+                                .query_latent_dim = hub.integer("q_lora_rank", 0),
+                                .latent_norm = true,
+                                .head_dim = plain,
+                                .value_dim = hub.integer("v_head_dim"),
+                                .rotary_dim = rotary_dim,
+                                .scale = scale_of(hub, plain + rotary_dim, rotary)};
+  c.norm_form = NormForm::rms;
+  c.norm_epsilon = hub.number("rms_norm_eps", 1e-6);
+  c.activation = activation_of(hub, "hidden_act", "silu", true);
+  c.feed_forward_bias = hub.flag("mlp_bias", false);
+  return c;
+}
+
+// Of the rows of each head some: `count` from `first` on, of `all`.
+Transform part_of_heads(int64_t first, int64_t count, int64_t all) {
+  return {.part = true, .first = first, .run = count, .period = all};
+}
+
+NameTable names(const TransformerConfig& c, const HubFiles&) {
+  const auto& attention = std::get<MultiHeadLatent>(c.attention);
+  const int64_t plain = attention.head_dim, rotary = attention.rotary_dim, value = attention.value_dim;
+  const std::string ours = "decoder.layers.*.", theirs = "model.layers.*.", attend = theirs + "self_attn.";
+  const std::vector<std::string> query = {attend + (attention.query_latent_dim > 0 ? "q_b_proj" : "q_proj")};
+  const std::vector<std::string> compress = {attend + "kv_a_proj_with_mqa"}, decompress = {attend + "kv_b_proj"};
+  return {
+      {"embedding", {"model.embed_tokens"}},
+      {ours + "residual_1.norm", {theirs + "input_layernorm"}},
+      {ours + "self_attention.w_q_compress", {attend + "q_a_proj"}},
+      {ours + "self_attention.query_norm", {attend + "q_a_layernorm"}},
+      {ours + "self_attention.w_q", query, part_of_heads(0, plain, plain + rotary)},
+      {ours + "self_attention.w_q_rotary", query, part_of_heads(plain, rotary, plain + rotary)},
+      {ours + "self_attention.w_kv_compress", compress, part_of_rows(0)},
+      {ours + "self_attention.w_k_rotary", compress, part_of_rows(attention.latent_dim)},
+      {ours + "self_attention.latent_norm", {attend + "kv_a_layernorm"}},
+      {ours + "self_attention.w_k_decompress", decompress, part_of_heads(0, plain, plain + value)},
+      {ours + "self_attention.w_v_decompress", decompress, part_of_heads(plain, value, plain + value)},
+      {ours + "self_attention.w_o", {attend + "o_proj"}},
+      {ours + "residual_3.norm", {theirs + "post_attention_layernorm"}},
+      {ours + "feed_forward.linear_1", {theirs + "mlp.gate_proj", theirs + "mlp.up_proj"}},
+      {ours + "feed_forward.linear_2", {theirs + "mlp.down_proj"}},
+      {"decoder.norm", {"model.norm"}},
+      {"projection", {"lm_head"}},
+  };
+}
+
+}  // namespace
+
+Family deepseek_family() {
+  return {.model_types = {"deepseek_v2", "deepseek_v3"},
+          .classes = {{"DeepseekV2ForCausalLM", Architecture::decoder_lm},
+                      {"DeepseekV3ForCausalLM", Architecture::decoder_lm}},
+          .prefix = "model.",
+          .translate = translate,
+          .names = names,
+          .ignored = {"*.rotary_emb.inv_freq"}};
+}
+
+}  // namespace attune

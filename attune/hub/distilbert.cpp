@@ -1,0 +1,66 @@
+// DistilBERT: Sanh et al. 2019.
+
+#include "attune/hub/families.h"
+#include "attune/hub/translate.h"
+
+namespace attune {
+namespace {
+
+TransformerConfig translate(const HubFiles& files) {
+  const HubConfig& hub = files.config;
+  TransformerConfig c = encoder_model(files);
+  c.d_model = hub.integer("dim", 768);
+  c.heads = hub.integer("n_heads", 12);
+  c.layers = hub.integer("n_layers", 6);
+  c.d_ff = hub.integer("hidden_dim", 3072);
+  c.activation = activation_of(hub, "activation", "gelu");
+  c.norm = NormPlacement::post;
+  c.norm_epsilon = 1e-12;
+  c.embedding_norm = true;
+  c.positions = LearnedPositions{.max_length = hub.integer("max_position_embeddings", 512)};
+  c.pooler = true;
+  c.transform_activation = Activation::relu;
+  if (files.architecture == Architecture::encoder_masked_lm) {
+    c.prediction_transform = c.transform_norm = true;
+    c.transform_activation = head_activation_of(hub, "activation", "gelu");
+    c.share_projection = !files.tensors.contains("vocab_projector.weight");
+  }
+  return c;
+}
+
+NameTable names(const TransformerConfig&, const HubFiles&) {
+  const std::string ours = "encoder.layers.*.", theirs = "distilbert.transformer.layer.*.";
+  return {
+      {"embedding", {"distilbert.embeddings.word_embeddings"}},
+      {"embedding.position", {"distilbert.embeddings.position_embeddings"}},
+      {"embedding.norm", {"distilbert.embeddings.LayerNorm"}},
+      {ours + "self_attention.w_q", {theirs + "attention.q_lin"}},
+      {ours + "self_attention.w_k", {theirs + "attention.k_lin"}},
+      {ours + "self_attention.w_v", {theirs + "attention.v_lin"}},
+      {ours + "self_attention.w_o", {theirs + "attention.out_lin"}},
+      {ours + "residual_1.norm", {theirs + "sa_layer_norm"}},
+      {ours + "feed_forward.linear_1", {theirs + "ffn.lin1"}},
+      {ours + "feed_forward.linear_2", {theirs + "ffn.lin2"}},
+      {ours + "residual_2.norm", {theirs + "output_layer_norm"}},
+      {"pooler", {"pre_classifier"}},
+      {"head", {"classifier"}},
+      {"transform", {"vocab_transform"}},
+      {"transform.norm", {"vocab_layer_norm"}},
+      {"projection", {"vocab_projector"}},
+  };
+}
+
+}  // namespace
+
+Family distilbert_family() {
+  return {.model_types = {"distilbert"},
+          .classes = {{"DistilBertModel", Architecture::encoder},
+                      {"DistilBertForMaskedLM", Architecture::encoder_masked_lm},
+                      {"DistilBertForSequenceClassification", Architecture::encoder_classifier}},
+          .prefix = "distilbert.",
+          .translate = translate,
+          .names = names,
+          .ignored = {"*embeddings.position_ids", "vocab_*"}};
+}
+
+}  // namespace attune

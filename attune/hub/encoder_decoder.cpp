@@ -1,0 +1,71 @@
+#include "attune/hub/encoder_decoder.h"
+
+#include "attune/hub/translate.h"
+
+namespace attune {
+
+std::string first_stored(const HubFiles& files, const std::vector<std::string>& modules) {
+  for (const std::string& module : modules)
+    if (files.tensors.contains(module + ".weight")) return module;
+  return modules.front();
+}
+
+TransformerConfig bart_sizes(const HubFiles& files) {
+  const HubConfig& hub = files.config;
+  TransformerConfig c = without_dropout(Architecture::encoder_decoder);
+  c.source_vocab = c.target_vocab = hub.integer("vocab_size");
+  c.d_model = hub.integer("d_model");
+  c.heads = hub.integer("encoder_attention_heads");
+  c.layers = hub.integer("encoder_layers");
+  c.d_ff = hub.integer("encoder_ffn_dim");
+  c.decoder_heads = hub.integer("decoder_attention_heads");
+  c.decoder_layers = hub.integer("decoder_layers");
+  c.decoder_d_ff = hub.integer("decoder_ffn_dim");
+  c.activation = activation_of(hub, "activation_function", "gelu");
+  c.scale_embeddings = hub.flag("scale_embedding", false);
+  c.share_embeddings = true;
+  c.share_projection = !files.tensors.contains("lm_head.weight");
+  c.projection_bias = files.tensors.contains("final_logits_bias");
+  return c;
+}
+
+NameTable bart_names(const TransformerConfig& config, const HubFiles& files) {
+  const std::string encoder = "model.encoder.", decoder = "model.decoder.";
+  const std::vector<std::string> tables = {"model.shared", encoder + "embed_tokens", decoder + "embed_tokens"};
+  NameTable table = {
+      {"source_embedding",
+       {config.share_embeddings ? first_stored(files, tables) : first_stored(files, {encoder + "embed_tokens"})}},
+      {"target_embedding", {decoder + "embed_tokens"}},
+      {"source_embedding.norm", {encoder + "layernorm_embedding"}},
+      {"target_embedding.norm", {decoder + "layernorm_embedding"}},
+      // The two rows before the first position are for padding, which we do not have.
+      {"source_embedding.position", {encoder + "embed_positions"}, part_of_rows(2)},
+      {"target_embedding.position", {decoder + "embed_positions"}, part_of_rows(2)},
+      {"encoder.norm", {encoder + "layer_norm"}},
+      {"decoder.norm", {decoder + "layer_norm"}},
+      {"projection.weight", {"lm_head.weight"}},
+      {"projection.bias", {"final_logits_bias"}},
+  };
+  const auto add_attention = [&](const std::string& ours, const std::string& theirs) {
+    table.push_back({ours + ".w_q", {theirs + ".q_proj"}});
+    table.push_back({ours + ".w_k", {theirs + ".k_proj"}});
+    table.push_back({ours + ".w_v", {theirs + ".v_proj"}});
+    table.push_back({ours + ".w_o", {theirs + ".out_proj"}});
+  };
+  for (const std::string stack : {"encoder", "decoder"}) {
+    const std::string ours = stack + ".layers.*.", theirs = "model." + stack + ".layers.*.";
+    const std::string last_norm = stack == "encoder" ? "residual_2.norm" : "residual_3.norm";
+    add_attention(ours + "self_attention", theirs + "self_attn");
+    table.push_back({ours + "residual_1.norm", {theirs + "self_attn_layer_norm"}});
+    if (stack == "decoder") {
+      add_attention(ours + "cross_attention", theirs + "encoder_attn");
+      table.push_back({ours + "residual_2.norm", {theirs + "encoder_attn_layer_norm"}});
+    }
+    table.push_back({ours + "feed_forward.linear_1", {theirs + "fc1"}});
+    table.push_back({ours + "feed_forward.linear_2", {theirs + "fc2"}});
+    table.push_back({ours + last_norm, {theirs + "final_layer_norm"}});
+  }
+  return table;
+}
+
+}  // namespace attune

@@ -1,0 +1,21 @@
+#pragma once
+// What the encoder-decoder families that came from fairseq and Marian have in common: their names, and most of their
+// configuration.
+
+#include "attune/hub/family.h"
+
+namespace attune {
+
+/// The sizes, the activation and the vocabularies of BART's config.json, and whether the projection is the embedding:
+/// where the files have no "lm_head.weight", whatever config.json says. Norms and positions stay as they are in
+/// without_dropout().
+TransformerConfig bart_sizes(const HubFiles& files);
+
+/// The names of BART. Positions, norms of embeddings and final norms have rows, whether the model has them or not.
+NameTable bart_names(const TransformerConfig& config, const HubFiles& files);
+
+/// The first of these modules that the files have a ".weight" of, else the first one: older files have a shared table
+/// under the names of all who share it.
+std::string first_stored(const HubFiles& files, const std::vector<std::string>& modules);
+
+}  // namespace attune

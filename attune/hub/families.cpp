@@ -1,0 +1,50 @@
+#include "attune/hub/families.h"
+
+#include <algorithm>
+#include <array>
+
+namespace attune {
+namespace {
+
+const std::vector<Family>& families() {
+  static const std::vector<Family> all = {
+      albert_family(),   bart_family(),  bert_family(),    deepseek_family(), distilbert_family(),
+      gemma_family(),    gpt2_family(),  gpt_neox_family(), llama_family(),    m2m100_family(),
+      marian_family(),   modernbert_family(), opt_family(), phi3_family(),    roberta_family(),
+      t5_family()};
+  return all;
+}
+
+// Every layer of these has experts, or their number cannot be set to none.
+constexpr std::array kMixturesOfExperts = {"mixtral", "qwen2_moe", "qwen3_moe", "nllb-moe", "switch_transformers",
+                                           "phimoe",  "olmoe",     "gpt_oss",   "dbrx",     "granitemoe",
+                                           "jamba",   "glm4_moe"};
+
+}  // namespace
+
+const Family& family_of(const HubConfig& config) {
+  const std::string type = config.text("model_type");
+  if (std::ranges::find(kMixturesOfExperts, type) != kMixturesOfExperts.end())
+    config.refuse("model_type", "mixtures of experts are not supported");
+  std::string known;
+  for (const Family& family : families()) {
+    for (const std::string_view name : family.model_types) {
+      if (name == type) return family;
+      known += (known.empty() ? "" : ", ") + std::string(name);
+    }
+  }
+  config.refuse("model_type", "is not supported, needs one of " + known);
+}
+
+HubClass class_of(const HubConfig& config, const Family& family) {
+  const std::vector<std::string> names = config.texts("architectures");
+  if (names.empty()) return family.classes.front();
+  std::string known;
+  for (const HubClass& c : family.classes) {
+    if (c.name == names.front()) return c;
+    known += (known.empty() ? "" : ", ") + std::string(c.name);
+  }
+  config.refuse("architectures", "is not supported, needs one of " + known);
+}
+
+}  // namespace attune

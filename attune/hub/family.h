@@ -1,0 +1,40 @@
+#pragma once
+// A family of models of the Hugging Face hub is a table: its configuration in terms of ours, and where our parameters
+// are in its files. To add a family, write a file like gpt2.cpp and add it to families.cpp; see docs/hugging-face.md.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "attune/hub/hub_config.h"
+#include "attune/hub/hub_tensors.h"
+#include "attune/hub/name_table.h"
+#include "attune/models/config.h"
+
+namespace attune {
+
+/// A class of transformers, as `architectures` of config.json names it.
+struct HubClass {
+  std::string_view name;  // "GPT2LMHeadModel"
+  Architecture architecture;
+};
+
+/// What a family's functions read.
+struct HubFiles {
+  const HubConfig& config;
+  const HubTensors& tensors;
+  Architecture architecture;
+  std::string_view class_name;
+};
+
+struct Family {
+  std::vector<std::string_view> model_types;
+  std::vector<HubClass> classes;  // the first one holds where config.json names none
+  std::string prefix;             // of the base model's tensors
+  /// Returns our configuration; refuses what it does not know. The caller validates the result.
+  TransformerConfig (*translate)(const HubFiles& files);
+  NameTable (*names)(const TransformerConfig& config, const HubFiles& files);
+  std::vector<std::string> ignored;  // tensors that are no part of the model, see find_parameters()
+};
+
+}  // namespace attune

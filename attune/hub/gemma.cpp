@@ -1,0 +1,91 @@
+// Gemma 2 (Gemma Team 2024) and the text models of Gemma 3 (Gemma Team 2025).
+
+#include <cmath>
+
+#include "attune/hub/families.h"
+#include "attune/hub/translate.h"
+
+namespace attune {
+namespace {
+
+constexpr const char* kGlobal = "full_attention";
+constexpr const char* kLocal = "sliding_attention";
+
+// "rope_scaling" of transformers 4 is for global layers alone.
+void set_gemma3_positions(TransformerConfig& c, const HubConfig& hub, int64_t head_dim) {
+  c.positions = rotary_of(hub, {.head_dim = head_dim, .layer_type = kGlobal, .base = 1e6});
+  set_layer_attention(c, hub, [&, every = hub.integer("sliding_window_pattern", 6)](int64_t layer) {
+    return every < 1 || (layer + 1) % every != 0;
+  });
+  c.local_positions = hub.has("rope_parameters")
+                          ? rotary_of(hub, {.head_dim = head_dim, .layer_type = kLocal})
+                          : RotaryOptions{.base = hub.number("rope_local_base_freq", 10000)};
+}
+
+TransformerConfig translate(const HubFiles& files) {
+  const HubConfig& hub = files.config;
+  const bool gemma3 = hub.text("model_type") == "gemma3_text";
+  hub.require("use_bidirectional_attention", false);
+  TransformerConfig c = language_model(files, "lm_head");
+  set_sizes(c, hub);
+  c.scale_embeddings = true;
+  c.norm = NormPlacement::sandwich;
+  c.norm_form = NormForm::rms;
+  c.norm_epsilon = hub.number("rms_norm_eps", 1e-6);
+  const int64_t head_dim = hub.integer("head_dim", 256);
+  const double of_scale = hub.number("query_pre_attn_scalar", 256);
+  if (!(of_scale > 0)) hub.refuse("query_pre_attn_scalar", "needs a number above 0");
+  c.attention = MultiHead{.kv_heads = hub.integer("num_key_value_heads", c.heads),
+                          .head_dim = head_dim,
+                          .bias = hub.flag("attention_bias", false) ? AttentionBias::all : AttentionBias::none,
+                          .head_norm = gemma3,
+                          .soft_cap = hub.number("attn_logit_softcapping", 0),
+                          .scale = 1 / std::sqrt(of_scale)};
+  c.logit_soft_cap = hub.number("final_logit_softcapping", 0);
+  c.context_length = hub.integer("max_position_embeddings");
+  if (gemma3) {
+    set_gemma3_positions(c, hub, head_dim);
+  } else {
+    c.positions = rotary_of(hub, {.head_dim = head_dim});
+    set_layer_attention(c, hub, [](int64_t layer) { return layer % 2 == 0; });
+  }
+  c.activation = activation_of(hub, "hidden_activation", "gelu_pytorch_tanh", true);
+  c.feed_forward_bias = false;
+  return c;
+}
+
+// The weights of norms are stored without the 1 that is added to them.
+NameTable names(const TransformerConfig&, const HubFiles&) {
+  const std::string ours = "decoder.layers.*.", theirs = "model.layers.*.";
+  const Transform norm = {.add = 1};
+  return {
+      {"embedding", {"model.embed_tokens"}},
+      {ours + "residual_1.norm", {theirs + "input_layernorm"}, norm},
+      {ours + "residual_1.output_norm", {theirs + "post_attention_layernorm"}, norm},
+      {ours + "self_attention.w_q", {theirs + "self_attn.q_proj"}},
+      {ours + "self_attention.w_k", {theirs + "self_attn.k_proj"}},
+      {ours + "self_attention.w_v", {theirs + "self_attn.v_proj"}},
+      {ours + "self_attention.w_o", {theirs + "self_attn.o_proj"}},
+      {ours + "self_attention.query_norm", {theirs + "self_attn.q_norm"}, norm},
+      {ours + "self_attention.key_norm", {theirs + "self_attn.k_norm"}, norm},
+      {ours + "residual_3.norm", {theirs + "pre_feedforward_layernorm"}, norm},
+      {ours + "residual_3.output_norm", {theirs + "post_feedforward_layernorm"}, norm},
+      {ours + "feed_forward.linear_1", {theirs + "mlp.gate_proj", theirs + "mlp.up_proj"}},
+      {ours + "feed_forward.linear_2", {theirs + "mlp.down_proj"}},
+      {"decoder.norm", {"model.norm"}, norm},
+      {"projection", {"lm_head"}},
+  };
+}
+
+}  // namespace
+
+Family gemma_family() {
+  return {.model_types = {"gemma2", "gemma3_text"},
+          .classes = {{"Gemma2ForCausalLM", Architecture::decoder_lm}, {"Gemma3ForCausalLM", Architecture::decoder_lm}},
+          .prefix = "model.",
+          .translate = translate,
+          .names = names,
+          .ignored = {"*.rotary_emb.inv_freq"}};
+}
+
+}  // namespace attune

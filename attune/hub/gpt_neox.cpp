@@ -1,0 +1,57 @@
+// GPT-NeoX (Black et al. 2022) and Pythia (Biderman et al. 2023).
+
+#include "attune/hub/families.h"
+#include "attune/hub/translate.h"
+
+namespace attune {
+namespace {
+
+TransformerConfig translate(const HubFiles& files) {
+  const HubConfig& hub = files.config;
+  TransformerConfig c = language_model(files, "embed_out");
+  set_sizes(c, hub);
+  c.attention = MultiHead{.bias = hub.flag("attention_bias", true) ? AttentionBias::all : AttentionBias::none};
+  set_rotary(c, hub,
+             {.head_dim = head_dim_of(c, hub),
+              .base = hub.number("rotary_emb_base", 10000),
+              .partial_factor = hub.number("rotary_pct", 0.25)});
+  c.activation = activation_of(hub, "hidden_act", "gelu");
+  c.norm_epsilon = hub.number("layer_norm_eps", 1e-5);
+  c.parallel_residual = hub.flag("use_parallel_residual", true);
+  return c;
+}
+
+// One matrix has, for each head, the rows of its queries, its keys and its values.
+NameTable names(const TransformerConfig& c, const HubFiles&) {
+  const std::string ours = "decoder.layers.*.", theirs = "gpt_neox.layers.*.";
+  const std::vector<std::string> qkv = {theirs + "attention.query_key_value"};
+  const auto part = [width = c.head_dim()](int64_t i) {
+    return Transform{.part = true, .first = i * width, .run = width, .period = 3 * width};
+  };
+  return {
+      {"embedding", {"gpt_neox.embed_in"}},
+      {ours + "residual_1.norm", {theirs + "input_layernorm"}},
+      {ours + "self_attention.w_q", qkv, part(0)},
+      {ours + "self_attention.w_k", qkv, part(1)},
+      {ours + "self_attention.w_v", qkv, part(2)},
+      {ours + "self_attention.w_o", {theirs + "attention.dense"}},
+      {ours + "residual_3.norm", {theirs + "post_attention_layernorm"}},
+      {ours + "feed_forward.linear_1", {theirs + "mlp.dense_h_to_4h"}},
+      {ours + "feed_forward.linear_2", {theirs + "mlp.dense_4h_to_h"}},
+      {"decoder.norm", {"gpt_neox.final_layer_norm"}},
+      {"projection", {"embed_out"}},
+  };
+}
+
+}  // namespace
+
+Family gpt_neox_family() {
+  return {.model_types = {"gpt_neox"},
+          .classes = {{"GPTNeoXForCausalLM", Architecture::decoder_lm}},
+          .prefix = "gpt_neox.",
+          .translate = translate,
+          .names = names,
+          .ignored = {"*.attention.bias", "*.attention.masked_bias", "*.rotary_emb.inv_freq"}};  // causal masks
+}
+
+}  // namespace attune

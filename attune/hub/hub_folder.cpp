@@ -1,0 +1,69 @@
+#include "attune/hub/hub_folder.h"
+
+#include "attune/hub/families.h"
+#include "attune/io/config_file.h"
+#include "attune/io/json_file.h"
+#include "attune/models/build.h"
+#include "attune/nn/make_panels.h"
+#include "attune/nn/new_parameter.h"
+
+namespace attune {
+namespace {
+
+HubConfig read_hub_config(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / kConfigFile;
+  return {read_json_file(path), path.string()};
+}
+
+// Throws when the files have fewer numbers than the model.
+void check_size(const TransformerConfig& config, const HubTensors& tensors) {
+  const int64_t needed = count_parameters(config).total();
+  if (tensors.element_count() < needed)
+    fail<FileError>("{}: holds {} numbers, but config.json (d_model = {}, layers = {}, d_ff = {}) needs {}",
+                    tensors.folder(), tensors.element_count(), config.d_model, config.layers, config.d_ff, needed);
+}
+
+}  // namespace
+
+bool is_hub_folder(const std::filesystem::path& folder) {
+  return read_hub_config(folder).text("model_type") != kModelType;
+}
+
+HubFolder::HubFolder(const std::filesystem::path& folder)
+    : hub_(read_hub_config(folder)),
+      family_(family_of(hub_)),
+      class_(class_of(hub_, family_)),
+      tensors_(folder, family_.prefix) {
+  try {
+    config_ = family_.translate(files());
+    config_.validate();
+  } catch (const ConfigError& error) {
+    const std::string text = error.what();
+    if (text.starts_with(hub_.where())) throw;
+    fail<ConfigError>("{}: {}", hub_.where(), text);
+  }
+  check_size(config_, tensors_);
+}
+
+HubFiles HubFolder::files() const {
+  return {.config = hub_, .tensors = tensors_, .architecture = class_.architecture, .class_name = class_.name};
+}
+
+void HubFolder::fill(Module& model, LoadedWeights weights) const {
+  const std::vector<FoundParameter> found =
+      find_parameters(model, family_.names(config_, files()), tensors_, family_.ignored);
+  fill_parameters(model, found, tensors_);
+  if (weights == LoadedWeights::panels)
+    make_panels(model, WeightFormat::float32, [&](const Tensor& weight) { tensors_.release_pages(weight); });
+}
+
+std::unique_ptr<Module> HubFolder::load(LoadedWeights weights) const {
+  std::unique_ptr<Module> model = [&] {
+    const NoInitialization no_values;
+    return build_model(config_, 1);
+  }();
+  fill(*model, weights);
+  return model;
+}
+
+}  // namespace attune

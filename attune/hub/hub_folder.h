@@ -1,0 +1,40 @@
+#pragma once
+// A folder as on the Hugging Face hub: another program's config.json and tensors, read as they are.
+
+#include <filesystem>
+#include <memory>
+
+#include "attune/hub/family.h"
+#include "attune/io/model_folder.h"
+
+namespace attune {
+
+/// Whether config.json of the folder is of a family of the hub and not Attune's own. Throws FileError, and ConfigError
+/// when it is no object with a "model_type".
+bool is_hub_folder(const std::filesystem::path& folder);
+
+class HubFolder {
+ public:
+  /// Reads config.json and the headers of the tensors. Checks the sizes of the model against those of the files, so
+  /// that nothing of a hostile size is built. Throws FileError, and ConfigError naming the field that is not supported.
+  explicit HubFolder(const std::filesystem::path& folder);
+
+  const TransformerConfig& config() const { return config_; }
+  const HubConfig& hub_config() const { return hub_; }
+
+  /// Builds the model: build_model() of config().
+  std::unique_ptr<Module> load(LoadedWeights weights) const;
+
+ private:
+  HubFiles files() const;
+  /// Gives a model of config() that was built without values (NoInitialization) those of the files.
+  void fill(Module& model, LoadedWeights weights) const;
+
+  HubConfig hub_;
+  const Family& family_;
+  HubClass class_;
+  HubTensors tensors_;
+  TransformerConfig config_;
+};
+
+}  // namespace attune

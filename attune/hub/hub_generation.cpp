@@ -1,0 +1,142 @@
+#include "attune/hub/hub_generation.h"
+
+#include <algorithm>
+#include <array>
+
+#include "attune/io/config_file.h"
+#include "attune/io/json_file.h"
+#include "attune/io/model_folder.h"
+
+namespace attune {
+namespace {
+
+// What would change an output and is not known here.
+constexpr std::array kNotSupported = {"force_words_ids", "constraints",   "forced_decoder_ids",
+                                      "sequence_bias",   "penalty_alpha", "exponential_decay_length_penalty"};
+
+// An id, or -1.
+int64_t token_of(const HubConfig& hub, std::string_view field) {
+  const std::vector<int64_t> ids = hub.integers(field);
+  if (ids.size() > 1) hub.refuse(field, "several tokens are not supported");
+  return ids.empty() ? -1 : ids.front();
+}
+
+EarlyStopping early_stopping_of(const HubConfig& hub, const Json& file) {
+  const auto found = file.find("early_stopping");
+  if (found == file.end() || !found->is_string()) {
+    return hub.flag("early_stopping", false) ? EarlyStopping::first : EarlyStopping::bound;
+  }
+  if (*found != "never") hub.refuse("early_stopping", "needs true, false or \"never\"");
+  return EarlyStopping::bound;
+}
+
+// transformers counts the start token too.
+void set_lengths(GenerationConfig& g, const HubConfig& hub) {
+  const int64_t longest =
+      hub.has("max_new_tokens") ? hub.integer("max_new_tokens") : hub.integer("max_length", g.max_length + 1) - 1;
+  const int64_t most = std::min(GenerationConfig::kMostLength, GenerationConfig::kMostWork / g.beam_size);
+  g.max_length = std::clamp<int64_t>(longest, 1, most);
+  g.max_length_ratio = 0;
+  const int64_t least = hub.has("min_new_tokens") ? hub.integer("min_new_tokens") : hub.integer("min_length", 0) - 1;
+  g.min_length = std::clamp<int64_t>(least, 0, g.max_length - 1);
+}
+
+// "bad_words_ids" is a list of phrases; a phrase that is an end is left out, as by transformers.
+template <class Config>
+void add_bad_words(Config& g, const HubConfig& hub, const Json& file) {
+  const auto found = file.find("bad_words_ids");
+  if (found == file.end() || found->is_null()) return;
+  if (!found->is_array()) hub.refuse("bad_words_ids", "needs a list of lists of tokens");
+  for (const Json& phrase : *found) {
+    if (!phrase.is_array() || phrase.size() != 1 || !phrase[0].is_number_integer())
+      hub.refuse("bad_words_ids", "needs a list of lists of one token each; longer ones are not supported");
+    const auto token = phrase[0].get<int64_t>();
+    if (std::ranges::find(g.eos_tokens, token) == g.eos_tokens.end()) g.suppressed_tokens.push_back(token);
+  }
+}
+
+void set_tokens(GenerationConfig& g, const HubConfig& hub, const HubConfig& config) {
+  const auto either = [&](std::string_view field) -> const HubConfig& { return hub.has(field) ? hub : config; };
+  g.special_tokens = true;
+  g.start_token = token_of(either("decoder_start_token_id"), "decoder_start_token_id");
+  if (g.start_token < 0) g.start_token = token_of(either("bos_token_id"), "bos_token_id");
+  if (g.start_token < 0) hub.refuse("decoder_start_token_id", "the decoder needs a token to begin with");
+  g.eos_tokens = either("eos_token_id").integers("eos_token_id");
+  if (g.eos_tokens.empty()) hub.refuse("eos_token_id", "outputs need a token that ends them");
+  g.forced_first_token = token_of(hub, "forced_bos_token_id");
+  g.forced_last_token = token_of(hub, "forced_eos_token_id");
+  g.suppressed_tokens = hub.integers("suppress_tokens");
+  g.suppressed_at_begin = hub.integers("begin_suppress_tokens");
+}
+
+std::filesystem::path generation_file(const std::filesystem::path& folder) {
+  const std::filesystem::path own = folder / kGenerationConfigFile;
+  return std::filesystem::exists(own) ? own : folder / kConfigFile;
+}
+
+void refuse_unknown_searches(const HubConfig& hub) {
+  for (const char* field : kNotSupported)
+    if (hub.has(field)) hub.refuse(field, "is not supported");
+  hub.require("encoder_no_repeat_ngram_size", 0);
+}
+
+}  // namespace
+
+GenerationConfig read_hub_generation(const std::filesystem::path& folder, const HubConfig& config) {
+  const std::filesystem::path path = generation_file(folder);
+  const Json file = read_json_file(path);
+  const HubConfig hub(file, path.string());
+  refuse_unknown_searches(hub);
+  GenerationConfig g;
+  g.beam_size = hub.integer("num_beams", 1);
+  if (g.beam_size < 1 || g.beam_size > GenerationConfig::kMostBeamSize)
+    hub.refuse("num_beams", "needs a number from 1 to " + std::to_string(GenerationConfig::kMostBeamSize));
+  g.beam_groups = hub.integer("num_beam_groups", 1);
+  g.diversity_penalty = hub.number("diversity_penalty", 0);
+  g.length_penalty = hub.number("length_penalty", 1);
+  g.length_normalization = LengthNormalization::power;
+  g.early_stopping = early_stopping_of(hub, file);
+  g.no_repeat_ngram_size = hub.integer("no_repeat_ngram_size", 0);
+  g.repetition_penalty = hub.number("repetition_penalty", 1);
+  g.rank_unfinished = true;
+  set_lengths(g, hub);
+  set_tokens(g, hub, config);
+  add_bad_words(g, hub, file);
+  try {
+    g.validate();
+  } catch (const ConfigError& error) {
+    fail<ConfigError>("{}: {}", path.string(), error.what());
+  }
+  return g;
+}
+
+SamplingConfig read_hub_sampling(const std::filesystem::path& folder, const HubConfig& config) {
+  const std::filesystem::path path = generation_file(folder);
+  const Json file = read_json_file(path);
+  const HubConfig hub(file, path.string());
+  refuse_unknown_searches(hub);
+  for (const char* field : {"forced_bos_token_id", "forced_eos_token_id", "begin_suppress_tokens"})
+    if (hub.has(field)) hub.refuse(field, "is not supported for a language model");
+  SamplingConfig s;
+  const bool draws = hub.flag("do_sample", false);
+  s.temperature = draws ? hub.number("temperature", 1) : 0;
+  if (draws) {
+    s.top_k = hub.integer("top_k", 50);
+    s.top_p = hub.number("top_p", 1);
+    s.min_p = hub.number("min_p", 0);
+  }
+  s.repetition_penalty = hub.number("repetition_penalty", 1);
+  if (hub.has("max_new_tokens")) s.max_tokens = hub.integer("max_new_tokens");
+  s.special_tokens = true;
+  s.eos_tokens = (hub.has("eos_token_id") ? hub : config).integers("eos_token_id");
+  s.suppressed_tokens = hub.integers("suppress_tokens");
+  add_bad_words(s, hub, file);
+  try {
+    s.validate();
+  } catch (const ConfigError& error) {
+    fail<ConfigError>("{}: {}", path.string(), error.what());
+  }
+  return s;
+}
+
+}  // namespace attune

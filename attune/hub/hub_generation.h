@@ -1,0 +1,24 @@
+#pragma once
+
+#include <filesystem>
+
+#include "attune/hub/hub_config.h"
+#include "attune/models/generation_config.h"
+#include "attune/models/sampling_config.h"
+
+namespace attune {
+
+/// How an encoder-decoder of the hub searches for outputs: generation_config.json of the folder, or, in folders of
+/// before there was such a file, `config`, its config.json. Outputs are searched for and ranked as by transformers, but
+/// for
+///   - max_length: 256 tokens, and not 20, where the files name no limit
+///   - early_stopping = false: the search goes on until no better output can come
+/// The start and the ends come from config.json where generation_config.json has none. Throws FileError, and
+/// ConfigError naming a field that is not supported.
+GenerationConfig read_hub_generation(const std::filesystem::path& folder, const HubConfig& config);
+
+/// How a language model of the hub continues a text, from the same files. The likeliest token is taken where they do not
+/// say "do_sample"; an end is honoured, and so are suppressed tokens. Throws as above.
+SamplingConfig read_hub_sampling(const std::filesystem::path& folder, const HubConfig& config);
+
+}  // namespace attune

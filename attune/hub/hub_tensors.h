@@ -1,0 +1,41 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "attune/io/tensor_source.h"
+
+namespace attune {
+
+/// The tensors of a Hugging Face folder. A tensor is found under the name that its family gives it, and also
+///   - without the name of the base model: "h.0.ln_1.weight" for "transformer.h.0.ln_1.weight"
+///   - with the names of norms of older files: "LayerNorm.gamma" and "LayerNorm.beta"
+class HubTensors {
+ public:
+  /// `prefix` is the name of the base model with a point: "transformer.". Throws FileError.
+  HubTensors(const std::filesystem::path& folder, std::string prefix);
+
+  bool contains(const std::string& name) const { return !stored_name(name).empty(); }
+  /// The name in the files; "" if there is no such tensor.
+  std::string stored_name(const std::string& name) const;
+  std::vector<std::string> stored_names() const { return source_.names(); }
+  int64_t element_count() const { return source_.element_count(); }
+  std::string folder() const { return source_.folder().string(); }
+
+  // By the name in the files.
+
+  std::string file(const std::string& stored) const { return source_.file(stored).string(); }
+  Shape shape(const std::string& stored) const { return source_.shape(stored); }
+  /// In float32: the file's own pages where it has that, else a copy. Throws FileError unless the file has
+  /// floating-point numbers of at most 32 bits.
+  Tensor read(const std::string& stored) const;
+  /// See TensorSource::release_pages().
+  void release_pages(const Tensor& tensor) const { source_.release_pages(tensor); }
+
+ private:
+  TensorSource source_;
+  std::string prefix_;
+};
+
+}  // namespace attune

@@ -1,0 +1,30 @@
+// M2M100 (Fan et al. 2021) and NLLB (NLLB Team 2022): one model for many languages, whose tokens begin source and
+// target.
+
+#include "attune/hub/encoder_decoder.h"
+#include "attune/hub/families.h"
+
+namespace attune {
+namespace {
+
+// fairseq's sinusoids: all sines, then all cosines; the first position comes after that of the pad token.
+TransformerConfig translate(const HubFiles& files) {
+  TransformerConfig c = bart_sizes(files);
+  c.positions = SinusoidalPositions{
+      .order = SinusoidOrder::halves, .full_range = true, .first = files.config.integer("pad_token_id", 1) + 1};
+  c.scale_embeddings = files.config.flag("scale_embedding", true);
+  return c;
+}
+
+}  // namespace
+
+Family m2m100_family() {
+  return {.model_types = {"m2m_100"},
+          .classes = {{"M2M100ForConditionalGeneration", Architecture::encoder_decoder}},
+          .prefix = "model.",
+          .translate = translate,
+          .names = bart_names,
+          .ignored = {"*coder.embed_tokens.weight", "*shared.weight", "*.embed_positions.weights"}};
+}
+
+}  // namespace attune

@@ -1,0 +1,30 @@
+// Marian: Junczys-Dowmunt et al. 2018, and the OPUS-MT models, Tiedemann and Thottingal 2020.
+
+#include "attune/hub/encoder_decoder.h"
+#include "attune/hub/families.h"
+
+namespace attune {
+namespace {
+
+TransformerConfig translate(const HubFiles& files) {
+  const HubConfig& hub = files.config;
+  TransformerConfig c = bart_sizes(files);
+  c.positions = SinusoidalPositions{.order = SinusoidOrder::halves};
+  c.norm = NormPlacement::post;
+  c.target_vocab = hub.integer("decoder_vocab_size", c.source_vocab);
+  c.share_embeddings = hub.flag("share_encoder_decoder_embeddings", true);
+  return c;
+}
+
+}  // namespace
+
+Family marian_family() {
+  return {.model_types = {"marian"},
+          .classes = {{"MarianMTModel", Architecture::encoder_decoder}},
+          .prefix = "model.",
+          .translate = translate,
+          .names = bart_names,
+          .ignored = {"*coder.embed_tokens.weight", "*shared.weight", "*.embed_positions.weight"}};  // sinusoids
+}
+
+}  // namespace attune

@@ -1,0 +1,80 @@
+// ModernBERT: Warner et al. 2024.
+
+#include "attune/hub/families.h"
+#include "attune/hub/translate.h"
+
+namespace attune {
+namespace {
+
+void set_attention(TransformerConfig& c, const HubConfig& hub) {
+  c.attention = MultiHead{.bias = hub.flag("attention_bias", false) ? AttentionBias::all : AttentionBias::none};
+  c.positions = rotary_of(hub, {.layer_type = "full_attention", .base = hub.number("global_rope_theta", 160000)});
+  const int64_t every = hub.integer("global_attn_every_n_layers", 3);
+  if (every < 1) hub.refuse("global_attn_every_n_layers", "needs at least 1");
+  set_layer_attention(c, hub, [&](int64_t layer) { return layer % every != 0; });
+  c.local_positions =
+      rotary_of(hub, {.layer_type = "sliding_attention", .base = hub.number("local_rope_theta", 10000)});
+  // As many keys before a query as after it, and the query's own.
+  if (!c.layer_attention.empty()) c.local_window = hub.integer("local_attention", 128) / 2 + 1;
+}
+
+TransformerConfig translate(const HubFiles& files) {
+  const HubConfig& hub = files.config;
+  TransformerConfig c = encoder_model(files);
+  set_sizes(c, hub);
+  set_attention(c, hub);
+  c.activation = activation_of(hub, "hidden_activation", "gelu", true);
+  c.feed_forward_bias = hub.flag("mlp_bias", false);
+  c.norm_epsilon = hub.number("norm_eps", 1e-5);
+  c.norm_bias = hub.flag("norm_bias", false);
+  c.embedding_norm = true;
+  c.first_norm = false;
+  c.pooler = c.prediction_transform = c.transform_norm = true;
+  c.transform_bias = hub.flag("classifier_bias", false);
+  c.transform_activation = head_activation_of(hub, "classifier_activation", "gelu");
+  const std::string pooling = hub.text("classifier_pooling", "cls");
+  if (pooling != "cls" && pooling != "mean") hub.refuse("classifier_pooling", "is not supported");
+  c.pooling = pooling == "mean" ? Pooling::mean : Pooling::first;
+  c.share_projection = !files.tensors.contains("decoder.weight");
+  c.projection_bias = files.tensors.contains("decoder.bias");
+  return c;
+}
+
+NameTable names(const TransformerConfig& c, const HubFiles&) {
+  const std::string ours = "encoder.layers.*.", theirs = "model.layers.*.";
+  const std::vector<std::string> qkv = {theirs + "attn.Wqkv"};
+  return {
+      {"embedding", {"model.embeddings.tok_embeddings"}},
+      {"embedding.norm", {"model.embeddings.norm"}},
+      {ours + "residual_1.norm", {theirs + "attn_norm"}},
+      {ours + "self_attention.w_q", qkv, part_of_rows(0)},
+      {ours + "self_attention.w_k", qkv, part_of_rows(c.d_model)},
+      {ours + "self_attention.w_v", qkv, part_of_rows(2 * c.d_model)},
+      {ours + "self_attention.w_o", {theirs + "attn.Wo"}},
+      {ours + "residual_2.norm", {theirs + "mlp_norm"}},
+      {ours + "feed_forward.linear_1", {theirs + "mlp.Wi"}},
+      {ours + "feed_forward.linear_2", {theirs + "mlp.Wo"}},
+      {"encoder.norm", {"model.final_norm"}},
+      {"pooler", {"head.dense"}},
+      {"pooler.norm", {"head.norm"}},
+      {"head", {"classifier"}},
+      {"transform", {"head.dense"}},
+      {"transform.norm", {"head.norm"}},
+      {"projection", {"decoder"}},
+  };
+}
+
+}  // namespace
+
+Family modernbert_family() {
+  return {.model_types = {"modernbert"},
+          .classes = {{"ModernBertModel", Architecture::encoder},
+                      {"ModernBertForMaskedLM", Architecture::encoder_masked_lm},
+                      {"ModernBertForSequenceClassification", Architecture::encoder_classifier}},
+          .prefix = "model.",
+          .translate = translate,
+          .names = names,
+          .ignored = {"head.*", "decoder.*"}};  // of another class
+}
+
+}  // namespace attune

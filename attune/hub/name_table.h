@@ -1,0 +1,47 @@
+#pragma once
+// Where the parameters of a model are found in the files of a family.
+
+#include <string>
+#include <vector>
+
+#include "attune/hub/hub_tensors.h"
+#include "attune/nn/module.h"
+
+namespace attune {
+
+/// How a parameter is made of stored tensors, in this order.
+struct Transform {
+  bool transposed = false;  // a matrix is stored as [in, out]
+  bool part = false;        // only some of the stored rows are the parameter's: those from `first` on, and ...
+  int64_t first = 0;
+  int64_t run = 0, period = 0;  // ... with period > 0 the `run` rows from `first` on of every `period`
+  double add = 0;               // to every element of a ".weight"
+};
+
+/// A module of ours or one parameter of it (".weight" and ".bias" end the name of a parameter), and the modules or
+/// tensors of the family whose rows, one after the other, are its rows. "*" is the number of a layer.
+struct NameRow {
+  std::string ours;
+  std::vector<std::string> theirs;
+  Transform transform = {};
+};
+using NameTable = std::vector<NameRow>;
+
+/// One parameter found in the files.
+struct FoundParameter {
+  NamedParameter parameter;
+  std::vector<std::string> stored;  // names in the file
+  Transform transform;
+};
+
+/// Finds every parameter of the module; rows for parts that the module does not have are not used. Reads no values.
+/// Throws FileError naming the tensor that is missing or has another shape, and one that is there but that neither the
+/// model nor `ignored` knows. An ignored name may have "*" for any text.
+std::vector<FoundParameter> find_parameters(Module& module, const NameTable& table, const HubTensors& tensors,
+                                            const std::vector<std::string>& ignored);
+
+/// Gives the module the values: parameters that are stored as they are become pages of the file, see map_parameters();
+/// all others are copied. The module's parameters need no values before, see NoInitialization.
+void fill_parameters(Module& module, const std::vector<FoundParameter>& found, const HubTensors& tensors);
+
+}  // namespace attune

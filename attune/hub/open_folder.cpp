@@ -1,0 +1,86 @@
+#include "attune/hub/open_folder.h"
+
+#include <algorithm>
+
+#include "attune/base/fail.h"
+#include "attune/hub/hub_folder.h"
+#include "attune/hub/hub_generation.h"
+#include "attune/text/tokenizer_files.h"
+
+namespace attune {
+namespace {
+
+// A hub model of this architecture. Throws ConfigError for another one.
+template <class Model>
+std::unique_ptr<Model> load_as(const HubFolder& hub, const std::filesystem::path& folder, const char* task,
+                               LoadedWeights weights) {
+  std::unique_ptr<Module> model = hub.load(weights);
+  auto* wanted = dynamic_cast<Model*>(model.get());
+  if (wanted == nullptr)
+    fail<ConfigError>("{}: its architecture, in our terms, is \"{}\", which is not for {}", folder.string(),
+                      enum_name(hub.config().architecture), task);
+  model.release();
+  return std::unique_ptr<Model>(wanted);
+}
+
+// A model's vocabulary may be padded, so that it has more tokens than the tokenizer.
+void check_size(const Tokenizer& tokenizer, const char* field, int64_t vocab, const std::filesystem::path& folder) {
+  if (tokenizer.vocab_size() > vocab)
+    fail<ConfigError>("{}: the tokenizer has {} tokens, but the model has {} = {}", folder.string(),
+                      tokenizer.vocab_size(), field, vocab);
+}
+
+std::shared_ptr<const Tokenizer> load_hub_tokenizer(const std::filesystem::path& folder, int64_t vocab) {
+  std::shared_ptr<const Tokenizer> tokenizer = load_tokenizers(folder).source;
+  check_size(*tokenizer, "vocab_size", vocab, folder);
+  return tokenizer;
+}
+
+}  // namespace
+
+ConfigFile open_config(const std::filesystem::path& folder) {
+  if (!is_hub_folder(folder)) {
+    const ConfigFile file = read_config_file(folder);
+    check_parameter_file(folder, file.model, file.weight_format);
+    return file;
+  }
+  return {.model = HubFolder(folder).config(), .weight_format = {}};
+}
+
+ModelFolder open_model_folder(const std::filesystem::path& folder, LoadedWeights weights) {
+  if (!is_hub_folder(folder)) return load_model_folder(folder, weights);
+  const HubFolder hub(folder);
+  ModelFolder files;
+  TokenizerPair tokenizers = load_tokenizers(folder);
+  check_size(*tokenizers.source, "source_vocab", hub.config().source_vocab, folder);
+  check_size(*tokenizers.target, "target_vocab", hub.config().target_vocab, folder);
+  files.source_tokenizer = std::move(tokenizers.source);
+  files.target_tokenizer = std::move(tokenizers.target);
+  files.generation = read_hub_generation(folder, hub.hub_config());
+  files.model = load_as<Transformer>(hub, folder, "translation", weights);
+  return files;
+}
+
+LanguageModelFolder open_language_model_folder(const std::filesystem::path& folder, LoadedWeights weights) {
+  if (!is_hub_folder(folder)) return load_language_model_folder(folder, weights);
+  const HubFolder hub(folder);
+  LanguageModelFolder files;
+  files.tokenizer = load_hub_tokenizer(folder, hub.config().vocab);
+  files.sampling = read_hub_sampling(folder, hub.hub_config());
+  files.tokenizer_frames_texts = true;
+  files.model = load_as<DecoderLm>(hub, folder, "generation", weights);
+  return files;
+}
+
+ClassifierFolder open_classifier_folder(const std::filesystem::path& folder, LoadedWeights weights) {
+  if (!is_hub_folder(folder)) return load_classifier_folder(folder, weights);
+  const HubFolder hub(folder);
+  ClassifierFolder files;
+  files.tokenizer = load_hub_tokenizer(folder, hub.config().vocab);
+  files.tokenizer_frames_texts = true;
+  files.max_tokens = std::min(files.max_tokens, hub.config().longest_sequence());
+  files.model = load_as<EncoderClassifier>(hub, folder, "classification", weights);
+  return files;
+}
+
+}  // namespace attune

@@ -1,0 +1,58 @@
+// OPT: Zhang et al. 2022.
+
+#include "attune/hub/families.h"
+#include "attune/hub/translate.h"
+
+namespace attune {
+namespace {
+
+TransformerConfig translate(const HubFiles& files) {
+  const HubConfig& hub = files.config;
+  hub.require("layer_norm_elementwise_affine", true);
+  TransformerConfig c = language_model(files, "lm_head");
+  c.d_model = hub.integer("hidden_size");
+  hub.require("word_embed_proj_dim", c.d_model);
+  c.heads = hub.integer("num_attention_heads");
+  c.layers = hub.integer("num_hidden_layers");
+  c.d_ff = hub.integer("ffn_dim");
+  const bool bias = hub.flag("enable_bias", true);
+  c.attention = MultiHead{.bias = bias ? AttentionBias::all : AttentionBias::none};
+  c.feed_forward_bias = bias;
+  c.context_length = hub.integer("max_position_embeddings", 2048);
+  c.positions = LearnedPositions{};
+  c.activation = activation_of(hub, "activation_function", "relu");
+  c.norm = hub.flag("do_layer_norm_before", true) ? NormPlacement::pre : NormPlacement::post;
+  c.final_norm = !hub.flag("_remove_final_layer_norm", false);
+  return c;
+}
+
+NameTable names(const TransformerConfig&, const HubFiles&) {
+  const std::string ours = "decoder.layers.*.", theirs = "model.decoder.layers.*.";
+  return {
+      {"embedding", {"model.decoder.embed_tokens"}},
+      {"embedding.position", {"model.decoder.embed_positions"}, part_of_rows(2)},  // two are for padding
+      {ours + "residual_1.norm", {theirs + "self_attn_layer_norm"}},
+      {ours + "self_attention.w_q", {theirs + "self_attn.q_proj"}},
+      {ours + "self_attention.w_k", {theirs + "self_attn.k_proj"}},
+      {ours + "self_attention.w_v", {theirs + "self_attn.v_proj"}},
+      {ours + "self_attention.w_o", {theirs + "self_attn.out_proj"}},
+      {ours + "residual_3.norm", {theirs + "final_layer_norm"}},
+      {ours + "feed_forward.linear_1", {theirs + "fc1"}},
+      {ours + "feed_forward.linear_2", {theirs + "fc2"}},
+      {"decoder.norm", {"model.decoder.final_layer_norm"}},
+      {"projection", {"lm_head"}},
+  };
+}
+
+}  // namespace
+
+Family opt_family() {
+  return {.model_types = {"opt"},
+          .classes = {{"OPTForCausalLM", Architecture::decoder_lm}},
+          .prefix = "model.",
+          .translate = translate,
+          .names = names,
+          .ignored = {}};
+}
+
+}  // namespace attune

@@ -1,0 +1,68 @@
+// RoBERTa (Liu et al. 2019) and XLM-R (Conneau et al. 2020): BERT with other heads, and positions that begin after the
+// pad token's id.
+
+#include <algorithm>
+
+#include "attune/hub/bert.h"
+#include "attune/hub/families.h"
+#include "attune/hub/translate.h"
+
+namespace attune {
+namespace {
+
+// The row of a text's first token in the table of positions: those before it are for padding.
+int64_t first_position(const HubConfig& hub) {
+  return hub.integer("pad_token_id", 1) + 1;
+}
+
+TransformerConfig translate(const HubFiles& files) {
+  const HubConfig& hub = files.config;
+  TransformerConfig c = bert_encoder(files);
+  const int64_t rows = hub.integer("max_position_embeddings", 514);
+  if (rows <= first_position(hub)) hub.refuse("max_position_embeddings", "needs more than pad_token_id + 1");
+  c.positions = LearnedPositions{.max_length = rows - first_position(hub)};
+  c.pooler = true;
+  if (files.architecture == Architecture::encoder_masked_lm) {
+    c.prediction_transform = c.transform_norm = true;
+    c.transform_activation = Activation::gelu;
+    c.share_projection = !files.tensors.contains("lm_head.decoder.weight");
+  }
+  return c;
+}
+
+NameTable names(const TransformerConfig&, const HubFiles& files) {
+  NameTable table = bert_encoder_names("roberta.");
+  std::ranges::find(table, "embedding.position", &NameRow::ours)->transform = part_of_rows(first_position(files.config));
+  const NameTable heads = {
+      {"pooler", {"classifier.dense"}},
+      {"head", {"classifier.out_proj"}},
+      {"transform", {"lm_head.dense"}},
+      {"transform.norm", {"lm_head.layer_norm"}},
+      {"projection", {"lm_head.decoder"}},
+      {"projection.bias", {files.tensors.contains("lm_head.bias") ? "lm_head.bias" : "lm_head.decoder.bias"}},
+  };
+  table.insert(table.end(), heads.begin(), heads.end());
+  return table;
+}
+
+}  // namespace
+
+Family roberta_family() {
+  return {.model_types = {"roberta", "xlm-roberta", "camembert"},
+          .classes = {{"RobertaModel", Architecture::encoder},
+                      {"RobertaForMaskedLM", Architecture::encoder_masked_lm},
+                      {"RobertaForSequenceClassification", Architecture::encoder_classifier},
+                      {"XLMRobertaModel", Architecture::encoder},
+                      {"XLMRobertaForMaskedLM", Architecture::encoder_masked_lm},
+                      {"XLMRobertaForSequenceClassification", Architecture::encoder_classifier},
+                      {"CamembertModel", Architecture::encoder},
+                      {"CamembertForMaskedLM", Architecture::encoder_masked_lm},
+                      {"CamembertForSequenceClassification", Architecture::encoder_classifier}},
+          .prefix = "roberta.",
+          .translate = translate,
+          .names = names,
+          // Of the other heads that a file may have.
+          .ignored = {"*embeddings.position_ids", "lm_head.*", "roberta.pooler.*", "pooler.*"}};
+}
+
+}  // namespace attune

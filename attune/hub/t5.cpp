@@ -1,0 +1,100 @@
+// T5: Raffel et al. 2020, version 1.1 with gated units too; mT5: Xue et al. 2021.
+
+#include <cmath>
+
+#include "attune/hub/encoder_decoder.h"
+#include "attune/hub/families.h"
+#include "attune/hub/translate.h"
+
+namespace attune {
+namespace {
+
+// "relu", or "gated-" and the activation of the gate, where "gelu" is its tanh form.
+FeedForwardActivation feed_forward_of(const HubConfig& hub) {
+  const std::string gated = "gated-", field = "feed_forward_proj";
+  std::string name = hub.text(field, hub.text("model_type") == "t5" ? "relu" : "gated-gelu");
+  const bool is_gated = name.starts_with(gated);
+  if (is_gated) name = name.substr(gated.size());
+  if (is_gated && name == "gelu") name = "gelu_new";
+  return activation_of(HubConfig(Json{{field, name}}, hub.where()), field, "", is_gated);
+}
+
+// Only the first version scales the states, which transformers 5 writes into config.json; before, an untied projection
+// meant a later version.
+double logit_scale_of(const HubConfig& hub, int64_t d_model) {
+  const bool scaled = hub.flag("scale_decoder_outputs", hub.flag("tie_word_embeddings", true));
+  return hub.text("model_type") == "t5" && scaled ? 1 / std::sqrt(static_cast<double>(d_model)) : 1;
+}
+
+TransformerConfig translate(const HubFiles& files) {
+  const HubConfig& hub = files.config;
+  TransformerConfig c = without_dropout(Architecture::encoder_decoder);
+  c.source_vocab = c.target_vocab = hub.integer("vocab_size");
+  c.d_model = hub.integer("d_model");
+  c.heads = hub.integer("num_heads");
+  c.layers = hub.integer("num_layers");
+  c.decoder_layers = hub.integer("num_decoder_layers", c.layers);
+  c.d_ff = hub.integer("d_ff");
+  c.encoder_attention = c.decoder_attention = c.cross_attention =
+      MultiHead{.head_dim = hub.integer("d_kv"), .bias = AttentionBias::none, .scale = 1};
+  c.positions = RelativeBiasPositions{.buckets = hub.integer("relative_attention_num_buckets", 32),
+                                      .max_distance = hub.integer("relative_attention_max_distance", 128)};
+  c.norm_form = NormForm::rms;
+  c.norm_epsilon = hub.number("layer_norm_epsilon", 1e-6);
+  c.activation = feed_forward_of(hub);
+  c.feed_forward_bias = c.projection_bias = false;
+  c.share_embeddings = true;
+  c.share_projection = !files.tensors.contains("lm_head.weight");
+  c.logit_scale = logit_scale_of(hub, c.d_model);
+  return c;
+}
+
+NameTable names(const TransformerConfig& c, const HubFiles& files) {
+  const bool gated = gate_of(c.activation).has_value();
+  NameTable table = {
+      {"source_embedding", {first_stored(files, {"shared", "encoder.embed_tokens", "decoder.embed_tokens"})}},
+      {"projection", {"lm_head"}},
+  };
+  const auto add_attention = [&](const std::string& ours, const std::string& theirs) {
+    table.push_back({ours + ".w_q", {theirs + ".q"}});
+    table.push_back({ours + ".w_k", {theirs + ".k"}});
+    table.push_back({ours + ".w_v", {theirs + ".v"}});
+    table.push_back({ours + ".w_o", {theirs + ".o"}});
+  };
+  for (const std::string stack : {"encoder", "decoder"}) {
+    const std::string ours = stack + ".layers.*.", theirs = stack + ".block.*.layer.";
+    const std::string last = stack == "encoder" ? "1" : "2", feed_forward = theirs + last + ".DenseReluDense.";
+    add_attention(ours + "self_attention", theirs + "0.SelfAttention");
+    table.push_back({ours + "residual_1.norm", {theirs + "0.layer_norm"}});
+    if (stack == "decoder") {
+      add_attention(ours + "cross_attention", theirs + "1.EncDecAttention");
+      table.push_back({ours + "residual_2.norm", {theirs + "1.layer_norm"}});
+    }
+    table.push_back({ours + "feed_forward.linear_1", gated ? std::vector{feed_forward + "wi_0", feed_forward + "wi_1"}
+                                                           : std::vector{feed_forward + "wi"}});
+    table.push_back({ours + "feed_forward.linear_2", {feed_forward + "wo"}});
+    table.push_back(
+        {ours + (stack == "encoder" ? "residual_2.norm" : "residual_3.norm"), {theirs + last + ".layer_norm"}});
+    table.push_back({stack + ".norm", {stack + ".final_layer_norm"}});
+    // The layers of a stack share the table of its first one.
+    table.push_back({stack + ".relative_bias", {stack + ".block.0.layer.0.SelfAttention.relative_attention_bias"}});
+  }
+  return table;
+}
+
+}  // namespace
+
+Family t5_family() {
+  return {
+      .model_types = {"t5", "mt5"},
+      .classes = {{"T5ForConditionalGeneration", Architecture::encoder_decoder},
+                  {"MT5ForConditionalGeneration", Architecture::encoder_decoder}},
+      .prefix = "",
+      .translate = translate,
+      .names = names,
+      // The shared table under its other names, and a table of cross-attention that the first files have for nothing.
+      .ignored = {"*coder.embed_tokens.weight", "shared.weight",
+                  "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"}};
+}
+
+}  // namespace attune

@@ -1,0 +1,183 @@
+#include "attune/hub/translate.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+namespace attune {
+namespace {
+
+// More than any model has: a bound before validate() looks.
+constexpr int64_t kMostLayers = 4096, kMostLabels = 1 << 16;
+
+struct NamedActivation {
+  std::string_view name;
+  FeedForwardActivation plain;
+  std::optional<FeedForwardActivation> gated;
+};
+
+constexpr std::array<NamedActivation, 8> kActivations = {{
+    {"relu", FeedForwardActivation::relu, std::nullopt},
+    {"gelu", FeedForwardActivation::gelu, FeedForwardActivation::geglu},
+    {"gelu_new", FeedForwardActivation::gelu_tanh, FeedForwardActivation::geglu_tanh},
+    {"gelu_fast", FeedForwardActivation::gelu_tanh, FeedForwardActivation::geglu_tanh},
+    {"gelu_pytorch_tanh", FeedForwardActivation::gelu_tanh, FeedForwardActivation::geglu_tanh},
+    {"gelu_accurate", FeedForwardActivation::gelu_tanh, FeedForwardActivation::geglu_tanh},
+    {"silu", FeedForwardActivation::silu, FeedForwardActivation::swiglu},
+    {"swish", FeedForwardActivation::silu, FeedForwardActivation::swiglu},
+}};
+
+// The object with the fields of the positions; "rope_theta" may be beside it.
+HubConfig rotary_table_of(const HubConfig& config, std::string_view layer_type) {
+  const HubConfig parameters = config.table(config.has("rope_parameters") ? "rope_parameters" : "rope_scaling");
+  return !layer_type.empty() && parameters.has(layer_type) ? parameters.table(layer_type) : parameters;
+}
+
+std::string scaling_name(const HubConfig& table) {
+  return table.text("rope_type", table.text("type", "default"));
+}
+
+int64_t original_length(const HubConfig& config, const HubConfig& table) {
+  constexpr std::string_view kField = "original_max_position_embeddings";
+  if (table.has(kField)) return table.integer(kField);
+  return config.has(kField) ? config.integer(kField) : config.integer("max_position_embeddings");
+}
+
+// YaRN's magnitude: "attention_factor", or "mscale" over "mscale_all_dim", or by the paper (0).
+double yarn_magnitude(const HubConfig& table, double factor) {
+  if (table.has("attention_factor")) return table.number("attention_factor");
+  const double scale = table.number("mscale", 0), of_all = table.number("mscale_all_dim", 0);
+  if (scale == 0 || of_all == 0) return 0;
+  const auto magnitude = [&](double s) { return factor <= 1 ? 1 : 0.1 * s * std::log(factor) + 1; };
+  return magnitude(scale) / magnitude(of_all);
+}
+
+void set_scaling(RotaryOptions& rotary, const HubConfig& config, const HubConfig& table) {
+  const std::string name = scaling_name(table);
+  if (name == "default" || name == "dynamic") return;
+  rotary.factor = table.number("factor");
+  if (name == "linear") {
+    rotary.scaling = RotaryScaling::linear;
+  } else if (name == "llama3") {
+    rotary.scaling = RotaryScaling::llama3;
+    rotary.original_length = original_length(config, table);
+    rotary.beta_slow = table.number("low_freq_factor");
+    rotary.beta_fast = table.number("high_freq_factor");
+  } else if (name == "yarn") {
+    table.require("truncate", true);
+    rotary.scaling = RotaryScaling::yarn;
+    rotary.ramp = RotaryRamp::pairs;
+    rotary.original_length = original_length(config, table);
+    rotary.beta_fast = table.number("beta_fast", 32);
+    rotary.beta_slow = table.number("beta_slow", 1);
+    rotary.magnitude = yarn_magnitude(table, rotary.factor);
+  } else {
+    table.refuse(table.has("rope_type") ? "rope_type" : "type", "is not supported");
+  }
+}
+
+}  // namespace
+
+RotaryOptions rotary_of(const HubConfig& config, const RotaryFields& fields) {
+  const HubConfig table = rotary_table_of(config, fields.layer_type);
+  RotaryOptions rotary;
+  rotary.base = table.number("rope_theta", config.number("rope_theta", fields.base));
+  const double share =
+      table.number("partial_rotary_factor", config.number("partial_rotary_factor", fields.partial_factor));
+  if (!(share > 0 && share <= 1)) table.refuse("partial_rotary_factor", "needs a number above 0, at most 1");
+  if (share < 1) rotary.dimensions = static_cast<int64_t>(static_cast<double>(fields.head_dim) * share);
+  if (share < 1 && rotary.dimensions < 2) table.refuse("partial_rotary_factor", "rotates nothing of a head");
+  set_scaling(rotary, config, table);
+  return rotary;
+}
+
+void set_rotary(TransformerConfig& c, const HubConfig& config, const RotaryFields& fields) {
+  c.positions = rotary_of(config, fields);
+  c.context_length = config.integer("max_position_embeddings");
+  if (scaling_name(rotary_table_of(config, "")) == "dynamic")
+    c.context_length = original_length(config, rotary_table_of(config, ""));
+}
+
+TransformerConfig without_dropout(Architecture architecture) {
+  TransformerConfig c;
+  c.architecture = architecture;
+  c.dropout = c.attention_dropout = c.activation_dropout = 0;
+  c.scale_embeddings = false;
+  return c;
+}
+
+TransformerConfig language_model(const HubFiles& files, std::string_view head) {
+  TransformerConfig c = without_dropout(Architecture::decoder_lm);
+  c.vocab = files.config.integer("vocab_size");
+  c.share_projection = !files.tensors.contains(std::string(head) + ".weight");
+  c.projection_bias = files.tensors.contains(std::string(head) + ".bias");
+  return c;
+}
+
+void set_sizes(TransformerConfig& c, const HubConfig& config) {
+  c.d_model = config.integer("hidden_size");
+  c.heads = config.integer("num_attention_heads");
+  c.layers = config.integer("num_hidden_layers");
+  c.d_ff = config.integer("intermediate_size");
+}
+
+int64_t head_dim_of(const TransformerConfig& c, const HubConfig& config) {
+  if (c.heads < 1) config.refuse("num_attention_heads", "needs at least 1");
+  return config.integer("head_dim", c.d_model / c.heads);
+}
+
+TransformerConfig encoder_model(const HubFiles& files) {
+  const HubConfig& hub = files.config;
+  TransformerConfig c = without_dropout(files.architecture);
+  c.vocab = hub.integer("vocab_size");
+  if (files.architecture != Architecture::encoder_classifier) return c;
+  hub.require("problem_type", "single_label_classification");
+  c.labels = hub.texts_by_number("id2label");
+  const int64_t unnamed = c.labels.empty() ? std::min<int64_t>(hub.integer("num_labels", 2), kMostLabels) : 0;
+  for (int64_t i = 0; i < unnamed; ++i) c.labels.push_back("LABEL_" + std::to_string(i));
+  return c;
+}
+
+void set_layer_attention(TransformerConfig& c, const HubConfig& config,
+                         const std::function<bool(int64_t layer)>& is_local) {
+  const std::vector<std::string> types = config.texts("layer_types");
+  for (const std::string& type : types) {
+    if (type != "sliding_attention" && type != "full_attention") config.refuse("layer_types", "is not supported");
+    c.layer_attention.push_back(type == "sliding_attention" ? LayerAttention::local : LayerAttention::global);
+  }
+  for (int64_t i = 0; types.empty() && i < std::min(c.layers, kMostLayers); ++i)
+    c.layer_attention.push_back(is_local(i) ? LayerAttention::local : LayerAttention::global);
+  if (std::ranges::find(c.layer_attention, LayerAttention::local) == c.layer_attention.end())
+    return c.layer_attention.clear();
+  c.local_positions = c.positions;
+  c.local_window = config.integer("sliding_window", 0);
+}
+
+Activation head_activation_of(const HubConfig& config, std::string_view field, const std::string& fallback) {
+  if (config.text(field, fallback) == "tanh") return Activation::tanh;
+  switch (activation_of(config, field, fallback)) {
+    case FeedForwardActivation::relu:
+      return Activation::relu;
+    case FeedForwardActivation::gelu:
+      return Activation::gelu;
+    case FeedForwardActivation::gelu_tanh:
+      return Activation::gelu_tanh;
+    default:
+      return Activation::silu;
+  }
+}
+
+FeedForwardActivation activation_of(const HubConfig& config, std::string_view field, const std::string& fallback,
+                                    bool gated) {
+  const std::string name = config.text(field, fallback);
+  for (const NamedActivation& known : kActivations)
+    if (known.name == name && (!gated || known.gated)) return gated ? *known.gated : known.plain;
+  config.refuse(field, "is not supported");
+}
+
+Transform part_of_rows(int64_t first, bool transposed) {
+  return {.transposed = transposed, .part = true, .first = first};
+}
+
+}  // namespace attune

@@ -1,0 +1,59 @@
+#pragma once
+// What the configurations of several families have in common.
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "attune/hub/family.h"
+
+namespace attune {
+
+/// Our defaults without dropout (which acts in training alone) and without scaled embeddings.
+TransformerConfig without_dropout(Architecture architecture);
+
+/// The same for a language model with a vocabulary of "vocab_size". Its projection is the embedding where the files
+/// have no tensor "HEAD.weight", whatever config.json says, and has a bias where they have "HEAD.bias".
+TransformerConfig language_model(const HubFiles& files, std::string_view head);
+
+/// Sets the sizes that config.json calls hidden_size, num_attention_heads, num_hidden_layers and intermediate_size.
+void set_sizes(TransformerConfig& c, const HubConfig& config);
+
+/// "head_dim", or d_model / heads.
+int64_t head_dim_of(const TransformerConfig& c, const HubConfig& config);
+
+/// An encoder: without dropout, with the vocabulary of "vocab_size" and, of a classifier, the labels of "id2label" or
+/// "num_labels". Its other settings are those of without_dropout().
+TransformerConfig encoder_model(const HubFiles& files);
+
+/// The class of layer i is taken from "layer_types", else from is_local(i). Local layers have the window of
+/// "sliding_window" and the positions of all layers, until the caller sets others.
+void set_layer_attention(TransformerConfig& c, const HubConfig& config,
+                         const std::function<bool(int64_t layer)>& is_local);
+
+/// The activation that config.json names in `field`; `fallback` if it names none. `gated`: of a gated unit.
+FeedForwardActivation activation_of(const HubConfig& config, std::string_view field, const std::string& fallback,
+                                    bool gated = false);
+/// The same for a head.
+Activation head_activation_of(const HubConfig& config, std::string_view field, const std::string& fallback);
+
+/// What rotary positions need beside config.json.
+struct RotaryFields {
+  int64_t head_dim = 0;
+  std::string_view layer_type = "";
+  double base = 10000;        // where config.json has none
+  double partial_factor = 1;  // the share of a head that is rotated, where config.json has none
+};
+
+/// The rotary positions of "rope_parameters" (transformers 5) or of "rope_theta" and "rope_scaling" (before). Where
+/// "rope_parameters" has an object for each type of layer, those of `layer_type`.
+RotaryOptions rotary_of(const HubConfig& config, const RotaryFields& fields);
+
+/// Sets these positions, and context_length to "max_position_embeddings". `dynamic` scaling changes nothing up to the
+/// length that was trained with, and no longer texts are read.
+void set_rotary(TransformerConfig& c, const HubConfig& config, const RotaryFields& fields);
+
+/// Of stored rows those from `first` on, as many as the parameter has.
+Transform part_of_rows(int64_t first, bool transposed = false);
+
+}  // namespace attune

@@ -1,0 +1,180 @@
+#include "attune/inference/embedder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "attune/autograd/graph.h"
+#include "attune/base/fail.h"
+#include "attune/hub/hub_folder.h"
+#include "attune/hub/open_folder.h"
+#include "attune/inference/batches.h"
+#include "attune/nn/make_panels.h"
+#include "attune/tensor/host_view.h"
+#include "attune/text/text_file.h"
+#include "attune/text/tokenizer.h"
+#include "attune/text/tokenizer_files.h"
+#include "attune/text/unicode.h"
+
+namespace attune {
+namespace {
+
+using Encode = std::function<Tensor(const PackedTokens&)>;
+
+// The encoder of any model that has one, without its head. The function keeps the model alive.
+Encode encoder_of(const std::shared_ptr<Module>& model, const std::filesystem::path& folder) {
+  const auto from = [&]<class Model>(std::shared_ptr<Model> found) -> Encode {
+    if (found == nullptr) return {};
+    return [found](const PackedTokens& tokens) { return found->encode(tokens); };
+  };
+  if (Encode encode = from(std::dynamic_pointer_cast<EncoderModel>(model))) return encode;
+  if (Encode encode = from(std::dynamic_pointer_cast<EncoderMaskedLm>(model))) return encode;
+  if (Encode encode = from(std::dynamic_pointer_cast<EncoderClassifier>(model))) return encode;
+  fail<ConfigError>("{}: has no encoder alone, which embeddings need", folder.string());
+}
+
+// One vector of the states [tokens, width] of a text.
+void add_pooled(std::span<const float> states, size_t width, TextPooling pooling, std::vector<float>& vector) {
+  const size_t tokens = states.size() / width;
+  const auto add_row = [&](size_t row) {
+    const auto values = states.subspan(row * width, width);
+    vector.insert(vector.end(), values.begin(), values.end());
+  };
+  if (pooling == TextPooling::cls) return add_row(0);
+  if (pooling == TextPooling::last_token) return add_row(tokens - 1);
+  const bool max = pooling == TextPooling::max;
+  std::vector<double> sums(width, max ? -std::numeric_limits<double>::infinity() : 0.0);
+  for (size_t i = 0; i < states.size(); ++i) {
+    double& sum = sums[i % width];
+    sum = max ? std::max<double>(sum, states[i]) : sum + states[i];
+  }
+  const double scale = max                            ? 1.0
+                       : pooling == TextPooling::mean ? 1.0 / static_cast<double>(tokens)
+                                                      : 1.0 / std::sqrt(static_cast<double>(tokens));
+  for (const double sum : sums) vector.push_back(static_cast<float>(sum * scale));
+}
+
+// To length 1, where the length is not 0.
+void normalize(std::vector<float>& vector) {
+  constexpr double kLeast = 1e-12;  // as torch.nn.functional.normalize
+  double squares = 0;
+  for (const float v : vector) squares += static_cast<double>(v) * v;
+  const double length = std::max(std::sqrt(squares), kLeast);
+  for (float& v : vector) v = static_cast<float>(v / length);
+}
+
+void check_at_least_one(const char* field, int64_t value) {
+  if (value < 1) fail<ConfigError>("{} = {}: needs a number from 1", field, value);
+}
+
+}  // namespace
+
+struct Embedder::Impl {
+  Encode encode;
+  TransformerConfig config;
+  std::shared_ptr<const Tokenizer> tokenizer;
+  EmbeddingSettings settings;
+
+  std::vector<TextPooling> pooling(const EmbedOptions& options) const {
+    return options.pooling ? std::vector{*options.pooling} : settings.pooling;
+  }
+  /// The most tokens of a text.
+  int64_t longest() const { return std::min(settings.max_tokens, config.longest_sequence()); }
+  std::vector<int32_t> ids_of(const std::string& text) const;
+};
+
+std::vector<int32_t> Embedder::Impl::ids_of(const std::string& text) const {
+  std::vector<int32_t> ids = tokenizer->encode(settings.lowercase ? lowercase(text) : text);
+  ids.resize(std::min(ids.size(), static_cast<size_t>(std::max<int64_t>(longest() - 2, 0))));
+  ids.insert(ids.begin(), tokenizer->bos_id());
+  ids.push_back(tokenizer->eos_id());
+  return ids;
+}
+
+Embedder Embedder::load(const std::filesystem::path& folder) {
+  auto impl = std::make_shared<Impl>();
+  impl->settings = read_embedding_settings(folder);
+  std::shared_ptr<Module> model;
+  if (is_hub_folder(folder)) {
+    const HubFolder hub(folder);
+    impl->config = hub.config();
+    impl->tokenizer = load_tokenizers(folder).source;
+    model = hub.load(LoadedWeights::panels);
+  } else {
+    ClassifierFolder files = open_classifier_folder(folder, LoadedWeights::panels);
+    impl->config = files.model->config();
+    impl->tokenizer = std::move(files.tokenizer);
+    impl->settings.max_tokens = std::min(impl->settings.max_tokens, files.max_tokens);
+    model = std::move(files.model);
+  }
+  impl->encode = encoder_of(model, folder);
+  if (impl->tokenizer->vocab_size() > impl->config.vocab)
+    fail<ConfigError>("{}: the tokenizer has {} tokens, but the model has vocab = {}", folder.string(),
+                      impl->tokenizer->vocab_size(), impl->config.vocab);
+  return Embedder(std::move(impl));
+}
+
+std::vector<std::vector<float>> Embedder::embed(std::span<const std::string> texts, const EmbedOptions& options) const {
+  TokenSequences ids;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    check_utf8(texts[i], "text " + std::to_string(i + 1));
+    ids.push_back(impl_->ids_of(texts[i]));
+  }
+  return embed_tokens(ids, options);
+}
+
+std::vector<std::vector<float>> Embedder::embed(std::initializer_list<std::string> texts,
+                                                const EmbedOptions& options) const {
+  return embed(std::span(texts.begin(), texts.size()), options);
+}
+
+std::vector<float> Embedder::embed(std::string_view text, const EmbedOptions& options) const {
+  const std::string copy(text);
+  return std::move(embed(std::span(&copy, 1), options).front());
+}
+
+std::vector<std::vector<float>> Embedder::embed_tokens(const std::vector<std::vector<int32_t>>& texts,
+                                                       const EmbedOptions& options) const {
+  check_at_least_one("batch_texts", options.batch_texts);
+  check_at_least_one("batch_tokens", options.batch_tokens);
+  const int64_t longest = impl_->config.longest_sequence();
+  for (size_t i = 0; i < texts.size(); ++i) {
+    if (texts[i].empty() || static_cast<int64_t>(texts[i].size()) > longest)
+      fail<DataError>("text {} has {} tokens, the model reads from 1 to {}", i + 1, texts[i].size(), longest);
+    for (const int32_t id : texts[i])
+      if (id < 0 || id >= impl_->config.vocab)
+        fail<DataError>("text {} has token {}, the model has {}", i + 1, id, impl_->config.vocab);
+  }
+  const NoGrad no_grad;
+  const std::vector<TextPooling> poolings = impl_->pooling(options);
+  const auto width = static_cast<size_t>(impl_->config.d_model);
+  std::vector<std::vector<float>> vectors(texts.size());
+  int64_t done = 0;
+  for (const std::vector<size_t>& batch : batches_by_length(texts, options.batch_texts, options.batch_tokens)) {
+    const HostView states(impl_->encode(pack_batch(texts, batch)));
+    size_t row = 0;
+    for (const size_t text : batch) {
+      const auto of_text = states.as<float>().subspan(row * width, texts[text].size() * width);
+      for (const TextPooling pooling : poolings) add_pooled(of_text, width, pooling, vectors[text]);
+      if (options.normalize.value_or(impl_->settings.normalize)) normalize(vectors[text]);
+      if (!std::ranges::all_of(vectors[text], [](float v) { return std::isfinite(v); }))
+        fail<NumericError>("text {}: its vector is not finite", text + 1);
+      row += texts[text].size();
+    }
+    done += static_cast<int64_t>(batch.size());
+    if (options.progress) options.progress(done, static_cast<int64_t>(texts.size()));
+  }
+  return vectors;
+}
+
+int64_t Embedder::dimension(const EmbedOptions& options) const {
+  return impl_->config.d_model * static_cast<int64_t>(impl_->pooling(options).size());
+}
+const EmbeddingSettings& Embedder::settings() const {
+  return impl_->settings;
+}
+const Tokenizer& Embedder::tokenizer() const {
+  return *impl_->tokenizer;
+}
+
+}  // namespace attune

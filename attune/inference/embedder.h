@@ -1,0 +1,91 @@
+#pragma once
+// Text in, vectors out.
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "attune/base/fields.h"
+
+namespace [[gnu::visibility("default")]] attune {
+
+class Tokenizer;
+
+/// How the states of a text's tokens become one vector.
+///   cls                the state of the first token
+///   max                the largest value of each column
+///   mean               their mean
+///   mean_sqrt_len      their sum over the square root of their number
+///   last_token         the state of the last token
+enum class TextPooling { cls, max, mean, mean_sqrt_len, last_token };
+
+template <>
+struct EnumNames<TextPooling> {
+  static constexpr std::pair<TextPooling, const char*> values[] = {{TextPooling::cls, "cls"},
+                                                                   {TextPooling::max, "max"},
+                                                                   {TextPooling::mean, "mean"},
+                                                                   {TextPooling::mean_sqrt_len, "mean_sqrt_len"},
+                                                                   {TextPooling::last_token, "last_token"}};
+};
+
+/// What a folder says about its embeddings.
+struct EmbeddingSettings {
+  std::vector<TextPooling> pooling = {TextPooling::mean};  // several: one after the other in the vector
+  bool normalize = false;                                  // to length 1
+  bool lowercase = false;                                  // texts, before the tokenizer
+  int64_t max_tokens = INT64_MAX;                          // of a text, special tokens included: longer ones are cut
+};
+
+struct EmbedOptions {
+  std::optional<TextPooling> pooling = {};  // in place of the folder's
+  std::optional<bool> normalize = {};
+  int64_t batch_texts = 64;     // the most texts of a batch, and ...
+  int64_t batch_tokens = 8192;  // ... its most tokens; a batch has at least one text
+
+  /// Called after each batch with the number of texts that are done.
+  std::function<void(int64_t done, int64_t total)> progress = {};
+};
+
+/// An encoder with its tokenizer. Safe to use from several threads at once, copies too: they share the weights and
+/// nothing else.
+class Embedder {
+ public:
+  /// From a folder of the Hugging Face hub with an encoder, or one of Attune's with a classifier. modules.json,
+  /// 1_Pooling/config.json and sentence_bert_config.json of sentence-transformers are honoured; without them pooling is
+  /// `mean` and vectors are not normalised. Throws FileError or ConfigError.
+  static Embedder load(const std::filesystem::path& folder);
+
+  /// Returns a vector of dimension() numbers for each text, in the order of the texts; one text's does not depend on
+  /// the other texts. Throws ConfigError for options that do not fit, DataError naming the text (counted from 1) that
+  /// is not valid UTF-8, NumericError naming the one whose vector is not finite.
+  std::vector<std::vector<float>> embed(std::span<const std::string> texts, const EmbedOptions& options = {}) const;
+  std::vector<std::vector<float>> embed(std::initializer_list<std::string> texts,
+                                        const EmbedOptions& options = {}) const;
+  std::vector<float> embed(std::string_view text, const EmbedOptions& options = {}) const;
+  /// The same for texts as ids, special tokens included, of which nothing is cut. Throws DataError for one without ids,
+  /// with ids that the model does not have, or with more than it reads.
+  std::vector<std::vector<float>> embed_tokens(const std::vector<std::vector<int32_t>>& texts,
+                                               const EmbedOptions& options = {}) const;
+
+  int64_t dimension(const EmbedOptions& options = {}) const;
+  const EmbeddingSettings& settings() const;
+  const Tokenizer& tokenizer() const;
+
+ private:
+  struct Impl;
+  explicit Embedder(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+  std::shared_ptr<const Impl> impl_;
+};
+
+/// Reads modules.json and what it names: the files of sentence-transformers. Without modules.json the defaults hold.
+/// Throws FileError, and ConfigError naming the module or the pooling that is not supported.
+EmbeddingSettings read_embedding_settings(const std::filesystem::path& folder);
+
+}  // namespace attune

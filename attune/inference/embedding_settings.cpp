@@ -1,0 +1,108 @@
+// The files of sentence-transformers.
+
+#include <algorithm>
+#include <system_error>
+
+#include "attune/base/fail.h"
+#include "attune/base/json_fields.h"
+#include "attune/inference/embedder.h"
+#include "attune/io/json_file.h"
+
+namespace attune {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A folder's file; an empty object where there is none.
+Json read_if_there(const fs::path& path) {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return Json::object();
+  Json json = read_json_file(path);
+  if (!json.is_object()) fail<ConfigError>("{}: needs an object, found {}", path.string(), json.type_name());
+  return json;
+}
+
+// The first keys are those of old versions, one flag for each; several are joined in this order.
+constexpr std::pair<const char*, TextPooling> kFlags[] = {
+    {"pooling_mode_cls_token", TextPooling::cls},
+    {"pooling_mode_max_tokens", TextPooling::max},
+    {"pooling_mode_mean_tokens", TextPooling::mean},
+    {"pooling_mode_mean_sqrt_len_tokens", TextPooling::mean_sqrt_len},
+    {"pooling_mode_lasttoken", TextPooling::last_token}};
+constexpr std::pair<const char*, TextPooling> kModes[] = {{"cls", TextPooling::cls},
+                                                          {"max", TextPooling::max},
+                                                          {"mean", TextPooling::mean},
+                                                          {"mean_sqrt_len_tokens", TextPooling::mean_sqrt_len},
+                                                          {"lasttoken", TextPooling::last_token}};
+
+TextPooling mode_of(const Json& name, const fs::path& path) {
+  for (const auto& [mode, pooling] : kModes)
+    if (name == mode) return pooling;
+  fail<ConfigError>("{}: pooling_mode is {}, needs cls, max, mean, mean_sqrt_len_tokens or lasttoken", path.string(),
+                    show(name).substr(0, 80));
+}
+
+std::vector<TextPooling> read_pooling(const fs::path& path) {
+  const Json config = read_if_there(path);
+  std::vector<TextPooling> found;
+  if (const auto mode = config.find("pooling_mode"); mode != config.end()) {
+    if (!mode->is_array()) return {mode_of(*mode, path)};
+    for (const Json& one : *mode) found.push_back(mode_of(one, path));
+  } else {
+    for (const auto& [key, pooling] : kFlags)
+      if (config.value(key, Json()) == true) found.push_back(pooling);
+  }
+  for (const auto& [key, value] : config.items()) {
+    const bool known = std::ranges::any_of(kFlags, [&, &name = key](const auto& flag) { return name == flag.first; });
+    if (key.starts_with("pooling_mode_") && value == true && !known)
+      fail<ConfigError>("{}: {} is not supported", path.string(), in_quotes(key));
+  }
+  if (found.empty()) fail<ConfigError>("{}: names no pooling", path.string());
+  return found;
+}
+
+void read_transformer(const fs::path& folder, EmbeddingSettings& settings) {
+  const fs::path path = folder / "sentence_bert_config.json";
+  const Json config = read_if_there(path);
+  const Json most = config.value("max_seq_length", Json());
+  if (!most.is_null()) {
+    if (!most.is_number_integer() || most.get<int64_t>() < 1)
+      fail<ConfigError>("{}: max_seq_length is {}, needs a number from 1", path.string(), show(most).substr(0, 80));
+    settings.max_tokens = most.get<int64_t>();
+  }
+  settings.lowercase = config.value("do_lower_case", Json()) == true;
+}
+
+}  // namespace
+
+EmbeddingSettings read_embedding_settings(const fs::path& folder) {
+  EmbeddingSettings settings;
+  const fs::path path = folder / "modules.json";
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return settings;
+  const Json modules = read_json_file(path);
+  if (!modules.is_array())
+    fail<ConfigError>("{}: needs a list of modules, found {}", path.string(), modules.type_name());
+  for (const Json& module : modules) {
+    const Json type = module.is_object() ? module.value("type", Json()) : Json();
+    const Json place = module.is_object() ? module.value("path", Json("")) : Json();
+    if (!type.is_string() || !place.is_string())
+      fail<ConfigError>("{}: needs a type and a path for each module", path.string());
+    const fs::path relative = place.get<std::string>();
+    if (relative.is_absolute() || std::ranges::find(relative, fs::path("..")) != relative.end())
+      fail<ConfigError>("{}: path {} is not in the folder", path.string(), in_quotes(place.get<std::string>()));
+    const std::string whole = type.get<std::string>(), name = whole.substr(whole.rfind('.') + 1);
+    if (name == "Transformer" && relative.empty())
+      read_transformer(folder, settings);
+    else if (name == "Pooling")
+      settings.pooling = read_pooling(folder / relative / "config.json");
+    else if (name == "Normalize")
+      settings.normalize = true;
+    else
+      fail<ConfigError>("{}: module {} with path {} is not supported", path.string(), in_quotes(whole),
+                        in_quotes(place.get<std::string>()));
+  }
+  return settings;
+}
+
+}  // namespace attune

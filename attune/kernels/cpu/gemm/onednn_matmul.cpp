@@ -1,0 +1,303 @@
+#include "attune/kernels/cpu/gemm/onednn_matmul.h"
+
+#include <omp.h>
+#include <dnnl.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <tuple>
+#include <unordered_map>
+
+#include "attune/base/address_space.h"
+#include "attune/base/out_of_memory.h"
+#include "attune/base/parallel.h"
+#include "attune/tensor/buffer.h"
+
+namespace attune::cpu {
+namespace {
+
+const dnnl::engine& cpu_engine() {
+  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  return engine;
+}
+
+// A product that oneDNN has generated code for. Making one takes about 0.2 ms, using it again nothing.
+struct Product {
+  dnnl::matmul::primitive_desc description;
+  dnnl::matmul primitive;
+};
+
+// Copies columns of b into the order in which the library's products read it fastest. The library would do it in each
+// call anew.
+struct ColumnCopy {
+  dnnl::memory::desc from, to;
+  dnnl::reorder primitive;
+};
+
+// The pieces of a product: all have the same number of rows of c, but the last. Likewise for the columns of b.
+struct ProductPlan {
+  int64_t rows = 0, columns = 0;
+  Product piece, last_piece;
+  dnnl::memory::desc b;                       // as the pieces read it
+  std::optional<ColumnCopy> copy, last_copy;  // none: they read it as it is
+};
+
+using PlanKey = std::tuple<int64_t, int64_t, int64_t, bool, bool, bool, bool, Activation, ProductTypes>;
+
+// The library works with one thread, that which calls it. The destructor restores the thread's own setting.
+class OneOpenMpThread {
+ public:
+  OneOpenMpThread() : before_(omp_get_max_threads()) {
+    if (before_ != 1) omp_set_num_threads(1);
+  }
+  ~OneOpenMpThread() {
+    if (before_ != 1) omp_set_num_threads(before_);
+  }
+  OneOpenMpThread(const OneOpenMpThread&) = delete;
+  OneOpenMpThread& operator=(const OneOpenMpThread&) = delete;
+
+ private:
+  int before_;
+};
+
+dnnl::algorithm algorithm_of(Activation activation) {
+  switch (activation) {
+    case Activation::relu:
+      return dnnl::algorithm::eltwise_relu;
+    case Activation::gelu:
+      return dnnl::algorithm::eltwise_gelu_erf;
+    case Activation::gelu_tanh:
+      return dnnl::algorithm::eltwise_gelu_tanh;
+    case Activation::silu:
+      return dnnl::algorithm::eltwise_swish;
+    case Activation::tanh:
+      return dnnl::algorithm::eltwise_tanh;
+    case Activation::none:
+      break;
+  }
+  return dnnl::algorithm::undef;
+}
+
+dnnl::primitive_attr attributes(const MatmulShape& shape) {
+  dnnl::post_ops operations;
+  if (shape.accumulate) operations.append_sum(1.0f);
+  if (shape.activation != Activation::none) {
+    const auto algorithm = algorithm_of(shape.activation);
+    const float alpha = shape.activation == Activation::silu ? 1.0f : 0.0f;  // oneDNN's swish: x sigmoid(alpha x)
+#if DNNL_VERSION_MAJOR >= 3
+    operations.append_eltwise(algorithm, alpha, 0.0f);
+#else
+    operations.append_eltwise(1.0f, algorithm, alpha, 0.0f);
+#endif
+  }
+  dnnl::primitive_attr attr;
+  attr.set_post_ops(operations);
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attr;
+}
+
+// What the library is to multiply.
+struct ProductForm {
+  MatmulShape shape;
+  bool with_bias;
+  ProductTypes types;
+
+  dnnl::memory::data_type input() const {
+    return types == ProductTypes::float32 ? dnnl::memory::data_type::f32 : dnnl::memory::data_type::bf16;
+  }
+  dnnl::memory::desc stored_b() const {
+    return {{shape.k, shape.n},
+            input(),
+            shape.transpose_b ? dnnl::memory::dims{1, shape.k} : dnnl::memory::dims{shape.n, 1}};
+  }
+};
+
+// The product of `rows` rows. The library chooses the layout of b where `b` leaves it open.
+Product make_product(const ProductForm& form, int64_t rows, const dnnl::memory::desc& b) {
+  using dnnl::memory;
+  const MatmulShape& shape = form.shape;
+  const auto output = form.types == ProductTypes::bfloat16 ? memory::data_type::bf16 : memory::data_type::f32;
+  const memory::desc a({rows, shape.k}, form.input(),
+                       shape.transpose_a ? memory::dims{1, shape.m} : memory::dims{shape.k, 1});
+  const memory::desc c({rows, shape.n}, output, memory::format_tag::ab);
+  const memory::desc bias({1, shape.n}, memory::data_type::f32, memory::format_tag::ab);
+  const dnnl::primitive_attr attr = attributes(shape);
+#if DNNL_VERSION_MAJOR >= 3
+  const auto description = form.with_bias ? dnnl::matmul::primitive_desc(cpu_engine(), a, b, bias, c, attr)
+                                          : dnnl::matmul::primitive_desc(cpu_engine(), a, b, c, attr);
+#else
+  const auto operation = form.with_bias ? dnnl::matmul::desc(a, b, bias, c) : dnnl::matmul::desc(a, b, c);
+  const dnnl::matmul::primitive_desc description(operation, attr, cpu_engine());
+#endif
+  return {description, dnnl::matmul(description)};
+}
+
+int64_t round_up(int64_t x, int64_t to) {
+  return (x + to - 1) / to * to;
+}
+
+// The number of rows of c that one call of the library computes: a fourth or an eighth of them, so that threads of
+// different speed end together. A function of the shape alone, so that results do not depend on the number of threads.
+// Measured: fewer than 64 rows at a time, or more pieces of few rows, read b too often.
+int64_t rows_of_piece(const MatmulShape& shape) {
+  constexpr int64_t kBlock = 32, kLeastRows = 64, kMostRows = 256, kManyRows = 1024;
+  constexpr double kLeastFlops = 4e6;
+  const double flops_of_row = 2.0 * static_cast<double>(shape.n) * static_cast<double>(shape.k);
+  const auto least = std::max(kLeastRows, static_cast<int64_t>(kLeastFlops / flops_of_row) + 1);
+  const int64_t rows = std::max(std::min(shape.m / (shape.m < kManyRows ? 4 : 8), kMostRows), least);
+  if (rows >= shape.m) return shape.m;
+  const int64_t pieces = (shape.m + rows - 1) / rows;
+  return std::min(round_up((shape.m + pieces - 1) / pieces, kBlock), shape.m);
+}
+
+// Measured: to copy b into the library's own order pays for this many rows, but not beside a transposed a.
+bool copy_pays(const MatmulShape& shape) {
+  constexpr int64_t kLeastRows = 1024;
+  return shape.m >= kLeastRows && !shape.transpose_a;
+}
+
+// Copies columns [begin, begin + columns) of b.
+ColumnCopy make_copy(const ProductForm& form, const dnnl::memory::desc& packed, int64_t begin, int64_t columns) {
+  const dnnl::memory::desc stored = form.stored_b();
+  ColumnCopy copy{.from = stored.submemory_desc({form.shape.k, columns}, {0, 0}),
+                  .to = packed.submemory_desc({form.shape.k, columns}, {0, begin}),
+                  .primitive = {}};
+  copy.primitive = dnnl::reorder(dnnl::reorder::primitive_desc(cpu_engine(), copy.from, cpu_engine(), copy.to));
+  return copy;
+}
+
+ProductPlan make_plan(const ProductForm& form) {
+  const OneOpenMpThread one;
+  const MatmulShape& shape = form.shape;
+  ProductPlan plan;
+  plan.rows = rows_of_piece(shape);
+  plan.b = form.stored_b();
+  if (plan.rows == shape.m) {
+    plan.piece = make_product(form, shape.m, plan.b);
+    return plan;
+  }
+  const dnnl::memory::desc open({shape.k, shape.n}, form.input(), dnnl::memory::format_tag::any);
+  plan.piece = make_product(form, plan.rows, copy_pays(shape) ? open : plan.b);
+  plan.b = plan.piece.description.weights_desc();
+  if (const int64_t rest = shape.m % plan.rows; rest > 0) plan.last_piece = make_product(form, rest, plan.b);
+  if (plan.b == form.stored_b()) return plan;
+  constexpr int64_t kColumnBlock = 192;  // a multiple of all of the library's blocks: 16, 32, 48 and 64
+  plan.columns = round_up((shape.n + 7) / 8, kColumnBlock);
+  const int64_t last = (shape.n - 1) / plan.columns * plan.columns;
+  if (last > 0) plan.copy = make_copy(form, plan.b, 0, plan.columns);
+  plan.last_copy = make_copy(form, plan.b, last, shape.n - last);
+  return plan;
+}
+
+// The library does not survive it when its own requests for memory fail.
+constexpr int64_t kRoomForProduct = int64_t{128} << 20;
+
+bool is_scarce(std::optional<int64_t> address_space) {
+  return address_space && *address_space < kRoomForProduct;
+}
+
+// Shapes repeat from layer to layer and from epoch to epoch. When very many have been seen, the cache starts anew.
+std::shared_ptr<const ProductPlan> find_plan(const ProductForm& form) {
+  static std::mutex mutex;
+  static std::map<PlanKey, std::shared_ptr<const ProductPlan>> plans;
+  constexpr size_t kMostPlans = 2048;
+  const MatmulShape& shape = form.shape;
+  const PlanKey key{shape.m,          shape.n,        shape.k,          shape.transpose_a, shape.transpose_b,
+                    shape.accumulate, form.with_bias, shape.activation, form.types};
+  const std::lock_guard lock(mutex);
+  const auto found = plans.find(key);
+  if (found != plans.end()) return found->second;
+  if (plans.size() >= kMostPlans || is_scarce(address_space_left())) plans.clear();
+  if (is_scarce(address_space_left())) throw OutOfMemory(kRoomForProduct);
+  try {
+    return plans.emplace(key, std::make_shared<ProductPlan>(make_plan(form))).first->second;
+  } catch (const dnnl::error& error) {
+    if (error.status == dnnl_out_of_memory) throw OutOfMemory(kRoomForProduct);
+    throw;
+  }
+}
+
+dnnl::memory memory_at(const dnnl::memory::desc& description, const void* data) {
+  return {description, cpu_engine(), const_cast<void*>(data)};
+}
+
+// In elements.
+int64_t offset_of_column(const dnnl::memory::desc& b, int64_t k, int64_t column) {
+  const dnnl::memory::desc from_there = b.submemory_desc({k, 1}, {0, column});
+#if DNNL_VERSION_MAJOR >= 3
+  return from_there.get_submemory_offset();
+#else
+  return from_there.data.offset0;
+#endif
+}
+
+dnnl::stream& stream_of_thread() {
+  thread_local dnnl::stream stream(cpu_engine());
+  return stream;
+}
+
+// The addresses of a product of the library.
+struct ProductPointers {
+  const std::byte* a;
+  const std::byte* b;
+  const float* bias;
+  std::byte* c;
+};
+
+// b as the pieces of the plan read it. The columns are copied by several threads.
+std::shared_ptr<Buffer> copy_of_b(const ProductForm& form, const ProductPlan& plan, const std::byte* b) {
+  const MatmulShape& shape = form.shape;
+  const int64_t size = form.types == ProductTypes::float32 ? 4 : 2;
+  const auto packed = allocate_buffer(plan.b.get_size());
+  auto* const to = static_cast<std::byte*>(packed->data());
+  parallel_for(shape.n, plan.columns, [&](int64_t begin, int64_t end) {
+    const OneOpenMpThread one;
+    const bool last = end == shape.n;  // its description has the offset in it
+    const ColumnCopy& copy = last ? *plan.last_copy : *plan.copy;
+    dnnl::memory source = memory_at(copy.from, b + begin * size * (shape.transpose_b ? shape.k : 1));
+    dnnl::memory target = memory_at(copy.to, last ? to : to + offset_of_column(plan.b, shape.k, begin) * size);
+    copy.primitive.execute(stream_of_thread(), source, target);
+    stream_of_thread().wait();
+  });
+  return packed;
+}
+
+void execute(const Product& product, const ProductPointers& at) {
+  const OneOpenMpThread one;
+  const dnnl::memory::desc scratch_description = product.description.scratchpad_desc();
+  const std::shared_ptr<Buffer> scratch = allocate_buffer(scratch_description.get_size());
+  std::unordered_map<int, dnnl::memory> arguments{
+      {DNNL_ARG_SRC, memory_at(product.description.src_desc(), at.a)},
+      {DNNL_ARG_WEIGHTS, memory_at(product.description.weights_desc(), at.b)},
+      {DNNL_ARG_DST, memory_at(product.description.dst_desc(), at.c)},
+      {DNNL_ARG_SCRATCHPAD, memory_at(scratch_description, scratch->data())},
+  };
+  if (at.bias != nullptr) arguments.emplace(DNNL_ARG_BIAS, memory_at(product.description.bias_desc(), at.bias));
+  product.primitive.execute(stream_of_thread(), arguments);
+  stream_of_thread().wait();
+}
+
+}  // namespace
+
+void onednn_matmul(ProductTypes types, const void* a, const void* b, const float* bias, void* c,
+                   const MatmulShape& shape) {
+  const ProductForm form{.shape = shape, .with_bias = bias != nullptr, .types = types};
+  const std::shared_ptr<const ProductPlan> plan = find_plan(form);
+  const auto* from = static_cast<const std::byte*>(b);
+  const std::shared_ptr<Buffer> copied = plan->last_copy ? copy_of_b(form, *plan, from) : nullptr;
+  if (copied) from = static_cast<const std::byte*>(copied->data());
+  const int64_t in = types == ProductTypes::float32 ? 4 : 2, out = types == ProductTypes::bfloat16 ? 2 : 4;
+  parallel_for(shape.m, plan->rows, [&](int64_t begin, int64_t end) {
+    execute(end - begin == plan->rows ? plan->piece : plan->last_piece,
+            {.a = static_cast<const std::byte*>(a) + begin * in * (shape.transpose_a ? 1 : shape.k),
+             .b = from,
+             .bias = bias,
+             .c = static_cast<std::byte*>(c) + begin * shape.n * out});
+  });
+}
+
+}  // namespace attune::cpu

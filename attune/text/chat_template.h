@@ -1,0 +1,52 @@
+#pragma once
+// Chat templates of Hugging Face folders: a Jinja template that writes a conversation as the text that a model reads.
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace [[gnu::visibility("default")]] attune {
+
+/// One message of a conversation.
+struct ChatMessage {
+  std::string role;  // "system", "user" or "assistant", where the template knows no other
+  std::string content;
+};
+
+struct ChatTemplateOptions {
+  bool add_generation_prompt = true;  // the text ends with the beginning of the assistant's turn
+  int64_t now = 0;                    // what strftime_now formats, in seconds since 1970; 0: the time of the call
+};
+
+/// Writes conversations as `transformers`' apply_chat_template does, byte for byte. Of Jinja it has what published
+/// templates use, listed in docs/hugging-face.md; anything else is refused when the template is read. A template may be
+/// hostile: it cannot reach anything but its input, and its time, memory and output are limited. Thread-safe.
+class ChatTemplate {
+ public:
+  /// `where` is the file's name, for messages. `tokens` are the names of special tokens and their text: "bos_token",
+  /// "eos_token". Throws ConfigError "WHERE:LINE: ..." for what is no template and for what is not supported, by name.
+  ChatTemplate(std::string_view source, std::string where, std::map<std::string, std::string> tokens = {});
+
+  /// The template of a model folder: chat_template.jinja, else "chat_template" of tokenizer_config.json, of several the
+  /// one that is called "default". Nothing where the folder has none. Throws FileError and ConfigError.
+  static std::optional<ChatTemplate> load(const std::filesystem::path& folder);
+
+  /// Throws DataError "WHERE:LINE: ..." for what the template refuses (roles that do not alternate) or cannot compute.
+  std::string render(const std::vector<ChatMessage>& messages, const ChatTemplateOptions& options = {}) const;
+  /// The same for messages as JSON: a list of objects, with the keys that the template uses; `variables` is an object
+  /// with more that the template can use: "tools", "documents", "enable_thinking". Throws DataError too for what is no
+  /// such list.
+  std::string render_json(std::string_view messages, std::string_view variables = "{}",
+                          const ChatTemplateOptions& options = {}) const;
+
+ private:
+  struct Parsed;
+  std::shared_ptr<const Parsed> parsed_;
+};
+
+}  // namespace attune

@@ -1,0 +1,284 @@
+// Methods of texts and dicts, as Python's.
+
+#include <algorithm>
+#include <functional>
+#include <map>
+
+#include "attune/base/fail.h"
+#include "attune/text/jinja/builtins.h"
+#include "attune/text/unicode.h"
+
+namespace attune::jinja {
+namespace {
+
+using Method = std::function<Value(const std::string& text, const Arguments& arguments, Meter& meter)>;
+
+constexpr int64_t kAll = INT64_MAX;
+
+// Finding costs a product of both lengths at worst.
+void charge_search(std::string_view text, std::string_view part, Meter& meter) {
+  meter.charge(text.size() + text.size() / 64 * (part.size() / 64));
+}
+
+int64_t most_of(const Arguments& arguments, size_t place, std::string_view name) {
+  const int64_t most = arguments.integer(place, name, -1);
+  return most < 0 ? kAll : most;
+}
+
+Value texts(std::vector<std::string> parts, Meter& meter) {
+  meter.charge_items(parts.size());
+  std::vector<Value> values;
+  for (std::string& part : parts) values.emplace_back(std::move(part));
+  return Value::list(std::move(values));
+}
+
+std::vector<std::string> split_at_spaces(const std::string& text, int64_t most) {
+  std::vector<std::string> parts;
+  for (std::string_view word : split_words(text)) {
+    if (static_cast<int64_t>(parts.size()) == most) {
+      const std::string_view rest = std::string_view(text).substr(static_cast<size_t>(word.data() - text.data()));
+      parts.push_back(strip(rest, nullptr, false, true));
+      return parts;
+    }
+    parts.emplace_back(word);
+  }
+  return parts;
+}
+
+std::vector<std::string> split_at(std::string_view text, std::string_view separator, int64_t most) {
+  std::vector<std::string> parts;
+  size_t begin = 0;
+  for (size_t at = text.find(separator); at != std::string_view::npos && static_cast<int64_t>(parts.size()) < most;
+       at = text.find(separator, begin)) {
+    parts.emplace_back(text.substr(begin, at - begin));
+    begin = at + separator.size();
+  }
+  parts.emplace_back(text.substr(begin));
+  return parts;
+}
+
+std::vector<std::string> split_from_end(std::string_view text, std::string_view separator, int64_t most) {
+  std::vector<std::string> parts;
+  while (static_cast<int64_t>(parts.size()) < most) {
+    const size_t at = text.rfind(separator);
+    if (at == std::string_view::npos) break;
+    parts.emplace_back(text.substr(at + separator.size()));
+    text = text.substr(0, at);
+  }
+  parts.emplace_back(text);
+  std::ranges::reverse(parts);
+  return parts;
+}
+
+Value split(const std::string& text, const Arguments& arguments, bool from_end, Meter& meter) {
+  arguments.check(from_end ? "rsplit" : "split", 0, {"sep", "maxsplit"});
+  const int64_t most = most_of(arguments, 1, "maxsplit");
+  const Value* separator = arguments.find(0, "sep");
+  if (separator == nullptr || separator->is<None>()) {
+    if (from_end && most != kAll) fail<DataError>("rsplit: maxsplit without a separator is not supported");
+    return texts(split_at_spaces(text, most), meter);
+  }
+  if (separator->text() == nullptr || separator->text()->empty()) fail<DataError>("split: the separator is no text");
+  charge_search(text, *separator->text(), meter);
+  return texts(from_end ? split_from_end(text, *separator->text(), most) : split_at(text, *separator->text(), most),
+               meter);
+}
+
+Value split_lines(const std::string& text, const Arguments& arguments, Meter& meter) {
+  arguments.check("splitlines", 0, {});
+  std::vector<std::string> lines = split_at(text, "\n", kAll);
+  if (lines.back().empty()) lines.pop_back();
+  for (std::string& line : lines)
+    if (line.ends_with('\r')) line.pop_back();
+  return texts(std::move(lines), meter);
+}
+
+// startswith and endswith take a text or a tuple of texts.
+template <class Matches>
+Value matches_any(std::string_view what, const Arguments& arguments, Matches matches) {
+  arguments.check(what, 1, {"prefix"});
+  const Value& wanted = arguments.positional.at(0);
+  const auto one = [&](const Value& value) {
+    if (value.text() == nullptr) fail<DataError>("{}: needs a text, found {}", what, value.type_name());
+    return matches(*value.text());
+  };
+  if (wanted.list() != nullptr && wanted.list()->is_tuple) return Value(std::ranges::any_of(wanted.list()->items, one));
+  return Value(one(wanted));
+}
+
+Value find(const std::string& text, const Arguments& arguments, bool from_end, Meter& meter) {
+  arguments.check(from_end ? "rfind" : "find", 1, {"sub"});
+  const std::string part = arguments.text(0, "sub", "");
+  charge_search(text, part, meter);
+  const size_t at = from_end ? text.rfind(part) : text.find(part);
+  if (at == std::string::npos) return Value(int64_t{-1});
+  return Value(static_cast<int64_t>(decode(std::string_view(text).substr(0, at)).size()));
+}
+
+Value join(const std::string& text, const Arguments& arguments, Meter& meter) {
+  arguments.check("join", 1, {"iterable"});
+  std::string result;
+  bool first = true;
+  for (const Value& item : items_of(arguments.positional.at(0), meter)) {
+    if (item.text() == nullptr) fail<DataError>("join: needs texts, found {}", item.type_name());
+    meter.charge(text.size() + item.text()->size());
+    result += (first ? "" : text) + *item.text();
+    first = false;
+  }
+  return Value(std::move(result));
+}
+
+template <class Predicate>
+Value all_bytes(const std::string& text, Predicate predicate) {
+  return Value(!text.empty() && std::ranges::all_of(text, predicate));
+}
+
+Value title(const std::string& text) {
+  std::string result = lowercase(text);
+  bool inside = false;  // of a word
+  for (char& c : result) {
+    const bool letter = (c >= 'a' && c <= 'z') || (c & 0x80) != 0;
+    if (letter && !inside) c = uppercase(std::string_view(&c, 1))[0];
+    inside = letter;
+  }
+  return Value(std::move(result));
+}
+
+const std::map<std::string_view, Method>& text_methods() {
+  static const std::map<std::string_view, Method> methods = {
+      {"strip", [](auto& t, auto& a, auto&) { return Value(strip(t, a.find(0, "chars"), true, true)); }},
+      {"lstrip", [](auto& t, auto& a, auto&) { return Value(strip(t, a.find(0, "chars"), true, false)); }},
+      {"rstrip", [](auto& t, auto& a, auto&) { return Value(strip(t, a.find(0, "chars"), false, true)); }},
+      {"split", [](auto& t, auto& a, auto& m) { return split(t, a, false, m); }},
+      {"rsplit", [](auto& t, auto& a, auto& m) { return split(t, a, true, m); }},
+      {"splitlines", split_lines},
+      {"startswith",
+       [](auto& t, auto& a, auto&) { return matches_any("startswith", a, [&](auto& p) { return t.starts_with(p); }); }},
+      {"endswith",
+       [](auto& t, auto& a, auto&) { return matches_any("endswith", a, [&](auto& p) { return t.ends_with(p); }); }},
+      {"find", [](auto& t, auto& a, auto& m) { return find(t, a, false, m); }},
+      {"rfind", [](auto& t, auto& a, auto& m) { return find(t, a, true, m); }},
+      {"count",
+       [](auto& t, auto& a, auto& m) {
+         const std::string part = a.text(0, "sub", "");
+         if (part.empty()) fail<DataError>("count: needs a text that is not empty");
+         charge_search(t, part, m);
+         return Value(static_cast<int64_t>(split_at(t, part, kAll).size()) - 1);
+       }},
+      {"replace",
+       [](auto& t, auto& a, auto& m) {
+         a.check("replace", 2, {"old", "new", "count"});
+         return Value(replace_all(t, a.text(0, "old", ""), a.text(1, "new", ""), most_of(a, 2, "count"), m));
+       }},
+      {"removeprefix",
+       [](auto& t, auto& a, auto&) {
+         const std::string part = a.text(0, "prefix", "");
+         return Value(t.starts_with(part) ? t.substr(part.size()) : t);
+       }},
+      {"removesuffix",
+       [](auto& t, auto& a, auto&) {
+         const std::string part = a.text(0, "suffix", "");
+         return Value(t.ends_with(part) ? t.substr(0, t.size() - part.size()) : t);
+       }},
+      {"join", join},
+      {"upper", [](auto& t, auto&, auto&) { return Value(uppercase(t)); }},
+      {"lower", [](auto& t, auto&, auto&) { return Value(lowercase(t)); }},
+      {"capitalize", [](auto& t, auto&, auto&) { return Value(capitalize(t)); }},
+      {"title", [](auto& t, auto&, auto&) { return title(t); }},
+      {"isdigit", [](auto& t, auto&, auto&) { return all_bytes(t, [](char c) { return c >= '0' && c <= '9'; }); }},
+      {"isspace", [](auto& t, auto&, auto&) { return Value(!t.empty() && strip(t, nullptr, true, true).empty()); }},
+  };
+  return methods;
+}
+
+Value pairs_of(const Dict& dict, Meter& meter) {
+  meter.charge_items(3 * dict.entries.size());
+  std::vector<Value> pairs;
+  for (const auto& [key, value] : dict.entries) pairs.push_back(Value::list({Value(key), value}, true));
+  return Value::list(std::move(pairs));
+}
+
+std::optional<Value> call_dict_method(const Dict& dict, std::string_view name, const Arguments& arguments,
+                                      Meter& meter) {
+  if (name == "get") {
+    arguments.check("get", 1, {"key", "default"});
+    const Value* otherwise = arguments.find(1, "default");
+    const Value* found = dict.find(arguments.text(0, "key", ""));
+    meter.charge(dict.entries.size());
+    return found != nullptr ? *found : otherwise != nullptr ? *otherwise : Value();
+  }
+  if (name == "items") return pairs_of(dict, meter);
+  if (name != "keys" && name != "values") return {};
+  arguments.check(name, 0, {});
+  meter.charge_items(dict.entries.size());
+  std::vector<Value> values;
+  for (const auto& [key, value] : dict.entries) values.push_back(name == "keys" ? Value(key) : value);
+  return Value::list(std::move(values));
+}
+
+}  // namespace
+
+std::optional<Value> call_method(const Value& object, std::string_view name, const Arguments& arguments, Meter& meter) {
+  if (const Dict* dict = object.dict()) return call_dict_method(*dict, name, arguments, meter);
+  if (const std::string* text = object.text()) {
+    const auto found = text_methods().find(name);
+    if (found == text_methods().end()) return {};
+    meter.charge(2 * text->size());
+    return found->second(*text, arguments, meter);
+  }
+  return {};
+}
+
+std::u32string decode(std::string_view text) {
+  std::u32string points;
+  for (size_t position = 0; position < text.size();) points += next_code_point(text, position);
+  return points;
+}
+
+std::string encode(std::u32string_view text) {
+  std::string bytes;
+  for (const char32_t c : text) append_utf8(bytes, c);
+  return bytes;
+}
+
+std::string strip(std::string_view text, const Value* characters, bool at_begin, bool at_end) {
+  const bool spaces = characters == nullptr || characters->is<None>();
+  if (!spaces && characters->text() == nullptr)
+    fail<DataError>("strip: needs a text, found {}", characters->type_name());
+  const std::u32string set = spaces ? std::u32string() : decode(*characters->text());
+  if (set.size() > 256) fail<DataError>("strip: needs at most 256 characters, found {}", set.size());
+  const auto goes = [&](char32_t c) { return spaces ? is_space(c) : set.find(c) != std::u32string::npos; };
+  const std::u32string points = decode(text);
+  size_t begin = 0, end = points.size();
+  while (at_begin && begin < end && goes(points[begin])) ++begin;
+  while (at_end && end > begin && goes(points[end - 1])) --end;
+  return encode(std::u32string_view(points).substr(begin, end - begin));
+}
+
+std::string replace_all(std::string_view text, std::string_view from, std::string_view to, int64_t most, Meter& meter) {
+  if (from.empty()) fail<DataError>("replace: needs a text that is not empty");
+  charge_search(text, from, meter);
+  std::string result;
+  size_t begin = 0;
+  for (size_t at = text.find(from); at != std::string_view::npos && most-- > 0; at = text.find(from, begin)) {
+    meter.charge(to.size() + 1);
+    result.append(text.substr(begin, at - begin)).append(to);
+    begin = at + from.size();
+  }
+  return result.append(text.substr(begin));
+}
+
+std::string uppercase(std::string_view text) {
+  std::string result(text);
+  for (char& c : result)
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  return result;
+}
+
+std::string capitalize(std::string_view text) {
+  std::string result = lowercase(text);
+  if (!result.empty()) result[0] = uppercase(result.substr(0, 1))[0];
+  return result;
+}
+
+}  // namespace attune::jinja

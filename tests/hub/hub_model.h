@@ -1,0 +1,92 @@
+#pragma once
+// Folders in the Hugging Face hub's format, with what transformers computed of them. ATTUNE_HF_MODELS names another
+// folder of such folders.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "attune/base/json.h"
+#include "attune/io/json_file.h"
+#include "attune/io/safetensors.h"
+#include "attune/models/packed_tokens.h"
+#include "attune/tensor/host_view.h"
+#include "tests/support/paths.h"
+
+namespace attune {
+
+inline std::filesystem::path hub_models() {
+  const char* chosen = std::getenv("ATTUNE_HF_MODELS");
+  return chosen != nullptr ? chosen : source_dir() / "tests/hub/models";
+}
+
+inline std::vector<std::string> hub_model_names() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(hub_models()))
+    if (std::filesystem::exists(entry.path() / "config.json")) names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// What transformers computed: expected.safetensors and expected.json.
+struct Expected {
+  SafetensorsReader tensors;
+  Json json;
+
+  explicit Expected(const std::filesystem::path& folder)
+      : tensors(folder / "expected.safetensors"),
+        json(read_json_file(folder / "expected.json", uint64_t{16} << 20)) {}
+
+  /// The rows of `ids` where `mask` is 1: sequences without padding.
+  std::vector<std::vector<int32_t>> sequences(const std::string& ids, const std::string& mask = "") const {
+    const std::vector<int64_t> values = host_values<int64_t>(tensors.load(ids));
+    const std::vector<int64_t> kept =
+        mask.empty() ? std::vector<int64_t>(values.size(), 1) : host_values<int64_t>(tensors.load(mask));
+    const auto columns = static_cast<size_t>(tensors.shape(ids)[1]);
+    std::vector<std::vector<int32_t>> rows(values.size() / columns);
+    for (size_t i = 0; i < values.size(); ++i)
+      if (kept[i] != 0) rows[i / columns].push_back(static_cast<int32_t>(values[i]));
+    return rows;
+  }
+
+  /// The rows of a tensor [batch, length, columns] at which `mask` [batch, length] is 1.
+  std::vector<float> rows_of(const std::string& name, const std::string& mask) const {
+    const std::vector<float> values = host_values<float>(tensors.load(name));
+    const std::vector<int64_t> kept = host_values<int64_t>(tensors.load(mask));
+    const size_t columns = values.size() / kept.size();
+    std::vector<float> rows;
+    for (size_t i = 0; i < kept.size(); ++i)
+      if (kept[i] != 0)
+        rows.insert(rows.end(), values.begin() + static_cast<std::ptrdiff_t>(i * columns),
+                    values.begin() + static_cast<std::ptrdiff_t>((i + 1) * columns));
+    return rows;
+  }
+};
+
+inline PackedTokens packed(const std::vector<std::vector<int32_t>>& sequences) {
+  std::vector<int32_t> ids, offsets = {0};
+  for (const std::vector<int32_t>& s : sequences) {
+    ids.insert(ids.end(), s.begin(), s.end());
+    offsets.push_back(static_cast<int32_t>(ids.size()));
+  }
+  return pack_tokens(ids, offsets);
+}
+
+/// The largest difference, as a share of the largest magnitude of `expected`; infinite where the sizes differ.
+inline double relative_difference(const std::vector<float>& found, const std::vector<float>& expected) {
+  if (found.size() != expected.size()) return INFINITY;
+  double largest = 0, difference = 0;
+  for (size_t i = 0; i < found.size(); ++i) {
+    largest = std::max(largest, std::abs(static_cast<double>(expected[i])));
+    difference = std::max(difference, std::abs(static_cast<double>(found[i]) - static_cast<double>(expected[i])));
+    if (!std::isfinite(found[i])) return INFINITY;
+  }
+  return difference / largest;
+}
+
+constexpr double kHubTolerance = 1e-4;
+
+}  // namespace attune

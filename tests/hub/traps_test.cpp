@@ -1,0 +1,223 @@
+// What loaders of foreign models have got wrong, one test for each.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+
+#include "attune/autograd/graph.h"
+#include "attune/hub/hub_folder.h"
+#include "attune/hub/hub_generation.h"
+#include "attune/hub/translate.h"
+#include "attune/models/encoder_classifier.h"
+#include "tests/hub/hub_model.h"
+#include "tests/support/errors.h"
+#include "tests/support/temporary_folder.h"
+
+namespace attune {
+namespace {
+
+using testing::HasSubstr;
+
+// A small model of the repository whose files a test may change before it is opened.
+struct ChangedFolder {
+  TemporaryFolder folder;
+  Json config;
+  std::map<std::string, Tensor> tensors;
+
+  explicit ChangedFolder(const std::string& name) {
+    const std::filesystem::path from = source_dir() / "tests/hub/models" / name;
+    config = read_json_file(from / "config.json");
+    const SafetensorsReader reader(from / "model.safetensors");
+    for (const std::string& tensor : reader.names()) tensors[tensor] = reader.load(tensor);
+  }
+  void rename(const std::function<std::string(const std::string&)>& new_name) {
+    std::map<std::string, Tensor> renamed;
+    for (const auto& [name, tensor] : tensors) renamed[new_name(name)] = tensor;
+    tensors = std::move(renamed);
+  }
+  HubFolder open() const {
+    write_json_file(folder / "config.json", config);
+    std::vector<NamedTensor> list;
+    for (const auto& [name, tensor] : tensors) list.push_back({name, tensor});
+    write_safetensors(folder / "model.safetensors", list);
+    return HubFolder(folder.path());
+  }
+  std::string refusal() const {
+    return message_of<Error>([&] { open().load(LoadedWeights::mapped); });
+  }
+};
+
+const std::vector<std::vector<int32_t>> kTexts = {{5, 9, 33, 7, 2, 61}, {17, 3}};
+
+std::vector<float> outputs(const HubFolder& hub) {
+  const NoGrad no_grad;
+  const std::unique_ptr<Module> model = hub.load(LoadedWeights::mapped);
+  if (const auto* lm = dynamic_cast<const DecoderLm*>(model.get()))
+    return host_values<float>(lm->project(lm->decode(packed(kTexts))));
+  return host_values<float>(dynamic_cast<const EncoderClassifier&>(*model)(packed(kTexts)));
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const size_t at = text.find(from);
+  return at == std::string::npos ? text : text.replace(at, from.size(), to);
+}
+
+TEST(HubTraps, NamesWithoutTheBaseModelsName) {
+  ChangedFolder gpt2("gpt2");
+  const std::vector<float> expected = outputs(gpt2.open());
+  gpt2.rename([](const std::string& name) { return replaced(name, "transformer.", ""); });
+  EXPECT_EQ(outputs(gpt2.open()), expected);
+}
+
+TEST(HubTraps, NormsThatAreCalledGammaAndBeta) {
+  ChangedFolder bert("bert-classifier");
+  const std::vector<float> expected = outputs(bert.open());
+  bert.rename([](const std::string& name) {
+    return replaced(replaced(name, "LayerNorm.weight", "LayerNorm.gamma"), "LayerNorm.bias", "LayerNorm.beta");
+  });
+  EXPECT_EQ(outputs(bert.open()), expected);
+}
+
+TEST(HubTraps, TheProjectionIsTiedWhereItHasNoTensorWhateverTheFlagSays) {
+  ChangedFolder gpt2("gpt2");
+  const std::vector<float> tied = outputs(gpt2.open());
+  gpt2.config["tie_word_embeddings"] = false;
+  EXPECT_EQ(outputs(gpt2.open()), tied);
+
+  gpt2.config["tie_word_embeddings"] = true;
+  gpt2.tensors["lm_head.weight"] = Tensor::zeros(gpt2.tensors.at("transformer.wte.weight").shape());
+  EXPECT_FALSE(gpt2.open().config().share_projection);
+  for (const float logit : outputs(gpt2.open())) EXPECT_EQ(logit, 0);
+}
+
+TEST(HubTraps, TheTypeComesFromTheTensors) {
+  ChangedFolder gpt2("gpt2");
+  const std::vector<float> expected = outputs(gpt2.open());
+  gpt2.config["dtype"] = gpt2.config["torch_dtype"] = "float16";
+  EXPECT_EQ(outputs(gpt2.open()), expected);
+}
+
+TEST(HubTraps, CausalMasksInOldFilesAreNoPartOfTheModel) {
+  ChangedFolder gpt2("gpt2");
+  const std::vector<float> expected = outputs(gpt2.open());
+  gpt2.tensors["transformer.h.0.attn.bias"] = Tensor::zeros({1, 1, 4, 4});
+  EXPECT_EQ(outputs(gpt2.open()), expected);
+}
+
+TEST(HubTraps, AnUnknownTensorIsRefused) {
+  ChangedFolder gpt2("gpt2");
+  gpt2.tensors["transformer.h.0.attn.c_gate.weight"] = Tensor::zeros({4});
+  EXPECT_THAT(gpt2.refusal(), HasSubstr("tensor \"transformer.h.0.attn.c_gate.weight\" is unknown to the model"));
+}
+
+TEST(HubTraps, AMissingTensorAndAnotherShapeAreRefused) {
+  ChangedFolder gpt2("gpt2");
+  const Tensor norm = gpt2.tensors.extract("transformer.ln_f.weight").mapped();
+  gpt2.tensors["transformer.h.0.attn.bias"] = norm;  // as many numbers
+  EXPECT_THAT(gpt2.refusal(), HasSubstr("has no tensor \"transformer.ln_f.weight\""));
+  gpt2.tensors["transformer.ln_f.weight"] = Tensor::zeros({norm.size(0) + 1});
+  EXPECT_THAT(gpt2.refusal(), HasSubstr("tensor \"transformer.ln_f.weight\" has shape [65]"));
+}
+
+TEST(HubTraps, WhatIsNotSupportedIsRefusedWithFieldAndValue) {
+  const auto refusal = [](const char* field, const Json& value) {
+    ChangedFolder gpt2("gpt2");
+    gpt2.config[field] = value;
+    return gpt2.refusal();
+  };
+  EXPECT_THAT(refusal("model_type", "mixtral"),
+              HasSubstr("config.json: model_type = \"mixtral\": mixtures of experts are not supported"));
+  EXPECT_THAT(refusal("model_type", "rwkv"), HasSubstr("model_type = \"rwkv\": is not supported, needs one of albert"));
+  EXPECT_THAT(refusal("architectures", {"GPT2DoubleHeadsModel"}),
+              HasSubstr("architectures = [\"GPT2DoubleHeadsModel\"]: is not supported"));
+  EXPECT_THAT(refusal("activation_function", "quick_gelu"), HasSubstr("activation_function = \"quick_gelu\""));
+  EXPECT_THAT(refusal("scale_attn_by_inverse_layer_idx", true), HasSubstr("scale_attn_by_inverse_layer_idx = true"));
+  EXPECT_THAT(refusal("n_embd", 1e9), HasSubstr("d_model = 1000000000"));
+  EXPECT_THAT(refusal("n_embd", -64), HasSubstr("n_embd = -64"));
+  EXPECT_THAT(refusal("n_embd", "64"), HasSubstr("n_embd = \"64\": needs an integer"));
+  EXPECT_THAT(refusal("n_layer", 1000), HasSubstr("numbers, but config.json"));
+}
+
+// Positions of both notations.
+
+HubConfig config_of(const char* json) {
+  return {Json::parse(json), "config.json"};
+}
+
+TEST(HubTraps, RotaryPositionsInTheNotationOfTransformers4) {
+  const RotaryOptions linear =
+      rotary_of(config_of(R"({"rope_theta": 5e5, "rope_scaling": {"type": "linear", "factor": 2}})"), {.head_dim = 8});
+  EXPECT_EQ(linear, (RotaryOptions{.base = 5e5, .scaling = RotaryScaling::linear, .factor = 2}));
+  EXPECT_EQ(rotary_of(config_of(R"({"rope_theta": 5e5, "rope_scaling": null})"), {}), RotaryOptions{.base = 5e5});
+  EXPECT_EQ(rotary_of(config_of(R"({})"), {}), RotaryOptions{});
+}
+
+TEST(HubTraps, RotaryPositionsInTheNotationOfTransformers5) {
+  const RotaryOptions llama3 = rotary_of(
+      config_of(R"({"max_position_embeddings": 512, "rope_parameters": {"rope_type": "llama3", "rope_theta": 5e5,
+          "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4, "original_max_position_embeddings": 64}})"),
+      {});
+  EXPECT_EQ(llama3, (RotaryOptions{.base = 5e5,
+                                   .scaling = RotaryScaling::llama3,
+                                   .factor = 8,
+                                   .original_length = 64,
+                                   .beta_fast = 4,
+                                   .beta_slow = 1}));
+  const HubConfig nested = config_of(R"({"rope_parameters": {
+      "full_attention": {"rope_theta": 1e6, "rope_type": "default"},
+      "sliding_attention": {"rope_theta": 1e4, "rope_type": "default"}}})");
+  EXPECT_EQ(rotary_of(nested, {.layer_type = "full_attention"}).base, 1e6);
+  EXPECT_EQ(rotary_of(nested, {.layer_type = "sliding_attention"}).base, 1e4);
+}
+
+TEST(HubTraps, APartOfEachHeadIsRotated) {
+  const HubConfig hub = config_of(R"({"rope_parameters": {"rope_theta": 1e4, "partial_rotary_factor": 0.25}})");
+  EXPECT_EQ(rotary_of(hub, {.head_dim = 32}).dimensions, 8);
+  EXPECT_EQ(rotary_of(config_of("{}"), {.head_dim = 32, .partial_factor = 0.5}).dimensions, 16);
+}
+
+TEST(HubTraps, YarnHasTheRampAndTheMagnitudeOfTransformers) {
+  const RotaryOptions yarn = rotary_of(
+      config_of(R"({"max_position_embeddings": 256, "rope_parameters": {"rope_type": "yarn", "factor": 4,
+          "original_max_position_embeddings": 64, "mscale": 1.0, "mscale_all_dim": 0.8}})"),
+      {});
+  EXPECT_EQ(yarn.ramp, RotaryRamp::pairs);
+  EXPECT_NEAR(yarn.magnitude, (0.1 * std::log(4) + 1) / (0.08 * std::log(4) + 1), 1e-12);
+  // floor(8 ln(64 / (32 * 2 pi)) / (2 ln 10000)) is below 0, ceil(8 ln(64 / (2 pi)) / (2 ln 10000)) is 2: the ramp has the
+  // middle pair 1.
+  const RotaryFrequencies f = rotary_frequencies(yarn, 8);
+  EXPECT_DOUBLE_EQ(f.frequencies[0], 1);
+  EXPECT_DOUBLE_EQ(f.frequencies[1], (0.5 + 0.5 / 4) * 0.1);
+  EXPECT_DOUBLE_EQ(f.frequencies[2], 0.01 / 4);
+}
+
+TEST(HubTraps, AnUnknownScalingIsRefused) {
+  EXPECT_THAT(message_of<ConfigError>([] {
+                rotary_of(config_of(R"({"rope_scaling": {"type": "longrope", "factor": 4}})"), {});
+              }),
+              HasSubstr("config.json.rope_scaling: type = \"longrope\": is not supported"));
+}
+
+TEST(HubTraps, SeveralEndsAndSuppressedTokensAreHonoured) {
+  const TemporaryFolder folder;
+  write_json_file(folder / "generation_config.json",
+                  Json::parse(R"({"eos_token_id": [7, 9], "suppress_tokens": [3, 4], "do_sample": true, "top_p": 0.5})"));
+  const SamplingConfig found = read_hub_sampling(folder.path(), config_of(R"({"eos_token_id": 2})"));
+  EXPECT_THAT(found.eos_tokens, testing::ElementsAre(7, 9));
+  EXPECT_THAT(found.suppressed_tokens, testing::ElementsAre(3, 4));
+  EXPECT_EQ(found.top_p, 0.5);
+  EXPECT_EQ(found.top_k, 50);
+}
+
+TEST(HubTraps, TheEndComesFromConfigJsonWhereGenerationConfigHasNone) {
+  const TemporaryFolder folder;
+  write_json_file(folder / "generation_config.json", Json::parse("{}"));
+  const SamplingConfig found = read_hub_sampling(folder.path(), config_of(R"({"eos_token_id": 2})"));
+  EXPECT_THAT(found.eos_tokens, testing::ElementsAre(2));
+  EXPECT_EQ(found.temperature, 0);
+}
+
+}  // namespace
+}  // namespace attune

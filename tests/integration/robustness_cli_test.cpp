@@ -1,0 +1,197 @@
+// What docs/robustness.md promises of the program: bad rows are named, nothing in a model commands a terminal, options
+// mean what they say, work is bounded.
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <limits>
+#include <thread>
+
+#include "attune/io/json_file.h"
+#include "attune/models/decoder_lm.h"
+#include "attune/models/encoder_classifier.h"
+#include "attune/models/transformer.h"
+#include "attune/text/character_tokenizer.h"
+#include "tests/integration/cli_fixture.h"
+
+namespace attune {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr const char* kSnowman = "\xE2\x98\x83";  // in no vocabulary here
+
+class RobustnessCli : public CliFixture {
+ protected:
+  // Whatever reads this token has no finite numbers from there on.
+  static void spoil(Module& model, int32_t token) {
+    for (const NamedParameter& p : named_parameters(model)) {
+      if (p.name != "source_embedding.weight" && p.name != "embedding.weight") continue;
+      const auto columns = static_cast<size_t>(p.tensor->size(1));
+      p.tensor->values<float>()[static_cast<size_t>(token) * columns] = std::numeric_limits<float>::quiet_NaN();
+    }
+  }
+  std::string spoilt_translator() const {
+    const ModelFolder files = load_model_folder(model_);
+    spoil(*files.model, files.source_tokenizer->unk_id());
+    save_model_folder(folder_ / "spoilt", *files.model, *files.source_tokenizer, *files.target_tokenizer,
+                      files.generation);
+    return (folder_ / "spoilt").string();
+  }
+  std::string spoilt_classifier() const {
+    write_small_classifier(folder_ / "spoilt");
+    const ClassifierFolder files = load_classifier_folder(folder_ / "spoilt");
+    spoil(*files.model, files.tokenizer->unk_id());
+    save_model_folder(folder_ / "spoilt_classifier", *files.model, *files.tokenizer, files.max_tokens);
+    return (folder_ / "spoilt_classifier").string();
+  }
+};
+
+TEST_F(RobustnessCli, ARowThatIsNotFiniteIsNamedAndEndsNothingBeforeIt) {
+  const std::vector<std::string> lines = {"The dog.", "A cat.", kSnowman, "The garden."};
+  const std::string input = file("in", joined(lines)), model = spoilt_translator();
+  const std::vector<std::string> good = split_lines(output_of({"translate", model_, "--file", input}));
+  const CommandResult stopped = run_attune({"translate", model, "--file", input});
+  EXPECT_THAT(refusal(stopped), AllOf(HasSubstr("in:3: "), HasSubstr("not finite")));
+  EXPECT_EQ(split_lines(stopped.output), (std::vector<std::string>{good[0], good[1]}));
+
+  const CommandResult skipped = run_attune({"translate", model, "--file", input, "--on-error", "skip"});
+  EXPECT_EQ(skipped.status, 0);
+  EXPECT_THAT(skipped.errors, HasSubstr("in:3: "));
+  EXPECT_EQ(split_lines(skipped.output), (std::vector<std::string>{good[0], good[1], "", good[3]}));
+
+  const CommandResult labels = run_attune({"classify", spoilt_classifier(), "--file", input});
+  EXPECT_THAT(refusal(labels), HasSubstr("in:3: a label's logit is "));
+  EXPECT_EQ(split_lines(labels.output).size(), 2u);
+}
+
+TEST_F(RobustnessCli, NothingInAModelCommandsATerminalOrBreaksATable) {
+  write_small_classifier(folder_ / "labels");
+  Json config = read_json_file(folder_ / "labels" / "config.json");
+  const std::string hostile =
+      "\x1b]0;owned\x07\tb\xC2\x9B"
+      "31m";
+  config["labels"] = {hostile, "good", "so so"};
+  write_json_file(folder_ / "labels" / "config.json", config);
+  const std::string model = (folder_ / "labels").string();
+  const std::string labels = output_of({"classify", model, "--top", "3", "A dog."});
+  EXPECT_THAT(labels, HasSubstr("\\x1b]0;owned\\x07\\tb\\u009b31m\t"));
+  EXPECT_EQ(std::count(labels.begin(), labels.end(), '\t'), 5);
+  EXPECT_THAT(output_of({"inspect", model}), AllOf(Not(HasSubstr("\x1b")), Not(HasSubstr("\xC2\x9B"))));
+  EXPECT_EQ(parse_json(output_of({"classify", model, "--json", "A dog."}), "").at("labels").size(), 3u);
+
+  const CharacterTokenizer tokenizer({"\t", "\x1b", "a"});
+  tokenizer.save(folder_ / "tokenizer.json");
+  const std::string pieces = output_of({"tokenizer", "info", (folder_ / "tokenizer.json").string(), "--pieces"});
+  EXPECT_THAT(pieces, AllOf(HasSubstr("4\t\\t\n5\t\\x1b\n6\ta\n"), Not(HasSubstr("\x1b"))));
+  EXPECT_THAT(refusal(run_attune({"translate", "no\x1bsuch\xC2\x9Bmodel", "a"})),
+              AllOf(HasSubstr("no\\x1bsuch\\u009bmodel"), Not(HasSubstr("\x1b"))));
+}
+
+TEST_F(RobustnessCli, AnEmptyValueIsNoMissingOption) {
+  for (const char* option : {"--file", "--output", "--shortlist", "--prefixes", "--early-stopping"})
+    EXPECT_THAT(refusal(run_attune({"translate", model_, option, "", "A dog."})),
+                AllOf(HasSubstr(option), HasSubstr("is empty")));
+  EXPECT_THAT(refusal(run_attune({"train", "--preset", "", "--out", "x"})), HasSubstr("--preset: is empty"));
+  EXPECT_EQ(output_of({"translate", model_, ""}), "\n") << "a text may be empty";
+}
+
+TEST_F(RobustnessCli, ANumberWithoutASignHasNone) {
+  write_small_language_model(folder_ / "lm");
+  const std::string model = (folder_ / "lm").string();
+  EXPECT_THAT(refusal(run_attune({"generate", model, "--seed", "-1", "--prompt", "a"})),
+              AllOf(HasSubstr("--seed"), HasSubstr("-1: needs a number from 0")));
+}
+
+TEST_F(RobustnessCli, UnknownCharactersOfAPromptAreCounted) {
+  write_small_language_model(folder_ / "lm");
+  const CommandResult result = run_attune({"generate", (folder_ / "lm").string(), "--max-tokens", "2", "--prompt", "a",
+                                           "--prompt", fmt::format("The {} dog {}", kSnowman, kSnowman)});
+  EXPECT_EQ(result.status, 0);
+  EXPECT_EQ(result.errors, "attune: prompt 2: 2 of its 11 tokens are unknown to the model\n");
+}
+
+TEST_F(RobustnessCli, TokenizersOfEveryKindAreTrainedAndShown) {
+  const std::string input = file("in", joined(small_text(20)));
+  for (const std::string kind : {"characters", "bytes", "whitespace"}) {
+    const std::string output = (folder_ / (kind + ".json")).string();
+    EXPECT_THAT(output_of({"tokenizer", "train", "--input", input, "--output", output, "--kind", kind}),
+                HasSubstr(": " + kind + ", "));
+    EXPECT_THAT(output_of({"tokenizer", "info", output}), HasSubstr(kind));
+    EXPECT_THAT(refusal(run_attune({"tokenizer", "train", "--input", input, "--output", (folder_ / "x.model").string(),
+                                    "--kind", kind})),
+                HasSubstr("is a .json file"));
+  }
+  write_small_language_model(folder_ / "lm");
+  write_small_classifier(folder_ / "classifier");
+  for (const char* model : {"lm", "classifier"}) {
+    EXPECT_THAT(output_of({"tokenizer", "info", (folder_ / model).string()}), HasSubstr("vocabulary"));
+    EXPECT_THAT(output_of({"tokenizer", "encode", (folder_ / model).string(), "The dog."}), HasSubstr("T"));
+  }
+}
+
+TEST_F(RobustnessCli, EvaluateRefusesWhatItWouldIgnore) {
+  write_small_language_model(folder_ / "lm");
+  write_small_classifier(folder_ / "classifier");
+  const std::string text = file("text", "The dog.\n"), labels = file("labels.tsv", "good\tThe dog.\n");
+  EXPECT_THAT(refusal(run_attune({"evaluate", (folder_ / "lm").string(), "--data", text, "--beam-size", "4"})),
+              HasSubstr("--beam-size is not for a language model"));
+  EXPECT_THAT(refusal(run_attune({"evaluate", (folder_ / "classifier").string(), "--data", labels, "--stride", "4"})),
+              HasSubstr("--stride is not for a classifier"));
+  EXPECT_THAT(
+      refusal(run_attune({"evaluate", model_, "--source", text, "--reference", text, "--label-field", "label"})),
+      HasSubstr("--label-field is for classifiers and language models"));
+  output_of({"evaluate", (folder_ / "classifier").string(), "--data", labels, "--format", "tsv", "--threads", "1"});
+}
+
+TEST_F(RobustnessCli, ASignalEndsAWideSearchAndALongText) {
+  const ModelFolder files = load_model_folder(model_);
+  for (const NamedParameter& p : named_parameters(*files.model))  // never an end
+    if (p.name == "projection.bias")
+      p.tensor->values<float>()[static_cast<size_t>(files.target_tokenizer->eos_id())] = -1e4f;
+  save_model_folder(folder_ / "endless", *files.model, *files.source_tokenizer, *files.target_tokenizer,
+                    {.beam_size = 64, .max_length = 2000, .max_length_ratio = 0});
+  const std::string input = file("in", joined(small_text(200))), output = (folder_ / "out").string();
+  for (const int signal : {SIGTERM, SIGHUP}) {
+    RunningCommand running(attune_command(
+        {"translate", (folder_ / "endless").string(), "--file", input, "--output", output, "--threads", "1"}));
+    std::this_thread::sleep_for(std::chrono::seconds(2));
+    const auto sent = std::chrono::steady_clock::now();
+    running.send(signal);
+    const CommandResult result = running.wait();
+    EXPECT_EQ(result.status, 128 + signal) << result.errors;
+    EXPECT_LT(std::chrono::steady_clock::now() - sent, std::chrono::seconds(20));
+    EXPECT_FALSE(std::filesystem::exists(output));
+  }
+}
+
+// oneDNN crashes where its own requests for memory fail.
+TEST_F(RobustnessCli, LittleAddressSpaceIsAMessage) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers need the address space";
+#endif
+  const std::string source = file("train.src", joined(small_text(60)));
+  for (const int megabytes : {300, 500, 700, 900, 1200, 1500}) {
+    const CommandResult result = run_command(
+        {"bash", "-c",
+         fmt::format(
+             "ulimit -v {}; exec '{}' train --preset transformer-base --out '{}' --set data.train_source={} --set "
+             "data.train_target={} --set data.tokenizer_type=whitespace --set train.steps=2 --set "
+             "model.d_model=32 --set model.heads=2 --set model.d_ff=64 --set train.threads=2",
+             megabytes * 1024, attune_binary(), (folder_ / fmt::format("run{}", megabytes)).string(), source, source)});
+    EXPECT_EQ(result.signal, 0) << megabytes << " MB: " << result.errors;
+    if (result.status == 0) continue;
+    EXPECT_THAT(result.errors,
+                ::testing::AnyOf(HasSubstr("memory"), HasSubstr("Thread creation failed"), HasSubstr("libgomp"),
+                                 HasSubstr("error while loading shared libraries")))
+        << megabytes << " MB";
+  }
+}
+
+}  // namespace
+}  // namespace attune

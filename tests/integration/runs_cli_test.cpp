@@ -1,0 +1,201 @@
+// Runs from outside: their folders stand for their models, they are compared and reported, and resumed from anywhere.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <pty.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <filesystem>
+
+#include "attune/base/json_fields.h"
+#include "tests/integration/cli_fixture.h"
+#include "tests/train/reverse_task.h"
+
+namespace attune {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+namespace fs = std::filesystem;
+
+/// What a program says on a terminal.
+std::string on_terminal(const std::vector<std::string>& arguments) {
+  int terminal = -1;
+  const pid_t process = ::forkpty(&terminal, nullptr, nullptr, nullptr);
+  if (process == 0) {
+    std::vector<char*> words;
+    for (const std::string& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
+    words.push_back(nullptr);
+    ::execv(words[0], words.data());
+    ::_exit(127);
+  }
+  std::string text;
+  std::array<char, 4096> buffer{};
+  for (ssize_t got; (got = ::read(terminal, buffer.data(), buffer.size())) > 0;)
+    text.append(buffer.data(), static_cast<size_t>(got));
+  ::close(terminal);
+  ::waitpid(process, nullptr, 0);
+  return text;
+}
+
+class RunsCliTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    ::setenv("OMP_NUM_THREADS", "1", 0);
+    shared_ = std::make_unique<TemporaryFolder>();
+    write_reverse_text(*shared_, "train", 200, 2, 5, 1);
+    write_reverse_text(*shared_, "valid", 10, 2, 5, 2);
+    for (const char* seed : {"1", "2"}) train_run(std::string("seed") + seed, {"--set", std::string("train.seed=") + seed});
+    train_run("other", {"--set", "model.d_ff=40"});
+  }
+  static void TearDownTestSuite() { shared_.reset(); }
+
+  static CommandResult train_run(const std::string& name, std::vector<std::string> more = {}) {
+    RunConfig config = reverse_config(*shared_);
+    config.train = {.steps = 6, .batch_tokens = 64, .log_every = 2, .valid_every = 3, .checkpoint_every = 3, .threads = 1};
+    write_file(*shared_ / "run.toml", write_toml(config));
+    std::vector<std::string> words = {"train", *shared_ / "run.toml", "--out", *shared_ / name};
+    words.insert(words.end(), more.begin(), more.end());
+    const CommandResult result = run_attune(words);
+    EXPECT_EQ(result.status, 0) << result.errors;
+    return result;
+  }
+  static std::string run(const std::string& name) { return *shared_ / name; }
+
+  static inline std::unique_ptr<TemporaryFolder> shared_;
+  TemporaryFolder folder_;
+};
+
+TEST_F(RunsCliTest, OneNameForEachQuantity) {
+  const std::string text = train_run("names").errors;
+  EXPECT_THAT(text, HasSubstr("step 2 of 6  loss "));
+  EXPECT_THAT(text, Not(HasSubstr("33%")));
+  EXPECT_THAT(text, HasSubstr(" seconds of training\n"));
+  const std::vector<std::string> lines = split_lines(text);
+  std::string said;  // of the validation at step 3
+  for (const std::string& line : lines)
+    if (line.starts_with("step 3: ")) said = line;
+  Json training, validation;
+  for (const std::string& line : split_lines(read_file(*shared_ / "names" / "metrics.jsonl"))) {
+    const Json json = Json::parse(line);
+    if (json["step"] == 2) training = json;
+    if (json["step"] == 3 && json.contains("valid_loss")) validation = json;
+    if (json["step"] == 0) EXPECT_GT(json["parameters"].get<int64_t>(), 1000);
+  }
+  EXPECT_THAT(said, HasSubstr(fmt::format("validation loss {:.4f} (training {:.4f})  nll {:.4f} (training {:.4f})",
+                                          validation["valid_loss"].get<double>(), training["loss"].get<double>(),
+                                          validation["valid_nll"].get<double>(), training["nll"].get<double>())));
+  EXPECT_NEAR(std::exp(validation["valid_nll"].get<double>()), validation["valid_perplexity"].get<double>(), 1e-6);
+  for (const char* name : {"tokens", "seconds", "memory_mib", "tensor_memory_mib"})
+    EXPECT_GT(training[name].get<double>(), 0) << name;
+  const std::string unsmoothed = train_run("unsmoothed", {"--set", "train.label_smoothing=0"}).errors;
+  EXPECT_THAT(unsmoothed, Not(HasSubstr("nll"))) << "it would be the same number";
+}
+
+TEST_F(RunsCliTest, TheFolderOfARunStandsForItsModel) {
+  EXPECT_EQ(output_of({"translate", run("seed1"), "a b"}), output_of({"translate", run("seed1") + "/model", "a b"}));
+  EXPECT_EQ(output_of({"inspect", run("seed1")}), output_of({"inspect", run("seed1") + "/model"}));
+  fs::copy(run("seed1"), folder_ / "open", fs::copy_options::recursive);
+  fs::remove_all(folder_ / "open" / "model");
+  EXPECT_THAT(refusal(run_attune({"translate", folder_ / "open", "a"})),
+              HasSubstr("the run has not ended; " + (folder_ / "open" / "best").string() + " is its best model so far"));
+  fs::remove_all(folder_ / "open" / "best");
+  EXPECT_THAT(refusal(run_attune({"translate", folder_ / "open", "a"})), HasSubstr("the run has no model yet"));
+}
+
+TEST_F(RunsCliTest, TheModelMayComeAfterTheText) {
+  const std::string model = run("seed1") + "/model";
+  EXPECT_EQ(output_of({"translate", "a b", run("seed1")}, "", "attune: the model, " + model + ", is expected before the text\n"),
+            output_of({"translate", model, "a b"}));
+  EXPECT_THAT(refusal(run_attune({"translate", "a b", "c d"})), HasSubstr("a b"));
+}
+
+TEST_F(RunsCliTest, NothingToResumeIsSaid) {
+  EXPECT_THAT(refusal(run_attune({"train", "--out", folder_ / "none", "--resume"})),
+              HasSubstr("there is no run to resume: it has no config.toml"));
+  EXPECT_THAT(train_run("fresh", {"--resume"}).errors,
+              HasSubstr("has no checkpoint: there is nothing to resume, the run begins\n"));
+}
+
+TEST_F(RunsCliTest, ARunIsResumedFromAnyDirectory) {
+  const std::string home = (*shared_ / "train.src").parent_path();
+  const std::string go = "cd " + home + " && " + attune_binary() +
+                         " train run.toml --out moved --set data.train_source=train.src --set data.train_target=train.tgt";
+  train_run("unused");  // writes run.toml
+  ASSERT_EQ(run_command({"sh", "-c", go}).status, 0);
+  const CommandResult more = run_command(
+      {"sh", "-c", "cd / && " + attune_binary() + " train --out " + run("moved") + " --resume --set train.steps=8"});
+  EXPECT_EQ(more.status, 0) << more.errors;
+  EXPECT_THAT(more.errors, HasSubstr("going on from step 6"));
+}
+
+TEST_F(RunsCliTest, PicturesDoNotGoToATerminal) {
+  const std::string said = on_terminal(attune_command({"draw", "metrics", run("seed1")}));
+  EXPECT_THAT(said, HasSubstr("give --out metrics.svg"));
+  EXPECT_THAT(said, Not(HasSubstr("<svg")));
+}
+
+TEST_F(RunsCliTest, CompareShowsWhatDiffers) {
+  const std::string table = output_of({"compare", run("seed1"), run("seed2"), run("other")});
+  for (const char* row : {"model.d_ff ", "train.seed ", "parameters ", "minutes ", "best valid_nll ", "memory_mib "})
+    EXPECT_THAT(table, HasSubstr(row));
+  EXPECT_THAT(table, Not(HasSubstr("model.heads")));
+  EXPECT_THAT(table, HasSubstr("over 2 seeds"));
+  const Json json = Json::parse(output_of({"compare", run("seed1"), run("seed2"), run("other"), "--json"}));
+  ASSERT_EQ(json["runs"].size(), 3u);
+  EXPECT_EQ(json["differing_keys"], (Json{"model.d_ff", "train.seed"}));
+  ASSERT_EQ(json["seeds"].size(), 1u);
+  const auto value = [&](size_t i) { return json["runs"][i]["best"]["valid_nll"]["value"].get<double>(); };
+  const Json spread = json["seeds"][0]["best"]["valid_nll"];
+  EXPECT_NEAR(spread["mean"].get<double>(), (value(0) + value(1)) / 2, 1e-12);
+  EXPECT_NEAR(spread["standard_deviation"].get<double>(), std::abs(value(0) - value(1)) / std::sqrt(2.0), 1e-12);
+}
+
+TEST_F(RunsCliTest, CompareTellsWhetherADifferenceMayBeChance) {
+  const DataConfig data = reverse_config(*shared_).data;
+  const std::vector<std::string> words = {"compare",  run("seed1"),    run("seed1"),  "--source", data.valid_source[0], "--reference",
+                                          data.valid_target[0], "--samples", "20"};
+  EXPECT_THAT(output_of(words), HasSubstr("+0.00, 95 % between +0.00 and +0.00, p = 1.000 (may be chance)"));
+  EXPECT_THAT(refusal(run_attune({"compare", run("seed1"), "--source", data.valid_source[0]})), HasSubstr("belong together"));
+}
+
+// metrics.jsonl as version 0.1.0 wrote it.
+TEST_F(RunsCliTest, RunsOfEarlierVersionsAreComparedAndDrawn) {
+  fs::copy(run("seed1"), folder_ / "old", fs::copy_options::recursive);
+  write_file(folder_ / "old" / "metrics.jsonl",
+             "{\"step\":2,\"time\":100.0,\"loss\":4.5,\"nll\":4.2}\n{\"step\":3,\"time\":160.0,\"valid_loss\":4.1}\n");
+  const std::string old = folder_ / "old";
+  EXPECT_THAT(output_of({"compare", old, run("other")}), AllOf(HasSubstr("1.00 "), HasSubstr("4.1000 at 3")));
+  EXPECT_THAT(output_of({"draw", "metrics", old, "--x", "time"}), HasSubstr(">minutes<"));
+  EXPECT_THAT(refusal(run_attune({"draw", "metrics", old, "--x", "tokens"})), HasSubstr("use --x step"));
+}
+
+TEST_F(RunsCliTest, MetricsAreDrawnInPanels) {
+  const std::string svg =
+      output_of({"draw", "metrics", run("seed1"), run("seed2"), "--values", "loss,valid_loss,valid_bleu", "--x", "tokens"});
+  EXPECT_THAT(svg, AllOf(HasSubstr(">nats<"), HasSubstr(">BLEU<"), HasSubstr(">tokens<")));
+  EXPECT_THAT(output_of({"draw", "metrics", run("seed1"), "--smooth", "0.5"}), HasSubstr("smoothed"));
+  EXPECT_THAT(refusal(run_attune({"draw", "metrics", run("seed1"), "--smooth", "1"})), HasSubstr("--smooth 1"));
+  EXPECT_THAT(refusal(run_attune({"draw", "metrics", run("seed1"), "--x", "epoch"})), HasSubstr("step, time, tokens"));
+}
+
+TEST_F(RunsCliTest, TheReportIsOnePageOfItsOwn) {
+  const std::string file = folder_ / "report.html";
+  output_of({"report", run("seed1"), "--out", file});
+  const std::string page = read_file(file);
+  for (const char* part : {"Curves", "Translations by step", "Attention", "Configuration", "Cross-attention, layer",
+                           "step 3", "step 6", "best valid_bleu", "train.batch_tokens"})
+    EXPECT_THAT(page, HasSubstr(part));
+  EXPECT_THAT(page, AllOf(Not(HasSubstr("<script")), Not(HasSubstr("src=")), Not(HasSubstr("href="))));
+  EXPECT_THAT(refusal(run_attune({"report", folder_ / "none"})), HasSubstr("none"));
+}
+
+}  // namespace
+}  // namespace attune

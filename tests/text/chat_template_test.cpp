@@ -1,0 +1,169 @@
+#include "attune/text/chat_template.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <ctime>
+#include <nlohmann/json.hpp>
+
+#include "attune/base/file.h"
+#include "attune/base/json.h"
+#include "tests/support/errors.h"
+#include "tests/support/paths.h"
+#include "tests/support/temporary_folder.h"
+
+namespace attune {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string rendered(const std::string& source, const std::string& messages = "[]",
+                     const std::string& variables = "{}") {
+  return ChatTemplate(source, "t").render_json(messages, variables);
+}
+std::string refusal(const std::string& source) {
+  return message_of<ConfigError>([&] { ChatTemplate(source, "t"); });
+}
+std::string failure(const std::string& source) {
+  const std::string message = message_of<DataError>([&] { rendered(source); });
+  EXPECT_EQ(message.find('\n'), std::string::npos);
+  return message;
+}
+
+// tests/fixtures/chat_templates: templates of ten families, and what transformers' apply_chat_template makes of them.
+TEST(ChatTemplate, WritesWhatTransformersWrites) {
+  ::setenv("TZ", "UTC", 1);
+  ::tzset();
+  const auto folder = source_dir() / "tests/fixtures/chat_templates";
+  const Json fixture = Json::parse(read_file(folder / "cases.json"));
+  const std::map<std::string, std::string> tokens = fixture["tokens"];
+  std::map<std::string, int> rendered_by, refused_by;
+  for (const Json& c : fixture["cases"]) {
+    const std::string name = c["template"], conversation = c["conversation"], variables = c["variables"];
+    const ChatTemplate chat(read_file(folder / name), name, tokens);
+    const ChatTemplateOptions options{.add_generation_prompt = c["add_generation_prompt"],
+                                      .now = fixture["now"].get<int64_t>()};
+    const std::string what = name + ", " + conversation + ", " + variables;
+    const auto render = [&] {
+      return chat.render_json(fixture["conversations"][conversation].dump(), fixture["variables"][variables].dump(),
+                              options);
+    };
+    if (c.contains("error")) {
+      const std::string message = message_of<DataError>(render);
+      const std::string expected = c["error"];
+      EXPECT_THAT(message, HasSubstr(name + ":")) << what;
+      if (expected.starts_with("TemplateError: ")) {
+        EXPECT_THAT(message, HasSubstr("the template refuses this: " + expected.substr(15))) << what;
+      }
+      ++refused_by[name];
+    } else {
+      EXPECT_EQ(render(), c["expected"].get<std::string>()) << what;
+      ++rendered_by[name];
+    }
+  }
+  EXPECT_EQ(rendered_by.size(), 12u);
+  EXPECT_GT(refused_by.size(), 8u);
+}
+
+TEST(ChatTemplate, TakesMessagesAsStructs) {
+  const ChatTemplate chat(
+      "{% for m in messages %}[{{ m.role }}: {{ m.content }}]{% endfor %}"
+      "{% if add_generation_prompt %}{{ bos_token }}{% endif %}",
+      "t", {{"bos_token", "<s>"}});
+  EXPECT_EQ(chat.render({{"user", "\"a\""}, {"assistant", "b"}}), "[user: \"a\"][assistant: b]<s>");
+  EXPECT_EQ(chat.render({}, {.add_generation_prompt = false}), "");
+}
+
+TEST(ChatTemplate, IsFoundInAFolder) {
+  const TemporaryFolder folder(memory_folder());
+  EXPECT_FALSE(ChatTemplate::load(folder.path()));
+  const auto config = [&](const std::string& text) { write_file(folder / "tokenizer_config.json", text); };
+  config(R"({"bos_token": null, "chat_template": null})");
+  EXPECT_FALSE(ChatTemplate::load(folder.path()));
+  config(R"({"bos_token": {"content": "<s>", "lstrip": false}, "eos_token": "</s>",
+             "added_tokens_decoder": {"0": {"content": "<pad>"}},
+             "chat_template": "{{ bos_token }}{{ eos_token }}{{ unk_token is defined }}"})");
+  EXPECT_EQ(ChatTemplate::load(folder.path())->render({}), "<s></s>False");
+  write_file(folder / "special_tokens_map.json", R"({"unk_token": "<unk>", "eos_token": "</other>"})");
+  EXPECT_EQ(ChatTemplate::load(folder.path())->render({}), "<s></s>True");
+  config(R"({"chat_template": [{"name": "rag", "template": "r"}, {"name": "default", "template": "d"}]})");
+  EXPECT_EQ(ChatTemplate::load(folder.path())->render({}), "d");
+  write_file(folder / "chat_template.jinja", "own\n");
+  EXPECT_EQ(ChatTemplate::load(folder.path())->render({}), "own");
+  std::filesystem::remove(folder / "chat_template.jinja");
+  config(R"({"chat_template": [{"name": "rag", "template": "r"}]})");
+  EXPECT_THAT(message_of<ConfigError>([&] { ChatTemplate::load(folder.path()); }),
+              HasSubstr("tokenizer_config.json: chat_template needs a text, or a list"));
+  config(R"({"chat_template": "{% if %}"})");
+  EXPECT_THAT(message_of<ConfigError>([&] { ChatTemplate::load(folder.path()); }),
+              HasSubstr("tokenizer_config.json: chat_template:1: found the end of the tag"));
+  config("{");
+  EXPECT_THAT(message_of<FileError>([&] { ChatTemplate::load(folder.path()); }), HasSubstr("is not valid JSON"));
+}
+
+TEST(ChatTemplate, RefusesWhatIsNotSupportedByNameAndLine) {
+  EXPECT_THAT(refusal("a\n\n{{ x | frobnicate }}"), HasSubstr("t:3: filter \"frobnicate\" is not supported"));
+  EXPECT_THAT(refusal("{{ x is frob }}"), HasSubstr("t:1: test \"frob\" is not supported"));
+  EXPECT_THAT(refusal("\n{% include 'x' %}"), HasSubstr("t:2: tag \"include\" is not supported here"));
+  EXPECT_THAT(refusal("{% raw %}{% endraw %}"), HasSubstr("tag \"raw\" is not supported"));
+  EXPECT_THAT(refusal("{% break %}"), HasSubstr("tag \"break\" is not supported here"));
+  EXPECT_THAT(refusal("{% for x in y recursive %}{% endfor %}"), HasSubstr("a recursive loop is not supported"));
+  EXPECT_THAT(refusal("{% for x in y %}{% macro m() %}{% endmacro %}{% endfor %}"), HasSubstr("a macro in a loop"));
+}
+
+TEST(ChatTemplate, RefusesWhatIsNoTemplate) {
+  EXPECT_THAT(refusal("{{ x"), HasSubstr("t:1: a tag has no \"}}\""));
+  EXPECT_THAT(refusal("{# x"), HasSubstr("a comment has no end"));
+  EXPECT_THAT(refusal("{{ 'x }}"), HasSubstr("a text has no end"));
+  EXPECT_THAT(refusal("{% if x %}\n\n"), HasSubstr("t:2: found the end of the template, needs \"endif\""));
+  EXPECT_THAT(refusal("{% endif %}"), HasSubstr("tag \"endif\""));
+  EXPECT_THAT(refusal("{{ a b }}"), HasSubstr("found \"b\""));
+  EXPECT_THAT(refusal("{{ (a }}"), HasSubstr("found \"}\""));
+  EXPECT_THAT(refusal("{{ a[] }}"), HasSubstr("[] needs an index"));
+  EXPECT_THAT(refusal("{{ 99999999999999999999 }}"), HasSubstr("is too large"));
+  EXPECT_THAT(refusal("{{ ? }}"), HasSubstr("found \"?\""));
+}
+
+TEST(ChatTemplate, SaysWhatFailsAndWhere) {
+  EXPECT_THAT(failure("\n{{ raise_exception('no\\nway') }}"), HasSubstr("t:2: the template refuses this: no way"));
+  EXPECT_THAT(failure("{{ x.y }}"), HasSubstr("t:1: x is undefined, its y was asked for"));
+  EXPECT_THAT(failure("{{ 1 + 'a' }}"), HasSubstr("+ is not supported between int and str"));
+  EXPECT_THAT(failure("{{ frob() }}"), HasSubstr("frob is not defined"));
+  EXPECT_THAT(failure("{{ [].append(1) }}"), HasSubstr("a value of type list has no method append here"));
+  EXPECT_THAT(failure("{% set x.y = 1 %}"), HasSubstr("only a namespace"));
+  EXPECT_THAT(failure("{{ 1 // 0 }}"), HasSubstr("a division by 0"));
+  EXPECT_THAT(message_of<DataError>([] { rendered("", "{}"); }), HasSubstr("needs a list of messages, found object"));
+  EXPECT_THAT(message_of<DataError>([] { rendered("", "[1]"); }), HasSubstr("needs objects in the list, found number"));
+  EXPECT_THAT(message_of<DataError>([] { rendered("", "[", "{}"); }), HasSubstr("is not valid JSON"));
+}
+
+TEST(ChatTemplate, IsLimited) {
+  EXPECT_THAT(refusal(std::string((1 << 20) + 1, 'x')), HasSubstr("at most 1048576 are accepted"));
+  EXPECT_THAT(refusal("{{ " + std::string(1000, '(') + "1" + std::string(1000, ')') + " }}"), HasSubstr("nested"));
+  EXPECT_THAT(refusal("{{ 1" + std::string(3000, '~') + " }}"), HasSubstr("found \"~\""));
+  std::string sum = "1";
+  for (int i = 0; i < 1000; ++i) sum += "+1";
+  EXPECT_THAT(refusal("{{ " + sum + " }}"), HasSubstr("nested more than 200 deep"));
+  EXPECT_THAT(failure("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}"), HasSubstr("nested more than 1000 levels"));
+  EXPECT_THAT(failure("{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"),
+              HasSubstr("takes too much work"));
+  const std::string doubled =
+      "{% set n = namespace(s='x') %}{% for i in range(60) %}{% set n.s = n.s ~ n.s %}{% endfor %}";
+  EXPECT_THAT(failure(doubled), HasSubstr("takes too much work"));
+  const std::string shared =
+      "{% set n = namespace(l=[1]) %}{% for i in range(60) %}{% set n.l = [n.l, n.l] %}{% endfor %}";
+  EXPECT_NO_THROW(rendered(shared));
+  for (const char* use :
+       {"{{ n.l }}", "{{ n.l | tojson }}", "{{ n.l == n.l }}", "{{ [n.l] | unique }}{{ n.l in [n.l] }}"})
+    EXPECT_THAT(failure(shared + use), HasSubstr("takes too much work")) << use;
+  EXPECT_THAT(failure("{% set n = namespace(l=[1]) %}{% for i in range(200) %}{% set n.l = [n.l] %}{% endfor %}"),
+              HasSubstr("nested more than 100 levels"));
+  EXPECT_THAT(failure("{{ range(100001) }}"), HasSubstr("more than 100000 numbers"));
+  EXPECT_THAT(failure("{{ 'x' * 99999999999 }}"), HasSubstr("repeated"));
+  EXPECT_THAT(failure("{{ 'x' * 17000000 }}"), HasSubstr("writes more than 16777216 bytes"));
+  EXPECT_EQ(rendered("{% set n = namespace() %}{% set n.me = n %}{% set n.l = [n] %}x"), "x") << "a cycle is freed";
+}
+
+}  // namespace
+}  // namespace attune
