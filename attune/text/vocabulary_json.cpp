@@ -16,6 +16,8 @@ template <class Keep>
 json parse_bounded(std::string_view text, std::string_view kind, const std::string& name, Keep&& keep) {
   if (text.size() > kMaxTokenizerBytes)
     fail<FileError>("{}: has {} bytes, at most {} are accepted here", name, text.size(), kMaxTokenizerBytes);
+  if (const size_t nul = text.find('\0'); nul != std::string_view::npos)  // the parser takes it for the end
+    fail<FileError>("{}: not valid JSON in UTF-8 (byte {})", name, nul + 1);
   size_t values = 0;
   const auto limit = [&](int depth, json::parse_event_t event, json& value) {
     if (depth > 2) fail<FileError>("{}: not a {}vocabulary: nested more than 2 levels deep", name, kind);

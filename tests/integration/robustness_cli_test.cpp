@@ -108,6 +108,19 @@ TEST_F(RobustnessCli, ANumberWithoutASignHasNone) {
               AllOf(HasSubstr("--seed"), HasSubstr("-1: needs a number from 0")));
 }
 
+TEST_F(RobustnessCli, WhatFollowsTheEndOfAFileAndALinkToNowhereAreRefused) {
+  refusal(run_attune({"tokenizer", "info", file("v.json", std::string("{\"type\": \"bytes\"}") + '\0' + "garbage")}));
+  write_small_language_model(folder_ / "lm");
+  const std::string model = (folder_ / "lm").string();
+  const std::string config = read_file(folder_ / "lm" / "config.json");
+  write_file(folder_ / "lm" / "config.json", config + '\0' + "garbage");
+  EXPECT_THAT(refusal(run_attune({"generate", model, "--prompt", "a"})), HasSubstr("config.json: is not valid JSON"));
+  write_file(folder_ / "lm" / "config.json", config);
+  std::filesystem::remove(folder_ / "lm" / "generation_config.json");
+  std::filesystem::create_symlink("nowhere", folder_ / "lm" / "generation_config.json");
+  EXPECT_THAT(refusal(run_attune({"generate", model, "--prompt", "a"})), HasSubstr("generation_config.json"));
+}
+
 TEST_F(RobustnessCli, UnknownCharactersOfAPromptAreCounted) {
   write_small_language_model(folder_ / "lm");
   const CommandResult result = run_attune({"generate", (folder_ / "lm").string(), "--max-tokens", "2", "--prompt", "a",
