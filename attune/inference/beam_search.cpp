@@ -61,9 +61,11 @@ void BeamSearchOptions::validate(int64_t target_vocab) const {
   generation.validate();
   if (n_best < 1 || n_best > generation.beam_size)
     fail<ConfigError>("n_best = {}: needs a number from 1 to beam_size = {}", n_best, generation.beam_size);
-  check_id("pad", special.pad, target_vocab);
-  check_id("bos", special.bos, target_vocab);
-  check_id("eos", special.eos, target_vocab);
+  if (!generation.special_tokens) {
+    check_id("pad", special.pad, target_vocab);
+    check_id("bos", special.bos, target_vocab);
+  }
+  if (generation.eos_tokens.empty()) check_id("eos", special.eos, target_vocab);
   const SearchTokens tokens(*this);
   check_id("start_token", tokens.start, target_vocab);
   for (const int32_t id : tokens.ends) check_id("eos_tokens", id, target_vocab);

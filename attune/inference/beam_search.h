@@ -29,7 +29,7 @@ struct Hypothesis {
 struct BeamSearchOptions {
   GenerationConfig generation = {};
   int64_t n_best = 1;          // at most beam_size
-  SpecialIds special = {};     // of the target vocabulary; pad may be eos; see SearchTokens
+  SpecialIds special = {};     // of the target vocabulary; pad may be eos; -1 where SearchTokens needs none
   TokenSequences banned = {};  // phrases that no output has
   bool alignments = false;     // whether Hypothesis::alignment is wanted
   /// When set, a translation consists of the tokens that the shortlist has for the sentence and of those that

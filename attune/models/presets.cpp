@@ -113,7 +113,7 @@ std::vector<Preset> make_presets() {
                     "positions": "learned", "activation": "gelu", "scale_embeddings": false,
                     "initialization": "normal_scaled", "share_projection": true, "projection_bias": false,
                     "context_length": 64})",
-       kGptCharacters, "nanoGPT's batch of 12 windows and learning rate of 1e-3 are one of 768 tokens and 4e-3 here"},
+       kGptCharacters, "The learning rate is 4e-3, nanoGPT's is 1e-3"},
       {"llama-style-small", "RMSNorm, SwiGLU, rotary positions, no biases (Touvron et al. 2023): 6 layers, 288", 32000,
        R"({"architecture": "decoder_lm", "d_model": 288, "heads": 6, "layers": 6, "d_ff": 768,
                     "dropout": 0, "attention_dropout": 0, "activation_dropout": 0,

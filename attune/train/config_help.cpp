@@ -111,7 +111,7 @@ constexpr KeyHelp kHelp[] = {
     {"data.format", "Of labelled texts; automatic: by the file's name", ""},
     {"data.label_field", "Column or member with the label in csv and jsonl", ""},
     {"data.text_field", "Column or member with the text in csv and jsonl", ""},
-    {"data.text_unit", "What makes one document of a text", ""},
+    {"data.text_unit", "What makes one document of a text; line for encoder_masked_lm, stream for decoder_lm", ""},
     {"data.max_tokens", "Longer texts are cut, bos and eos included; for encoder_masked_lm in parts", "tokens"},
     {"data.tokenizer", "A tokenizer's file; \"\": that of initialize_from, or trained on the training text", ""},
     {"data.source_tokenizer", "A file for the source alone; needs target_tokenizer", ""},

@@ -16,6 +16,7 @@
 #include "attune/optim/adam.h"
 #include "attune/tensor/host_view.h"
 #include "tests/models/small_config.h"
+#include "tests/support/devices.h"
 #include "tests/support/gradient_check.h"
 
 namespace attune {
@@ -56,9 +57,9 @@ double largest_of(const Tensor& x) {
   return largest;
 }
 
-void expect_same_training(const TransformerConfig& config) {
+void expect_same_training(const TransformerConfig& config, const Device& device) {
   std::vector<Tensor> losses, gradients[2], parameters[2];
-  const Device devices[] = {Cpu{}, Plain{}};
+  const Device devices[] = {Cpu{}, device};
   for (int d = 0; d < 2; ++d) {
     const auto model = make_model(config, devices[d]);
     require_gradients(*model);
@@ -89,9 +90,9 @@ void expect_same_training(const TransformerConfig& config) {
 }
 
 // A language model reads prompts and goes on step by step.
-void expect_same_steps(const TransformerConfig& config, bool panels) {
+void expect_same_steps(const TransformerConfig& config, const Device& device, bool panels) {
   std::vector<Tensor> logits[2];
-  const Device devices[] = {Cpu{}, Plain{}};
+  const Device devices[] = {Cpu{}, device};
   for (int d = 0; d < 2; ++d) {
     const auto module = make_model(config, devices[d]);
     if (panels) make_panels(*module, WeightFormat::int8);
@@ -117,17 +118,17 @@ void expect_same_steps(const TransformerConfig& config, bool panels) {
   }
 }
 
-void expect_same_search(const TransformerConfig& config) {
+void expect_same_search(const TransformerConfig& config, const Device& device) {
   const PackedTokens source = random_tokens({5, 1, 9}, 1);
   BeamSearchOptions options{.special = {.pad = 0, .unk = 1, .bos = 2, .eos = 3}};
   options.generation = {.beam_size = 3, .max_length = 8, .coverage_penalty = 0.2};
   options.n_best = 2;
   options.alignments = true;
-  const auto search = [&](const Device& device) {
-    const auto module = make_model(config, device);
+  const auto search = [&](const Device& on) {
+    const auto module = make_model(config, on);
     return beam_search(dynamic_cast<const Transformer&>(*module), source, options);
   };
-  const auto found = search(Plain{}), expected = search(Cpu{});
+  const auto found = search(device), expected = search(Cpu{});
   for (size_t s = 0; s < expected.size(); ++s) {
     ASSERT_EQ(found[s].size(), expected[s].size());
     for (size_t h = 0; h < expected[s].size(); ++h) {
@@ -182,8 +183,10 @@ void walk(Architecture architecture, Check&& check) {
       } else {
         c.attention = attention;
       }
-      SCOPED_TRACE(write_fields(c).dump());
-      check(c);
+      for (const Device& device : devices_under_test()) {
+        SCOPED_TRACE(device.text() + " " + write_fields(c).dump());
+        check(c, device);
+      }
     }
 }
 
@@ -200,9 +203,9 @@ TEST(PlainDevice, TrainsMaskedLanguageModels) {
   walk(Architecture::encoder_masked_lm, expect_same_training);
 }
 TEST(PlainDevice, LanguageModelsGoOnFromPrompts) {
-  walk(Architecture::decoder_lm, [](const TransformerConfig& c) {
-    expect_same_steps(c, false);
-    expect_same_steps(c, true);
+  walk(Architecture::decoder_lm, [](const TransformerConfig& c, const Device& device) {
+    expect_same_steps(c, device, false);
+    expect_same_steps(c, device, true);
   });
 }
 TEST(PlainDevice, BeamSearchFindsTheSame) {

@@ -9,6 +9,11 @@
 
 namespace attune {
 
+/// The devices that tests compare with the CPU.
+inline std::vector<Device> devices_under_test() {
+  return {Plain{}};
+}
+
 /// Outputs and gradients of f(inputs) on one device, for one random cotangent of the first output. The results are on
 /// the CPU.
 template <class F>
@@ -28,14 +33,16 @@ std::vector<Tensor> outputs_and_gradients(F&& f, const std::vector<Tensor>& inpu
   return results;
 }
 
-/// The largest relative error of the plain device's outputs and gradients against the CPU's.
+/// The largest relative error of the outputs and gradients of devices_under_test() against the CPU's.
 template <class F>
 double device_error(F&& f, const std::vector<Tensor>& inputs) {
-  const std::vector<Tensor> found = outputs_and_gradients(f, inputs, Plain{});
   const std::vector<Tensor> expected = outputs_and_gradients(f, inputs, Cpu{});
-  if (found.size() != expected.size()) return std::numeric_limits<double>::infinity();
   double largest = 0;
-  for (size_t i = 0; i < found.size(); ++i) largest = std::max(largest, relative_error(found[i], expected[i]));
+  for (const Device& device : devices_under_test()) {
+    const std::vector<Tensor> found = outputs_and_gradients(f, inputs, device);
+    if (found.size() != expected.size()) return std::numeric_limits<double>::infinity();
+    for (size_t i = 0; i < found.size(); ++i) largest = std::max(largest, relative_error(found[i], expected[i]));
+  }
   return largest;
 }
 
