@@ -5,6 +5,8 @@ find_package(OneDNN REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)
 pkg_check_modules(SENTENCEPIECE REQUIRED IMPORTED_TARGET sentencepiece)
+pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
+pkg_check_modules(ICU REQUIRED IMPORTED_TARGET icu-uc)
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(ZLIB REQUIRED)
@@ -38,7 +40,7 @@ target_compile_definitions(attune_build INTERFACE "HWY_DISABLED_TARGETS=(${disab
 # What the library links. Who links the static one needs all of it, see attune-config.cmake.in; who links the shared
 # one, nothing.
 set(ATTUNE_LIBRARIES Threads::Threads OpenMP::OpenMP_CXX OneDNN::OneDNN PkgConfig::HWY PkgConfig::SENTENCEPIECE
-    fmt::fmt ZLIB::ZLIB tomlplusplus::tomlplusplus)
+    PkgConfig::PCRE2 PkgConfig::ICU fmt::fmt ZLIB::ZLIB tomlplusplus::tomlplusplus)
 if(TARGET MPIC::MPIC)
   list(APPEND ATTUNE_LIBRARIES MPIC::MPIC)
 endif()

@@ -12,7 +12,6 @@
 #include "attune/cli/command.h"
 #include "attune/cli/text_input.h"
 #include "attune/cli/text_output.h"
-#include "attune/text/character_tokenizer.h"
 #include "attune/text/sentence_piece_tokenizer.h"
 #include "attune/text/text_file.h"
 #include "attune/text/tokenizer_files.h"
@@ -35,7 +34,7 @@ struct TrainCommand {
 struct UseCommand {
   std::string tokenizer;
   std::vector<std::string> text;
-  bool ids = false, target = false, pieces = false;
+  bool ids = false, target = false, pieces = false, special_tokens = false;
 };
 
 std::unique_ptr<Tokenizer> train_tokenizer(const TrainCommand& command, TokenizerKind kind) {
@@ -77,12 +76,12 @@ int train(const TrainCommand& command) {
 }
 
 /// A tokenizer file, or the source or target tokenizer of a folder: of a model, a run or a prepared text.
-std::shared_ptr<const Tokenizer> open_tokenizer(const UseCommand& command) {
+std::unique_ptr<Tokenizer> open_tokenizer(const UseCommand& command) {
   const std::filesystem::path path = command.tokenizer;
   std::error_code ignored;
   if (!std::filesystem::is_directory(path, ignored)) return load_tokenizer(path);
-  const TokenizerPair files = load_tokenizers(path);
-  return command.target ? files.target : files.source;
+  const TokenizerFiles files = find_tokenizers(path);
+  return load_tokenizer(command.target ? files.target : files.source);
 }
 
 /// Calls `answer` with each argument and where it stands, or, without arguments, with each line of standard input.
@@ -101,7 +100,7 @@ int encode(const UseCommand& command) {
   TextOutput out;
   for_each_line(command.text, [&](const std::string& text, const std::string&) {
     std::string line;
-    for (const int32_t id : tokenizer->encode(text)) {
+    for (const int32_t id : command.special_tokens ? tokenizer->encode_for_model(text).ids : tokenizer->encode(text)) {
       if (!line.empty()) line += ' ';
       line += command.ids ? std::to_string(id) : tokenizer->piece(id);
     }
@@ -141,18 +140,11 @@ int decode(const UseCommand& command) {
     for (const int32_t id : ids)
       if (id < 0 || id >= tokenizer->vocab_size())
         fail<DataError>("{}: token id {} is outside the vocabulary of {}", where, id, tokenizer->vocab_size());
-    out.line(one_line(tokenizer->decode(ids), "\t"));
+    out.line(one_line(tokenizer->decode(ids, command.special_tokens), "\t"));
     out.flush();
   });
   out.finish();
   return 0;
-}
-
-const char* kind_of(const Tokenizer& tokenizer) {
-  if (dynamic_cast<const WhitespaceTokenizer*>(&tokenizer) != nullptr) return "whitespace";
-  if (dynamic_cast<const CharacterTokenizer*>(&tokenizer) != nullptr) return "characters";
-  if (dynamic_cast<const ByteTokenizer*>(&tokenizer) != nullptr) return "bytes";
-  return "SentencePiece";
 }
 
 int info(const UseCommand& command) {
@@ -162,15 +154,18 @@ int info(const UseCommand& command) {
     for (int32_t id = 0; id < tokenizer->vocab_size(); ++id)
       out.line(fmt::format("{}\t{}", id, one_line(tokenizer->piece(id))));
   } else {
-    out.line(fmt::format("{:<12}{}", "kind", kind_of(*tokenizer)));
+    out.line(fmt::format("{:<12}{}", "kind", tokenizer->kind()));
     out.line(fmt::format("{:<12}{} tokens", "vocabulary", tokenizer->vocab_size()));
     const auto special = [&](const char* role, int32_t id) {
-      out.line(fmt::format("{:<12}{} {}", role, id, one_line(tokenizer->piece(id))));
+      if (id >= 0) out.line(fmt::format("{:<12}{} {}", role, id, one_line(tokenizer->piece(id))));
     };
     special("padding", tokenizer->pad_id());
     special("unknown", tokenizer->unk_id());
     special("begin", tokenizer->bos_id());
     special("end", tokenizer->eos_id());
+    special("mask", tokenizer->special_ids().mask);
+    special("class", tokenizer->special_ids().cls);
+    special("separator", tokenizer->special_ids().sep);
   }
   out.finish();
   return 0;
@@ -224,21 +219,24 @@ void add_tokenizer(CLI::App& app) {
   parent->require_subcommand(1);
   add_training(*parent);
   const auto encoding = std::make_shared<UseCommand>();
-  add_use(*parent,
+  CLI::App* encoder = add_use(*parent,
           {.name = "encode",
            .description = "Text to tokens, one line for each line",
            .examples = "  attune tokenizer encode runs/demo/model \"The old dog sleeps.\"\n"
                        "  attune tokenizer encode tokenizer.model --ids < news.en > news.ids",
            .text = "Sentences; without them standard input"},
-          encoding, encode)
-      ->add_flag("--ids", encoding->ids, "Token ids instead of the tokens themselves");
+          encoding, encode);
+  encoder->add_flag("--ids", encoding->ids, "Token ids instead of the tokens themselves");
+  encoder->add_flag("--special-tokens", encoding->special_tokens, "With the tokens that a model expects around a text");
+  const auto decoding = std::make_shared<UseCommand>();
   add_use(*parent,
           {.name = "decode",
            .description = "Token ids to text, one line for each line",
            .examples = "  attune tokenizer decode tokenizer.model 17 42 3\n"
                        "  attune tokenizer decode tokenizer.model < news.ids",
            .text = "Ids of one sentence; without them standard input"},
-          std::make_shared<UseCommand>(), decode);
+          decoding, decode)
+      ->add_flag("--special-tokens", decoding->special_tokens, "Special tokens are written too");
   const auto showing = std::make_shared<UseCommand>();
   add_use(*parent,
           {.name = "info",

@@ -45,10 +45,9 @@ void load_both_tokenizers(const fs::path& folder, const TransformerConfig& confi
 std::shared_ptr<const Tokenizer> load_only_tokenizer(const fs::path& folder, const TransformerConfig& config,
                                                      bool padded) {
   const fs::path file = find_tokenizer(folder);
-  if (file.empty()) fail<FileError>("{}: needs tokenizer.model or tokenizer.json", folder.string());
+  if (file.empty()) fail<FileError>("{}: needs {}", folder.string(), kTokenizerFileNames);
   std::shared_ptr<const Tokenizer> tokenizer = load_tokenizer(file);
-  if (!padded || tokenizer->vocab_size() > config.vocab)
-    check_vocab(file.string(), *tokenizer, "vocab", config.vocab);
+  if (!padded || tokenizer->vocab_size() > config.vocab) check_vocab(file.string(), *tokenizer, "vocab", config.vocab);
   return tokenizer;
 }
 

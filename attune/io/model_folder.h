@@ -52,8 +52,8 @@ void write_generation_config(const std::filesystem::path& folder, const Generati
 void write_generation_config(const std::filesystem::path& folder, const LanguageModelFolder& files);
 void write_generation_config(const std::filesystem::path& folder, const ClassifierFolder& files);
 
-/// Writes config.json, model.safetensors, generation_config.json and the tokenizers: tokenizer.model or tokenizer.json
-/// where both are one object, else source_tokenizer.* and target_tokenizer.*. Tokenizers that the folder had before are
+/// Writes config.json, model.safetensors, generation_config.json and the tokenizers: tokenizer.model or vocabulary.json
+/// where both are one object, else one for each side. Tokenizers that the folder had before are
 /// removed. Each file is written whole or not at all. Throws FileError, and ConfigError when a vocabulary is not the
 /// model's.
 void save_model_folder(const std::filesystem::path& folder, Transformer& model, const Tokenizer& source_tokenizer,

@@ -31,7 +31,8 @@ class CharacterTokenizer final : public Tokenizer {
   bool keeps_line_ends() const override { return true; }
   int32_t vocab_size() const override { return static_cast<int32_t>(pieces_.size()); }
   std::string piece(int32_t id) const override;
-  std::string file_name() const override { return "tokenizer.json"; }
+  std::string kind() const override { return "characters"; }
+  std::string file_name() const override { return "vocabulary.json"; }
   void save(const std::filesystem::path& file) const override;
 
  private:
@@ -53,7 +54,8 @@ class ByteTokenizer final : public Tokenizer {
   bool keeps_line_ends() const override { return true; }
   int32_t vocab_size() const override { return 260; }
   std::string piece(int32_t id) const override;  // <0x0A>, as SentencePiece writes bytes
-  std::string file_name() const override { return "tokenizer.json"; }
+  std::string kind() const override { return "bytes"; }
+  std::string file_name() const override { return "vocabulary.json"; }
   void save(const std::filesystem::path& file) const override;
 
  private:

@@ -32,6 +32,7 @@ class SentencePieceTokenizer final : public Tokenizer {
   std::vector<int32_t> encode(std::string_view text) const override;
   int32_t vocab_size() const override;
   std::string piece(int32_t id) const override;
+  std::string kind() const override { return "SentencePiece"; }
   std::string file_name() const override { return "tokenizer.model"; }
   void save(const std::filesystem::path& file) const override;
 

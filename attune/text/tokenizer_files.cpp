@@ -4,13 +4,15 @@
 #include <system_error>
 
 #include "attune/base/fail.h"
+#include "attune/base/file.h"
+#include "attune/text/huggingface/tokenizer_json.h"
 
 namespace attune {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array kTokenizerFiles = {"tokenizer.model", "tokenizer.json"};
+constexpr std::array kTokenizerFiles = {"tokenizer.model", "vocabulary.json", "tokenizer.json"};
 constexpr std::array kPrefixes = {"", "source_", "target_"};  // both sides, or one each
 
 void remove_other_tokenizers(const fs::path& folder, const fs::path& source_file, const fs::path& target_file) {
@@ -25,8 +27,18 @@ void remove_other_tokenizers(const fs::path& folder, const fs::path& source_file
   }
 }
 
+// Files that only folders from Hugging Face's hub have, the best first.
+constexpr std::array kHubFiles = {"sentencepiece.bpe.model", "spiece.model", "vocab.json", "vocab.txt"};
+
+bool is_there(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
 // The tokenizer file with this prefix, or an empty path. Throws FileError when there are two.
 fs::path find(const fs::path& folder, const std::string& prefix) {
+  const fs::path json = folder / (prefix + "tokenizer.json");
+  if (is_there(json) && huggingface::is_tokenizer_json(read_file(json, kMaxTokenizerBytes))) return json;
   fs::path found;
   for (const char* name : kTokenizerFiles) {
     const fs::path path = folder / (prefix + name);
@@ -36,6 +48,8 @@ fs::path find(const fs::path& folder, const std::string& prefix) {
       fail<FileError>("{}: has both {} and {}", folder.string(), found.filename().string(), path.filename().string());
     found = path;
   }
+  for (const char* name : kHubFiles)
+    if (found.empty() && prefix.empty() && is_there(folder / name)) found = folder / name;
   return found;
 }
 
@@ -50,8 +64,8 @@ TokenizerFiles find_tokenizers(const fs::path& folder) {
   const TokenizerFiles files{find(folder, kPrefixes[1]), find(folder, kPrefixes[2])};
   if (files.source.empty() || files.target.empty())
     fail<FileError>(
-        "{}: needs tokenizer.model or tokenizer.json, or one for each side: source_tokenizer.* and target_tokenizer.*",
-        folder.string());
+        "{}: needs {}, or one for each side: source_tokenizer.model or source_vocabulary.json, and the same for target_",
+        folder.string(), kTokenizerFileNames);
   return files;
 }
 

@@ -1,10 +1,14 @@
 #pragma once
-// The tokenizers of a folder: tokenizer.model or tokenizer.json for all text, or one for each side of a translation,
-// source_tokenizer.* and target_tokenizer.*.
+// The tokenizers of a folder: one for all text, or one for each side of a translation.
+//
+// Attune writes tokenizer.model or vocabulary.json, or source_tokenizer.model, target_vocabulary.json and the like.
+// Folders of before 2027 have tokenizer.json in place of vocabulary.json. Folders from Hugging Face's hub have
+// tokenizer.json, or other files, see docs/hugging-face.md.
 
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "attune/text/tokenizer.h"
 
@@ -18,7 +22,11 @@ struct TokenizerFiles {
   std::filesystem::path source, target;  // one file where one vocabulary serves both sides
 };
 
-/// Returns the tokenizer for all text, or an empty path. Throws FileError when there are two.
+inline constexpr std::string_view kTokenizerFileNames =
+    "tokenizer.json, tokenizer.model, vocabulary.json, sentencepiece.bpe.model, spiece.model, vocab.json or vocab.txt";
+
+/// Returns the tokenizer for all text, or an empty path. A tokenizer.json of Hugging Face's format comes first. Throws
+/// FileError when there are two of Attune's own.
 std::filesystem::path find_tokenizer(const std::filesystem::path& folder);
 
 /// Returns the tokenizers of both sides. Throws FileError when a side has none, or two.

@@ -1,5 +1,5 @@
 #pragma once
-// What all kinds of tokenizer.json share.
+// What all kinds of vocabulary.json share.
 
 #include <array>
 #include <initializer_list>

@@ -37,7 +37,8 @@ class WhitespaceTokenizer final : public Tokenizer {
   std::vector<int32_t> encode(std::string_view text) const override;
   int32_t vocab_size() const override { return static_cast<int32_t>(pieces_.size()); }
   std::string piece(int32_t id) const override;
-  std::string file_name() const override { return "tokenizer.json"; }
+  std::string kind() const override { return "whitespace"; }
+  std::string file_name() const override { return "vocabulary.json"; }
   void save(const std::filesystem::path& file) const override;
 
  private:

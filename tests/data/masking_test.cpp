@@ -156,6 +156,7 @@ class WithoutPad final : public Tokenizer {
   Ids encode(std::string_view) const override { return {}; }
   int32_t vocab_size() const override { return 9; }
   std::string piece(int32_t) const override { return ""; }
+  std::string kind() const override { return "without pad"; }
   std::string file_name() const override { return ""; }
   void save(const std::filesystem::path&) const override {}
 

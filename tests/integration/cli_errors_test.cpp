@@ -146,7 +146,7 @@ TEST_F(CliErrorsTest, ModelsThatAreDamaged) {
   write_file(model / "tokenizer.model", "no tokenizer");
   EXPECT_THAT(refusal_of_model(model), HasSubstr("tokenizer.model"));
   fs::remove(model / "tokenizer.model");
-  EXPECT_THAT(refusal_of_model(model), HasSubstr("needs tokenizer.model or tokenizer.json"));
+  EXPECT_THAT(refusal_of_model(model), HasSubstr("needs tokenizer.json, tokenizer.model"));
 }
 
 TEST_F(CliErrorsTest, ATensorOfTheWrongShape) {

@@ -52,7 +52,7 @@ TEST_F(DataCliTest, PreparesShowsAndTrains) {
   EXPECT_EQ(json["kind"], "documents");
   EXPECT_EQ(json["shards"], (characters + 499) / 500);
   EXPECT_EQ(json["options"]["text_unit"], "stream");
-  EXPECT_EQ(json["tokenizers"][0]["sha256"], sha256(read_file(folder_ / "prepared" / "tokenizer.json")));
+  EXPECT_EQ(json["tokenizers"][0]["sha256"], sha256(read_file(folder_ / "prepared" / "vocabulary.json")));
 
   EXPECT_THAT(output_of({"data", "info", out_}),
               AllOf(HasSubstr("kind        documents\n"), HasSubstr("option      data.text_unit = \"stream\"\n")));

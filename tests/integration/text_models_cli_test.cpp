@@ -356,8 +356,8 @@ TEST_F(TextModelsCliTest, DamagedFolders) {
     write_json_file(copy / kConfigFile, bad);
     EXPECT_THAT(refusal({command, copy.string()}, "a\n"), HasSubstr("config.json"));
     write_json_file(copy / kConfigFile, good);
-    for (const char* name : {"tokenizer.json", "tokenizer.model"}) std::filesystem::remove(copy / name);
-    EXPECT_THAT(refusal({command, copy.string()}, "a\n"), HasSubstr("needs tokenizer.model or tokenizer.json"));
+    for (const char* name : {"vocabulary.json", "tokenizer.model"}) std::filesystem::remove(copy / name);
+    EXPECT_THAT(refusal({command, copy.string()}, "a\n"), HasSubstr("needs tokenizer.json, tokenizer.model"));
   }
 }
 

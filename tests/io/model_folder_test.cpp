@@ -68,7 +68,7 @@ class ModelFolderTest : public ::testing::Test {
 TEST_F(ModelFolderTest, TheLoadedModelTranslatesAlike) {
   save();
   EXPECT_EQ(files(),
-            (std::vector<std::string>{"config.json", "generation_config.json", "model.safetensors", "tokenizer.json"}));
+            (std::vector<std::string>{"config.json", "generation_config.json", "model.safetensors", "vocabulary.json"}));
   const std::vector<std::string> lines = {"w3 w9 w1", "", "w35 w0 unknown w2"};
   const auto words = std::make_shared<WhitespaceTokenizer>(words_);
   const Translator saved(std::shared_ptr<Transformer>(std::move(model_)), words, words, generation_);
@@ -84,12 +84,12 @@ TEST_F(ModelFolderTest, TheLoadedModelTranslatesAlike) {
 }
 
 TEST_F(ModelFolderTest, SidesMayHaveTokenizersOfTheirOwn) {
-  save();  // whose tokenizer.json has to go
+  save();  // whose vocabulary.json has to go
   const auto pieces = piece_tokenizer();
   ASSERT_EQ(pieces->vocab_size(), 40);
   save_model_folder(path_, *model_, words_, *pieces, generation_);
   EXPECT_EQ(files(), (std::vector<std::string>{"config.json", "generation_config.json", "model.safetensors",
-                                               "source_tokenizer.json", "target_tokenizer.model"}));
+                                               "source_vocabulary.json", "target_tokenizer.model"}));
   const ModelFolder loaded = load_model_folder(path_);
   EXPECT_EQ(loaded.source_tokenizer->encode("w0 w5"), words_.encode("w0 w5"));
   EXPECT_EQ(loaded.target_tokenizer->encode("the small cats"), pieces->encode("the small cats"));
@@ -119,17 +119,17 @@ TEST_F(ModelFolderTest, GenerationConfigMayBeMissingOrInPart) {
 
 TEST_F(ModelFolderTest, TokenizersHaveToFit) {
   save();
-  words_tokenizer("w", 35).save(path_ / "tokenizer.json");
-  EXPECT_THAT(refusal<ConfigError>(), HasSubstr("tokenizer.json: has 39 tokens, but the model has source_vocab = 40"));
-  words_.save(path_ / "tokenizer.json");
+  words_tokenizer("w", 35).save(path_ / "vocabulary.json");
+  EXPECT_THAT(refusal<ConfigError>(), HasSubstr("vocabulary.json: has 39 tokens, but the model has source_vocab = 40"));
+  words_.save(path_ / "vocabulary.json");
   piece_tokenizer()->save(path_ / "tokenizer.model");
-  EXPECT_THAT(refusal<FileError>(), HasSubstr("has both tokenizer.model and tokenizer.json"));
+  EXPECT_THAT(refusal<FileError>(), HasSubstr("has both tokenizer.model and vocabulary.json"));
   fs::remove(path_ / "tokenizer.model");
-  fs::rename(path_ / "tokenizer.json", path_ / "source_tokenizer.json");
-  EXPECT_THAT(refusal<FileError>(), HasSubstr("needs tokenizer.model or tokenizer.json"));
-  words_tokenizer("v", 37).save(path_ / "target_tokenizer.json");
+  fs::rename(path_ / "vocabulary.json", path_ / "source_vocabulary.json");
+  EXPECT_THAT(refusal<FileError>(), HasSubstr("needs tokenizer.json, tokenizer.model"));
+  words_tokenizer("v", 37).save(path_ / "target_vocabulary.json");
   EXPECT_THAT(refusal<ConfigError>(),
-              HasSubstr("target_tokenizer.json: has 41 tokens, but the model has target_vocab = 40"));
+              HasSubstr("target_vocabulary.json: has 41 tokens, but the model has target_vocab = 40"));
   EXPECT_THAT(message_of<ConfigError>(
                   [&] { save_model_folder(path_ / "new", *model_, words_tokenizer("w", 3), words_, generation_); }),
               HasSubstr("source tokenizer: has 7 tokens"));
@@ -196,8 +196,8 @@ TEST_F(ModelFolderTest, ALanguageModelComesBack) {
   EXPECT_THAT(message(), HasSubstr("unknown key \"beam_size\""));
   fs::remove(path_ / kGenerationConfigFile);
   EXPECT_EQ(load_language_model_folder(path_).sampling, SamplingConfig{});
-  words_tokenizer("w", 35).save(path_ / "tokenizer.json");
-  EXPECT_THAT(message(), HasSubstr("tokenizer.json: has 39 tokens, but the model has vocab = 40"));
+  words_tokenizer("w", 35).save(path_ / "vocabulary.json");
+  EXPECT_THAT(message(), HasSubstr("vocabulary.json: has 39 tokens, but the model has vocab = 40"));
 }
 
 TEST_F(ModelFolderTest, AClassifierComesBack) {
@@ -205,7 +205,7 @@ TEST_F(ModelFolderTest, AClassifierComesBack) {
   save();
   save_model_folder(path_, *model, words_, 400);
   const std::vector<std::string> written = {"config.json", "generation_config.json", "model.safetensors",
-                                            "tokenizer.json"};
+                                            "vocabulary.json"};
   EXPECT_EQ(files(), written);
   const ClassifierFolder found = load_classifier_folder(path_);
   EXPECT_EQ(found.model->config().labels, (std::vector<std::string>{"no", "yes"}));

@@ -207,8 +207,8 @@ TEST(LoadTokenizer, KnowsTheKindByNameOrContent) {
   const auto model = train_sentence_piece({"a"}, {.vocab_size = 6});
   model->save(folder / "m.model");
   model->save(folder / "m");
-  EXPECT_EQ(load_tokenizer(folder / "v.json")->file_name(), "tokenizer.json");
-  EXPECT_EQ(load_tokenizer(folder / "v")->file_name(), "tokenizer.json");
+  EXPECT_EQ(load_tokenizer(folder / "v.json")->file_name(), "vocabulary.json");
+  EXPECT_EQ(load_tokenizer(folder / "v")->file_name(), "vocabulary.json");
   EXPECT_EQ(load_tokenizer(folder / "m.model")->file_name(), "tokenizer.model");
   EXPECT_EQ(load_tokenizer(folder / "m")->file_name(), "tokenizer.model");
   write_file(folder / "wrong.model", json);

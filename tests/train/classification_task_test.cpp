@@ -79,7 +79,7 @@ TEST_F(ClassificationTaskTest, LearnsATokenizerFromTheTextsAlone) {
     const std::filesystem::path run = folder_ / enum_name(kind);
     train(config_, run);
     const bool is_model = kind == TokenizerKind::unigram;
-    const auto tokenizer = load_tokenizer(run / (is_model ? "tokenizer.model" : "tokenizer.json"));
+    const auto tokenizer = load_tokenizer(run / (is_model ? "tokenizer.model" : "vocabulary.json"));
     if (kind == TokenizerKind::bytes) continue;
     for (const int32_t id : tokenizer->encode("ZQ")) EXPECT_NE(tokenizer->piece(id), "Q") << enum_name(kind);
     EXPECT_FALSE(std::filesystem::exists(run / "texts.tmp"));

@@ -128,7 +128,7 @@ TEST_F(PrepareTest, AStreamIsCutWhereAShardIsFull) {
   const TokenCorpus corpus = open_prepared(folder_ / "prepared", index_);
   std::vector<int32_t> ids;
   for (int64_t i = 0; i < corpus.shards(); ++i) corpus.open(i)->append_sequence(0, ids);
-  EXPECT_EQ(ids, load_text({folder_ / "rhyme.txt"}, *load_tokenizer(folder_ / "prepared" / "tokenizer.json")).ids);
+  EXPECT_EQ(ids, load_text({folder_ / "rhyme.txt"}, *load_tokenizer(folder_ / "prepared" / "vocabulary.json")).ids);
 }
 
 TEST_F(PrepareTest, TheIndexIsReadAsItWasWritten) {
@@ -200,8 +200,8 @@ TEST_F(PrepareTest, DamagedFoldersAreRefused) {
   fs::remove(folder_ / "prepared" / "00001.tokens");
   EXPECT_THAT(refusal(config), HasSubstr("00001.tokens"));
   const RunConfig other = prepared(config_of(Architecture::encoder_decoder));
-  write_file(folder_ / "prepared" / "tokenizer.json", "{}");
-  EXPECT_THAT(refusal(other), HasSubstr("tokenizer.json: is not the tokenizer that the text was prepared with"));
+  write_file(folder_ / "prepared" / "vocabulary.json", "{}");
+  EXPECT_THAT(refusal(other), HasSubstr("vocabulary.json: is not the tokenizer that the text was prepared with"));
 }
 
 // Another valid id: only the checksum tells.

@@ -270,7 +270,7 @@ TEST_F(TrainerTest, ResumeRefusesOtherTokenizers) {
               HasSubstr("data.source_tokenizer = \"other.json\""));
 
   // What only says how a tokenizer is to be learnt means nothing where one was given.
-  config_.data.tokenizer = (folder_ / "run" / "tokenizer.json").string();
+  config_.data.tokenizer = (folder_ / "run" / "vocabulary.json").string();
   train(config_, folder_ / "given");
   config_.data.vocab_size = 100;
   EXPECT_TRUE(train(config_, folder_ / "given", true).seen.messages.empty());

@@ -1,0 +1,269 @@
+#include "attune/text/huggingface/decoders.h"
+
+#include <charconv>
+
+#include "attune/text/huggingface/model.h"
+#include "attune/text/huggingface/pattern.h"
+#include "attune/text/huggingface/unicode.h"
+
+namespace attune::huggingface {
+namespace {
+
+constexpr int kMaxDepth = 8;
+constexpr size_t kMaxSteps = 64;
+constexpr size_t kLongestContent = 256;
+
+void replace_all(std::string& text, std::string_view from, std::string_view to) {
+  if (from.empty() || text.find(from) == std::string::npos) return;
+  std::string result;
+  size_t done = 0;
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, done)) {
+    result.append(text, done, at - done);
+    result += to;
+    done = at + from.size();
+  }
+  result.append(text, done);
+  text = std::move(result);
+}
+
+void clean_up(std::string& text) {
+  for (const auto& [from, to] : std::initializer_list<std::pair<std::string_view, std::string_view>>{
+           {" .", "."},
+           {" ?", "?"},
+           {" !", "!"},
+           {" ,", ","},
+           {" ' ", "'"},
+           {" n't", "n't"},
+           {" 'm", "'m"},
+           {" do not", " don't"},
+           {" 's", "'s"},
+           {" 've", "'ve"},
+           {" 're", "'re"}})
+    replace_all(text, from, to);
+}
+
+class Sequence final : public Decoder {
+ public:
+  explicit Sequence(std::vector<std::unique_ptr<Decoder>> steps) : steps_(std::move(steps)) {}
+  void apply(std::vector<std::string>& pieces) const override {
+    for (const auto& step : steps_) step->apply(pieces);
+  }
+
+ private:
+  std::vector<std::unique_ptr<Decoder>> steps_;
+};
+
+class ByteLevel final : public Decoder {
+ public:
+  void apply(std::vector<std::string>& pieces) const override {
+    std::string text, bytes;
+    for (const std::string& piece : pieces) text += bytes_of_characters(piece, bytes) ? bytes : piece;
+    pieces.assign(1, is_valid_utf8(text) ? std::move(text) : with_replacements(text));
+  }
+};
+
+class ByteFallback final : public Decoder {
+ public:
+  void apply(std::vector<std::string>& pieces) const override {
+    std::vector<std::string> result;
+    std::string bytes;
+    const auto flush = [&] {
+      if (bytes.empty()) return;
+      if (is_valid_utf8(bytes)) {
+        result.push_back(bytes);
+      } else {
+        result.insert(result.end(), bytes.size(), "\uFFFD");
+      }
+      bytes.clear();
+    };
+    for (std::string& piece : pieces) {
+      if (const int byte = byte_of(piece); byte >= 0) {
+        bytes.push_back(static_cast<char>(byte));
+        continue;
+      }
+      flush();
+      result.push_back(std::move(piece));
+    }
+    flush();
+    pieces = std::move(result);
+  }
+
+ private:
+  static int byte_of(std::string_view piece) {
+    if (piece.size() != 6 || !piece.starts_with("<0x") || piece.back() != '>') return -1;
+    int value = 0;
+    const auto [end, error] = std::from_chars(piece.data() + 3, piece.data() + 5, value, 16);
+    return error == std::errc() && end == piece.data() + 5 && value >= 0 ? value : -1;
+  }
+};
+
+class WordPiece final : public Decoder {
+ public:
+  WordPiece(std::string prefix, bool cleanup) : prefix_(std::move(prefix)), cleanup_(cleanup) {}
+  void apply(std::vector<std::string>& pieces) const override {
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      if (i > 0) pieces[i] = pieces[i].starts_with(prefix_) ? pieces[i].substr(prefix_.size()) : " " + pieces[i];
+      if (cleanup_) clean_up(pieces[i]);
+    }
+  }
+
+ private:
+  std::string prefix_;
+  bool cleanup_;
+};
+
+class Metaspace final : public Decoder {
+ public:
+  Metaspace(std::string replacement, bool drops_first) : replacement_(std::move(replacement)), drops_first_(drops_first) {}
+  void apply(std::vector<std::string>& pieces) const override {
+    for (size_t i = 0; i < pieces.size(); ++i) replace_all(pieces[i], replacement_, i == 0 && drops_first_ ? "" : " ");
+  }
+
+ private:
+  std::string replacement_;
+  bool drops_first_;
+};
+
+class BpeSuffix final : public Decoder {
+ public:
+  explicit BpeSuffix(std::string suffix) : suffix_(std::move(suffix)) {}
+  void apply(std::vector<std::string>& pieces) const override {
+    for (size_t i = 0; i < pieces.size(); ++i) replace_all(pieces[i], suffix_, i + 1 == pieces.size() ? "" : " ");
+  }
+
+ private:
+  std::string suffix_;
+};
+
+class Replace final : public Decoder {
+ public:
+  Replace(std::unique_ptr<Pattern> pattern, std::string content)
+      : pattern_(std::move(pattern)), content_(std::move(content)) {}
+  void apply(std::vector<std::string>& pieces) const override {
+    for (std::string& piece : pieces) {
+      std::string result;
+      size_t done = 0;
+      bool any = false;
+      if (piece.empty()) continue;
+      pattern_->for_each_match(piece, [&](Match match) {
+        any = true;
+        result.append(piece, done, match.begin - done);
+        result += content_;
+        done = match.end;
+      });
+      if (any) piece = result.append(piece, done);
+    }
+  }
+
+ private:
+  std::unique_ptr<Pattern> pattern_;
+  std::string content_;
+};
+
+class Strip final : public Decoder {
+ public:
+  Strip(std::string content, int64_t start, int64_t stop) : content_(std::move(content)), start_(start), stop_(stop) {}
+  void apply(std::vector<std::string>& pieces) const override {
+    for (std::string& piece : pieces) {
+      std::string_view rest = piece;
+      for (int64_t i = 0; i < start_ && rest.starts_with(content_); ++i) rest.remove_prefix(content_.size());
+      for (int64_t i = 0; i < stop_ && rest.ends_with(content_); ++i) rest.remove_suffix(content_.size());
+      piece = std::string(rest);
+    }
+  }
+
+ private:
+  std::string content_;  // one character
+  int64_t start_, stop_;
+};
+
+class Fuse final : public Decoder {
+ public:
+  void apply(std::vector<std::string>& pieces) const override {
+    std::string text;
+    for (const std::string& piece : pieces) text += piece;
+    pieces.assign(1, std::move(text));
+  }
+};
+
+class Ctc final : public Decoder {
+ public:
+  Ctc(std::string pad, std::string delimiter, bool cleanup)
+      : pad_(std::move(pad)), delimiter_(std::move(delimiter)), cleanup_(cleanup) {}
+  void apply(std::vector<std::string>& pieces) const override {
+    std::vector<std::string> result;
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      if (i > 0 && pieces[i] == pieces[i - 1]) continue;
+      std::string piece = pieces[i];
+      replace_all(piece, pad_, "");
+      if (cleanup_) {
+        clean_up(piece);
+        replace_all(piece, delimiter_, " ");
+      }
+      if (!piece.empty()) result.push_back(std::move(piece));
+    }
+    pieces = std::move(result);
+  }
+
+ private:
+  std::string pad_, delimiter_;
+  bool cleanup_;
+};
+
+std::string content_of(const Fields& fields, const char* name) {
+  const std::string& content = fields.string(name);
+  if (content.size() > kLongestContent)
+    fail<FileError>("{}: has {} bytes, at most {} are accepted", fields.where(name), content.size(), kLongestContent);
+  return content;
+}
+
+std::unique_ptr<Decoder> read_sequence(const Fields& fields, int depth) {
+  const nlohmann::json& values = fields.array("decoders");
+  if (depth >= kMaxDepth || values.size() > kMaxSteps)
+    fail<FileError>("{}: has more than {} steps, or is {} levels deep", fields.where(), kMaxSteps, kMaxDepth);
+  std::vector<std::unique_ptr<Decoder>> steps;
+  for (size_t i = 0; i < values.size(); ++i)
+    steps.push_back(read_decoder(&values[i], fmt::format("{}.decoders[{}]", fields.where(), i), depth + 1));
+  return std::make_unique<Sequence>(std::move(steps));
+}
+
+}  // namespace
+
+Decoder::~Decoder() = default;
+
+std::unique_ptr<Decoder> word_piece_decoder() {
+  return std::make_unique<WordPiece>("##", true);
+}
+
+std::unique_ptr<Decoder> byte_level_decoder() {
+  return std::make_unique<ByteLevel>();
+}
+
+std::unique_ptr<Decoder> read_decoder(const nlohmann::json* value, const std::string& where, int depth) {
+  if (value == nullptr || value->is_null()) return nullptr;
+  const Fields fields(*value, where);
+  const std::string& type = fields.string("type");
+  if (type == "Sequence") return read_sequence(fields, depth);
+  if (type == "ByteLevel") return byte_level_decoder();
+  if (type == "ByteFallback") return std::make_unique<ByteFallback>();
+  if (type == "Fuse") return std::make_unique<Fuse>();
+  if (type == "WordPiece")
+    return std::make_unique<WordPiece>(fields.string("prefix", "##"), fields.boolean("cleanup", true));
+  if (type == "Metaspace") {
+    const std::string scheme =
+        fields.string("prepend_scheme", fields.boolean("add_prefix_space", true) ? "always" : "never");
+    return std::make_unique<Metaspace>(content_of(fields, "replacement"), scheme != "never");
+  }
+  if (type == "BPEDecoder") return std::make_unique<BpeSuffix>(fields.string("suffix", "</w>"));
+  if (type == "Replace")
+    return std::make_unique<Replace>(read_pattern(fields, "pattern"), content_of(fields, "content"));
+  if (type == "Strip")
+    return std::make_unique<Strip>(content_of(fields, "content"), fields.number("start", INT32_MAX),
+                                   fields.number("stop", INT32_MAX));
+  if (type == "CTC")
+    return std::make_unique<Ctc>(fields.string("pad_token", "<pad>"), fields.string("word_delimiter_token", "|"),
+                                 fields.boolean("cleanup", true));
+  fields.refuse("type", "a decoder that is known here");
+}
+
+}  // namespace attune::huggingface

@@ -1,0 +1,26 @@
+#pragma once
+// What makes a text of tokens.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "attune/text/huggingface/fields.h"
+
+namespace attune::huggingface {
+
+class Decoder {
+ public:
+  virtual ~Decoder();
+  /// Changes the pieces; joined, they are the text.
+  virtual void apply(std::vector<std::string>& pieces) const = 0;
+};
+
+/// The decoder that a value describes; null for null. Throws FileError.
+std::unique_ptr<Decoder> read_decoder(const nlohmann::json* value, const std::string& where, int depth = 0);
+
+/// For folders without tokenizer.json.
+std::unique_ptr<Decoder> word_piece_decoder();
+std::unique_ptr<Decoder> byte_level_decoder();
+
+}  // namespace attune::huggingface

@@ -1,0 +1,170 @@
+#include "attune/text/huggingface/folder.h"
+
+#include "attune/base/file.h"
+#include "attune/text/huggingface/bpe.h"
+#include "attune/text/huggingface/hugging_face_tokenizer.h"
+#include "attune/text/huggingface/special_tokens.h"
+#include "attune/text/huggingface/word_piece.h"
+#include "attune/text/vocabulary_json.h"
+
+namespace attune::huggingface {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kLongestSequence = int64_t{1} << 30;
+
+std::optional<Truncation> read_truncation(const Fields& file) {
+  const nlohmann::json* value = file.find("truncation");
+  if (value == nullptr) return {};
+  const Fields fields(*value, file.where("truncation"));
+  Truncation truncation;
+  truncation.max_length = fields.number("max_length", kLongestSequence);
+  const std::string strategy = fields.string("strategy", "LongestFirst");
+  if (strategy == "OnlyFirst") {
+    truncation.strategy = Truncation::Strategy::only_first;
+  } else if (strategy == "OnlySecond") {
+    truncation.strategy = Truncation::Strategy::only_second;
+  } else if (strategy != "LongestFirst") {
+    fields.refuse("strategy", "\"LongestFirst\", \"OnlyFirst\" or \"OnlySecond\"");
+  }
+  truncation.from_left = fields.string("direction", "Right") == "Left";
+  return truncation;
+}
+
+std::optional<Padding> read_padding(const Fields& file) {
+  const nlohmann::json* value = file.find("padding");
+  if (value == nullptr) return {};
+  const Fields fields(*value, file.where("padding"));
+  Padding padding;
+  const nlohmann::json& strategy = fields.at("strategy");
+  if (strategy != "BatchLongest") padding.length = Fields(strategy, fields.where("strategy")).number("Fixed", kLongestSequence);
+  padding.multiple_of = fields.number("pad_to_multiple_of", kLongestSequence, 1);
+  padding.on_left = fields.string("direction", "Right") == "Left";
+  padding.id = static_cast<int32_t>(fields.number("pad_id", 2 * static_cast<int64_t>(kMaxPieces), 0));
+  padding.type_id = static_cast<int32_t>(fields.number("pad_type_id", INT32_MAX, 0));
+  return padding;
+}
+
+// Special tokens by the names that the files give, with the files to copy when the tokenizer is saved.
+void add_config(Parts& parts, TokenizerConfig&& config, const fs::path& file) {
+  parts.names = {config.pad, config.unk, config.bos, config.eos, config.mask, config.cls, config.sep};
+  parts.files.push_back(file);
+  parts.files.insert(parts.files.end(), config.files.begin(), config.files.end());
+}
+
+std::unique_ptr<Tokenizer> load_vocab_txt(const fs::path& file) {
+  TokenizerConfig config = read_tokenizer_config(file);
+  const std::string text = read_file(file, kMaxTokenizerBytes);
+  TokenMap vocabulary;
+  int32_t id = 0;
+  for (size_t at = 0; at < text.size(); ++id) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    std::string_view line = std::string_view(text).substr(at, end - at);
+    while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.remove_suffix(1);
+    if (static_cast<size_t>(id) >= kMaxPieces) fail<FileError>("{}: has more than {} tokens", file.string(), kMaxPieces);
+    vocabulary.insert(line, id);
+    at = end + 1;
+  }
+  Parts parts;
+  const auto special = [&](std::string& name, const char* otherwise) {
+    if (name.empty()) name = otherwise;
+    if (const int32_t found = vocabulary.find(name); found >= 0) {
+      parts.added_tokens.push_back({.content = name, .normalized = false, .special = true});
+      return found;
+    }
+    fail<FileError>("{}: the token {} is missing", file.string(), name);
+  };
+  special(config.pad, "[PAD]");
+  special(config.unk, "[UNK]");
+  const int32_t cls = special(config.cls, "[CLS]"), sep = special(config.sep, "[SEP]");
+  if (config.mask.empty()) config.mask = "[MASK]";
+  if (vocabulary.find(config.mask) >= 0)
+    parts.added_tokens.push_back({.content = config.mask, .normalized = false, .special = true});
+  BertNormalizerOptions options;
+  options.lowercase = config.flag("do_lower_case", true);
+  options.strip_accents = config.flag("strip_accents", options.lowercase);
+  options.handle_chinese_chars = config.flag("tokenize_chinese_chars", true);
+  parts.normalizer = bert_normalizer(options);
+  parts.pre_tokenizer = bert_pre_tokenizer();
+  parts.model = std::make_unique<WordPiece>(std::move(vocabulary), WordPieceOptions{.unknown = config.unk});
+  parts.post_processor = surrounded_by({{cls}, {sep}, {sep}, 1});
+  parts.decoder = word_piece_decoder();
+  add_config(parts, std::move(config), file);
+  return std::make_unique<HuggingFaceTokenizer>(std::move(parts));
+}
+
+StringList read_merges(const fs::path& file) {
+  const std::string text = read_file(file, kMaxTokenizerBytes);
+  StringList merges;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    std::string_view line = std::string_view(text).substr(at, end - at);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (!line.empty() && !(at == 0 && line.starts_with("#version"))) merges.push_back(line);
+    at = end + 1;
+  }
+  return merges;
+}
+
+// GPT-2 has neither tokens around a text nor a classification token; RoBERTa and BART have <s> and </s>.
+std::unique_ptr<Tokenizer> load_vocab_and_merges(const fs::path& file) {
+  TokenizerConfig config = read_tokenizer_config(file);
+  const fs::path merges_file = file.parent_path() / "merges.txt";
+  TokenMap vocabulary =
+      token_map(parse_vocabulary_object(read_file(file, kMaxTokenizerBytes), file.string()), file.string());
+  Parts parts;
+  const bool surrounded = vocabulary.find("<s>") >= 0 && vocabulary.find("</s>") >= 0;
+  const auto special = [&](std::string& name, const char* otherwise, bool lstrip = false) {
+    if (name.empty()) name = otherwise;
+    if (vocabulary.find(name) >= 0)
+      parts.added_tokens.push_back({.content = name, .lstrip = lstrip, .normalized = false, .special = true});
+  };
+  special(config.bos, surrounded ? "<s>" : "<|endoftext|>");
+  special(config.eos, surrounded ? "</s>" : "<|endoftext|>");
+  special(config.unk, surrounded ? "<unk>" : "<|endoftext|>");
+  if (surrounded) {
+    special(config.pad, "<pad>");
+    special(config.mask, "<mask>", true);
+    special(config.cls, "<s>");
+    special(config.sep, "</s>");
+    const int32_t cls = vocabulary.find(config.cls), sep = vocabulary.find(config.sep);
+    if (cls < 0 || sep < 0) fail<FileError>("{}: the token {} or {} is missing", file.string(), config.cls, config.sep);
+    parts.post_processor = surrounded_by({{cls}, {sep, sep}, {sep}, 0});
+  }
+  for (const AddedToken& token : config.added) parts.added_tokens.push_back(token);
+  parts.pre_tokenizer = byte_level_pre_tokenizer(config.flag("add_prefix_space", false));
+  parts.model = make_bpe(std::move(vocabulary), read_merges(merges_file), false, {}, merges_file.string());
+  parts.decoder = byte_level_decoder();
+  add_config(parts, std::move(config), file);
+  parts.files.push_back(merges_file);
+  return std::make_unique<HuggingFaceTokenizer>(std::move(parts));
+}
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> load_tokenizer_json(std::string_view bytes, const fs::path& file) {
+  const std::string name = file.string();
+  TokenizerJson json = parse_tokenizer_json(bytes, name);
+  const Fields fields(json.values, name);
+  Parts parts;
+  parts.model = read_model(json, name);
+  parts.added_tokens = read_added_tokens(json.values, name);
+  parts.normalizer = read_normalizer(fields.find("normalizer"), fields.where("normalizer"));
+  parts.pre_tokenizer = read_pre_tokenizer(fields.find("pre_tokenizer"), fields.where("pre_tokenizer"));
+  parts.post_processor = read_post_processor(fields.find("post_processor"), fields.where("post_processor"));
+  parts.decoder = read_decoder(fields.find("decoder"), fields.where("decoder"));
+  parts.truncation = read_truncation(fields);
+  parts.padding = read_padding(fields);
+  add_config(parts, read_tokenizer_config(file), file);
+  return std::make_unique<HuggingFaceTokenizer>(std::move(parts));
+}
+
+std::unique_ptr<Tokenizer> load_by_file_name(const fs::path& file) {
+  const fs::path name = file.filename();
+  if (name == "vocab.txt") return load_vocab_txt(file);
+  if (name == "vocab.json") return load_vocab_and_merges(file);
+  return nullptr;
+}
+
+}  // namespace attune::huggingface

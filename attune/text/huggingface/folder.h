@@ -1,0 +1,20 @@
+#pragma once
+// Finds and reads what a folder from Hugging Face's hub has for a tokenizer.
+
+#include <filesystem>
+#include <memory>
+#include <string_view>
+
+#include "attune/text/tokenizer.h"
+
+namespace attune::huggingface {
+
+/// A tokenizer.json. Special tokens are those of tokenizer_config.json or special_tokens_map.json beside it. Throws
+/// FileError.
+std::unique_ptr<Tokenizer> load_tokenizer_json(std::string_view bytes, const std::filesystem::path& file);
+
+/// A file that its name tells: vocab.txt (WordPiece) or vocab.json, with merges.txt beside it (byte-level BPE). Returns
+/// null for other names. Throws FileError.
+std::unique_ptr<Tokenizer> load_by_file_name(const std::filesystem::path& file);
+
+}  // namespace attune::huggingface

@@ -1,0 +1,165 @@
+#include "attune/text/huggingface/hugging_face_tokenizer.h"
+
+#include <algorithm>
+
+#include "attune/base/fail.h"
+#include "attune/base/file.h"
+#include "attune/text/huggingface/unicode.h"
+
+namespace attune::huggingface {
+namespace {
+
+constexpr size_t kMaxTextBytes = size_t{256} << 20;  // normalization may lengthen it; ICU counts in int
+constexpr size_t kMostFreeWorkspaces = 64;
+constexpr std::string_view kMetaspace = "\u2581";
+
+}  // namespace
+
+HuggingFaceTokenizer::HuggingFaceTokenizer(Parts parts)
+    : parts_(std::move(parts)),
+      added_(parts_.added_tokens, parts_.model->vocabulary(), parts_.normalizer.get()) {
+  parts_.added_tokens = {};
+  const auto id = [&](const std::string& name) { return name.empty() ? -1 : token_id(name); };
+  const SpecialNames& names = parts_.names;
+  special_ = {id(names.pad), id(names.unk),  id(names.bos), id(names.eos),
+              id(names.mask), id(names.cls), id(names.sep)};
+  if (special_.unk < 0) special_.unk = parts_.model->unknown_id();
+  if (parts_.pre_tokenizer != nullptr && parts_.model->take_bytes() && !parts_.pre_tokenizer->leave_bytes())
+    parts_.model->take_characters();
+}
+
+HuggingFaceTokenizer::~HuggingFaceTokenizer() = default;
+
+std::unique_ptr<Workspace> HuggingFaceTokenizer::borrow_workspace() const {
+  const std::lock_guard lock(mutex_);
+  if (free_.empty()) return parts_.model->make_workspace();
+  auto workspace = std::move(free_.back());
+  free_.pop_back();
+  return workspace;
+}
+
+void HuggingFaceTokenizer::give_back(std::unique_ptr<Workspace> workspace) const {
+  const std::lock_guard lock(mutex_);
+  if (free_.size() < kMostFreeWorkspaces) free_.push_back(std::move(workspace));
+}
+
+std::vector<int32_t> HuggingFaceTokenizer::encode(std::string_view text) const {
+  if (text.size() > kMaxTextBytes)
+    fail<DataError>("cannot tokenize a text of {} bytes, at most {} are accepted", text.size(), kMaxTextBytes);
+  std::string valid;
+  if (!is_valid_utf8(text)) text = valid = with_replacements(text);
+  std::vector<int32_t> ids;
+  auto workspace = borrow_workspace();
+  if (added_.has_any(false)) {
+    std::vector<Section> sections;
+    added_.split(text, false, sections);
+    for (const Section& section : sections)
+      encode_section(section, section.text.data() == text.data(), *workspace, ids);
+  } else if (!text.empty()) {
+    encode_section({text}, true, *workspace, ids);
+  }
+  give_back(std::move(workspace));
+  return ids;
+}
+
+void HuggingFaceTokenizer::encode_section(const Section& section, bool from_start, Workspace& workspace,
+                                          std::vector<int32_t>& ids) const {
+  if (section.token >= 0) return ids.push_back(section.token);
+  NormalizedText normalized{std::string(section.text), from_start};
+  if (parts_.normalizer != nullptr) parts_.normalizer->apply(normalized);
+  if (!added_.has_any(true)) return encode_text(std::move(normalized.text), normalized.keeps_start, workspace, ids);
+  std::vector<Section> parts;
+  added_.split(normalized.text, true, parts);
+  for (const Section& part : parts) {
+    if (part.token >= 0) {
+      ids.push_back(part.token);
+    } else {
+      const bool first = normalized.keeps_start && part.text.data() == normalized.text.data();
+      encode_text(std::string(part.text), first, workspace, ids);
+    }
+  }
+}
+
+void HuggingFaceTokenizer::encode_text(std::string text, bool from_start, Workspace& workspace,
+                                       std::vector<int32_t>& ids) const {
+  if (text.empty()) return;
+  if (parts_.pre_tokenizer == nullptr) return encode_word(text, workspace, ids);
+  Words words;
+  words.from_start = from_start;
+  words.ranges.push_back({0, text.size()});
+  words.text = std::move(text);
+  parts_.pre_tokenizer->apply(words);
+  for (const Words::Range& range : words.ranges) encode_word(words.word(range), workspace, ids);
+}
+
+void HuggingFaceTokenizer::encode_word(std::string_view word, Workspace& workspace, std::vector<int32_t>& ids) const {
+  if (parts_.model->is_cut_at_metaspace()) {
+    for (size_t at = word.find(kMetaspace, 1); at != std::string_view::npos; at = word.find(kMetaspace, at + 1)) {
+      if (word.substr(0, at).ends_with(kMetaspace)) continue;
+      parts_.model->encode(word.substr(0, at), workspace, ids);
+      word.remove_prefix(at);
+      at = 0;
+    }
+  }
+  parts_.model->encode(word, workspace, ids);
+}
+
+Encoding HuggingFaceTokenizer::encode_for_model(std::string_view text, const EncodeOptions& options) const {
+  std::vector<int32_t> ids = encode(text);
+  if (options.truncation) {
+    const int64_t added = options.special_tokens ? PostProcessor::added(parts_.post_processor.single) : 0;
+    truncate(*options.truncation, added, ids, nullptr);
+  }
+  return parts_.post_processor.apply(ids, nullptr, options.special_tokens);
+}
+
+Encoding HuggingFaceTokenizer::encode_pair(std::string_view first, std::string_view second,
+                                           const EncodeOptions& options) const {
+  std::vector<int32_t> ids = encode(first), second_ids = encode(second);
+  if (options.truncation) {
+    const int64_t added = options.special_tokens ? PostProcessor::added(parts_.post_processor.pair) : 0;
+    truncate(*options.truncation, added, ids, &second_ids);
+  }
+  return parts_.post_processor.apply(ids, &second_ids, options.special_tokens);
+}
+
+std::string HuggingFaceTokenizer::piece(int32_t id) const {
+  check_id(id);
+  if (const AddedToken* added = added_.find(id)) return added->content;
+  return std::string(parts_.model->vocabulary().token(id));
+}
+
+int32_t HuggingFaceTokenizer::token_id(std::string_view token) const {
+  const int32_t added = added_.id(token);
+  return added >= 0 ? added : parts_.model->vocabulary().find(token);
+}
+
+std::string HuggingFaceTokenizer::join(const std::vector<int>& ids) const {
+  std::vector<std::string> pieces;
+  pieces.reserve(ids.size());
+  for (const int id : ids) {
+    if (added_.find(id) != nullptr) {
+      pieces.push_back(added_.text(id));
+    } else if (parts_.model->vocabulary().has(id)) {
+      pieces.emplace_back(parts_.model->vocabulary().token(id));
+    }
+  }
+  if (pieces.empty()) return "";
+  if (parts_.decoder != nullptr) parts_.decoder->apply(pieces);
+  std::string text;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    if (i > 0 && parts_.decoder == nullptr) text += ' ';
+    text += pieces[i];
+  }
+  return text;
+}
+
+void HuggingFaceTokenizer::save(const std::filesystem::path& file) const {
+  std::vector<std::pair<std::filesystem::path, std::string>> copies;  // all are read before one is written
+  for (const std::filesystem::path& from : parts_.files)
+    copies.emplace_back(copies.empty() ? file : file.parent_path() / from.filename(),
+                        read_file(from, kMaxTokenizerBytes));
+  for (const auto& [path, bytes] : copies) write_file(path, bytes);
+}
+
+}  // namespace attune::huggingface

@@ -1,0 +1,42 @@
+#pragma once
+// The tokens around a text: [CLS] text [SEP], or [CLS] first [SEP] second [SEP].
+
+#include <cstdint>
+#include <vector>
+
+#include "attune/text/huggingface/fields.h"
+#include "attune/text/tokenizer.h"
+
+namespace attune::huggingface {
+
+/// A place of a template: a text, or tokens.
+struct TemplatePiece {
+  enum class Kind { first, second, tokens };
+  Kind kind = Kind::first;
+  int32_t type_id = 0;
+  std::vector<int32_t> tokens = {};
+};
+using Template = std::vector<TemplatePiece>;
+
+struct PostProcessor {
+  Template single = {{TemplatePiece::Kind::first, 0}};
+  Template pair = {{TemplatePiece::Kind::first, 0}, {TemplatePiece::Kind::second, 1}};
+
+  /// How many tokens the template adds.
+  static int64_t added(const Template& pieces);
+
+  /// `second`: null where there is one text.
+  Encoding apply(const std::vector<int32_t>& first, const std::vector<int32_t>* second, bool special_tokens) const;
+};
+
+/// What a value describes; texts alone for null. Throws FileError.
+PostProcessor read_post_processor(const nlohmann::json* value, const std::string& where);
+
+/// `before` first `after`, and `before` first `between` second `after`.
+struct Surroundings {
+  std::vector<int32_t> before, between, after;
+  int32_t second_type = 0;  // of the second text and what follows it
+};
+PostProcessor surrounded_by(const Surroundings& tokens);
+
+}  // namespace attune::huggingface

@@ -1,0 +1,47 @@
+#pragma once
+// What cuts a text into words.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "attune/text/huggingface/fields.h"
+
+namespace attune::huggingface {
+
+/// A text and its words, in order.
+struct Words {
+  struct Range {
+    size_t begin, end;
+  };
+  std::string text;
+  std::vector<Range> ranges;
+  bool from_start = false;  // whether the first word begins where the original text begins
+
+  std::string_view word(const Range& range) const {
+    return std::string_view(text).substr(range.begin, range.end - range.begin);
+  }
+};
+
+class PreTokenizer {
+ public:
+  virtual ~PreTokenizer();
+
+  /// Cuts each word further. May change the text too: then the ranges are of the new one.
+  virtual void apply(Words& words) const = 0;
+
+  /// The last step leaves bytes as they are instead of writing a character for each. Returns false when it is another
+  /// kind of step.
+  virtual bool leave_bytes() { return false; }
+};
+
+/// The pre-tokenizer that a value describes; null for null. Throws FileError.
+std::unique_ptr<PreTokenizer> read_pre_tokenizer(const nlohmann::json* value, const std::string& where, int depth = 0);
+
+/// BERT's, for a folder that has only vocab.txt.
+std::unique_ptr<PreTokenizer> bert_pre_tokenizer();
+/// GPT-2's, for a folder that has only vocab.json and merges.txt.
+std::unique_ptr<PreTokenizer> byte_level_pre_tokenizer(bool add_prefix_space);
+
+}  // namespace attune::huggingface

@@ -1,0 +1,102 @@
+// What PyPI's `tokenizers` makes of texts, with small tokenizers of every kind. bench/compare/tokenizer_data.py wrote
+// the files.
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "attune/base/file.h"
+#include "attune/text/tokenizer.h"
+#include "attune/text/tokenizer_files.h"
+#include "tests/support/errors.h"
+#include "tests/support/paths.h"
+#include "tests/support/temporary_folder.h"
+
+namespace attune {
+namespace {
+
+using Ids = std::vector<int32_t>;
+using nlohmann::json;
+
+std::filesystem::path data() {
+  return std::filesystem::path(source_dir()) / "tests/text/data";
+}
+
+TEST(HuggingFaceTokenizers, AreAsTheReference) {
+  const json expected = json::parse(read_file(data() / "expected.json"));
+  ASSERT_GE(expected.size(), 10u);
+  for (const auto& [name, samples] : expected.items()) {
+    const auto tokenizer = load_tokenizer(data() / (name + ".json"));
+    for (size_t i = 0; i < samples.size(); ++i) {
+      SCOPED_TRACE(name + ": " + samples[i]["text"].dump());
+      const auto text = samples[i]["text"].get<std::string>();
+      const auto other = samples[(i + 1) % samples.size()]["text"].get<std::string>();
+      const auto ids = samples[i]["ids"].get<Ids>();
+      EXPECT_EQ(tokenizer->encode(text), ids);
+      EXPECT_EQ(tokenizer->encode_for_model(text).ids, samples[i]["for_model"].get<Ids>());
+      const Encoding pair = tokenizer->encode_pair(text, other);
+      EXPECT_EQ(pair.ids, samples[i]["pair"].get<Ids>());
+      EXPECT_EQ(pair.type_ids, samples[i]["pair_types"].get<Ids>());
+      EXPECT_EQ(tokenizer->decode(ids), samples[i]["decoded"].get<std::string>());
+      EXPECT_EQ(tokenizer->decode(ids, true), samples[i]["decoded_whole"].get<std::string>());
+    }
+  }
+}
+
+RC_GTEST_PROP(HuggingFaceTokenizers, ByteLevelGivesTheTextBack, ()) {
+  static const auto tokenizer = load_tokenizer(data() / "gpt2.json");
+  std::string text;
+  for (const char32_t c : *rc::gen::container<std::u32string>(rc::gen::inRange<char32_t>(1, 0xD800))) {
+    if (c >= 0x800) text.push_back(static_cast<char>(0xE0 | c >> 12));
+    if (c >= 0x80) text.push_back(static_cast<char>(c >= 0x800 ? 0x80 | (c >> 6 & 0x3F) : 0xC0 | c >> 6));
+    text.push_back(static_cast<char>(c >= 0x80 ? 0x80 | (c & 0x3F) : c));
+  }
+  RC_PRE(text.find('<') == std::string::npos);  // added tokens take white space with them
+  RC_ASSERT(tokenizer->decode(tokenizer->encode(text), true) == text);
+}
+
+TEST(HuggingFaceTokenizers, OwnVocabulariesAreToldApart) {
+  const TemporaryFolder folder;
+  write_file(folder / "tokenizer.json", R"({"type": "bytes"})");
+  EXPECT_EQ(load_tokenizer(folder.path())->kind(), "bytes");
+  write_file(folder / "tokenizer.json", read_file(data() / "gpt2.json"));
+  EXPECT_EQ(load_tokenizer(folder.path())->kind(), "Hugging Face");
+}
+
+TEST(Truncation, LongestFirstSharesTheRest) {
+  Ids first(10, 1), second(4, 2);
+  truncate({.max_length = 11}, 3, first, &second);
+  EXPECT_EQ(first.size(), 4u);
+  EXPECT_EQ(second.size(), 4u);
+  Ids only{1, 2, 3, 4};
+  truncate({.max_length = 3, .from_left = true}, 1, only, nullptr);
+  EXPECT_EQ(only, (Ids{3, 4}));
+}
+
+TEST(Padding, RoundsLengthsUp) {
+  std::vector<Encoding> batch{{{1, 2, 3}, {0, 0, 0}}, {{4}, {0}}};
+  pad({.multiple_of = 4, .on_left = true, .id = 9}, batch);
+  EXPECT_EQ(batch[0].ids, (Ids{9, 1, 2, 3}));
+  EXPECT_EQ(batch[1].ids, (Ids{9, 9, 9, 4}));
+}
+
+std::string error_of(const std::string& bytes) {
+  const TemporaryFolder folder;
+  write_file(folder / "tokenizer.json", bytes);
+  const std::string message = message_of<FileError>([&] { load_tokenizer(folder / "tokenizer.json"); });
+  return message.substr(message.find("tokenizer.json"));
+}
+
+TEST(HuggingFaceTokenizers, ErrorsNameTheField) {
+  EXPECT_EQ(error_of(R"({"version": "1.0"})"), "tokenizer.json: model: is missing");
+  EXPECT_EQ(error_of(R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a b"]}})"),
+            "tokenizer.json: model.merges, entry 0: token \"b\" is not in the vocabulary");
+  EXPECT_EQ(error_of(R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 0}, "merges": []}})"),
+            "tokenizer.json: model.vocab: id 0 belongs to \"a\" and to \"b\"");
+  EXPECT_EQ(error_of(R"({"model": {"type": "WordLevel", "vocab": {"a": -1}}})"),
+            "tokenizer.json: vocabulary, entry 1: the id is not a number from 0 to 8388608");
+}
+
+}  // namespace
+}  // namespace attune
