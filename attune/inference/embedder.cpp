@@ -74,6 +74,7 @@ struct Embedder::Impl {
   TransformerConfig config;
   std::shared_ptr<const Tokenizer> tokenizer;
   EmbeddingSettings settings;
+  bool tokenizer_frames_texts = false;  // it knows the special tokens around a text; else these are bos and eos
 
   std::vector<TextPooling> pooling(const EmbedOptions& options) const {
     return options.pooling ? std::vector{*options.pooling} : settings.pooling;
@@ -84,7 +85,13 @@ struct Embedder::Impl {
 };
 
 std::vector<int32_t> Embedder::Impl::ids_of(const std::string& text) const {
-  std::vector<int32_t> ids = tokenizer->encode(settings.lowercase ? lowercase(text) : text);
+  const std::string read = settings.lowercase ? lowercase(text) : text;
+  if (tokenizer_frames_texts) {
+    EncodeOptions options;
+    options.truncation = Truncation{.max_length = longest()};
+    return tokenizer->encode_for_model(read, options).ids;
+  }
+  std::vector<int32_t> ids = tokenizer->encode(read);
   ids.resize(std::min(ids.size(), static_cast<size_t>(std::max<int64_t>(longest() - 2, 0))));
   ids.insert(ids.begin(), tokenizer->bos_id());
   ids.push_back(tokenizer->eos_id());
@@ -99,6 +106,7 @@ Embedder Embedder::load(const std::filesystem::path& folder) {
     const HubFolder hub(folder);
     impl->config = hub.config();
     impl->tokenizer = load_tokenizers(folder).source;
+    impl->tokenizer_frames_texts = true;
     model = hub.load(LoadedWeights::panels);
   } else {
     ClassifierFolder files = open_classifier_folder(folder, LoadedWeights::panels);
