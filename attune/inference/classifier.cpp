@@ -6,8 +6,8 @@
 
 #include "attune/autograd/graph.h"
 #include "attune/base/fail.h"
-#include "attune/inference/batches.h"
 #include "attune/hub/open_folder.h"
+#include "attune/inference/batches.h"
 #include "attune/inference/text_limits.h"
 #include "attune/nn/make_panels.h"
 #include "attune/tensor/host_view.h"
@@ -36,7 +36,10 @@ std::vector<LabelProbability> ranked(std::span<const float> logits) {
 
 }  // namespace
 
-Classifier::Classifier(ClassifierFolder files) : tokenizer_(std::move(files.tokenizer)), max_tokens_(files.max_tokens), tokenizer_frames_texts_(files.tokenizer_frames_texts) {
+Classifier::Classifier(ClassifierFolder files)
+    : tokenizer_(std::move(files.tokenizer)),
+      max_tokens_(files.max_tokens),
+      tokenizer_frames_texts_(files.tokenizer_frames_texts) {
   if (!files.tokenizer_frames_texts || tokenizer_->vocab_size() > files.model->config().vocab)
     check_vocabulary(files.model->config(), *tokenizer_);
   ensure_panels(*files.model);
