@@ -36,7 +36,10 @@ std::vector<LabelProbability> ranked(std::span<const float> logits) {
 
 }  // namespace
 
-Classifier::Classifier(ClassifierFolder files) : tokenizer_(std::move(files.tokenizer)), max_tokens_(files.max_tokens) {
+Classifier::Classifier(ClassifierFolder files)
+    : tokenizer_(std::move(files.tokenizer)),
+      max_tokens_(files.max_tokens),
+      tokenizer_frames_texts_(files.tokenizer_frames_texts) {
   if (!files.tokenizer_frames_texts || tokenizer_->vocab_size() > files.model->config().vocab)
     check_vocabulary(files.model->config(), *tokenizer_);
   ensure_panels(*files.model);
@@ -64,6 +67,21 @@ std::vector<Classification> Classifier::classify(std::initializer_list<std::stri
   return classify(std::span(texts.begin(), texts.size()), options);
 }
 
+std::vector<int32_t> Classifier::tokens_of(std::string_view text, int64_t longest, int64_t& cut) const {
+  if (tokenizer_frames_texts_) {
+    std::vector<int32_t> tokens = tokenizer_->encode_for_model(text).ids;
+    cut = std::max<int64_t>(0, static_cast<int64_t>(tokens.size()) - longest);
+    if (cut > 0) tokens = tokenizer_->encode_for_model(text, {.truncation = Truncation{.max_length = longest}}).ids;
+    return tokens;
+  }
+  std::vector<int32_t> tokens = tokenizer_->encode(text);
+  cut = std::max<int64_t>(0, static_cast<int64_t>(tokens.size()) + 2 - longest);
+  tokens.resize(tokens.size() - static_cast<size_t>(cut));
+  tokens.insert(tokens.begin(), tokenizer_->bos_id());
+  tokens.push_back(tokenizer_->eos_id());
+  return tokens;
+}
+
 std::vector<Classification> Classifier::classify(std::span<const std::string> texts,
                                                  const ClassifyOptions& options) const {
   const auto check = [](const char* field, int64_t value, int64_t least) {
@@ -80,12 +98,7 @@ std::vector<Classification> Classifier::classify(std::span<const std::string> te
   std::vector<Classification> results(texts.size());
   for (size_t i = 0; i < texts.size(); ++i) {
     check_text(texts[i], "text " + std::to_string(i + 1));
-    std::vector<int32_t> tokens = tokenizer_->encode(texts[i]);
-    results[i].cut_tokens = std::max<int64_t>(0, static_cast<int64_t>(tokens.size()) + 2 - longest);
-    tokens.resize(tokens.size() - static_cast<size_t>(results[i].cut_tokens));
-    tokens.insert(tokens.begin(), tokenizer_->bos_id());
-    tokens.push_back(tokenizer_->eos_id());
-    ids.push_back(std::move(tokens));
+    ids.push_back(tokens_of(texts[i], longest, results[i].cut_tokens));
   }
   const NoGrad no_grad;
   int64_t done = 0;

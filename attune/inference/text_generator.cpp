@@ -281,6 +281,12 @@ bool TextGenerator::eos_is_line_end() const {
 }
 
 std::vector<int32_t> TextGenerator::encode_prompt(std::string_view prompt) const {
+  if (impl_->tokenizer_frames_texts) {
+    std::vector<int32_t> ids = impl_->tokenizer->encode_for_model(prompt).ids;
+    const int32_t bos = impl_->tokenizer->bos_id();
+    if (ids.empty() && bos < 0) fail<DataError>("the prompt is empty, and the tokenizer names no bos to begin with");
+    return ids.empty() ? std::vector{bos} : ids;
+  }
   if (eos_is_line_end()) {
     std::vector<int32_t> ids = encode_lines(*impl_->tokenizer, prompt);
     return ids.empty() ? std::vector{impl_->tokenizer->eos_id()} : ids;

@@ -57,10 +57,10 @@ const std::vector<AttentionPattern> kPatterns = {FullAttention{}, SlidingWindow{
                                                  FixedAttention{.stride = 3, .summary = 1}};
 
 const std::vector<NormForm> kNormForms = {NormForm::variance, NormForm::unbiased_std, NormForm::rms};
-const std::vector<FeedForwardActivation> kActivations = {
-    FeedForwardActivation::relu, FeedForwardActivation::gelu,   FeedForwardActivation::gelu_tanh,
-    FeedForwardActivation::silu, FeedForwardActivation::swiglu, FeedForwardActivation::geglu,
-    FeedForwardActivation::geglu_tanh};
+const std::vector<FeedForwardActivation> kActivations = {FeedForwardActivation::relu,      FeedForwardActivation::gelu,
+                                                         FeedForwardActivation::gelu_tanh, FeedForwardActivation::silu,
+                                                         FeedForwardActivation::swiglu,    FeedForwardActivation::geglu,
+                                                         FeedForwardActivation::geglu_tanh};
 
 // The lists above are complete: whoever adds an alternative adds it there.
 template <class V>
@@ -228,8 +228,8 @@ void check_works(const TransformerConfig& config) {
 // What may not be together, and a field that the error has to name.
 const char* refused(const AttentionKind& attention, const PositionKind& positions) {
   if (const auto* multi_head = std::get_if<MultiHead>(&attention)) {
-    const bool adds = std::holds_alternative<AlibiPositions>(positions) ||
-                      std::holds_alternative<RelativeBiasPositions>(positions);
+    const bool adds =
+        std::holds_alternative<AlibiPositions>(positions) || std::holds_alternative<RelativeBiasPositions>(positions);
     return multi_head->soft_cap > 0 && adds ? "soft_cap" : nullptr;
   }
   const auto* latent = std::get_if<MultiHeadLatent>(&attention);
@@ -369,7 +369,9 @@ TEST(Choices, WhatLayersCannotHaveTogether) {
     EXPECT_NE(found.find(part), std::string::npos) << found;
   };
   expect(message([](Config& c) { c.layer_attention = {LayerAttention::local}; }), "layer_attention: has 1 entries");
-  expect(message([](Config& c) { c.layer_attention = {LayerAttention::local, LayerAttention::global}; }),
+  expect(message([](Config& c) {
+           c.layer_attention = {LayerAttention::local, LayerAttention::global};
+         }),
          "local_window = 0");
   expect(message([](Config& c) {
            c.layer_attention = {LayerAttention::local, LayerAttention::global};
