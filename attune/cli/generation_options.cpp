@@ -22,6 +22,8 @@ void GenerationOptions::add_to(CLI::App& command) {
   command.add_option("--no-repeat-ngram-size", no_repeat_ngram_size,
                      "So many tokens in a row never come twice; 0: no limit [the model's]");
   command.add_option("--repetition-penalty", repetition_penalty, "Above 1: against repetition [the model's]");
+  command.add_option("--source-lang", source_language, "Language of the input, of models of many: deu_Latn, de_DE, de");
+  command.add_option("--target-lang", target_language, "Language of the translations, likewise");
   command.add_option("--batch-size", batch_sentences, "Sentences translated at once")->capture_default_str();
   command.add_option("--threads", threads, "0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow")
       ->capture_default_str();
@@ -47,6 +49,8 @@ TranslateOptions GenerationOptions::for_model(const Translator& translator) cons
   generation.validate();
   TranslateOptions options;
   options.generation = generation;
+  options.source_language = source_language;
+  options.target_language = target_language;
   options.batch_sentences = batch_sentences;
   return options;
 }

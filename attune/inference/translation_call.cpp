@@ -8,6 +8,7 @@
 #include "attune/base/fail.h"
 #include "attune/base/interrupt.h"
 #include "attune/base/parallel.h"
+#include "attune/inference/languages.h"
 #include "attune/inference/shortlist.h"
 #include "attune/inference/text_limits.h"
 #include "attune/models/transformer.h"
@@ -52,6 +53,8 @@ BeamSearchOptions search_options(const Translator& translator, const TranslateOp
                            .shortlist = options.shortlist};
   const int64_t vocab = translator.model().config().target_vocab;
   for (int64_t id = target.vocab_size(); id < vocab; ++id) search.generation.suppressed_tokens.push_back(id);
+  if (!options.target_language.empty())
+    set_target_language(search.generation, target, language_token(target, "target_language", options.target_language));
   search.validate(vocab);
   return search;
 }
@@ -60,6 +63,11 @@ BeamSearchOptions search_options(const Translator& translator, const TranslateOp
 int32_t source_end(const Translator& translator, const BeamSearchOptions& options) {
   const int32_t eos = translator.source_tokenizer().eos_id();
   return eos >= 0 ? eos : SearchTokens(options).ends.front();
+}
+
+int32_t source_language(const Translator& translator, const TranslateOptions& options) {
+  if (options.source_language.empty()) return -1;
+  return language_token(translator.source_tokenizer(), "source_language", options.source_language);
 }
 
 // Threads that each have sentences of their own wait for each other a few times a sentence, threads that share each
@@ -80,6 +88,7 @@ TranslationCall::TranslationCall(const Translator& translator, Scheduler& schedu
       search_options_(search_options(translator, options)),
       start_token_(SearchTokens(search_options_).start),
       source_end_(source_end(translator, search_options_)),
+      source_language_(source_language(translator, options)),
       batch_(batch_limits(options)),
       client_(scheduler) {
   // Enough for every thread and the next batch, so that other callers have their turn.
@@ -120,7 +129,11 @@ void TranslationCall::add(const std::string& sentence, const TranslationConstrai
     entry.translation.n_best = {ScoredText{}};
     ++done_;
   } else {
-    entry.source.push_back(source_end_);
+    if (search_options_.generation.special_tokens) {  // a model that was trained elsewhere
+      entry.source = framed_source(tokenizer, sentence, source_language_, source_end_);
+    } else {
+      entry.source.push_back(source_end_);
+    }
     order_.push_back(id);
   }
   entries_.push_back(std::move(entry));

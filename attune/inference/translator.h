@@ -64,7 +64,10 @@ struct TranslateOptions {
   std::vector<std::string> required = {};  // phrases that every translation must have, likewise
   std::vector<TranslationConstraints> constraints = {};  // one for each sentence, in their order, or none
   bool alignments = false;                               // true: fills ScoredText::alignment
-  std::shared_ptr<const Shortlist> shortlist = {};       // limits the tokens of translations; null: no limit
+  /// Of models of many languages, as their vocabularies name them: "deu_Latn" (NLLB), "de_DE" (mBART), "de" (M2M100).
+  /// "": as the model's folder says.
+  std::string source_language = {}, target_language = {};
+  std::shared_ptr<const Shortlist> shortlist = {};  // limits the tokens of translations; null: no limit
 
   /// The time at which the search ends for all sentences of the call. A sentence that is not done by then keeps the
   /// translations that are finished, or an empty one that is not, and has Translation::cut_short. None: no limit.

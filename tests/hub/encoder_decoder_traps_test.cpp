@@ -27,7 +27,7 @@ class Copy {
                 const std::function<void(Tensors&)>& change_tensors = {})
       : folder_(memory_folder()) {
     const std::filesystem::path from = source_dir() / "tests/hub/models" / name;
-    std::filesystem::copy(from, folder_.path(), std::filesystem::copy_options::overwrite_existing);
+    std::filesystem::copy(from, folder_.path(), std::filesystem::copy_options::recursive);
     Json config = read_json_file(from / "config.json");
     if (change) change(config);
     write_json_file(folder_ / "config.json", config);

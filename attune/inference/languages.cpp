@@ -1,0 +1,53 @@
+#include "attune/inference/languages.h"
+
+#include "attune/base/fail.h"
+
+namespace attune {
+namespace {
+
+// A special token without another meaning.
+bool is_language(const Tokenizer& tokenizer, int32_t id) {
+  const SpecialIds& s = tokenizer.special_ids();
+  for (const int32_t other : {s.pad, s.unk, s.bos, s.eos, s.mask, s.cls, s.sep})
+    if (id == other) return false;
+  return tokenizer.is_special_token(id);
+}
+
+}  // namespace
+
+int32_t language_token(const Tokenizer& tokenizer, const char* option, const std::string& language) {
+  for (const std::string& name : {language, "__" + language + "__"})
+    if (const int32_t id = tokenizer.token_id(name); id >= 0) return id;
+  fail<ConfigError>("{}: the vocabulary has no token for the language \"{}\"", option, language);
+}
+
+std::vector<int32_t> framed_source(const Tokenizer& tokenizer, std::string_view text, int32_t language, int32_t end) {
+  std::vector<int32_t> ids = tokenizer.encode_for_model(text).ids;
+  if (language < 0) return ids;
+  bool replaced = false;
+  const auto replace = [&](auto first, auto last) {  // among the special tokens at one end
+    for (; first != last && tokenizer.is_special_token(*first); ++first) {
+      if (!is_language(tokenizer, *first)) continue;
+      *first = language;
+      replaced = true;
+    }
+  };
+  replace(ids.begin(), ids.end());
+  replace(ids.rbegin(), ids.rend());
+  if (replaced) return ids;
+  ids = tokenizer.encode(text);
+  ids.insert(ids.begin(), language);
+  ids.push_back(end);
+  return ids;
+}
+
+void set_target_language(GenerationConfig& generation, const Tokenizer& tokenizer, int32_t language) {
+  const auto start = static_cast<int32_t>(generation.start_token);
+  if (start >= 0 && start < tokenizer.vocab_size() && is_language(tokenizer, start)) {
+    generation.start_token = language;
+  } else {
+    generation.forced_first_token = language;
+  }
+}
+
+}  // namespace attune
