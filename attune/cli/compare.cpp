@@ -123,7 +123,8 @@ std::map<std::string, Spread> spreads_of(const std::vector<ComparedRun>& runs, c
   for (const auto& [name, best] : runs[group.front()].best) {
     std::vector<double> values;
     for (const size_t i : group)
-      if (const auto found = runs[i].best.find(name); found != runs[i].best.end()) values.push_back(found->second.value);
+      if (const auto found = runs[i].best.find(name); found != runs[i].best.end())
+        values.push_back(found->second.value);
     if (values.size() == group.size()) spreads[name] = spread_of(values);
   }
   return spreads;

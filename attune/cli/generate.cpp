@@ -17,8 +17,8 @@
 #include "attune/cli/model_argument.h"
 #include "attune/cli/text_input.h"
 #include "attune/cli/text_output.h"
-#include "attune/inference/text_generator.h"
 #include "attune/hub/open_folder.h"
+#include "attune/inference/text_generator.h"
 #include "attune/inference/text_limits.h"
 #include "attune/text/text_file.h"
 

@@ -54,7 +54,8 @@ std::string summary_of(const std::vector<Json>& metrics) {
     for (const Json& line : metrics)
       if (const auto found = line.find(name); found != line.end() && found->is_number())
         newest = fmt::format("{:.6g}", found->get<double>());
-    if (std::string(name) == "parameters" && !newest.empty()) newest = fmt::format("{:.0f}", best_of(metrics, name)->value);
+    if (std::string(name) == "parameters" && !newest.empty())
+      newest = fmt::format("{:.0f}", best_of(metrics, name)->value);
     if (!newest.empty()) rows += row({name, newest});
   }
   rows += row({"steps", std::to_string(metrics.back()["step"].get<int64_t>())});
@@ -176,11 +177,12 @@ int report_run(const ReportCommand& command) {
 
 void add_report(CLI::App& app) {
   const auto c = std::make_shared<ReportCommand>();
-  CLI::App* command = add_command(app, "report", "A run as one HTML page: curves, translations, attention, configuration",
-                                  "  attune report runs/demo                      # writes runs/demo/report.html\n"
-                                  "  attune report runs/lm --text \"Once upon a time\" --out lm.html\n"
-                                  "The page needs nothing from outside and has no scripts",
-                                  [c] { return report_run(*c); });
+  CLI::App* command =
+      add_command(app, "report", "A run as one HTML page: curves, translations, attention, configuration",
+                  "  attune report runs/demo                      # writes runs/demo/report.html\n"
+                  "  attune report runs/lm --text \"Once upon a time\" --out lm.html\n"
+                  "The page needs nothing from outside and has no scripts",
+                  [c] { return report_run(*c); });
   command->add_option("run", c->run, "Folder of a run")->required();
   command->add_option("--out", c->out, "HTML file [report.html in the folder]");
   command->add_option("--text", c->text, "What the model reads for its attention [the first sample]");

@@ -51,13 +51,22 @@ std::vector<std::string> names_of(const std::vector<Json>& lines) {
 }
 
 std::string unit_of(const std::string& name) {
-  static const std::pair<const char*, const char*> units[] = {
-      {"loss", "nats"},         {"valid_loss", "nats"},       {"nll", "nats"},
-      {"valid_nll", "nats"},    {"perplexity", "perplexity"}, {"valid_perplexity", "perplexity"},
-      {"valid_bleu", "BLEU"},   {"valid_accuracy", "share"},  {"valid_macro_f1", "share"},
-      {"memory_mib", "MiB"},    {"tensor_memory_mib", "MiB"}, {"valid_bits_per_character", "bits"},
-      {"seconds", "seconds"},   {"step_seconds", "seconds"},  {"valid_bits_per_byte", "bits"},
-      {"communication_seconds", "seconds"}};
+  static const std::pair<const char*, const char*> units[] = {{"loss", "nats"},
+                                                              {"valid_loss", "nats"},
+                                                              {"nll", "nats"},
+                                                              {"valid_nll", "nats"},
+                                                              {"perplexity", "perplexity"},
+                                                              {"valid_perplexity", "perplexity"},
+                                                              {"valid_bleu", "BLEU"},
+                                                              {"valid_accuracy", "share"},
+                                                              {"valid_macro_f1", "share"},
+                                                              {"memory_mib", "MiB"},
+                                                              {"tensor_memory_mib", "MiB"},
+                                                              {"valid_bits_per_character", "bits"},
+                                                              {"seconds", "seconds"},
+                                                              {"step_seconds", "seconds"},
+                                                              {"valid_bits_per_byte", "bits"},
+                                                              {"communication_seconds", "seconds"}};
   const auto found = std::ranges::find_if(units, [&](const auto& unit) { return name == unit.first; });
   return found == std::end(units) ? name : found->second;
 }

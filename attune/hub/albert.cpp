@@ -26,8 +26,7 @@ TransformerConfig translate(const HubFiles& files) {
 }
 
 NameTable names(const TransformerConfig&, const HubFiles& files) {
-  const std::string ours = "encoder.layers.*.",
-                    theirs = "albert.encoder.albert_layer_groups.0.albert_layers.0.";
+  const std::string ours = "encoder.layers.*.", theirs = "albert.encoder.albert_layer_groups.0.albert_layers.0.";
   const std::string bias = "predictions.decoder.bias";
   return {
       {"embedding", {"albert.embeddings.word_embeddings"}},

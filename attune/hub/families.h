@@ -15,14 +15,14 @@ Family distilbert_family();
 Family gemma_family();  // 2 and 3
 Family gpt2_family();
 Family gpt_neox_family();
-Family llama_family();  // Mistral, Qwen2 and Qwen3 too
+Family llama_family();   // Mistral, Qwen2 and Qwen3 too
 Family m2m100_family();  // and NLLB
 Family marian_family();
 Family modernbert_family();
 Family opt_family();
 Family phi3_family();
 Family roberta_family();  // and XLM-R
-Family t5_family();  // and mT5
+Family t5_family();       // and mT5
 
 /// The family of config.json's model_type. Throws ConfigError for one that is not known, and for a mixture of experts.
 const Family& family_of(const HubConfig& config);

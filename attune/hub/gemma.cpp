@@ -17,9 +17,8 @@ void set_gemma3_positions(TransformerConfig& c, const HubConfig& hub, int64_t he
   set_layer_attention(c, hub, [&, every = hub.integer("sliding_window_pattern", 6)](int64_t layer) {
     return every < 1 || (layer + 1) % every != 0;
   });
-  c.local_positions = hub.has("rope_parameters")
-                          ? rotary_of(hub, {.head_dim = head_dim, .layer_type = kLocal})
-                          : RotaryOptions{.base = hub.number("rope_local_base_freq", 10000)};
+  c.local_positions = hub.has("rope_parameters") ? rotary_of(hub, {.head_dim = head_dim, .layer_type = kLocal})
+                                                 : RotaryOptions{.base = hub.number("rope_local_base_freq", 10000)};
 }
 
 TransformerConfig translate(const HubFiles& files) {

@@ -17,8 +17,8 @@ namespace attune {
 /// ConfigError naming a field that is not supported.
 GenerationConfig read_hub_generation(const std::filesystem::path& folder, const HubConfig& config);
 
-/// How a language model of the hub continues a text, from the same files. The likeliest token is taken where they do not
-/// say "do_sample"; an end is honoured, and so are suppressed tokens. Throws as above.
+/// How a language model of the hub continues a text, from the same files. The likeliest token is taken where they do
+/// not say "do_sample"; an end is honoured, and so are suppressed tokens. Throws as above.
 SamplingConfig read_hub_sampling(const std::filesystem::path& folder, const HubConfig& config);
 
 }  // namespace attune

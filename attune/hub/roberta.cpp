@@ -32,7 +32,8 @@ TransformerConfig translate(const HubFiles& files) {
 
 NameTable names(const TransformerConfig&, const HubFiles& files) {
   NameTable table = bert_encoder_names("roberta.");
-  std::ranges::find(table, "embedding.position", &NameRow::ours)->transform = part_of_rows(first_position(files.config));
+  std::ranges::find(table, "embedding.position", &NameRow::ours)->transform =
+      part_of_rows(first_position(files.config));
   const NameTable heads = {
       {"pooler", {"classifier.dense"}},
       {"head", {"classifier.out_proj"}},

@@ -6,8 +6,8 @@
 
 #include "attune/autograd/graph.h"
 #include "attune/base/fail.h"
-#include "attune/inference/batches.h"
 #include "attune/hub/open_folder.h"
+#include "attune/inference/batches.h"
 #include "attune/inference/text_limits.h"
 #include "attune/nn/make_panels.h"
 #include "attune/tensor/host_view.h"

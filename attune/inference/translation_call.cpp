@@ -10,6 +10,7 @@
 #include "attune/base/parallel.h"
 #include "attune/inference/shortlist.h"
 #include "attune/inference/text_limits.h"
+#include "attune/models/transformer.h"
 #include "attune/text/tokenizer.h"
 
 namespace attune {
@@ -49,8 +50,16 @@ BeamSearchOptions search_options(const Translator& translator, const TranslateOp
                            .banned = encode_phrases("banned", target, options.banned),
                            .alignments = options.alignments,
                            .shortlist = options.shortlist};
-  search.validate(target.vocab_size());
+  const int64_t vocab = translator.model().config().target_vocab;
+  for (int64_t id = target.vocab_size(); id < vocab; ++id) search.generation.suppressed_tokens.push_back(id);
+  search.validate(vocab);
   return search;
+}
+
+// What ends a source: eos of its tokenizer, or, where that names none, what ends an output.
+int32_t source_end(const Translator& translator, const BeamSearchOptions& options) {
+  const int32_t eos = translator.source_tokenizer().eos_id();
+  return eos >= 0 ? eos : SearchTokens(options).ends.front();
 }
 
 // Threads that each have sentences of their own wait for each other a few times a sentence, threads that share each
@@ -70,6 +79,7 @@ TranslationCall::TranslationCall(const Translator& translator, Scheduler& schedu
       required_(encode_phrases("required", translator.target_tokenizer(), options.required)),
       search_options_(search_options(translator, options)),
       start_token_(SearchTokens(search_options_).start),
+      source_end_(source_end(translator, search_options_)),
       batch_(batch_limits(options)),
       client_(scheduler) {
   // Enough for every thread and the next batch, so that other callers have their turn.
@@ -110,7 +120,7 @@ void TranslationCall::add(const std::string& sentence, const TranslationConstrai
     entry.translation.n_best = {ScoredText{}};
     ++done_;
   } else {
-    entry.source.push_back(tokenizer.eos_id());
+    entry.source.push_back(source_end_);
     order_.push_back(id);
   }
   entries_.push_back(std::move(entry));

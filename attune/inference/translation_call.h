@@ -57,7 +57,7 @@ class TranslationCall {
   TranslateOptions options_;
   TokenSequences required_;  // of every sentence
   BeamSearchOptions search_options_;
-  int32_t start_token_;
+  int32_t start_token_, source_end_;
   BatchLimits batch_;
   int64_t most_submitted_;
   std::deque<Entry> entries_;  // from the first that is not taken

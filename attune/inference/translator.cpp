@@ -4,9 +4,9 @@
 #include <exception>
 
 #include "attune/base/fail.h"
+#include "attune/hub/open_folder.h"
 #include "attune/inference/scheduler.h"
 #include "attune/inference/translation_call.h"
-#include "attune/hub/open_folder.h"
 #include "attune/models/inference_copy.h"
 #include "attune/nn/make_panels.h"
 
@@ -36,7 +36,10 @@ struct Translator::Impl {
         generation(g),
         scheduler(std::make_shared<TranslationDecodingModel>(model), options) {
     generation.validate();
-    check_vocabularies(*model, *source_tokenizer, *target_tokenizer);
+    // The vocabulary of a model that was trained elsewhere may have more tokens than its tokenizer.
+    const bool fits = source_tokenizer->vocab_size() <= model->config().source_vocab &&
+                      target_tokenizer->vocab_size() <= model->config().target_vocab;
+    if (!generation.special_tokens || !fits) check_vocabularies(*model, *source_tokenizer, *target_tokenizer);
   }
 };
 

@@ -47,8 +47,7 @@ std::shared_ptr<const Tokenizer> load_only_tokenizer(const fs::path& folder, con
   const fs::path file = find_tokenizer(folder);
   if (file.empty()) fail<FileError>("{}: needs {}", folder.string(), kTokenizerFileNames);
   std::shared_ptr<const Tokenizer> tokenizer = load_tokenizer(file);
-  if (!padded || tokenizer->vocab_size() > config.vocab)
-    check_vocab(file.string(), *tokenizer, "vocab", config.vocab);
+  if (!padded || tokenizer->vocab_size() > config.vocab) check_vocab(file.string(), *tokenizer, "vocab", config.vocab);
   return tokenizer;
 }
 

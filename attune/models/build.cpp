@@ -44,8 +44,8 @@ LayerOptions layer_options(const TransformerConfig& c, int64_t layer) {
 }
 
 // `of_stack` is the stack's kind of attention where the architecture has several.
-std::unique_ptr<Attention> build_self_attention(const AttentionKind* of_stack, const TransformerConfig& c, int64_t layer,
-                                                const std::shared_ptr<RelativeBias>& bias) {
+std::unique_ptr<Attention> build_self_attention(const AttentionKind* of_stack, const TransformerConfig& c,
+                                                int64_t layer, const std::shared_ptr<RelativeBias>& bias) {
   const TransformerConfig own = c.of_layer(layer);
   return build_attention(of_stack ? *of_stack : own.attention, self_attention_setting(own, bias));
 }
@@ -165,11 +165,10 @@ std::unique_ptr<EncoderClassifier> build_encoder_classifier(const TransformerCon
   auto embedding = build_embeddings(c);
   const Tensor table = embedding->weight();
   auto model = std::make_unique<EncoderClassifier>(
-      c, EncoderClassifier::Parts{
-             .embedding = std::move(embedding),
-             .encoder = build_encoder(nullptr, c),
-             .pooler = build_transform(c.pooler, c.d_model, c),
-             .head = std::make_unique<Linear>(c.d_model, static_cast<int64_t>(c.labels.size()))});
+      c, EncoderClassifier::Parts{.embedding = std::move(embedding),
+                                  .encoder = build_encoder(nullptr, c),
+                                  .pooler = build_transform(c.pooler, c.d_model, c),
+                                  .head = std::make_unique<Linear>(c.d_model, static_cast<int64_t>(c.labels.size()))});
   finish(*model, c, seed, {table});
   return model;
 }
@@ -178,11 +177,11 @@ std::unique_ptr<EncoderMaskedLm> build_encoder_masked_lm(const TransformerConfig
   const TransformerConfig& c = validated(config, Architecture::encoder_masked_lm);
   auto embedding = build_embeddings(c);
   const Tensor table = embedding->weight();
-  auto model =
-      std::make_unique<EncoderMaskedLm>(c, EncoderMaskedLm::Parts{.embedding = std::move(embedding),
-                                                                  .encoder = build_encoder(nullptr, c),
-                                                                  .transform = build_transform(c.prediction_transform, c.embedding_width(), c),
-                                                                  .projection = build_projection(table, c.vocab, c)});
+  auto model = std::make_unique<EncoderMaskedLm>(
+      c, EncoderMaskedLm::Parts{.embedding = std::move(embedding),
+                                .encoder = build_encoder(nullptr, c),
+                                .transform = build_transform(c.prediction_transform, c.embedding_width(), c),
+                                .projection = build_projection(table, c.vocab, c)});
   finish(*model, c, seed, {table});
   return model;
 }

@@ -39,19 +39,21 @@ void check_attention(const std::string& field, const AttentionKind& kind, const 
 
 void check_layers(const TransformerConfig& c) {
   const auto own = static_cast<int64_t>(c.layer_attention.size());
-  if (own != 0 && own != c.layers)
-    fail<ConfigError>("layer_attention: has {} entries, layers = {}", own, c.layers);
+  if (own != 0 && own != c.layers) fail<ConfigError>("layer_attention: has {} entries, layers = {}", own, c.layers);
   const bool has_local = std::ranges::find(c.layer_attention, LayerAttention::local) != c.layer_attention.end();
   if (has_local) {
     check_range("local_window", c.local_window, 1, 1 << 24);
-    if (!std::holds_alternative<RotaryOptions>(c.local_positions) && !std::holds_alternative<NoPositions>(c.local_positions))
+    if (!std::holds_alternative<RotaryOptions>(c.local_positions) &&
+        !std::holds_alternative<NoPositions>(c.local_positions))
       fail<ConfigError>("local_positions = \"{}\": needs \"rotary\" or \"none\"", variant_name(c.local_positions));
     validate(c.local_positions, position_setting(c));
     const int64_t first = std::ranges::find(c.layer_attention, LayerAttention::local) - c.layer_attention.begin();
     check_attention("attention", c.attention, self_attention_setting(c.of_layer(first)));
   }
-  if (c.share_layers && has_local) fail<ConfigError>("share_layers = true: needs layers that are alike, but layer_attention has \"local\"");
-  if (c.share_layers && !c.first_norm) fail<ConfigError>("share_layers = true: needs layers that are alike, but first_norm is false");
+  if (c.share_layers && has_local)
+    fail<ConfigError>("share_layers = true: needs layers that are alike, but layer_attention has \"local\"");
+  if (c.share_layers && !c.first_norm)
+    fail<ConfigError>("share_layers = true: needs layers that are alike, but first_norm is false");
   if (c.norm == NormPlacement::post && !c.first_norm) fail<ConfigError>("first_norm = false: needs norm = \"pre\"");
   if (c.parallel_residual && c.norm == NormPlacement::post)
     fail<ConfigError>("parallel_residual = true: needs norm = \"pre\"");

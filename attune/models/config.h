@@ -58,14 +58,14 @@ struct TransformerConfig {
   PositionKind positions = SinusoidalPositions{};
   /// The attention of each layer, Beltagy et al. 2020; Gemma Team 2024. Empty: global in all of them.
   std::vector<LayerAttention> layer_attention = {};
-  int64_t local_window = 0;                         // a query sees the keys at a distance below this
-  PositionKind local_positions = RotaryOptions{};   // "rotary" or "none"
+  int64_t local_window = 0;                        // a query sees the keys at a distance below this
+  PositionKind local_positions = RotaryOptions{};  // "rotary" or "none"
   NormPlacement norm = NormPlacement::pre;
   NormForm norm_form = NormForm::variance;
   double norm_epsilon = 1e-5;
-  bool norm_bias = true;         // norms of the variance form have a bias
-  bool first_norm = true;        // pre-norm only: a norm before the first layer's self-attention
-  bool final_norm = true;        // pre-norm only: a norm after the last layer of each stack
+  bool norm_bias = true;           // norms of the variance form have a bias
+  bool first_norm = true;          // pre-norm only: a norm before the first layer's self-attention
+  bool final_norm = true;          // pre-norm only: a norm after the last layer of each stack
   bool parallel_residual = false;  // x + attention(norm(x)) + feed_forward(norm(x)), Wang and Komatsuzaki 2021 (GPT-J)
   FeedForwardActivation activation = FeedForwardActivation::relu;
   bool feed_forward_bias = true;
@@ -141,9 +141,8 @@ struct EnumNames<Architecture> {
 };
 template <>
 struct EnumNames<NormPlacement> {
-  static constexpr std::pair<NormPlacement, const char*> values[] = {{NormPlacement::pre, "pre"},
-                                                                     {NormPlacement::post, "post"},
-                                                                     {NormPlacement::sandwich, "sandwich"}};
+  static constexpr std::pair<NormPlacement, const char*> values[] = {
+      {NormPlacement::pre, "pre"}, {NormPlacement::post, "post"}, {NormPlacement::sandwich, "sandwich"}};
 };
 template <>
 struct EnumNames<LayerAttention> {

@@ -3,18 +3,23 @@
 namespace attune {
 
 AttentionSetting self_attention_setting(const TransformerConfig& c, std::shared_ptr<const RelativeBias> bias) {
-  AttentionSetting setting{
-      .d_model = c.d_model, .heads = c.heads, .dropout = c.attention_dropout, .positions = in_attention(c.positions), .norm = norm_config(c)};
+  AttentionSetting setting{.d_model = c.d_model,
+                           .heads = c.heads,
+                           .dropout = c.attention_dropout,
+                           .positions = in_attention(c.positions),
+                           .norm = norm_config(c)};
   setting.positions.bias = std::move(bias);
   return setting;
 }
 
 AttentionSetting cross_attention_setting(const TransformerConfig& c) {
-  return {.d_model = c.d_model, .heads = c.heads, .dropout = c.attention_dropout, .self = false, .norm = norm_config(c)};
+  return {
+      .d_model = c.d_model, .heads = c.heads, .dropout = c.attention_dropout, .self = false, .norm = norm_config(c)};
 }
 
 PositionSetting position_setting(const TransformerConfig& c) {
-  return {.d_model = c.embedding_width(), .context_length = c.architecture == Architecture::decoder_lm ? c.context_length : 0};
+  return {.d_model = c.embedding_width(),
+          .context_length = c.architecture == Architecture::decoder_lm ? c.context_length : 0};
 }
 
 LayerNormConfig norm_config(const TransformerConfig& c) {

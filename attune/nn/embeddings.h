@@ -13,8 +13,8 @@ namespace [[gnu::visibility("default")]] attune {
 /// The input of a stack of layers: W dropout(norm(embedding(ids) + type + position)). Type, position, norm and the
 /// projection W may be missing.
 ///   ids, positions, types [tokens] -> [tokens, d_model]
-/// Source: Vaswani et al. 2017, sections 3.4 and 3.5; Devlin et al. 2019 for types and norm; Lan et al. 2020 for W, with
-/// tables that are narrower than d_model.
+/// Source: Vaswani et al. 2017, sections 3.4 and 3.5; Devlin et al. 2019 for types and norm; Lan et al. 2020 for W,
+/// with tables that are narrower than d_model.
 class Embeddings final : public Module {
  public:
   struct Parts {

@@ -15,9 +15,12 @@ enum class FeedForwardActivation { relu, gelu, gelu_tanh, silu, swiglu, geglu, g
 template <>
 struct EnumNames<FeedForwardActivation> {
   static constexpr std::pair<FeedForwardActivation, const char*> values[] = {
-      {FeedForwardActivation::relu, "relu"},           {FeedForwardActivation::gelu, "gelu"},
-      {FeedForwardActivation::gelu_tanh, "gelu_tanh"}, {FeedForwardActivation::silu, "silu"},
-      {FeedForwardActivation::swiglu, "swiglu"},       {FeedForwardActivation::geglu, "geglu"},
+      {FeedForwardActivation::relu, "relu"},
+      {FeedForwardActivation::gelu, "gelu"},
+      {FeedForwardActivation::gelu_tanh, "gelu_tanh"},
+      {FeedForwardActivation::silu, "silu"},
+      {FeedForwardActivation::swiglu, "swiglu"},
+      {FeedForwardActivation::geglu, "geglu"},
       {FeedForwardActivation::geglu_tanh, "geglu_tanh"}};
 };
 /// Returns the activation of a gated unit's gate; nothing if `activation` is not a gated unit.

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "attune/nn/attention.h"
 #include <memory>
+#include "attune/nn/attention.h"
 
 #include "attune/nn/dropout.h"
 #include "attune/nn/layer_norm.h"
@@ -19,8 +19,8 @@ struct MultiHeadAttentionConfig {
   bool head_norm = false;     // a norm on each head of queries and of keys, before they are rotated
   LayerNormConfig norm = {};  // of that kind
   double soft_cap = 0;        // see AttentionOptions
-  double scale = 0;    // of the scores; 0: 1 / sqrt(d_head)
-  double dropout = 0;  // on the attention weights
+  double scale = 0;           // of the scores; 0: 1 / sqrt(d_head)
+  double dropout = 0;         // on the attention weights
   AttentionPositions positions = {};
 };
 
@@ -55,8 +55,8 @@ class MultiHeadAttention final : public Attention {
   QueriesKeysAndValues queries_keys_and_values(const Tensor& x, const Indices& positions) const;
   void append(const KeysAndValues& memory, std::span<const int32_t> slots, AttentionCache& cache) const;
   Tensor queries(const Tensor& x, const Indices& positions) const;  // [n, heads, d_head]
-  /// The rows of a product as heads [n, heads, d_head], normalised by `norm` unless it is null, and rotated if positions
-  /// are rotary.
+  /// The rows of a product as heads [n, heads, d_head], normalised by `norm` unless it is null, and rotated if
+  /// positions are rotary.
   Tensor turned(const Tensor& rows, const LayerNorm* norm, const Indices& positions) const;
   /// Attention over the slots of each row; `query` [n, heads, d_head] comes from turned().
   AttentionOutput attend_cached(const Tensor& query, const CachedQueries& queries, const AttentionCache& cache) const;
@@ -75,7 +75,7 @@ class MultiHeadAttention final : public Attention {
   AttentionPositions positions_;
   Linear w_q_, w_k_, w_v_, w_o_;
   std::unique_ptr<LayerNorm> query_norm_, key_norm_;  // or null
-  Parameter relative_keys_, relative_values_;  // [2 clip + 1, d_head], shared by the heads; or undefined
+  Parameter relative_keys_, relative_values_;         // [2 clip + 1, d_head], shared by the heads; or undefined
   Dropout dropout_;
 };
 

@@ -13,9 +13,9 @@ struct ResidualConnectionConfig {
   double dropout = 0;
   bool pre_norm = true;
   LayerNormOptions layer_norm;
-  bool norm_bias = true;      // see LayerNormConfig
-  bool input_norm = true;     // pre-norm: false leaves the norm out
-  bool output_norm = false;   // pre-norm: another norm on what the sublayer returns
+  bool norm_bias = true;     // see LayerNormConfig
+  bool input_norm = true;    // pre-norm: false leaves the norm out
+  bool output_norm = false;  // pre-norm: another norm on what the sublayer returns
 };
 
 /// The sublayer may use its input only in matrix products.        [tokens, d_model] -> same

@@ -31,11 +31,10 @@ struct EnumNames<RotaryPairing> {
 };
 template <>
 struct EnumNames<RotaryScaling> {
-  static constexpr std::pair<RotaryScaling, const char*> values[] = {
-      {RotaryScaling::none, "none"},
-      {RotaryScaling::linear, "linear"},
-      {RotaryScaling::yarn, "yarn"},
-      {RotaryScaling::llama3, "llama3"}};
+  static constexpr std::pair<RotaryScaling, const char*> values[] = {{RotaryScaling::none, "none"},
+                                                                     {RotaryScaling::linear, "linear"},
+                                                                     {RotaryScaling::yarn, "yarn"},
+                                                                     {RotaryScaling::llama3, "llama3"}};
 };
 template <>
 struct EnumNames<RotaryRamp> {
@@ -50,8 +49,8 @@ struct RotaryOptions {
   RotaryScaling scaling = RotaryScaling::none;
   double factor = 1;            // all scalings: how many times longer than the trained context
   int64_t original_length = 0;  // yarn, llama3: the trained context
-  double beta_fast = 32;        // yarn, llama3: pairs with more turns than this over the trained context are not scaled,
-  double beta_slow = 1;         // ... and pairs with fewer turns than this are scaled as by linear; between, a ramp
+  double beta_fast = 32;  // yarn, llama3: pairs with more turns than this over the trained context are not scaled,
+  double beta_slow = 1;   // ... and pairs with fewer turns than this are scaled as by linear; between, a ramp
   RotaryRamp ramp = RotaryRamp::turns;  // yarn
   double magnitude = 0;  // yarn: a factor on rotated queries and keys; 0: 0.1 ln(factor) + 1, section 3.4
   bool operator==(const RotaryOptions&) const = default;

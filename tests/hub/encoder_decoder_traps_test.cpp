@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
+#include <map>
 
 #include "attune/autograd/graph.h"
 #include "attune/hub/hub_folder.h"
@@ -208,9 +210,9 @@ TEST(EncoderDecoderTraps, GenerationConfigIsHonoured) {
                           {"eos_token_id", {1, 7}},
                           {"forced_bos_token_id", 9},
                           {"forced_eos_token_id", 1},
-                          {"suppress_tokens", {3}},
+                          {"suppress_tokens", Json::array({3})},
                           {"begin_suppress_tokens", {4, 6}},
-                          {"bad_words_ids", {{0}, {7}}},
+                          {"bad_words_ids", Json::parse("[[0], [7]]")},
                           {"num_beams", 4},
                           {"max_length", 64},
                           {"length_penalty", 0.8},
@@ -230,7 +232,7 @@ TEST(EncoderDecoderTraps, GenerationConfigIsHonoured) {
 
 TEST(EncoderDecoderTraps, WithoutGenerationConfigTheConfigSaysIt) {
   const Copy copy("marian", [](Json& c) {
-    c["bad_words_ids"] = {{2}};
+    c["bad_words_ids"] = Json::parse("[[2]]");
     c["num_beams"] = 6;
     c["max_length"] = 512;
   });
@@ -247,8 +249,9 @@ TEST(EncoderDecoderTraps, GenerationConfigRefusesByName) {
     write_generation(copy, json);
     return message_of<ConfigError>([&] { copy.generation(); });
   };
-  EXPECT_NE(refusal({{"force_words_ids", {{3}}}}).find("force_words_ids = [[3]]: is not supported"), std::string::npos);
-  EXPECT_NE(refusal({{"bad_words_ids", {{3, 4}}}}).find("bad_words_ids"), std::string::npos);
+  EXPECT_NE(refusal({{"force_words_ids", Json::parse("[[3]]")}}).find("force_words_ids = [[3]]: is not supported"),
+            std::string::npos);
+  EXPECT_NE(refusal({{"bad_words_ids", Json::parse("[[3, 4]]")}}).find("bad_words_ids"), std::string::npos);
   EXPECT_NE(refusal({{"num_beams", 0}}).find("num_beams = 0"), std::string::npos);
   EXPECT_NE(refusal({{"length_penalty", -2.0}}).find("length_penalty = -2"), std::string::npos);
 }

@@ -37,8 +37,7 @@ struct Expected {
   Json json;
 
   explicit Expected(const std::filesystem::path& folder)
-      : tensors(folder / "expected.safetensors"),
-        json(read_json_file(folder / "expected.json", uint64_t{16} << 20)) {}
+      : tensors(folder / "expected.safetensors"), json(read_json_file(folder / "expected.json", uint64_t{16} << 20)) {}
 
   /// The rows of `ids` where `mask` is 1: sequences without padding.
   std::vector<std::vector<int32_t>> sequences(const std::string& ids, const std::string& mask = "") const {

@@ -58,9 +58,7 @@ struct Case {
     prompts = expected.sequences("input_ids", "attention_mask");
   }
 
-  bool ends(int32_t token) const {
-    return std::ranges::find(sampling.eos_tokens, token) != sampling.eos_tokens.end();
-  }
+  bool ends(int32_t token) const { return std::ranges::find(sampling.eos_tokens, token) != sampling.eos_tokens.end(); }
   // What follows the prompt, without an end.
   Tokens continuation(const Json& row, size_t prompt) const {
     Tokens tokens = row.get<Tokens>();
@@ -78,7 +76,8 @@ struct Case {
   }
   // The log probability of a continuation and, where it is shorter than the limit, of the end after it; for each token.
   double score(const Tokens& prompt, Tokens tokens) const {
-    if (static_cast<int64_t>(tokens.size()) < kNewTokens) tokens.push_back(static_cast<int32_t>(sampling.eos_tokens.at(0)));
+    if (static_cast<int64_t>(tokens.size()) < kNewTokens)
+      tokens.push_back(static_cast<int32_t>(sampling.eos_tokens.at(0)));
     Tokens all = prompt;
     all.insert(all.end(), tokens.begin(), tokens.end());
     const NoGrad no_grad;
@@ -130,7 +129,8 @@ TEST_P(HubLanguageModels, BeamsAreNotWorseThanThoseOfTransformers) {
     if (result.error) std::rethrow_exception(result.error);
     const Tokens found = result.hypotheses.at(0).tokens;
     const Tokens wanted = c.continuation(c.expected.json.at("beam_4").at(i), i);
-    if (found != wanted) EXPECT_GT(c.score(c.prompts[i], found), c.score(c.prompts[i], wanted) - 1e-4) << "prompt " << i;
+    if (found != wanted)
+      EXPECT_GT(c.score(c.prompts[i], found), c.score(c.prompts[i], wanted) - 1e-4) << "prompt " << i;
   }
 }
 

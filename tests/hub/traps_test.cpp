@@ -179,14 +179,14 @@ TEST(HubTraps, APartOfEachHeadIsRotated) {
 }
 
 TEST(HubTraps, YarnHasTheRampAndTheMagnitudeOfTransformers) {
-  const RotaryOptions yarn = rotary_of(
-      config_of(R"({"max_position_embeddings": 256, "rope_parameters": {"rope_type": "yarn", "factor": 4,
+  const RotaryOptions yarn =
+      rotary_of(config_of(R"({"max_position_embeddings": 256, "rope_parameters": {"rope_type": "yarn", "factor": 4,
           "original_max_position_embeddings": 64, "mscale": 1.0, "mscale_all_dim": 0.8}})"),
-      {});
+                {});
   EXPECT_EQ(yarn.ramp, RotaryRamp::pairs);
   EXPECT_NEAR(yarn.magnitude, (0.1 * std::log(4) + 1) / (0.08 * std::log(4) + 1), 1e-12);
-  // floor(8 ln(64 / (32 * 2 pi)) / (2 ln 10000)) is below 0, ceil(8 ln(64 / (2 pi)) / (2 ln 10000)) is 2: the ramp has the
-  // middle pair 1.
+  // floor(8 ln(64 / (32 * 2 pi)) / (2 ln 10000)) is below 0, ceil(8 ln(64 / (2 pi)) / (2 ln 10000)) is 2: the ramp has
+  // the middle pair 1.
   const RotaryFrequencies f = rotary_frequencies(yarn, 8);
   EXPECT_DOUBLE_EQ(f.frequencies[0], 1);
   EXPECT_DOUBLE_EQ(f.frequencies[1], (0.5 + 0.5 / 4) * 0.1);
@@ -194,16 +194,16 @@ TEST(HubTraps, YarnHasTheRampAndTheMagnitudeOfTransformers) {
 }
 
 TEST(HubTraps, AnUnknownScalingIsRefused) {
-  EXPECT_THAT(message_of<ConfigError>([] {
-                rotary_of(config_of(R"({"rope_scaling": {"type": "longrope", "factor": 4}})"), {});
-              }),
+  EXPECT_THAT(message_of<ConfigError>(
+                  [] { rotary_of(config_of(R"({"rope_scaling": {"type": "longrope", "factor": 4}})"), {}); }),
               HasSubstr("config.json.rope_scaling: type = \"longrope\": is not supported"));
 }
 
 TEST(HubTraps, SeveralEndsAndSuppressedTokensAreHonoured) {
   const TemporaryFolder folder;
-  write_json_file(folder / "generation_config.json",
-                  Json::parse(R"({"eos_token_id": [7, 9], "suppress_tokens": [3, 4], "do_sample": true, "top_p": 0.5})"));
+  write_json_file(
+      folder / "generation_config.json",
+      Json::parse(R"({"eos_token_id": [7, 9], "suppress_tokens": [3, 4], "do_sample": true, "top_p": 0.5})"));
   const SamplingConfig found = read_hub_sampling(folder.path(), config_of(R"({"eos_token_id": 2})"));
   EXPECT_THAT(found.eos_tokens, testing::ElementsAre(7, 9));
   EXPECT_THAT(found.suppressed_tokens, testing::ElementsAre(3, 4));

@@ -52,14 +52,16 @@ class RunsCliTest : public ::testing::Test {
     shared_ = std::make_unique<TemporaryFolder>();
     write_reverse_text(*shared_, "train", 200, 2, 5, 1);
     write_reverse_text(*shared_, "valid", 10, 2, 5, 2);
-    for (const char* seed : {"1", "2"}) train_run(std::string("seed") + seed, {"--set", std::string("train.seed=") + seed});
+    for (const char* seed : {"1", "2"})
+      train_run(std::string("seed") + seed, {"--set", std::string("train.seed=") + seed});
     train_run("other", {"--set", "model.d_ff=40"});
   }
   static void TearDownTestSuite() { shared_.reset(); }
 
   static CommandResult train_run(const std::string& name, std::vector<std::string> more = {}) {
     RunConfig config = reverse_config(*shared_);
-    config.train = {.steps = 6, .batch_tokens = 64, .log_every = 2, .valid_every = 3, .checkpoint_every = 3, .threads = 1};
+    config.train = {
+        .steps = 6, .batch_tokens = 64, .log_every = 2, .valid_every = 3, .checkpoint_every = 3, .threads = 1};
     write_file(*shared_ / "run.toml", write_toml(config));
     std::vector<std::string> words = {"train", *shared_ / "run.toml", "--out", *shared_ / name};
     words.insert(words.end(), more.begin(), more.end());
@@ -87,7 +89,9 @@ TEST_F(RunsCliTest, OneNameForEachQuantity) {
     const Json json = Json::parse(line);
     if (json["step"] == 2) training = json;
     if (json["step"] == 3 && json.contains("valid_loss")) validation = json;
-    if (json["step"] == 0) EXPECT_GT(json["parameters"].get<int64_t>(), 1000);
+    if (json["step"] == 0) {
+      EXPECT_GT(json["parameters"].get<int64_t>(), 1000);
+    }
   }
   EXPECT_THAT(said, HasSubstr(fmt::format("validation loss {:.4f} (training {:.4f})  nll {:.4f} (training {:.4f})",
                                           validation["valid_loss"].get<double>(), training["loss"].get<double>(),
@@ -104,15 +108,17 @@ TEST_F(RunsCliTest, TheFolderOfARunStandsForItsModel) {
   EXPECT_EQ(output_of({"inspect", run("seed1")}), output_of({"inspect", run("seed1") + "/model"}));
   fs::copy(run("seed1"), folder_ / "open", fs::copy_options::recursive);
   fs::remove_all(folder_ / "open" / "model");
-  EXPECT_THAT(refusal(run_attune({"translate", folder_ / "open", "a"})),
-              HasSubstr("the run has not ended; " + (folder_ / "open" / "best").string() + " is its best model so far"));
+  EXPECT_THAT(
+      refusal(run_attune({"translate", folder_ / "open", "a"})),
+      HasSubstr("the run has not ended; " + (folder_ / "open" / "best").string() + " is its best model so far"));
   fs::remove_all(folder_ / "open" / "best");
   EXPECT_THAT(refusal(run_attune({"translate", folder_ / "open", "a"})), HasSubstr("the run has no model yet"));
 }
 
 TEST_F(RunsCliTest, TheModelMayComeAfterTheText) {
   const std::string model = run("seed1") + "/model";
-  EXPECT_EQ(output_of({"translate", "a b", run("seed1")}, "", "attune: the model, " + model + ", is expected before the text\n"),
+  EXPECT_EQ(output_of({"translate", "a b", run("seed1")}, "",
+                      "attune: the model, " + model + ", is expected before the text\n"),
             output_of({"translate", model, "a b"}));
   EXPECT_THAT(refusal(run_attune({"translate", "a b", "c d"})), HasSubstr("a b"));
 }
@@ -126,8 +132,9 @@ TEST_F(RunsCliTest, NothingToResumeIsSaid) {
 
 TEST_F(RunsCliTest, ARunIsResumedFromAnyDirectory) {
   const std::string home = (*shared_ / "train.src").parent_path();
-  const std::string go = "cd " + home + " && " + attune_binary() +
-                         " train run.toml --out moved --set data.train_source=train.src --set data.train_target=train.tgt";
+  const std::string go =
+      "cd " + home + " && " + attune_binary() +
+      " train run.toml --out moved --set data.train_source=train.src --set data.train_target=train.tgt";
   train_run("unused");  // writes run.toml
   ASSERT_EQ(run_command({"sh", "-c", go}).status, 0);
   const CommandResult more = run_command(
@@ -160,10 +167,12 @@ TEST_F(RunsCliTest, CompareShowsWhatDiffers) {
 
 TEST_F(RunsCliTest, CompareTellsWhetherADifferenceMayBeChance) {
   const DataConfig data = reverse_config(*shared_).data;
-  const std::vector<std::string> words = {"compare",  run("seed1"),    run("seed1"),  "--source", data.valid_source[0], "--reference",
-                                          data.valid_target[0], "--samples", "20"};
+  const std::vector<std::string> words = {
+      "compare",     run("seed1"),         run("seed1"), "--source", data.valid_source[0],
+      "--reference", data.valid_target[0], "--samples",  "20"};
   EXPECT_THAT(output_of(words), HasSubstr("+0.00, 95 % between +0.00 and +0.00, p = 1.000 (may be chance)"));
-  EXPECT_THAT(refusal(run_attune({"compare", run("seed1"), "--source", data.valid_source[0]})), HasSubstr("belong together"));
+  EXPECT_THAT(refusal(run_attune({"compare", run("seed1"), "--source", data.valid_source[0]})),
+              HasSubstr("belong together"));
 }
 
 // metrics.jsonl as version 0.1.0 wrote it.
@@ -178,8 +187,8 @@ TEST_F(RunsCliTest, RunsOfEarlierVersionsAreComparedAndDrawn) {
 }
 
 TEST_F(RunsCliTest, MetricsAreDrawnInPanels) {
-  const std::string svg =
-      output_of({"draw", "metrics", run("seed1"), run("seed2"), "--values", "loss,valid_loss,valid_bleu", "--x", "tokens"});
+  const std::string svg = output_of(
+      {"draw", "metrics", run("seed1"), run("seed2"), "--values", "loss,valid_loss,valid_bleu", "--x", "tokens"});
   EXPECT_THAT(svg, AllOf(HasSubstr(">nats<"), HasSubstr(">BLEU<"), HasSubstr(">tokens<")));
   EXPECT_THAT(output_of({"draw", "metrics", run("seed1"), "--smooth", "0.5"}), HasSubstr("smoothed"));
   EXPECT_THAT(refusal(run_attune({"draw", "metrics", run("seed1"), "--smooth", "1"})), HasSubstr("--smooth 1"));

@@ -85,7 +85,7 @@ TEST(RunConfig, NoFileIsAnEmptyFile) {
   const RunConfig config = read_run_config("", kFiles);
   EXPECT_THAT(config.data.train_target, ElementsAre("a.de"));
   EXPECT_EQ(message_of<ConfigError>([] { read_run_config("", {"train.steps=x"}); }),
-            "train.steps: is \"x\", needs a whole number");
+            "--set train.steps=x: train.steps: is \"x\", needs a whole number");
 }
 
 TEST(RunConfig, TheExamplesAreValid) {
@@ -281,7 +281,7 @@ TEST(RunConfig, AnErrorNamesWhereItComesFrom) {
             file + ": model.d_model = 512 is not divisible by heads = 7");
   EXPECT_EQ(refusal("[model]\nd_model = 256\n", {"train.steps=5", "model.heads=7"}),
             "--set model.heads=7: model.d_model = 256 is not divisible by heads = 7");
-  EXPECT_EQ(refusal("", {"model.layers=0"}), "--set model.layers=0: model.layers = 0: needs a number from 1 to 4096");
+  EXPECT_EQ(refusal("", {"model.layers=0"}), "--set model.layers=0: model.layers = 0: needs a number from 1 to 1024");
   EXPECT_EQ(refusal("[data]\ntrain_source = \"a\"\ntrain_target = \"b\"\n", {}, "gpt-char"),
             file + ": data.train_source: architecture = \"decoder_lm\" reads data.train_files");
   EXPECT_EQ(refusal("[data]\ntrain_source = \"a\"\ntrain_target = \"b\"\n", {"model.architecture=decoder_lm"}),

@@ -32,7 +32,7 @@ struct CachedAttentionPiece {
   /// with n at most `reach`.
   const T* const* biases;
   int64_t bias_stride, reach;
-  T soft_cap;  // 0: none
+  T soft_cap;      // 0: none
   bool normalize;  // divide `out` by `total`: there are no other pieces
   // Of each query: its weights exp(score - largest), in rows of kCachedAttentionSlots numbers, what was subtracted, and
   // the sum.

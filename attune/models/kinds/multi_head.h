@@ -24,7 +24,7 @@ struct MultiHead {
   AttentionBias bias = AttentionBias::all;
   bool head_norm = false;  // a norm on each head of queries and keys, Henry et al. 2020
   double soft_cap = 0;     // c > 0: scores s become c tanh(s / c), Gemma Team 2024; 0: none
-  double scale = 0;  // of the scores; 0: 1 / sqrt(the width of a head); T5 has 1, Raffel et al. 2020
+  double scale = 0;        // of the scores; 0: 1 / sqrt(the width of a head); T5 has 1, Raffel et al. 2020
   AttentionPattern pattern = FullAttention{};
   bool operator==(const MultiHead&) const = default;
 

@@ -1,0 +1,147 @@
+#include "attune/inference/embedder.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "attune/autograd/graph.h"
+#include "attune/base/file.h"
+#include "attune/io/model_folder.h"
+#include "attune/models/build.h"
+#include "attune/tensor/host_view.h"
+#include "attune/text/whitespace_tokenizer.h"
+#include "tests/support/errors.h"
+#include "tests/support/temporary_folder.h"
+
+namespace attune {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class EmbedderTest : public ::testing::Test {
+ protected:
+  EmbedderTest() {
+    std::vector<std::string> words;
+    for (int i = 0; i < 30; ++i) words.push_back(fmt::format("w{}", i));
+    const WhitespaceTokenizer tokenizer(words);
+    TransformerConfig c;
+    c.architecture = Architecture::encoder_classifier;
+    c.vocab = tokenizer.vocab_size();
+    c.d_model = kWidth;
+    c.heads = 4;
+    c.layers = 2;
+    c.d_ff = 48;
+    c.labels = {"no", "yes"};
+    model_ = build_encoder_classifier(c);
+    save_model_folder(folder_.path(), *model_, tokenizer, 64);
+  }
+  void file(const std::string& name, const std::string& text) {
+    make_directories((folder_ / name).parent_path());
+    write_file(folder_ / name, text);
+  }
+  void modules(const std::string& pooling, const std::string& more = "") {
+    file("modules.json", R"([{"type": "sentence_transformers.models.Transformer", "path": "", "idx": 0},
+                             {"type": "sentence_transformers.models.Pooling", "path": "1_Pooling"})" +
+                             more + "]");
+    file("1_Pooling/config.json", pooling);
+  }
+  std::string refusal() {
+    return message_of<ConfigError>([&] { read_embedding_settings(folder_.path()); });
+  }
+  std::vector<float> states(const std::vector<int32_t>& ids) const {
+    const NoGrad no_grad;
+    return host_values<float>(model_->encode(pack_tokens(ids, {0, static_cast<int32_t>(ids.size())})));
+  }
+
+  static constexpr int64_t kWidth = 32;
+  TemporaryFolder folder_{memory_folder()};
+  std::unique_ptr<EncoderClassifier> model_;
+};
+
+TEST_F(EmbedderTest, PoolsTheStatesOfTheEncoder) {
+  const Embedder embedder = Embedder::load(folder_.path());
+  const std::vector<int32_t> ids = {2, 9, 4, 17, 3};
+  const std::vector<float> rows = states(ids);
+  const auto row = [&](size_t i) {
+    return std::vector<float>(rows.begin() + i * kWidth, rows.begin() + (i + 1) * kWidth);
+  };
+  const auto embedded = [&](TextPooling pooling, bool normalize = false) {
+    return embedder.embed_tokens({{2, 3}, ids}, {.pooling = pooling, .normalize = normalize})[1];
+  };
+  const auto mean = embedded(TextPooling::mean), sum = embedded(TextPooling::mean_sqrt_len),
+             max = embedded(TextPooling::max), unit = embedded(TextPooling::mean, true);
+  const auto cls = embedded(TextPooling::cls), last = embedded(TextPooling::last_token);
+  double length = 0;
+  for (size_t c = 0; c < kWidth; ++c) {
+    double total = 0, largest = -1e30;
+    for (size_t r = 0; r < ids.size(); ++r) {
+      total += row(r)[c];
+      largest = std::max<double>(largest, row(r)[c]);
+    }
+    EXPECT_NEAR(mean[c], total / 5, 1e-5);
+    EXPECT_NEAR(sum[c], total / std::sqrt(5.0), 1e-5);
+    EXPECT_NEAR(max[c], largest, 1e-5);
+    EXPECT_NEAR(cls[c], row(0)[c], 1e-5);
+    EXPECT_NEAR(last[c], row(4)[c], 1e-5);
+    length += unit[c] * unit[c];
+    EXPECT_NEAR(unit[c] * mean[0], mean[c] * unit[0], 1e-5);
+  }
+  EXPECT_NEAR(length, 1, 1e-5);
+}
+
+TEST_F(EmbedderTest, ReadsTextsAsTheFolderSays) {
+  modules(R"({"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": true})",
+          R"(, {"type": "sentence_transformers.models.Normalize", "path": "2_Normalize"})");
+  file("sentence_bert_config.json", R"({"max_seq_length": 4, "do_lower_case": true})");
+  const Embedder embedder = Embedder::load(folder_.path());
+  EXPECT_EQ(embedder.dimension(), 2 * kWidth);
+  const std::vector<std::string> texts = {"w1 w2 w3 w4", "W1 W2", "w5"};
+  const auto together = embedder.embed(texts);
+  EXPECT_EQ(together[0], together[1]) << "four tokens are read, with bos and eos";
+  EXPECT_EQ(together[2], embedder.embed("w5"));
+  EXPECT_EQ(together[0].size(), 2u * kWidth);
+  double length = 0;
+  for (const float v : together[0]) length += v * v;
+  EXPECT_NEAR(length, 1, 1e-5);
+}
+
+TEST_F(EmbedderTest, Settings) {
+  EmbeddingSettings settings = read_embedding_settings(folder_.path());
+  EXPECT_THAT(settings.pooling, ElementsAre(TextPooling::mean));
+  EXPECT_FALSE(settings.normalize);
+  modules(R"({"pooling_mode": "lasttoken", "word_embedding_dimension": 32})");
+  settings = read_embedding_settings(folder_.path());
+  EXPECT_THAT(settings.pooling, ElementsAre(TextPooling::last_token));
+  modules(R"({"pooling_mode_max_tokens": true, "pooling_mode_cls_token": true, "pooling_mode_lasttoken": false})");
+  EXPECT_THAT(read_embedding_settings(folder_.path()).pooling, ElementsAre(TextPooling::cls, TextPooling::max));
+  modules("{}");
+  EXPECT_THAT(refusal(), HasSubstr("1_Pooling/config.json: names no pooling"));
+  modules(R"({"pooling_mode_weightedmean_tokens": true})");
+  EXPECT_THAT(refusal(), HasSubstr("\"pooling_mode_weightedmean_tokens\" is not supported"));
+  modules(R"({"pooling_mode": "odd"})");
+  EXPECT_THAT(refusal(), HasSubstr("pooling_mode is \"odd\""));
+  modules(R"({"pooling_mode": "cls"})", R"(, {"type": "sentence_transformers.models.Dense", "path": "2_Dense"})");
+  EXPECT_THAT(refusal(), HasSubstr("module \"sentence_transformers.models.Dense\" with path \"2_Dense\""));
+  file("modules.json", R"([{"type": "sentence_transformers.models.Pooling", "path": "../x"}])");
+  EXPECT_THAT(refusal(), HasSubstr("path \"../x\" is not in the folder"));
+  file("modules.json", "{}");
+  EXPECT_THAT(refusal(), HasSubstr("needs a list of modules"));
+  modules(R"({"pooling_mode": "cls"})");
+  file("sentence_bert_config.json", R"({"max_seq_length": 0})");
+  EXPECT_THAT(refusal(), HasSubstr("max_seq_length is 0"));
+}
+
+TEST_F(EmbedderTest, RefusesTokensThatTheModelDoesNotHave) {
+  const Embedder embedder = Embedder::load(folder_.path());
+  EXPECT_THAT(message_of<DataError>([&] { embedder.embed_tokens({{2, 3}, {}}); }), HasSubstr("text 2 has 0 tokens"));
+  EXPECT_THAT(message_of<DataError>([&] { embedder.embed_tokens({{99}}); }), HasSubstr("text 1 has token 99"));
+  EXPECT_THAT(message_of<DataError>([&] { embedder.embed({"\xFF"}); }), HasSubstr("text 1"));
+  EXPECT_THAT(message_of<ConfigError>([&] { embedder.embed({"a"}, {.batch_texts = 0}); }),
+              HasSubstr("batch_texts = 0"));
+}
+
+}  // namespace
+}  // namespace attune
