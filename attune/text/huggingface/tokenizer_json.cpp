@@ -15,8 +15,8 @@ using nlohmann::json;
 constexpr size_t kMaxValues = size_t{1} << 20;  // beside vocabulary and merges
 constexpr size_t kMaxDepth = 40;
 
-/// A number as Rust's serde_json reads it: it rounds the digits and then the quotient by a power of ten, so that a result
-/// may be one unit in the last place off. Tokens of equal scores are told apart by that.
+/// A number as Rust's serde_json reads it: it rounds the digits and then the quotient by a power of ten, so that a
+/// result may be one unit in the last place off. Tokens of equal scores are told apart by that.
 double number_of(std::string_view text) {
   const bool negative = text.starts_with('-');
   uint64_t digits = 0;
@@ -36,7 +36,8 @@ double number_of(std::string_view text) {
   int written = 0;
   if (at < text.size()) {
     const char* begin = text.data() + at + (text[at + 1] == '+' ? 2 : 1);
-    if (std::from_chars(begin, text.data() + text.size(), written).ec != std::errc()) return std::stod(std::string(text));
+    if (std::from_chars(begin, text.data() + text.size(), written).ec != std::errc())
+      return std::stod(std::string(text));
   }
   exponent += written;
   if (std::abs(exponent) > 308) return std::stod(std::string(text));
@@ -156,8 +157,7 @@ class Builder : public nlohmann::json_sax<json> {
 
   // A value, in the tree, where the last key or the last array wants it.
   json* add(json&& item) {
-    if (++values_ > kMaxValues)
-      fail<FileError>("{}: has more than {} values beside its vocabulary", name_, kMaxValues);
+    if (++values_ > kMaxValues) fail<FileError>("{}: has more than {} values beside its vocabulary", name_, kMaxValues);
     if (stack_.empty()) return &(result_.values = std::move(item));
     json& parent = *stack_.back();
     if (parent.is_array()) {
