@@ -12,6 +12,7 @@
 #include "attune/cli/command.h"
 #include "attune/cli/text_input.h"
 #include "attune/cli/text_output.h"
+#include "attune/text/character_tokenizer.h"
 #include "attune/text/sentence_piece_tokenizer.h"
 #include "attune/text/text_file.h"
 #include "attune/text/tokenizer_files.h"
@@ -220,12 +221,12 @@ void add_tokenizer(CLI::App& app) {
   add_training(*parent);
   const auto encoding = std::make_shared<UseCommand>();
   CLI::App* encoder = add_use(*parent,
-          {.name = "encode",
-           .description = "Text to tokens, one line for each line",
-           .examples = "  attune tokenizer encode runs/demo/model \"The old dog sleeps.\"\n"
-                       "  attune tokenizer encode tokenizer.model --ids < news.en > news.ids",
-           .text = "Sentences; without them standard input"},
-          encoding, encode);
+                              {.name = "encode",
+                               .description = "Text to tokens, one line for each line",
+                               .examples = "  attune tokenizer encode runs/demo/model \"The old dog sleeps.\"\n"
+                                           "  attune tokenizer encode tokenizer.model --ids < news.en > news.ids",
+                               .text = "Sentences; without them standard input"},
+                              encoding, encode);
   encoder->add_flag("--ids", encoding->ids, "Token ids instead of the tokens themselves");
   encoder->add_flag("--special-tokens", encoding->special_tokens, "With the tokens that a model expects around a text");
   const auto decoding = std::make_shared<UseCommand>();

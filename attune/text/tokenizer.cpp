@@ -94,8 +94,7 @@ void truncate(const Truncation& truncation, int64_t added, std::vector<int32_t>&
   const int64_t excess = first_size + second_size - most;
   if (excess <= 0) return;
   if (truncation.strategy == Strategy::longest_first) {
-    const auto [a, b] =
-        second == nullptr ? std::pair(most, int64_t{0}) : shared_lengths(first_size, second_size, most);
+    const auto [a, b] = second == nullptr ? std::pair(most, int64_t{0}) : shared_lengths(first_size, second_size, most);
     cut(first, a, truncation.from_left);
     if (second != nullptr) cut(*second, b, truncation.from_left);
     return;

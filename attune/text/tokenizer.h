@@ -64,14 +64,15 @@ class Tokenizer {
   virtual Encoding encode_for_model(std::string_view text, const EncodeOptions& options = {}) const;
 
   /// The same for two texts. Throws ConfigError when the tokenizer has no form for pairs.
-  virtual Encoding encode_pair(std::string_view first, std::string_view second, const EncodeOptions& options = {}) const;
+  virtual Encoding encode_pair(std::string_view first, std::string_view second,
+                               const EncodeOptions& options = {}) const;
 
   /// What the tokenizer's own file asks for; encode_for_model() does only what its options say.
   virtual std::optional<Truncation> truncation() const { return {}; }
   virtual std::optional<Padding> padding() const { return {}; }
 
-  /// Returns the text of ids. Special tokens give none, unless they are asked for. Throws DataError on an id outside the
-  /// vocabulary.
+  /// Returns the text of ids. Special tokens give none, unless they are asked for. Throws DataError on an id outside
+  /// the vocabulary.
   std::string decode(std::span<const int32_t> ids, bool with_special_tokens = false) const;
 
   /// The id of a token as piece() shows it, -1 when there is none.

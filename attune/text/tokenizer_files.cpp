@@ -64,7 +64,8 @@ TokenizerFiles find_tokenizers(const fs::path& folder) {
   const TokenizerFiles files{find(folder, kPrefixes[1]), find(folder, kPrefixes[2])};
   if (files.source.empty() || files.target.empty())
     fail<FileError>(
-        "{}: needs {}, or one for each side: source_tokenizer.model or source_vocabulary.json, and the same for target_",
+        "{}: needs {}, or one for each side: source_tokenizer.model or source_vocabulary.json, and the same for "
+        "target_",
         folder.string(), kTokenizerFileNames);
   return files;
 }

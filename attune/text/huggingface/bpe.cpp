@@ -46,8 +46,7 @@ Bpe::Bpe(TokenMap vocabulary, MergeTable merges, const BpeOptions& options)
       merges_(std::move(merges)),
       options_(options),
       unknown_(options.unknown.empty() ? TokenMap::kMissing : vocabulary_.find(options.unknown)) {
-  for (size_t byte = 0; byte < 256; ++byte)
-    byte_ids_[byte] = vocabulary_.find(byte_token(static_cast<uint8_t>(byte)));
+  for (size_t byte = 0; byte < 256; ++byte) byte_ids_[byte] = vocabulary_.find(byte_token(static_cast<uint8_t>(byte)));
   for (size_t c = 0; c < 128; ++c) ascii_symbols_[c] = vocabulary_.find(std::string(1, static_cast<char>(c)));
   byte_symbols_.fill(TokenMap::kMissing);
 }
@@ -219,7 +218,10 @@ std::unique_ptr<Model> make_bpe(TokenMap vocabulary, const StringList& merges, b
     for (size_t k = 0; k < 3; ++k)
       if (ids[k] < 0)
         fail<FileError>("{}, entry {}: token \"{}\" is not in the vocabulary", where, i,
-                        (k == 0 ? left : k == 1 ? right : std::string_view(merged)).substr(0, 100));
+                        (k == 0   ? left
+                         : k == 1 ? right
+                                  : std::string_view(merged))
+                            .substr(0, 100));
     table.insert(ids[0], ids[1], {static_cast<int32_t>(i), ids[2]});
     inside |= right.starts_with(kMetaspace) && !left.ends_with(kMetaspace);
   }

@@ -77,16 +77,16 @@ class Bpe final : public Model {
   BpeOptions options_;
   int32_t unknown_;
   bool takes_bytes_ = false, cut_at_metaspace_ = false;
-  TokenMap byte_words_;                    // when words are bytes: the vocabulary as bytes, for ignore_merges
-  std::array<int32_t, 256> byte_symbols_;  // when words are bytes: the token of each
-  std::array<int32_t, 256> byte_ids_;      // of <0x00> to <0xFF>
-  std::array<int32_t, 128> ascii_symbols_; // when there are neither prefixes nor suffixes
+  TokenMap byte_words_;                     // when words are bytes: the vocabulary as bytes, for ignore_merges
+  std::array<int32_t, 256> byte_symbols_;   // when words are bytes: the token of each
+  std::array<int32_t, 256> byte_ids_;       // of <0x00> to <0xFF>
+  std::array<int32_t, 128> ascii_symbols_;  // when there are neither prefixes nor suffixes
 };
 
 std::unique_ptr<Model> read_bpe(const Fields& fields, TokenizerJson& file);
 
 /// Merges "a b" of a merges.txt, or of a tokenizer.json. Throws FileError.
-std::unique_ptr<Model> make_bpe(TokenMap vocabulary, const StringList& merges, bool are_pairs, const BpeOptions& options,
-                                const std::string& where);
+std::unique_ptr<Model> make_bpe(TokenMap vocabulary, const StringList& merges, bool are_pairs,
+                                const BpeOptions& options, const std::string& where);
 
 }  // namespace attune::huggingface

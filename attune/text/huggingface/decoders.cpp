@@ -27,18 +27,18 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
 }
 
 void clean_up(std::string& text) {
-  for (const auto& [from, to] : std::initializer_list<std::pair<std::string_view, std::string_view>>{
-           {" .", "."},
-           {" ?", "?"},
-           {" !", "!"},
-           {" ,", ","},
-           {" ' ", "'"},
-           {" n't", "n't"},
-           {" 'm", "'m"},
-           {" do not", " don't"},
-           {" 's", "'s"},
-           {" 've", "'ve"},
-           {" 're", "'re"}})
+  for (const auto& [from, to] :
+       std::initializer_list<std::pair<std::string_view, std::string_view>>{{" .", "."},
+                                                                            {" ?", "?"},
+                                                                            {" !", "!"},
+                                                                            {" ,", ","},
+                                                                            {" ' ", "'"},
+                                                                            {" n't", "n't"},
+                                                                            {" 'm", "'m"},
+                                                                            {" do not", " don't"},
+                                                                            {" 's", "'s"},
+                                                                            {" 've", "'ve"},
+                                                                            {" 're", "'re"}})
     replace_all(text, from, to);
 }
 
@@ -114,7 +114,8 @@ class WordPiece final : public Decoder {
 
 class Metaspace final : public Decoder {
  public:
-  Metaspace(std::string replacement, bool drops_first) : replacement_(std::move(replacement)), drops_first_(drops_first) {}
+  Metaspace(std::string replacement, bool drops_first)
+      : replacement_(std::move(replacement)), drops_first_(drops_first) {}
   void apply(std::vector<std::string>& pieces) const override {
     for (size_t i = 0; i < pieces.size(); ++i) replace_all(pieces[i], replacement_, i == 0 && drops_first_ ? "" : " ");
   }

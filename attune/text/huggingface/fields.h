@@ -47,7 +47,8 @@ class Fields {
   /// A whole number from 0 to `most`.
   int64_t number(const char* name, int64_t most) const {
     const nlohmann::json& found = at(name);
-    const bool fits = found.is_number_integer() && (!found.is_number_unsigned() || found.get<uint64_t>() <= INT64_MAX) &&
+    const bool fits = found.is_number_integer() &&
+                      (!found.is_number_unsigned() || found.get<uint64_t>() <= INT64_MAX) &&
                       found.get<int64_t>() >= 0 && found.get<int64_t>() <= most;
     if (!fits) refuse(name, "a number from 0 to " + std::to_string(most));
     return found.get<int64_t>();

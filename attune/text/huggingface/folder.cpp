@@ -38,7 +38,8 @@ std::optional<Padding> read_padding(const Fields& file) {
   const Fields fields(*value, file.where("padding"));
   Padding padding;
   const nlohmann::json& strategy = fields.at("strategy");
-  if (strategy != "BatchLongest") padding.length = Fields(strategy, fields.where("strategy")).number("Fixed", kLongestSequence);
+  if (strategy != "BatchLongest")
+    padding.length = Fields(strategy, fields.where("strategy")).number("Fixed", kLongestSequence);
   padding.multiple_of = fields.number("pad_to_multiple_of", kLongestSequence, 1);
   padding.on_left = fields.string("direction", "Right") == "Left";
   padding.id = static_cast<int32_t>(fields.number("pad_id", 2 * static_cast<int64_t>(kMaxPieces), 0));
@@ -62,7 +63,8 @@ std::unique_ptr<Tokenizer> load_vocab_txt(const fs::path& file) {
     const size_t end = std::min(text.find('\n', at), text.size());
     std::string_view line = std::string_view(text).substr(at, end - at);
     while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.remove_suffix(1);
-    if (static_cast<size_t>(id) >= kMaxPieces) fail<FileError>("{}: has more than {} tokens", file.string(), kMaxPieces);
+    if (static_cast<size_t>(id) >= kMaxPieces)
+      fail<FileError>("{}: has more than {} tokens", file.string(), kMaxPieces);
     vocabulary.insert(line, id);
     at = end + 1;
   }

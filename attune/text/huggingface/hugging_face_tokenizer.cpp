@@ -16,13 +16,11 @@ constexpr std::string_view kMetaspace = "\u2581";
 }  // namespace
 
 HuggingFaceTokenizer::HuggingFaceTokenizer(Parts parts)
-    : parts_(std::move(parts)),
-      added_(parts_.added_tokens, parts_.model->vocabulary(), parts_.normalizer.get()) {
+    : parts_(std::move(parts)), added_(parts_.added_tokens, parts_.model->vocabulary(), parts_.normalizer.get()) {
   parts_.added_tokens = {};
   const auto id = [&](const std::string& name) { return name.empty() ? -1 : token_id(name); };
   const SpecialNames& names = parts_.names;
-  special_ = {id(names.pad), id(names.unk),  id(names.bos), id(names.eos),
-              id(names.mask), id(names.cls), id(names.sep)};
+  special_ = {id(names.pad), id(names.unk), id(names.bos), id(names.eos), id(names.mask), id(names.cls), id(names.sep)};
   if (special_.unk < 0) special_.unk = parts_.model->unknown_id();
   if (parts_.pre_tokenizer != nullptr && parts_.model->take_bytes() && !parts_.pre_tokenizer->leave_bytes())
     parts_.model->take_characters();

@@ -26,15 +26,15 @@ struct SpecialNames {
 /// The parts of a tokenizer, in the order in which a text passes through them.
 struct Parts {
   std::vector<AddedToken> added_tokens = {};
-  std::unique_ptr<Normalizer> normalizer = {};        // null: none
-  std::unique_ptr<PreTokenizer> pre_tokenizer = {};   // null: a text is one word
+  std::unique_ptr<Normalizer> normalizer = {};       // null: none
+  std::unique_ptr<PreTokenizer> pre_tokenizer = {};  // null: a text is one word
   std::unique_ptr<Model> model;
   PostProcessor post_processor = {};
-  std::unique_ptr<Decoder> decoder = {};              // null: tokens are joined with spaces
+  std::unique_ptr<Decoder> decoder = {};  // null: tokens are joined with spaces
   SpecialNames names = {};
   std::optional<Truncation> truncation = {};
   std::optional<Padding> padding = {};
-  std::vector<std::filesystem::path> files = {};      // what save() copies: the first under its name, others beside it
+  std::vector<std::filesystem::path> files = {};  // what save() copies: the first under its name, others beside it
 };
 
 class HuggingFaceTokenizer final : public Tokenizer {
@@ -53,7 +53,9 @@ class HuggingFaceTokenizer final : public Tokenizer {
   std::optional<Truncation> truncation() const override { return parts_.truncation; }
   std::optional<Padding> padding() const override { return parts_.padding; }
   std::string kind() const override { return "Hugging Face"; }
-  std::string file_name() const override { return parts_.files.empty() ? "tokenizer.json" : parts_.files.front().filename().string(); }
+  std::string file_name() const override {
+    return parts_.files.empty() ? "tokenizer.json" : parts_.files.front().filename().string();
+  }
   void save(const std::filesystem::path& file) const override;
 
  private:

@@ -61,7 +61,8 @@ int32_t read_token(const Fields& fields, const char* name) {  // ["[SEP]", 102]
 std::optional<PostProcessor> read_one(const Fields& fields) {
   const std::string& type = fields.string("type");
   if (type == "ByteLevel") return std::nullopt;  // changes only places in the text
-  if (type == "TemplateProcessing") return PostProcessor{read_template(fields, "single"), read_template(fields, "pair")};
+  if (type == "TemplateProcessing")
+    return PostProcessor{read_template(fields, "single"), read_template(fields, "pair")};
   if (type == "BertProcessing" || type == "RobertaProcessing") {
     const int32_t cls = read_token(fields, "cls"), sep = read_token(fields, "sep");
     if (type == "BertProcessing") return surrounded_by({{cls}, {sep}, {sep}, 1});

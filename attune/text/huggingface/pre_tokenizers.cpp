@@ -29,7 +29,8 @@ void split_at_characters(Words& words, Delimiters behavior, Matches&& matches) {
 
 /// Cuts at characters with a property.
 void split_at_property(Words& words, Delimiters behavior, uint16_t property) {
-  split_at_characters(words, behavior, [=, table = property_table()](char32_t c) { return (table[c] & property) != 0; });
+  split_at_characters(words, behavior,
+                      [=, table = property_table()](char32_t c) { return (table[c] & property) != 0; });
 }
 
 class Sequence final : public PreTokenizer {
@@ -274,13 +275,15 @@ Delimiters read_behavior(const Fields& fields) {
 
 std::string read_character(const Fields& fields, const char* name) {
   const std::string& text = fields.string(name);
-  if (text.empty() || !is_valid_utf8(text) || character_bytes(text[0]) != text.size()) fields.refuse(name, "one character");
+  if (text.empty() || !is_valid_utf8(text) || character_bytes(text[0]) != text.size())
+    fields.refuse(name, "one character");
   return text;
 }
 
 // Files of before 2024 have add_prefix_space in place of prepend_scheme.
 std::unique_ptr<PreTokenizer> read_metaspace(const Fields& fields) {
-  const std::string scheme = fields.string("prepend_scheme", fields.boolean("add_prefix_space", true) ? "always" : "never");
+  const std::string scheme =
+      fields.string("prepend_scheme", fields.boolean("add_prefix_space", true) ? "always" : "never");
   auto prepend = Metaspace::Prepend::always;
   if (scheme == "first") {
     prepend = Metaspace::Prepend::first;

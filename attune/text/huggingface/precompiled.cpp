@@ -70,7 +70,9 @@ class Precompiled final : public Normalizer {
 
  private:
   size_t append_cluster(std::string_view from, size_t at, std::string& result) const {
-    const auto is_plain = [&](size_t i) { return static_cast<uint8_t>(from[i]) < 0x80 && plain_[static_cast<uint8_t>(from[i])]; };
+    const auto is_plain = [&](size_t i) {
+      return static_cast<uint8_t>(from[i]) < 0x80 && plain_[static_cast<uint8_t>(from[i])];
+    };
     const bool alone = at + 1 == from.size() || static_cast<uint8_t>(from[at + 1]) < 0x80;
     if (is_plain(at) && alone && from[at] != '\r') {
       result.push_back(from[at]);

@@ -201,8 +201,10 @@ class Translation {
     const size_t begin = at_ + (braces ? 3 : 2);
     const size_t longest = braces ? 8 : peek(1) == 'u' ? 4 : 2;
     size_t end = begin;
-    while (end < from_.size() && end < begin + longest && std::isxdigit(static_cast<unsigned char>(from_[end])) != 0) ++end;
-    if (end == begin || peek(1) == 'o' || (braces && (end == from_.size() || from_[end] != '}'))) refuse("a code point that is not hexadecimal");
+    while (end < from_.size() && end < begin + longest && std::isxdigit(static_cast<unsigned char>(from_[end])) != 0)
+      ++end;
+    if (end == begin || peek(1) == 'o' || (braces && (end == from_.size() || from_[end] != '}')))
+      refuse("a code point that is not hexadecimal");
     const std::string code = "\\x{" + from_.substr(begin, end - begin) + "}";
     at_ = end + (braces ? 1 : 0);
     return code;

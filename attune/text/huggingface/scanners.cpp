@@ -5,8 +5,7 @@
 namespace attune::huggingface {
 namespace {
 
-constexpr std::string_view kGpt2 =
-    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+constexpr std::string_view kGpt2 = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 constexpr std::string_view kLlama3 =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr std::string_view kQwen2 =
@@ -19,8 +18,8 @@ constexpr std::string_view kO200k =
 // Sets of characters, as bits of their categories, and white space.
 constexpr uint32_t kUpper = mask_of(Category::uppercase_letter) | mask_of(Category::titlecase_letter) |
                             mask_of(Category::modifier_letter) | mask_of(Category::other_letter) | kMarks;
-constexpr uint32_t kLower = mask_of(Category::lowercase_letter) | mask_of(Category::modifier_letter) |
-                            mask_of(Category::other_letter) | kMarks;
+constexpr uint32_t kLower =
+    mask_of(Category::lowercase_letter) | mask_of(Category::modifier_letter) | mask_of(Category::other_letter) | kMarks;
 
 /// Reads a text from left to right. Each function takes a place and returns the place behind what it read there, the
 /// same place for nothing.

@@ -56,10 +56,10 @@ class Splitter {
         result_.push_back({begin, end});
         break;
       case Delimiters::contiguous:
-        extends && is_match == previous_match_ ? void(result_.back().end = end) : result_.push_back({begin, end});
+        extends&& is_match == previous_match_ ? void(result_.back().end = end) : result_.push_back({begin, end});
         break;
       case Delimiters::merged_with_previous:
-        extends && is_match && !previous_match_ ? void(result_.back().end = end) : result_.push_back({begin, end});
+        extends&& is_match && !previous_match_ ? void(result_.back().end = end) : result_.push_back({begin, end});
         break;
       case Delimiters::merged_with_next:
         if (pending_ && is_match) result_.push_back(pending_range_);

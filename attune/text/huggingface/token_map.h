@@ -34,7 +34,7 @@ class TokenMap {
     return id >= 0 && static_cast<size_t>(id) < entry_of_id_.size() && entry_of_id_[static_cast<size_t>(id)] >= 0;
   }
 
-  size_t size() const { return ids_.size(); }              // strings
+  size_t size() const { return ids_.size(); }                                           // strings
   int32_t highest_id() const { return static_cast<int32_t>(entry_of_id_.size()) - 1; }  // -1: none
 
  private:
@@ -48,10 +48,10 @@ class TokenMap {
   size_t slot_of(std::string_view token) const;
 
   std::string bytes_;
-  std::vector<uint32_t> ends_;         // of the strings in bytes_
-  std::vector<int32_t> ids_;           // of the entries
-  std::vector<int32_t> entry_of_id_;   // -1: none
-  std::vector<int32_t> slots_;         // entries by hash, -1: free; a power of two, at most half full
+  std::vector<uint32_t> ends_;        // of the strings in bytes_
+  std::vector<int32_t> ids_;          // of the entries
+  std::vector<int32_t> entry_of_id_;  // -1: none
+  std::vector<int32_t> slots_;        // entries by hash, -1: free; a power of two, at most half full
 };
 
 }  // namespace attune::huggingface

@@ -1,6 +1,7 @@
 #include "attune/text/huggingface/tokenizer_json.h"
 
-#include <limits>
+#include <charconv>
+#include <cmath>
 
 #include "attune/base/fail.h"
 #include "attune/text/tokenizer.h"
@@ -14,6 +15,37 @@ using nlohmann::json;
 constexpr size_t kMaxValues = size_t{1} << 20;  // beside vocabulary and merges
 constexpr size_t kMaxDepth = 40;
 
+/// A number as Rust's serde_json reads it: it rounds the digits and then the quotient by a power of ten, so that a
+/// result may be one unit in the last place off. Tokens of equal scores are told apart by that.
+double number_of(std::string_view text) {
+  const bool negative = text.starts_with('-');
+  uint64_t digits = 0;
+  int exponent = 0;
+  bool in_fraction = false, full = false;
+  size_t at = negative ? 1 : 0;
+  for (; at < text.size() && text[at] != 'e' && text[at] != 'E'; ++at) {
+    if (text[at] == '.') {
+      in_fraction = true;
+      continue;
+    }
+    const auto digit = static_cast<uint64_t>(text[at] - '0');
+    full |= digits > (UINT64_MAX - digit) / 10;
+    if (!full) digits = 10 * digits + digit;
+    exponent += full ? (in_fraction ? 0 : 1) : (in_fraction ? -1 : 0);
+  }
+  int written = 0;
+  if (at < text.size()) {
+    const char* begin = text.data() + at + (text[at + 1] == '+' ? 2 : 1);
+    if (std::from_chars(begin, text.data() + text.size(), written).ec != std::errc())
+      return std::stod(std::string(text));
+  }
+  exponent += written;
+  if (std::abs(exponent) > 308) return std::stod(std::string(text));
+  const double power = std::pow(10.0, std::abs(exponent)), value = static_cast<double>(digits);
+  const double result = exponent >= 0 ? value * power : value / power;
+  return negative ? -result : result;
+}
+
 /// Receives the events of nlohmann's parser. Values go into a tree, except those of vocabulary and merges.
 class Builder : public nlohmann::json_sax<json> {
  public:
@@ -26,7 +58,9 @@ class Builder : public nlohmann::json_sax<json> {
   bool boolean(bool b) override { return value(b); }
   bool number_integer(number_integer_t n) override { return number(n); }
   bool number_unsigned(number_unsigned_t n) override { return number(n); }
-  bool number_float(number_float_t n, const string_t&) override { return number(n); }
+  bool number_float(number_float_t n, const string_t& text) override {
+    return number(mode_ == Mode::vocabulary ? number_of(text) : n);
+  }
   bool string(string_t& text) override {
     if (mode_ == Mode::values) return value(std::move(text));
     if (mode_ == Mode::merges) return merge(text);
@@ -123,8 +157,7 @@ class Builder : public nlohmann::json_sax<json> {
 
   // A value, in the tree, where the last key or the last array wants it.
   json* add(json&& item) {
-    if (++values_ > kMaxValues)
-      fail<FileError>("{}: has more than {} values beside its vocabulary", name_, kMaxValues);
+    if (++values_ > kMaxValues) fail<FileError>("{}: has more than {} values beside its vocabulary", name_, kMaxValues);
     if (stack_.empty()) return &(result_.values = std::move(item));
     json& parent = *stack_.back();
     if (parent.is_array()) {

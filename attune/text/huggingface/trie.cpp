@@ -15,8 +15,8 @@ uint32_t Trie::place(const std::vector<uint8_t>& labels) {
   for (uint32_t first = std::max<uint32_t>(first_free_, labels.front() + 1u);; ++first) {
     ensure(first + 257);
     const uint32_t base = first - labels.front();
-    const bool fits = std::all_of(labels.begin(), labels.end(),
-                                  [&](uint8_t label) { return nodes_[base + label].parent == kFree; });
+    const bool fits =
+        std::all_of(labels.begin(), labels.end(), [&](uint8_t label) { return nodes_[base + label].parent == kFree; });
     if (fits) {
       if (misses > 512) first_free_ = std::max(first_free_, first - 256);
       return base;

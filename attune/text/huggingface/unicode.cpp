@@ -42,7 +42,8 @@ class PropertyTable {
     add_derived();
     add("[[:White_Space:]]", properties::white_space);
     add("[[:Alphabetic:][:M:][:Nd:][:Pc:]\\u200C\\u200D]", properties::word);
-    add("[[[:P:]&[:age=8.0:]][\\u0021-\\u002F\\u003A-\\u0040\\u005B-\\u0060\\u007B-\\u007E]\\u166D\\U000111C9]", properties::punctuation);
+    add("[[[:P:]&[:age=8.0:]][\\u0021-\\u002F\\u003A-\\u0040\\u005B-\\u0060\\u007B-\\u007E]\\u166D\\U000111C9]",
+        properties::punctuation);
     add("[[[:Cc:][:Cf:][:Co:]]&[:age=8.0:]]", properties::control);
     add("[[[[:Mn:]&[:age=8.0:]]\\u1734]-[\\u1885\\u1886\\uA9BD\\U000111C9]]", properties::nonspacing_mark);
     add("[[[[:M:]&[:age=9.0:]]\\u1CF2\\u1CF3]-[\\U000111C9]]", properties::mark);
@@ -82,13 +83,13 @@ class PropertyTable {
 
   // Unicode Standard Annex 29: Grapheme_Cluster_Break, as far as short clusters need it.
   void add_graphemes() {
-    const char* joining =
-        "[\\u200C\\u200D\\uFF9E\\uFF9F\\u0E33\\u0EB3\\U0001F3FB-\\U0001F3FF\\U000E0020-\\U000E007F]";
+    const char* joining = "[\\u200C\\u200D\\uFF9E\\uFF9F\\u0E33\\u0EB3\\U0001F3FB-\\U0001F3FF\\U000E0020-\\U000E007F]";
     add(joining, properties::grapheme_extend);
     remove(joining, properties::grapheme_control);
-    remove("[\\u102B\\u102C\\u1038\\u1062-\\u1064\\u1067-\\u106D\\u1083\\u1087-\\u108C\\u108F\\u109A-\\u109C\\u1A61"
-           "\\u1A63\\u1A64\\uAA7B\\uAA7D\\U00011720\\U00011721]",
-           properties::grapheme_extend);
+    remove(
+        "[\\u102B\\u102C\\u1038\\u1062-\\u1064\\u1067-\\u106D\\u1083\\u1087-\\u108C\\u108F\\u109A-\\u109C\\u1A61"
+        "\\u1A63\\u1A64\\uAA7B\\uAA7D\\U00011720\\U00011721]",
+        properties::grapheme_extend);
     remove("[:Prepended_Concatenation_Mark:]", properties::grapheme_control);
   }
 

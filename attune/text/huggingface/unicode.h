@@ -63,10 +63,12 @@ inline constexpr uint16_t grapheme_control = 1 << 13;  // joins nothing
 const uint16_t* property_table();
 
 /// Letters, numbers and marks of Unicode 16, by property_table().
-inline constexpr uint32_t mask_of(Category c) { return uint32_t{1} << static_cast<uint32_t>(c); }
-inline constexpr uint32_t kLetters =
-    mask_of(Category::uppercase_letter) | mask_of(Category::lowercase_letter) | mask_of(Category::titlecase_letter) |
-    mask_of(Category::modifier_letter) | mask_of(Category::other_letter);
+inline constexpr uint32_t mask_of(Category c) {
+  return uint32_t{1} << static_cast<uint32_t>(c);
+}
+inline constexpr uint32_t kLetters = mask_of(Category::uppercase_letter) | mask_of(Category::lowercase_letter) |
+                                     mask_of(Category::titlecase_letter) | mask_of(Category::modifier_letter) |
+                                     mask_of(Category::other_letter);
 inline constexpr uint32_t kMarks =
     mask_of(Category::nonspacing_mark) | mask_of(Category::enclosing_mark) | mask_of(Category::spacing_mark);
 inline constexpr uint32_t kNumbers =

@@ -46,8 +46,8 @@ std::unique_ptr<Workspace> Unigram::make_workspace() const {
 // A run of unknown characters: one token, or those of its bytes.
 void Unigram::append_unknown(std::string_view text, std::vector<int32_t>& ids) const {
   if (const int32_t id = vocabulary_.find(text); id >= 0) return ids.push_back(id);
-  if (has_bytes_ && std::all_of(text.begin(), text.end(),
-                                [&](char byte) { return byte_ids_[static_cast<uint8_t>(byte)] >= 0; })) {
+  if (has_bytes_ &&
+      std::all_of(text.begin(), text.end(), [&](char byte) { return byte_ids_[static_cast<uint8_t>(byte)] >= 0; })) {
     for (const char byte : text) ids.push_back(byte_ids_[static_cast<uint8_t>(byte)]);
     return;
   }

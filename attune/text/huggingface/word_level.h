@@ -9,7 +9,8 @@ namespace attune::huggingface {
 
 class WordLevel final : public Model {
  public:
-  WordLevel(TokenMap vocabulary, std::string_view unknown) : Model(std::move(vocabulary)), unknown_(vocabulary_.find(unknown)) {}
+  WordLevel(TokenMap vocabulary, std::string_view unknown)
+      : Model(std::move(vocabulary)), unknown_(vocabulary_.find(unknown)) {}
   int32_t unknown_id() const override { return unknown_; }
 
  private:

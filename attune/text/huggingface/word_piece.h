@@ -9,9 +9,9 @@
 namespace attune::huggingface {
 
 struct WordPieceOptions {
-  std::string unknown = "[UNK]";             // stands for a word that tokens cannot make up
-  std::string continuation_prefix = "##";    // begins tokens that are not the first of their word
-  int64_t longest_word = 100;                // characters; a longer word is unknown
+  std::string unknown = "[UNK]";           // stands for a word that tokens cannot make up
+  std::string continuation_prefix = "##";  // begins tokens that are not the first of their word
+  int64_t longest_word = 100;              // characters; a longer word is unknown
 };
 
 class WordPiece final : public Model {
