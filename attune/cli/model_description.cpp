@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "attune/base/json_fields.h"
+#include "attune/cli/text_output.h"
 #include "attune/models/settings.h"
 
 namespace attune::cli {

@@ -129,8 +129,9 @@ TEST_P(HubLanguageModels, BeamsAreNotWorseThanThoseOfTransformers) {
     if (result.error) std::rethrow_exception(result.error);
     const Tokens found = result.hypotheses.at(0).tokens;
     const Tokens wanted = c.continuation(c.expected.json.at("beam_4").at(i), i);
-    if (found != wanted)
+    if (found != wanted) {
       EXPECT_GT(c.score(c.prompts[i], found), c.score(c.prompts[i], wanted) - 1e-4) << "prompt " << i;
+    }
   }
 }
 

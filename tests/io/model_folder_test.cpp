@@ -67,8 +67,8 @@ class ModelFolderTest : public ::testing::Test {
 
 TEST_F(ModelFolderTest, TheLoadedModelTranslatesAlike) {
   save();
-  EXPECT_EQ(files(),
-            (std::vector<std::string>{"config.json", "generation_config.json", "model.safetensors", "vocabulary.json"}));
+  EXPECT_EQ(files(), (std::vector<std::string>{"config.json", "generation_config.json", "model.safetensors",
+                                               "vocabulary.json"}));
   const std::vector<std::string> lines = {"w3 w9 w1", "", "w35 w0 unknown w2"};
   const auto words = std::make_shared<WhitespaceTokenizer>(words_);
   const Translator saved(std::shared_ptr<Transformer>(std::move(model_)), words, words, generation_);

@@ -12,10 +12,10 @@ namespace attune {
 namespace {
 
 using enum FeedForwardActivation;
-constexpr FeedForwardActivation kActivations[] = {relu, gelu, gelu_tanh, silu, swiglu, geglu};
+constexpr FeedForwardActivation kActivations[] = {relu, gelu, gelu_tanh, silu, swiglu, geglu, geglu_tanh};
 
 bool gated(FeedForwardActivation activation) {
-  return activation == swiglu || activation == geglu;
+  return activation == swiglu || activation == geglu || activation == geglu_tanh;
 }
 
 double act(FeedForwardActivation activation, double x) {
@@ -26,6 +26,7 @@ double act(FeedForwardActivation activation, double x) {
     case geglu:
       return x * (1 + std::erf(x / std::sqrt(2.0))) / 2;
     case gelu_tanh:
+    case geglu_tanh:
       return x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))) / 2;
     case silu:
     case swiglu:

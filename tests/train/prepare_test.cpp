@@ -35,6 +35,7 @@ class PrepareTest : public ::testing::Test {
         write_pairs_text(folder_ / "valid.txt", 20, 2);
         return pairs_config(folder_);
       case Architecture::decoder_lm:
+      case Architecture::encoder:  // is not trained
         break;
     }
     RunConfig config = rhyme_config(folder_);
