@@ -99,8 +99,21 @@ std::vector<std::string> changes_of(const Json& stored, const RunConfig& config)
   return changes;
 }
 
-void check_identity(const Json& stored, const RunConfig& config, const std::string& where) {
-  const Json asked_for = identity(config);
+// Adds the choices of a model that the version which wrote the state did not know: they have their defaults.
+Json with_defaults(Json stored, const std::string& where) {
+  const std::string prefix = "model.";
+  Json known = Json::object();
+  for (const auto& [name, value] : stored.items())
+    if (name.starts_with(prefix)) known[name.substr(prefix.size())] = value;
+  TransformerConfig model;
+  read_fields(known, model, where);
+  const Json all = write_fields(model);
+  for (const auto& [name, value] : all.items()) stored[prefix + name] = value;
+  return stored;
+}
+
+void check_identity(const Json& run, const RunConfig& config, const std::string& where) {
+  const Json asked_for = identity(config), stored = with_defaults(run, where);
   for (const auto& [name, value] : asked_for.items()) {
     const auto found = stored.find(name);
     if (found == stored.end()) fail<FileError>("{}: the trainer's state lacks \"{}\"", where, name);

@@ -77,7 +77,7 @@ class MpiTest : public ::testing::Test {
   }
   // Ten steps more than the newest checkpoint, resumed, and the same number in one go.
   void expect_resumes_as_if_never_interrupted(const std::string& run, const std::string& said) {
-    const std::optional<int64_t> newest = CheckpointFolder(folder_ / run / "checkpoints", 0).newest();
+    const std::optional<int64_t> newest = CheckpointFolder(folder_ / run / "checkpoints", 0).newest().step;
     ASSERT_TRUE(newest.has_value()) << said;
     config_.train.steps = *newest + 10;
     config_.train.checkpoint_every = 10;

@@ -10,6 +10,7 @@
 #include <limits>
 #include <thread>
 
+#include "attune/base/json_fields.h"
 #include "attune/io/json_file.h"
 #include "attune/models/decoder_lm.h"
 #include "attune/models/encoder_classifier.h"

@@ -110,7 +110,9 @@ TEST_F(TextModelsCliTest, GenerateWritesSeveralTexts) {
                                               prompts[1], "--n", "3",        "--max-tokens", "12"};
   auto with_json = arguments;
   with_json.push_back("--json");
-  const auto lines = json_lines(output_of(with_json));
+  const CommandResult found = run_attune(with_json);
+  EXPECT_THAT(found.errors, HasSubstr("prompt 1: 2 of its 6 tokens are unknown to the model"));
+  const auto lines = json_lines(found.output);
   ASSERT_EQ(lines.size(), 6u);
   std::string plain;
   for (size_t i = 0; i < 6; ++i) {
@@ -121,7 +123,7 @@ TEST_F(TextModelsCliTest, GenerateWritesSeveralTexts) {
     EXPECT_EQ(lines[i].at("finish_reason"), enum_name(expected[i].finish_reason));
     plain += (i > 0 ? "---\n" : "") + expected[i].text + (expected[i].text.ends_with('\n') ? "" : "\n");
   }
-  EXPECT_EQ(output_of(arguments), plain);
+  EXPECT_EQ(run_attune(arguments).output, plain);
 }
 
 TEST_F(TextModelsCliTest, GenerateStops) {

@@ -200,7 +200,7 @@ void check_folder(Module& model, const TransformerConfig& config) {
   write_model_config(folder.path(), config);
   save_parameters(folder / kParameterFile, model);
   const TransformerConfig read = read_model_config(folder.path());
-  ASSERT_EQ(read, config);
+  ASSERT_EQ(write_fields(read), write_fields(config));
   check_parameter_file(folder.path(), read);
   const auto other = build_model(read, 99);
   convert_parameters(*other, DType::f64);

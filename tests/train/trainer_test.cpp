@@ -192,7 +192,7 @@ TEST_F(TrainerTest, AStopRequestEndsWithACheckpoint) {
 TEST_F(TrainerTest, AStopDuringAValidationIsNoticedThere) {
   config_.train.valid_every = 10;
   config_.generation.max_length = 200;
-  write_reverse_text(folder_, "valid", 500, 5, 5, 2);
+  write_reverse_text(folder_, "valid", 4000, 5, 5, 2);
   train(config_, folder_ / "whole");
   std::atomic<bool> stop{false};
   Recorder seen;
@@ -200,7 +200,7 @@ TEST_F(TrainerTest, AStopDuringAValidationIsNoticedThere) {
   seen.after_step = [&](const StepReport& report) {
     if (report.step != 10) return;
     stopper = std::thread([&] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(30));
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
       stop = true;
     });
   };

@@ -163,17 +163,17 @@ class UnicodeScripts final : public PreTokenizer {
     std::vector<Words::Range> ranges;
     for (const Words::Range& range : words.ranges) {
       size_t begin = range.begin;
-      int last = -1;  // nothing yet
+      int last = kAnyScript;  // none yet
       bool any = false;
       for (size_t at = range.begin; at < range.end;) {
         const size_t here = at;
         const int script = script_of(next_character(words.text, at));
-        if (script != 0 && script != last) {  // Hugging Face drops what is before the first script
+        if (script != kAnyScript && script != last) {  // Hugging Face drops what is before the first script
           if (any && here > begin) ranges.push_back({begin, here});
           begin = here;
           any = true;
         }
-        if (script != 0) last = script;
+        if (script != kAnyScript) last = script;
       }
       if (any && range.end > begin) ranges.push_back({begin, range.end});
     }

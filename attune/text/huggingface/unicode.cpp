@@ -259,13 +259,13 @@ size_t grapheme_end(std::string_view text, size_t at) {
 }
 
 int script_of(char32_t c) {
-  if (c == ' ') return 0;
+  if (c == ' ') return kAnyScript;
   if (c == 0x30FC) return USCRIPT_HAN;
   UErrorCode code = U_ZERO_ERROR;
   const UScriptCode script = uscript_getScript(static_cast<UChar32>(c), &code);
   if (U_FAILURE(code)) return USCRIPT_UNKNOWN;
   if (script == USCRIPT_HIRAGANA || script == USCRIPT_KATAKANA) return USCRIPT_HAN;
-  return script == USCRIPT_INHERITED ? 0 : script;
+  return script;
 }
 
 }  // namespace attune::huggingface
