@@ -45,7 +45,8 @@ class DataCliTest : public CliFixture {
 TEST_F(DataCliTest, PreparesShowsAndTrains) {
   const CommandResult prepared = run_attune(prepare({"--json"}));
   ASSERT_EQ(prepared.status, 0) << prepared.errors;
-  EXPECT_THAT(prepared.errors, AllOf(HasSubstr("2040/2040"), HasSubstr("tok/s"), HasSubstr("tokens"))) << "a log has lines";
+  EXPECT_THAT(prepared.errors, AllOf(HasSubstr("2040/2040"), HasSubstr("tok/s"), HasSubstr("tokens")))
+      << "a log has lines";
   const Json json = Json::parse(prepared.output);
   const auto characters = static_cast<int64_t>(30 * std::string(kRhyme).size());
   EXPECT_EQ(json["tokens"], characters);

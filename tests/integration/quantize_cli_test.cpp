@@ -110,7 +110,8 @@ TEST_F(QuantizeCliTest, WhatCannotBeIsRefused) {
               HasSubstr("--type int2: needs one of float32, int8, int4"));
   EXPECT_THAT(refusal(run_attune({"quantize", small, "--out", other})), HasSubstr("int8 panels"));
   EXPECT_THAT(refusal(run_attune({"quantize", (folder_ / "none").string(), "--out", other})), HasSubstr("config.json"));
-  EXPECT_THAT(refusal(run_attune({"quantize", model_, "--out", file("file", "x") + "/below"})), HasSubstr("Not a directory"));
+  EXPECT_THAT(refusal(run_attune({"quantize", model_, "--out", file("file", "x") + "/below"})),
+              HasSubstr("Not a directory"));
   const std::string text = file("text", joined(small_text(8)));
   const auto train = [&](const std::string& from) {
     return run_attune({"train", "--out", (folder_ / "run").string(), "--set", "train.initialize_from=" + from, "--set",
