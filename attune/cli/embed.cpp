@@ -21,7 +21,7 @@ namespace {
 struct EmbedCommand {
   std::string model, file, output, pooling;
   std::vector<std::string> text;
-  std::optional<bool> normalize;
+  bool normalize = false, no_normalize = false;  // neither: as the folder says
   int64_t batch_texts = EmbedOptions{}.batch_texts, threads = 0;
 };
 
@@ -29,7 +29,7 @@ EmbedOptions options_of(const EmbedCommand& command) {
   EmbedOptions options;
   if (command.batch_texts < 1) fail<ConfigError>("--batch-size {}: needs a number from 1", command.batch_texts);
   options.batch_texts = command.batch_texts;
-  options.normalize = command.normalize;
+  if (command.normalize || command.no_normalize) options.normalize = command.normalize;
   if (command.pooling.empty()) return options;
   std::string known;
   for (const auto& [pooling, name] : EnumNames<TextPooling>::values) {
@@ -106,7 +106,8 @@ void add_embed(CLI::App& app) {
   command->add_option("--file", c->file, "Texts, one a line, plain or gzip");
   command->add_option("--output", c->output, "File for the vectors, written whole or not at all; .npy: as NumPy's");
   command->add_option("--pooling", c->pooling, "cls, max, mean, mean_sqrt_len or last_token [the folder's, else mean]");
-  command->add_flag("--normalize,!--no-normalize", c->normalize, "Vectors of length 1 [as the folder says, else no]");
+  auto* const normalize = command->add_flag("--normalize", c->normalize, "Vectors of length 1 [as the folder says]");
+  command->add_flag("--no-normalize", c->no_normalize, "Vectors as they are")->excludes(normalize);
   command->add_option("--batch-size", c->batch_texts, "Texts at once")->capture_default_str();
   command->add_option("--threads", c->threads, "0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow")
       ->capture_default_str();
