@@ -3,6 +3,7 @@
 #include "attune/base/file.h"
 #include "attune/text/huggingface/bpe.h"
 #include "attune/text/huggingface/hugging_face_tokenizer.h"
+#include "attune/text/huggingface/marian_tokenizer.h"
 #include "attune/text/huggingface/special_tokens.h"
 #include "attune/text/huggingface/word_piece.h"
 #include "attune/text/vocabulary_json.h"
@@ -165,7 +166,10 @@ std::unique_ptr<Tokenizer> load_tokenizer_json(std::string_view bytes, const fs:
 std::unique_ptr<Tokenizer> load_by_file_name(const fs::path& file) {
   const fs::path name = file.filename();
   if (name == "vocab.txt") return load_vocab_txt(file);
-  if (name == "vocab.json") return load_vocab_and_merges(file);
+  if (name == "vocab.json") {
+    if (fs::exists(file.parent_path() / "source.spm")) return std::make_unique<MarianTokenizer>(file);
+    return load_vocab_and_merges(file);
+  }
   return nullptr;
 }
 

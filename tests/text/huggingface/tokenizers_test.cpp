@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "attune/base/file.h"
+#include "attune/text/sentence_piece_tokenizer.h"
 #include "attune/text/tokenizer.h"
 #include "attune/text/tokenizer_files.h"
 #include "tests/support/errors.h"
@@ -96,6 +97,37 @@ TEST(HuggingFaceTokenizers, ErrorsNameTheField) {
             "tokenizer.json: model.vocab: id 0 belongs to \"a\" and to \"b\"");
   EXPECT_EQ(error_of(R"({"model": {"type": "WordLevel", "vocab": {"a": -1}}})"),
             "tokenizer.json: vocabulary, entry 1: the id is not a number from 0 to 8388608");
+}
+
+// The pieces are SentencePiece's, the ids those of vocab.json; </s> comes after a text, a language code before it.
+TEST(MarianTokenizer, TakesItsIdsFromTheVocabulary) {
+  const TemporaryFolder folder;
+  const auto pieces = train_sentence_piece({"the old dog sleeps", "the cat sees the old dog"}, {.vocab_size = 19});
+  pieces->save(folder / "source.spm");
+  pieces->save(folder / "target.spm");
+  nlohmann::ordered_json vocabulary = {{"</s>", 0}, {"<unk>", 1}, {">>de<<", 2}};
+  int32_t next = 3;
+  for (int32_t id = 18; id > 4; --id) vocabulary[pieces->piece(id)] = next++;  // piece 4 is not there
+  vocabulary["<pad>"] = next;
+  write_file(folder / "vocab.json", vocabulary.dump());
+  const auto tokenizer = load_tokenizers(folder.path()).source;
+  EXPECT_EQ(tokenizer->eos_id(), 0);
+  EXPECT_EQ(tokenizer->pad_id(), next);
+  const std::string text = "the old cat sees";
+  std::vector<int32_t> expected;
+  for (const int32_t id : pieces->encode(text)) expected.push_back(id == 4 ? 1 : 3 + 18 - id);
+  EXPECT_EQ(tokenizer->encode(text), expected);
+  expected.push_back(0);
+  EXPECT_EQ(tokenizer->encode_for_model(text).ids, expected);
+  expected.insert(expected.begin(), 2);
+  EXPECT_EQ(tokenizer->encode_for_model(">>de<<" + text).ids, expected);
+  EXPECT_EQ(tokenizer->encode(">>de<<" + text + " </s>"), expected) << "a special token in a text";
+
+  const TemporaryFolder copy;
+  tokenizer->save(copy / "vocab.json");
+  EXPECT_EQ(load_tokenizers(copy.path()).source->encode_for_model(">>de<<" + text).ids, expected);
+  std::filesystem::remove(copy / "target.spm");
+  EXPECT_NE(message_of<FileError>([&] { load_tokenizers(copy.path()); }).find("target.spm"), std::string::npos);
 }
 
 }  // namespace

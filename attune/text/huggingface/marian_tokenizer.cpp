@@ -1,0 +1,123 @@
+#include "attune/text/huggingface/marian_tokenizer.h"
+
+#include <sentencepiece_processor.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "attune/base/fail.h"
+#include "attune/base/file.h"
+#include "attune/text/huggingface/model.h"
+#include "attune/text/huggingface/tokenizer_json.h"
+#include "attune/text/sentence_piece_check.h"
+
+namespace attune::huggingface {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMaxTextBytes = size_t{8} << 20;  // as SentencePieceTokenizer
+constexpr std::array<std::string_view, 3> kSpecial = {"</s>", "<unk>", "<pad>"};
+constexpr std::string_view kSpace = "\xE2\x96\x81";  // ▁, a space in a piece
+
+}  // namespace
+
+MarianTokenizer::MarianTokenizer(const fs::path& vocabulary)
+    : vocabulary_json_(read_file(vocabulary, kMaxTokenizerBytes)),
+      source_(read_file(vocabulary.parent_path() / "source.spm", kMaxTokenizerBytes)),
+      target_(read_file(vocabulary.parent_path() / "target.spm", kMaxTokenizerBytes)),
+      vocabulary_(token_map(parse_vocabulary_object(vocabulary_json_, vocabulary.string()), vocabulary.string())),
+      processor_(std::make_unique<sentencepiece::SentencePieceProcessor>()) {
+  const fs::path separate = vocabulary.parent_path() / "target_vocab.json";
+  if (fs::exists(separate)) fail<FileError>("{}: separate vocabularies are not supported", separate.string());
+  const std::string name = (vocabulary.parent_path() / "source.spm").string();
+  try {
+    const auto status = processor_->LoadFromSerializedProto(checked_sentence_piece_model(source_, name));
+    if (!status.ok()) fail<FileError>("{}: SentencePiece cannot use the model: {}", name, status.message());
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {  // of the trie builder
+    fail<FileError>("{}: SentencePiece cannot use the model: {}", name, error.what());
+  }
+  const auto id_of = [&](const char* token) {
+    const int32_t id = vocabulary_.find(token);
+    if (id < 0) fail<FileError>("{}: the token {} is missing", vocabulary.string(), token);
+    return id;
+  };
+  special_ = {.pad = id_of("<pad>"), .unk = id_of("<unk>"), .bos = -1, .eos = id_of("</s>")};
+}
+
+MarianTokenizer::~MarianTokenizer() = default;
+
+std::vector<int32_t> MarianTokenizer::encode(std::string_view text) const {
+  if (text.size() > kMaxTextBytes)
+    fail<DataError>("cannot tokenize a text of {} bytes, at most {} are accepted", text.size(), kMaxTextBytes);
+  std::vector<int32_t> ids;
+  const auto add = [&](std::string_view token) {
+    const int32_t id = vocabulary_.find(token);
+    ids.push_back(id >= 0 ? id : unk_id());
+  };
+  if (text.starts_with(">>")) {
+    if (const size_t end = text.rfind("<<"); end != std::string_view::npos && end > 2) {
+      add(text.substr(0, end + 2));
+      text.remove_prefix(end + 2);
+    }
+  }
+  // Special tokens in a text are themselves.
+  std::vector<std::string> pieces;
+  for (;;) {
+    size_t at = text.find('<');
+    std::string_view found;
+    for (; at != std::string_view::npos; at = text.find('<', at + 1)) {
+      const auto special = std::ranges::find_if(kSpecial, [&](auto s) { return text.substr(at).starts_with(s); });
+      if (special != kSpecial.end()) {
+        found = *special;
+        break;
+      }
+    }
+    const std::string_view part = text.substr(0, at);
+    const auto status = processor_->Encode(part, &pieces);
+    if (!status.ok()) fail<DataError>("cannot tokenize a text of {} bytes: {}", part.size(), status.message());
+    for (const std::string& piece : pieces) add(piece);
+    if (found.empty()) return ids;
+    add(found);
+    text.remove_prefix(at + found.size());
+  }
+}
+
+Encoding MarianTokenizer::encode_for_model(std::string_view text, const EncodeOptions& options) const {
+  Encoding result{encode(text), {}};
+  if (options.truncation) truncate(*options.truncation, options.special_tokens ? 1 : 0, result.ids, nullptr);
+  if (options.special_tokens) result.ids.push_back(eos_id());
+  result.type_ids.resize(result.ids.size(), 0);
+  return result;
+}
+
+std::string MarianTokenizer::piece(int32_t id) const {
+  check_id(id);
+  return std::string(vocabulary_.token(id));
+}
+
+std::string MarianTokenizer::join(const std::vector<int>& ids) const {
+  std::string text;
+  for (const int id : ids) {
+    std::string_view token = vocabulary_.token(id);
+    for (size_t at = token.find(kSpace); at != std::string_view::npos; at = token.find(kSpace)) {
+      text.append(token.substr(0, at)).push_back(' ');
+      token.remove_prefix(at + kSpace.size());
+    }
+    text += token;
+  }
+  const size_t first = text.find_first_not_of(' ');
+  if (first == std::string::npos) return {};
+  return text.substr(first, text.find_last_not_of(' ') - first + 1);
+}
+
+void MarianTokenizer::save(const fs::path& file) const {
+  write_file(file, vocabulary_json_);
+  write_file(file.parent_path() / "source.spm", source_);
+  write_file(file.parent_path() / "target.spm", target_);
+}
+
+}  // namespace attune::huggingface

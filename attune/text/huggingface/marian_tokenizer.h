@@ -1,0 +1,44 @@
+#pragma once
+// The tokenizer of Marian models from the hub: SentencePiece cuts, vocab.json numbers.
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "attune/text/huggingface/token_map.h"
+#include "attune/text/tokenizer.h"
+
+namespace sentencepiece {
+class SentencePieceProcessor;
+}
+
+namespace attune::huggingface {
+
+/// source.spm cuts a text into pieces, and vocab.json gives the pieces of both languages their ids. A text may begin
+/// with a language code, >>de<<, which is one token. A model expects </s> after a text.
+class MarianTokenizer final : public Tokenizer {
+ public:
+  /// `vocabulary` is a vocab.json with a source.spm and a target.spm beside. Throws FileError that names the file.
+  explicit MarianTokenizer(const std::filesystem::path& vocabulary);
+  ~MarianTokenizer() override;
+
+  std::vector<int32_t> encode(std::string_view text) const override;
+  Encoding encode_for_model(std::string_view text, const EncodeOptions& options = {}) const override;
+  int32_t token_id(std::string_view token) const override { return vocabulary_.find(token); }
+  bool is_special_token(int32_t id) const override { return Tokenizer::is_special_token(id) || id == unk_id(); }
+  int32_t vocab_size() const override { return vocabulary_.highest_id() + 1; }
+  std::string piece(int32_t id) const override;
+  std::string kind() const override { return "Marian"; }
+  std::string file_name() const override { return "vocab.json"; }
+  /// Writes the .spm files beside.
+  void save(const std::filesystem::path& file) const override;
+
+ private:
+  std::string join(const std::vector<int>& ids) const override;
+
+  std::string vocabulary_json_, source_, target_;  // the files
+  TokenMap vocabulary_;
+  std::unique_ptr<sentencepiece::SentencePieceProcessor> processor_;
+};
+
+}  // namespace attune::huggingface
