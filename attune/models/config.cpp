@@ -37,21 +37,6 @@ void check_attention(const std::string& field, const AttentionKind& kind, const 
                       field, variant_name(pattern));
 }
 
-// The positions are those of the stack.
-void check_self_attention(const std::string& field, const AttentionKind& kind, const TransformerConfig& stack) {
-  check_attention(field, kind, self_attention_setting(stack));
-  const auto* multi_head = std::get_if<MultiHead>(&kind);
-  if (multi_head != nullptr && multi_head->soft_cap > 0 &&
-      std::holds_alternative<RelativeBiasPositions>(stack.positions))
-    fail<ConfigError>("{}.soft_cap = {}: positions add to the scores, which are capped", field, multi_head->soft_cap);
-}
-
-void check_decoder_heads(const TransformerConfig& c) {
-  const bool own_width = std::visit([](const auto& kind) { return kind.head_dim > 0; }, c.decoder_attention);
-  if (c.decoder_heads > 0 && !own_width && c.d_model % c.decoder_heads != 0)
-    fail<ConfigError>("d_model = {} is not divisible by decoder_heads = {}", c.d_model, c.decoder_heads);
-}
-
 void check_layers(const TransformerConfig& c) {
   const auto own = static_cast<int64_t>(c.layer_attention.size());
   if (own != 0 && own != c.layers) fail<ConfigError>("layer_attention: has {} entries, layers = {}", own, c.layers);
@@ -134,13 +119,16 @@ void TransformerConfig::validate() const {
     check_range("source_vocab", source_vocab, 1, kMostVocab);
     check_range("target_vocab", target_vocab, 1, kMostVocab);
     check_sharing(*this);
-    check_self_attention("encoder_attention", encoder_attention, *this);
-    check_decoder_heads(*this);
-    check_self_attention("decoder_attention", decoder_attention, of_decoder());
-    check_attention("cross_attention", cross_attention, cross_attention_setting(of_decoder()));
+    check_attention("encoder_attention", encoder_attention, self_attention_setting(*this));
+    const TransformerConfig decoder = of_decoder();
+    const char* const heads_field = decoder_heads > 0 ? "decoder_heads" : "heads";
+    AttentionSetting self = self_attention_setting(decoder), cross = cross_attention_setting(decoder);
+    self.heads_field = cross.heads_field = heads_field;
+    check_attention("decoder_attention", decoder_attention, self);
+    check_attention("cross_attention", cross_attention, cross);
   } else {
     check_range("vocab", vocab, 1, kMostVocab);
-    check_self_attention("attention", attention, *this);
+    check_attention("attention", attention, self_attention_setting(*this));
     check_layers(*this);
   }
   check_embeddings(*this);

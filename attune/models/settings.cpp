@@ -7,6 +7,7 @@ AttentionSetting self_attention_setting(const TransformerConfig& c, std::shared_
                            .heads = c.heads,
                            .dropout = c.attention_dropout,
                            .positions = in_attention(c.positions),
+                           .relative_bias = std::holds_alternative<RelativeBiasPositions>(c.positions),
                            .norm = norm_config(c)};
   setting.positions.bias = std::move(bias);
   return setting;

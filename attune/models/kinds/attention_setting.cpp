@@ -8,7 +8,7 @@ namespace attune {
 
 void check_divides_width(const AttentionSetting& setting) {
   if (setting.d_model % setting.heads != 0)
-    fail<ConfigError>("d_model = {} is not divisible by heads = {}", setting.d_model, setting.heads);
+    fail<ConfigError>("d_model = {} is not divisible by {} = {}", setting.d_model, setting.heads_field, setting.heads);
 }
 
 void check_attention_scale(const std::string& field, double scale) {

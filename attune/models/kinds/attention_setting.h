@@ -11,9 +11,11 @@ namespace attune {
 struct AttentionSetting {
   int64_t d_model = 512;
   int64_t heads = 8;
+  const char* heads_field = "heads";  // what the configuration calls them, for messages
   double dropout = 0;                 // on the attention weights
   bool self = true;                   // false: cross-attention, whose queries and keys have no common positions
   AttentionPositions positions = {};  // of the model; the defaults for cross-attention
+  bool relative_bias = false;         // the layers of the stack share one, see RelativeBiasPositions
   LayerNormConfig norm = {};          // of the model
 
   int64_t head_dim() const { return d_model / heads; }

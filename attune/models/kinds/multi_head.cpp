@@ -27,7 +27,7 @@ void MultiHead::validate(const std::string& field, const AttentionSetting& setti
   if (head_dim == 0) check_divides_width(setting);
   if (!(soft_cap >= 0 && std::isfinite(soft_cap)))
     fail<ConfigError>("{}.soft_cap = {}: needs a positive number, or 0 for none", field, soft_cap);
-  if (soft_cap > 0 && setting.positions.alibi)
+  if (soft_cap > 0 && (setting.positions.alibi || setting.relative_bias))
     fail<ConfigError>("{}.soft_cap = {}: positions add to the scores, which are capped", field, soft_cap);
   const int64_t width = head_width(setting.d_model, setting.heads);
   if (setting.positions.rotary)
