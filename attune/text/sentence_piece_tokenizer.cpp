@@ -2,16 +2,12 @@
 
 #include <sentencepiece_processor.h>
 
-#include <exception>
-
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
-#include "attune/text/sentence_piece_check.h"
+#include "attune/text/sentence_piece_processor.h"
 
 namespace attune {
 namespace {
-
-constexpr size_t kMaxTextBytes = size_t{8} << 20;  // normalization may lengthen it; SentencePiece counts in int
 
 int32_t require_special(int id, std::string_view piece, const std::string& name) {
   if (id < 0) fail<FileError>("{}: the model has no {} piece", name, piece);
@@ -24,18 +20,7 @@ SentencePieceTokenizer::SentencePieceTokenizer(const std::filesystem::path& file
     : SentencePieceTokenizer(read_file(file, kMaxTokenizerBytes), file.string()) {}
 
 SentencePieceTokenizer::SentencePieceTokenizer(std::string model, const std::string& name)
-    : model_(std::move(model)), processor_(std::make_unique<sentencepiece::SentencePieceProcessor>()) {
-  if (model_.size() > kMaxTokenizerBytes)
-    fail<FileError>("{}: has {} bytes, at most {} are accepted here", name, model_.size(), kMaxTokenizerBytes);
-  const std::string checked = checked_sentence_piece_model(model_, name);
-  try {
-    const auto status = processor_->LoadFromSerializedProto(checked);
-    if (!status.ok()) fail<FileError>("{}: SentencePiece cannot use the model: {}", name, status.message());
-  } catch (const Error&) {
-    throw;
-  } catch (const std::exception& error) {  // of the trie builder
-    fail<FileError>("{}: SentencePiece cannot use the model: {}", name, error.what());
-  }
+    : model_(std::move(model)), processor_(load_sentence_piece(model_, name)) {
   special_.unk = require_special(processor_->unk_id(), "<unk>", name);
   special_.bos = require_special(processor_->bos_id(), "<s>", name);
   special_.eos = require_special(processor_->eos_id(), "</s>", name);
@@ -45,11 +30,8 @@ SentencePieceTokenizer::SentencePieceTokenizer(std::string model, const std::str
 SentencePieceTokenizer::~SentencePieceTokenizer() = default;
 
 std::vector<int32_t> SentencePieceTokenizer::encode(std::string_view text) const {
-  if (text.size() > kMaxTextBytes)
-    fail<DataError>("cannot tokenize a text of {} bytes, at most {} are accepted", text.size(), kMaxTextBytes);
   std::vector<int> ids;
-  const auto status = processor_->Encode(text, &ids);
-  if (!status.ok()) fail<DataError>("cannot tokenize a text of {} bytes: {}", text.size(), status.message());
+  attune::encode(*processor_, text, ids);
   return ids;
 }
 

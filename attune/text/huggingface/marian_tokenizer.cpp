@@ -10,14 +10,13 @@
 #include "attune/base/file.h"
 #include "attune/text/huggingface/model.h"
 #include "attune/text/huggingface/tokenizer_json.h"
-#include "attune/text/sentence_piece_check.h"
+#include "attune/text/sentence_piece_processor.h"
 
 namespace attune::huggingface {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMaxTextBytes = size_t{8} << 20;  // as SentencePieceTokenizer
 constexpr std::array<std::string_view, 3> kSpecial = {"</s>", "<unk>", "<pad>"};
 constexpr std::string_view kSpace = "\xE2\x96\x81";  // ▁, a space in a piece
 
@@ -28,18 +27,9 @@ MarianTokenizer::MarianTokenizer(const fs::path& vocabulary)
       source_(read_file(vocabulary.parent_path() / "source.spm", kMaxTokenizerBytes)),
       target_(read_file(vocabulary.parent_path() / "target.spm", kMaxTokenizerBytes)),
       vocabulary_(token_map(parse_vocabulary_object(vocabulary_json_, vocabulary.string()), vocabulary.string())),
-      processor_(std::make_unique<sentencepiece::SentencePieceProcessor>()) {
+      processor_(load_sentence_piece(source_, (vocabulary.parent_path() / "source.spm").string())) {
   const fs::path separate = vocabulary.parent_path() / "target_vocab.json";
   if (fs::exists(separate)) fail<FileError>("{}: separate vocabularies are not supported", separate.string());
-  const std::string name = (vocabulary.parent_path() / "source.spm").string();
-  try {
-    const auto status = processor_->LoadFromSerializedProto(checked_sentence_piece_model(source_, name));
-    if (!status.ok()) fail<FileError>("{}: SentencePiece cannot use the model: {}", name, status.message());
-  } catch (const Error&) {
-    throw;
-  } catch (const std::exception& error) {  // of the trie builder
-    fail<FileError>("{}: SentencePiece cannot use the model: {}", name, error.what());
-  }
   const auto id_of = [&](const char* token) {
     const int32_t id = vocabulary_.find(token);
     if (id < 0) fail<FileError>("{}: the token {} is missing", vocabulary.string(), token);
@@ -51,8 +41,7 @@ MarianTokenizer::MarianTokenizer(const fs::path& vocabulary)
 MarianTokenizer::~MarianTokenizer() = default;
 
 std::vector<int32_t> MarianTokenizer::encode(std::string_view text) const {
-  if (text.size() > kMaxTextBytes)
-    fail<DataError>("cannot tokenize a text of {} bytes, at most {} are accepted", text.size(), kMaxTextBytes);
+  check_text_size(text);
   std::vector<int32_t> ids;
   const auto add = [&](std::string_view token) {
     const int32_t id = vocabulary_.find(token);
@@ -77,8 +66,7 @@ std::vector<int32_t> MarianTokenizer::encode(std::string_view text) const {
       }
     }
     const std::string_view part = text.substr(0, at);
-    const auto status = processor_->Encode(part, &pieces);
-    if (!status.ok()) fail<DataError>("cannot tokenize a text of {} bytes: {}", part.size(), status.message());
+    attune::encode(*processor_, part, pieces);
     for (const std::string& piece : pieces) add(piece);
     if (found.empty()) return ids;
     add(found);
