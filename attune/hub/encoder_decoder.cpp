@@ -29,6 +29,12 @@ TransformerConfig bart_sizes(const HubFiles& files) {
   return c;
 }
 
+void add_attention(NameTable& table, const std::string& ours, const std::string& theirs,
+                   const std::array<const char*, 4>& projections) {
+  const std::array own = {".w_q", ".w_k", ".w_v", ".w_o"};
+  for (size_t i = 0; i < own.size(); ++i) table.push_back({ours + own[i], {theirs + "." + projections[i]}});
+}
+
 NameTable bart_names(const TransformerConfig& config, const HubFiles& files) {
   const std::string encoder = "model.encoder.", decoder = "model.decoder.";
   const std::vector<std::string> tables = {"model.shared", encoder + "embed_tokens", decoder + "embed_tokens"};
@@ -46,19 +52,14 @@ NameTable bart_names(const TransformerConfig& config, const HubFiles& files) {
       {"projection.weight", {"lm_head.weight"}},
       {"projection.bias", {"final_logits_bias"}},
   };
-  const auto add_attention = [&](const std::string& ours, const std::string& theirs) {
-    table.push_back({ours + ".w_q", {theirs + ".q_proj"}});
-    table.push_back({ours + ".w_k", {theirs + ".k_proj"}});
-    table.push_back({ours + ".w_v", {theirs + ".v_proj"}});
-    table.push_back({ours + ".w_o", {theirs + ".out_proj"}});
-  };
+  const std::array projections = {"q_proj", "k_proj", "v_proj", "out_proj"};
   for (const std::string stack : {"encoder", "decoder"}) {
     const std::string ours = stack + ".layers.*.", theirs = "model." + stack + ".layers.*.";
     const std::string last_norm = stack == "encoder" ? "residual_2.norm" : "residual_3.norm";
-    add_attention(ours + "self_attention", theirs + "self_attn");
+    add_attention(table, ours + "self_attention", theirs + "self_attn", projections);
     table.push_back({ours + "residual_1.norm", {theirs + "self_attn_layer_norm"}});
     if (stack == "decoder") {
-      add_attention(ours + "cross_attention", theirs + "encoder_attn");
+      add_attention(table, ours + "cross_attention", theirs + "encoder_attn", projections);
       table.push_back({ours + "residual_2.norm", {theirs + "encoder_attn_layer_norm"}});
     }
     table.push_back({ours + "feed_forward.linear_1", {theirs + "fc1"}});

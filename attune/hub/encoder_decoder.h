@@ -2,6 +2,10 @@
 // What the encoder-decoder families that came from fairseq and Marian have in common: their names, and most of their
 // configuration.
 
+#include <array>
+#include <string>
+#include <vector>
+
 #include "attune/hub/family.h"
 
 namespace attune {
@@ -13,6 +17,10 @@ TransformerConfig bart_sizes(const HubFiles& files);
 
 /// The names of BART. Positions, norms of embeddings and final norms have rows, whether the model has them or not.
 NameTable bart_names(const TransformerConfig& config, const HubFiles& files);
+
+/// Adds the names of an attention's projections. `projections` are theirs of queries, keys, values and the output.
+void add_attention(NameTable& table, const std::string& ours, const std::string& theirs,
+                   const std::array<const char*, 4>& projections);
 
 /// The first of these modules that the files have a ".weight" of, else the first one: older files have a shared table
 /// under the names of all who share it.

@@ -55,19 +55,14 @@ NameTable names(const TransformerConfig& c, const HubFiles& files) {
       {"source_embedding", {first_stored(files, {"shared", "encoder.embed_tokens", "decoder.embed_tokens"})}},
       {"projection", {"lm_head"}},
   };
-  const auto add_attention = [&](const std::string& ours, const std::string& theirs) {
-    table.push_back({ours + ".w_q", {theirs + ".q"}});
-    table.push_back({ours + ".w_k", {theirs + ".k"}});
-    table.push_back({ours + ".w_v", {theirs + ".v"}});
-    table.push_back({ours + ".w_o", {theirs + ".o"}});
-  };
+  const std::array projections = {"q", "k", "v", "o"};
   for (const std::string stack : {"encoder", "decoder"}) {
     const std::string ours = stack + ".layers.*.", theirs = stack + ".block.*.layer.";
     const std::string last = stack == "encoder" ? "1" : "2", feed_forward = theirs + last + ".DenseReluDense.";
-    add_attention(ours + "self_attention", theirs + "0.SelfAttention");
+    add_attention(table, ours + "self_attention", theirs + "0.SelfAttention", projections);
     table.push_back({ours + "residual_1.norm", {theirs + "0.layer_norm"}});
     if (stack == "decoder") {
-      add_attention(ours + "cross_attention", theirs + "1.EncDecAttention");
+      add_attention(table, ours + "cross_attention", theirs + "1.EncDecAttention", projections);
       table.push_back({ours + "residual_2.norm", {theirs + "1.layer_norm"}});
     }
     table.push_back({ours + "feed_forward.linear_1", gated ? std::vector{feed_forward + "wi_0", feed_forward + "wi_1"}
