@@ -8,6 +8,7 @@
 #include "attune/base/fail.h"
 #include "attune/hub/open_folder.h"
 #include "attune/inference/batches.h"
+#include "attune/inference/encoder_text.h"
 #include "attune/inference/text_limits.h"
 #include "attune/nn/make_panels.h"
 #include "attune/tensor/host_view.h"
@@ -67,21 +68,6 @@ std::vector<Classification> Classifier::classify(std::initializer_list<std::stri
   return classify(std::span(texts.begin(), texts.size()), options);
 }
 
-std::vector<int32_t> Classifier::tokens_of(std::string_view text, int64_t longest, int64_t& cut) const {
-  if (tokenizer_frames_texts_) {
-    std::vector<int32_t> tokens = tokenizer_->encode_for_model(text).ids;
-    cut = std::max<int64_t>(0, static_cast<int64_t>(tokens.size()) - longest);
-    if (cut > 0) tokens = tokenizer_->encode_for_model(text, {.truncation = Truncation{.max_length = longest}}).ids;
-    return tokens;
-  }
-  std::vector<int32_t> tokens = tokenizer_->encode(text);
-  cut = std::max<int64_t>(0, static_cast<int64_t>(tokens.size()) + 2 - longest);
-  tokens.resize(tokens.size() - static_cast<size_t>(cut));
-  tokens.insert(tokens.begin(), tokenizer_->bos_id());
-  tokens.push_back(tokenizer_->eos_id());
-  return tokens;
-}
-
 std::vector<Classification> Classifier::classify(std::span<const std::string> texts,
                                                  const ClassifyOptions& options) const {
   const auto check = [](const char* field, int64_t value, int64_t least) {
@@ -98,7 +84,9 @@ std::vector<Classification> Classifier::classify(std::span<const std::string> te
   std::vector<Classification> results(texts.size());
   for (size_t i = 0; i < texts.size(); ++i) {
     check_text(texts[i], "text " + std::to_string(i + 1));
-    ids.push_back(tokens_of(texts[i], longest, results[i].cut_tokens));
+    EncoderText text = encode_for_encoder(*tokenizer_, tokenizer_frames_texts_, texts[i], longest);
+    ids.push_back(std::move(text.tokens));
+    results[i].cut_tokens = text.cut;
   }
   const NoGrad no_grad;
   int64_t done = 0;

@@ -74,9 +74,6 @@ class Classifier {
   const Tokenizer& tokenizer() const { return *tokenizer_; }
 
  private:
-  /// What the model reads of a text; `cut`: how many tokens were left out.
-  std::vector<int32_t> tokens_of(std::string_view text, int64_t longest, int64_t& cut) const;
-
   std::shared_ptr<const EncoderClassifier> model_;
   std::shared_ptr<const Tokenizer> tokenizer_;
   int64_t max_tokens_;

@@ -9,6 +9,7 @@
 #include "attune/hub/hub_folder.h"
 #include "attune/hub/open_folder.h"
 #include "attune/inference/batches.h"
+#include "attune/inference/encoder_text.h"
 #include "attune/nn/make_panels.h"
 #include "attune/tensor/host_view.h"
 #include "attune/text/text_file.h"
@@ -81,22 +82,7 @@ struct Embedder::Impl {
   }
   /// The most tokens of a text.
   int64_t longest() const { return std::min(settings.max_tokens, config.longest_sequence()); }
-  std::vector<int32_t> ids_of(const std::string& text) const;
 };
-
-std::vector<int32_t> Embedder::Impl::ids_of(const std::string& text) const {
-  const std::string read = settings.lowercase ? lowercase(text) : text;
-  if (tokenizer_frames_texts) {
-    EncodeOptions options;
-    options.truncation = Truncation{.max_length = longest()};
-    return tokenizer->encode_for_model(read, options).ids;
-  }
-  std::vector<int32_t> ids = tokenizer->encode(read);
-  ids.resize(std::min(ids.size(), static_cast<size_t>(std::max<int64_t>(longest() - 2, 0))));
-  ids.insert(ids.begin(), tokenizer->bos_id());
-  ids.push_back(tokenizer->eos_id());
-  return ids;
-}
 
 Embedder Embedder::load(const std::filesystem::path& folder) {
   auto impl = std::make_shared<Impl>();
@@ -126,7 +112,8 @@ std::vector<std::vector<float>> Embedder::embed(std::span<const std::string> tex
   TokenSequences ids;
   for (size_t i = 0; i < texts.size(); ++i) {
     check_utf8(texts[i], "text " + std::to_string(i + 1));
-    ids.push_back(impl_->ids_of(texts[i]));
+    const std::string text = impl_->settings.lowercase ? lowercase(texts[i]) : texts[i];
+    ids.push_back(encode_for_encoder(*impl_->tokenizer, impl_->tokenizer_frames_texts, text, impl_->longest()).tokens);
   }
   return embed_tokens(ids, options);
 }
