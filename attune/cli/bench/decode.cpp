@@ -10,6 +10,7 @@
 #include "attune/base/file.h"
 #include "attune/base/json_fields.h"
 #include "attune/base/parallel.h"
+#include "attune/cli/bench/decoder_sizes.h"
 #include "attune/cli/bench/median.h"
 #include "attune/cli/command.h"
 #include "attune/cli/draw/draw.h"
@@ -23,11 +24,10 @@
 namespace attune::cli {
 namespace {
 
-struct DecodeBench {
+struct DecodeBench : DecoderSizes {
   std::vector<int64_t> contexts = {128, 512, 2048, 4096, 8192, 16384};
   std::vector<int64_t> batches = {1, 16};
   std::vector<std::string> kinds = {"standard", "grouped", "multi_query", "latent"};
-  int64_t d_model = 512, heads = 8, layers = 6, d_ff = 2048, vocab = 8000;
   int64_t kv_heads = 2, latent_dim = 128, rotary_dim = 32;
   int64_t steps = 4, repeats = 5, threads = 0;
   double memory = 12;
@@ -45,12 +45,7 @@ struct Row {
 };
 
 TransformerConfig config_of(const DecodeBench& b, const std::string& kind) {
-  TransformerConfig config{.architecture = Architecture::decoder_lm};
-  config.vocab = b.vocab;
-  config.d_model = b.d_model;
-  config.heads = b.heads;
-  config.layers = b.layers;
-  config.d_ff = b.d_ff;
+  TransformerConfig config = b.config();
   config.context_length = int64_t{1} << 21;
   config.positions = RotaryOptions{};
   if (kind == "standard") {
@@ -259,11 +254,7 @@ void add_bench_decode(CLI::App& bench) {
   command->add_option("--contexts", b->contexts, "Tokens in the cache [128,512,2048,4096,8192,16384]")->delimiter(',');
   command->add_option("--batch", b->batches, "Rows that are decoded together [1,16]")->delimiter(',');
   command->add_option("--kinds", b->kinds, "standard, grouped, multi_query, latent [all]")->delimiter(',');
-  command->add_option("--d-model", b->d_model)->capture_default_str();
-  command->add_option("--heads", b->heads)->capture_default_str();
-  command->add_option("--layers", b->layers)->capture_default_str();
-  command->add_option("--d-ff", b->d_ff)->capture_default_str();
-  command->add_option("--vocab", b->vocab)->capture_default_str();
+  b->add_options(*command);
   command->add_option("--kv-heads", b->kv_heads, "Of grouped attention")->capture_default_str();
   command->add_option("--latent-dim", b->latent_dim, "Of latent attention")->capture_default_str();
   command->add_option("--rotary-dim", b->rotary_dim, "Of latent attention; 0: sinusoidal positions")

@@ -11,6 +11,7 @@
 #include "attune/base/json_fields.h"
 #include "attune/base/parallel.h"
 #include "attune/base/random.h"
+#include "attune/cli/bench/decoder_sizes.h"
 #include "attune/cli/bench/median.h"
 #include "attune/cli/command.h"
 #include "attune/cli/draw/draw.h"
@@ -24,8 +25,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-struct RequestsBench {
-  int64_t d_model = 768, heads = 12, layers = 12, d_ff = 3072, vocab = 50257;  // GPT-2's shape
+struct RequestsBench : DecoderSizes {
+  RequestsBench() : DecoderSizes{.d_model = 768, .heads = 12, .layers = 12, .d_ff = 3072, .vocab = 50257} {}  // GPT-2
+
   int64_t requests = 64, batch = 16;
   int64_t shortest_prompt = 16, longest_prompt = 256, fewest_tokens = 16, most_tokens = 128;
   int64_t repeats = 3, threads = 0, seed = 1;
@@ -45,12 +47,7 @@ struct Served {
 };
 
 std::shared_ptr<const DecodingModel> random_model(const RequestsBench& b) {
-  TransformerConfig config{.architecture = Architecture::decoder_lm};
-  config.vocab = b.vocab;
-  config.d_model = b.d_model;
-  config.heads = b.heads;
-  config.layers = b.layers;
-  config.d_ff = b.d_ff;
+  TransformerConfig config = b.config();
   config.context_length = b.longest_prompt + b.most_tokens;
   std::shared_ptr<DecoderLm> model = build_decoder_lm(config);
   make_panels(*model, WeightFormat::float32);
@@ -227,11 +224,7 @@ void add_bench_requests(CLI::App& bench) {
   command->add_option("--longest-prompt", b->longest_prompt, "Tokens")->capture_default_str();
   command->add_option("--fewest-tokens", b->fewest_tokens, "Of a continuation")->capture_default_str();
   command->add_option("--most-tokens", b->most_tokens, "Of a continuation")->capture_default_str();
-  command->add_option("--d-model", b->d_model)->capture_default_str();
-  command->add_option("--heads", b->heads)->capture_default_str();
-  command->add_option("--layers", b->layers)->capture_default_str();
-  command->add_option("--d-ff", b->d_ff)->capture_default_str();
-  command->add_option("--vocab", b->vocab)->capture_default_str();
+  b->add_options(*command);
   command->add_option("--repeats", b->repeats, "Of which the median is told")->capture_default_str();
   command->add_option("--seed", b->seed, "Of arrivals and lengths")->capture_default_str();
   command->add_option("--threads", b->threads, "0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow")
