@@ -25,12 +25,12 @@ class ThreadTeam {
   /// The team of this process. A process that was forked begins with a new one.
   static ThreadTeam& of_process();
 
-  /// Takes the next piece: a number below `pieces`, each once; or `pieces`, which is the end.
+  /// The pieces of a loop that nobody has taken yet.
   class Pieces {
    public:
     explicit Pieces(int64_t pieces) : pieces_(pieces) {}
+    /// Takes one: a number below the number of pieces, each once; then that number, which is the end.
     int64_t next();
-    int64_t size() const { return pieces_; }
     bool left() const { return next_.load(std::memory_order_relaxed) < pieces_; }
 
    private:

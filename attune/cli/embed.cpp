@@ -30,13 +30,7 @@ EmbedOptions options_of(const EmbedCommand& command) {
   if (command.batch_texts < 1) fail<ConfigError>("--batch-size {}: needs a number from 1", command.batch_texts);
   options.batch_texts = command.batch_texts;
   if (command.normalize || command.no_normalize) options.normalize = command.normalize;
-  if (command.pooling.empty()) return options;
-  std::string known;
-  for (const auto& [pooling, name] : EnumNames<TextPooling>::values) {
-    if (command.pooling == name) options.pooling = pooling;
-    known += (known.empty() ? "" : ", ") + std::string(name);
-  }
-  if (!options.pooling) fail<ConfigError>("--pooling {}: needs one of {}", command.pooling, known);
+  if (!command.pooling.empty()) options.pooling = named<TextPooling>("--pooling", command.pooling);
   return options;
 }
 

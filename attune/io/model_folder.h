@@ -59,11 +59,12 @@ void write_generation_config(const std::filesystem::path& folder, const Classifi
 void save_model_folder(const std::filesystem::path& folder, Transformer& model, const Tokenizer& source_tokenizer,
                        const Tokenizer& target_tokenizer, const GenerationConfig& generation);
 
-/// The same; generation_config.json holds the fields of SamplingConfig and "text_unit".
+/// The same; generation_config.json holds the fields of SamplingConfig, "text_unit" and
+/// "tokenizer_frames_texts".
 void save_model_folder(const std::filesystem::path& folder, DecoderLm& model, const Tokenizer& tokenizer,
                        const SamplingConfig& sampling, TextUnit text_unit);
 
-/// The same; generation_config.json holds "max_tokens" alone.
+/// The same; generation_config.json holds "max_tokens" and "tokenizer_frames_texts".
 void save_model_folder(const std::filesystem::path& folder, EncoderClassifier& model, const Tokenizer& tokenizer,
                        int64_t max_tokens);
 
@@ -72,9 +73,8 @@ void save_model_folder(const std::filesystem::path& folder, EncoderMaskedLm& mod
 
 /// What parameters are after loading.
 ///   mapped   pages of the file, see map_parameters()
-///   panels   panels for inference too, see make_panels(); pages of the file that panels were made of leave memory,
-///   until
-///            they are read again (by embeddings, a row at a time)
+///   panels   panels for inference too, see make_panels(); pages of the file that panels were made of leave memory
+///            until they are read again (by embeddings, a row at a time)
 enum class LoadedWeights { mapped, panels };
 
 /// Read what save_model_folder() wrote; without generation_config.json its defaults hold. The folder may be hostile: no
