@@ -41,8 +41,7 @@ Classifier::Classifier(ClassifierFolder files)
     : tokenizer_(std::move(files.tokenizer)),
       max_tokens_(files.max_tokens),
       tokenizer_frames_texts_(files.tokenizer_frames_texts) {
-  if (!files.tokenizer_frames_texts || tokenizer_->vocab_size() > files.model->config().vocab)
-    check_vocabulary(files.model->config(), *tokenizer_);
+  check_vocabulary(files.model->config(), *tokenizer_, vocabulary_size(tokenizer_frames_texts_));
   ensure_panels(*files.model);
   model_ = std::move(files.model);
 }

@@ -34,8 +34,7 @@ struct TextGenerator::Impl {
   // With panels.
   static std::shared_ptr<const DecoderLm> prepared(LanguageModelFolder& files) {
     files.sampling.validate();
-    if (!files.tokenizer_frames_texts || files.tokenizer->vocab_size() > files.model->config().vocab)
-      check_vocabulary(files.model->config(), *files.tokenizer);
+    check_vocabulary(files.model->config(), *files.tokenizer, vocabulary_size(files.tokenizer_frames_texts));
     ensure_panels(*files.model);
     return std::move(files.model);
   }

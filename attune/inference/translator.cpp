@@ -36,10 +36,8 @@ struct Translator::Impl {
         generation(g),
         scheduler(std::make_shared<TranslationDecodingModel>(model), options) {
     generation.validate();
-    // The vocabulary of a model that was trained elsewhere may have more tokens than its tokenizer.
-    const bool fits = source_tokenizer->vocab_size() <= model->config().source_vocab &&
-                      target_tokenizer->vocab_size() <= model->config().target_vocab;
-    if (!generation.special_tokens || !fits) check_vocabularies(*model, *source_tokenizer, *target_tokenizer);
+    check_vocabularies(model->config(), *source_tokenizer, *target_tokenizer,
+                       vocabulary_size(generation.special_tokens));
   }
 };
 

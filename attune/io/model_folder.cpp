@@ -27,9 +27,11 @@ bool is_there(const fs::path& path) {
   return fs::exists(fs::symlink_status(path, ignored));
 }
 
-void check_vocab(const std::string& where, const Tokenizer& tokenizer, const char* field, int64_t vocab) {
-  if (tokenizer.vocab_size() != vocab)
-    fail<ConfigError>("{}: has {} tokens, but the model has {} = {}", where, tokenizer.vocab_size(), field, vocab);
+void check_vocab(const std::string& where, const Tokenizer& tokenizer, const char* field, int64_t vocab,
+                 VocabularySize size = VocabularySize::exact) {
+  const int64_t tokens = tokenizer.vocab_size();
+  if (size == VocabularySize::padded ? tokens > vocab : tokens != vocab)
+    fail<ConfigError>("{}: has {} tokens, but the model has {} = {}", where, tokens, field, vocab);
 }
 
 void load_both_tokenizers(const fs::path& folder, const TransformerConfig& config, ModelFolder& files) {
@@ -41,13 +43,12 @@ void load_both_tokenizers(const fs::path& folder, const TransformerConfig& confi
   files.target_tokenizer = std::move(tokenizers.target);
 }
 
-// `padded`: the model's vocabulary may have more tokens than the tokenizer, as those of the Hugging Face hub have.
 std::shared_ptr<const Tokenizer> load_only_tokenizer(const fs::path& folder, const TransformerConfig& config,
-                                                     bool padded) {
+                                                     bool tokenizer_frames_texts) {
   const fs::path file = find_tokenizer(folder);
   if (file.empty()) fail<FileError>("{}: needs {}", folder.string(), kTokenizerFileNames);
   std::shared_ptr<const Tokenizer> tokenizer = load_tokenizer(file);
-  if (!padded || tokenizer->vocab_size() > config.vocab) check_vocab(file.string(), *tokenizer, "vocab", config.vocab);
+  check_vocab(file.string(), *tokenizer, "vocab", config.vocab, vocabulary_size(tokenizer_frames_texts));
   return tokenizer;
 }
 
@@ -159,14 +160,14 @@ void remove_generation_config(const fs::path& folder) {
 
 }  // namespace
 
-void check_vocabularies(const Transformer& model, const Tokenizer& source_tokenizer,
-                        const Tokenizer& target_tokenizer) {
-  check_vocab("source tokenizer", source_tokenizer, "source_vocab", model.config().source_vocab);
-  check_vocab("target tokenizer", target_tokenizer, "target_vocab", model.config().target_vocab);
+void check_vocabularies(const TransformerConfig& config, const Tokenizer& source_tokenizer,
+                        const Tokenizer& target_tokenizer, VocabularySize size) {
+  check_vocab("source tokenizer", source_tokenizer, "source_vocab", config.source_vocab, size);
+  check_vocab("target tokenizer", target_tokenizer, "target_vocab", config.target_vocab, size);
 }
 
-void check_vocabulary(const TransformerConfig& config, const Tokenizer& tokenizer) {
-  check_vocab("tokenizer", tokenizer, "vocab", config.vocab);
+void check_vocabulary(const TransformerConfig& config, const Tokenizer& tokenizer, VocabularySize size) {
+  check_vocab("tokenizer", tokenizer, "vocab", config.vocab, size);
 }
 
 void write_generation_config(const fs::path& folder, const GenerationConfig& generation) {
@@ -189,7 +190,7 @@ void write_generation_config(const fs::path& folder, const ClassifierFolder& fil
 void save_model_folder(const fs::path& folder, Transformer& model, const Tokenizer& source_tokenizer,
                        const Tokenizer& target_tokenizer, const GenerationConfig& generation) {
   generation.validate();
-  check_vocabularies(model, source_tokenizer, target_tokenizer);
+  check_vocabularies(model.config(), source_tokenizer, target_tokenizer);
   make_directories(folder);
   write_model_config(folder, model.config());
   save_parameters(folder / kParameterFile, model);

@@ -43,9 +43,17 @@ struct ClassifierFolder {
   bool tokenizer_frames_texts = false;
 };
 
-/// Throw ConfigError, naming both sizes, when a tokenizer's vocabulary is not the model's.
-void check_vocabularies(const Transformer& model, const Tokenizer& source_tokenizer, const Tokenizer& target_tokenizer);
-void check_vocabulary(const TransformerConfig& config, const Tokenizer& tokenizer);
+/// How many tokens a model has: as many as its tokenizer, or some more, as models of the Hugging Face hub have.
+enum class VocabularySize { exact, padded };
+inline VocabularySize vocabulary_size(bool tokenizer_frames_texts) {
+  return tokenizer_frames_texts ? VocabularySize::padded : VocabularySize::exact;
+}
+
+/// Throw ConfigError, naming both sizes, when a tokenizer's vocabulary does not fit the model's.
+void check_vocabularies(const TransformerConfig& config, const Tokenizer& source_tokenizer,
+                        const Tokenizer& target_tokenizer, VocabularySize size = VocabularySize::exact);
+void check_vocabulary(const TransformerConfig& config, const Tokenizer& tokenizer,
+                      VocabularySize size = VocabularySize::exact);
 
 /// Write generation_config.json: what the loaders below read of it. Throw FileError.
 void write_generation_config(const std::filesystem::path& folder, const GenerationConfig& generation);
