@@ -14,7 +14,7 @@ if(NOT BUILD_SHARED_LIBS)  # for the libraries that it links
   install(FILES cmake/FindOneDNN.cmake cmake/FindMPIC.cmake DESTINATION ${package_folder})
 endif()
 
-# The public headers: attune.h and what it includes, directly or not, as it is when they are installed.
+# The public headers: c.h, attune.h and what it includes, directly or not, as it is when they are installed.
 install(CODE "set(sources [[${CMAKE_CURRENT_SOURCE_DIR}]])
 set(includes [[${CMAKE_INSTALL_INCLUDEDIR}]])")
 install(SCRIPT cmake/InstallHeaders.cmake)
