@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <new>
+#include <nlohmann/json.hpp>
 
 #include "attune/base/interrupt.h"
 #include "attune/base/version.h"
@@ -95,8 +96,12 @@ const int32_t* tokens_of(const std::vector<int32_t>* tokens, size_t* count) {
 using namespace attune;
 using namespace attune::c;
 
-const char* attune_error_message(void) { return last_message().c_str(); }
-const char* attune_version(void) { return version().data(); }  // of a literal, so it ends with NUL
+const char* attune_error_message(void) {
+  return last_message().c_str();
+}
+const char* attune_version(void) {
+  return version().data();
+}  // of a literal, so it ends with NUL
 
 attune_status attune_interrupt_new(attune_interrupt** interrupt) {
   return guarded([&] { given(interrupt, "interrupt") = new attune_interrupt; });
