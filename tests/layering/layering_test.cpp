@@ -38,7 +38,8 @@ const std::map<std::string, Folders>& direct() {
       {"hub", {"io"}},
       {"inference", {"hub"}},
       {"train", {"inference", "optim", "dist", "data", "metrics"}},
-      {"c", {"inference"}},
+      {"c.h", {}},
+      {"c", {"c.h", "inference"}},
       {"cli", {"train", "inference", "demo"}},
   };
   return arrows;
@@ -56,13 +57,13 @@ TEST(Layering, NoArrowRunsBack) {
   for (const auto& entry : std::filesystem::recursive_directory_iterator(root / "attune")) {
     if (entry.path().extension() != ".h" && entry.path().extension() != ".cpp") continue;
     const std::string folder = std::filesystem::relative(entry.path(), root / "attune").begin()->string();
-    if (folder == "attune.h" || folder == "c.h") continue;  // what is public, see public_headers_test.cpp
+    if (folder == "attune.h") continue;  // includes what is public, see public_headers_test.cpp
     ASSERT_TRUE(direct().contains(folder)) << folder << " has no place in the layering";
     std::ifstream file(entry.path());
     for (std::string line; std::getline(file, line);) {
       const std::string start = "#include \"attune/";
       if (!line.starts_with(start)) continue;
-      const std::string included = line.substr(start.size(), line.find('/', start.size()) - start.size());
+      const std::string included = line.substr(start.size(), line.find_first_of("/\"", start.size()) - start.size());
       EXPECT_TRUE(allowed(folder).contains(included)) << entry.path() << " includes " << line;
       ++includes;
     }
