@@ -40,6 +40,7 @@ void add_bench_linear(CLI::App& bench);
 void add_bench_requests(CLI::App& bench);
 void add_draw(CLI::App& app);
 void add_demo_corpus(CLI::App& app);
+void add_completion(CLI::App& app);
 
 /// The value of an enumeration by its name. Throws ConfigError naming the option and all names.
 template <NamedEnum E>

@@ -148,6 +148,7 @@ int run(int argc, char** argv) {
   add_bench(app);
   add_draw(app);
   add_demo_corpus(app);
+  add_completion(app);
   check_values(app);
   try {
     app.parse(argc, argv);
