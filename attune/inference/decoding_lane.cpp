@@ -7,12 +7,19 @@
 #include "attune/base/parallel_tasks.h"
 #include "attune/base/profile.h"
 #include "attune/kernels/row_grain.h"
+#include "attune/nn/query_groups.h"
 
 namespace attune {
 namespace {
 
-constexpr int64_t kPromptTokens = 2048;  // of prompts in one step, where nobody waits for the next token
-constexpr int32_t kShort = 65;           // new tokens of a row that are no prompt: as many as a draft proposes, and one
+constexpr int64_t kPromptTokens = 2048;    // of prompts in one step, where nobody waits for the next token
+constexpr int32_t kShort = kQueriesByRow;  // new tokens of a row that are no prompt; a draft proposes fewer
+
+// How many of the tokens that are left of a row are read next. A last piece that is no prompt by its length would be
+// read in another way than the rest: it belongs to the piece before.
+int32_t next_piece(int32_t left) {
+  return left <= kPromptPiece + kShort ? left : kPromptPiece;
+}
 
 // The most tokens of one row that are not yet read.
 int32_t longest_left(const ActiveRequest& a) {
@@ -238,7 +245,7 @@ bool DecodingLane::takes_part(ActiveRequest& a, const Reader& reader) {
   if (a.over || a.fresh || a.reader != reader.by || a.left == 0) return false;
   if (longest_left(a) <= kShort) return true;
   if (prompt_room_ <= 0) return false;
-  for (size_t r = 0; r < a.inputs.rows(); ++r) prompt_room_ -= std::min(kPromptPiece, a.inputs.counts[r] - a.fed[r]);
+  for (size_t r = 0; r < a.inputs.rows(); ++r) prompt_room_ -= next_piece(a.inputs.counts[r] - a.fed[r]);
   return true;
 }
 
@@ -265,7 +272,7 @@ void DecodingLane::gather_inputs(Reader& reader, bool source_attention) {
     any_columns = any_columns || !columns.empty();
     const int32_t* next = a->inputs.tokens.data();
     for (size_t r = 0; r < rows; ++r) {
-      const int32_t total = a->inputs.counts[r], count = std::min(kPromptPiece, total - a->fed[r]);
+      const int32_t total = a->inputs.counts[r], count = next_piece(total - a->fed[r]);
       reader.tokens.insert(reader.tokens.end(), next + a->fed[r], next + a->fed[r] + count);
       next += total;
       a->fed[r] += count;

@@ -10,9 +10,9 @@
 
 namespace attune {
 
-/// The most new tokens of a row in one step. Prompts are read in pieces of this size, so that a long prompt does not
-/// keep others waiting. Where pieces end depends on the prompt alone, so no bit of the result depends on other
-/// requests.
+/// Prompts are read in pieces of so many tokens, one in a step, so that a long prompt does not keep others waiting; a
+/// last piece of a few tokens (kQueriesByRow) is read with the one before. Where pieces end depends on the prompt
+/// alone, so no bit of the result depends on other requests.
 constexpr int32_t kPromptPiece = 512;
 
 /// What the rows of a request read next. Each time, all rows of the request are listed again; a row that is not listed

@@ -4,6 +4,7 @@
 
 #include "attune/base/fail.h"
 #include "attune/nn/new_parameter.h"
+#include "attune/nn/query_groups.h"
 
 namespace attune {
 namespace {
@@ -86,22 +87,24 @@ MultiHeadAttention::QueriesKeysAndValues MultiHeadAttention::queries_keys_and_va
           .memory = {.keys = turned(k, key_norm_.get(), positions), .values = v.reshape({-1, kv_heads_, d_head_})}};
 }
 
+AttentionOptions MultiHeadAttention::attention_options(const AttentionMask& mask) const {
+  return {.query_sequences = mask.queries,
+          .key_sequences = mask.keys,
+          .causal = mask.causal,
+          .mask = mask.allowed,
+          .pattern = positions_.pattern,
+          .alibi = positions_.alibi,
+          .relative_keys = relative_keys_.tensor,
+          .relative_values = relative_values_.tensor,
+          .distance_bias = positions_.distance_bias(),
+          .dropout = dropout_.mask(),
+          .scale = scale_,
+          .soft_cap = soft_cap_};
+}
+
 AttentionOutput MultiHeadAttention::attend(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v,
                                            const AttentionMask& mask) const {
-  const auto [heads, weights] = attention(q, k, v,
-                                          {.query_sequences = mask.queries,
-                                           .key_sequences = mask.keys,
-                                           .causal = mask.causal,
-                                           .mask = mask.allowed,
-                                           .pattern = positions_.pattern,
-                                           .alibi = positions_.alibi,
-                                           .relative_keys = relative_keys_.tensor,
-                                           .relative_values = relative_values_.tensor,
-                                           .distance_bias = positions_.distance_bias(),
-                                           .dropout = dropout_.mask(),
-                                           .scale = scale_,
-                                           .soft_cap = soft_cap_},
-                                          mask.with_weights);
+  const auto [heads, weights] = attention(q, k, v, attention_options(mask), mask.with_weights);
   return {w_o_.bf16_output(heads.reshape({-1, heads_ * d_head_})), weights};
 }
 
@@ -178,17 +181,57 @@ AttentionOutput MultiHeadAttention::attend(const Tensor& query, const CachedQuer
 
 AttentionOutput MultiHeadAttention::attend_cached(const Tensor& query, const CachedQueries& q,
                                                   const AttentionCache& cache) const {
-  const auto [heads, weights] = cached_attention(query, cache.keys, cache.values, *q.table,
-                                                 {.kv_heads = kv_heads_,
-                                                  .scale = scale_,
-                                                  .pattern = positions_.pattern,
-                                                  .alibi = positions_.alibi,
-                                                  .relative_keys = relative_keys_.tensor,
-                                                  .relative_values = relative_values_.tensor,
-                                                  .distance_bias = positions_.distance_bias(),
-                                                  .soft_cap = soft_cap_},
-                                                 q.with_weights);
+  const auto [heads, weights] = cached_heads(query, q, cache);
   return {w_o_(heads.reshape({-1, heads_ * d_head_})), weights};
+}
+
+// Which way a row goes depends on its own sequence alone.
+AttentionResult MultiHeadAttention::cached_heads(const Tensor& query, const CachedQueries& q,
+                                                 const AttentionCache& cache) const {
+  const SlotTable& table = *q.table;
+  const std::vector<QueryGroup> prompts = q.with_weights ? std::vector<QueryGroup>{} : prompt_groups(table);
+  if (prompts.empty()) return heads_by_row(query, table, cache, q.with_weights);
+  const Tensor out = Tensor::empty(query.shape(), {query.dtype(), query.device()});
+  const auto between = [&](int64_t begin, int64_t end) {
+    if (begin == end) return;
+    const SlotTable rows = queries_of(table, begin, end);
+    out.rows(begin, end).copy_from(heads_by_row(query.rows(begin, end), rows, cache, false).heads);
+  };
+  int64_t done = 0;
+  for (const QueryGroup& prompt : prompts) {
+    between(done, prompt.begin);
+    out.rows(prompt.begin, prompt.end)
+        .copy_from(heads_of_prompt(query.rows(prompt.begin, prompt.end), slots_of(table, prompt), cache));
+    done = prompt.end;
+  }
+  between(done, query.size(0));
+  return {.heads = out, .weights = {}};
+}
+
+AttentionResult MultiHeadAttention::heads_by_row(const Tensor& query, const SlotTable& table,
+                                                 const AttentionCache& cache, bool with_weights) const {
+  return cached_attention(query, cache.keys, cache.values, table,
+                          {.kv_heads = kv_heads_,
+                           .scale = scale_,
+                           .pattern = positions_.pattern,
+                           .alibi = positions_.alibi,
+                           .relative_keys = relative_keys_.tensor,
+                           .relative_values = relative_values_.tensor,
+                           .distance_bias = positions_.distance_bias(),
+                           .soft_cap = soft_cap_},
+                          with_weights);
+}
+
+// A copy of the keys and values costs little beside the products of many queries with all of them.
+Tensor MultiHeadAttention::heads_of_prompt(const Tensor& query, std::span<const int32_t> slots,
+                                           const AttentionCache& cache) const {
+  const int64_t width = kv_heads_ * d_head_;
+  const HeadColumns k{.x = cache.keys.gather(slots, 0, width), .heads = kv_heads_, .d = d_head_};
+  const HeadColumns v{.x = cache.values.gather(slots, 0, width), .heads = kv_heads_, .d = d_head_};
+  return attention(head_columns(query), k, v,
+                   attention_options({.queries = Sequences::from_lengths({static_cast<int32_t>(query.size(0))}),
+                                      .keys = Sequences::from_lengths({static_cast<int32_t>(slots.size())}),
+                                      .causal = true}));
 }
 
 void MultiHeadAttention::visit(Visitor& v) {

@@ -60,6 +60,14 @@ class MultiHeadAttention final : public Attention {
   Tensor turned(const Tensor& rows, const LayerNorm* norm, const Indices& positions) const;
   /// Attention over the slots of each row; `query` [n, heads, d_head] comes from turned().
   AttentionOutput attend_cached(const Tensor& query, const CachedQueries& queries, const AttentionCache& cache) const;
+  AttentionResult cached_heads(const Tensor& query, const CachedQueries& queries, const AttentionCache& cache) const;
+  /// cached_heads() of rows that each read the cache for themselves.
+  AttentionResult heads_by_row(const Tensor& query, const SlotTable& table, const AttentionCache& cache,
+                               bool with_weights) const;
+  /// cached_heads() of a part of a prompt, which reads the keys and values in `slots`: one for each token up to its
+  /// last.
+  Tensor heads_of_prompt(const Tensor& query, std::span<const int32_t> slots, const AttentionCache& cache) const;
+  AttentionOptions attention_options(const AttentionMask& mask) const;
   AttentionOutput attend(const Tensor& q, const KeysAndValues& memory, const AttentionMask& mask) const;
   AttentionOutput attend(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v,
                          const AttentionMask& mask) const;

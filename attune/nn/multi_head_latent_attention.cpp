@@ -5,6 +5,7 @@
 
 #include "attune/base/fail.h"
 #include "attune/nn/latent_cost.h"
+#include "attune/nn/query_groups.h"
 #include "attune/ops/concat_heads.h"
 #include "attune/ops/per_head_matmul.h"
 
@@ -154,65 +155,36 @@ Tensor MultiHeadLatentAttention::prompt(const Tensor& x, const AttentionMask& ma
   return attend(x, positions, memory, mask).states;
 }
 
-namespace {
-
-// The part of the table for rows [begin, end).
-SlotTable rows_of(const SlotTable& table, int64_t begin, int64_t end) {
-  const auto first = static_cast<size_t>(begin), count = static_cast<size_t>(end - begin);
-  return {.slots = table.slots, .begin = table.begin.subspan(first, count), .end = table.end.subspan(first, count)};
-}
-
-// Whether each row sees one slot more than the row before, as the new tokens of one sequence do.
-bool rises(const SlotTable& table, size_t begin, size_t end) {
-  for (size_t r = begin + 1; r < end; ++r)
-    if (table.end[r] != table.end[r - 1] + 1) return false;
-  return true;
-}
-bool is_level(const SlotTable& table, size_t begin, size_t end) {
-  return table.end[begin] == table.end[end - 1] &&
-         std::is_sorted(table.end.begin() + static_cast<std::ptrdiff_t>(begin),
-                        table.end.begin() + static_cast<std::ptrdiff_t>(end));
-}
-
-}  // namespace
-
 // A group has only rows of one sequence or sentence, so the choice for a row does not depend on the rest of the batch.
-std::vector<MultiHeadLatentAttention::Group> MultiHeadLatentAttention::groups_of(const CachedQueries& q) const {
-  const SlotTable& table = *q.table;
+bool MultiHeadLatentAttention::expands(const CachedQueries& q, int64_t begin, int64_t end) const {
+  const QueryGroup group{begin, end};
   const AttentionPositions& positions = config_.positions;
   const bool plain = std::holds_alternative<FullAttention>(positions.pattern) && !positions.alibi && !positions.bias;
-  std::vector<Group> groups;
-  for (size_t begin = 0; begin < table.begin.size();) {
-    size_t end = begin + 1;
-    while (end < table.begin.size() && table.begin[end] == table.begin[begin]) ++end;
-    const LatentStep step{.heads = config_.heads,
-                          .d_head = d_head_,
-                          .d_value = d_value_,
-                          .latent_dim = config_.latent_dim,
-                          .rotary_dim = config_.rotary_dim,
-                          .queries = static_cast<int64_t>(end - begin),
-                          .slots = table.end[end - 1] - table.begin[begin]};
-    const bool expanded = plain && !q.with_weights && table.end[begin] > table.begin[begin] &&
-                          (rises(table, begin, end) || is_level(table, begin, end)) && !absorbs(step);
-    groups.push_back({static_cast<int64_t>(begin), static_cast<int64_t>(end), expanded});
-    begin = end;
-  }
-  return groups;
+  if (!plain || q.with_weights || !(is_causal(*q.table, group) || sees_the_same(*q.table, group))) return false;
+  return !absorbs({.heads = config_.heads,
+                   .d_head = d_head_,
+                   .d_value = d_value_,
+                   .latent_dim = config_.latent_dim,
+                   .rotary_dim = config_.rotary_dim,
+                   .queries = group.size(),
+                   .slots = static_cast<int64_t>(slots_of(*q.table, group).size())});
 }
 
 AttentionOutput MultiHeadLatentAttention::attend(const Tensor& query, const CachedQueries& q,
                                                  const AttentionCache& cache) const {
-  const std::vector<Group> groups = groups_of(q);
-  if (std::none_of(groups.begin(), groups.end(), [](const Group& g) { return g.expanded; }))
-    return attend_absorbed(query, q, cache);
+  const std::vector<QueryGroup> groups = query_groups(*q.table);
+  std::vector<bool> expanded;
+  for (const QueryGroup& g : groups) expanded.push_back(expands(q, g.begin, g.end));
+  if (std::find(expanded.begin(), expanded.end(), true) == expanded.end()) return attend_absorbed(query, q, cache);
   Tensor out = Tensor::empty({query.size(0), config_.d_model}, {query.dtype(), query.device()});
-  for (const Group& g : groups) {
-    const SlotTable table = rows_of(*q.table, g.begin, g.end);
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const QueryGroup& g = groups[i];
+    const SlotTable table = queries_of(*q.table, g.begin, g.end);
     const CachedQueries part{.positions = q.positions.empty() ? Indices() : q.positions.slice(g.begin, g.end),
                              .table = &table};
     const Tensor rows = query.rows(g.begin, g.end);
     out.rows(g.begin, g.end)
-        .copy_from(g.expanded ? attend_expanded(rows, part, cache) : attend_absorbed(rows, part, cache).states);
+        .copy_from(expanded[i] ? attend_expanded(rows, part, cache) : attend_absorbed(rows, part, cache).states);
   }
   return {out, {}};  // if weights are wanted, all groups are absorbed
 }
@@ -220,18 +192,15 @@ AttentionOutput MultiHeadLatentAttention::attend(const Tensor& query, const Cach
 // Computes keys and values as in training, from latents that are gathered from the cache.
 Tensor MultiHeadLatentAttention::attend_expanded(const Tensor& query, const CachedQueries& q,
                                                  const AttentionCache& cache) const {
-  const auto last = static_cast<size_t>(query.size(0)) - 1;
-  const auto count = static_cast<size_t>(q.table->end[last] - q.table->begin[last]);
-  const std::span<const int32_t> slots(q.table->slots.data() + q.table->begin[last], count);
+  const std::span<const int32_t> slots = slots_of(*q.table, {0, query.size(0)});
   const int64_t latent = config_.latent_dim;
   Memory memory{.latent = cache.keys.gather(slots, 0, latent), .rotary_key = {}};
   if (w_k_rotary_)
     memory.rotary_key = cache.keys.gather(slots, latent, cache_width()).reshape({-1, 1, config_.rotary_dim});
-  const bool causal = q.table->end[0] - q.table->begin[0] < static_cast<int32_t>(count);
   return attend(query, q.positions, memory,
                 {.queries = Sequences::from_lengths({static_cast<int32_t>(query.size(0))}),
-                 .keys = Sequences::from_lengths({static_cast<int32_t>(count)}),
-                 .causal = causal})
+                 .keys = Sequences::from_lengths({static_cast<int32_t>(slots.size())}),
+                 .causal = is_causal(*q.table, {0, query.size(0)})})
       .states;
 }
 

@@ -62,12 +62,8 @@ class MultiHeadLatentAttention final : public Attention {
                          const AttentionMask& mask) const;
   AttentionOutput attend(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v,
                          const AttentionMask& mask) const;
-  /// Rows of a step whose lists begin at the same slot: new tokens of one sequence, or hypotheses of one sentence.
-  struct Group {
-    int64_t begin, end;  // rows
-    bool expanded;
-  };
-  std::vector<Group> groups_of(const CachedQueries& queries) const;
+  /// Whether queries [begin, end), a group, read keys and values that are formed again from their latents.
+  bool expands(const CachedQueries& queries, int64_t begin, int64_t end) const;
   AttentionOutput attend_absorbed(const Tensor& query, const CachedQueries& queries, const AttentionCache& cache) const;
   Tensor attend_expanded(const Tensor& query, const CachedQueries& queries, const AttentionCache& cache) const;
   Tensor rotary_query(const Tensor& query_input, const Indices& positions) const;  // [n, heads, rotary_dim]

@@ -11,7 +11,13 @@ Device Device::parse(std::string_view text) {
 }
 
 std::string Device::text() const {
-  return kind_ == Kind::cpu ? "cpu" : "plain";
+  switch (kind_) {
+    case Kind::cpu:
+      return "cpu";
+    case Kind::plain:
+      break;
+  }
+  return "plain";
 }
 
 }  // namespace attune

@@ -10,7 +10,13 @@ namespace attune {
 namespace {
 
 std::shared_ptr<Buffer> allocate(const Device& device, size_t bytes) {
-  return device.is_host() ? allocate_buffer(bytes) : allocate_plain_buffer(bytes);
+  switch (device.kind()) {
+    case Device::Kind::cpu:
+      return allocate_buffer(bytes);
+    case Device::Kind::plain:
+      break;
+  }
+  return allocate_plain_buffer(bytes);
 }
 
 }  // namespace

@@ -10,13 +10,16 @@
 #include "attune/base/parallel.h"
 #include "attune/inference/decoding_strategy.h"
 #include "attune/nn/make_panels.h"
+#include "attune/nn/query_groups.h"
 #include "tests/inference/random_language_model.h"
 #include "tests/inference/random_model.h"
 #include "tests/support/errors.h"
+#include "tests/support/gradient_check.h"
 
 namespace attune {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr int64_t kVocab = 40, kContext = 64;
@@ -201,13 +204,12 @@ DecodingRequest sampling_of(std::vector<int32_t> prompt, int64_t max_tokens) {
   return request;
 }
 
-// The first piece of a prompt is read as a whole, the others over the cache: what is forbidden is that neighbours move
-// the places where pieces end, or hold each other up.
+// Neighbours may not move the places where pieces of a prompt end, and a long prompt may not hold them up.
 TEST(Scheduler, ALongPromptDoesNotHoldOthersUp) {
-  const auto model = language_model(1, 3 * kPromptPiece + 40);
+  const auto model = language_model(1, 3 * kPromptPiece + 140);
   std::vector<int32_t> prompt;
   Random random(4);
-  for (int32_t i = 0; i < 3 * kPromptPiece + 5; ++i)
+  for (int32_t i = 0; i < 3 * kPromptPiece + 100; ++i)
     prompt.push_back(static_cast<int32_t>(4 + random.below(kVocab - 4)));
   const DecodingRequest whole = sampling_of(prompt, 20), brief = sampling_of({5, 6}, 30);
   const DecodingResult expected = alone(model, whole), expected_brief = alone(model, brief);
@@ -231,8 +233,7 @@ TEST(Scheduler, ALongPromptDoesNotHoldOthersUp) {
   EXPECT_GE(tokens_before_the_other, 4) << "a token for each of the four pieces";
 }
 
-// Pieces against the whole prompt at once: equal to rounding.
-TEST(Scheduler, PromptsInPiecesEqualPromptsAtOnce) {
+TEST(Scheduler, PromptsInPiecesEqualPromptsAtOnceToTheBit) {
   for (const AttentionKind& attention :
        {AttentionKind{MultiHead{}}, AttentionKind{MultiHeadLatent{.latent_dim = 12}}}) {
     const auto model = language_model(1, 2 * kPromptPiece, attention);
@@ -255,9 +256,43 @@ TEST(Scheduler, PromptsInPiecesEqualPromptsAtOnce) {
     read(std::span(prompt).subspan(kPromptPiece), true, in_pieces, found);
     ASSERT_EQ(found.rows.size(), 1u);
     EXPECT_EQ(found.rows[0].logits->size(0), 1) << "of the last position alone";
-    for (size_t i = 0; i < kVocab; ++i)
-      EXPECT_NEAR(found.rows[0].logits->values<float>()[i], expected.rows[0].logits->values<float>()[i], 1e-3);
+    EXPECT_TRUE(same_bits(*found.rows[0].logits, *expected.rows[0].logits));
   }
+}
+
+// A model that notes how many tokens its rows read in each step.
+class Counting final : public DecodingModel {
+ public:
+  explicit Counting(std::shared_ptr<const DecodingModel> model) : model_(std::move(model)) {}
+  int64_t vocab() const override { return model_->vocab(); }
+  int64_t source_vocab() const override { return model_->source_vocab(); }
+  int64_t longest_sequence() const override { return model_->longest_sequence(); }
+  int64_t cache_bytes(int64_t tokens, int64_t sources) const override { return model_->cache_bytes(tokens, sources); }
+  KvCache start() const override { return model_->start(); }
+  void add(std::span<const std::span<const int32_t>> sources, KvCache& cache) const override {
+    model_->add(sources, cache);
+  }
+  void step(const DecodingInput& input, KvCache& cache, DecodingOutput& output) const override {
+    read.push_back(static_cast<int64_t>(input.tokens.size()));
+    model_->step(input, cache, output);
+  }
+  mutable std::vector<int64_t> read;  // step after step
+
+ private:
+  std::shared_ptr<const DecodingModel> model_;
+};
+
+// A few tokens would be read row by row, not as a part of a prompt, and have other bits.
+TEST(Scheduler, AShortLastPieceOfAPromptIsReadWithTheOneBefore) {
+  const auto model = std::make_shared<Counting>(language_model(1, 3 * kPromptPiece));
+  const auto steps = [&](int64_t length) {
+    model->read.clear();
+    alone(model, sampling_of(std::vector<int32_t>(static_cast<size_t>(length), 5), 1));
+    return model->read;
+  };
+  EXPECT_THAT(steps(2 * kPromptPiece + kQueriesByRow), ElementsAre(kPromptPiece, kPromptPiece + kQueriesByRow));
+  EXPECT_THAT(steps(2 * kPromptPiece + kQueriesByRow + 1),
+              ElementsAre(kPromptPiece, kPromptPiece, kQueriesByRow + 1));
 }
 
 // A model whose logits after one token are not finite.
