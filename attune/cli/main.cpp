@@ -39,8 +39,8 @@ void open_standard_streams() {
       if (::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) ::_exit(1);
 }
 
-// Products are kept where they are made (kernels/cpu/gemm/onednn_matmul.cpp). The library's own cache would keep 1,024 more
-// of them, which takes a gigabyte of address space. Whoever sets the variable has what is set.
+// Products are kept where they are made (kernels/cpu/gemm/onednn_matmul.cpp). The library's own cache would keep 1,024
+// more of them, which takes a gigabyte of address space. Whoever sets the variable has what is set.
 void switch_off_second_cache() {
   constexpr int kOverwrite = 0;
   ::setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "0", kOverwrite);

@@ -20,8 +20,8 @@ void without_dropout_and_gradients(Execution& e) {
   e.recording = false;
 }
 
-// The batches of a text, of which each of n ranks has every n-th. What they give is put together in their order, so that
-// the result does not depend on n.
+// The batches of a text, of which each of n ranks has every n-th. What they give is put together in their order, so
+// that the result does not depend on n.
 class SharedBatches {
  public:
   explicit SharedBatches(const EvaluateOptions& options)

@@ -73,8 +73,7 @@ class MaskedLanguageModelTask final : public TaskOf<EncoderMaskedLm, int32_t> {
     return batch;
   }
   ValidationReport validate(const ValidationWork& work) override {
-    return {.loss = evaluate(*model_, *validation_, evaluate_options(work)),
-            .examples = corpus_.validation_examples};
+    return {.loss = evaluate(*model_, *validation_, evaluate_options(work)), .examples = corpus_.validation_examples};
   }
   void save_model(const std::filesystem::path& folder) override { save_model_folder(folder, *model_, *tokenizer_); }
   void save_tokenizers(const std::filesystem::path& folder) const override {

@@ -98,7 +98,8 @@ std::vector<std::string> TranslationValidation::translate(const std::shared_ptr<
   } catch (const Interrupted&) {
     interrupted = true;
   }
-  if (work.ranks != nullptr) interrupted = std::ranges::count(work.ranks->all_gather_values(interrupted ? 1 : 0), 1) > 0;
+  if (work.ranks != nullptr)
+    interrupted = std::ranges::count(work.ranks->all_gather_values(interrupted ? 1 : 0), 1) > 0;
   if (interrupted) throw Interrupted();
   return work.ranks != nullptr && ranks > 1 ? gather_texts(*work.ranks, outputs) : outputs;
 }

@@ -116,7 +116,9 @@ class Builder : public nlohmann::json_sax<json> {
     const bool again = mode_ == Mode::vocabulary ? std::exchange(has_vocabulary_, true)
                        : mode_ == Mode::merges   ? std::exchange(has_merges_, true)
                                                  : stack_.back()->contains(text);
-    if (again) fail<FileError>("{}: {} is there twice", name_, show(Json(fmt::format("{}", fmt::join(keys_, "."))).substr(0, 200)));
+    if (again)
+      fail<FileError>("{}: {} is there twice", name_,
+                      show(Json(fmt::format("{}", fmt::join(keys_, "."))).substr(0, 200)));
     return true;
   }
 

@@ -9,7 +9,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace attune;
   static RunConfig config = [] {
     RunConfig some;
-    some.model = {.architecture = Architecture::decoder_lm, .vocab = 8, .d_model = 8, .heads = 2, .layers = 1, .d_ff = 8};
+    some.model = {
+        .architecture = Architecture::decoder_lm, .vocab = 8, .d_model = 8, .heads = 2, .layers = 1, .d_ff = 8};
     return some;
   }();
   static const auto model = build_model(config.model, 1);

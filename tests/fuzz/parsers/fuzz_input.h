@@ -1,7 +1,7 @@
 #pragma once
-// What the fuzz programs share. Each program gives libFuzzer's bytes to one parser, which returns what it read or throws
-// attune::Error. Everything else is a finding: another exception, a signal, a sanitizer's report, a timeout, memory out
-// of proportion.
+// What the fuzz programs share. Each program gives libFuzzer's bytes to one parser, which returns what it read or
+// throws attune::Error. Everything else is a finding: another exception, a signal, a sanitizer's report, a timeout,
+// memory out of proportion.
 
 #include <array>
 #include <cstddef>

@@ -1,7 +1,7 @@
 // generation_config.json of Attune: how an encoder-decoder searches, how a language model samples.
+#include "attune/models/generation_config.h"
 #include "attune/base/json_fields.h"
 #include "attune/io/json_file.h"
-#include "attune/models/generation_config.h"
 #include "attune/models/sampling_config.h"
 #include "tests/fuzz/parsers/fuzz_input.h"
 

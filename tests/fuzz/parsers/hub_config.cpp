@@ -18,8 +18,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const HubConfig hub(parse_json(fuzz::text_of(data, size), "config.json"), "config.json");
     const Family& family = family_of(hub);
     const HubClass of = class_of(hub, family);
-    const TransformerConfig config = family.translate(
-        {.config = hub, .tensors = tensors, .architecture = of.architecture, .class_name = of.name});
+    const TransformerConfig config =
+        family.translate({.config = hub, .tensors = tensors, .architecture = of.architecture, .class_name = of.name});
     config.validate();
     fuzz::require(count_parameters(config).total() > 0);
   });

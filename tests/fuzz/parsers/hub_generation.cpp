@@ -5,7 +5,8 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace attune;
-  static const HubConfig config(Json{{"model_type", "marian"}, {"eos_token_id", 0}, {"vocab_size", 100}}, "config.json");
+  static const HubConfig config(Json{{"model_type", "marian"}, {"eos_token_id", 0}, {"vocab_size", 100}},
+                                "config.json");
   fuzz::file("generation_config.json", fuzz::text_of(data, size));
   fuzz::answer([&] { read_hub_generation(fuzz::folder().path(), config); });
   return fuzz::answer([&] { read_hub_sampling(fuzz::folder().path(), config); });

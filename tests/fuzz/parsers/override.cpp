@@ -1,7 +1,7 @@
 // An assignment of --set.
+#include "attune/base/json_fields.h"
 #include "attune/io/toml_config.h"
 #include "attune/train/config.h"
-#include "attune/base/json_fields.h"
 #include "tests/fuzz/parsers/fuzz_input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
