@@ -1,4 +1,4 @@
-// The trainer's state of a checkpoint whose tensors and checksum are as they should be.
+// Changes (a JSON merge patch, RFC 7396) to the trainer's state in a checkpoint that is otherwise as it should be.
 
 #include "attune/io/json_file.h"
 #include "attune/models/build.h"
@@ -18,7 +18,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const TrainingParts parts{*model, adam, config, {.examples = 3, .tokens = 20}};
   static const Checkpoint good = make_checkpoint(parts, adam.states(), {});
   return fuzz::answer([&] {
-    Checkpoint checkpoint{good.tensors, parse_json(fuzz::text_of(data, size), "state")};
+    Checkpoint checkpoint = good;
+    checkpoint.state.merge_patch(parse_json(fuzz::text_of(data, size), "state"));
     write_checkpoint(fuzz::folder() / "x", checkpoint);
     restore_checkpoint(fuzz::folder() / "x", parts);
   });
