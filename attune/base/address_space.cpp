@@ -14,13 +14,19 @@ std::optional<int64_t> address_space_limit() {
   return static_cast<int64_t>(limit.rlim_cur);
 }
 
-std::optional<int64_t> address_space_left() {
-  const std::optional<int64_t> limit = address_space_limit();
-  if (!limit) return std::nullopt;
+std::optional<int64_t> address_space_in_use() {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen("/proc/self/statm", "re"), &std::fclose);
   long pages = 0;
   if (file == nullptr || std::fscanf(file.get(), "%ld", &pages) != 1) return std::nullopt;
-  return *limit - int64_t{pages} * ::sysconf(_SC_PAGESIZE);
+  return int64_t{pages} * ::sysconf(_SC_PAGESIZE);
+}
+
+std::optional<int64_t> address_space_left() {
+  const std::optional<int64_t> limit = address_space_limit();
+  if (!limit) return std::nullopt;
+  const std::optional<int64_t> used = address_space_in_use();
+  if (!used) return std::nullopt;
+  return *limit - *used;
 }
 
 }  // namespace attune

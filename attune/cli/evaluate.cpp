@@ -212,7 +212,7 @@ void check_options(const CLI::App& app, Architecture architecture) {
   // The files of a translator have a message of their own.
   std::vector<std::string> known = {"--data", "--source", "--reference", "--output"};
   if (architecture == Architecture::encoder_classifier) {
-    known.insert(known.end(), {"--format", "--label-field", "--text-field"});
+    known.insert(known.end(), {"--format", "--label-field", "--text-field", "--confusion"});
     check_options(app, "a classifier", known);
   } else if (architecture == Architecture::decoder_lm) {
     known.emplace_back("--stride");
@@ -231,6 +231,7 @@ int run_evaluate(const EvaluateCommand& command, const CLI::App& app) {
   if (!command.text.data.empty()) fail<ConfigError>("--data is for classifiers and language models");
   for (const char* other : {"--format", "--label-field", "--text-field", "--stride"})
     if (app.count(other) > 0) fail<ConfigError>("{} is for classifiers and language models", other);
+  if (app.count("--confusion") > 0) fail<ConfigError>("--confusion is for classifiers");
   const Evaluation result = command.hypotheses.empty() ? evaluate_model(command) : evaluate_hypotheses(command);
   TextOutput out;
   if (command.json) {
@@ -251,7 +252,7 @@ void add_evaluate(CLI::App& app) {
                   "  attune evaluate runs/demo/model --source test.en --reference test.de\n"
                   "  attune evaluate runs/demo/model --source test.en --reference test.de --json --output test.out.de\n"
                   "  attune evaluate --hypotheses test.out.de --reference test.de --bleu-tokenizer none\n"
-                  "  attune evaluate runs/reviews/model --data test.tsv\n"
+                  "  attune evaluate runs/reviews/model --data test.tsv --confusion labels.html\n"
                   "  attune evaluate runs/shakespeare/model --data valid.txt --stride 128\n"
                   "Of a model that translates: BLEU, chrF, nll, perplexity. Of a classifier: accuracy, precision, "
                   "recall and F1 of\n"
@@ -269,6 +270,8 @@ void add_evaluate(CLI::App& app) {
   command->add_option("--format", c->text.format, "Of labelled texts: tsv, csv or jsonl [by the file's name]");
   command->add_option("--label-field", c->text.label_field, "Of csv and jsonl")->capture_default_str();
   command->add_option("--text-field", c->text.text_field, "Of csv and jsonl")->capture_default_str();
+  command->add_option("--confusion", c->text.confusion,
+                      "File for a picture of which label is taken for which: .html with the numbers, or .svg");
   command->add_option("--stride", c->text.stride,
                       "Tokens from one window of a language model to the next: fewer give more context, and cost more "
                       "[the model's context]");

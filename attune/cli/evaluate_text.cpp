@@ -6,8 +6,10 @@
 #include <numbers>
 
 #include "attune/base/fail.h"
+#include "attune/base/file.h"
 #include "attune/base/json_fields.h"
 #include "attune/cli/command.h"
+#include "attune/cli/confusion.h"
 #include "attune/data/labelled_corpus.h"
 #include "attune/hub/open_folder.h"
 #include "attune/metrics/classification_scores.h"
@@ -35,6 +37,7 @@ LabelEvaluation evaluate_labels(const TextEvaluation& evaluation) {
   const LabelledFormat format = named<LabelledFormat>("--format", evaluation.format);
   const ClassifierFolder files = open_classifier_folder(evaluation.model);
   const std::vector<std::string>& labels = files.model->config().labels;
+  if (!evaluation.confusion.empty()) check_confusion_file(evaluation.confusion, labels.size());  // before the work
   const auto texts = read_labelled(
       evaluation.data, {.format = format, .label_field = evaluation.label_field, .text_field = evaluation.text_field});
   const LabelledCorpus corpus = naming({evaluation.data}, [&] {
@@ -114,7 +117,7 @@ void write_table(TextOutput& out, const LabelEvaluation& e) {
   if (e.labels.size() <= most_labels_shown) {
     write_confusion(out, e);
   } else if (!e.scores.confusion.empty()) {
-    out.line(fmt::format("The confusion matrix of {} labels is in --json", e.labels.size()));
+    out.line(fmt::format("The confusion matrix of {} labels is in --json and --confusion", e.labels.size()));
   }
 }
 
@@ -189,8 +192,12 @@ void write_result(TextOutput& out, const Result& result, bool json) {
 
 void evaluate_text(const TextEvaluation& evaluation, Architecture architecture, TextOutput& out) {
   switch (architecture) {
-    case Architecture::encoder_classifier:
-      return write_result(out, evaluate_labels(evaluation), evaluation.json);
+    case Architecture::encoder_classifier: {
+      const LabelEvaluation result = evaluate_labels(evaluation);
+      if (!evaluation.confusion.empty())
+        write_file(evaluation.confusion, draw_confusion(evaluation.confusion, result.labels, result.scores.confusion));
+      return write_result(out, result, evaluation.json);
+    }
     case Architecture::decoder_lm:
       return write_result(out, evaluate_predictions(evaluation), evaluation.json);
     default:

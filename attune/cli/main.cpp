@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <iostream>
 
 #include "attune/base/address_space.h"
@@ -36,6 +37,13 @@ void open_standard_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (::fcntl(stream, F_GETFD) < 0 && errno == EBADF)
       if (::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) ::_exit(1);
+}
+
+// Products are kept where they are made (kernels/cpu/gemm/onednn_matmul.cpp). The library's own cache would keep 1,024
+// more of them, which takes a gigabyte of address space. Whoever sets the variable has what is set.
+void switch_off_second_cache() {
+  constexpr int kOverwrite = 0;
+  ::setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "0", kOverwrite);
 }
 
 /// add_texts() has a list end at a number of values that nobody gives and that help need not tell.
@@ -174,6 +182,7 @@ int run(int argc, char** argv) {
 // NOLINTNEXTLINE(bugprone-exception-escape): only if there is no memory for the message of an error
 int main(int argc, char** argv) {
   attune::cli::open_standard_streams();
+  attune::cli::switch_off_second_cache();
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of the write, so that files are left as they were
   std::signal(SIGXFSZ, SIG_IGN);
   return attune::cli::run(argc, argv);

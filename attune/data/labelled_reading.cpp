@@ -142,11 +142,16 @@ void read_csv(LineReader& lines, const LabelledReadOptions& options, const Take&
 }
 
 /// The object of a line with only the fields that are wanted: the others may be large.
-json parse_object(const std::string& line, const LabelledReadOptions& options, std::vector<std::string>& fields) {
+json parse_object(const std::string& line, const LabelledReadOptions& options, const LineReader& lines,
+                  std::vector<std::string>& fields) {
+  bool has_label = false, has_text = false;
   const auto wanted = [&](int depth, json::parse_event_t event, const json& value) {
     if (depth != 1 || event != json::parse_event_t::key) return true;
     if (fields.size() <= kNamesShown) fields.push_back(value.get<std::string>());
-    return value == options.label_field || value == options.text_field;
+    const bool is_label = value == options.label_field, is_text = value == options.text_field;
+    if ((is_label && std::exchange(has_label, true)) || (is_text && std::exchange(has_text, true)))
+      fail_at(lines, "has the field \"{}\" twice", is_label ? options.label_field : options.text_field);
+    return is_label || is_text;
   };
   return json::parse(line, wanted, /*allow_exceptions=*/false);
 }
@@ -167,7 +172,7 @@ void read_jsonl(LineReader& lines, const LabelledReadOptions& options, const Tak
   for (std::string line; lines.next(line);) {
     if (line.empty()) continue;
     std::vector<std::string> fields;
-    json object = parse_object(line, options, fields);
+    json object = parse_object(line, options, lines, fields);
     if (object.is_discarded()) fail_at(lines, "not valid JSON: expected one object a line");
     if (!object.is_object()) fail_at(lines, "expected one JSON object a line, found {}", object.type_name());
     const auto text = object.find(options.text_field);

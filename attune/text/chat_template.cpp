@@ -4,6 +4,7 @@
 #include <array>
 #include <ctime>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <system_error>
 
 #include "attune/base/fail.h"
@@ -19,6 +20,7 @@ namespace fs = std::filesystem;
 constexpr size_t kMaxTemplate = size_t{1} << 20;
 constexpr uint64_t kMaxConfig = uint64_t{64} << 20;
 constexpr int kMaxDepth = 64;
+constexpr size_t kKeyShown = 100;
 constexpr size_t kMaxKeys = 4096;  // an ordered object looks keys up one by one, so that many would take quadratic time
 
 constexpr std::array<const char*, 7> kTokens = {"bos_token", "eos_token", "unk_token", "sep_token",
@@ -27,18 +29,23 @@ constexpr std::array<const char*, 7> kTokens = {"bos_token", "eos_token", "unk_t
 // Throws E that begins with `where`. `keep` says which keys of the first level are kept.
 template <class E, class Keep>
 Json parse_bounded(std::string_view text, const std::string& where, Keep keep) {
-  std::vector<size_t> keys;  // of the objects that are open
+  std::vector<std::set<std::string>> keys;  // of the objects that are open
   const auto check = [&](int depth, Json::parse_event_t event, const Json& parsed) {
     using Event = Json::parse_event_t;
     if ((event == Event::object_start || event == Event::array_start) && depth >= kMaxDepth)
       fail<E>("{}: JSON is nested more than {} levels deep", where, kMaxDepth);
-    if (event == Event::object_start) keys.push_back(0);
+    if (event == Event::object_start) keys.emplace_back();
     if (event == Event::object_end) keys.pop_back();
     if (event != Event::key) return true;
-    if (depth == 1 && !keep(parsed.get_ref<const std::string&>())) return false;
-    if (++keys.back() > kMaxKeys) fail<E>("{}: JSON has more than {} keys in one object", where, kMaxKeys);
+    const auto& key = parsed.get_ref<const std::string&>();
+    if (depth == 1 && !keep(key)) return false;
+    if (!keys.back().insert(key).second)
+      fail<E>("{}: JSON has key {} twice", where, show(Json(key)).substr(0, kKeyShown));
+    if (keys.back().size() > kMaxKeys) fail<E>("{}: JSON has more than {} keys in one object", where, kMaxKeys);
     return true;
   };
+  if (const size_t nul = text.find('\0'); nul != std::string_view::npos)  // the parser takes it for the end
+    fail<E>("{}: is not valid JSON at byte {}", where, nul + 1);
   try {
     return Json::parse(text.begin(), text.end(), check);
   } catch (const Json::parse_error& error) {

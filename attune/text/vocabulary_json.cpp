@@ -1,8 +1,10 @@
 #include "attune/text/vocabulary_json.h"
 
 #include <algorithm>
+#include <set>
 
 #include "attune/base/fail.h"
+#include "attune/base/json.h"
 #include "attune/text/tokenizer.h"
 
 namespace attune {
@@ -19,9 +21,12 @@ json parse_bounded(std::string_view text, std::string_view kind, const std::stri
   if (const size_t nul = text.find('\0'); nul != std::string_view::npos)  // the parser takes it for the end
     fail<FileError>("{}: not valid JSON in UTF-8 (byte {})", name, nul + 1);
   size_t values = 0;
+  std::set<std::string> keys;
   const auto limit = [&](int depth, json::parse_event_t event, json& value) {
     if (depth > 2) fail<FileError>("{}: not a {}vocabulary: nested more than 2 levels deep", name, kind);
     if (++values > kMaxPieces) fail<FileError>("{}: has more than {} pieces", name, kMaxPieces);
+    if (depth == 1 && event == json::parse_event_t::key && !keys.insert(value.get_ref<std::string&>()).second)
+      fail<FileError>("{}: has the field {} twice", name, show(Json(value.get_ref<std::string&>())).substr(0, 100));
     return keep(depth, event, value);
   };
   try {

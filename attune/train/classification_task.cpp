@@ -39,7 +39,7 @@ class ClassificationTask final : public TaskOf<EncoderClassifier, int32_t> {
   }
 
   TrainingBatch batch(int64_t index, uint64_t forward, const BatchPart& part) const override;
-  ValidationReport validate(const std::atomic<bool>* interrupt) override;
+  ValidationReport validate(const ValidationWork& work) override;
   void save_model(const std::filesystem::path& folder) override {
     save_model_folder(folder, *model_, *tokenizer_, config_.data.max_tokens);
   }
@@ -132,8 +132,8 @@ TrainingBatch ClassificationTask::packed(const TokenShard& shard, std::span<cons
   return training_batch(*model_, std::move(batch));
 }
 
-ValidationReport ClassificationTask::validate(const std::atomic<bool>* interrupt) {
-  const ClassifierEvaluation found = evaluate(*model_, validation_, evaluate_options(interrupt));
+ValidationReport ClassificationTask::validate(const ValidationWork& work) {
+  const ClassifierEvaluation found = evaluate(*model_, validation_, evaluate_options(work));
   std::vector<int32_t> references;
   for (const LabelledExample& example : validation_) references.push_back(example.label);
   ValidationReport report{.loss = found.loss, .examples = static_cast<int64_t>(validation_.size())};

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <utility>
 
 #include "attune/base/execution.h"
 #include "attune/base/fail.h"
@@ -18,35 +20,73 @@ void without_dropout_and_gradients(Execution& e) {
   e.recording = false;
 }
 
-// The mean over everything that is added up.
-class MeanLoss {
+// The batches of a text, of which each of n ranks has every n-th. What they give is put together in their order, so
+// that the result does not depend on n.
+class SharedBatches {
  public:
-  explicit MeanLoss(double label_smoothing) : options_{.label_smoothing = label_smoothing, .scale = 1} {}
-  /// For sums rather than means of batches.
-  const CrossEntropyOptions& options() const { return options_; }
+  explicit SharedBatches(const EvaluateOptions& options)
+      : ranks_(options.ranks != nullptr ? *options.ranks : alone_),
+        interrupt_(options.interrupt),
+        loss_{.label_smoothing = options.label_smoothing, .scale = 1} {}
 
-  void add(const CrossEntropy& batch) {
-    sum_.loss += batch.loss.item();
-    sum_.nll += batch.sum_negative_log_likelihood;
-    sum_.tokens += batch.labels;
-    correct_ += static_cast<double>(batch.correct);
+  /// For sums rather than means of batches.
+  const CrossEntropyOptions& options() const { return loss_; }
+
+  /// The mean over all batches. measure(i) returns the cross entropy of batch i, or nothing; it is called for the
+  /// batches of this rank. Throws Interrupted when any rank was.
+  template <class Measure>
+  CorpusLoss mean(size_t batches, Measure&& measure) {
+    std::vector<double> sums(kNumbers * batches + 1);  // 0 where another rank has the number: x + 0 is x
+    const auto size = static_cast<size_t>(ranks_.size());
+    for (auto i = static_cast<size_t>(ranks_.rank()); i < batches && !is_interrupted(); i += size)
+      if (const std::optional<CrossEntropy> batch = measure(i)) write(*batch, std::span(sums).subspan(kNumbers * i));
+    sums.back() = is_interrupted() ? 1 : 0;
+    gather(sums);
+    if (sums.back() > 0) throw Interrupted();
+    sums.pop_back();
+    return mean_of(sums);
   }
 
-  CorpusLoss mean() const {
-    if (sum_.tokens == 0) return {};
-    CorpusLoss mean = sum_;
-    const auto tokens = static_cast<double>(sum_.tokens);
+  /// Of numbers that one rank has and the others have as 0, gives every rank all.
+  template <class T>
+  void gather(std::vector<T>& numbers) {
+    ranks_.all_reduce(std::span(numbers));
+  }
+
+ private:
+  static constexpr size_t kNumbers = 4;  // of a batch
+
+  bool is_interrupted() const { return interrupt_ != nullptr && interrupt_->load(); }
+
+  static void write(const CrossEntropy& batch, std::span<double> to) {
+    to[0] = batch.loss.item();
+    to[1] = batch.sum_negative_log_likelihood;
+    to[2] = static_cast<double>(batch.labels);
+    to[3] = static_cast<double>(batch.correct);
+  }
+
+  static CorpusLoss mean_of(std::span<const double> sums) {
+    CorpusLoss mean;
+    double tokens = 0, correct = 0;
+    for (size_t i = 0; i < sums.size(); i += kNumbers) {
+      mean.loss += sums[i];
+      mean.nll += sums[i + 1];
+      tokens += sums[i + 2];
+      correct += sums[i + 3];
+    }
+    if (tokens == 0) return {};
+    mean.tokens = static_cast<int64_t>(tokens);
     mean.loss /= tokens;
     mean.nll /= tokens;
-    mean.accuracy = correct_ / tokens;
+    mean.accuracy = correct / tokens;
     mean.perplexity = std::exp(mean.nll);
     return mean;
   }
 
- private:
-  CrossEntropyOptions options_;
-  CorpusLoss sum_;
-  double correct_ = 0;
+  LocalCommunicator alone_;
+  Communicator& ranks_;
+  const std::atomic<bool>* interrupt_;
+  CrossEntropyOptions loss_;
 };
 
 // Batches in the order of the examples.
@@ -70,12 +110,20 @@ std::vector<std::span<const ScoredWindow>> batches_of(std::span<const ScoredWind
   return batches;
 }
 
-// Sequences from `first` on, as many as a batch may have.
-MaskedBatch take_batch(const MaskedBatch& text, size_t first, int64_t batch_tokens) {
-  const int32_t begin = text.offsets[first];
-  size_t last = first + 1;
-  while (last + 1 < text.offsets.size() && text.offsets[last + 1] - begin <= batch_tokens) ++last;
-  const int32_t end = text.offsets[last];
+// The first sequence of each batch, as many as a batch may have, and the number of all sequences.
+std::vector<size_t> first_sequences(const MaskedBatch& text, int64_t batch_tokens) {
+  std::vector<size_t> first = {0};
+  while (first.back() + 1 < text.offsets.size()) {
+    size_t end = first.back() + 1;
+    while (end + 1 < text.offsets.size() && text.offsets[end + 1] - text.offsets[first.back()] <= batch_tokens) ++end;
+    first.push_back(end);
+  }
+  return first;
+}
+
+// Sequences [first, last).
+MaskedBatch take_batch(const MaskedBatch& text, size_t first, size_t last) {
+  const int32_t begin = text.offsets[first], end = text.offsets[last];
   MaskedBatch batch;
   batch.tokens.assign(text.tokens.begin() + begin, text.tokens.begin() + end);
   for (size_t i = first; i <= last; ++i) batch.offsets.push_back(text.offsets[i] - begin);
@@ -93,36 +141,37 @@ CorpusLoss evaluate(const Transformer& model, std::span<const ParallelExample> e
                     const EvaluateOptions& options) {
   if (examples.empty()) fail<DataError>("evaluate: there is no sentence pair");
   const ExecutionScope scope(without_dropout_and_gradients);
-  MeanLoss total(options.label_smoothing);
-  for (const std::vector<int32_t>& indices : batches_in_order(lengths_of(examples), options)) {
-    check_interrupt(options.interrupt);
-    total.add(batch_loss(model, pack(examples, indices, bos_id), total.options()));
-  }
-  return total.mean();
+  const auto batches = batches_in_order(lengths_of(examples), options);
+  SharedBatches shared(options);
+  return shared.mean(batches.size(), [&](size_t i) {
+    return std::optional(batch_loss(model, pack(examples, batches[i], bos_id), shared.options()));
+  });
 }
 
 ClassifierEvaluation evaluate(const EncoderClassifier& model, std::span<const LabelledExample> examples,
                               const EvaluateOptions& options) {
   if (examples.empty()) fail<DataError>("evaluate: there is no text");
   const ExecutionScope scope(without_dropout_and_gradients);
-  MeanLoss total(options.label_smoothing);
+  const auto batches = batches_in_order(lengths_of(examples), options);
+  const size_t labels = model.config().labels.size();
+  std::vector<float> probabilities(examples.size() * labels);
+  SharedBatches shared(options);
   ClassifierEvaluation result;
-  for (const std::vector<int32_t>& indices : batches_in_order(lengths_of(examples), options)) {
-    check_interrupt(options.interrupt);
-    const LabelledBatch batch = pack(examples, indices);
+  result.loss = shared.mean(batches.size(), [&](size_t i) -> std::optional<CrossEntropy> {
+    const LabelledBatch batch = pack(examples, batches[i]);
     const Tensor logits = model(pack_tokens(batch.tokens, batch.offsets));
-    if (std::ranges::any_of(batch.labels, [](int32_t label) { return label >= 0; }))
-      total.add(cross_entropy(logits, Indices(batch.labels), total.options()));
     const HostView view(softmax(logits));
-    const auto probabilities = view.as<float>();
-    const auto labels = static_cast<size_t>(logits.size(1));
-    for (int64_t text = 0; text < batch.texts(); ++text) {
-      const auto row = probabilities.subspan(static_cast<size_t>(text) * labels, labels);
-      result.predictions.push_back(static_cast<int32_t>(std::ranges::max_element(row) - row.begin()));
-      result.probabilities.insert(result.probabilities.end(), row.begin(), row.end());
-    }
+    const auto first = static_cast<size_t>(batches[i].front()) * labels;  // batches are in the order of the examples
+    std::ranges::copy(view.as<float>(), probabilities.begin() + static_cast<std::ptrdiff_t>(first));
+    if (std::ranges::none_of(batch.labels, [](int32_t label) { return label >= 0; })) return std::nullopt;
+    return cross_entropy(logits, Indices(batch.labels), shared.options());
+  });
+  shared.gather(probabilities);
+  for (size_t first = 0; first < probabilities.size(); first += labels) {
+    const std::span row = std::span(probabilities).subspan(first, labels);
+    result.predictions.push_back(static_cast<int32_t>(std::ranges::max_element(row) - row.begin()));
   }
-  result.loss = total.mean();
+  result.probabilities = std::move(probabilities);
   return result;
 }
 
@@ -132,25 +181,24 @@ CorpusLoss evaluate(const DecoderLm& model, const TokenDocuments& documents, int
   const std::vector<ScoredWindow> windows = sliding_windows(documents, context, stride > 0 ? stride : context);
   if (windows.empty()) fail<DataError>("evaluate: there is no token to predict");
   const ExecutionScope scope(without_dropout_and_gradients);
-  MeanLoss total(options.label_smoothing);
-  for (const std::span<const ScoredWindow> batch : batches_of(windows, options.batch_tokens)) {
-    check_interrupt(options.interrupt);
-    total.add(batch_loss(model, pack(documents, batch, total.options().ignore_index), total.options()));
-  }
-  return total.mean();
+  const auto batches = batches_of(windows, options.batch_tokens);
+  SharedBatches shared(options);
+  return shared.mean(batches.size(), [&](size_t i) {
+    return std::optional(
+        batch_loss(model, pack(documents, batches[i], shared.options().ignore_index), shared.options()));
+  });
 }
 
 CorpusLoss evaluate(const EncoderMaskedLm& model, const MaskedBatch& text, const EvaluateOptions& options) {
   if (text.rows.empty()) fail<DataError>("evaluate: there is no hidden token");
   const ExecutionScope scope(without_dropout_and_gradients);
-  MeanLoss total(options.label_smoothing);
-  for (size_t sequence = 0; sequence + 1 < text.offsets.size();) {
-    check_interrupt(options.interrupt);
-    const MaskedBatch batch = take_batch(text, sequence, options.batch_tokens);
-    sequence += batch.offsets.size() - 1;
-    if (!batch.rows.empty()) total.add(batch_loss(model, batch, total.options()));
-  }
-  return total.mean();
+  const std::vector<size_t> first = first_sequences(text, options.batch_tokens);
+  SharedBatches shared(options);
+  return shared.mean(first.size() - 1, [&](size_t i) -> std::optional<CrossEntropy> {
+    const MaskedBatch batch = take_batch(text, first[i], first[i + 1]);
+    if (batch.rows.empty()) return std::nullopt;
+    return batch_loss(model, batch, shared.options());
+  });
 }
 
 }  // namespace attune

@@ -11,6 +11,7 @@
 #include "attune/data/masking.h"
 #include "attune/data/parallel_corpus.h"
 #include "attune/data/text_stream.h"
+#include "attune/dist/communicator.h"
 #include "attune/models/decoder_lm.h"
 #include "attune/models/encoder_classifier.h"
 #include "attune/models/transformer.h"
@@ -21,7 +22,10 @@ namespace attune {
 struct EvaluateOptions {
   int64_t batch_tokens = 4096;                   // of a batch; of the source or the target
   double label_smoothing = 0;                    // of CorpusLoss::loss
-  const std::atomic<bool>* interrupt = nullptr;  // once true, evaluate() throws Interrupted
+  const std::atomic<bool>* interrupt = nullptr;  // once true, evaluate() throws Interrupted; on one rank: on all
+  /// That share the batches; all of them call evaluate() with the same arguments and get the same result, to the bit
+  /// that of one process. None: this process has all batches.
+  Communicator* ranks = nullptr;
 };
 
 /// Teacher-forced loss over all examples. `bos_id` begins the decoder's input. Throws DataError when there is no

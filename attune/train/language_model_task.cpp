@@ -52,8 +52,8 @@ class LanguageModelTask final : public TaskOf<DecoderLm, Window> {
       return training_batch(*model_, pack_windows(shard, windows));
     });
   }
-  ValidationReport validate(const std::atomic<bool>* interrupt) override {
-    ValidationReport report{.loss = evaluate(*model_, valid_, config_.train.valid_stride, evaluate_options(interrupt)),
+  ValidationReport validate(const ValidationWork& work) override {
+    ValidationReport report{.loss = evaluate(*model_, valid_, config_.train.valid_stride, evaluate_options(work)),
                             .examples = valid_.documents()};
     const double bits = report.loss.nll / std::numbers::ln2;  // of a token
     if (dynamic_cast<const CharacterTokenizer*>(tokenizer_.get()) != nullptr) report.bits_per_character = bits;

@@ -72,9 +72,8 @@ class MaskedLanguageModelTask final : public TaskOf<EncoderMaskedLm, int32_t> {
     batch.tokens = tokens;
     return batch;
   }
-  ValidationReport validate(const std::atomic<bool>* interrupt) override {
-    return {.loss = evaluate(*model_, *validation_, evaluate_options(interrupt)),
-            .examples = corpus_.validation_examples};
+  ValidationReport validate(const ValidationWork& work) override {
+    return {.loss = evaluate(*model_, *validation_, evaluate_options(work)), .examples = corpus_.validation_examples};
   }
   void save_model(const std::filesystem::path& folder) override { save_model_folder(folder, *model_, *tokenizer_); }
   void save_tokenizers(const std::filesystem::path& folder) const override {

@@ -49,10 +49,11 @@ class TaskOf : public TrainingTask {
   void set_text(TokenCorpus text, Sampler sampler) {
     batches_.emplace(std::move(text), config_.train.seed, std::move(sampler));
   }
-  EvaluateOptions evaluate_options(const std::atomic<bool>* interrupt) const {
+  EvaluateOptions evaluate_options(const ValidationWork& work) const {
     return {.batch_tokens = config_.train.batch_tokens,
             .label_smoothing = config_.train.label_smoothing,
-            .interrupt = interrupt};
+            .interrupt = work.interrupt,
+            .ranks = work.ranks};
   }
 
   RunConfig config_;  // with the model complete

@@ -65,6 +65,7 @@ class Run {
   bool validate();
   void save();
   std::optional<ValidationReport> write_outcome();
+  void load_mean();
 
   TrainingResult result(StopReason reason) const;
   BatchPart batch_part() const { return {.rank = communicator_.rank(), .ranks = communicator_.size()}; }
@@ -301,7 +302,7 @@ void Run::log(double learning_rate) {
 
 ValidationReport Run::measure() {
   const auto begin = std::chrono::steady_clock::now();
-  ValidationReport report = task_->validate(&stop_);
+  ValidationReport report = task_->validate({.interrupt = &stop_, .ranks = ranks_ ? &communicator_ : nullptr});
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   report.step = state_.step;
   return report;
@@ -311,12 +312,11 @@ ValidationReport Run::measure() {
 bool Run::validate() {
   check_parameters(task_->model(), state_.step);
   swap_averages();
-  if (is_first_) {
-    try {
-      judge(measure());
-    } catch (const Interrupted&) {
-      // all ranks come to know of it with the state
-    }
+  try {
+    ValidationReport report = measure();
+    if (is_first_) judge(std::move(report));
+  } catch (const Interrupted&) {
+    // on all ranks alike
   }
   swap_averages();
   share_state();
@@ -345,19 +345,24 @@ std::optional<ValidationReport> Run::write_outcome() {
   std::optional<ValidationReport> outcome;
   const bool mean = config_.train.average_checkpoints > 1;
   if (!mean && state_.best_step < 0) swap_averages();
-  if (!is_first_) return outcome;
   if (mean) {
-    std::vector<fs::path> files;
-    for (const int64_t step : checkpoints_.steps())
-      if (step <= state_.step) files.push_back(checkpoints_.file(step));
-    const auto count = std::min(files.size(), static_cast<size_t>(config_.train.average_checkpoints));
-    mean_of_checkpoints(std::span(files).last(count), task_->model());
+    if (is_first_) load_mean();
+    if (ranks_) ranks_->broadcast_parameters();
     if (validates()) outcome = measure();
-  } else if (state_.best_step >= 0) {
-    load_parameters(folder_ / "best" / kParameterFile, task_->model());
   }
+  if (!is_first_) return std::nullopt;
+  if (!mean && state_.best_step >= 0) load_parameters(folder_ / "best" / kParameterFile, task_->model());
   task_->save_model(folder_ / "model");
   return outcome;
+}
+
+// Of the last checkpoints.
+void Run::load_mean() {
+  std::vector<fs::path> files;
+  for (const int64_t step : checkpoints_.steps())
+    if (step <= state_.step) files.push_back(checkpoints_.file(step));
+  const auto count = std::min(files.size(), static_cast<size_t>(config_.train.average_checkpoints));
+  mean_of_checkpoints(std::span(files).last(count), task_->model());
 }
 
 TrainingResult Run::result(StopReason reason) const {

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "attune/data/batch_part.h"
+#include "attune/dist/communicator.h"
 #include "attune/nn/module.h"
 #include "attune/train/config.h"
 #include "attune/train/corpus_report.h"
@@ -15,6 +16,12 @@
 #include "attune/train/validation.h"
 
 namespace attune {
+
+/// Who validates, and until when.
+struct ValidationWork {
+  const std::atomic<bool>* interrupt = nullptr;  // once true on one rank, validate() throws Interrupted on all
+  Communicator* ranks = nullptr;                 // that share the work; null: this process does all of it
+};
 
 class TrainingTask {
  public:
@@ -34,8 +41,9 @@ class TrainingTask {
   virtual TrainingBatch batch(int64_t index, uint64_t forward, const BatchPart& part = {}) const = 0;
 
   /// Measures the model as it is now on the validation text, without dropout. Only where corpus().validation_examples
-  /// is above 0. Throws Interrupted once `interrupt` is true.
-  virtual ValidationReport validate(const std::atomic<bool>* interrupt = nullptr) = 0;
+  /// is above 0. Where ranks share the work, all of them call this; the report is complete on rank 0. Throws
+  /// Interrupted.
+  virtual ValidationReport validate(const ValidationWork& work = {}) = 0;
 
   /// Writes the model folder. Throws FileError.
   virtual void save_model(const std::filesystem::path& folder) = 0;

@@ -43,9 +43,7 @@ class TranslationTask final : public TaskOf<Transformer, int32_t> {
       return training_batch(*model_, pack_pairs(shard, indices, tokenizers_.target->bos_id()));
     });
   }
-  ValidationReport validate(const std::atomic<bool>* interrupt) override {
-    return validation_->measure(model_, interrupt);
-  }
+  ValidationReport validate(const ValidationWork& work) override { return validation_->measure(model_, work); }
   void save_model(const std::filesystem::path& folder) override {
     save_model_folder(folder, *model_, *tokenizers_.source, *tokenizers_.target, config_.generation);
   }

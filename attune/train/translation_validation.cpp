@@ -1,9 +1,12 @@
 #include "attune/train/translation_validation.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
+#include <span>
 
 #include "attune/base/fail.h"
+#include "attune/base/interrupt.h"
 #include "attune/inference/translator.h"
 #include "attune/metrics/bleu.h"
 #include "attune/text/text_file.h"
@@ -23,6 +26,27 @@ std::vector<int32_t> encode_line(const Tokenizer& tokenizer, const LineReader& r
                     ids.size(), most_tokens);
   ids.push_back(tokenizer.eos_id());
   return ids;
+}
+
+// Of every rank's texts, text i of rank r is number i * ranks + r: returns all of them on rank 0, `mine` on the others.
+std::vector<std::string> gather_texts(Communicator& ranks, const std::vector<std::string>& mine) {
+  std::string bytes;
+  for (const std::string& text : mine) {
+    const uint64_t size = text.size();
+    bytes.append(reinterpret_cast<const char*>(&size), sizeof(size)).append(text);
+  }
+  const std::vector<std::vector<std::byte>> received = ranks.gather(std::as_bytes(std::span(bytes)), 0);
+  if (ranks.rank() != 0) return mine;
+  std::vector<std::string> all;
+  std::vector<size_t> at(received.size());
+  for (size_t r = 0; at[r] < received[r].size(); r = (r + 1) % received.size()) {
+    uint64_t size = 0;
+    std::memcpy(&size, received[r].data() + at[r], sizeof(size));
+    at[r] += sizeof(size);
+    all.emplace_back(reinterpret_cast<const char*>(received[r].data()) + at[r], size);
+    at[r] += size;
+  }
+  return all;
 }
 
 }  // namespace
@@ -57,17 +81,38 @@ void TranslationValidation::read(const std::string& source_file, const std::stri
   }
 }
 
+// The translations of all sentences on rank 0, of every n-th one on the other of n ranks. A sentence's translation does
+// not depend on those beside it.
+std::vector<std::string> TranslationValidation::translate(const std::shared_ptr<Transformer>& model,
+                                                          const ValidationWork& work) const {
+  const size_t rank = work.ranks != nullptr ? static_cast<size_t>(work.ranks->rank()) : 0;
+  const size_t ranks = work.ranks != nullptr ? static_cast<size_t>(work.ranks->size()) : 1;
+  std::vector<std::string> sources, outputs;
+  for (size_t i = rank; i < sources_.size(); i += ranks) sources.push_back(sources_[i]);
+  bool interrupted = false;
+  try {
+    const Translator translator(model, tokenizers_.source, tokenizers_.target, generation_);
+    for (const Translation& t :
+         translator.translate(sources, {.max_source_tokens = most_tokens_, .interrupt = work.interrupt}))
+      outputs.push_back(t.text());
+  } catch (const Interrupted&) {
+    interrupted = true;
+  }
+  if (work.ranks != nullptr)
+    interrupted = std::ranges::count(work.ranks->all_gather_values(interrupted ? 1 : 0), 1) > 0;
+  if (interrupted) throw Interrupted();
+  return work.ranks != nullptr && ranks > 1 ? gather_texts(*work.ranks, outputs) : outputs;
+}
+
 ValidationReport TranslationValidation::measure(const std::shared_ptr<Transformer>& model,
-                                                const std::atomic<bool>* interrupt) const {
+                                                const ValidationWork& work) const {
   EvaluateOptions evaluation = evaluate_options_;
-  evaluation.interrupt = interrupt;
+  evaluation.interrupt = work.interrupt;
+  evaluation.ranks = work.ranks;
   ValidationReport report{.loss = evaluate(*model, examples_, tokenizers_.target->bos_id(), evaluation),
                           .examples = sentences()};
-  const Translator translator(model, tokenizers_.source, tokenizers_.target, generation_);
-  std::vector<std::string> outputs;
-  for (const Translation& t :
-       translator.translate(sources_, {.max_source_tokens = most_tokens_, .interrupt = interrupt}))
-    outputs.push_back(t.text());
+  const std::vector<std::string> outputs = translate(model, work);
+  if (outputs.size() < sources_.size()) return report;  // rank 0 has the others
   const bool words = dynamic_cast<const WhitespaceTokenizer*>(tokenizers_.target.get()) != nullptr;
   report.bleu = corpus_bleu(outputs, references_, words ? BleuTokenizer::none : BleuTokenizer::v13a).score;
   for (size_t i = 0; i < std::min(kSamples, outputs.size()); ++i)

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,6 +8,7 @@
 #include "attune/models/transformer.h"
 #include "attune/train/evaluate.h"
 #include "attune/train/tokenizers.h"
+#include "attune/train/training_task.h"
 #include "attune/train/validation.h"
 
 namespace attune {
@@ -22,13 +22,13 @@ class TranslationValidation {
 
   /// Returns the loss of evaluate() and the BLEU of translations by beam search with train.valid_beam_size, in
   /// mteval-v13a tokens or, for a whitespace vocabulary, in its words.
-  /// Throws Interrupted once `interrupt` is true.
-  ValidationReport measure(const std::shared_ptr<Transformer>& model,
-                           const std::atomic<bool>* interrupt = nullptr) const;
+  /// See TrainingTask::validate().
+  ValidationReport measure(const std::shared_ptr<Transformer>& model, const ValidationWork& work = {}) const;
 
   int64_t sentences() const { return static_cast<int64_t>(sources_.size()); }
 
  private:
+  std::vector<std::string> translate(const std::shared_ptr<Transformer>& model, const ValidationWork& work) const;
   void read(const std::string& source_file, const std::string& target_file, size_t limit);
 
   TokenizerPair tokenizers_;

@@ -100,6 +100,7 @@ TEST_F(LabelledReading, JsonErrorsNameTheLine) {
   EXPECT_EQ(error("{\"text\": \"a\""), "a.jsonl:2: not valid JSON: expected one object a line");
   EXPECT_EQ(error("{} {}"), "a.jsonl:2: not valid JSON: expected one object a line");
   EXPECT_EQ(error("{\"label\": 1e999, \"text\": \"\"}"), "a.jsonl:2: not valid JSON: expected one object a line");
+  EXPECT_EQ(error(R"({"text": "a", "label": "x", "text": "b"})"), R"(a.jsonl:2: has the field "text" twice)");
   EXPECT_EQ(error("[1]"), "a.jsonl:2: expected one JSON object a line, found array");
   EXPECT_EQ(error(R"({"id": 1, "label": "x"})"), R"(a.jsonl:2: has no field "text", found id, label)");
   EXPECT_EQ(error(R"({"id": {"label": 1}, "text": "x"})"), R"(a.jsonl:2: has no field "label", found id, text)");

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <thread>
 
 #include "attune/dist/mpi_transport.h"
 #include "attune/io/checkpoint.h"
@@ -141,6 +142,27 @@ TEST_F(MpiTest, SigtermAtOneRankStopsAllAfterTheSameStep) {
   EXPECT_NE(result.status, 0);
   EXPECT_FALSE(fs::exists(folder_ / "stopped" / "model"));
   expect_resumes_as_if_never_interrupted("stopped", result.errors);
+}
+
+// mpirun passes the signal on, waits a moment and kills: before its processes run, while they begin, and later.
+TEST_F(MpiTest, SigtermToMpirunAtAnyTimeOfTheStartEndsAll) {
+  for (const int milliseconds : {20, 150, 400, 900}) {
+    config_.train.steps = kNoEnd;
+    for (const int rank : {0, 1}) fs::remove(folder_ / ("pid." + std::to_string(rank)));
+    RunningCommand running(command(2, "run", true), {.input = {}, .timeout = std::chrono::seconds(60)});
+    std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+    running.send(SIGTERM);
+    const CommandResult result = running.wait();
+    EXPECT_FALSE(result.timed_out) << milliseconds;
+    EXPECT_NE(result.status, 0) << milliseconds;
+    for (const int rank : {0, 1})
+      if (fs::exists(folder_ / ("pid." + std::to_string(rank)))) {
+        EXPECT_NE(::kill(process_of(rank), 0), 0) << "rank " << rank << " still runs after " << milliseconds << " ms";
+      }
+  }
+  const std::optional<int64_t> newest = CheckpointFolder(folder_ / "run" / "checkpoints", 0).newest().step;
+  config_.train.steps = newest.value_or(0) + 10;
+  run_to_the_end(2, "run", true);
 }
 
 // A file that is there for one rank alone, and an error that all have.

@@ -261,6 +261,16 @@ TEST_F(TextModelsCliTest, EvaluateMeasuresAClassifier) {
   const std::string table = output_of({"evaluate", classifier_, "--data", data});
   for (const char* row : {"accuracy ", "macro F1 ", "nats a text", "3 so so ", "Right label (row)"})
     EXPECT_THAT(table, HasSubstr(row));
+
+  const std::string html = (folder_ / "labels.html").string(), svg = (folder_ / "labels.svg").string();
+  EXPECT_EQ(output_of({"evaluate", classifier_, "--data", data, "--confusion", html}), table);
+  EXPECT_THAT(read_file(html), AllOf(HasSubstr("<svg "), HasSubstr("<th>so so</th>"),
+                                     HasSubstr(fmt::format("<tr><th>bad</th><td>{}</td><td>{}</td><td>{}</td></tr>",
+                                                           confusion[{0, 0}], confusion[{0, 1}], confusion[{0, 2}]))));
+  output_of({"evaluate", classifier_, "--data", data, "--confusion", svg});
+  EXPECT_THAT(read_file(svg), AllOf(HasSubstr("<svg "), HasSubstr("so so")));
+  EXPECT_THAT(refusal({"evaluate", classifier_, "--data", data, "--confusion", "labels.png"}),
+              HasSubstr("--confusion labels.png: needs .html or .svg"));
 }
 
 TEST_F(TextModelsCliTest, EvaluateMeasuresALanguageModel) {

@@ -93,6 +93,8 @@ TEST(CharacterTokenizer, RefusesHostileJson) {
             "tokenizer.json: not a characters vocabulary: nested more than 2 levels deep");
   EXPECT_EQ(error_of_characters(R"([], "pieces": [])"),
             R"(tokenizer.json: not a characters vocabulary: the field "pieces" is unknown)");
+  EXPECT_EQ(error_of_characters(R"(["a"], "characters": ["b"])"),
+            R"(tokenizer.json: has the field "characters" twice)");
   std::string many = "[\"a\"";
   for (int i = 0; i < 5 << 20; ++i) many += ",\"a\"";
   EXPECT_EQ(error_of_characters(many + "]"), "tokenizer.json: has more than 4194304 pieces");

@@ -98,6 +98,9 @@ TEST(ChatTemplate, IsFoundInAFolder) {
   config(R"({"chat_template": "{% if %}"})");
   EXPECT_THAT(message_of<ConfigError>([&] { ChatTemplate::load(folder.path()); }),
               HasSubstr("tokenizer_config.json: chat_template:1: found the end of the tag"));
+  config(R"({"chat_template": "a", "chat_template": "b"})");
+  EXPECT_THAT(message_of<FileError>([&] { ChatTemplate::load(folder.path()); }),
+              HasSubstr("tokenizer_config.json: JSON has key \"chat_template\" twice"));
   config("{");
   EXPECT_THAT(message_of<FileError>([&] { ChatTemplate::load(folder.path()); }), HasSubstr("is not valid JSON"));
 }

@@ -4,13 +4,16 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <numeric>
 
 #include "attune/autograd/graph.h"
+#include "attune/base/interrupt.h"
 #include "attune/base/random.h"
 #include "attune/train/batch_loss.h"
 #include "tests/support/errors.h"
+#include "tests/support/in_process_ranks.h"
 
 namespace attune {
 namespace {
@@ -126,6 +129,56 @@ TEST(EvaluateMaskedLanguageModel, BatchesDoNotChangeTheLoss) {
   EXPECT_NEAR(small.nll, large.nll, 1e-5);
   EXPECT_DOUBLE_EQ(small.accuracy, large.accuracy);
   EXPECT_THROW(evaluate(*model, MaskedBatch{.tokens = {5}, .offsets = {0, 1}, .rows = {}, .labels = {}}), DataError);
+}
+
+// What calls evaluate() with `options` on ranks that share the work has to return the same on each, and for any number
+// of them.
+template <class Evaluate>
+void expect_the_same_on_any_number_of_ranks(Evaluate&& evaluate) {
+  const std::vector<double> alone = evaluate(EvaluateOptions{.batch_tokens = 6, .label_smoothing = 0.1});
+  for (const int ranks : {1, 2, 3, 5}) {
+    std::vector<std::vector<double>> found(static_cast<size_t>(ranks));
+    run_in_process(ranks, [&](Communicator& communicator) {
+      found[static_cast<size_t>(communicator.rank())] =
+          evaluate(EvaluateOptions{.batch_tokens = 6, .label_smoothing = 0.1, .ranks = &communicator});
+    });
+    for (const std::vector<double>& of_rank : found) EXPECT_EQ(of_rank, alone) << ranks << " ranks";
+  }
+}
+
+std::vector<double> numbers_of(const CorpusLoss& loss) {
+  return {loss.loss, loss.nll, loss.perplexity, loss.accuracy, static_cast<double>(loss.tokens)};
+}
+
+TEST(EvaluateOnRanks, IsTheSameToTheBitForAnyNumber) {
+  const TokenDocuments texts = documents_of({3, 9, 1, 5, 5, 12, 2});
+  const auto classifier = build_encoder_classifier(config_of(Architecture::encoder_classifier), 3);
+  std::vector<LabelledExample> examples;
+  for (int64_t i = 0; i < texts.documents(); ++i)
+    examples.push_back({{texts.document(i).begin(), texts.document(i).end()}, static_cast<int32_t>(i % 3)});
+  expect_the_same_on_any_number_of_ranks([&](const EvaluateOptions& options) {
+    const ClassifierEvaluation result = evaluate(*classifier, examples, options);
+    std::vector<double> numbers = numbers_of(result.loss);
+    numbers.insert(numbers.end(), result.predictions.begin(), result.predictions.end());
+    numbers.insert(numbers.end(), result.probabilities.begin(), result.probabilities.end());
+    return numbers;
+  });
+  const auto language_model = build_decoder_lm(config_of(Architecture::decoder_lm), 3);
+  expect_the_same_on_any_number_of_ranks(
+      [&](const EvaluateOptions& options) { return numbers_of(evaluate(*language_model, texts, 2, options)); });
+}
+
+TEST(EvaluateOnRanks, AnInterruptOnOneEndsAll) {
+  const auto model = build_decoder_lm(config_of(Architecture::decoder_lm), 3);
+  const TokenDocuments texts = documents_of({30, 30});
+  const std::atomic<bool> interrupt{true};
+  run_in_process(3, [&](Communicator& communicator) {
+    EXPECT_THROW(
+        evaluate(
+            *model, texts, 0,
+            {.batch_tokens = 6, .interrupt = communicator.rank() == 1 ? &interrupt : nullptr, .ranks = &communicator}),
+        Interrupted);
+  });
 }
 
 }  // namespace

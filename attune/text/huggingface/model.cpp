@@ -1,7 +1,9 @@
 #include "attune/text/huggingface/model.h"
 
 #include <array>
+#include <nlohmann/json.hpp>
 
+#include "attune/base/json.h"
 #include "attune/text/huggingface/bpe.h"
 #include "attune/text/huggingface/unicode.h"
 #include "attune/text/huggingface/unigram.h"
@@ -75,7 +77,8 @@ TokenMap token_map(const VocabularyEntries& entries, const std::string& where) {
     if (map.has(entries.ids[i]))
       fail<FileError>("{}: id {} belongs to \"{}\" and to \"{}\"", where, entries.ids[i], map.token(entries.ids[i]),
                       entries.tokens[i]);
-    map.insert(entries.tokens[i], entries.ids[i]);
+    if (!map.insert(entries.tokens[i], entries.ids[i]))
+      fail<FileError>("{}: the vocabulary has {} twice", where, show(Json(entries.tokens[i])).substr(0, 200));
   }
   return map;
 }

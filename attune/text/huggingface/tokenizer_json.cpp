@@ -1,9 +1,13 @@
 #include "attune/text/huggingface/tokenizer_json.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <charconv>
 #include <cmath>
+#include <utility>
 
 #include "attune/base/fail.h"
+#include "attune/base/json.h"
 #include "attune/text/tokenizer.h"
 #include "attune/text/vocabulary_json.h"
 
@@ -15,12 +19,19 @@ using nlohmann::json;
 constexpr size_t kMaxValues = size_t{1} << 20;  // beside vocabulary and merges
 constexpr size_t kMaxDepth = 40;
 
+// 0 for what is smaller than any number; the parser has refused what is larger.
+double nearest_number(std::string_view text) {
+  double value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
 /// A number as Rust's serde_json reads it: it rounds the digits and then the quotient by a power of ten, so that a
 /// result may be one unit in the last place off. Tokens of equal scores are told apart by that.
 double number_of(std::string_view text) {
   const bool negative = text.starts_with('-');
   uint64_t digits = 0;
-  int exponent = 0;
+  int64_t exponent = 0;
   bool in_fraction = false, full = false;
   size_t at = negative ? 1 : 0;
   for (; at < text.size() && text[at] != 'e' && text[at] != 'E'; ++at) {
@@ -36,12 +47,11 @@ double number_of(std::string_view text) {
   int written = 0;
   if (at < text.size()) {
     const char* begin = text.data() + at + (text[at + 1] == '+' ? 2 : 1);
-    if (std::from_chars(begin, text.data() + text.size(), written).ec != std::errc())
-      return std::stod(std::string(text));
+    if (std::from_chars(begin, text.data() + text.size(), written).ec != std::errc()) return nearest_number(text);
   }
   exponent += written;
-  if (std::abs(exponent) > 308) return std::stod(std::string(text));
-  const double power = std::pow(10.0, std::abs(exponent)), value = static_cast<double>(digits);
+  if (std::abs(exponent) > 308) return nearest_number(text);
+  const double power = std::pow(10.0, static_cast<double>(std::abs(exponent))), value = static_cast<double>(digits);
   const double result = exponent >= 0 ? value * power : value / power;
   return negative ? -result : result;
 }
@@ -103,8 +113,12 @@ class Builder : public nlohmann::json_sax<json> {
     keys_.back() = text;
     if (in_model && text == "vocab") mode_ = Mode::vocabulary;
     if (in_model && text == "merges") mode_ = Mode::merges;
-    if (mode_ != Mode::values && (mode_ == Mode::vocabulary ? entries_ : merges_) > 0)
-      fail<FileError>("{}: model.{} is there twice", name_, text);
+    const bool again = mode_ == Mode::vocabulary ? std::exchange(has_vocabulary_, true)
+                       : mode_ == Mode::merges   ? std::exchange(has_merges_, true)
+                                                 : stack_.back()->contains(text);
+    if (again)
+      fail<FileError>("{}: {} is there twice", name_,
+                      show(Json(fmt::format("{}", fmt::join(keys_, "."))).substr(0, 200)));
     return true;
   }
 
@@ -199,7 +213,7 @@ class Builder : public nlohmann::json_sax<json> {
   std::vector<std::string> keys_;  // the last key of each
   Mode mode_ = Mode::values;
   int inner_ = 0, parts_ = 0;  // open containers within vocabulary or merges; parts of the entry that is being read
-  bool in_array_ = false;
+  bool in_array_ = false, has_vocabulary_ = false, has_merges_ = false;
   size_t entries_ = 0, merges_ = 0, values_ = 0;
 };
 

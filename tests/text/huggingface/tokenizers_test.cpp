@@ -99,6 +99,26 @@ TEST(HuggingFaceTokenizers, ErrorsNameTheField) {
             "tokenizer.json: vocabulary, entry 1: the id is not a number from 0 to 8388608");
 }
 
+TEST(HuggingFaceTokenizers, AKeyThatComesTwiceIsNamed) {
+  EXPECT_EQ(error_of(R"({"model": {"type": "WordLevel", "vocab": {"a": 0, "b": 1, "a": 2}}})"),
+            "tokenizer.json: the vocabulary has \"a\" twice");
+  EXPECT_EQ(error_of(R"({"model": {"type": "WordLevel", "vocab": {}, "vocab": {"a": 0}}})"),
+            "tokenizer.json: \"model.vocab\" is there twice");
+  EXPECT_EQ(error_of(R"({"version": "1", "model": {"type": "BPE", "type": "WordLevel"}})"),
+            "tokenizer.json: \"model.type\" is there twice");
+}
+
+// A score that no number is as small as is 0, also one whose exponent is as small as exponents can be written.
+TEST(HuggingFaceTokenizers, AVerySmallScoreIsZero) {
+  for (const char* score : {"1e-400", "1.5e-2147483648", "-1e-99999999999"}) {
+    const TemporaryFolder folder;
+    write_file(folder / "tokenizer.json",
+               R"({"version": "1", "model": {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0], ["a", )" +
+                   std::string(score) + "]]}}");
+    EXPECT_EQ(load_tokenizer(folder / "tokenizer.json")->encode("aa"), (Ids{1, 1})) << score;
+  }
+}
+
 // The pieces are SentencePiece's, the ids those of vocab.json; </s> comes after a text, a language code before it.
 TEST(MarianTokenizer, TakesItsIdsFromTheVocabulary) {
   const TemporaryFolder folder;

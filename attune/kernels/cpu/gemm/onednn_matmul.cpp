@@ -11,6 +11,7 @@
 #include <optional>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "attune/base/address_space.h"
 #include "attune/base/out_of_memory.h"
@@ -200,21 +201,76 @@ bool is_scarce(std::optional<int64_t> address_space) {
   return address_space && *address_space < kRoomForProduct;
 }
 
-// Shapes repeat from layer to layer and from epoch to epoch. When very many have been seen, the cache starts anew.
-std::shared_ptr<const ProductPlan> find_plan(const ProductForm& form) {
-  static std::mutex mutex;
-  static std::map<PlanKey, std::shared_ptr<const ProductPlan>> plans;
-  constexpr size_t kMostPlans = 2048;
+// Plans that were used lately. Shapes repeat from layer to layer and, with batches of one size, from step to step. Each
+// piece of generated code takes 256 KiB of address space, whatever its length, and a product has several. So plans are
+// counted by the address space that they took: when those of a generation have taken kMostBytes, the generation before
+// it is forgotten, and what is used of it meanwhile is kept.
+class PlanCache {
+ public:
+  std::shared_ptr<const ProductPlan> find(const ProductForm& form);
+
+ private:
+  struct Kept {
+    std::shared_ptr<const ProductPlan> plan;
+    int64_t bytes;
+  };
+  using Generation = std::map<PlanKey, Kept>;
+  static constexpr int64_t kMostBytes = int64_t{160} << 20;
+  static constexpr int64_t kLeastBytes = int64_t{1} << 20;  // of a plan, where the system does not say what it took
+
+  void keep(const PlanKey& key, Kept kept);
+  static Kept make(const ProductForm& form);
+  void forget();
+
+  Generation recent_, before_;
+  int64_t recent_bytes_ = 0;
+};
+
+void PlanCache::keep(const PlanKey& key, Kept kept) {
+  recent_bytes_ += kept.bytes;
+  recent_.emplace(key, std::move(kept));
+  if (recent_bytes_ < kMostBytes) return;
+  before_ = std::exchange(recent_, {});
+  recent_bytes_ = 0;
+}
+
+void PlanCache::forget() {
+  recent_.clear();
+  before_.clear();
+  recent_bytes_ = 0;
+}
+
+PlanCache::Kept PlanCache::make(const ProductForm& form) {
+  const std::optional<int64_t> before = address_space_in_use();
+  auto plan = std::make_shared<ProductPlan>(make_plan(form));
+  const std::optional<int64_t> after = address_space_in_use();
+  return {std::move(plan), std::max(before && after ? *after - *before : 0, kLeastBytes)};
+}
+
+std::shared_ptr<const ProductPlan> PlanCache::find(const ProductForm& form) {
   const MatmulShape& shape = form.shape;
   const PlanKey key{shape.m,          shape.n,        shape.k,          shape.transpose_a, shape.transpose_b,
                     shape.accumulate, form.with_bias, shape.activation, form.types};
+  if (const auto found = recent_.find(key); found != recent_.end()) return found->second.plan;
+  Kept kept;
+  if (const auto old = before_.find(key); old != before_.end()) {
+    kept = old->second;
+  } else {
+    if (is_scarce(address_space_left())) forget();
+    if (is_scarce(address_space_left())) throw OutOfMemory(kRoomForProduct);
+    kept = make(form);
+  }
+  const std::shared_ptr<const ProductPlan> plan = kept.plan;
+  keep(key, std::move(kept));
+  return plan;
+}
+
+std::shared_ptr<const ProductPlan> find_plan(const ProductForm& form) {
+  static std::mutex mutex;
+  static PlanCache plans;
   const std::lock_guard lock(mutex);
-  const auto found = plans.find(key);
-  if (found != plans.end()) return found->second;
-  if (plans.size() >= kMostPlans || is_scarce(address_space_left())) plans.clear();
-  if (is_scarce(address_space_left())) throw OutOfMemory(kRoomForProduct);
   try {
-    return plans.emplace(key, std::make_shared<ProductPlan>(make_plan(form))).first->second;
+    return plans.find(form);
   } catch (const dnnl::error& error) {
     if (error.status == dnnl_out_of_memory) throw OutOfMemory(kRoomForProduct);
     throw;

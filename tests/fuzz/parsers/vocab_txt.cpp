@@ -1,0 +1,14 @@
+// vocab.txt (WordPiece) with tokenizer_config.json, separated by NUL.
+#include "attune/text/huggingface/folder.h"
+#include "tests/fuzz/parsers/fuzz_input.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace attune;
+  const auto [vocabulary, config] = fuzz::split<2>(fuzz::text_of(data, size));
+  const auto path = fuzz::file("vocab.txt", vocabulary);
+  fuzz::file("tokenizer_config.json", config);
+  return fuzz::answer([&] {
+    const auto tokenizer = huggingface::load_by_file_name(path);
+    tokenizer->decode(tokenizer->encode_for_model("The caf\u00e9 [MASK] aaab").ids, true);
+  });
+}
