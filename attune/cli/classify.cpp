@@ -22,8 +22,25 @@ struct ClassifyCommand {
   std::string model, file, output;
   std::vector<std::string> text;
   int64_t top = 1, batch_texts = 64, threads = 0;
-  bool json = false;
+  bool json = false, pair = false;
 };
+
+// The two texts of a line. Throws DataError naming `place`.
+TextPair pair_of(const std::string& line, const std::string& place) {
+  const size_t tab = line.find('\t');
+  if (tab == std::string::npos || line.find('\t', tab + 1) != std::string::npos)
+    fail<DataError>("{}: needs two texts with one TAB between them", place);
+  return {line.substr(0, tab), line.substr(tab + 1)};
+}
+
+std::vector<Classification> classify_piece(const Classifier& classifier, const std::vector<std::string>& texts,
+                                           const std::vector<std::string>& places, bool pair,
+                                           const ClassifyOptions& options) {
+  if (!pair) return classifier.classify(texts, options);
+  std::vector<TextPair> pairs;
+  for (size_t i = 0; i < texts.size(); ++i) pairs.push_back(pair_of(texts[i], places[i]));
+  return classifier.classify(pairs, options);
+}
 
 void write_labels(TextOutput& output, const Classification& result, const Classifier& classifier, int64_t top) {
   std::string line;
@@ -68,7 +85,8 @@ int classify(ClassifyCommand command) {
   options.skip = [&](size_t text, const std::string& what) { failures.emplace(text, what); };
   int64_t cut = 0;
   for (auto texts = source.next(); !texts.empty(); texts = source.next()) {
-    const std::vector<Classification> results = classifier.classify(texts, options);
+    const std::vector<Classification> results =
+        classify_piece(classifier, texts, source.places(), command.pair, options);
     for (size_t i = 0; i < texts.size(); ++i) {
       if (const auto failure = failures.find(i); failure != failures.end()) {
         output.flush();  // what comes before
@@ -101,6 +119,7 @@ void add_classify(CLI::App& app) {
                   "  attune classify runs/reviews/model --file reviews.txt.gz --output labels.tsv\n"
                   "  attune classify runs/topics/model --top 3 < headlines.txt\n"
                   "  attune classify runs/topics/model --json < headlines.txt\n"
+                  "  attune classify reranker --pair < queries-and-documents.tsv\n"
                   "Output, one line for each input line, in the same order:\n"
                   "  label<TAB>probability  With --top several of them, likeliest first\n"
                   "  {\"text\", \"label\", \"probability\", \"labels\"}  With --json; all labels",
@@ -110,6 +129,7 @@ void add_classify(CLI::App& app) {
   command->add_option("--file", c->file, "Texts to classify, one a line, plain or gzip");
   command->add_option("--output", c->output, "File for the labels, written whole or not at all");
   command->add_option("--top", c->top, "So many labels for each text")->capture_default_str();
+  command->add_flag("--pair", c->pair, "Each text is two, with a TAB between them: a question and an answer, say");
   command->add_flag("--json", c->json, "For programs");
   command->add_option("--batch-size", c->batch_texts, "Texts classified at once")->capture_default_str();
   command->add_option("--threads", c->threads, "0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow")

@@ -17,11 +17,7 @@ TransformerConfig translate(const HubFiles& files) {
   c.embedding_dim = hub.integer("embedding_size", 128);
   if (c.embedding_dim == c.d_model) hub.refuse("embedding_size", "is not supported where it is hidden_size");
   c.pooler = true;
-  if (files.architecture == Architecture::encoder_masked_lm) {
-    c.prediction_transform = c.transform_norm = true;
-    c.transform_activation = head_activation_of(hub, "hidden_act", "gelu_new");
-    c.share_projection = !files.tensors.contains("predictions.decoder.weight");
-  }
+  set_masked_lm_head(c, files, "predictions.decoder", head_activation_of(hub, "hidden_act", "gelu_new"));
   return c;
 }
 

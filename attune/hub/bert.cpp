@@ -13,11 +13,7 @@ constexpr const char* kDecoder = "cls.predictions.decoder";
 TransformerConfig translate(const HubFiles& files) {
   TransformerConfig c = bert_encoder(files);
   c.pooler = true;
-  if (files.architecture == Architecture::encoder_masked_lm) {
-    c.prediction_transform = c.transform_norm = true;
-    c.transform_activation = head_activation_of(files.config, "hidden_act", "gelu");
-    c.share_projection = !files.tensors.contains(std::string(kDecoder) + ".weight");
-  }
+  set_masked_lm_head(c, files, kDecoder, head_activation_of(files.config, "hidden_act", "gelu"));
   return c;
 }
 

@@ -20,11 +20,7 @@ TransformerConfig translate(const HubFiles& files) {
   c.positions = LearnedPositions{.max_length = hub.integer("max_position_embeddings", 512)};
   c.pooler = true;
   c.transform_activation = Activation::relu;
-  if (files.architecture == Architecture::encoder_masked_lm) {
-    c.prediction_transform = c.transform_norm = true;
-    c.transform_activation = head_activation_of(hub, "activation", "gelu");
-    c.share_projection = !files.tensors.contains("vocab_projector.weight");
-  }
+  set_masked_lm_head(c, files, "vocab_projector", head_activation_of(hub, "activation", "gelu"));
   return c;
 }
 

@@ -20,6 +20,10 @@ bool HubConfig::has(std::string_view field) const {
   return find(field) != nullptr;
 }
 
+bool HubConfig::has_text(std::string_view field) const {
+  return has(field) && find(field)->is_string();
+}
+
 const Json& HubConfig::get(std::string_view field) const {
   const Json* found = find(field);
   if (found == nullptr) fail<ConfigError>("{}: needs \"{}\"", where_, field);
@@ -73,20 +77,47 @@ std::vector<std::string> HubConfig::texts(std::string_view field) const {
   return values;
 }
 
-std::vector<int64_t> HubConfig::integers(std::string_view field) const {
+std::vector<int64_t> HubConfig::integers_of(const Json& value, std::string_view field) const {
   std::vector<int64_t> values;
-  const Json* list = find(field);
-  if (list == nullptr) return values;
-  const auto add = [&](const Json& value) {
-    const double number = value.is_number() ? value.get<double>() : -1;
+  const auto add = [&](const Json& one) {
+    const double number = one.is_number() ? one.get<double>() : -1;
     if (!(number >= 0 && number <= std::numeric_limits<int32_t>::max() && number == std::floor(number)))
       refuse(field, "needs integers from 0 to 2147483647");
     values.push_back(static_cast<int64_t>(number));
   };
-  if (list->is_array()) {
-    for (const Json& value : *list) add(value);
+  if (value.is_array()) {
+    for (const Json& one : value) add(one);
   } else {
-    add(*list);
+    add(value);
+  }
+  return values;
+}
+
+std::vector<int64_t> HubConfig::integers(std::string_view field) const {
+  const Json* list = find(field);
+  return list == nullptr ? std::vector<int64_t>() : integers_of(*list, field);
+}
+
+std::vector<std::vector<int64_t>> HubConfig::integer_lists(std::string_view field) const {
+  std::vector<std::vector<int64_t>> values;
+  const Json* list = find(field);
+  if (list == nullptr) return values;
+  if (!list->is_array()) refuse(field, "needs a list of lists of integers");
+  for (const Json& value : *list) {
+    if (!value.is_array()) refuse(field, "needs a list of lists of integers");
+    values.push_back(integers_of(value, field));
+  }
+  return values;
+}
+
+std::vector<double> HubConfig::numbers(std::string_view field) const {
+  std::vector<double> values;
+  const Json* list = find(field);
+  if (list == nullptr) return values;
+  if (!list->is_array()) refuse(field, "needs a list of numbers");
+  for (const Json& value : *list) {
+    if (!value.is_number() || !std::isfinite(value.get<double>())) refuse(field, "needs a list of numbers");
+    values.push_back(value.get<double>());
   }
   return values;
 }

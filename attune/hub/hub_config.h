@@ -22,6 +22,7 @@ class HubConfig {
 
   const std::string& where() const { return where_; }
   bool has(std::string_view field) const;
+  bool has_text(std::string_view field) const;
   /// From 0 to 2^31 - 1, so that sums and products of two do not overflow.
   int64_t integer(std::string_view field, std::optional<int64_t> fallback = {}) const;
   double number(std::string_view field, std::optional<double> fallback = {}) const;  // finite
@@ -31,6 +32,10 @@ class HubConfig {
   std::vector<std::string> texts(std::string_view field) const;
   /// One integer or a list of integers; empty if it is missing.
   std::vector<int64_t> integers(std::string_view field) const;
+  /// A list of lists of integers; empty if it is missing.
+  std::vector<std::vector<int64_t>> integer_lists(std::string_view field) const;
+  /// A list of numbers; empty if it is missing.
+  std::vector<double> numbers(std::string_view field) const;
   /// An object; without fields if it is missing.
   HubConfig table(std::string_view field) const;
   /// The values of an object of strings with the keys "0", "1", ...; empty if it is missing.
@@ -45,6 +50,8 @@ class HubConfig {
   }
 
  private:
+  /// The integers of one or a list of them, which is (in) this field.
+  std::vector<int64_t> integers_of(const Json& value, std::string_view field) const;
   const Json* find(std::string_view field) const;  // null if it is missing or null
   const Json& get(std::string_view field) const;
 

@@ -12,7 +12,8 @@ namespace {
 
 // What would change an output and is not known here.
 constexpr std::array kNotSupported = {"force_words_ids", "constraints",   "forced_decoder_ids",
-                                      "sequence_bias",   "penalty_alpha", "exponential_decay_length_penalty"};
+                                      "sequence_bias",   "penalty_alpha", "exponential_decay_length_penalty",
+                                      "stop_strings",    "watermarking_config"};
 
 // An id, or -1.
 int64_t token_of(const HubConfig& hub, std::string_view field) {
@@ -21,12 +22,10 @@ int64_t token_of(const HubConfig& hub, std::string_view field) {
   return ids.empty() ? -1 : ids.front();
 }
 
-EarlyStopping early_stopping_of(const HubConfig& hub, const Json& file) {
-  const auto found = file.find("early_stopping");
-  if (found == file.end() || !found->is_string()) {
+EarlyStopping early_stopping_of(const HubConfig& hub) {
+  if (!hub.has_text("early_stopping"))
     return hub.flag("early_stopping", false) ? EarlyStopping::first : EarlyStopping::bound;
-  }
-  if (*found != "never") hub.refuse("early_stopping", "needs true, false or \"never\"");
+  if (hub.text("early_stopping") != "never") hub.refuse("early_stopping", "needs true, false or \"never\"");
   return EarlyStopping::bound;
 }
 
@@ -43,15 +42,10 @@ void set_lengths(GenerationConfig& g, const HubConfig& hub) {
 
 // "bad_words_ids" is a list of phrases; a phrase that is an end is left out, as by transformers.
 template <class Config>
-void add_bad_words(Config& g, const HubConfig& hub, const Json& file) {
-  const auto found = file.find("bad_words_ids");
-  if (found == file.end() || found->is_null()) return;
-  if (!found->is_array()) hub.refuse("bad_words_ids", "needs a list of lists of tokens");
-  for (const Json& phrase : *found) {
-    if (!phrase.is_array() || phrase.size() != 1 || !phrase[0].is_number_integer())
-      hub.refuse("bad_words_ids", "needs a list of lists of one token each; longer ones are not supported");
-    const auto token = phrase[0].get<int64_t>();
-    if (std::ranges::find(g.eos_tokens, token) == g.eos_tokens.end()) g.suppressed_tokens.push_back(token);
+void add_bad_words(Config& g, const HubConfig& hub) {
+  for (const std::vector<int64_t>& phrase : hub.integer_lists("bad_words_ids")) {
+    if (phrase.size() != 1) hub.refuse("bad_words_ids", "phrases of several tokens are not supported");
+    if (std::ranges::find(g.eos_tokens, phrase[0]) == g.eos_tokens.end()) g.suppressed_tokens.push_back(phrase[0]);
   }
 }
 
@@ -69,25 +63,22 @@ void set_tokens(GenerationConfig& g, const HubConfig& hub, const HubConfig& conf
   g.suppressed_at_begin = hub.integers("begin_suppress_tokens");
 }
 
-std::filesystem::path generation_file(const std::filesystem::path& folder) {
+// generation_config.json, or, in a folder of before there was such a file, config.json.
+HubConfig settings_of(const std::filesystem::path& folder, const HubConfig& config) {
   const std::filesystem::path own = folder / kGenerationConfigFile;
-  return std::filesystem::exists(own) ? own : folder / kConfigFile;
+  std::error_code ignored;
+  return std::filesystem::exists(own, ignored) ? HubConfig(read_json_file(own), own.string()) : config;
 }
 
 void refuse_unknown_searches(const HubConfig& hub) {
   for (const char* field : kNotSupported)
     if (hub.has(field)) hub.refuse(field, "is not supported");
   hub.require("encoder_no_repeat_ngram_size", 0);
+  for (const char* field : {"encoder_repetition_penalty", "typical_p", "guidance_scale"}) hub.require(field, 1.0);
+  for (const char* field : {"epsilon_cutoff", "eta_cutoff"}) hub.require(field, 0.0);
 }
 
-}  // namespace
-
-GenerationConfig read_hub_generation(const std::filesystem::path& folder, const HubConfig& config) {
-  const std::filesystem::path path = generation_file(folder);
-  const Json file = read_json_file(path);
-  const HubConfig hub(file, path.string());
-  refuse_unknown_searches(hub);
-  GenerationConfig g;
+void read(GenerationConfig& g, const HubConfig& hub, const HubConfig& config) {
   g.beam_size = hub.integer("num_beams", 1);
   if (g.beam_size < 1 || g.beam_size > GenerationConfig::kMostBeamSize)
     hub.refuse("num_beams", "needs a number from 1 to " + std::to_string(GenerationConfig::kMostBeamSize));
@@ -95,29 +86,21 @@ GenerationConfig read_hub_generation(const std::filesystem::path& folder, const 
   g.diversity_penalty = hub.number("diversity_penalty", 0);
   g.length_penalty = hub.number("length_penalty", 1);
   g.length_normalization = LengthNormalization::power;
-  g.early_stopping = early_stopping_of(hub, file);
+  g.early_stopping = early_stopping_of(hub);
   g.no_repeat_ngram_size = hub.integer("no_repeat_ngram_size", 0);
   g.repetition_penalty = hub.number("repetition_penalty", 1);
   g.rank_unfinished = true;
   set_lengths(g, hub);
   set_tokens(g, hub, config);
-  add_bad_words(g, hub, file);
-  try {
-    g.validate();
-  } catch (const ConfigError& error) {
-    fail<ConfigError>("{}: {}", path.string(), error.what());
-  }
-  return g;
+  add_bad_words(g, hub);
 }
 
-SamplingConfig read_hub_sampling(const std::filesystem::path& folder, const HubConfig& config) {
-  const std::filesystem::path path = generation_file(folder);
-  const Json file = read_json_file(path);
-  const HubConfig hub(file, path.string());
-  refuse_unknown_searches(hub);
-  for (const char* field : {"forced_bos_token_id", "forced_eos_token_id", "begin_suppress_tokens"})
+void read(SamplingConfig& s, const HubConfig& hub, const HubConfig& config) {
+  for (const char* field : {"forced_bos_token_id", "forced_eos_token_id"})
     if (hub.has(field)) hub.refuse(field, "is not supported for a language model");
-  SamplingConfig s;
+  hub.require("num_beams", 1);
+  if (hub.integer("min_length", 0) > 0)
+    hub.refuse("min_length", "counts the prompt too, which is not supported; min_new_tokens is");
   const bool draws = hub.flag("do_sample", false);
   s.temperature = draws ? hub.number("temperature", 1) : 0;
   if (draws) {
@@ -127,16 +110,37 @@ SamplingConfig read_hub_sampling(const std::filesystem::path& folder, const HubC
   }
   s.repetition_penalty = hub.number("repetition_penalty", 1);
   if (hub.has("max_new_tokens")) s.max_tokens = hub.integer("max_new_tokens");
+  s.min_tokens = hub.integer("min_new_tokens", 0);
+  s.no_repeat_ngram_size = hub.integer("no_repeat_ngram_size", 0);
   s.special_tokens = true;
   s.eos_tokens = (hub.has("eos_token_id") ? hub : config).integers("eos_token_id");
   s.suppressed_tokens = hub.integers("suppress_tokens");
-  add_bad_words(s, hub, file);
+  s.suppressed_at_begin = hub.integers("begin_suppress_tokens");
+  add_bad_words(s, hub);
+}
+
+template <class Settings>
+Settings read_settings(const std::filesystem::path& folder, const HubConfig& config) {
+  const HubConfig hub = settings_of(folder, config);
+  refuse_unknown_searches(hub);
+  Settings settings;
+  read(settings, hub, config);
   try {
-    s.validate();
+    settings.validate();
   } catch (const ConfigError& error) {
-    fail<ConfigError>("{}: {}", path.string(), error.what());
+    fail<ConfigError>("{}: {}", hub.where(), error.what());
   }
-  return s;
+  return settings;
+}
+
+}  // namespace
+
+GenerationConfig read_hub_generation(const std::filesystem::path& folder, const HubConfig& config) {
+  return read_settings<GenerationConfig>(folder, config);
+}
+
+SamplingConfig read_hub_sampling(const std::filesystem::path& folder, const HubConfig& config) {
+  return read_settings<SamplingConfig>(folder, config);
 }
 
 }  // namespace attune

@@ -11,7 +11,7 @@ TransformerConfig translate(const HubFiles& files) {
   hub.require("layer_norm_elementwise_affine", true);
   TransformerConfig c = language_model(files, "lm_head");
   c.d_model = hub.integer("hidden_size");
-  hub.require("word_embed_proj_dim", c.d_model);
+  c.embedding_dim = hub.integer("word_embed_proj_dim", c.d_model);
   c.heads = hub.integer("num_attention_heads");
   c.layers = hub.integer("num_hidden_layers");
   c.d_ff = hub.integer("ffn_dim");
@@ -30,6 +30,8 @@ NameTable names(const TransformerConfig&, const HubFiles&) {
   const std::string ours = "decoder.layers.*.", theirs = "model.decoder.layers.*.";
   return {
       {"embedding", {"model.decoder.embed_tokens"}},
+      {"embedding.token_projection", {"model.decoder.project_in"}},
+      {"state_projection", {"model.decoder.project_out"}},
       {"embedding.position", {"model.decoder.embed_positions"}, part_of_rows(2)},  // two are for padding
       {ours + "residual_1.norm", {theirs + "self_attn_layer_norm"}},
       {ours + "self_attention.w_q", {theirs + "self_attn.q_proj"}},

@@ -22,11 +22,7 @@ TransformerConfig translate(const HubFiles& files) {
   if (rows <= first_position(hub)) hub.refuse("max_position_embeddings", "needs more than pad_token_id + 1");
   c.positions = LearnedPositions{.max_length = rows - first_position(hub)};
   c.pooler = true;
-  if (files.architecture == Architecture::encoder_masked_lm) {
-    c.prediction_transform = c.transform_norm = true;
-    c.transform_activation = Activation::gelu;
-    c.share_projection = !files.tensors.contains("lm_head.decoder.weight");
-  }
+  set_masked_lm_head(c, files, "lm_head.decoder", Activation::gelu);
   return c;
 }
 

@@ -83,6 +83,7 @@ Family t5_family() {
   return {
       .model_types = {"t5", "mt5"},
       .classes = {{"T5ForConditionalGeneration", Architecture::encoder_decoder},
+                  {"T5WithLMHeadModel", Architecture::encoder_decoder},  // its name until 2020
                   {"MT5ForConditionalGeneration", Architecture::encoder_decoder}},
       .prefix = "",
       .translate = translate,

@@ -18,7 +18,7 @@ struct NamedActivation {
 };
 
 constexpr std::array<NamedActivation, 8> kActivations = {{
-    {"relu", FeedForwardActivation::relu, std::nullopt},
+    {"relu", FeedForwardActivation::relu, FeedForwardActivation::reglu},
     {"gelu", FeedForwardActivation::gelu, FeedForwardActivation::geglu},
     {"gelu_new", FeedForwardActivation::gelu_tanh, FeedForwardActivation::geglu_tanh},
     {"gelu_fast", FeedForwardActivation::gelu_tanh, FeedForwardActivation::geglu_tanh},
@@ -38,10 +38,22 @@ std::string scaling_name(const HubConfig& table) {
   return table.text("rope_type", table.text("type", "default"));
 }
 
+// The length that was trained with. A field beside the table goes before one in it, as in transformers.
 int64_t original_length(const HubConfig& config, const HubConfig& table) {
   constexpr std::string_view kField = "original_max_position_embeddings";
-  if (table.has(kField)) return table.integer(kField);
-  return config.has(kField) ? config.integer(kField) : config.integer("max_position_embeddings");
+  if (config.has(kField)) return config.integer(kField);
+  return table.has(kField) ? table.integer(kField) : config.integer("max_position_embeddings");
+}
+
+// "factor", or how many times longer than the trained length texts may be.
+double factor_of(const HubConfig& config, const HubConfig& table) {
+  if (table.has("factor")) return table.number("factor");
+  const int64_t original = original_length(config, table);
+  return static_cast<double>(config.integer("max_position_embeddings")) / static_cast<double>(std::max<int64_t>(original, 1));
+}
+
+bool is_longrope(const std::string& scaling) {
+  return scaling == "longrope" || scaling == "su";  // its name in the first files of Phi-3
 }
 
 // YaRN's magnitude: "attention_factor", or "mscale" over "mscale_all_dim", or by the paper (0).
@@ -56,25 +68,42 @@ double yarn_magnitude(const HubConfig& table, double factor) {
 void set_scaling(RotaryOptions& rotary, const HubConfig& config, const HubConfig& table) {
   const std::string name = scaling_name(table);
   if (name == "default" || name == "dynamic") return;
-  rotary.factor = table.number("factor");
   if (name == "linear") {
     rotary.scaling = RotaryScaling::linear;
+    rotary.factor = table.number("factor");
   } else if (name == "llama3") {
     rotary.scaling = RotaryScaling::llama3;
+    rotary.factor = table.number("factor");
     rotary.original_length = original_length(config, table);
     rotary.beta_slow = table.number("low_freq_factor");
     rotary.beta_fast = table.number("high_freq_factor");
   } else if (name == "yarn") {
-    table.require("truncate", true);
     rotary.scaling = RotaryScaling::yarn;
-    rotary.ramp = RotaryRamp::pairs;
+    rotary.factor = factor_of(config, table);
+    rotary.ramp = table.flag("truncate", true) ? RotaryRamp::pairs : RotaryRamp::exact_pairs;
     rotary.original_length = original_length(config, table);
     rotary.beta_fast = table.number("beta_fast", 32);
     rotary.beta_slow = table.number("beta_slow", 1);
     rotary.magnitude = yarn_magnitude(table, rotary.factor);
+  } else if (is_longrope(name)) {
+    rotary.scaling = RotaryScaling::longrope;
+    rotary.factor = std::max(1.0, factor_of(config, table));
+    rotary.original_length = original_length(config, table);
+    rotary.magnitude = table.number("attention_factor", 0);
+    rotary.pair_factors = table.numbers("short_factor");
+    if (rotary.pair_factors.empty()) table.refuse("short_factor", "longrope needs the factors of texts of the trained length");
   } else {
     table.refuse(table.has("rope_type") ? "rope_type" : "type", "is not supported");
   }
+}
+
+// As the text classification of transformers shows logits.
+LabelScores label_scores_of(const HubConfig& hub, size_t labels) {
+  const std::string type = hub.text("problem_type", "");
+  if (type == "regression") return LabelScores::none;
+  if (type == "multi_label_classification" || labels == 1) return LabelScores::sigmoid;
+  if (!type.empty() && type != "single_label_classification") hub.refuse("problem_type", "is not supported");
+  return LabelScores::softmax;
 }
 
 }  // namespace
@@ -95,8 +124,8 @@ RotaryOptions rotary_of(const HubConfig& config, const RotaryFields& fields) {
 void set_rotary(TransformerConfig& c, const HubConfig& config, const RotaryFields& fields) {
   c.positions = rotary_of(config, fields);
   c.context_length = config.integer("max_position_embeddings");
-  if (scaling_name(rotary_table_of(config, "")) == "dynamic")
-    c.context_length = original_length(config, rotary_table_of(config, ""));
+  const HubConfig table = rotary_table_of(config, fields.layer_type);
+  if (is_longrope(scaling_name(table))) c.context_length = std::min(c.context_length, original_length(config, table));
 }
 
 TransformerConfig without_dropout(Architecture architecture) {
@@ -132,11 +161,18 @@ TransformerConfig encoder_model(const HubFiles& files) {
   TransformerConfig c = without_dropout(files.architecture);
   c.vocab = hub.integer("vocab_size");
   if (files.architecture != Architecture::encoder_classifier) return c;
-  hub.require("problem_type", "single_label_classification");
   c.labels = hub.texts_by_number("id2label");
   const int64_t unnamed = c.labels.empty() ? std::min<int64_t>(hub.integer("num_labels", 2), kMostLabels) : 0;
   for (int64_t i = 0; i < unnamed; ++i) c.labels.push_back("LABEL_" + std::to_string(i));
+  c.label_scores = label_scores_of(hub, c.labels.size());
   return c;
+}
+
+void set_masked_lm_head(TransformerConfig& c, const HubFiles& files, std::string_view head, Activation activation) {
+  if (files.architecture != Architecture::encoder_masked_lm) return;
+  c.prediction_transform = c.transform_norm = true;
+  c.transform_activation = activation;
+  c.share_projection = !files.tensors.contains(std::string(head) + ".weight");
 }
 
 void set_layer_attention(TransformerConfig& c, const HubConfig& config,

@@ -26,6 +26,10 @@ int64_t head_dim_of(const TransformerConfig& c, const HubConfig& config);
 /// "num_labels". Its other settings are those of without_dropout().
 TransformerConfig encoder_model(const HubFiles& files);
 
+/// The transform in front of the projection of masked tokens, with its norm. The projection is the embedding where the
+/// files have no "HEAD.weight". Does nothing for other architectures.
+void set_masked_lm_head(TransformerConfig& c, const HubFiles& files, std::string_view head, Activation activation);
+
 /// The class of layer i is taken from "layer_types", else from is_local(i). Local layers have the window of
 /// "sliding_window" and the positions of all layers, until the caller sets others.
 void set_layer_attention(TransformerConfig& c, const HubConfig& config,
@@ -49,8 +53,9 @@ struct RotaryFields {
 /// "rope_parameters" has an object for each type of layer, those of `layer_type`.
 RotaryOptions rotary_of(const HubConfig& config, const RotaryFields& fields);
 
-/// Sets these positions, and context_length to "max_position_embeddings". `dynamic` scaling changes nothing up to the
-/// length that was trained with, and no longer texts are read.
+/// Sets these positions, and context_length to "max_position_embeddings". `dynamic` scaling changes nothing up to that
+/// length, and no longer texts are read. `longrope` has other factors for texts that are longer than the trained length:
+/// context_length is that length.
 void set_rotary(TransformerConfig& c, const HubConfig& config, const RotaryFields& fields);
 
 /// Of stored rows those from `first` on, as many as the parameter has.

@@ -1,8 +1,9 @@
 #include "attune/inference/classifier.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "attune/autograd/graph.h"
 #include "attune/base/fail.h"
@@ -16,20 +17,29 @@
 namespace attune {
 namespace {
 
-// The softmax of a row of logits.
-std::vector<LabelProbability> ranked(std::span<const float> logits) {
-  double largest = -std::numeric_limits<double>::infinity();
-  for (const float logit : logits) {
+void check_finite(std::span<const float> logits) {
+  for (const float logit : logits)
     if (!std::isfinite(logit)) fail<NumericError>("a label's logit is {}", logit);
-    largest = std::max(largest, static_cast<double>(logit));
-  }
-  std::vector<LabelProbability> labels;
+}
+
+// The scores of a row of logits, in the order of the labels.
+std::vector<double> scores_of(std::span<const float> logits, LabelScores scores) {
+  std::vector<double> values(logits.begin(), logits.end());
+  if (scores == LabelScores::sigmoid)
+    for (double& value : values) value = 1 / (1 + std::exp(-value));
+  if (scores != LabelScores::softmax) return values;
+  const double largest = *std::max_element(values.begin(), values.end());
   double sum = 0;
-  for (size_t i = 0; i < logits.size(); ++i) {
-    labels.push_back({static_cast<int32_t>(i), std::exp(static_cast<double>(logits[i]) - largest)});
-    sum += labels.back().probability;
-  }
-  for (LabelProbability& l : labels) l.probability /= sum;
+  for (double& value : values) sum += value = std::exp(value - largest);
+  for (double& value : values) value /= sum;
+  return values;
+}
+
+std::vector<LabelProbability> ranked(std::span<const float> logits, LabelScores scores) {
+  check_finite(logits);
+  std::vector<LabelProbability> labels;
+  for (const double score : scores_of(logits, scores))
+    labels.push_back({static_cast<int32_t>(labels.size()), score});
   std::stable_sort(labels.begin(), labels.end(),
                    [](const LabelProbability& a, const LabelProbability& b) { return a.probability > b.probability; });
   return labels;
@@ -67,8 +77,7 @@ std::vector<Classification> Classifier::classify(std::initializer_list<std::stri
   return classify(std::span(texts.begin(), texts.size()), options);
 }
 
-std::vector<Classification> Classifier::classify(std::span<const std::string> texts,
-                                                 const ClassifyOptions& options) const {
+int64_t Classifier::longest(const ClassifyOptions& options) const {
   const auto check = [](const char* field, int64_t value, int64_t least) {
     if (value < least) fail<ConfigError>("{} = {}: needs a number from {}", field, value, least);
   };
@@ -78,32 +87,63 @@ std::vector<Classification> Classifier::classify(std::span<const std::string> te
   check("batch_tokens", options.batch_tokens, 1);
   const int64_t longest = std::min(max_tokens, model_->config().longest_sequence());
   check("positions.max_length", longest, 2);
+  return longest;
+}
 
-  TokenSequences ids;
+std::vector<Classification> Classifier::classify(std::span<const std::string> texts,
+                                                 const ClassifyOptions& options) const {
+  const int64_t most = longest(options);
+  std::vector<EncoderText> encoded;
+  for (const std::string& text : texts) {
+    check_text(text, fmt::format("text {}", encoded.size() + 1));
+    encoded.push_back(encode_for_encoder(*tokenizer_, tokenizer_frames_texts_, text, most));
+  }
+  return classify_encoded(std::move(encoded), options);
+}
+
+std::vector<Classification> Classifier::classify(std::span<const TextPair> pairs,
+                                                 const ClassifyOptions& options) const {
+  const int64_t most = longest(options);
+  std::vector<EncoderText> encoded;
+  for (const TextPair& pair : pairs) {
+    const std::string place = fmt::format("pair {}", encoded.size() + 1);
+    check_text(pair.first, place + ", first text");
+    check_text(pair.second, place + ", second text");
+    encoded.push_back(encode_pair_for_encoder(*tokenizer_, pair.first, pair.second, most));
+  }
+  return classify_encoded(std::move(encoded), options);
+}
+
+std::vector<Classification> Classifier::classify_encoded(std::vector<EncoderText> texts,
+                                                         const ClassifyOptions& options) const {
+  const TransformerConfig& config = model_->config();
+  TokenSequences ids, types;
   std::vector<Classification> results(texts.size());
   for (size_t i = 0; i < texts.size(); ++i) {
-    check_text(texts[i], "text " + std::to_string(i + 1));
-    EncoderText text = encode_for_encoder(*tokenizer_, tokenizer_frames_texts_, texts[i], longest);
-    ids.push_back(std::move(text.tokens));
-    results[i].cut_tokens = text.cut;
+    results[i].cut_tokens = texts[i].cut;
+    ids.push_back(std::move(texts[i].tokens));
+    types.push_back(std::move(texts[i].types));
+    if (types.back().empty()) types.back().assign(ids.back().size(), 0);
   }
   const NoGrad no_grad;
   int64_t done = 0;
   for (const std::vector<size_t>& batch : batches_by_length(ids, options.batch_texts, options.batch_tokens)) {
     check_interrupt(options.interrupt);
-    const Tensor logits = (*model_)(pack_batch(ids, batch));
+    PackedTokens tokens = pack_batch(ids, batch);
+    if (config.token_types > 1) tokens.types = pack_batch(types, batch).ids;  // with one type all texts have it
+    const Tensor logits = (*model_)(tokens);
     const HostView view(logits);
     const auto labels = static_cast<size_t>(logits.size(1));
     for (size_t i = 0; i < batch.size(); ++i) {
       try {
-        results[batch[i]].labels = ranked(view.as<float>().subspan(i * labels, labels));
+        results[batch[i]].labels = ranked(view.as<float>().subspan(i * labels, labels), config.label_scores);
       } catch (const NumericError& error) {
         if (!options.skip) fail<NumericError>("text {}: {}", batch[i] + 1, error.what());
         options.skip(batch[i], error.what());
       }
     }
     done += static_cast<int64_t>(batch.size());
-    if (options.progress) options.progress(done, static_cast<int64_t>(texts.size()));
+    if (options.progress) options.progress(done, static_cast<int64_t>(results.size()));
   }
   return results;
 }

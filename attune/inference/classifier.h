@@ -21,6 +21,10 @@ class EncoderClassifier;
 class Tokenizer;
 struct ClassifierFolder;
 
+struct EncoderText;
+
+/// By the model's label_scores: the softmax of the logits; the sigmoid of each logit, for labels of which several may
+/// hold, or one alone; or the logit itself, of a regression.
 struct LabelProbability {
   int32_t label;  // index into Classifier::labels()
   double probability;
@@ -29,6 +33,11 @@ struct LabelProbability {
 struct Classification {
   std::vector<LabelProbability> labels;  // all of them, likeliest first and equal ones in the order of the labels
   int64_t cut_tokens = 0;                // tokens that were cut from the end of a text that was too long
+};
+
+/// Two texts that are classified together: a question and an answer, a query and a document.
+struct TextPair {
+  std::string first, second;
 };
 
 struct ClassifyOptions {
@@ -64,6 +73,9 @@ class Classifier {
   std::vector<Classification> classify(std::initializer_list<std::string> texts,
                                        const ClassifyOptions& options = {}) const;
   Classification classify(std::string_view text, const ClassifyOptions& options = {}) const;
+  /// The same for pairs of texts, in the tokenizer's form for two texts; the longer text is cut first. Throws ConfigError
+  /// where the tokenizer has no such form: Attune's own.
+  std::vector<Classification> classify(std::span<const TextPair> pairs, const ClassifyOptions& options = {}) const;
 
   const std::vector<std::string>& labels() const;
   /// The most tokens of a text that are read, bos and eos included: as many as in training, or as the model has
@@ -74,6 +86,9 @@ class Classifier {
   const Tokenizer& tokenizer() const { return *tokenizer_; }
 
  private:
+  int64_t longest(const ClassifyOptions& options) const;  // text; throws ConfigError for options that do not fit
+  std::vector<Classification> classify_encoded(std::vector<EncoderText> texts, const ClassifyOptions& options) const;
+
   std::shared_ptr<const EncoderClassifier> model_;
   std::shared_ptr<const Tokenizer> tokenizer_;
   int64_t max_tokens_;

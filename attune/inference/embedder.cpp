@@ -7,12 +7,12 @@
 #include "attune/autograd/graph.h"
 #include "attune/base/fail.h"
 #include "attune/hub/hub_folder.h"
-#include "attune/hub/open_folder.h"
+#include "attune/io/model_folder.h"
 #include "attune/inference/batches.h"
 #include "attune/inference/encoder_text.h"
 #include "attune/nn/make_panels.h"
 #include "attune/tensor/host_view.h"
-#include "attune/text/text_file.h"
+#include "attune/inference/text_limits.h"
 #include "attune/text/tokenizer.h"
 #include "attune/text/tokenizer_files.h"
 #include "attune/text/unicode.h"
@@ -95,7 +95,7 @@ Embedder Embedder::load(const std::filesystem::path& folder) {
     impl->tokenizer_frames_texts = true;
     model = hub.load(LoadedWeights::panels);
   } else {
-    ClassifierFolder files = open_classifier_folder(folder, LoadedWeights::panels);
+    ClassifierFolder files = load_classifier_folder(folder, LoadedWeights::panels);
     impl->config = files.model->config();
     impl->tokenizer = std::move(files.tokenizer);
     impl->settings.max_tokens = std::min(impl->settings.max_tokens, files.max_tokens);
@@ -111,7 +111,7 @@ Embedder Embedder::load(const std::filesystem::path& folder) {
 std::vector<std::vector<float>> Embedder::embed(std::span<const std::string> texts, const EmbedOptions& options) const {
   TokenSequences ids;
   for (size_t i = 0; i < texts.size(); ++i) {
-    check_utf8(texts[i], "text " + std::to_string(i + 1));
+    check_text(texts[i], "text " + std::to_string(i + 1));
     const std::string text = impl_->settings.lowercase ? lowercase(texts[i]) : texts[i];
     ids.push_back(encode_for_encoder(*impl_->tokenizer, impl_->tokenizer_frames_texts, text, impl_->longest()).tokens);
   }

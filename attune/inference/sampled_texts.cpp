@@ -4,6 +4,7 @@
 
 #include "attune/base/check.h"
 #include "attune/base/fail.h"
+#include "attune/inference/phrases.h"
 
 namespace attune {
 
@@ -28,6 +29,16 @@ SampledTexts::SampledTexts(const DecodingModel& model, DecodingRequest& request)
 void SampledTexts::slide(SampledText& text) const {
   if (static_cast<int64_t>(text.window().size()) > context_)
     text.window_begin = text.tokens.size() - static_cast<size_t>(std::max<int64_t>(1, context_ / 2));
+}
+
+std::vector<int32_t> SampledTexts::excluded(std::span<const int32_t> past, size_t generated) const {
+  const SamplingConfig& config = options_.config;
+  std::vector<int32_t> tokens = options_.never_drawn;
+  if (generated == 0) tokens.insert(tokens.end(), config.suppressed_at_begin.begin(), config.suppressed_at_begin.end());
+  if (static_cast<int64_t>(generated) < config.min_tokens)
+    tokens.insert(tokens.end(), options_.eos.begin(), options_.eos.end());
+  append_repeats(config.no_repeat_ngram_size, past, tokens);
+  return tokens;
 }
 
 bool SampledTexts::accept(size_t i, int32_t token) {

@@ -33,6 +33,8 @@ class SampledTexts {
   SampledText& operator[](size_t i) { return texts_[i]; }
   const SampledText& operator[](size_t i) const { return texts_[i]; }
 
+  /// The tokens that may not follow `past`, a text of which so many tokens were generated.
+  std::vector<int32_t> excluded(std::span<const int32_t> past, size_t generated) const;
   /// Appends a token to text i; returns false when the text ends with it. When the context is full and `slide` is on,
   /// the second half of the window becomes the new window.
   bool accept(size_t i, int32_t token);

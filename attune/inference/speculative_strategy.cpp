@@ -53,7 +53,9 @@ class SpeculativeStrategy final : public DecodingStrategy {
   };
 
   double number_for(const Row& row, size_t offset, Purpose purpose) const;
-  TokenDistribution distribution(const LogitsRow& logits, std::span<const int32_t> past) const;
+  /// Of the token after `past`, which ends `offset` tokens behind the text of the row.
+  TokenDistribution distribution(const Row& row, const LogitsRow& logits, std::span<const int32_t> past,
+                                 size_t offset) const;
   size_t proposals_for(const SampledText& text) const;
   void begin_round();
   void propose(Row& row, const LogitsRow& logits) const;
@@ -130,8 +132,10 @@ double SpeculativeStrategy::number_for(const Row& row, size_t offset, Purpose pu
                        text.generated + offset);
 }
 
-TokenDistribution SpeculativeStrategy::distribution(const LogitsRow& logits, std::span<const int32_t> past) const {
-  return token_distribution(logits.host, past, texts_.options().config, texts_.options().never_drawn);
+TokenDistribution SpeculativeStrategy::distribution(const Row& row, const LogitsRow& logits,
+                                                    std::span<const int32_t> past, size_t offset) const {
+  return token_distribution(logits.host, past, texts_.options().config,
+                            texts_.excluded(past, texts_[row.text].generated + offset));
 }
 
 void SpeculativeStrategy::look(size_t row, std::span<const LogitsRow> logits) {
@@ -140,7 +144,7 @@ void SpeculativeStrategy::look(size_t row, std::span<const LogitsRow> logits) {
 }
 
 void SpeculativeStrategy::propose(Row& row, const LogitsRow& logits) const {
-  row.proposals.push_back(distribution(logits, row.window));
+  row.proposals.push_back(distribution(row, logits, row.window, row.proposals.size()));
   row.window.push_back(draw(row.proposals.back(), number_for(row, step_, Purpose::draft)));
 }
 
@@ -150,7 +154,7 @@ void SpeculativeStrategy::judge(Row& row, std::span<const LogitsRow> logits) con
   const size_t known = window.size() - row.proposals.size();
   row.accepted.clear();
   for (size_t j = 0; j <= row.proposals.size(); ++j) {
-    const TokenDistribution p = distribution(logits[j], window.first(known + j));
+    const TokenDistribution p = distribution(row, logits[j], window.first(known + j), j);
     if (j == row.proposals.size()) {
       const SampledText& text = texts_[row.text];
       row.accepted.push_back(draw(p, random_number(texts_.options().config.seed, text.number, text.generated + j)));

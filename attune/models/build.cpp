@@ -74,8 +74,10 @@ std::unique_ptr<Decoder> build_decoder(const AttentionKind* of_stack, const Atte
 
 std::unique_ptr<Embeddings> build_embeddings(std::unique_ptr<InputEmbedding> token, const TransformerConfig& c) {
   const bool with_positions = is_added(c.positions) && !c.embedding_norm;  // one pass for both
-  const int64_t width = c.embedding_width();
+  const int64_t width = c.position_width();
   Embeddings::Parts parts{.token = std::move(token)};
+  if (c.embedding_width() != width)
+    parts.token_projection = std::make_unique<Linear>(c.embedding_width(), width, false);
   if (c.token_types > 0) parts.type = std::make_unique<InputEmbedding>(c.token_types, width, false);
   parts.position = build(c.positions, position_setting(c), with_positions ? c.dropout : 0.0);
   if (c.embedding_norm) parts.norm = std::make_unique<LayerNorm>(width, norm_config(c));
@@ -153,9 +155,13 @@ std::unique_ptr<DecoderLm> build_decoder_lm(const TransformerConfig& config, uin
   const TransformerConfig& c = validated(config, Architecture::decoder_lm);
   auto embedding = build_embeddings(c);
   const Tensor table = embedding->weight();
-  auto model = std::make_unique<DecoderLm>(c, DecoderLm::Parts{.embedding = std::move(embedding),
-                                                               .decoder = build_decoder(nullptr, nullptr, c),
-                                                               .projection = build_projection(table, c.vocab, c)});
+  const int64_t width = c.embedding_width();
+  auto model = std::make_unique<DecoderLm>(
+      c, DecoderLm::Parts{.embedding = std::move(embedding),
+                          .decoder = build_decoder(nullptr, nullptr, c),
+                          .state_projection = width != c.d_model ? std::make_unique<Linear>(c.d_model, width, false)
+                                                                 : nullptr,
+                          .projection = build_projection(table, c.vocab, c)});
   finish(*model, c, seed, {table});
   return model;
 }

@@ -70,7 +70,8 @@ void check_embeddings(const TransformerConfig& c) {
 }
 
 void check_labels(const TransformerConfig& c) {
-  check_range("labels: their number", static_cast<int64_t>(c.labels.size()), 2, 1 << 20);
+  const int64_t least = c.label_scores == LabelScores::softmax ? 2 : 1;
+  check_range("labels: their number", static_cast<int64_t>(c.labels.size()), least, 1 << 20);
   std::set<std::string> seen;
   for (const std::string& label : c.labels) {
     if (label.empty()) fail<ConfigError>("labels: one is empty");

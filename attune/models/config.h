@@ -36,6 +36,11 @@ enum class EmbeddingInitialization {
   normal,       // N(0, 1 / d_model): scaled by sqrt(d_model), embeddings are as large as the positions added to them
 };
 enum class Pooling { first, mean };
+enum class LabelScores {
+  softmax,  // probabilities of labels that exclude each other
+  sigmoid,  // of each label its own probability: several may hold, or a single one
+  none,     // the logits, of regression
+};
 
 struct TransformerConfig {
   Architecture architecture = Architecture::encoder_decoder;
@@ -71,7 +76,10 @@ struct TransformerConfig {
   bool feed_forward_bias = true;
   bool scale_embeddings = true;  // by sqrt(d_model), section 3.4
   bool embedding_norm = false;   // a norm on the sum of embeddings and positions, Devlin et al. 2019
-  int64_t embedding_dim = 0;     // of an encoder: the width of its tables, Lan et al. 2020; 0: d_model
+  /// The width of the tables of embeddings, 0: d_model. In an encoder that of all of them, and their sum is projected,
+  /// Lan et al. 2020; in a decoder_lm that of tokens alone, which are projected, as are the states in front of the
+  /// projection to logits, Zhang et al. 2022 (OPT).
+  int64_t embedding_dim = 0;
   int64_t token_types = 0;       // of an encoder: a table for the segments of a text, Devlin et al. 2019; 0: none
   Initialization initialization = Initialization::xavier;
   EmbeddingInitialization embedding_initialization = EmbeddingInitialization::as_matrices;
@@ -83,7 +91,8 @@ struct TransformerConfig {
   double logit_soft_cap = 0;      // c > 0: logits l become c tanh(l / c), Gemma Team 2024; 0: none
   int64_t context_length = 1024;  // decoder_lm: the most tokens that a prediction may see
   std::vector<std::string> labels = {};  // encoder_classifier: names, in the order of the logits
-  Pooling pooling = Pooling::first;      // encoder_classifier: the first state or the mean represents the text
+  LabelScores label_scores = LabelScores::softmax;  // encoder_classifier: how logits become scores
+  Pooling pooling = Pooling::first;  // encoder_classifier: the first state or the mean represents the text
   bool pooler = false;                   // encoder_classifier: tanh(W x + b) before the head, Devlin et al. 2019
   bool prediction_transform = false;     // encoder_masked_lm: the same before the projection
   Activation transform_activation = Activation::tanh;  // of pooler and prediction_transform ...
@@ -96,8 +105,10 @@ struct TransformerConfig {
 
   /// The width of a head of the (encoder's) queries.
   int64_t head_dim() const;
-  /// The width of the tables of embeddings.
+  /// The width of the table of tokens.
   int64_t embedding_width() const { return embedding_dim > 0 ? embedding_dim : d_model; }
+  /// The width to which types and positions are added.
+  int64_t position_width() const { return architecture == Architecture::decoder_lm ? d_model : embedding_width(); }
   /// The same with the attention and positions of layer i in place of those for all layers.
   TransformerConfig of_layer(int64_t i) const;
   /// The most tokens of a sequence that `positions` allow; see longest_sequence() in position_kind.h.
@@ -171,6 +182,11 @@ struct EnumNames<Pooling> {
   static constexpr std::pair<Pooling, const char*> values[] = {{Pooling::first, "first"}, {Pooling::mean, "mean"}};
 };
 template <>
+struct EnumNames<LabelScores> {
+  static constexpr std::pair<LabelScores, const char*> values[] = {
+      {LabelScores::softmax, "softmax"}, {LabelScores::sigmoid, "sigmoid"}, {LabelScores::none, "none"}};
+};
+template <>
 struct VariantNames<AttentionPattern> {
   static constexpr const char* values[] = {"full", "window", "strided", "fixed"};
 };
@@ -221,10 +237,8 @@ void visit_fields(TransformerConfig& c, FieldVisitor& v) {
   v("feed_forward_bias", c.feed_forward_bias);
   v("scale_embeddings", c.scale_embeddings);
   v("embedding_norm", c.embedding_norm);
-  if (!two_stacks && c.architecture != Architecture::decoder_lm) {
-    v("embedding_dim", c.embedding_dim);
-    v("token_types", c.token_types);
-  }
+  if (!two_stacks) v("embedding_dim", c.embedding_dim);
+  if (!two_stacks && c.architecture != Architecture::decoder_lm) v("token_types", c.token_types);
   v("initialization", c.initialization);
   v("embedding_initialization", c.embedding_initialization);
   if (two_stacks) v("share_embeddings", c.share_embeddings);
@@ -238,6 +252,7 @@ void visit_fields(TransformerConfig& c, FieldVisitor& v) {
   if (c.architecture == Architecture::decoder_lm) v("context_length", c.context_length);
   if (c.architecture == Architecture::encoder_classifier) {
     v("labels", c.labels);
+    v("label_scores", c.label_scores);
     v("pooling", c.pooling);
     v("pooler", c.pooler);
   }

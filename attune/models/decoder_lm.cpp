@@ -10,17 +10,17 @@ DecoderLm::DecoderLm(TransformerConfig config, Parts parts) : config_(std::move(
 
 Tensor DecoderLm::decode(const PackedTokens& tokens) const {
   const AttentionMask mask{.queries = tokens.sequences, .keys = tokens.sequences, .causal = true};
-  return (*parts_.decoder)((*parts_.embedding)(tokens.ids, positions_of(tokens.sequences)), {}, mask, {});
+  return (*parts_.decoder)((*parts_.embedding)(tokens.ids, tokens.sequences), {}, mask, {});
 }
 
 DecoderOutput DecoderLm::decode_with_weights(const PackedTokens& tokens) const {
   const AttentionMask mask{.queries = tokens.sequences, .keys = tokens.sequences, .causal = true};
-  return parts_.decoder->forward((*parts_.embedding)(tokens.ids, positions_of(tokens.sequences)), {}, mask, {});
+  return parts_.decoder->forward((*parts_.embedding)(tokens.ids, tokens.sequences), {}, mask, {});
 }
 
 CrossEntropy DecoderLm::loss(const PackedTokens& tokens, const Indices& labels,
                              const CrossEntropyOptions& options) const {
-  return parts_.projection->loss(decode(tokens), labels, options);
+  return parts_.projection->loss(projected_states(decode(tokens)), labels, options);
 }
 
 Tensor DecoderLm::embed_next(std::span<const int32_t> tokens, std::span<const int32_t> counts, const Indices& positions,
@@ -67,6 +67,7 @@ Tensor DecoderLm::step(std::span<const int32_t> tokens, KvCache& cache) const {
 void DecoderLm::visit(Visitor& v) {
   v("embedding", *parts_.embedding);
   v("decoder", *parts_.decoder);
+  if (parts_.state_projection) v("state_projection", *parts_.state_projection);
   v("projection", *parts_.projection);
 }
 

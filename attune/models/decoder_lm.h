@@ -15,7 +15,8 @@ class DecoderLm final : public Module {
  public:
   struct Parts {
     std::unique_ptr<Embeddings> embedding;
-    std::unique_ptr<Decoder> decoder;  // without cross-attention
+    std::unique_ptr<Decoder> decoder;          // without cross-attention
+    std::unique_ptr<Linear> state_projection;  // to the width of the embedding; null where that is d_model
     std::unique_ptr<ProjectionLayer> projection;
   };
   DecoderLm(TransformerConfig config, Parts parts);
@@ -25,7 +26,7 @@ class DecoderLm final : public Module {
   /// The same with the attention weights of every layer; those of cross-attention are undefined.
   DecoderOutput decode_with_weights(const PackedTokens& tokens) const;
   /// x [..., d_model] -> logits of the next token [..., vocab]
-  Tensor project(const Tensor& x) const { return (*parts_.projection)(x); }
+  Tensor project(const Tensor& x) const { return (*parts_.projection)(projected_states(x)); }
   /// Cross entropy of `labels` [tokens]: the token that follows each one.
   CrossEntropy loss(const PackedTokens& tokens, const Indices& labels, const CrossEntropyOptions& options) const;
 
@@ -52,6 +53,7 @@ class DecoderLm final : public Module {
   void visit(Visitor& v) override;
 
  private:
+  Tensor projected_states(const Tensor& x) const { return parts_.state_projection ? (*parts_.state_projection)(x) : x; }
   Tensor embed_next(std::span<const int32_t> tokens, std::span<const int32_t> counts, const Indices& positions,
                     const KvCache& cache) const;
 

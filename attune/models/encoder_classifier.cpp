@@ -8,7 +8,7 @@ namespace attune {
 namespace {
 
 Tensor embed(const Embeddings& embedding, const PackedTokens& tokens) {
-  return embedding(tokens.ids, positions_of(tokens.sequences), tokens.types);
+  return embedding(tokens.ids, tokens.sequences, tokens.types);
 }
 
 AttentionMask mask_of(const PackedTokens& tokens) {
@@ -43,6 +43,8 @@ Tensor EncoderClassifier::operator()(const PackedTokens& tokens) const {
 
 CrossEntropy EncoderClassifier::loss(const PackedTokens& tokens, const Indices& labels,
                                      const CrossEntropyOptions& options) const {
+  if (config_.label_scores != LabelScores::softmax)
+    fail<ConfigError>("label_scores = \"{}\": training needs \"softmax\"", enum_name(config_.label_scores));
   return cross_entropy((*this)(tokens), labels, options);
 }
 

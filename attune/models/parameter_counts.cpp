@@ -22,10 +22,10 @@ int64_t transform_parameters(int64_t out, const TransformerConfig& c) {
 
 // The parameters of a stack's embeddings without the table of tokens: types, positions, norm and projection.
 int64_t position_parameters(const TransformerConfig& c) {
-  const int64_t width = c.embedding_width();
+  const int64_t width = c.position_width(), of_tokens = c.embedding_width();
   return c.token_types * width + embedding_parameters(c.positions, position_setting(c)) +
          (c.embedding_norm ? LayerNorm::parameter_count(width, c.norm_form, c.norm_bias) : 0) +
-         (width != c.d_model ? c.d_model * (width + 1) : 0);
+         (of_tokens != width ? c.d_model * of_tokens : 0) + (width != c.d_model ? c.d_model * (width + 1) : 0);
 }
 
 ParameterCounts::Layer layer(const AttentionKind& attention, const TransformerConfig& c) {
@@ -74,9 +74,10 @@ ParameterCounts count_parameters(const TransformerConfig& c) {
     const auto labels = static_cast<int64_t>(c.labels.size());
     counts.projection = labels * (c.d_model + 1) + (c.pooler ? transform_parameters(c.d_model, c) : 0);
   } else if (c.architecture != Architecture::encoder) {
-    const bool transform = c.architecture == Architecture::encoder_masked_lm && c.prediction_transform;
-    counts.projection =
-        projection_parameters(c.vocab, c) + (transform ? transform_parameters(c.embedding_width(), c) : 0);
+    const int64_t width = c.embedding_width();
+    counts.projection = projection_parameters(c.vocab, c);
+    if (decoder && width != c.d_model) counts.projection += width * c.d_model;
+    if (!decoder && c.prediction_transform) counts.projection += transform_parameters(width, c);
   }
   return counts;
 }

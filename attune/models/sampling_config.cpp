@@ -22,8 +22,11 @@ void SamplingConfig::validate() const {
   if (!(top_p > 0 && top_p <= 1)) fail<ConfigError>("top_p = {}: needs a number above 0, at most 1", top_p);
   check_range<double>("min_p", min_p, 0, 1);
   check_range<int64_t>("max_tokens", max_tokens, 1, 1 << 24);
+  check_range<int64_t>("min_tokens", min_tokens, 0, 1 << 24);
+  check_range<int64_t>("no_repeat_ngram_size", no_repeat_ngram_size, 0, 64);
   for (const int64_t token : eos_tokens) check_token("eos_tokens", token);
   for (const int64_t token : suppressed_tokens) check_token("suppressed_tokens", token);
+  for (const int64_t token : suppressed_at_begin) check_token("suppressed_at_begin", token);
   check_range<uint64_t>("seed", seed, 0, (uint64_t{1} << 63) - 1);
 }
 

@@ -16,12 +16,15 @@ struct SamplingConfig {
   double top_p = 1;               // only the fewest likeliest that sum to this, Holtzman et al. 2020, section 3.1
   double min_p = 0;               // only those with this share of the likeliest one's probability, Nguyen et al. 2024
   int64_t max_tokens = 256;       // of a continuation
+  int64_t min_tokens = 0;         // of a continuation before it may end
+  int64_t no_repeat_ngram_size = 0;  // no n tokens in a row occur twice in a text, Paulus et al. 2018; 0: no limit
   uint64_t seed = 1;              // below 2^63; the same one gives the same text
   bool slide = false;             // continues past the context of the model, see TextGenerator
 
   // Tokens of models that were trained elsewhere.
   std::vector<int64_t> eos_tokens = {};         // each of them ends a text; none: as the tokenizer says
   std::vector<int64_t> suppressed_tokens = {};  // in no text
+  std::vector<int64_t> suppressed_at_begin = {};  // not the first token of a continuation
   bool special_tokens = false;                  // whether texts may have bos, pad and unk
 
   /// Throws ConfigError naming the field and the value.
@@ -37,10 +40,13 @@ void visit_fields(SamplingConfig& c, FieldVisitor& v) {
   v("top_p", c.top_p);
   v("min_p", c.min_p);
   v("max_tokens", c.max_tokens);
+  v("min_tokens", c.min_tokens);
+  v("no_repeat_ngram_size", c.no_repeat_ngram_size);
   v("seed", c.seed);
   v("slide", c.slide);
   v("eos_tokens", c.eos_tokens);
   v("suppressed_tokens", c.suppressed_tokens);
+  v("suppressed_at_begin", c.suppressed_at_begin);
   v("special_tokens", c.special_tokens);
 }
 

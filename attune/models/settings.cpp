@@ -19,7 +19,7 @@ AttentionSetting cross_attention_setting(const TransformerConfig& c) {
 }
 
 PositionSetting position_setting(const TransformerConfig& c) {
-  return {.d_model = c.embedding_width(),
+  return {.d_model = c.position_width(),
           .context_length = c.architecture == Architecture::decoder_lm ? c.context_length : 0};
 }
 

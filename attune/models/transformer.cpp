@@ -33,13 +33,13 @@ Transformer::Transformer(TransformerConfig config, Parts parts)
     : config_(std::move(config)), parts_(std::move(parts)) {}
 
 Transformer::EncoderInput Transformer::encoder_input(const PackedTokens& src) const {
-  return {.x = (*parts_.source_embedding)(src.ids, positions_of(src.sequences)),
+  return {.x = (*parts_.source_embedding)(src.ids, src.sequences),
           .mask = {.queries = src.sequences, .keys = src.sequences}};
 }
 
 Transformer::DecoderInput Transformer::decoder_input(const Tensor& memory, const Sequences& source,
                                                      const PackedTokens& tgt) const {
-  return {.x = (*parts_.target_embedding)(tgt.ids, positions_of(tgt.sequences)),
+  return {.x = (*parts_.target_embedding)(tgt.ids, tgt.sequences),
           .memory = memory,
           .self_mask = {.queries = tgt.sequences, .keys = tgt.sequences, .causal = true},
           .cross_mask = {.queries = tgt.sequences, .keys = source}};

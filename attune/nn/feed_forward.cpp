@@ -19,6 +19,7 @@ Activation fused_activation(FeedForwardActivation activation) {
     case FeedForwardActivation::swiglu:
     case FeedForwardActivation::geglu:
     case FeedForwardActivation::geglu_tanh:
+    case FeedForwardActivation::reglu:
       break;
   }
   return Activation::none;
@@ -30,6 +31,7 @@ std::optional<Activation> gate_of(FeedForwardActivation activation) {
   if (activation == FeedForwardActivation::swiglu) return Activation::silu;
   if (activation == FeedForwardActivation::geglu) return Activation::gelu;
   if (activation == FeedForwardActivation::geglu_tanh) return Activation::gelu_tanh;
+  if (activation == FeedForwardActivation::reglu) return Activation::relu;
   return std::nullopt;
 }
 

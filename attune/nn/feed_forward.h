@@ -9,8 +9,9 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// The last three are gated units, Shazeer 2020: SwiGLU gates with silu, GEGLU with gelu or its tanh form.
-enum class FeedForwardActivation { relu, gelu, gelu_tanh, silu, swiglu, geglu, geglu_tanh };
+/// The last four are gated units, Shazeer 2020: SwiGLU gates with silu, GEGLU with gelu or its tanh form, ReGLU with
+/// relu.
+enum class FeedForwardActivation { relu, gelu, gelu_tanh, silu, swiglu, geglu, geglu_tanh, reglu };
 
 template <>
 struct EnumNames<FeedForwardActivation> {
@@ -21,7 +22,8 @@ struct EnumNames<FeedForwardActivation> {
       {FeedForwardActivation::silu, "silu"},
       {FeedForwardActivation::swiglu, "swiglu"},
       {FeedForwardActivation::geglu, "geglu"},
-      {FeedForwardActivation::geglu_tanh, "geglu_tanh"}};
+      {FeedForwardActivation::geglu_tanh, "geglu_tanh"},
+      {FeedForwardActivation::reglu, "reglu"}};
 };
 /// Returns the activation of a gated unit's gate; nothing if `activation` is not a gated unit.
 std::optional<Activation> gate_of(FeedForwardActivation activation);

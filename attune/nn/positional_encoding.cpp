@@ -22,7 +22,8 @@ Tensor sinusoidal_positions(int64_t length, int64_t d_model, double base, const 
     fail<ConfigError>("d_model = {}: sinusoidal positions need an even number", d_model);
   if (options.full_range && pairs < 2)
     fail<ConfigError>("d_model = {}: sinusoidal positions with full_range need at least 4", d_model);
-  std::vector<float> values(static_cast<size_t>(length * d_model));
+  const int64_t before = options.padding_token >= 0 ? 1 : 0;  // rows of zeros
+  std::vector<float> values(static_cast<size_t>((before + length) * d_model));
   // Computes frequencies, exp(-ln(base) i / steps), and angles, position * frequency, in float32, as models trained
   // elsewhere did. In float64 the angles of position 5,000 would differ from theirs by 4e-5.
   const double steps = options.full_range ? static_cast<double>(pairs - 1) : static_cast<double>(pairs);
@@ -33,11 +34,11 @@ Tensor sinusoidal_positions(int64_t length, int64_t d_model, double base, const 
     const int64_t sine = halves ? i : 2 * i, cosine = halves ? pairs + i : 2 * i + 1;
     for (int64_t row = 0; row < length; ++row) {
       const float angle = static_cast<float>(options.first + row) * frequency;
-      values[static_cast<size_t>(row * d_model + sine)] = std::sin(angle);
-      values[static_cast<size_t>(row * d_model + cosine)] = std::cos(angle);
+      values[static_cast<size_t>((before + row) * d_model + sine)] = std::sin(angle);
+      values[static_cast<size_t>((before + row) * d_model + cosine)] = std::cos(angle);
     }
   }
-  return Tensor::from({length, d_model}, values);
+  return Tensor::from({before + length, d_model}, values);
 }
 
 PositionalEncoding::PositionalEncoding(int64_t d_model, double dropout, const SinusoidOptions& options)
@@ -46,10 +47,10 @@ PositionalEncoding::PositionalEncoding(int64_t d_model, double dropout, const Si
       dropout_(dropout),
       table_(sinusoidal_positions(0, d_model, kSinusoidBase, options)) {}
 
-Tensor PositionalEncoding::table_for(int64_t positions, const Tensor& x) const {
+Tensor PositionalEncoding::table_for(int64_t rows, const Tensor& x) const {
   const std::lock_guard lock(mutex_);
-  if (table_.size(0) < positions) {
-    const auto length = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(positions, 128))));
+  if (table_.size(0) < rows) {
+    const auto length = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(rows, 128))));
     table_ = sinusoidal_positions(length, d_model_, kSinusoidBase, options_);
   }
   if (table_.device() != x.device()) table_ = table_.to(x.device());
@@ -57,9 +58,15 @@ Tensor PositionalEncoding::table_for(int64_t positions, const Tensor& x) const {
 }
 
 Tensor PositionalEncoding::operator()(const Tensor& x, const Indices& positions) const {
-  const auto values = positions.values();
+  Indices rows = positions;
+  if (options_.padding_token >= 0) {
+    std::vector<int32_t> shifted(positions.values().begin(), positions.values().end());
+    for (int32_t& row : shifted) ++row;
+    rows = std::move(shifted);
+  }
+  const auto values = rows.values();
   const int64_t most = values.empty() ? 0 : *std::max_element(values.begin(), values.end()) + int64_t{1};
-  return add_rows(x, table_for(most, x), positions, dropout_.mask());
+  return add_rows(x, table_for(most, x), rows, dropout_.mask());
 }
 
 LearnedPositionalEncoding::LearnedPositionalEncoding(int64_t max_length, int64_t d_model, double dropout)

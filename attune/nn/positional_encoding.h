@@ -11,8 +11,9 @@
 namespace [[gnu::visibility("default")]] attune {
 
 /// PE(pos, 2i) = sin(pos / base^(2i / d_model)), PE(pos, 2i + 1) = cos(pos / base^(2i / d_model)), or in another order
-/// and with other frequencies, see SinusoidOptions. Row r is position options.first + r.
-/// Returns float32 [length, d_model]; d_model even, at least 4 with full_range, else ConfigError.
+/// and with other frequencies, see SinusoidOptions. Row r is position options.first + r. With options.padding_token a row
+/// of zeros, for that token, comes before the others.
+/// Returns float32 [length, d_model], with the row of zeros [length + 1, d_model]; d_model even, at least 4 with full_range, else ConfigError.
 /// Source: Vaswani et al. 2017, section 3.5.
 Tensor sinusoidal_positions(int64_t length, int64_t d_model, double base = 10000.0,
                             const SinusoidOptions& options = {});
@@ -21,6 +22,8 @@ Tensor sinusoidal_positions(int64_t length, int64_t d_model, double base = 10000
 class Positions : public Module {
  public:
   virtual Tensor operator()(const Tensor& x, const Indices& positions) const = 0;
+  /// The token without a position, which is passed as position -1; see SinusoidOptions. -1: there is none.
+  virtual int64_t padding_token() const { return -1; }
 };
 
 /// dropout(x + PE(position)). The table grows with the largest position that has been seen.
@@ -28,10 +31,11 @@ class PositionalEncoding final : public Positions {
  public:
   PositionalEncoding(int64_t d_model, double dropout, const SinusoidOptions& options = {});
   Tensor operator()(const Tensor& x, const Indices& positions) const override;
+  int64_t padding_token() const override { return options_.padding_token; }
   void visit(Visitor& v) override { v("dropout", dropout_); }
 
  private:
-  Tensor table_for(int64_t positions, const Tensor& x) const;
+  Tensor table_for(int64_t rows, const Tensor& x) const;  // of the table, at least
 
   int64_t d_model_;
   SinusoidOptions options_;

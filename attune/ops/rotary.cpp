@@ -72,15 +72,51 @@ double pair_with_turns(const RotaryOptions& options, double turns, int64_t dimen
 
 // The ramp of yarn and llama3 at a pair: 0 where it is scaled as by linear, 1 where it is not scaled.
 double ramp_at(const RotaryOptions& options, int64_t pair, double frequency, int64_t dimensions) {
-  if (options.scaling == RotaryScaling::yarn && options.ramp == RotaryRamp::pairs) {
-    const double first = std::max(std::floor(pair_with_turns(options, options.beta_fast, dimensions)), 0.0);
-    double last = std::ceil(pair_with_turns(options, options.beta_slow, dimensions));
+  if (options.scaling == RotaryScaling::yarn && options.ramp != RotaryRamp::turns) {
+    double first = pair_with_turns(options, options.beta_fast, dimensions);
+    double last = pair_with_turns(options, options.beta_slow, dimensions);
+    if (options.ramp == RotaryRamp::pairs) {
+      first = std::floor(first);
+      last = std::ceil(last);
+    }
+    first = std::max(first, 0.0);
     last = std::min(last, static_cast<double>(dimensions - 1));
     if (first == last) last += 0.001;
     return 1 - std::clamp((static_cast<double>(pair) - first) / (last - first), 0.0, 1.0);
   }
   const double turns = static_cast<double>(options.original_length) * frequency / (2 * std::numbers::pi);
   return std::clamp((turns - options.beta_slow) / (options.beta_fast - options.beta_slow), 0.0, 1.0);
+}
+
+// The divisor of a pair's frequency.
+double scale_at(const RotaryOptions& options, int64_t pair, double frequency, int64_t dimensions) {
+  switch (options.scaling) {
+    case RotaryScaling::none:
+      return 1;
+    case RotaryScaling::linear:
+      return options.factor;
+    case RotaryScaling::longrope:
+      return options.pair_factors[static_cast<size_t>(pair)];
+    default:
+      const double kept = ramp_at(options, pair, frequency, dimensions);
+      return 1 / (kept + (1 - kept) / options.factor);
+  }
+}
+
+double magnitude_of(const RotaryOptions& options) {
+  if (options.scaling != RotaryScaling::yarn && options.scaling != RotaryScaling::longrope) return 1;
+  if (options.magnitude > 0) return options.magnitude;
+  const double growth = std::log(options.factor);
+  if (options.scaling == RotaryScaling::yarn) return 0.1 * growth + 1;
+  return growth > 0 ? std::sqrt(1 + growth / std::log(static_cast<double>(options.original_length))) : 1;
+}
+
+void check_longrope(const RotaryOptions& options) {
+  if (options.original_length < 2)  // its logarithm is a divisor
+    fail<ConfigError>("original_length = {}: longrope needs at least 2", options.original_length);
+  for (const double factor : options.pair_factors)
+    if (!(factor > 0 && std::isfinite(factor)))
+      fail<ConfigError>("pair_factors: one is {}, needs numbers above 0", factor);
 }
 
 }  // namespace
@@ -96,11 +132,12 @@ void RotaryOptions::validate() const {
   if (original_length < 1)
     fail<ConfigError>("original_length = {}: {} needs the context that was trained with", original_length,
                       enum_name(scaling));
-  if (scaling == RotaryScaling::llama3 && ramp != RotaryRamp::turns)
-    fail<ConfigError>("ramp = \"{}\": scaling = \"llama3\" has a ramp in turns", enum_name(ramp));
-  if (ramp == RotaryRamp::pairs && base == 1) fail<ConfigError>("base = 1: a ramp in pairs needs more");
   if (!(magnitude >= 0 && std::isfinite(magnitude)))
     fail<ConfigError>("magnitude = {}: needs a finite number of at least 0", magnitude);
+  if (scaling == RotaryScaling::longrope) return check_longrope(*this);
+  if (scaling == RotaryScaling::llama3 && ramp != RotaryRamp::turns)
+    fail<ConfigError>("ramp = \"{}\": scaling = \"llama3\" has a ramp in turns", enum_name(ramp));
+  if (ramp != RotaryRamp::turns && base == 1) fail<ConfigError>("base = 1: a ramp in pairs needs more");
   if (!(beta_slow >= 0 && std::isfinite(beta_slow)))
     fail<ConfigError>("beta_slow = {}: needs a finite number of at least 0", beta_slow);
   if (!(beta_fast > beta_slow && std::isfinite(beta_fast)))
@@ -110,16 +147,14 @@ void RotaryOptions::validate() const {
 RotaryFrequencies rotary_frequencies(const RotaryOptions& options, int64_t dimensions) {
   options.validate();
   if (dimensions < 0 || dimensions % 2 != 0) fail<ConfigError>("dimensions = {}: needs an even number", dimensions);
-  RotaryFrequencies result;
+  const auto factors = static_cast<int64_t>(options.pair_factors.size());
+  if (options.scaling == RotaryScaling::longrope && 2 * factors != dimensions)
+    fail<ConfigError>("pair_factors: has {} numbers, {} dimensions have {} pairs", factors, dimensions, dimensions / 2);
+  RotaryFrequencies result{.frequencies = {}, .magnitude = magnitude_of(options)};
   for (int64_t i = 0; i < dimensions; i += 2) {
     const double frequency = std::pow(options.base, -static_cast<double>(i) / static_cast<double>(dimensions));
-    const double kept = options.scaling == RotaryScaling::none     ? 1
-                        : options.scaling == RotaryScaling::linear ? 0
-                                                                   : ramp_at(options, i / 2, frequency, dimensions);
-    result.frequencies.push_back(kept == 1 ? frequency : (kept + (1 - kept) / options.factor) * frequency);
+    result.frequencies.push_back(frequency / scale_at(options, i / 2, frequency, dimensions));
   }
-  if (options.scaling == RotaryScaling::yarn)
-    result.magnitude = options.magnitude > 0 ? options.magnitude : 0.1 * std::log(options.factor) + 1;
   return result;
 }
 

@@ -42,7 +42,7 @@ int32_t Tokenizer::token_id(std::string_view token) const {
 
 Encoding Tokenizer::encode_for_model(std::string_view text, const EncodeOptions& options) const {
   Encoding result{encode(text), {}};
-  if (options.truncation) truncate(*options.truncation, 0, result.ids, nullptr);
+  if (options.truncation) result.cut = truncate(*options.truncation, 0, result.ids, nullptr);
   result.type_ids.resize(result.ids.size(), 0);
   return result;
 }
@@ -86,18 +86,19 @@ std::pair<int64_t, int64_t> shared_lengths(int64_t first, int64_t second, int64_
 
 }  // namespace
 
-void truncate(const Truncation& truncation, int64_t added, std::vector<int32_t>& first, std::vector<int32_t>* second) {
+int64_t truncate(const Truncation& truncation, int64_t added, std::vector<int32_t>& first,
+                 std::vector<int32_t>* second) {
   using Strategy = Truncation::Strategy;
   const auto first_size = static_cast<int64_t>(first.size());
   const auto second_size = second == nullptr ? 0 : static_cast<int64_t>(second->size());
   const int64_t most = std::max<int64_t>(truncation.max_length - added, 0);
   const int64_t excess = first_size + second_size - most;
-  if (excess <= 0) return;
+  if (excess <= 0) return 0;
   if (truncation.strategy == Strategy::longest_first) {
     const auto [a, b] = second == nullptr ? std::pair(most, int64_t{0}) : shared_lengths(first_size, second_size, most);
     cut(first, a, truncation.from_left);
     if (second != nullptr) cut(*second, b, truncation.from_left);
-    return;
+    return excess;
   }
   std::vector<int32_t>* const target = truncation.strategy == Strategy::only_first ? &first : second;
   const int64_t size = truncation.strategy == Strategy::only_first ? first_size : second_size;
@@ -105,6 +106,7 @@ void truncate(const Truncation& truncation, int64_t added, std::vector<int32_t>&
     fail<DataError>("cannot truncate {} tokens to {}: the {} text has {}", first_size + second_size, most,
                     target == &first ? "first" : "second", size);
   cut(*target, size - excess, truncation.from_left);
+  return excess;
 }
 
 void pad(const Padding& padding, std::vector<Encoding>& batch) {

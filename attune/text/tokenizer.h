@@ -23,6 +23,7 @@ struct SpecialIds {
 struct Encoding {
   std::vector<int32_t> ids;
   std::vector<int32_t> type_ids;  // for each id: which of two texts it belongs to
+  int64_t cut = 0;                // tokens that truncation left out
 };
 
 /// What is left out of texts that are too long.
@@ -46,8 +47,9 @@ struct EncodeOptions {
   std::optional<Truncation> truncation = {};
 };
 
-/// Truncates the ids of one text, or of two, so that `added` more fit. Throws DataError when the strategy cannot.
-void truncate(const Truncation& truncation, int64_t added, std::vector<int32_t>& first, std::vector<int32_t>* second);
+/// Truncates the ids of one text, or of two, so that `added` more fit. Returns how many it left out. Throws DataError
+/// when the strategy cannot.
+int64_t truncate(const Truncation& truncation, int64_t added, std::vector<int32_t>& first, std::vector<int32_t>* second);
 
 /// Pads a batch. Attention goes to the ids that were there: a caller that needs their number asks before.
 void pad(const Padding& padding, std::vector<Encoding>& batch);

@@ -193,10 +193,62 @@ TEST(HubTraps, YarnHasTheRampAndTheMagnitudeOfTransformers) {
   EXPECT_DOUBLE_EQ(f.frequencies[2], 0.01 / 4);
 }
 
+TEST(HubTraps, YarnWithoutRoundingAndWithoutFactor) {
+  const RotaryOptions yarn =
+      rotary_of(config_of(R"({"max_position_embeddings": 256, "rope_parameters": {"rope_type": "yarn",
+          "original_max_position_embeddings": 64, "truncate": false}})"),
+                {});
+  EXPECT_EQ(yarn.factor, 4);
+  EXPECT_EQ(yarn.ramp, RotaryRamp::exact_pairs);
+  // 8 ln(64 / (2 pi)) / (2 ln 10000) = 1.008: the ramp has pair 1, with 0.008 of its own frequency.
+  const double last = 8 * std::log(64 / (2 * M_PI)) / (2 * std::log(10000));
+  const double kept = 1 - 1 / last;
+  EXPECT_DOUBLE_EQ(rotary_frequencies(yarn, 8).frequencies[1], (kept + (1 - kept) / 4) * 0.1);
+}
+
+constexpr const char* kLongrope = R"({"max_position_embeddings": 256, "original_max_position_embeddings": 64,
+    "rope_scaling": {"type": "su", "short_factor": [1, 2, 3, 4], "long_factor": [5, 6, 7, 8]}})";
+
+TEST(HubTraps, LongropeHasItsFactorsOfShortTextsAndReadsNoOthers) {
+  const RotaryOptions longrope = rotary_of(config_of(kLongrope), {});
+  EXPECT_EQ(longrope.pair_factors, (std::vector<double>{1, 2, 3, 4}));
+  const RotaryFrequencies f = rotary_frequencies(longrope, 8);
+  EXPECT_DOUBLE_EQ(f.magnitude, std::sqrt(1 + std::log(4) / std::log(64)));
+  EXPECT_DOUBLE_EQ(f.frequencies[3], 0.001 / 4);
+  TransformerConfig c;
+  set_rotary(c, config_of(kLongrope), {});
+  EXPECT_EQ(c.context_length, 64);
+}
+
+TEST(HubTraps, LongropeWithAnotherNumberOfFactorsIsRefused) {
+  EXPECT_THAT(message_of<ConfigError>([] { rotary_frequencies(rotary_of(config_of(kLongrope), {}), 16); }),
+              HasSubstr("pair_factors: has 4 numbers, 16 dimensions have 8 pairs"));
+}
+
 TEST(HubTraps, AnUnknownScalingIsRefused) {
   EXPECT_THAT(message_of<ConfigError>(
-                  [] { rotary_of(config_of(R"({"rope_scaling": {"type": "longrope", "factor": 4}})"), {}); }),
-              HasSubstr("config.json.rope_scaling: type = \"longrope\": is not supported"));
+                  [] { rotary_of(config_of(R"({"rope_scaling": {"type": "stretched", "factor": 4}})"), {}); }),
+              HasSubstr("config.json.rope_scaling: type = \"stretched\": is not supported"));
+}
+
+// The scores of labels follow the text classification of transformers.
+
+TEST(HubTraps, OneLabelAndSeveralThatHoldTogetherHaveASigmoid) {
+  ChangedFolder bert("bert-classifier");
+  EXPECT_EQ(bert.open().config().label_scores, LabelScores::softmax);
+  bert.config["problem_type"] = "multi_label_classification";
+  EXPECT_EQ(bert.open().config().label_scores, LabelScores::sigmoid);
+  bert.config["problem_type"] = "regression";
+  EXPECT_EQ(bert.open().config().label_scores, LabelScores::none);
+  bert.config["problem_type"] = "ranking";
+  EXPECT_THAT(bert.refusal(), HasSubstr("problem_type = \"ranking\": is not supported"));
+
+  bert.config.erase("problem_type");
+  bert.config["id2label"] = {{"0", "LABEL_0"}};
+  for (const char* name : {"classifier.weight", "classifier.bias"})
+    bert.tensors[name] = bert.tensors.at(name).rows(0, 1);
+  EXPECT_EQ(bert.open().config().label_scores, LabelScores::sigmoid);
+  EXPECT_EQ(outputs(bert.open()).size(), kTexts.size());
 }
 
 TEST(HubTraps, SeveralEndsAndSuppressedTokensAreHonoured) {
@@ -209,6 +261,24 @@ TEST(HubTraps, SeveralEndsAndSuppressedTokensAreHonoured) {
   EXPECT_THAT(found.suppressed_tokens, testing::ElementsAre(3, 4));
   EXPECT_EQ(found.top_p, 0.5);
   EXPECT_EQ(found.top_k, 50);
+}
+
+TEST(HubTraps, RulesOfALanguageModelAreHonouredOrRefused) {
+  const TemporaryFolder folder;
+  const auto write = [&](const char* json) { write_json_file(folder / "generation_config.json", Json::parse(json)); };
+  const auto read = [&] { return read_hub_sampling(folder.path(), config_of(R"({"eos_token_id": 2})")); };
+  write(R"({"min_new_tokens": 3, "no_repeat_ngram_size": 2, "begin_suppress_tokens": [5]})");
+  EXPECT_EQ(read().min_tokens, 3);
+  EXPECT_EQ(read().no_repeat_ngram_size, 2);
+  EXPECT_THAT(read().suppressed_at_begin, testing::ElementsAre(5));
+  for (const auto& [json, message] : std::map<const char*, const char*>{
+           {R"({"num_beams": 4})", "num_beams = 4: is not supported, needs 1"},
+           {R"({"min_length": 9})", "min_length = 9: counts the prompt too"},
+           {R"({"typical_p": 0.5})", "typical_p = 0.5: is not supported, needs 1.0"},
+           {R"({"forced_eos_token_id": 2})", "forced_eos_token_id = 2: is not supported for a language model"}}) {
+    write(json);
+    EXPECT_THAT(message_of<ConfigError>(read), HasSubstr(message));
+  }
 }
 
 TEST(HubTraps, TheEndComesFromConfigJsonWhereGenerationConfigHasNone) {

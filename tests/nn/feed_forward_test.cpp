@@ -12,15 +12,16 @@ namespace attune {
 namespace {
 
 using enum FeedForwardActivation;
-constexpr FeedForwardActivation kActivations[] = {relu, gelu, gelu_tanh, silu, swiglu, geglu, geglu_tanh};
+constexpr FeedForwardActivation kActivations[] = {relu, gelu, gelu_tanh, silu, swiglu, geglu, geglu_tanh, reglu};
 
 bool gated(FeedForwardActivation activation) {
-  return activation == swiglu || activation == geglu || activation == geglu_tanh;
+  return activation == swiglu || activation == geglu || activation == geglu_tanh || activation == reglu;
 }
 
 double act(FeedForwardActivation activation, double x) {
   switch (activation) {
     case relu:
+    case reglu:
       return std::max(0.0, x);
     case gelu:
     case geglu:

@@ -75,7 +75,8 @@ StackPart feed_forward(const TransformerConfig& c) {
       {FeedForwardActivation::silu, "SiLU"},
       {FeedForwardActivation::swiglu, "SwiGLU"},
       {FeedForwardActivation::geglu, "GEGLU"},
-      {FeedForwardActivation::geglu_tanh, "GEGLU (tanh)"}};
+      {FeedForwardActivation::geglu_tanh, "GEGLU (tanh)"},
+      {FeedForwardActivation::reglu, "ReGLU"}};
   const char* activation = "";
   for (const auto& [value, name] : names)
     if (value == c.activation) activation = name;

@@ -20,6 +20,7 @@ void check_rotary_width(const std::string& field, int64_t width, const RotaryOpt
   if (width % 2 != 0) fail<ConfigError>("{} = {}: positions = \"rotary\" need an even number", field, width);
   if (rotary.dimensions > width)
     fail<ConfigError>("positions.dimensions = {}: {} is {}", rotary.dimensions, field, width);
+  rotary_frequencies(rotary, rotary.dimensions > 0 ? rotary.dimensions : width);  // checks the number of its factors
 }
 
 }  // namespace attune

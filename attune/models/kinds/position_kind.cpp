@@ -47,6 +47,7 @@ struct PositionTraits<SinusoidalPositions> : DefaultTraits<SinusoidalPositions> 
     if (kind.full_range && setting.d_model < 4)
       fail<ConfigError>("d_model = {}: positions.full_range = true needs at least 4", setting.d_model);
     check_range("positions.first", kind.first, 0, 1 << 20);
+    check_range("positions.padding_token", kind.padding_token, -1, 1 << 24);
   }
   static constexpr bool kIsAdded = true;
   static std::unique_ptr<Positions> build(const SinusoidalPositions& kind, const PositionSetting& setting,

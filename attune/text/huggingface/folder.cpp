@@ -4,6 +4,7 @@
 #include "attune/text/huggingface/bpe.h"
 #include "attune/text/huggingface/hugging_face_tokenizer.h"
 #include "attune/text/huggingface/marian_tokenizer.h"
+#include "attune/text/huggingface/piece_tokenizer.h"
 #include "attune/text/huggingface/special_tokens.h"
 #include "attune/text/huggingface/word_piece.h"
 #include "attune/text/vocabulary_json.h"
@@ -170,6 +171,8 @@ std::unique_ptr<Tokenizer> load_by_file_name(const fs::path& file) {
     if (fs::exists(file.parent_path() / "source.spm")) return std::make_unique<MarianTokenizer>(file);
     return load_vocab_and_merges(file);
   }
+  if (name == "sentencepiece.bpe.model" || name == "spiece.model") return load_piece_tokenizer(file);
+  if (name == "tokenizer.model" && names_tokenizer_class(file)) return load_piece_tokenizer(file);
   return nullptr;
 }
 

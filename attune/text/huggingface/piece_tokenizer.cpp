@@ -1,0 +1,305 @@
+#include "attune/text/huggingface/piece_tokenizer.h"
+
+#include <sentencepiece_processor.h>
+
+#include <algorithm>
+#include <array>
+#include <system_error>
+
+#include "attune/base/fail.h"
+#include "attune/base/file.h"
+#include "attune/text/huggingface/tokenizer_json.h"
+#include "attune/text/sentence_piece_processor.h"
+
+namespace attune::huggingface {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr const char* kConfigFile = "tokenizer_config.json";
+constexpr std::array kFilesBeside = {kConfigFile, "special_tokens_map.json"};
+
+// An object; an empty one where there is no such file.
+json read_object(const fs::path& file) {
+  std::error_code ignored;
+  if (!fs::exists(file, ignored)) return json::object();
+  json values = parse_small_json(read_file(file, kMaxTokenizerBytes), file.string());
+  if (!values.is_object()) fail<FileError>("{}: needs an object", file.string());
+  return values;
+}
+
+// The settings of a folder.
+struct Settings {
+  json config, map;  // tokenizer_config.json, special_tokens_map.json
+  std::string file;  // that is named in errors
+  int32_t pieces;    // of the model
+
+  std::string text(const char* field, const char* otherwise) const {
+    const auto found = config.find(field);
+    return found != config.end() && found->is_string() ? found->get<std::string>() : otherwise;
+  }
+  bool flag(const char* field, bool otherwise) const {
+    const auto found = config.find(field);
+    return found != config.end() && found->is_boolean() ? found->get<bool>() : otherwise;
+  }
+  int64_t count(const char* field, int64_t otherwise) const {
+    const auto found = config.find(field);
+    if (found == config.end()) return otherwise;
+    const double number = found->is_number() ? found->get<double>() : -1;
+    if (!(number >= 0 && number <= 1 << 16)) fail<FileError>("{}: {} is no number up to 65536", file, field);
+    return static_cast<int64_t>(number);
+  }
+  // The languages of a translation model.
+  std::vector<std::string> languages() const {
+    std::vector<std::string> names;
+    for (const json* values : {&config, &map}) {
+      const auto found = values->find("additional_special_tokens");
+      if (found == values->end() || !found->is_array() || !names.empty()) continue;
+      for (const json& one : *found) {
+        const json* const name = one.is_object() && one.contains("content") ? &one["content"] : &one;
+        if (name->is_string() && *name != "<mask>") names.push_back(name->get<std::string>());
+      }
+    }
+    if (names.empty()) fail<FileError>("{}: additional_special_tokens name no languages", file);
+    return names;
+  }
+};
+
+// fairseq's first four ids; its <unk> is the model's first piece, which has no other id.
+PieceLayout fairseq_layout() {
+  return {.first = {"<s>", "<pad>", "</s>", "<unk>"}, .shift = 1, .special = {.pad = 1, .unk = 3, .bos = 0, .eos = 2}};
+}
+
+PieceLayout xlm_roberta(const Settings& settings) {
+  PieceLayout layout = fairseq_layout();
+  layout.last = {"<mask>"};
+  layout.special.cls = 0;
+  layout.special.sep = 2;
+  layout.special.mask = settings.pieces + layout.shift;
+  layout.around = surrounded_by({{0}, {2, 2}, {2}, 0});
+  return layout;
+}
+
+// mBART-50 and NLLB have the language before a text, mBART after it.
+PieceLayout translation(const Settings& settings, bool language_first) {
+  PieceLayout layout = fairseq_layout();
+  layout.last = settings.languages();
+  const std::string language = settings.text("src_lang", language_first ? "eng_Latn" : "en_XX");
+  const auto found = std::ranges::find(layout.last, language);
+  const auto first_language = settings.pieces + layout.shift;
+  const auto id = first_language + static_cast<int32_t>(found == layout.last.end() ? 0 : found - layout.last.begin());
+  layout.special.mask = first_language + static_cast<int32_t>(layout.last.size());
+  layout.last.push_back("<mask>");
+  layout.around = language_first ? surrounded_by({{id}, {}, {2}, 0}) : surrounded_by({{}, {}, {2, id}, 0});
+  return layout;
+}
+
+PieceLayout mbart(const Settings& settings) {
+  return translation(settings, false);
+}
+
+PieceLayout nllb(const Settings& settings) {
+  if (settings.flag("legacy_behaviour", false)) return translation(settings, false);
+  return translation(settings, true);
+}
+
+PieceLayout mbart50(const Settings& settings) {
+  return translation(settings, true);
+}
+
+PieceLayout t5(const Settings& settings) {
+  PieceLayout layout{.special = {.pad = 0, .unk = 2, .bos = -1, .eos = 1}};
+  for (int64_t i = settings.count("extra_ids", 100); i-- > 0;)
+    layout.last.push_back("<extra_id_" + std::to_string(i) + ">");
+  layout.around = surrounded_by({{}, {1}, {1}, 0});
+  return layout;
+}
+
+PieceLayout llama(const Settings& settings) {
+  PieceLayout layout{.special = {.pad = -1, .unk = 0, .bos = 1, .eos = 2}};
+  std::vector<int32_t> before, after;
+  if (settings.flag("add_bos_token", true)) before = {1};
+  if (settings.flag("add_eos_token", false)) after = {2};
+  layout.around = surrounded_by({before, before, after, 0});
+  return layout;
+}
+
+struct NamedLayout {
+  std::string_view name;  // of the class, without "Fast"
+  PieceLayout (*make)(const Settings& settings);
+};
+
+constexpr std::array<NamedLayout, 6> kLayouts = {{{"XLMRobertaTokenizer", xlm_roberta},
+                                                  {"MBartTokenizer", mbart},
+                                                  {"MBart50Tokenizer", mbart50},
+                                                  {"NllbTokenizer", nllb},
+                                                  {"T5Tokenizer", t5},
+                                                  {"LlamaTokenizer", llama}}};
+
+std::string class_of(const fs::path& file) {
+  const json config = read_object(file.parent_path() / kConfigFile);
+  const auto found = config.find("tokenizer_class");
+  std::string name = found != config.end() && found->is_string() ? found->get<std::string>() : "";
+  if (name.ends_with("Fast")) name.resize(name.size() - 4);
+  return name;
+}
+
+}  // namespace
+
+bool names_tokenizer_class(const fs::path& file) {
+  return !class_of(file).empty();
+}
+
+std::unique_ptr<Tokenizer> load_piece_tokenizer(const fs::path& file) {
+  const std::string name = class_of(file);
+  const auto found = std::ranges::find(kLayouts, name, &NamedLayout::name);
+  if (found == kLayouts.end())
+    fail<FileError>(
+        "{}: tokenizer_class = \"{}\" is read from a tokenizer.json alone, which "
+        "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER) of transformers writes",
+        file.string(), name.substr(0, 80));
+  std::string model = read_file(file, kMaxTokenizerBytes);
+  auto processor = load_sentence_piece(model, file.string());
+  const Settings settings{.config = read_object(file.parent_path() / kConfigFile),
+                          .map = read_object(file.parent_path() / "special_tokens_map.json"),
+                          .file = file.string(),
+                          .pieces = processor->GetPieceSize()};
+  return std::make_unique<PieceTokenizer>(std::move(model), std::move(processor), found->make(settings), file);
+}
+
+PieceTokenizer::PieceTokenizer(std::string model, std::unique_ptr<sentencepiece::SentencePieceProcessor> processor,
+                               PieceLayout layout, const fs::path& file)
+    : model_(std::move(model)), processor_(std::move(processor)), layout_(std::move(layout)), file_(file) {
+  special_ = layout_.special;
+  for (const char* name : kFilesBeside) {
+    std::error_code ignored;
+    if (const fs::path path = file.parent_path() / name; fs::exists(path, ignored))
+      beside_.emplace_back(name, read_file(path, kMaxTokenizerBytes));
+  }
+  // A damaged model may have fewer pieces than the tokens that its class expects.
+  const auto check = [&](const std::vector<TemplatePiece>& pieces) {
+    for (const TemplatePiece& piece : pieces)
+      for (const int32_t id : piece.tokens)
+        if (id >= vocab_size()) fail<FileError>("{}: has {} tokens, needs one with the id {}", file.string(), vocab_size(), id);
+  };
+  check(layout_.around.single);
+  check(layout_.around.pair);
+  if (special_.unk >= vocab_size()) fail<FileError>("{}: has {} tokens, too few", file.string(), vocab_size());
+}
+
+PieceTokenizer::~PieceTokenizer() = default;
+
+int32_t PieceTokenizer::pieces_end() const {
+  return processor_->GetPieceSize() + layout_.shift;
+}
+
+int32_t PieceTokenizer::vocab_size() const {
+  return pieces_end() + static_cast<int32_t>(layout_.last.size());
+}
+
+int32_t PieceTokenizer::special_token(std::string_view token) const {
+  const auto index_in = [&](const std::vector<std::string>& list) {
+    const auto found = std::ranges::find(list, token);
+    return found == list.end() ? -1 : static_cast<int32_t>(found - list.begin());
+  };
+  if (const int32_t first = index_in(layout_.first); first >= 0) return first;
+  const int32_t last = index_in(layout_.last);
+  return last < 0 ? -1 : pieces_end() + last;
+}
+
+bool PieceTokenizer::is_special_token(int32_t id) const {
+  const SpecialIds& s = special_;
+  return id >= pieces_end() || id == s.pad || id == s.unk || id == s.bos || id == s.eos;
+}
+
+std::vector<int32_t> PieceTokenizer::encode(std::string_view text) const {
+  check_text_size(text);
+  std::vector<int32_t> ids;
+  std::vector<int> pieces;
+  const auto add_text = [&](std::string_view part) {
+    attune::encode(*processor_, part, pieces);
+    const int unknown = processor_->unk_id();
+    for (const int piece : pieces) ids.push_back(piece == unknown ? unk_id() : piece + layout_.shift);
+  };
+  // The earliest special token of the text, the longest where several begin there.
+  const auto next_special = [&] {
+    std::pair<size_t, std::string_view> next = {std::string_view::npos, {}};
+    for (const auto* list : {&layout_.first, &layout_.last})
+      for (const std::string& token : *list)
+        if (const size_t at = text.find(token);
+            at < next.first || (at == next.first && at != std::string_view::npos && token.size() > next.second.size()))
+          next = {at, token};
+    return next;
+  };
+  for (auto [at, token] = next_special(); at != std::string_view::npos; std::tie(at, token) = next_special()) {
+    add_text(text.substr(0, at));
+    ids.push_back(special_token(token));
+    text.remove_prefix(at + token.size());
+  }
+  add_text(text);
+  return ids;
+}
+
+Encoding PieceTokenizer::encode_for_model(std::string_view text, const EncodeOptions& options) const {
+  std::vector<int32_t> ids = encode(text);
+  const int64_t added = options.special_tokens ? PostProcessor::added(layout_.around.single) : 0;
+  const int64_t cut = options.truncation ? truncate(*options.truncation, added, ids, nullptr) : 0;
+  Encoding encoding = layout_.around.apply(ids, nullptr, options.special_tokens);
+  encoding.cut = cut;
+  return encoding;
+}
+
+Encoding PieceTokenizer::encode_pair(std::string_view first, std::string_view second,
+                                     const EncodeOptions& options) const {
+  std::vector<int32_t> ids = encode(first), second_ids = encode(second);
+  const int64_t added = options.special_tokens ? PostProcessor::added(layout_.around.pair) : 0;
+  const int64_t cut = options.truncation ? truncate(*options.truncation, added, ids, &second_ids) : 0;
+  Encoding encoding = layout_.around.apply(ids, &second_ids, options.special_tokens);
+  encoding.cut = cut;
+  return encoding;
+}
+
+int32_t PieceTokenizer::token_id(std::string_view token) const {
+  if (const int32_t special = special_token(token); special >= 0) return special;
+  const int piece = processor_->PieceToId(token);
+  if (piece == processor_->unk_id()) return token == processor_->IdToPiece(piece) ? unk_id() : -1;
+  return piece + layout_.shift;
+}
+
+std::string PieceTokenizer::piece(int32_t id) const {
+  check_id(id);
+  const auto at = static_cast<size_t>(id);
+  if (at < layout_.first.size()) return layout_.first[at];
+  if (id >= pieces_end()) return layout_.last[static_cast<size_t>(id - pieces_end())];
+  return processor_->IdToPiece(id - layout_.shift);
+}
+
+std::string PieceTokenizer::join(const std::vector<int>& ids) const {
+  std::string text;
+  std::vector<int> pieces;
+  const auto add_pieces = [&] {
+    std::string part;
+    const auto status = processor_->Decode(pieces, &part);
+    if (!status.ok()) fail<DataError>("cannot join {} pieces to a text: {}", pieces.size(), status.message());
+    text += part;
+    pieces.clear();
+  };
+  for (const int id : ids) {
+    if (static_cast<size_t>(id) >= layout_.first.size() && id < pieces_end()) {
+      pieces.push_back(id - layout_.shift);
+      continue;
+    }
+    add_pieces();
+    text += piece(id);
+  }
+  add_pieces();
+  return text;
+}
+
+void PieceTokenizer::save(const fs::path& file) const {
+  write_file(file, model_);
+  for (const auto& [name, bytes] : beside_) write_file(file.parent_path() / name, bytes);
+}
+
+}  // namespace attune::huggingface

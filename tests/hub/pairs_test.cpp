@@ -1,0 +1,77 @@
+// Folders of hub_models() with "pairs" in expected.json: two texts have the tokens, the types and the scores that
+// tokenizers and transformers give them.
+
+#include <gtest/gtest.h>
+
+#include "attune/hub/open_folder.h"
+#include "attune/inference/classifier.h"
+#include "attune/text/tokenizer.h"
+#include "tests/hub/hub_model.h"
+
+namespace attune {
+namespace {
+
+std::vector<std::string> names_with_pairs() {
+  std::vector<std::string> names;
+  for (const std::string& name : hub_model_names())
+    if (read_json_file(hub_models() / name / "expected.json", uint64_t{16} << 20).contains("pairs"))
+      names.push_back(name);
+  return names;
+}
+
+std::string test_name(const testing::TestParamInfo<std::string>& info) {
+  std::string name = info.param;
+  std::ranges::replace_if(
+      name, [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+  return name;
+}
+
+class HubPairs : public testing::TestWithParam<std::string> {
+ protected:
+  using Ids = std::vector<int32_t>;
+  std::filesystem::path folder() const { return hub_models() / GetParam(); }
+  Json pairs() const { return read_json_file(folder() / "expected.json", uint64_t{16} << 20).at("pairs"); }
+  static int64_t max_tokens(const Json& pair) {
+    return pair.at("max_tokens").is_null() ? 1 << 20 : pair.at("max_tokens").get<int64_t>();
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Folder, HubPairs, testing::ValuesIn(names_with_pairs()), test_name);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(HubPairs);
+
+TEST_P(HubPairs, TokensAndTypesEqualThoseOfTokenizers) {
+  const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(folder());
+  for (const Json& pair : pairs()) {
+    const Encoding found = tokenizer->encode_pair(pair.at("first").get<std::string>(), pair.at("second").get<std::string>(),
+                                                  {.truncation = Truncation{.max_length = max_tokens(pair)}});
+    EXPECT_EQ(found.ids, pair.at("ids").get<Ids>()) << pair;
+    EXPECT_EQ(found.type_ids, pair.at("type_ids").get<Ids>()) << pair;
+  }
+}
+
+TEST_P(HubPairs, ScoresEqualThoseOfTransformers) {
+  const Classifier classifier = Classifier::load(folder());
+  for (const Json& pair : pairs()) {
+    const std::vector<TextPair> texts = {{pair.at("first"), pair.at("second")}};
+    const std::vector<double> expected = pair.at("scores");
+    const Classification found = classifier.classify(texts, {.max_tokens = std::min<int64_t>(max_tokens(pair), 4096)}).at(0);
+    ASSERT_EQ(found.labels.size(), expected.size());
+    for (const LabelProbability& label : found.labels)
+      EXPECT_NEAR(label.probability, expected.at(static_cast<size_t>(label.label)), 1e-4) << pair;
+  }
+}
+
+// Alone, and with other pairs of other lengths.
+TEST_P(HubPairs, ABatchDoesNotChangeAnAnswer) {
+  const Classifier classifier = Classifier::load(folder());
+  std::vector<TextPair> texts;
+  for (const Json& pair : pairs()) texts.push_back({pair.at("first"), pair.at("second")});
+  const std::vector<Classification> together = classifier.classify(texts);
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const Classification alone = classifier.classify(std::span(&texts[i], 1)).at(0);
+    EXPECT_EQ(alone.labels.front().probability, together[i].labels.front().probability) << i;
+  }
+}
+
+}  // namespace
+}  // namespace attune
