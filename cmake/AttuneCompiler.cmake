@@ -17,3 +17,27 @@ if(ATTUNE_SANITIZE)
                       -g1)  # lines for reports, no more: a third of the object size
   add_link_options(-fsanitize=${ATTUNE_SANITIZE})
 endif()
+
+# attune_join(TARGET ALONE...): under sanitizers the sources of a folder are compiled as one, since most of the time goes
+# into headers that they share. Alone are compiled: sources that include themselves once for each instruction set
+# (Highway), those with options of their own, and those below ALONE, which use a name of a neighbour for something else.
+# Two warnings are off there: they take names of one source for names of a header.
+function(attune_join target)
+  if(NOT ATTUNE_SANITIZE)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP UNITY_BUILD_CODE_BEFORE_INCLUDE
+    "#pragma GCC diagnostic ignored \"-Wshadow\"\n#pragma GCC diagnostic ignored \"-Wsubobject-linkage\"")
+  list(JOIN ARGN "|" alone)
+  get_target_property(sources ${target} SOURCES)
+  foreach(source IN LISTS sources)
+    cmake_path(ABSOLUTE_PATH source OUTPUT_VARIABLE path)
+    cmake_path(RELATIVE_PATH path BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE name)
+    file(STRINGS ${path} own_unit REGEX "foreach_target\\.h" LIMIT_COUNT 1)
+    if(NOT own_unit AND NOT name MATCHES "^(${alone})")
+      cmake_path(GET name PARENT_PATH folder)
+      string(MAKE_C_IDENTIFIER ${folder} group)
+      set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${group})
+    endif()
+  endforeach()
+endfunction()

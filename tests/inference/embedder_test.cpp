@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <thread>
 
 #include "attune/autograd/graph.h"
 #include "attune/base/file.h"
@@ -141,6 +142,24 @@ TEST_F(EmbedderTest, RefusesTokensThatTheModelDoesNotHave) {
   EXPECT_THAT(message_of<DataError>([&] { embedder.embed({"\xFF"}); }), HasSubstr("text 1"));
   EXPECT_THAT(message_of<ConfigError>([&] { embedder.embed({"a"}, {.batch_texts = 0}); }),
               HasSubstr("batch_texts = 0"));
+}
+
+TEST_F(EmbedderTest, ManyThreadsMayShareOne) {
+  constexpr size_t kThreads = 8;
+  const Embedder embedder = Embedder::load(folder_.path());
+  std::vector<std::string> texts;
+  for (int i = 0; i < 20; ++i) texts.push_back(fmt::format("w{} w{} w{}", i, i % 7, i + 3));
+  const std::vector<std::vector<float>> alone = embedder.embed(texts);
+  std::vector<std::vector<std::vector<float>>> together(kThreads);
+  {
+    std::vector<std::jthread> threads;
+    for (size_t t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&, t, copy = embedder] {
+        together[t] = (t % 2 == 0 ? embedder : copy).embed(texts, {.batch_texts = static_cast<int64_t>(1 + t)});
+      });
+    }
+  }
+  for (const std::vector<std::vector<float>>& found : together) EXPECT_EQ(found, alone);
 }
 
 }  // namespace
