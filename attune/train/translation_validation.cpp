@@ -7,7 +7,6 @@
 #include "attune/inference/translator.h"
 #include "attune/metrics/bleu.h"
 #include "attune/text/text_file.h"
-#include "attune/text/whitespace_tokenizer.h"
 
 namespace attune {
 namespace {
@@ -68,8 +67,7 @@ ValidationReport TranslationValidation::measure(const std::shared_ptr<Transforme
   for (const Translation& t :
        translator.translate(sources_, {.max_source_tokens = most_tokens_, .interrupt = interrupt}))
     outputs.push_back(t.text());
-  const bool words = dynamic_cast<const WhitespaceTokenizer*>(tokenizers_.target.get()) != nullptr;
-  report.bleu = corpus_bleu(outputs, references_, words ? BleuTokenizer::none : BleuTokenizer::v13a).score;
+  report.bleu = corpus_bleu(outputs, references_, bleu_tokenizer_for(*tokenizers_.target)).score;
   for (size_t i = 0; i < std::min(kSamples, outputs.size()); ++i)
     report.samples.push_back({sources_[i], references_[i], outputs[i]});
   return report;
