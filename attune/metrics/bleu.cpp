@@ -1,12 +1,13 @@
 #include "attune/metrics/bleu.h"
 
 #include <cmath>
-#include <unordered_map>
+#include <cstdlib>
 #include <vector>
 
-#include "attune/base/fail.h"
 #include "attune/metrics/ngrams.h"
+#include "attune/metrics/number_words.h"
 #include "attune/text/unicode.h"
+#include "attune/text/whitespace_tokenizer.h"
 
 namespace attune {
 namespace {
@@ -81,12 +82,14 @@ std::string tokenize(std::string_view line, BleuTokenizer tokenizer, bool lower)
   return tokenizer == BleuTokenizer::v13a ? tokenize_13a(strip_right(text)) : text;
 }
 
-/// The words of a line as numbers, equal numbers for equal words.
-std::u32string number_words(std::string_view text, std::unordered_map<std::string_view, char32_t>& numbers) {
-  std::u32string words;
-  for (const auto word : split_words(text))
-    words.push_back(numbers.try_emplace(word, static_cast<char32_t>(numbers.size())).first->second);
-  return words;
+int64_t nearest_length(int64_t length, const std::vector<std::u32string>& texts) {
+  auto nearest = static_cast<int64_t>(texts.front().size());
+  for (const std::u32string& text : texts) {
+    const auto found = static_cast<int64_t>(text.size());
+    const int64_t far = std::abs(nearest - length), near = std::abs(found - length);
+    if (near < far || (near == far && found < nearest)) nearest = found;
+  }
+  return nearest;
 }
 
 }  // namespace
@@ -155,32 +158,36 @@ std::string tokenize_13a(std::string_view line) {
   return tokens;
 }
 
-std::vector<BleuCounts> bleu_counts(std::span<const std::string> hypotheses, std::span<const std::string> references,
-                                    BleuTokenizer tokenizer, bool lowercase) {
-  if (hypotheses.size() != references.size())
-    fail<DataError>("BLEU: {} hypotheses but {} references", hypotheses.size(), references.size());
-  if (hypotheses.empty()) fail<DataError>("BLEU: expected at least one sentence, found none");
+BleuTokenizer bleu_tokenizer_for(const Tokenizer& target) {
+  return dynamic_cast<const WhitespaceTokenizer*>(&target) ? BleuTokenizer::none : BleuTokenizer::v13a;
+}
 
+std::vector<BleuCounts> bleu_counts(std::span<const std::string> hypotheses, const References& references,
+                                    BleuTokenizer tokenizer, bool lowercase) {
+  references.check("BLEU", hypotheses.size());
   std::vector<BleuCounts> all;
   for (std::size_t i = 0; i < hypotheses.size(); ++i) {
-    const std::string hypothesis = tokenize(hypotheses[i], tokenizer, lowercase);
-    const std::string reference = tokenize(references[i], tokenizer, lowercase);
-    std::unordered_map<std::string_view, char32_t> numbers;
-    const std::u32string hypothesis_words = number_words(hypothesis, numbers);
-    const std::u32string reference_words = number_words(reference, numbers);
+    WordNumbers numbers;
+    const std::u32string hypothesis = number_words(tokenize(hypotheses[i], tokenizer, lowercase), numbers);
+    std::vector<std::u32string> texts;
+    for (const auto& list : references) texts.push_back(number_words(tokenize(list[i], tokenizer, lowercase), numbers));
+
     BleuCounts& counts = all.emplace_back();
-    counts.hypothesis_length = static_cast<int64_t>(hypothesis_words.size());
-    counts.reference_length = static_cast<int64_t>(reference_words.size());
+    counts.hypothesis_length = static_cast<int64_t>(hypothesis.size());
+    counts.reference_length = nearest_length(counts.hypothesis_length, texts);
     for (std::size_t n = 1; n <= max_order; ++n) {
-      counts.matches[n - 1] = shared_ngrams(hypothesis_words, reference_words, n);
-      counts.totals[n - 1] = count_ngrams(hypothesis_words.size(), n);
+      Ngrams in_references;
+      for (const std::u32string& text : texts) in_references = united_ngrams(in_references, sorted_ngrams(text, n));
+      const Ngrams ngrams = sorted_ngrams(hypothesis, n);
+      counts.matches[n - 1] = shared_ngrams(ngrams, in_references);
+      counts.totals[n - 1] = static_cast<int64_t>(ngrams.size());
     }
   }
   return all;
 }
 
-BleuScore corpus_bleu(std::span<const std::string> hypotheses, std::span<const std::string> references,
-                      BleuTokenizer tokenizer, bool lowercase) {
+BleuScore corpus_bleu(std::span<const std::string> hypotheses, const References& references, BleuTokenizer tokenizer,
+                      bool lowercase) {
   BleuCounts sum;
   for (const BleuCounts& sentence : bleu_counts(hypotheses, references, tokenizer, lowercase)) sum += sentence;
   return bleu_of(sum);

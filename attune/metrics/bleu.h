@@ -7,12 +7,20 @@
 #include <string_view>
 #include <vector>
 
+#include "attune/metrics/references.h"
+
 namespace attune {
+
+class Tokenizer;
 
 enum class BleuTokenizer {
   none,  // words are separated by white space
   v13a,  // mteval-v13a, the tokenizer of WMT and sacreBLEU's default ("13a")
 };
+
+/// The tokenizer that fits a model with these target tokens: none for a whitespace vocabulary, whose text has its words
+/// separated already, else 13a.
+BleuTokenizer bleu_tokenizer_for(const Tokenizer& target);
 
 struct BleuScore {
   double score = 0;                    // percent
@@ -24,23 +32,25 @@ struct BleuScore {
 
 /// What BLEU counts of a sentence, or of sentences together.
 struct BleuCounts {
-  std::array<int64_t, 4> matches{};  // n-grams that the reference has too, of 1 to 4 words
+  std::array<int64_t, 4> matches{};  // n-grams that a reference has too, of 1 to 4 words
   std::array<int64_t, 4> totals{};
   int64_t hypothesis_length = 0, reference_length = 0;  // tokens
   BleuCounts& operator+=(const BleuCounts& other);
 };
 
-/// The counts of each sentence. Throws DataError as corpus_bleu() does.
-std::vector<BleuCounts> bleu_counts(std::span<const std::string> hypotheses, std::span<const std::string> references,
+/// The counts of each sentence. An n-gram matches as often as it occurs in the reference that has it most often; the
+/// length is that of the reference whose length is nearest, of the shorter one of two. Throws DataError as
+/// References::check() does.
+std::vector<BleuCounts> bleu_counts(std::span<const std::string> hypotheses, const References& references,
                                     BleuTokenizer tokenizer = BleuTokenizer::v13a, bool lowercase = false);
 
 /// BLEU of the sentences that were counted together, smoothed as corpus_bleu() says.
 BleuScore bleu_of(const BleuCounts& counts);
 
-/// BLEU of a corpus with one reference each, Papineni et al. 2002, equal to sacreBLEU's (Post 2018): n-grams up to 4,
-/// and an order without a match gets 1/2, 1/4, ... matches ("exp", the smoothing of mteval-v13a; Chen and Cherry 2014,
-/// method 3). Throws DataError when there is no sentence or the numbers of hypotheses and references differ.
-BleuScore corpus_bleu(std::span<const std::string> hypotheses, std::span<const std::string> references,
+/// BLEU of a corpus, Papineni et al. 2002, equal to sacreBLEU's (Post 2018): n-grams up to 4, and an order without a
+/// match gets 1/2, 1/4, ... matches ("exp", the smoothing of mteval-v13a; Chen and Cherry 2014, method 3). Throws
+/// DataError as References::check() does.
+BleuScore corpus_bleu(std::span<const std::string> hypotheses, const References& references,
                       BleuTokenizer tokenizer = BleuTokenizer::v13a, bool lowercase = false);
 
 /// The tokens of a line as mteval-v13a makes them, with one space between each two.

@@ -3,7 +3,6 @@
 #include <array>
 #include <cstdint>
 
-#include "attune/base/fail.h"
 #include "attune/metrics/ngrams.h"
 #include "attune/text/unicode.h"
 
@@ -26,7 +25,27 @@ std::u32string without_space(std::string_view text) {
   return characters;
 }
 
-double f_score(std::span<const OrderCounts> orders) {
+using Counts = std::array<OrderCounts, max_order>;
+using TextNgrams = std::array<Ngrams, max_order>;
+
+TextNgrams ngrams_of(std::u32string_view text) {
+  TextNgrams ngrams;
+  for (std::size_t n = 1; n <= max_order; ++n) ngrams[n - 1] = sorted_ngrams(text, n);
+  return ngrams;
+}
+
+Counts count(const TextNgrams& hypothesis, const TextNgrams& reference) {
+  Counts counts;
+  for (std::size_t n = 0; n < max_order; ++n) {
+    // As in sacreBLEU, a hypothesis pays no precision at orders for which its reference is too short.
+    if (!reference[n].empty()) counts[n].hypothesis = static_cast<int64_t>(hypothesis[n].size());
+    counts[n].reference = static_cast<int64_t>(reference[n].size());
+    counts[n].matches = shared_ngrams(hypothesis[n], reference[n]);
+  }
+  return counts;
+}
+
+double f_score(const Counts& orders) {
   double precision = 0, recall = 0;
   int64_t effective_orders = 0;
   for (const OrderCounts& n : orders) {
@@ -43,25 +62,30 @@ double f_score(std::span<const OrderCounts> orders) {
 
 }  // namespace
 
-double corpus_chrf(std::span<const std::string> hypotheses, std::span<const std::string> references) {
-  if (hypotheses.size() != references.size())
-    fail<DataError>("chrF: {} hypotheses but {} references", hypotheses.size(), references.size());
-  if (hypotheses.empty()) fail<DataError>("chrF: expected at least one sentence, found none");
-
-  std::array<OrderCounts, max_order> orders;
+double corpus_chrf(std::span<const std::string> hypotheses, const References& references) {
+  references.check("chrF", hypotheses.size());
+  Counts sum;
   for (std::size_t i = 0; i < hypotheses.size(); ++i) {
     const std::u32string hypothesis = without_space(hypotheses[i]);
-    const std::u32string reference = without_space(references[i]);
-    for (std::size_t n = 1; n <= max_order; ++n) {
-      OrderCounts& counts = orders[n - 1];
-      const int64_t in_reference = count_ngrams(reference.size(), n);
-      // As in sacreBLEU, a hypothesis pays no precision at orders for which its reference is too short.
-      if (in_reference > 0) counts.hypothesis += count_ngrams(hypothesis.size(), n);
-      counts.reference += in_reference;
-      counts.matches += shared_ngrams(hypothesis, reference, n);
+    const TextNgrams of_hypothesis = ngrams_of(hypothesis);
+    double best_score = -1;
+    Counts best;
+    for (const auto& list : references) {
+      const std::u32string reference = without_space(list[i]);
+      const Counts counts = count(of_hypothesis, ngrams_of(reference));
+      const double score = f_score(counts);
+      if (score > best_score) {
+        best_score = score;
+        best = counts;
+      }
+    }
+    for (std::size_t n = 0; n < max_order; ++n) {
+      sum[n].hypothesis += best[n].hypothesis;
+      sum[n].reference += best[n].reference;
+      sum[n].matches += best[n].matches;
     }
   }
-  return f_score(orders);
+  return f_score(sum);
 }
 
 }  // namespace attune

@@ -10,7 +10,6 @@
 #include "attune/inference/translator.h"
 #include "attune/metrics/bleu.h"
 #include "attune/text/text_file.h"
-#include "attune/text/whitespace_tokenizer.h"
 
 namespace attune {
 namespace {
@@ -113,8 +112,7 @@ ValidationReport TranslationValidation::measure(const std::shared_ptr<Transforme
                           .examples = sentences()};
   const std::vector<std::string> outputs = translate(model, work);
   if (outputs.size() < sources_.size()) return report;  // rank 0 has the others
-  const bool words = dynamic_cast<const WhitespaceTokenizer*>(tokenizers_.target.get()) != nullptr;
-  report.bleu = corpus_bleu(outputs, references_, words ? BleuTokenizer::none : BleuTokenizer::v13a).score;
+  report.bleu = corpus_bleu(outputs, references_, bleu_tokenizer_for(*tokenizers_.target)).score;
   for (size_t i = 0; i < std::min(kSamples, outputs.size()); ++i)
     report.samples.push_back({sources_[i], references_[i], outputs[i]});
   return report;

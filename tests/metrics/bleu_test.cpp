@@ -43,6 +43,17 @@ TEST(Bleu, EqualsSacrebleu) {
   }
 }
 
+TEST(Bleu, OfSeveralReferencesEqualsSacrebleu) {
+  const auto data = sacrebleu_data();
+  ASSERT_GT(data.at("several_references").size(), 10u);
+  for (const auto& c : data.at("several_references")) {
+    SCOPED_TRACE(c.at("name").get<std::string>());
+    const auto references = c.at("references").get<std::vector<Texts>>();
+    ASSERT_EQ(references.size(), 3u);
+    expect_equal(corpus_bleu(c.at("hypotheses").get<Texts>(), references), c.at("bleu"));
+  }
+}
+
 TEST(Bleu, TokenizesAsSacrebleu) {
   const auto data = sacrebleu_data();
   ASSERT_GT(data.at("tokenize_13a").size(), 40u);
@@ -72,6 +83,8 @@ TEST(Bleu, RefusesWhatDoesNotPair) {
     EXPECT_STREQ(error.what(), "BLEU: 2 hypotheses but 1 references");
   }
   EXPECT_THROW(corpus_bleu(none, none, BleuTokenizer::v13a), DataError);
+  EXPECT_THROW(corpus_bleu(two, std::vector<Texts>{}), DataError);
+  EXPECT_THROW(corpus_bleu(two, std::vector<Texts>{two, one}), DataError);
 }
 
 TEST(Bleu, AcceptsEveryByte) {

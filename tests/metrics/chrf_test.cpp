@@ -23,6 +23,15 @@ TEST(Chrf, EqualsSacrebleu) {
   }
 }
 
+TEST(Chrf, OfSeveralReferencesEqualsSacrebleu) {
+  const auto data = nlohmann::json::parse(read_file(source_dir() / "tests/metrics/data/sacrebleu.json"));
+  for (const auto& c : data.at("several_references")) {
+    const auto references = c.at("references").get<std::vector<Texts>>();
+    const double chrf = corpus_chrf(c.at("hypotheses").get<Texts>(), references);
+    EXPECT_NEAR(chrf, c.at("chrf").get<double>(), 1e-9) << c.at("name");
+  }
+}
+
 TEST(Chrf, KnownValueByHand) {
   // 1-grams: 2 of 3 match 2 of 2; 2-grams: 1 of 2 match 1 of 1; the reference has no longer ones.
   const double precision = (2 / 3. + 1 / 2.) / 2, recall = 1;

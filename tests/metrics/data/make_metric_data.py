@@ -9,7 +9,7 @@ import pathlib
 import random
 
 import sacrebleu
-from sacrebleu.metrics import BLEU, CHRF
+from sacrebleu.metrics import BLEU, CHRF, TER
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
 PAIRS = [  # (hypothesis, reference)
@@ -75,23 +75,73 @@ def corpora():
     yield "short hypotheses", [("Ein Mann", "Ein Mann geht durch die Stadt"), ("Zwei Hunde spielen im", "Zwei Hunde spielen im Park")]
     yield "long hypotheses", [("Ein Mann geht durch die Stadt", "Ein Mann"), ("Zwei Hunde spielen im Park", "Zwei Hunde")]
     yield "generated", generated_pairs(60, seed=1)
+    yield "moved", moved_pairs(200, seed=3)
+    for i in range(100):
+        yield f"moved {i}", moved_pairs(1, seed=200 + i)[:1]
     for i in range(12):
         yield f"generated {i}", generated_pairs(2, seed=100 + i)
 
 
-def bleu(pairs, **options):
-    score = BLEU(force=True, **options).corpus_score([h for h, _ in pairs], [[r for _, r in pairs]])
+def moved_pairs(count, seed):
+    """Sentences of few words, in which phrases were moved and words dropped, added and repeated: work for TER's shifts."""
+    rng = random.Random(seed)
+    pairs = []
+    for i in range(count):
+        vocabulary = [chr(ord("a") + w) for w in range(rng.choice([8, 26, 26]))]
+        reference = [rng.choice(vocabulary) for _ in range(rng.choice([4, 8, 12, 20, 60 if i % 20 == 0 else 10]))]
+        hypothesis = list(reference)
+        for _ in range(rng.randint(0, 4)):
+            begin, length = rng.randrange(len(hypothesis)), rng.randint(1, 12)
+            phrase = hypothesis[begin:begin + length]
+            rest = hypothesis[:begin] + hypothesis[begin + length:]
+            to = rng.randint(0, len(rest))
+            hypothesis = rest[:to] + phrase + rest[to:]
+        hypothesis = [rng.choice(vocabulary) if rng.random() < 0.1 else w for w in hypothesis if rng.random() > 0.1]
+        pairs.append((" ".join(hypothesis), " ".join(reference)))
+    words = " ".join(rng.choice("abcdefghijklmnopqrstuvwxyz") for _ in range(120))
+    return pairs + [("a b", words), (words, "b a"), ("", words), (words, ""), (words[60:] + " " + words[:60], words)]
+
+
+def with_more_references(pairs, seed):
+    """The references of each pair, with a part of the hypothesis and a reordered reference as two more."""
+    rng = random.Random(seed)
+    lists = [[r for _, r in pairs], [], []]
+    for hypothesis, reference in pairs:
+        words = hypothesis.split()
+        lists[1].append(" ".join(w for w in words if rng.random() < 0.8))
+        words = reference.split()
+        rng.shuffle(words)
+        lists[2].append(" ".join(words + words[:rng.randint(0, 3)]))
+    return lists
+
+
+def bleu(hypotheses, references, **options):
+    score = BLEU(force=True, **options).corpus_score(hypotheses, references)
     return {"score": score.score, "precisions": score.precisions, "brevity_penalty": score.bp,
             "hypothesis_length": score.sys_len, "reference_length": score.ref_len}
+
+
+def ter(hypotheses, references):
+    score = TER().corpus_score(hypotheses, references)
+    return {"score": score.score, "edits": score.num_edits, "reference_length": score.ref_length}
 
 
 def case(name, pairs):
     hypotheses, references = [h for h, _ in pairs], [r for _, r in pairs]
     return {"name": name, "hypotheses": hypotheses, "references": references,
-            "bleu": {"13a": bleu(pairs, tokenize="13a"),
-                     "13a lowercase": bleu(pairs, tokenize="13a", lowercase=True),
-                     "none": bleu(pairs, tokenize="none")},
-            "chrf": CHRF().corpus_score(hypotheses, [references]).score}
+            "bleu": {"13a": bleu(hypotheses, [references], tokenize="13a"),
+                     "13a lowercase": bleu(hypotheses, [references], tokenize="13a", lowercase=True),
+                     "none": bleu(hypotheses, [references], tokenize="none")},
+            "chrf": CHRF().corpus_score(hypotheses, [references]).score,
+            "ter": ter(hypotheses, [references])}
+
+
+def several(name, pairs, seed):
+    hypotheses, references = [h for h, _ in pairs], with_more_references(pairs, seed)
+    return {"name": name, "hypotheses": hypotheses, "references": references,
+            "bleu": bleu(hypotheses, references, tokenize="13a"),
+            "chrf": CHRF().corpus_score(hypotheses, references).score,
+            "ter": ter(hypotheses, references)}
 
 
 def main():
@@ -100,6 +150,7 @@ def main():
     data = {
         "sacrebleu": sacrebleu.__version__,
         "cases": [case(name, pairs) for name, pairs in corpora()],
+        "several_references": [several(name, pairs, seed=9) for name, pairs in corpora() if len(pairs) > 1 and name != "moved"],
         "tokenize_13a": [{"line": line, "tokens": Tokenizer13a()(line)} for line in lines],
         "lowercase": [{"text": h, "lower": h.lower()} for h, _ in PAIRS],
         "capitals": {"all": "".join(letters), "lower": " ".join(c.lower() for c in letters)},

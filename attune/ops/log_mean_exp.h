@@ -1,0 +1,14 @@
+#pragma once
+
+#include <span>
+
+#include "attune/tensor/tensor.h"
+
+namespace attune {
+
+/// The logarithm of the mean of exp(x[0]), exp(x[1]), ..., element by element: of logarithms of probabilities, the
+/// logarithm of their mean. -inf where all are. Same shape; not differentiable. Throws ShapeError unless there is a
+/// tensor and all have one shape, dtype and device.
+Tensor log_mean_exp(std::span<const Tensor> x);
+
+}  // namespace attune
