@@ -21,9 +21,10 @@ struct PanelPart {
   int64_t column;
 };
 
-/// part.y[r, column + o] = activation(x[r] . w_part[o] + bias[o]). There are at most kMostPanelParts parts, all of one
-/// format.
+/// part.y[r, column + o] = activation(x[r] . w_part[o] + bias[o]). There are at most kMostPanelParts parts, either all
+/// of one quantised format or all of float32 and bfloat16.
 ///   x [..., in] float32
+/// bfloat16 weights are widened to float32, so the bits are those of float32 panels of the same numbers.
 /// With int8 weights each row of x is quantised to 8 bits; with int4 weights each group of 32 numbers of a row is:
 /// q = round(x / scale), scale = largest magnitude / 127. The scale is 0 if that magnitude is below 127 times the
 /// smallest normal number, and NaN if a number is not finite. Sums of q are exact. They are multiplied by (scale of the

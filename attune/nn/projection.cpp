@@ -18,7 +18,7 @@ constexpr size_t kMostFused = 3;
 bool takes_panels(const Tensor& x, Projections projections) {
   const PanelWeight* first = (*projections.begin())->weight.panels.get();
   const bool here = std::ranges::all_of(projections, [&](const Projection* p) {
-    return p->weight.panels && p->weight.panels->format() == first->format() &&
+    return p->weight.panels && read_one_input(*p->weight.panels, *first) &&
            !is_recording({x, p->weight.tensor, p->bias.tensor});
   });
   if (here && x.dtype() == DType::f32 && !bfloat16_products()) return true;
@@ -115,7 +115,8 @@ std::array<Tensor, 3> project_each(const Tensor& x, Projections projections) {
 // In a float32 tensor the numbers of an output are adjacent, in panels they are not. Both give the same bits.
 Tensor project_columns(const Tensor& x, const Projection& p, std::span<const std::span<const int32_t>> columns) {
   const bool rows_lie_together =
-      p.weight.tensor.defined() && (!p.weight.panels || p.weight.panels->format() == WeightFormat::float32);
+      p.weight.tensor.defined() && p.weight.tensor.dtype() != DType::bf16 &&
+      (!p.weight.panels || p.weight.panels->format() == WeightFormat::float32);
   if (rows_lie_together) return linear_columns(x, p.weight.tensor, p.bias.tensor, columns);
   return panel_linear_columns(x, *p.weight.panels, p.bias.tensor, columns);
 }

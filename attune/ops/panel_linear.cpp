@@ -36,7 +36,7 @@ void multiply(const char* op, const Tensor& x, std::span<const PanelParameters> 
   int64_t width = 0;
   for (const PanelParameters& part : parameters) {
     check(op, x, part);
-    if (part.weight->format() != parameters[0].weight->format())
+    if (!read_one_input(*part.weight, *parameters[0].weight))
       fail<ShapeError>("{}: a weight in {} beside one in {}", op, enum_name(part.weight->format()),
                        enum_name(parameters[0].weight->format()));
     width += part.weight->out();
@@ -63,6 +63,10 @@ void multiply(const char* op, const Tensor& x, std::span<const PanelParameters> 
 }
 
 }  // namespace
+
+bool read_one_input(const PanelWeight& a, const PanelWeight& b) {
+  return a.format() == b.format() || (!is_quantised(a.format()) && !is_quantised(b.format()));
+}
 
 Tensor panel_linear(const Tensor& x, const PanelWeight& weight, const Tensor& bias, Activation activation) {
   const PanelParameters parameters{&weight, bias};

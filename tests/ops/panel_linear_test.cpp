@@ -16,7 +16,8 @@
 namespace attune {
 namespace {
 
-constexpr WeightFormat kFormats[] = {WeightFormat::float32, WeightFormat::int8, WeightFormat::int4};
+constexpr WeightFormat kFormats[] = {WeightFormat::float32, WeightFormat::bfloat16, WeightFormat::int8,
+                                     WeightFormat::int4};
 
 Tensor random(const Shape& shape, uint64_t seed) {
   return normal(shape, {.dtype = DType::f32, .seed = seed});
@@ -25,7 +26,7 @@ Tensor random(const Shape& shape, uint64_t seed) {
 // x to 8 bits, by the largest number of each row (int8) or of each 32 numbers (int4).
 Tensor rounded(const Tensor& x, WeightFormat format) {
   Tensor result = x.to(DType::f64);
-  if (format == WeightFormat::float32) return result;
+  if (!is_quantised(format)) return result;
   const int64_t in = x.size(1), length = format == WeightFormat::int8 ? in : 32;
   for (int64_t r = 0; r < x.size(0); ++r) {
     for (int64_t begin = 0; begin < in; begin += length) {
@@ -92,6 +93,25 @@ TEST(PanelLinear, HasTheSameBitsOnEveryProcessor) {
       EXPECT_TRUE(same_bits(panel_linear(x, w, b, Activation::relu), expected)) << target << " " << enum_name(format);
     });
   }
+}
+
+// Widening is exact and the sums are formed in one order, so that weights in bfloat16 are weights in float32.
+TEST(PanelLinear, Bfloat16HasTheBitsOfFloat32) {
+  for_each_target([&](const char* target) {
+    for (const int64_t in : {1, 2, 64, 75}) {
+      const PanelWeight narrow = PanelWeight::pack(random({200, in}, 1), WeightFormat::bfloat16),
+                        wide = PanelWeight::pack(narrow.unpack(), WeightFormat::float32);
+      const Tensor b = random({200}, 3);
+      for (const int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 33}) {
+        const Tensor x = random({rows, in}, 2), expected = panel_linear(x, wide, b, Activation::silu);
+        EXPECT_TRUE(same_bits(panel_linear(x, narrow, b, Activation::silu), expected)) << target << " " << rows;
+        const std::vector<PanelParameters> both = {{&wide, b}, {&narrow, b}};
+        std::array<Tensor, 2> each;
+        panel_linear_each(x, both, each);
+        EXPECT_TRUE(same_bits(each[0], each[1])) << target << " " << rows;
+      }
+    }
+  });
 }
 
 TEST(PanelLinear, RowsDoNotDependOnTheBatchNorOnThreads) {
@@ -202,7 +222,7 @@ void expect_like_cpu(const Tensor& found, const Tensor& expected, bool exactly) 
 TEST(PanelLinear, IsTheSameOnThePlainDevice) {
   for (const WeightFormat format : kFormats) {
     SCOPED_TRACE(enum_name(format));
-    const bool exact = format != WeightFormat::float32;
+    const bool exact = is_quantised(format);
     for (const int64_t in : {64, 75}) {
       const PanelWeight w = PanelWeight::pack(random({50, in}, 1), format), on_plain = w.to(Plain{});
       Tensor x = random({2, 9, in}, 2);
@@ -221,7 +241,7 @@ TEST(PanelLinear, IsTheSameOnThePlainDevice) {
 TEST(PanelLinear, SeveralAreTheSameOnThePlainDevice) {
   for (const WeightFormat format : kFormats) {
     SCOPED_TRACE(enum_name(format));
-    const bool exact = format != WeightFormat::float32;
+    const bool exact = is_quantised(format);
     const PanelWeight w_0 = PanelWeight::pack(random({40, 64}, 1), format),
                       w_1 = PanelWeight::pack(random({17, 64}, 2), format), on_plain_0 = w_0.to(Plain{}),
                       on_plain_1 = w_1.to(Plain{});
@@ -243,7 +263,7 @@ TEST(PanelLinear, ColumnsAreTheSameOnThePlainDevice) {
   const std::vector<std::span<const int32_t>> with_infinities = {shorter, some, {}};
   for (const WeightFormat format : kFormats) {
     SCOPED_TRACE(enum_name(format));
-    const bool exact = format != WeightFormat::float32;
+    const bool exact = is_quantised(format);
     const PanelWeight w = PanelWeight::pack(random({500, 75}, 1), format), on_plain = w.to(Plain{});
     const Tensor x = random({3, 75}, 2), b = random({500}, 3);
     expect_like_cpu(panel_linear_columns(x.to(Plain{}), on_plain, b.to(Plain{}), columns),

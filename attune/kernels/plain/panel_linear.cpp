@@ -70,11 +70,11 @@ class RowProduct {
  public:
   RowProduct(const Panels& weight, const Tensor& bias, const float* x)
       : weight_(weight), reader_(weight), bias_(data_or_null<float>(bias)), x_(x) {
-    if (weight.format != WeightFormat::float32) quantised_ = quantise(weight, x);
+    if (is_quantised(weight.format)) quantised_ = quantise(weight, x);
   }
   float operator()(int64_t o) const {
-    const float product = weight_.format == WeightFormat::float32 ? dot(reader_, o, x_, weight_.in)
-                                                                  : dot(reader_, o, quantised_, group_size(weight_));
+    const float product = is_quantised(weight_.format) ? dot(reader_, o, quantised_, group_size(weight_))
+                                                       : dot(reader_, o, x_, weight_.in);
     return product + (bias_ != nullptr ? bias_[o] : 0);
   }
 

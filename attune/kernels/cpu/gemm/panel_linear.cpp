@@ -22,7 +22,7 @@ using cpu::QuantisedRows;
 class Input {
  public:
   Input(WeightFormat format, const float* x, int64_t rows, int64_t in) : format_(format), x_(x), in_(in) {
-    if (format == WeightFormat::float32) return;
+    if (!is_quantised(format)) return;
     const int64_t stride = divide_up(in, 64) * 64,
                   scales = format == WeightFormat::int8 ? 1 : divide_up(in, kGroupInputs);
     const int64_t for_each_row = stride + 2 * scales * static_cast<int64_t>(sizeof(float));
@@ -42,7 +42,7 @@ class Input {
   }
 
   void multiply(int64_t first_row, const PanelBlock& block) const {
-    if (format_ == WeightFormat::float32) return cpu::float_block(x_ + first_row * in_, in_, block);
+    if (!is_quantised(format_)) return cpu::float_block(x_ + first_row * in_, in_, block);
     cpu::integer_block(from_row(first_row), block);
   }
 
@@ -106,7 +106,7 @@ constexpr int64_t kRowsInCache = 1 << 18;  // numbers of x that stay in the cach
 
 // Numbers of weights times rows that keep a thread busy for some ten microseconds, of which waking it takes a few.
 int64_t worth_a_thread(const Product& p) {
-  return p.parts[0].weight.format == WeightFormat::float32 ? 1 << 17 : 1 << 19;
+  return is_quantised(p.parts[0].weight.format) ? 1 << 19 : 1 << 17;
 }
 
 bool on_one_thread(const Product& p, int64_t panels) {
