@@ -14,8 +14,10 @@ namespace {
 
 void check(const char* op, const Tensor& x, const PanelParameters& parameters) {
   const PanelWeight& weight = *parameters.weight;
-  if (x.rank() < 1 || x.dtype() != DType::f32)
-    fail<ShapeError>("{}: needs a float32 input, found {} {}", op, name_of(x.dtype()), x.shape().text());
+  const bool may_be_narrow = weight.format() == WeightFormat::bfloat16;
+  if (x.rank() < 1 || (x.dtype() != DType::f32 && !(may_be_narrow && x.dtype() == DType::bf16)))
+    fail<ShapeError>("{}: a weight in {} needs an input in float32{}, found {} {}", op, enum_name(weight.format()),
+                     may_be_narrow ? " or bfloat16" : "", name_of(x.dtype()), x.shape().text());
   if (x.size(-1) != weight.in())
     fail<ShapeError>("{}: input {} has {} columns but the weight [{}, {}] takes {}", op, x.shape().text(), x.size(-1),
                      weight.out(), weight.in(), weight.in());

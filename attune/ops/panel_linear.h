@@ -9,8 +9,8 @@
 namespace attune {
 
 /// activation(x W^T + bias) for inference; records no gradient.
-///   x [..., in] float32   bias [out] float32 or undefined
-///   returns [..., out]
+///   x [..., in] float32, or bfloat16 with bfloat16 weights   bias [out] float32 or undefined
+///   returns [..., out] float32
 /// The result of a row depends only on that row, bit for bit, on every processor, for any number of rows and threads.
 /// bfloat16 weights are widened to float32, which is exact. With int8 weights each row of x is quantised to 8 bits (symmetrically, by its largest number); with int4 weights
 /// each group of 32 numbers of a row is. Throws ShapeError.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "attune/ops/activation.h"
+#include "attune/ops/precision.h"
 #include "tests/support/errors.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/targets.h"
@@ -110,6 +111,35 @@ TEST(PanelLinear, Bfloat16HasTheBitsOfFloat32) {
         panel_linear_each(x, both, each);
         EXPECT_TRUE(same_bits(each[0], each[1])) << target << " " << rows;
       }
+    }
+  });
+}
+
+// Inputs in bfloat16 too: sums are float32, in an order that each processor's instructions choose, but the same for any
+// rows and threads.
+TEST(PanelLinear, OfBfloat16InputsAgreesWithTheFormulaForAnyRows) {
+  for_each_target([&](const char* target) {
+    for (const int64_t in : {1, 37, 64, 75, 320}) {
+      const PanelWeight w = PanelWeight::pack(random({333, in}, 1), WeightFormat::bfloat16);
+      const Tensor b = random({333}, 3), x = to_bfloat16(random({67, in}, 2));
+      const auto [one, two] = with_one_and_two_threads([&] { return panel_linear(x, w, b, Activation::relu); });
+      EXPECT_EQ(one.dtype(), DType::f32);
+      const Tensor expected = relu(reference(to_float32(x), w, b));
+      EXPECT_LT(relative_error(one.to(DType::f64), expected), 4e-6) << target << " " << in;
+      EXPECT_TRUE(same_bits(one, two)) << target;
+      for (const auto& [begin, end] : std::vector<std::pair<int64_t, int64_t>>{{0, 1}, {66, 67}, {3, 8}, {10, 43}}) {
+        const Tensor some = panel_linear(x.rows(begin, end), w, b, Activation::relu);
+        EXPECT_TRUE(same_bits(some, one.rows(begin, end))) << target << " " << in << " " << begin << " to " << end;
+      }
+      const Tensor on_plain = panel_linear(x.to(Plain{}), w.to(Plain{}), b.to(Plain{}), Activation::relu);
+      EXPECT_LT(relative_error(on_plain.to(Cpu{}).to(DType::f64), expected), 4e-6);
+      const std::vector<int32_t> some = {0, 7, 8, 332};
+      const std::vector<std::span<const int32_t>> columns = {some, some, {}};
+      const Tensor selected = panel_linear_columns(x.rows(0, 3), w, b, columns), all = panel_linear(x.rows(0, 3), w, b);
+      for (int64_t r = 0; r < 2; ++r)
+        for (size_t j = 0; j < some.size(); ++j)
+          EXPECT_EQ(selected.data<float>()[r * 4 + static_cast<int64_t>(j)], all.data<float>()[r * 333 + some[j]])
+              << target << " " << in;
     }
   });
 }
