@@ -24,9 +24,12 @@ using cpu::QuantisedRows;
 class Input {
  public:
   Input(WeightFormat format, const Tensor& x, int64_t rows, int64_t in) : format_(format), in_(in) {
-    if (x.dtype() == DType::bf16) return take(x.data<bfloat16>(), rows);
-    x_ = x.data<float>();
-    if (is_quantised(format)) quantise(rows);
+    if (x.dtype() == DType::bf16) {
+      take(x.data<bfloat16>(), rows);
+    } else {
+      x_ = x.data<float>();
+      if (is_quantised(format)) quantise(rows);
+    }
   }
 
   void multiply(int64_t first_row, const PanelBlock& block) const {
