@@ -32,6 +32,7 @@ struct Inspected {
   ParameterCounts counts;
   CacheCost cache;
   std::optional<WeightFormat> weight_format;  // of a folder of attune quantize
+  int64_t bfloat16_numbers = 0;               // of a folder of the hub
   int64_t weight_bytes = 0;
   int64_t moving_averages = 0;  // copies of the weights that training keeps
   std::string note;             // what the numbers rest on
@@ -86,6 +87,7 @@ Inspected read_what(const InspectCommand& command) {
     const ConfigFile file = open_config(command.what);
     inspected.config = file.model;
     inspected.weight_format = file.weight_format;
+    inspected.bfloat16_numbers = file.bfloat16_numbers;
   } else {
     complete_from_run(read_run_config(command.what), inspected);
   }
@@ -94,7 +96,13 @@ Inspected read_what(const InspectCommand& command) {
   inspected.cache = cache_cost(inspected.config);
   inspected.weight_bytes = inspected.weight_format ? file_bytes(std::filesystem::path(command.what) / kParameterFile)
                                                    : float32_bytes(inspected.counts.total());
+  inspected.weight_bytes -= 2 * inspected.bfloat16_numbers;
   return inspected;
+}
+
+WeightFormat storage_of(const Inspected& inspected) {
+  return inspected.weight_format.value_or(inspected.bfloat16_numbers > 0 ? WeightFormat::bfloat16
+                                                                         : WeightFormat::float32);
 }
 
 Json layer_json(const ParameterCounts::Layer& layer) {
@@ -119,7 +127,7 @@ Json summary_json(const InspectCommand& command, const Inspected& inspected) {
   }
   Json json = {{"model", inspected.name},
                {"config", write_fields(inspected.config)},
-               {"weights", enum_name(inspected.weight_format.value_or(WeightFormat::float32))},
+               {"weights", enum_name(storage_of(inspected))},
                {"parameters", parameters},
                {"memory_bytes", {{"weights", inspected.weight_bytes}}}};
   if (!inspected.weight_format) json["memory_bytes"]["training"] = training_bytes(n.total(), inspected.moving_averages);
@@ -213,7 +221,7 @@ void write_costs(TextOutput& out, const Inspected& inspected) {
   row("weights", inspected.weight_bytes,
       inspected.weight_format
           ? fmt::format("panels in {}, for use without training", enum_name(*inspected.weight_format))
-          : "float32");
+          : enum_name(storage_of(inspected)));
   if (!inspected.weight_format)
     row("training", training_bytes(total, inspected.moving_averages),
         fmt::format("with gradients, Adam's two moments{}, without activations",

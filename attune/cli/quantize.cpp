@@ -53,20 +53,21 @@ int quantize(const QuantizeCommand& command) {
 void add_quantize(CLI::App& app) {
   const auto c = std::make_shared<QuantizeCommand>();
   CLI::App* command = add_command(
-      app, "quantize", "Make a model small: weights of 8 or 4 bits, for use without training",
+      app, "quantize", "Make a model small: weights of 16, 8 or 4 bits, for use without training",
       "  attune quantize runs/demo/model --out runs/demo/int8\n"
       "  attune quantize runs/demo/model --out runs/demo/int4 --type int4\n"
       "  attune quantize runs/demo/model --out runs/demo/panels --type float32\n"
       "  attune translate runs/demo/int8 \"The old dog sleeps.\"\n"
       "translate, generate, classify, evaluate and inspect take the new folder as any other; training needs "
       "the old one.\n"
-      "  int8     a quarter of the size, nearly the same translations\n"
-      "  int4     an eighth; compare with attune evaluate\n"
-      "  float32  the same size and numbers, in the order that products read: starts faster",
+      "  bfloat16  half the size, each number rounded to 8 bits of precision\n"
+      "  int8      a quarter of the size, nearly the same translations\n"
+      "  int4      an eighth; compare with attune evaluate\n"
+      "  float32   the same size and numbers, in the order that products read: starts faster",
       [c] { return until_stopped([&] { return quantize(*c); }); });
   add_model(*command, c->model)->required();
   command->add_option("--out", c->out, "Folder to write, whole or not at all; must not be there yet")->required();
-  command->add_option("--type", c->type, "Of the weights: int8, int4 or float32")->capture_default_str();
+  command->add_option("--type", c->type, "Of the weights: int8, int4, bfloat16 or float32")->capture_default_str();
   command->add_option("--threads", c->threads, "0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow")
       ->capture_default_str();
   command->add_flag("--json", c->json, "For programs; sizes in bytes");

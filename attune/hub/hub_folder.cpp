@@ -52,9 +52,10 @@ HubFiles HubFolder::files() const {
 void HubFolder::fill(Module& model, LoadedWeights weights) const {
   const std::vector<FoundParameter> found =
       find_parameters(model, family_.names(config_, files()), tensors_, family_.ignored);
-  fill_parameters(model, found, tensors_);
-  if (weights == LoadedWeights::panels)
-    make_panels(model, WeightFormat::float32, [&](const Tensor& weight) { tensors_.release_pages(weight); });
+  fill_parameters(model, found, tensors_, weights);
+  if (weights != LoadedWeights::panels) return;
+  make_panels(model, {}, [&](const Tensor& weight) { tensors_.release_pages(weight); });
+  keep_panels_alone(model);
 }
 
 std::unique_ptr<Module> HubFolder::load(LoadedWeights weights) const {

@@ -21,6 +21,8 @@ class HubFolder {
 
   const TransformerConfig& config() const { return config_; }
   const HubConfig& hub_config() const { return hub_; }
+  /// How many numbers the files have in bfloat16.
+  int64_t bfloat16_count() const { return tensors_.bfloat16_count(); }
 
   /// Builds the model: build_model() of config().
   std::unique_ptr<Module> load(LoadedWeights weights) const;

@@ -30,12 +30,12 @@ std::string HubTensors::stored_name(const std::string& name) const {
   return "";
 }
 
-Tensor HubTensors::read(const std::string& stored) const {
+Tensor HubTensors::read(const std::string& stored, Bfloat16 bfloat16) const {
   const DType dtype = source_.dtype(stored);
   if (dtype != DType::f32 && dtype != DType::bf16)
     fail<FileError>("{}: tensor {} is {}, needs floating-point numbers of at most 32 bits", file(stored),
                     in_quotes(stored), name_of(dtype));
-  return source_.read(stored, Bfloat16::widened);
+  return source_.read(stored, bfloat16);
 }
 
 }  // namespace attune

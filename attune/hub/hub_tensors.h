@@ -21,15 +21,17 @@ class HubTensors {
   std::string stored_name(const std::string& name) const;
   std::vector<std::string> stored_names() const { return source_.names(); }
   int64_t element_count() const { return source_.element_count(); }
+  int64_t bfloat16_count() const { return source_.bfloat16_count(); }
   std::string folder() const { return source_.folder().string(); }
 
   // By the name in the files.
 
   std::string file(const std::string& stored) const { return source_.file(stored).string(); }
   Shape shape(const std::string& stored) const { return source_.shape(stored); }
-  /// In float32: the file's own pages where it has that, else a copy. Throws FileError unless the file has
-  /// floating-point numbers of at most 32 bits.
-  Tensor read(const std::string& stored) const;
+  bool is_bfloat16(const std::string& stored) const { return source_.dtype(stored) == DType::bf16; }
+  /// In float32, or in bfloat16 where the file has that and it is to be kept: the file's own pages where it has that
+  /// type, else a copy. Throws FileError unless the file has floating-point numbers of at most 32 bits.
+  Tensor read(const std::string& stored, Bfloat16 bfloat16) const;
   /// See TensorSource::release_pages().
   void release_pages(const Tensor& tensor) const { source_.release_pages(tensor); }
 

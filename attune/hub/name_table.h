@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "attune/hub/hub_tensors.h"
+#include "attune/io/model_folder.h"
 #include "attune/nn/module.h"
 
 namespace attune {
@@ -41,7 +42,9 @@ std::vector<FoundParameter> find_parameters(Module& module, const NameTable& tab
                                             const std::vector<std::string>& ignored);
 
 /// Gives the module the values: parameters that are stored as they are become pages of the file, see map_parameters();
-/// all others are copied. The module's parameters need no values before, see NoInitialization.
-void fill_parameters(Module& module, const std::vector<FoundParameter>& found, const HubTensors& tensors);
+/// all others are copied. `weights` decides whether bfloat16 stays, and whether parameters of one product stay adjacent
+/// in memory, which panels do not need. The module's parameters need no values before, see NoInitialization.
+void fill_parameters(Module& module, const std::vector<FoundParameter>& found, const HubTensors& tensors,
+                     LoadedWeights weights);
 
 }  // namespace attune

@@ -44,7 +44,8 @@ ConfigFile open_config(const std::filesystem::path& folder) {
     check_parameter_file(folder, file.model, file.weight_format);
     return file;
   }
-  return {.model = HubFolder(folder).config(), .weight_format = {}};
+  const HubFolder hub(folder);
+  return {.model = hub.config(), .bfloat16_numbers = hub.bfloat16_count(), .weight_format = {}};
 }
 
 ModelFolder open_model_folder(const std::filesystem::path& folder, LoadedWeights weights) {

@@ -31,7 +31,7 @@ Opened opened(std::shared_ptr<Folder> files) {
 Opened open(const fs::path& folder, Architecture architecture) {
   switch (architecture) {
     case Architecture::encoder_decoder: {
-      ModelFolder files = open_model_folder(folder);
+      ModelFolder files = open_model_folder(folder, LoadedWeights::stored);
       return {.model = std::move(files.model),
               .tokenizers = {files.source_tokenizer, files.target_tokenizer},
               .write_generation = [generation = files.generation](const fs::path& to) {
@@ -39,9 +39,9 @@ Opened open(const fs::path& folder, Architecture architecture) {
               }};
     }
     case Architecture::decoder_lm:
-      return opened(std::make_shared<LanguageModelFolder>(open_language_model_folder(folder)));
+      return opened(std::make_shared<LanguageModelFolder>(open_language_model_folder(folder, LoadedWeights::stored)));
     case Architecture::encoder_classifier:
-      return opened(std::make_shared<ClassifierFolder>(open_classifier_folder(folder)));
+      return opened(std::make_shared<ClassifierFolder>(open_classifier_folder(folder, LoadedWeights::stored)));
     case Architecture::encoder:
       fail<ConfigError>("{}: architecture is \"encoder\", which is not used with panels", folder.string());
     case Architecture::encoder_masked_lm:

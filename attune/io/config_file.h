@@ -21,6 +21,8 @@ void write_model_config(const std::filesystem::path& folder, const TransformerCo
 /// What config.json says.
 struct ConfigFile {
   TransformerConfig model;
+  /// Of a folder of the hub: how many of its numbers are stored in bfloat16. Matrices stay that in memory.
+  int64_t bfloat16_numbers = 0;
   std::optional<WeightFormat> weight_format;  // format of the panels, see save_panel_parameters(); none: matrices
 };
 

@@ -80,10 +80,13 @@ void save_model_folder(const std::filesystem::path& folder, EncoderClassifier& m
 void save_model_folder(const std::filesystem::path& folder, EncoderMaskedLm& model, const Tokenizer& tokenizer);
 
 /// What parameters are after loading.
-///   mapped   pages of the file, see map_parameters()
-///   panels   panels for inference too, see make_panels(); pages of the file that panels were made of leave memory
-///            until they are read again (by embeddings, a row at a time)
-enum class LoadedWeights { mapped, panels };
+///   mapped   float32: pages of the file where it has that, see map_parameters(), else copies
+///   panels   panels for inference, see make_panels(); pages of the file that panels were made of leave memory until they
+///            are read again (by embeddings, a row at a time)
+///   stored   as mapped, for conversion to panels
+/// With `panels` and `stored`, matrices of products and embeddings that a folder of the hub has in bfloat16 stay that.
+/// Products take such matrices as panels alone.
+enum class LoadedWeights { mapped, panels, stored };
 
 /// Read what save_model_folder() wrote; without generation_config.json its defaults hold. The folder may be hostile: no
 /// more memory is allocated than its files have bytes. Throw FileError or ConfigError naming the file, ConfigError when

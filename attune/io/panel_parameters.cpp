@@ -70,7 +70,7 @@ std::shared_ptr<const PanelWeight> map_panels(const SafetensorsReader& reader, c
   check_part(reader, panels_name(matrix.name), {PanelWeight::storage_bytes(format, out, in)}, format);
   const Tensor storage = reader.map_or_copy(panels_name(matrix.name), DType::u8, alignof(float));
   Tensor scales;
-  if (format != WeightFormat::float32) {
+  if (is_quantised(format)) {
     check_part(reader, scales_name(matrix.name), PanelWeight::scales_shape(format, out, in), format);
     scales = reader.map_or_copy(scales_name(matrix.name), PanelWeight::scales_dtype(format));
   }
@@ -107,7 +107,7 @@ void map_panel_parameters(const std::filesystem::path& path, Module& module, Wei
   for (const Collector::Matrix& matrix : found.matrices) {
     panels.push_back(map_panels(reader, matrix, format));
     known.insert(panels_name(matrix.name));
-    if (format != WeightFormat::float32) known.insert(scales_name(matrix.name));
+    if (is_quantised(format)) known.insert(scales_name(matrix.name));
   }
   map_parameters(reader, module, found.others, known);
   for (size_t i = 0; i < panels.size(); ++i)

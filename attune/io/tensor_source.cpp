@@ -93,6 +93,13 @@ int64_t TensorSource::element_count() const {
   return count;
 }
 
+int64_t TensorSource::bfloat16_count() const {
+  int64_t count = 0;
+  for (const auto& [name, file] : file_of_)
+    if (dtype(name) == DType::bf16) count += shape(name).numel();
+  return count;
+}
+
 Tensor TensorSource::read(const std::string& name, Bfloat16 bfloat16) const {
   const auto read_from = [&](const auto& reader) {
     const StoredType type = reader.type(name);

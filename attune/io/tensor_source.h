@@ -40,6 +40,7 @@ class TensorSource {
   const std::filesystem::path& file(const std::string& name) const;
   /// Over all tensors.
   int64_t element_count() const;
+  int64_t bfloat16_count() const;  // of those in bfloat16
 
   /// One tensor. It lies on the file's own pages where these hold the values as they are read, else it is a copy.
   /// Writing to it copies the pages: the file stays as it is. The tensor keeps the file mapped.

@@ -6,6 +6,7 @@
 namespace attune {
 
 /// y[i] = scale * table[ids[i]]        ids int32 [n], table [vocabulary, columns], y [n, columns]
+/// y has the type of the table, float32 where that is bfloat16.
 void embedding_forward(Cpu, const Tensor& ids, const Tensor& table, double scale, const Tensor& y);
 void embedding_forward(Plain, const Tensor& ids, const Tensor& table, double scale, const Tensor& y);
 

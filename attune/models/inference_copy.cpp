@@ -7,7 +7,7 @@ namespace attune {
 namespace {
 
 template <class Model, class Build>
-std::unique_ptr<Model> copy(Model& model, WeightFormat format, Build&& build) {
+std::unique_ptr<Model> copy(Model& model, std::optional<WeightFormat> format, Build&& build) {
   std::unique_ptr<Model> made = [&] {
     const NoInitialization no_values;
     return build(model.config(), 1);
@@ -18,15 +18,15 @@ std::unique_ptr<Model> copy(Model& model, WeightFormat format, Build&& build) {
 
 }  // namespace
 
-std::unique_ptr<Transformer> inference_copy(Transformer& model, WeightFormat format) {
+std::unique_ptr<Transformer> inference_copy(Transformer& model, std::optional<WeightFormat> format) {
   return copy(model, format, build_transformer);
 }
 
-std::unique_ptr<DecoderLm> inference_copy(DecoderLm& model, WeightFormat format) {
+std::unique_ptr<DecoderLm> inference_copy(DecoderLm& model, std::optional<WeightFormat> format) {
   return copy(model, format, build_decoder_lm);
 }
 
-std::unique_ptr<EncoderClassifier> inference_copy(EncoderClassifier& model, WeightFormat format) {
+std::unique_ptr<EncoderClassifier> inference_copy(EncoderClassifier& model, std::optional<WeightFormat> format) {
   return copy(model, format, build_encoder_classifier);
 }
 

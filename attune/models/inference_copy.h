@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "attune/kernels/panels.h"
 #include "attune/models/decoder_lm.h"
@@ -11,9 +12,9 @@ namespace attune {
 
 /// Returns a copy of `model` for inference, see copy_for_inference(). Training `model` afterwards does not change the
 /// copy.
-std::unique_ptr<Transformer> inference_copy(Transformer& model, WeightFormat format = WeightFormat::float32);
-std::unique_ptr<DecoderLm> inference_copy(DecoderLm& model, WeightFormat format = WeightFormat::float32);
+std::unique_ptr<Transformer> inference_copy(Transformer& model, std::optional<WeightFormat> format = {});
+std::unique_ptr<DecoderLm> inference_copy(DecoderLm& model, std::optional<WeightFormat> format = {});
 std::unique_ptr<EncoderClassifier> inference_copy(EncoderClassifier& model,
-                                                  WeightFormat format = WeightFormat::float32);
+                                                  std::optional<WeightFormat> format = {});
 
 }  // namespace attune

@@ -27,12 +27,17 @@ bool is_multiplied(const Parameter& p) {
 }
 
 bool may_have_panels(const Parameter& p) {
-  return is_multiplied(p) && p.tensor.defined() && p.tensor.dtype() == DType::f32;
+  return is_multiplied(p) && p.tensor.defined() && (p.tensor.dtype() == DType::f32 || p.tensor.dtype() == DType::bf16);
+}
+
+WeightFormat format_of(const Tensor& weight) {
+  return weight.dtype() == DType::bf16 ? WeightFormat::bfloat16 : WeightFormat::float32;
 }
 
 // Makes the panels of the parameters that products read. The key is the address: parameters that share memory share
 // panels.
-std::unordered_map<const void*, SharedPanels> panels_of(const std::vector<Parameter*>& parameters, WeightFormat format,
+std::unordered_map<const void*, SharedPanels> panels_of(const std::vector<Parameter*>& parameters,
+                                                        std::optional<WeightFormat> format,
                                                         const std::function<void(const Tensor&)>& done) {
   std::unordered_map<const void*, SharedPanels> panels;
   std::vector<Tensor> weights;
@@ -40,16 +45,17 @@ std::unordered_map<const void*, SharedPanels> panels_of(const std::vector<Parame
   for (const Parameter* p : parameters) {
     if (!may_have_panels(*p) || !panels.try_emplace(p->tensor.address()).second) continue;
     weights.push_back(p->tensor.detach());
-    bytes += PanelWeight::storage_bytes(format, p->tensor.size(0), p->tensor.size(1));
+    bytes += PanelWeight::storage_bytes(format.value_or(format_of(p->tensor)), p->tensor.size(0), p->tensor.size(1));
   }
   if (weights.empty()) return panels;
   // One large tensor, so that the system can use large pages.
   const Tensor storage = Tensor::empty({bytes}, {DType::u8, weights.front().device()});
   int64_t begin = 0;
   for (const Tensor& weight : weights) {
-    const int64_t end = begin + PanelWeight::storage_bytes(format, weight.size(0), weight.size(1));
+    const WeightFormat made = format.value_or(format_of(weight));
+    const int64_t end = begin + PanelWeight::storage_bytes(made, weight.size(0), weight.size(1));
     panels[weight.address()] =
-        std::make_shared<const PanelWeight>(PanelWeight::pack(weight, format, storage.rows(begin, end)));
+        std::make_shared<const PanelWeight>(PanelWeight::pack(weight, made, storage.rows(begin, end)));
     if (done) done(weight);
     begin = end;
   }
@@ -58,7 +64,7 @@ std::unordered_map<const void*, SharedPanels> panels_of(const std::vector<Parame
 
 }  // namespace
 
-void make_panels(Module& module, WeightFormat format, const std::function<void(const Tensor&)>& done) {
+void make_panels(Module& module, std::optional<WeightFormat> format, const std::function<void(const Tensor&)>& done) {
   const Places places(module);
   const auto panels = panels_of(places.parameters, format, done);
   for (Parameter* p : places.parameters)
@@ -68,7 +74,21 @@ void make_panels(Module& module, WeightFormat format, const std::function<void(c
 void ensure_panels(Module& module) {
   const Places places(module);
   if (std::ranges::any_of(places.parameters, [](const Parameter* p) { return may_have_panels(*p) && !p->panels; }))
-    make_panels(module, WeightFormat::float32);
+    make_panels(module);
+}
+
+void keep_panels_alone(Module& module) {
+  const Places places(module);
+  std::unordered_map<const void*, SharedPanels> panels;
+  for (const Parameter* p : places.parameters)
+    if (p->panels && p->tensor.defined()) panels.emplace(p->tensor.address(), p->panels);
+  for (Parameter* p : places.parameters) {
+    const bool by_panels = p->use == ParameterUse::product || p->use == ParameterUse::lookup;
+    const auto found = by_panels && p->tensor.defined() ? panels.find(p->tensor.address()) : panels.end();
+    if (found == panels.end()) continue;
+    p->panels = found->second;
+    p->tensor = {};
+  }
 }
 
 void drop_panels(Module& module) {
@@ -76,7 +96,7 @@ void drop_panels(Module& module) {
     if (p->tensor.defined()) p->panels.reset();
 }
 
-void copy_for_inference(Module& from, Module& to, WeightFormat format) {
+void copy_for_inference(Module& from, Module& to, std::optional<WeightFormat> format) {
   const Places sources(from), targets(to);
   if (sources.parameters.size() != targets.parameters.size())
     fail<ShapeError>("copy_for_inference: {} parameters for a module with {}", sources.parameters.size(),

@@ -18,17 +18,26 @@ constexpr size_t kMostFused = 3;
 bool takes_panels(const Tensor& x, Projections projections) {
   const PanelWeight* first = (*projections.begin())->weight.panels.get();
   const bool here = std::ranges::all_of(projections, [&](const Projection* p) {
-    return p->weight.panels && p->weight.panels->format() == first->format() &&
+    return p->weight.panels && read_one_input(*p->weight.panels, *first) &&
            !is_recording({x, p->weight.tensor, p->bias.tensor});
   });
   if (here && x.dtype() == DType::f32 && !bfloat16_products()) return true;
+  const bool all_bfloat16 = here && std::ranges::all_of(projections, [](const Projection* p) {
+    return p->weight.panels->format() == WeightFormat::bfloat16;
+  });
+  if (all_bfloat16) return true;
   for (const Projection* p : projections)
     if (!p->weight.tensor.defined())
       fail<ShapeError>(
-          "linear: the weight [{}, {}] is there as panels alone, which take a float32 input, record no gradient and "
-          "have one format",
+          "linear: the weight [{}, {}] is there as panels alone, which record no gradient and take float32 inputs, in "
+          "one form for all of a product; only bfloat16 panels take bfloat16",
           p->weight.panels->out(), p->weight.panels->in());
   return false;
+}
+
+// As products with panels read it.
+Tensor for_panels(const Tensor& x) {
+  return bfloat16_products() ? to_bfloat16(x) : x;
 }
 
 std::array<PanelParameters, kMostFused> panels_of(Projections projections) {
@@ -49,7 +58,7 @@ CrossEntropy panel_loss(const Tensor& x, const Projection& projection, const Ind
     const auto taking_part = std::ssize(all) - std::count(all.begin(), all.end(), options.ignore_index);
     of_piece.scale = 1.0 / static_cast<double>(std::max<int64_t>(taking_part, 1));
   }
-  CrossEntropy sum{.loss = Tensor::zeros({}, {x.dtype(), x.device()})};
+  CrossEntropy sum{.loss = Tensor::zeros({}, {DType::f32, x.device()})};
   for (int64_t begin = 0; begin < x.size(0); begin += kRows) {
     const int64_t end = std::min(begin + kRows, x.size(0));
     const Tensor logits = project(x.rows(begin, end), projection);
@@ -85,14 +94,14 @@ std::vector<Projection> new_adjacent_projections(int64_t in, std::initializer_li
 
 Tensor project(const Tensor& x, const Projection& p, const LinearOptions& options) {
   if (!options.dropout.active() && takes_panels(x, {&p}))
-    return panel_linear(x, *p.weight.panels, p.bias.tensor, options.activation);
+    return panel_linear(for_panels(x), *p.weight.panels, p.bias.tensor, options.activation);
   return linear(x, p.weight.tensor, p.bias.tensor, options);
 }
 
 Tensor project_fused(const Tensor& x, Projections projections) {
   if (takes_panels(x, projections)) {
     const auto parameters = panels_of(projections);
-    return fused_panel_linear(x, {parameters.data(), projections.size()});
+    return fused_panel_linear(for_panels(x), {parameters.data(), projections.size()});
   }
   std::array<LinearParameters, kMostFused> parameters;
   std::ranges::transform(projections, parameters.begin(), [](const Projection* p) {
@@ -105,7 +114,7 @@ std::array<Tensor, 3> project_each(const Tensor& x, Projections projections) {
   std::array<Tensor, 3> products;
   if (takes_panels(x, projections)) {
     const auto parameters = panels_of(projections);
-    panel_linear_each(x, {parameters.data(), projections.size()}, {products.data(), projections.size()});
+    panel_linear_each(for_panels(x), {parameters.data(), projections.size()}, {products.data(), projections.size()});
   } else {
     std::ranges::transform(projections, products.begin(), [&](const Projection* p) { return project(x, *p); });
   }
@@ -115,9 +124,10 @@ std::array<Tensor, 3> project_each(const Tensor& x, Projections projections) {
 // In a float32 tensor the numbers of an output are adjacent, in panels they are not. Both give the same bits.
 Tensor project_columns(const Tensor& x, const Projection& p, std::span<const std::span<const int32_t>> columns) {
   const bool rows_lie_together =
-      p.weight.tensor.defined() && (!p.weight.panels || p.weight.panels->format() == WeightFormat::float32);
+      p.weight.tensor.defined() && p.weight.tensor.dtype() != DType::bf16 &&
+      (!p.weight.panels || p.weight.panels->format() == WeightFormat::float32);
   if (rows_lie_together) return linear_columns(x, p.weight.tensor, p.bias.tensor, columns);
-  return panel_linear_columns(x, *p.weight.panels, p.bias.tensor, columns);
+  return panel_linear_columns(for_panels(x), *p.weight.panels, p.bias.tensor, columns);
 }
 
 CrossEntropy projection_loss(const Tensor& x, const Projection& p, const Indices& labels,

@@ -36,8 +36,10 @@ Tensor embedding(const Indices& ids, const Tensor& table, double scale) {
   const ProfileScope scope("embedding");
   check_table("embedding", table);
   check_vocabulary(ids, table.size(0));
-  Tensor y = Tensor::empty({ids.size(), table.size(1)}, {table.dtype(), table.device()});
+  const bool bf16 = table.dtype() == DType::bf16;
+  Tensor y = Tensor::empty({ids.size(), table.size(1)}, {bf16 ? DType::f32 : table.dtype(), table.device()});
   dispatch(table.device(), [&](auto device) { embedding_forward(device, ids.on(device), table, scale, y); });
+  if (bf16) return y;
   record("embedding", {table}, y, [ids, shape = table.shape(), scale](const Tensor& dy) {
     Tensor d_table = Tensor::empty(shape, {dy.dtype(), dy.device()});
     dispatch(dy.device(), [&](auto device) { embedding_backward(device, ids.on(device), dy, scale, d_table); });

@@ -8,8 +8,8 @@
 namespace [[gnu::visibility("default")]] attune {
 
 /// Row ids[i] of the table, times `scale` (sqrt(d_model) in Vaswani et al. 2017, section 3.4).
-///   ids [n]   table [vocabulary, d]   returns [n, d]
-/// Differentiable in table. Throws ShapeError, and DataError for an id outside the vocabulary.
+///   ids [n]   table [vocabulary, d]   returns [n, d], in float32 where the table is bfloat16
+/// Differentiable in a table that is not bfloat16. Throws ShapeError, and DataError for an id outside the vocabulary.
 Tensor embedding(const Indices& ids, const Tensor& table, double scale = 1);
 
 /// The same for a table that exists only as panels; records no gradient.

@@ -14,8 +14,10 @@ namespace {
 
 void check(const char* op, const Tensor& x, const PanelParameters& parameters) {
   const PanelWeight& weight = *parameters.weight;
-  if (x.rank() < 1 || x.dtype() != DType::f32)
-    fail<ShapeError>("{}: needs a float32 input, found {} {}", op, name_of(x.dtype()), x.shape().text());
+  const bool may_be_narrow = weight.format() == WeightFormat::bfloat16;
+  if (x.rank() < 1 || (x.dtype() != DType::f32 && !(may_be_narrow && x.dtype() == DType::bf16)))
+    fail<ShapeError>("{}: a weight in {} needs an input in float32{}, found {} {}", op, enum_name(weight.format()),
+                     may_be_narrow ? " or bfloat16" : "", name_of(x.dtype()), x.shape().text());
   if (x.size(-1) != weight.in())
     fail<ShapeError>("{}: input {} has {} columns but the weight [{}, {}] takes {}", op, x.shape().text(), x.size(-1),
                      weight.out(), weight.in(), weight.in());
@@ -36,7 +38,7 @@ void multiply(const char* op, const Tensor& x, std::span<const PanelParameters> 
   int64_t width = 0;
   for (const PanelParameters& part : parameters) {
     check(op, x, part);
-    if (part.weight->format() != parameters[0].weight->format())
+    if (!read_one_input(*part.weight, *parameters[0].weight))
       fail<ShapeError>("{}: a weight in {} beside one in {}", op, enum_name(part.weight->format()),
                        enum_name(parameters[0].weight->format()));
     width += part.weight->out();
@@ -63,6 +65,10 @@ void multiply(const char* op, const Tensor& x, std::span<const PanelParameters> 
 }
 
 }  // namespace
+
+bool read_one_input(const PanelWeight& a, const PanelWeight& b) {
+  return a.format() == b.format() || (!is_quantised(a.format()) && !is_quantised(b.format()));
+}
 
 Tensor panel_linear(const Tensor& x, const PanelWeight& weight, const Tensor& bias, Activation activation) {
   const PanelParameters parameters{&weight, bias};

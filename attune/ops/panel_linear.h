@@ -9,20 +9,24 @@
 namespace attune {
 
 /// activation(x W^T + bias) for inference; records no gradient.
-///   x [..., in] float32   bias [out] float32 or undefined
-///   returns [..., out]
+///   x [..., in] float32, or bfloat16 with bfloat16 weights   bias [out] float32 or undefined
+///   returns [..., out] float32
 /// The result of a row depends only on that row, bit for bit, on every processor, for any number of rows and threads.
-/// With int8 weights each row of x is quantised to 8 bits (symmetrically, by its largest number); with int4 weights
+/// bfloat16 weights are widened to float32, which is exact. With int8 weights each row of x is quantised to 8 bits (symmetrically, by its largest number); with int4 weights
 /// each group of 32 numbers of a row is. Throws ShapeError.
 Tensor panel_linear(const Tensor& x, const PanelWeight& weight, const Tensor& bias,
                     Activation activation = Activation::none);
+
+/// Whether products with both read x in one form, so that they can be one product: both are of one format, or both are
+/// not quantised.
+bool read_one_input(const PanelWeight& a, const PanelWeight& b);
 
 struct PanelParameters {
   const PanelWeight* weight = nullptr;
   Tensor bias;  // [out], or undefined
 };
 
-/// panel_linear(x, weight_i, bias_i), for weights of one format, in one pass over x.
+/// panel_linear(x, weight_i, bias_i), in one pass over x, for weights that read_one_input().
 ///   returns [..., sum of out_i], the results side by side
 Tensor fused_panel_linear(const Tensor& x, std::span<const PanelParameters> parameters);
 

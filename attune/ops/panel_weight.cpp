@@ -4,6 +4,7 @@
 
 #include "attune/base/fail.h"
 #include "attune/kernels/panel_weight.h"
+#include "attune/ops/precision.h"
 #include "attune/ops/rows.h"
 
 namespace attune {
@@ -19,7 +20,7 @@ void check_sizes(WeightFormat format, int64_t out, int64_t in) {
 
 // No scale can represent a number that is not finite.
 void check_finite(const Tensor& weight, WeightFormat format) {
-  if (format == WeightFormat::float32) return;
+  if (!is_quantised(format)) return;
   const int64_t i = first_not_finite(weight);
   if (i >= 0)
     fail<NumericError>("panel weight: number {} of {} is {}, which {} cannot hold", i, weight.shape().text(),
@@ -31,7 +32,7 @@ PanelWeight empty_panels(WeightFormat format, int64_t out, int64_t in, const Dev
                          const Tensor& storage = {}) {
   const int64_t bytes = PanelWeight::storage_bytes(format, out, in);
   Tensor scales;
-  if (format != WeightFormat::float32)
+  if (is_quantised(format))
     scales = Tensor::empty(PanelWeight::scales_shape(format, out, in), {PanelWeight::scales_dtype(format), device});
   return {format, out, in, storage.defined() ? storage : Tensor::empty({bytes}, {DType::u8, device}), scales};
 }
@@ -45,7 +46,7 @@ int64_t PanelWeight::storage_bytes(WeightFormat format, int64_t out, int64_t in)
 
 Shape PanelWeight::scales_shape(WeightFormat format, int64_t out, int64_t in) {
   check_sizes(format, out, in);
-  if (format == WeightFormat::float32) return {0};
+  if (!is_quantised(format)) return {0};
   if (format == WeightFormat::int8) return {panel_count(out), kPanelOutputs};
   return {panel_count(out), divide_up(in, kGroupInputs), kPanelOutputs};
 }
@@ -59,7 +60,7 @@ PanelWeight::PanelWeight(WeightFormat format, int64_t out, int64_t in, Tensor st
                      panels_.storage.shape().text());
   if (reinterpret_cast<uintptr_t>(panels_.storage.address()) % alignof(float) != 0)
     fail<ShapeError>("panel weight: the storage of [{}, {}] does not lie at a multiple of {}", out, in, alignof(float));
-  if (format == WeightFormat::float32) {
+  if (!is_quantised(format)) {
     panels_.scales = {};
     return;
   }
@@ -73,13 +74,14 @@ PanelWeight::PanelWeight(WeightFormat format, int64_t out, int64_t in, Tensor st
 }
 
 PanelWeight PanelWeight::pack(const Tensor& weight, WeightFormat format, const Tensor& into) {
-  if (weight.rank() != 2 || weight.dtype() != DType::f32)
-    fail<ShapeError>("panel weight: needs a float32 matrix, found {} {}", name_of(weight.dtype()),
+  if (weight.rank() != 2 || (weight.dtype() != DType::f32 && weight.dtype() != DType::bf16))
+    fail<ShapeError>("panel weight: needs a float32 or bfloat16 matrix, found {} {}", name_of(weight.dtype()),
                      weight.shape().text());
-  check_finite(weight, format);
+  const Tensor numbers = format == WeightFormat::bfloat16 ? weight : to_float32(weight);
+  check_finite(numbers, format);
   PanelWeight made = empty_panels(format, weight.size(0), weight.size(1), weight.device(), into);
   check_device("panel weight", weight, {made.storage()});
-  dispatch(weight.device(), [&](auto device) { pack_panels(device, weight, made.panels_); });
+  dispatch(weight.device(), [&](auto device) { pack_panels(device, numbers, made.panels_); });
   return made;
 }
 

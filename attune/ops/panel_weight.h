@@ -10,12 +10,16 @@ namespace [[gnu::visibility("default")]] attune {
 template <>
 struct EnumNames<WeightFormat> {
   static constexpr std::pair<WeightFormat, const char*> values[] = {
-      {WeightFormat::float32, "float32"}, {WeightFormat::int8, "int8"}, {WeightFormat::int4, "int4"}};
+      {WeightFormat::float32, "float32"},
+      {WeightFormat::bfloat16, "bfloat16"},
+      {WeightFormat::int8, "int8"},
+      {WeightFormat::int4, "int4"}};
 };
 
 /// A weight matrix laid out for inference: panels of 16 outputs, which a product reads once from front to back.
 /// Elements beyond `out` or `in` are zero.
 ///   float32   [panels, in, 16]
+///   bfloat16  [panels, ceil(in / 2), 16, 2]
 ///   int8      [panels, 64 + 64 ceil(in / 4)]: int32 [16], -128 times the sum of an output's numbers, since a product
 ///             reads activations with 128 added; then [ceil(in / 4), 16, 4], the order that VNNI and AMX read
 ///   int4      [panels, ceil(in / 32), 4, 16, 4]: a byte holds q + 8 of input 4 i + j of its group in the lower half,
@@ -23,18 +27,18 @@ struct EnumNames<WeightFormat> {
 /// The bytes are the same on every device and every little-endian processor: files hold them unchanged and are mapped.
 class PanelWeight {
  public:
-  /// Takes weight [out, in] float32 and quantises it; with int4 each scale is the one of several candidates with the
+  /// Takes weight [out, in], float32 or bfloat16, and rounds or quantises it; with int4 each scale is the one of several candidates with the
   /// least squared error. Throws ShapeError, and NumericError if a number to quantise is not finite.
   static PanelWeight pack(const Tensor& weight, WeightFormat format) { return pack(weight, format, {}); }
   /// The same, writing into `storage`, uint8 [storage_bytes] on the weight's device, unless it is undefined.
   static PanelWeight pack(const Tensor& weight, WeightFormat format, const Tensor& storage);
   /// From stored parts, which are not copied. storage: uint8 [storage_bytes], its address a multiple of 4 (64 is
-  /// faster). scales: of scales_shape() and scales_dtype(), undefined for float32. Throws ShapeError if a part does not
+  /// faster). scales: of scales_shape() and scales_dtype(), undefined unless is_quantised(). Throws ShapeError if a part does not
   /// fit.
   PanelWeight(WeightFormat format, int64_t out, int64_t in, Tensor storage, Tensor scales);
 
   static int64_t storage_bytes(WeightFormat format, int64_t out, int64_t in);
-  /// int8 [panels, 16], int4 [panels, groups, 16], float32 [0].
+  /// int8 [panels, 16], int4 [panels, groups, 16], else [0].
   static Shape scales_shape(WeightFormat format, int64_t out, int64_t in);
   static DType scales_dtype(WeightFormat format) { return format == WeightFormat::int4 ? DType::bf16 : DType::f32; }
 

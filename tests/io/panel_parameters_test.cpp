@@ -23,7 +23,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr WeightFormat kFormats[] = {WeightFormat::float32, WeightFormat::int8, WeightFormat::int4};
+constexpr WeightFormat kFormats[] = {WeightFormat::float32, WeightFormat::bfloat16, WeightFormat::int8,
+                                     WeightFormat::int4};
 
 // Every weight that may be packed, by its name in every place, and the other parameters.
 class Weights final : public Visitor {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -140,9 +141,38 @@ TEST(CopyForInference, RecordsNothingAndSaysSo) {
   EXPECT_THAT(message_of<ShapeError>([&] { outputs_of(*copy); }), ::testing::HasSubstr("as panels alone"));
 }
 
+// Matrices that are stored in bfloat16 are as good as their values in float32, to the bit, and are in memory once.
+TEST(MakePanels, OfBfloat16HaveTheBitsOfTheirValuesInFloat32) {
+  for (const TransformerConfig& c : configs()) {
+    const auto kinds = {c.encoder_attention, c.decoder_attention, c.cross_attention};
+    if (std::ranges::any_of(kinds, [](const AttentionKind& kind) { return std::holds_alternative<MultiHeadLatent>(kind); }))
+      continue;  // reads elements of its matrices
+    const auto narrow = random_model(c), wide = random_model(c);
+    const auto rounded = [](const NamedParameter& p) { return p.tensor->rank() == 2 ? to_bfloat16(*p.tensor) : Tensor{}; };
+    replace_parameters(*narrow, rounded);
+    replace_parameters(*wide, [&](const NamedParameter& p) {
+      const Tensor tensor = rounded(p);
+      return tensor.defined() ? to_float32(tensor) : tensor;
+    });
+    ensure_panels(*narrow);
+    ensure_panels(*wide);
+    keep_panels_alone(*narrow);
+    const Outputs expected = outputs_of(*wide);
+    for (const NamedParameter& p : named_parameters(*narrow))
+      EXPECT_TRUE(p.tensor->rank() == 1 || p.name.find("embedding") != std::string::npos) << p.name;
+    const Outputs found = outputs_of(*narrow);
+    EXPECT_TRUE(same_bits(found.memory, expected.memory)) << name_of(c);
+    EXPECT_TRUE(same_bits(found.decoded, expected.decoded)) << name_of(c);
+    EXPECT_TRUE(same_bits(found.logits, expected.logits)) << name_of(c);
+    EXPECT_TRUE(same_bits(found.selected, expected.selected)) << name_of(c);
+    const auto copy = inference_copy(*narrow);
+    EXPECT_TRUE(same_bits(outputs_of(*copy).logits, expected.logits)) << name_of(c);
+  }
+}
+
 // A step's rows do not depend on how many there are, to the bit.
 TEST(MakePanels, StepsDoNotDependOnTheBatch) {
-  for (const WeightFormat format : {WeightFormat::float32, WeightFormat::int8, WeightFormat::int4}) {
+  for (const WeightFormat format : {WeightFormat::float32, WeightFormat::bfloat16, WeightFormat::int8, WeightFormat::int4}) {
     const auto model = random_model(small_config(MultiHead{}, NormPlacement::post));
     make_panels(*model, format);
     const NoGrad no_grad;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "attune/autograd/graph.h"
+#include "attune/ops/precision.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/targets.h"
 
@@ -26,6 +27,17 @@ TEST(Embedding, PicksScaledRowsOnEveryTarget) {
         EXPECT_EQ(y.data<float>()[i], 0.5f * table.data<float>()[ids[i / d] * d + i % d]) << target;
     }
   });
+}
+
+TEST(Embedding, WidensATableInBfloat16) {
+  const Indices ids = uniform_ids(20, 11);
+  for (const int64_t d : {1, 7, 35}) {
+    const Tensor table = to_bfloat16(normal({11, d}, {.dtype = DType::f32, .seed = 1}));
+    const Tensor expected = embedding(ids, to_float32(table), 0.7);
+    for_each_target(
+        [&](const char* target) { EXPECT_TRUE(same_bits(embedding(ids, table, 0.7), expected)) << target; });
+    EXPECT_TRUE(same_bits(embedding(ids, table.to(Plain{}), 0.7).to(Cpu{}), expected));
+  }
 }
 
 TEST(Embedding, GradientMatchesFiniteDifferences) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "attune/ops/activation.h"
+#include "attune/ops/precision.h"
 #include "tests/support/errors.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/targets.h"
@@ -16,7 +17,8 @@
 namespace attune {
 namespace {
 
-constexpr WeightFormat kFormats[] = {WeightFormat::float32, WeightFormat::int8, WeightFormat::int4};
+constexpr WeightFormat kFormats[] = {WeightFormat::float32, WeightFormat::bfloat16, WeightFormat::int8,
+                                     WeightFormat::int4};
 
 Tensor random(const Shape& shape, uint64_t seed) {
   return normal(shape, {.dtype = DType::f32, .seed = seed});
@@ -25,7 +27,7 @@ Tensor random(const Shape& shape, uint64_t seed) {
 // x to 8 bits, by the largest number of each row (int8) or of each 32 numbers (int4).
 Tensor rounded(const Tensor& x, WeightFormat format) {
   Tensor result = x.to(DType::f64);
-  if (format == WeightFormat::float32) return result;
+  if (!is_quantised(format)) return result;
   const int64_t in = x.size(1), length = format == WeightFormat::int8 ? in : 32;
   for (int64_t r = 0; r < x.size(0); ++r) {
     for (int64_t begin = 0; begin < in; begin += length) {
@@ -92,6 +94,54 @@ TEST(PanelLinear, HasTheSameBitsOnEveryProcessor) {
       EXPECT_TRUE(same_bits(panel_linear(x, w, b, Activation::relu), expected)) << target << " " << enum_name(format);
     });
   }
+}
+
+// Widening is exact and the sums are formed in one order, so that weights in bfloat16 are weights in float32.
+TEST(PanelLinear, Bfloat16HasTheBitsOfFloat32) {
+  for_each_target([&](const char* target) {
+    for (const int64_t in : {1, 2, 64, 75}) {
+      const PanelWeight narrow = PanelWeight::pack(random({200, in}, 1), WeightFormat::bfloat16),
+                        wide = PanelWeight::pack(narrow.unpack(), WeightFormat::float32);
+      const Tensor b = random({200}, 3);
+      for (const int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 33}) {
+        const Tensor x = random({rows, in}, 2), expected = panel_linear(x, wide, b, Activation::silu);
+        EXPECT_TRUE(same_bits(panel_linear(x, narrow, b, Activation::silu), expected)) << target << " " << rows;
+        const std::vector<PanelParameters> both = {{&wide, b}, {&narrow, b}};
+        std::array<Tensor, 2> each;
+        panel_linear_each(x, both, each);
+        EXPECT_TRUE(same_bits(each[0], each[1])) << target << " " << rows;
+      }
+    }
+  });
+}
+
+// Inputs in bfloat16 too: sums are float32, in an order that each processor's instructions choose, but the same for any
+// rows and threads.
+TEST(PanelLinear, OfBfloat16InputsAgreesWithTheFormulaForAnyRows) {
+  for_each_target([&](const char* target) {
+    for (const int64_t in : {1, 37, 64, 75, 320}) {
+      const PanelWeight w = PanelWeight::pack(random({333, in}, 1), WeightFormat::bfloat16);
+      const Tensor b = random({333}, 3), x = to_bfloat16(random({67, in}, 2));
+      const auto [one, two] = with_one_and_two_threads([&] { return panel_linear(x, w, b, Activation::relu); });
+      EXPECT_EQ(one.dtype(), DType::f32);
+      const Tensor expected = relu(reference(to_float32(x), w, b));
+      EXPECT_LT(relative_error(one.to(DType::f64), expected), 4e-6) << target << " " << in;
+      EXPECT_TRUE(same_bits(one, two)) << target;
+      for (const auto& [begin, end] : std::vector<std::pair<int64_t, int64_t>>{{0, 1}, {66, 67}, {3, 8}, {10, 43}}) {
+        const Tensor some = panel_linear(x.rows(begin, end), w, b, Activation::relu);
+        EXPECT_TRUE(same_bits(some, one.rows(begin, end))) << target << " " << in << " " << begin << " to " << end;
+      }
+      const Tensor on_plain = panel_linear(x.to(Plain{}), w.to(Plain{}), b.to(Plain{}), Activation::relu);
+      EXPECT_LT(relative_error(on_plain.to(Cpu{}).to(DType::f64), expected), 4e-6);
+      const std::vector<int32_t> some = {0, 7, 8, 332};
+      const std::vector<std::span<const int32_t>> columns = {some, some, {}};
+      const Tensor selected = panel_linear_columns(x.rows(0, 3), w, b, columns), all = panel_linear(x.rows(0, 3), w, b);
+      for (int64_t r = 0; r < 2; ++r)
+        for (size_t j = 0; j < some.size(); ++j)
+          EXPECT_EQ(selected.data<float>()[r * 4 + static_cast<int64_t>(j)], all.data<float>()[r * 333 + some[j]])
+              << target << " " << in;
+    }
+  });
 }
 
 TEST(PanelLinear, RowsDoNotDependOnTheBatchNorOnThreads) {
@@ -202,7 +252,7 @@ void expect_like_cpu(const Tensor& found, const Tensor& expected, bool exactly) 
 TEST(PanelLinear, IsTheSameOnThePlainDevice) {
   for (const WeightFormat format : kFormats) {
     SCOPED_TRACE(enum_name(format));
-    const bool exact = format != WeightFormat::float32;
+    const bool exact = is_quantised(format);
     for (const int64_t in : {64, 75}) {
       const PanelWeight w = PanelWeight::pack(random({50, in}, 1), format), on_plain = w.to(Plain{});
       Tensor x = random({2, 9, in}, 2);
@@ -221,7 +271,7 @@ TEST(PanelLinear, IsTheSameOnThePlainDevice) {
 TEST(PanelLinear, SeveralAreTheSameOnThePlainDevice) {
   for (const WeightFormat format : kFormats) {
     SCOPED_TRACE(enum_name(format));
-    const bool exact = format != WeightFormat::float32;
+    const bool exact = is_quantised(format);
     const PanelWeight w_0 = PanelWeight::pack(random({40, 64}, 1), format),
                       w_1 = PanelWeight::pack(random({17, 64}, 2), format), on_plain_0 = w_0.to(Plain{}),
                       on_plain_1 = w_1.to(Plain{});
@@ -243,7 +293,7 @@ TEST(PanelLinear, ColumnsAreTheSameOnThePlainDevice) {
   const std::vector<std::span<const int32_t>> with_infinities = {shorter, some, {}};
   for (const WeightFormat format : kFormats) {
     SCOPED_TRACE(enum_name(format));
-    const bool exact = format != WeightFormat::float32;
+    const bool exact = is_quantised(format);
     const PanelWeight w = PanelWeight::pack(random({500, 75}, 1), format), on_plain = w.to(Plain{});
     const Tensor x = random({3, 75}, 2), b = random({500}, 3);
     expect_like_cpu(panel_linear_columns(x.to(Plain{}), on_plain, b.to(Plain{}), columns),

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "attune/ops/precision.h"
 #include "tests/support/errors.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/targets.h"
@@ -13,7 +14,8 @@
 namespace attune {
 namespace {
 
-constexpr WeightFormat kFormats[] = {WeightFormat::float32, WeightFormat::int8, WeightFormat::int4};
+constexpr WeightFormat kFormats[] = {WeightFormat::float32, WeightFormat::bfloat16, WeightFormat::int8,
+                                     WeightFormat::int4};
 
 Tensor matrix(int64_t out, int64_t in, uint64_t seed = 1) {
   return normal({out, in}, {.dtype = DType::f32, .seed = seed});
@@ -31,6 +33,7 @@ RC_GTEST_PROP(PanelWeight, UnpacksToWithinHalfAStep, ()) {
   const Tensor w = matrix(out, in, *rc::gen::arbitrary<uint64_t>());
   RC_ASSERT(same_bits(PanelWeight::pack(w, WeightFormat::float32).unpack(), w));
   const Tensor int8 = PanelWeight::pack(w, WeightFormat::int8).unpack();
+  RC_ASSERT(same_bits(PanelWeight::pack(w, WeightFormat::bfloat16).unpack(), to_float32(to_bfloat16(w))));
   const Tensor int4 = PanelWeight::pack(w, WeightFormat::int4).unpack();
   for (int64_t o = 0; o < out; ++o) {
     const float step = largest(w, o, 0, in) / 127;
@@ -110,13 +113,31 @@ TEST(PanelWeight, HasTheSameBytesOnThePlainDevice) {
   }
 }
 
+// Numbers of a file may begin anywhere, and an output may have an odd number of them.
+TEST(PanelWeight, PacksBfloat16AsItsValuesInFloat32) {
+  for (const auto& [out, in] : {std::pair<int64_t, int64_t>{50, 75}, {16, 64}, {33, 2}, {1, 1}, {0, 4}}) {
+    const Tensor all = to_bfloat16(matrix(out * in + 1, 1)).reshape({-1});
+    for (const int64_t begin : {0, 1}) {
+      const Tensor narrow = all.rows(begin, begin + out * in).reshape({out, in}), wide = to_float32(narrow);
+      for (const WeightFormat format : kFormats) {
+        const PanelWeight expected = PanelWeight::pack(wide, format), found = PanelWeight::pack(narrow, format);
+        EXPECT_TRUE(same_bits(found.storage(), expected.storage())) << enum_name(format) << " " << out << " " << in;
+        const PanelWeight on_plain = PanelWeight::pack(narrow.to(Plain{}), format);
+        EXPECT_TRUE(same_bits(on_plain.storage().to(Cpu{}), expected.storage())) << enum_name(format);
+      }
+    }
+  }
+}
+
 // The layout that files hold.
 TEST(PanelWeight, LiesInPanels) {
   Tensor w = Tensor::zeros({17, 37});
   for (int64_t i = 0; i < w.numel(); ++i) w.data<float>()[i] = static_cast<float>(i % 113) - 50;
   const auto at = [&](int64_t o, int64_t k) { return o < 17 && k < 37 ? w.data<float>()[o * 37 + k] : 0.0f; };
   const PanelWeight float32 = PanelWeight::pack(w, WeightFormat::float32),
-                    int8 = PanelWeight::pack(w, WeightFormat::int8), int4 = PanelWeight::pack(w, WeightFormat::int4);
+                    int8 = PanelWeight::pack(w, WeightFormat::int8), int4 = PanelWeight::pack(w, WeightFormat::int4),
+                    bf16 = PanelWeight::pack(w, WeightFormat::bfloat16);
+  ASSERT_EQ(bf16.storage().numel(), 2 * 19 * 64);
   ASSERT_EQ(float32.storage().numel(), 2 * 37 * 64);
   ASSERT_EQ(int8.storage().numel(), 2 * (64 + 10 * 64));
   ASSERT_EQ(int4.storage().numel(), 2 * 2 * 256);
@@ -124,6 +145,10 @@ TEST(PanelWeight, LiesInPanels) {
     const int64_t panel = o / 16, j = o % 16;
     const auto* bytes = int8.storage().data<uint8_t>() + panel * 704;
     int32_t sum = 0;
+    for (int64_t k = 0; k < 38; ++k) {
+      const auto* numbers = reinterpret_cast<const bfloat16*>(bf16.storage().data<uint8_t>());
+      EXPECT_EQ(numbers[((panel * 19 + k / 2) * 16 + j) * 2 + k % 2], at(o, k));
+    }
     for (int64_t k = 0; k < 40; ++k) {
       if (k < 37) {
         const auto* floats = reinterpret_cast<const float*>(float32.storage().data<uint8_t>());

@@ -2,6 +2,7 @@
 // cache.
 
 #include <fmt/format.h>
+#include <array>
 #include <chrono>
 #include <iostream>
 #include <vector>
@@ -40,21 +41,21 @@ int bench_linear(const LinearBench& o) {
   const Tensor x = Tensor::empty({o.rows, o.in}), bias = Tensor::zeros({o.out});
   initialize_normal(x, 1, 1, 0);
   std::vector<Tensor> weights;
-  std::vector<std::vector<PanelWeight>> panels(3);
-  const WeightFormat formats[] = {WeightFormat::float32, WeightFormat::int8, WeightFormat::int4};
+  constexpr std::array formats = {WeightFormat::float32, WeightFormat::bfloat16, WeightFormat::int8, WeightFormat::int4};
+  std::vector<std::vector<PanelWeight>> panels(formats.size());
   for (int64_t i = 0; i < count; ++i) {
     weights.push_back(Tensor::empty({o.out, o.in}));
     initialize_normal(weights.back(), 1, 1, static_cast<uint64_t>(i) + 1);
-    for (size_t f = 0; f < 3; ++f) panels[f].push_back(PanelWeight::pack(weights.back(), formats[f]));
+    for (size_t f = 0; f < formats.size(); ++f) panels[f].push_back(PanelWeight::pack(weights.back(), formats[f]));
   }
-  std::vector<std::vector<double>> seconds(4);
+  std::vector<std::vector<double>> seconds(1 + formats.size());
   for (int64_t round = 0; round < o.rounds; ++round) {  // in turn, so that a change of the machine meets all
     seconds[0].push_back(seconds_of(count, [&](size_t i) { linear(x, weights[i], bias); }));
-    for (size_t f = 0; f < 3; ++f)
+    for (size_t f = 0; f < formats.size(); ++f)
       seconds[f + 1].push_back(seconds_of(count, [&](size_t i) { panel_linear(x, panels[f][i], bias); }));
   }
   std::cout << fmt::format("{:<18}{:>12}{:>12}{:>12}{:>10}\n", "weights", "microseconds", "GFLOP/s", "GB/s", "ratio");
-  for (size_t f = 0; f < 4; ++f) {
+  for (size_t f = 0; f <= formats.size(); ++f) {
     const double t = median(seconds[f]);
     const auto bytes = static_cast<double>(f == 0 ? weights[0].bytes() : panels[f - 1][0].storage().bytes());
     std::cout << fmt::format("{:<18}{:>12.1f}{:>12.1f}{:>12.1f}{:>10.2f}\n",

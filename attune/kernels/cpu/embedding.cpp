@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "attune/base/parallel.h"
+#include "attune/kernels/cpu/bfloat16_inl.h"
 #include "attune/kernels/cpu/dropout_inl.h"
 #include "attune/kernels/cpu/for_type.h"
 #include "attune/kernels/cpu/simd_inl.h"
@@ -50,12 +51,12 @@ namespace attune {
 namespace HWY_NAMESPACE {
 namespace {
 
-template <class T>
-HWY_INLINE void ScaledRow(const T* x, T scale, T* y, size_t columns) {
+template <class From, class T>
+HWY_INLINE void ScaledRow(const From* x, T scale, T* y, size_t columns) {
   const hn::ScalableTag<T> d;
   const auto factor = hn::Set(d, scale);
   ForEachVector(d, columns,
-                [&](size_t i, auto part) HWY_ATTR { part.Store(d, hn::Mul(part.Load(d, x + i), factor), y + i); });
+                [&](size_t i, auto part) HWY_ATTR { part.Store(d, hn::Mul(LoadAs(d, part, x + i), factor), y + i); });
 }
 
 template <class T>
@@ -67,8 +68,8 @@ HWY_INLINE void AddScaledRow(const T* x, T scale, T* y, size_t columns) {
   });
 }
 
-template <class T>
-void GatherRows(const int32_t* ids, const T* table, T* y, int64_t n, int64_t columns, double scale) {
+template <class From, class T>
+void GatherRows(const int32_t* ids, const From* table, T* y, int64_t n, int64_t columns, double scale) {
   for (int64_t i = 0; i < n; ++i)
     ScaledRow(table + ids[i] * columns, static_cast<T>(scale), y + i * columns, static_cast<size_t>(columns));
 }
@@ -115,6 +116,9 @@ void GatherRows32(const int32_t* ids, const float* table, float* y, int64_t n, i
 void GatherRows64(const int32_t* ids, const double* table, double* y, int64_t n, int64_t columns, double scale) {
   GatherRows(ids, table, y, n, columns, scale);
 }
+void GatherRows16(const int32_t* ids, const bfloat16* table, float* y, int64_t n, int64_t columns, double scale) {
+  GatherRows(ids, table, y, n, columns, scale);
+}
 void CollectRows32(const CollectedRows<float>& a, const int64_t* starts, const int64_t* positions, int64_t begin,
                    int64_t end) {
   CollectRows(a, starts, positions, begin, end);
@@ -140,6 +144,7 @@ HWY_AFTER_NAMESPACE();
 namespace attune {
 namespace {
 
+HWY_EXPORT(GatherRows16);
 HWY_EXPORT(GatherRows32);
 HWY_EXPORT(GatherRows64);
 HWY_EXPORT(CollectRows32);
@@ -165,12 +170,16 @@ void collect(Kernel kernel, const CollectedRows<T>& a) {
 void embedding_forward(Cpu, const Tensor& ids, const Tensor& table, double scale, const Tensor& y) {
   const int64_t columns = table.size(1);
   const int32_t* const rows = ids.data<int32_t>();
-  dispatch_floating("embedding", table.dtype(), [&]<class T>(T) {
+  const auto gather = [&]<class T>(auto kernel, const auto* from, T* to) {
     parallel_for(ids.numel(), row_grain(columns), [&](int64_t begin, int64_t end) {
-      T* const to = y.data<T>() + begin * columns;
-      for_type<T>(HWY_DYNAMIC_DISPATCH(GatherRows32), HWY_DYNAMIC_DISPATCH(GatherRows64))(
-          rows + begin, table.data<T>(), to, end - begin, columns, scale);
+      kernel(rows + begin, from, to + begin * columns, end - begin, columns, scale);
     });
+  };
+  if (table.dtype() == DType::bf16)
+    return gather(HWY_DYNAMIC_DISPATCH(GatherRows16), table.data<bfloat16>(), y.data<float>());
+  dispatch_floating("embedding", table.dtype(), [&]<class T>(T) {
+    gather(for_type<T>(HWY_DYNAMIC_DISPATCH(GatherRows32), HWY_DYNAMIC_DISPATCH(GatherRows64)), table.data<T>(),
+           y.data<T>());
   });
 }
 

@@ -4,10 +4,14 @@ namespace attune {
 
 void embedding_forward(Plain, const Tensor& ids, const Tensor& table, double scale, const Tensor& y) {
   const int64_t columns = table.size(1);
-  dispatch_floating("embedding", table.dtype(), [&]<class T>(T) {
-    for (int64_t i = 0; i < ids.numel(); ++i)
-      for (int64_t c = 0; c < columns; ++c)
-        y.data<T>()[i * columns + c] = table.data<T>()[ids.data<int32_t>()[i] * columns + c] * static_cast<T>(scale);
+  dispatch_floating("embedding", y.dtype(), [&]<class T>(T) {
+    const auto gather = [&](const auto* rows) {
+      for (int64_t i = 0; i < ids.numel(); ++i)
+        for (int64_t c = 0; c < columns; ++c)
+          y.data<T>()[i * columns + c] =
+              static_cast<T>(rows[ids.data<int32_t>()[i] * columns + c]) * static_cast<T>(scale);
+    };
+    table.dtype() == DType::bf16 ? gather(table.data<bfloat16>()) : gather(table.data<T>());
   });
 }
 

@@ -65,16 +65,22 @@ float dot(const plain::PanelReader& weight, int64_t o, const QuantisedRow& x, in
   return result;
 }
 
+// A row of x in float32.
+std::vector<float> row_of(const Tensor& x, int64_t row, int64_t in) {
+  if (x.dtype() == DType::f32) return {x.data<float>() + row * in, x.data<float>() + (row + 1) * in};
+  return {x.data<bfloat16>() + row * in, x.data<bfloat16>() + (row + 1) * in};
+}
+
 // Returns a function that computes any output o of one row of x.
 class RowProduct {
  public:
   RowProduct(const Panels& weight, const Tensor& bias, const float* x)
       : weight_(weight), reader_(weight), bias_(data_or_null<float>(bias)), x_(x) {
-    if (weight.format != WeightFormat::float32) quantised_ = quantise(weight, x);
+    if (is_quantised(weight.format)) quantised_ = quantise(weight, x);
   }
   float operator()(int64_t o) const {
-    const float product = weight_.format == WeightFormat::float32 ? dot(reader_, o, x_, weight_.in)
-                                                                  : dot(reader_, o, quantised_, group_size(weight_));
+    const float product = is_quantised(weight_.format) ? dot(reader_, o, quantised_, group_size(weight_))
+                                                       : dot(reader_, o, x_, weight_.in);
     return product + (bias_ != nullptr ? bias_[o] : 0);
   }
 
@@ -92,7 +98,8 @@ void panel_linear(Plain, const Tensor& x, std::span<const PanelPart> parts, Acti
   const Rows size = as_rows(x);
   for (const PanelPart& part : parts) {
     for (int64_t r = 0; r < size.rows; ++r) {
-      const RowProduct product(*part.weight, part.bias, x.data<float>() + r * size.columns);
+      const std::vector<float> row = row_of(x, r, size.columns);
+      const RowProduct product(*part.weight, part.bias, row.data());
       float* const y = part.y.data<float>() + r * part.y.size(-1) + part.column;
       for (int64_t o = 0; o < part.weight->out; ++o)
         y[o] = static_cast<float>(plain::activation_of(activation, product(o)));
@@ -105,7 +112,8 @@ void panel_linear_columns(Plain, const Tensor& x, const Panels& weight, const Te
   const int64_t width = y.size(1);
   for (const ColumnGroup& group : groups) {
     for (int64_t r = group.begin; r < group.end; ++r) {
-      const RowProduct product(weight, bias, x.data<float>() + r * weight.in);
+      const std::vector<float> row = row_of(x, r, weight.in);
+      const RowProduct product(weight, bias, row.data());
       float* const to = y.data<float>() + r * width;
       for (int64_t j = 0; j < width; ++j) to[j] = -std::numeric_limits<float>::infinity();
       for (size_t j = 0; j < group.columns.size(); ++j) to[j] = product(group.columns[j]);

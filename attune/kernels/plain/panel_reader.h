@@ -28,8 +28,12 @@ class PanelReader {
   }
   /// The weight of output o and input k.
   float value(int64_t o, int64_t k) const {
-    if (panels_.format != WeightFormat::float32) return scale(o, k) * static_cast<float>(number(o, k));
-    return reinterpret_cast<const float*>(panel_of(o))[k * kPanelOutputs + o % kPanelOutputs];
+    const uint8_t* const panel = panel_of(o);
+    const int64_t j = o % kPanelOutputs;
+    if (panels_.format == WeightFormat::float32) return reinterpret_cast<const float*>(panel)[k * kPanelOutputs + j];
+    if (panels_.format == WeightFormat::bfloat16)
+      return reinterpret_cast<const bfloat16*>(panel)[bfloat16_place(k, j)];
+    return scale(o, k) * static_cast<float>(number(o, k));
   }
 
  private:

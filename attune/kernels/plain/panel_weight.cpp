@@ -19,6 +19,15 @@ void pack_float32(const float* weight, const Panels& to) {
           o < to.out ? weight[o * to.in + k] : 0;
 }
 
+void pack_bfloat16(const float* weight, const Panels& to) {
+  std::memset(to.storage.raw(), 0, to.storage.bytes());
+  for (int64_t o = 0; o < to.out; ++o) {
+    auto* const panel = reinterpret_cast<bfloat16*>(to.storage.data<uint8_t>() +
+                                                    o / kPanelOutputs * panel_bytes(to.format, to.in));
+    for (int64_t k = 0; k < to.in; ++k) panel[bfloat16_place(k, o % kPanelOutputs)] = bfloat16(weight[o * to.in + k]);
+  }
+}
+
 void pack_int8(const float* weight, const Panels& to) {
   std::memset(to.storage.raw(), 0, to.storage.bytes());
   std::memset(to.scales.raw(), 0, to.scales.bytes());
@@ -58,13 +67,21 @@ void pack_int4(const float* weight, const Panels& to) {
 }  // namespace
 
 void pack_panels(Plain, const Tensor& weight, const Panels& to) {
+  std::vector<float> numbers(static_cast<size_t>(weight.numel()));
+  if (weight.dtype() == DType::bf16) {
+    std::copy_n(weight.data<bfloat16>(), weight.numel(), numbers.begin());
+  } else {
+    std::copy_n(weight.data<float>(), weight.numel(), numbers.begin());
+  }
   switch (to.format) {
     case WeightFormat::float32:
-      return pack_float32(weight.data<float>(), to);
+      return pack_float32(numbers.data(), to);
+    case WeightFormat::bfloat16:
+      return pack_bfloat16(numbers.data(), to);
     case WeightFormat::int8:
-      return pack_int8(weight.data<float>(), to);
+      return pack_int8(numbers.data(), to);
     case WeightFormat::int4:
-      return pack_int4(weight.data<float>(), to);
+      return pack_int4(numbers.data(), to);
   }
 }
 

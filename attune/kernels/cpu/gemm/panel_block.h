@@ -16,7 +16,7 @@ struct PanelBlock {
   float* y;           // of the first row and output
   int64_t width;      // from a row of y to the next
 };
-/// Rows of x are `x_width` apart. `onto`: the sums are added to what y has.
+/// With weights in float32 or bfloat16. Rows of x are `x_width` apart. `onto`: the sums are added to what y has.
 void float_block(const float* x, int64_t x_width, const PanelBlock& block, bool onto = false);
 
 /// Rows in 8 bits, q = round(x / scale), each of them, or each 32 numbers for int4, by its largest number.

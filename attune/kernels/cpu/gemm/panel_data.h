@@ -14,7 +14,7 @@ struct PanelsOf {
   WeightFormat format;
   int64_t out, in;
   Byte* data;
-  Byte* scales;  // float, or bfloat16 for int4; null for float32
+  Byte* scales;  // float for int8, bfloat16 for int4, else null
 
   Byte* panel(int64_t p) const { return data + p * panel_bytes(format, in); }
   Byte* scales_of(int64_t p) const { return scales + p * scale_bytes(format, in); }

@@ -4,8 +4,10 @@
 
 #include "attune/base/parallel.h"
 #include "attune/kernels/cpu/activation_rows.h"
+#include "attune/kernels/cpu/bfloat16.h"
 #include "attune/kernels/cpu/column_groups.h"
 #include "attune/kernels/cpu/gemm/panel_block.h"
+#include "attune/kernels/cpu/gemm/panel_linear_bfloat16.h"
 #include "attune/kernels/for_dtype.h"
 #include "attune/kernels/panel_linear.h"
 #include "attune/kernels/rows.h"
@@ -21,12 +23,45 @@ using cpu::QuantisedRows;
 // x as products with weights in a format read it.
 class Input {
  public:
-  Input(WeightFormat format, const float* x, int64_t rows, int64_t in) : format_(format), x_(x), in_(in) {
-    if (format == WeightFormat::float32) return;
-    const int64_t stride = divide_up(in, 64) * 64,
-                  scales = format == WeightFormat::int8 ? 1 : divide_up(in, kGroupInputs);
+  Input(WeightFormat format, const Tensor& x, int64_t rows, int64_t in) : format_(format), in_(in) {
+    if (x.dtype() == DType::bf16) {
+      take(x.data<bfloat16>(), rows);
+    } else {
+      x_ = x.data<float>();
+      if (is_quantised(format)) quantise(rows);
+    }
+  }
+
+  void multiply(int64_t first_row, const PanelBlock& block) const {
+    if (is_quantised(format_)) return cpu::integer_block(from_row(first_row), block);
+    if (narrow_.numbers == nullptr) return cpu::float_block(x_ + first_row * in_, in_, block);
+    cpu::bfloat16_block({narrow_.numbers + first_row * narrow_.stride, narrow_.stride}, block);
+  }
+
+ private:
+  // For the processor's own products of bfloat16; for others, widened.
+  void take(const bfloat16* x, int64_t rows) {
+    if (!cpu::has_bfloat16_block()) {
+      buffer_ = allocate_buffer(static_cast<size_t>(rows * in_) * sizeof(float));
+      auto* const floats = static_cast<float*>(buffer_->data());
+      cpu::widen(x, floats, rows * in_);
+      x_ = floats;
+      return;
+    }
+    const int64_t stride = divide_up(in_, 32) * 32;
+    buffer_ = allocate_buffer(static_cast<size_t>((rows + kRoom) * stride) * sizeof(bfloat16));
+    auto* const numbers = static_cast<bfloat16*>(buffer_->data());
+    for (int64_t r = 0; r < rows; ++r) {
+      std::copy_n(x + r * in_, in_, numbers + r * stride);
+      std::fill(numbers + r * stride + in_, numbers + (r + 1) * stride, bfloat16(0));
+    }
+    narrow_ = {.numbers = numbers, .stride = stride};
+  }
+
+  void quantise(int64_t rows) {
+    const int64_t stride = divide_up(in_, 64) * 64,
+                  scales = format_ == WeightFormat::int8 ? 1 : divide_up(in_, kGroupInputs);
     const int64_t for_each_row = stride + 2 * scales * static_cast<int64_t>(sizeof(float));
-    constexpr int64_t kRoom = 16;  // rows that kernels may read behind the last one
     buffer_ = allocate_buffer(static_cast<size_t>(rows * for_each_row + kRoom * stride));
     auto* const numbers = static_cast<uint8_t*>(buffer_->data());
     auto* const of_scales = reinterpret_cast<float*>(numbers + (rows + kRoom) * stride);
@@ -35,18 +70,12 @@ class Input {
                   .offsets = reinterpret_cast<int32_t*>(of_scales + rows * scales),
                   .stride = stride,
                   .scales_of_row = scales};
-    const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 15) / in);
+    const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 15) / in_);
     parallel_for(rows, grain, [&](int64_t begin, int64_t end) {
-      cpu::quantise_rows(format, x + begin * in, end - begin, in, from_row(begin));
+      cpu::quantise_rows(format_, x_ + begin * in_, end - begin, in_, from_row(begin));
     });
   }
 
-  void multiply(int64_t first_row, const PanelBlock& block) const {
-    if (format_ == WeightFormat::float32) return cpu::float_block(x_ + first_row * in_, in_, block);
-    cpu::integer_block(from_row(first_row), block);
-  }
-
- private:
   QuantisedRows from_row(int64_t row) const {
     QuantisedRows q = quantised_;
     q.numbers += row * q.stride;
@@ -55,11 +84,14 @@ class Input {
     return q;
   }
 
+  static constexpr int64_t kRoom = 16;  // rows that kernels may read behind the last one
+
   WeightFormat format_;
-  const float* x_;
+  const float* x_ = nullptr;
   int64_t in_;
   std::shared_ptr<Buffer> buffer_;
   QuantisedRows quantised_{};
+  cpu::Bfloat16Rows narrow_{};
 };
 
 // PanelPart and a whole product as pointers.
@@ -71,7 +103,7 @@ struct Part {
 };
 
 struct Product {
-  const float* x;  // [rows, in]
+  const Tensor& x;  // [..., in]
   int64_t rows, in;
   std::span<const Part> parts;
   Activation activation;
@@ -106,7 +138,7 @@ constexpr int64_t kRowsInCache = 1 << 18;  // numbers of x that stay in the cach
 
 // Numbers of weights times rows that keep a thread busy for some ten microseconds, of which waking it takes a few.
 int64_t worth_a_thread(const Product& p) {
-  return p.parts[0].weight.format == WeightFormat::float32 ? 1 << 17 : 1 << 19;
+  return is_quantised(p.parts[0].weight.format) ? 1 << 19 : 1 << 17;
 }
 
 bool on_one_thread(const Product& p, int64_t panels) {
@@ -193,7 +225,7 @@ void panel_linear(Cpu, const Tensor& x, std::span<const PanelPart> parts, Activa
                    .y = parts[i].y.data<float>() + parts[i].column,
                    .width = parts[i].y.size(-1)};
   const Rows size = as_rows(x);
-  multiply({.x = x.data<float>(),
+  multiply({.x = x,
             .rows = size.rows,
             .in = size.columns,
             .parts = {pointers.data(), parts.size()},
@@ -207,7 +239,7 @@ void panel_linear_columns(Cpu, const Tensor& x, const Panels& weight, const Tens
   for (const ColumnGroup& group : groups) {
     cpu::fill_beyond(group, y.data<float>(), width);
     if (group.columns.empty()) continue;
-    const Input input(weight.format, x.data<float>() + group.begin * weight.in, group.end - group.begin, weight.in);
+    const Input input(weight.format, x.rows(group.begin, group.end), group.end - group.begin, weight.in);
     multiply_columns(input, panels, data_or_null<float>(bias), group, y.data<float>(), width);
   }
 }

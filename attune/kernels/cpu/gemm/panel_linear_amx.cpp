@@ -2,52 +2,23 @@
 
 #if defined(__x86_64__) && defined(__linux__) && (defined(__GNUC__) || defined(__clang__))
 
-#include <cpuid.h>
 #include <immintrin.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
+
+#include "attune/kernels/cpu/gemm/amx_tiles.h"
 
 #define ATTUNE_AMX __attribute__((target("avx512f,amx-tile,amx-int8")))
 
 namespace attune::cpu {
 namespace {
 
-constexpr int64_t kTileRows = 16;
-constexpr int64_t kTileBytes = 64;  // of a row
 constexpr int64_t kFewestRows = 12;
 
-// The processor has the tiles, and the system saves them for this process, which has to ask.
-bool request_tiles() {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
-  constexpr unsigned kTiles = 1u << 24, kInt8 = 1u << 25;
-  if ((d & kTiles) == 0 || (d & kInt8) == 0) return false;
-  constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
-  return ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
-}
-
 bool has_tiles() {
-  static const bool found = request_tiles();
+  constexpr unsigned kInt8 = 1u << 25;
+  static const bool found = has_amx(kInt8);
   return found;
-}
-
-struct alignas(64) TileConfiguration {
-  uint8_t palette = 1;
-  uint8_t start_row = 0;
-  uint8_t reserved[14] = {};
-  uint16_t bytes[16] = {};
-  uint8_t rows[16] = {};
-};
-static_assert(sizeof(TileConfiguration) == 64);
-
-constexpr TileConfiguration whole_tiles() {
-  TileConfiguration configuration;
-  std::fill_n(configuration.bytes, 8, static_cast<uint16_t>(kTileBytes));
-  std::fill_n(configuration.rows, 8, static_cast<uint8_t>(kTileRows));
-  return configuration;
 }
 
 ATTUNE_AMX void finish(const int32_t* sums, const QuantisedRows& x, const PanelBlock& b, int64_t row, int64_t panel) {
@@ -102,8 +73,7 @@ ATTUNE_AMX void multiply(const QuantisedRows& x, const PanelBlock& b, int64_t ro
 }
 
 ATTUNE_AMX void multiply_all(const QuantisedRows& x, const PanelBlock& b) {
-  static constexpr TileConfiguration configuration = whole_tiles();  // in memory: GCC 12 drops stores before the load
-  _tile_loadconfig(&configuration);
+  _tile_loadconfig(&kWholeTiles);
   const int64_t panels = panel_count(b.outputs);
   for (int64_t panel = 0; panel < panels; panel += 2) {
     const bool two_panels = panel + 1 < panels;

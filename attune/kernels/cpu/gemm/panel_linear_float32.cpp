@@ -6,6 +6,7 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <cstdint>
 
 #include "attune/kernels/cpu/gemm/panel_block.h"
 #include "attune/kernels/cpu/simd_inl.h"
@@ -33,11 +34,32 @@ constexpr size_t panels_of_tile(size_t rows) {
 }
 constexpr size_t kMostRows = kVectors == 16 ? 1 : kRegisters == 32 && kVectors == 1 ? 8 : 6;
 
+// Panels are lines of 32 bits for each output, with one input or several. Load<i>() gives input i of a line in float32.
+struct Float32Panels {
+  static constexpr size_t kInputs = 1;
+  template <size_t kInput>
+  static HWY_INLINE hn::Vec<Lanes> Load(const uint32_t* w) {
+    const Lanes d;
+    return hn::BitCast(d, hn::LoadU(hn::RebindToUnsigned<Lanes>(), w));
+  }
+};
+struct Bfloat16Panels {
+  static constexpr size_t kInputs = 2;
+  template <size_t kInput>
+  static HWY_INLINE hn::Vec<Lanes> Load(const uint32_t* w) {
+    const Lanes d;
+    const hn::RebindToUnsigned<Lanes> du;
+    const auto both = hn::LoadU(du, w);
+    if constexpr (kInput == 0) return hn::BitCast(d, hn::ShiftLeft<16>(both));
+    return hn::BitCast(d, hn::And(both, hn::Set(du, 0xffff0000u)));
+  }
+};
+
 struct Place {
   const float* x;
   size_t x_width;
   size_t in;
-  const float* panels;
+  const uint32_t* panels;
   const float* bias;
   size_t outputs;
   float* y;
@@ -45,8 +67,23 @@ struct Place {
   bool onto;
 };
 
+// sums += the numbers x of each row times input kInput of a line of each panel.
+template <class Weights, size_t kInput, size_t kRows, size_t kPanels>
+HWY_INLINE void AddInput(const float* x, size_t x_width, const uint32_t* w, size_t stride,
+                         hn::Vec<Lanes> (&sums)[kRows][kPanels * kVectors]) {
+  const Lanes d;
+  hn::Vec<Lanes> inputs[kPanels * kVectors];
+  for (size_t p = 0; p < kPanels; ++p)
+    for (size_t v = 0; v < kVectors; ++v)
+      inputs[p * kVectors + v] = Weights::template Load<kInput>(w + p * stride + v * kLanes);
+  for (size_t r = 0; r < kRows; ++r) {
+    const auto number = hn::Set(d, x[r * x_width]);
+    for (size_t v = 0; v < kPanels * kVectors; ++v) sums[r][v] = hn::MulAdd(number, inputs[v], sums[r][v]);
+  }
+}
+
 // Every sum is one chain, input after input, whatever the tile, so that a row's result depends on that row alone.
-template <size_t kRows, size_t kPanels>
+template <class Weights, size_t kRows, size_t kPanels>
 void Tile(const Place& t) {
   const Lanes d;
   using V = hn::Vec<Lanes>;
@@ -56,19 +93,16 @@ void Tile(const Place& t) {
   for (size_t r = 0; r < kRows; ++r)
     for (size_t p = 0; p < kPanels; ++p) hwy::Prefetch(t.y + r * t.width + p * kOutputs);
   const float* HWY_RESTRICT x = t.x;
-  const float* HWY_RESTRICT w = t.panels;
-  const size_t stride = t.in * kOutputs;
-  for (size_t k = 0; k < t.in; ++k, ++x, w += kOutputs) {
-    V inputs[kPanels * kVectors];
-    for (size_t p = 0; p < kPanels; ++p) {
-      if constexpr (kRows <= 4) hwy::Prefetch(w + p * stride + 16 * kOutputs);
-      for (size_t v = 0; v < kVectors; ++v) inputs[p * kVectors + v] = hn::LoadU(d, w + p * stride + v * kLanes);
-    }
-    for (size_t r = 0; r < kRows; ++r) {
-      const V number = hn::Set(d, x[r * t.x_width]);
-      for (size_t v = 0; v < kPanels * kVectors; ++v) sums[r][v] = hn::MulAdd(number, inputs[v], sums[r][v]);
-    }
+  const uint32_t* HWY_RESTRICT w = t.panels;
+  constexpr size_t kInputs = Weights::kInputs;
+  const size_t stride = (t.in + kInputs - 1) / kInputs * kOutputs;
+  for (size_t k = 0; k + kInputs <= t.in; k += kInputs, x += kInputs, w += kOutputs) {
+    if constexpr (kRows <= 4)
+      for (size_t p = 0; p < kPanels; ++p) hwy::Prefetch(w + p * stride + 16 * kOutputs);
+    AddInput<Weights, 0, kRows, kPanels>(x, t.x_width, w, stride, sums);
+    if constexpr (kInputs == 2) AddInput<Weights, 1, kRows, kPanels>(x + 1, t.x_width, w, stride, sums);
   }
+  if (t.in % kInputs != 0) AddInput<Weights, 0, kRows, kPanels>(x, t.x_width, w, stride, sums);
   for (size_t v = 0; v < kPanels * kVectors && v * kLanes < t.outputs; ++v) {
     const auto finish = [&](auto part) HWY_ATTR {
       const V bias = t.bias != nullptr ? part.Load(d, t.bias + v * kLanes) : hn::Zero(d);
@@ -87,10 +121,10 @@ void Tile(const Place& t) {
 }
 
 // The last panels, fewer than a tile takes.
-template <size_t kRows, size_t kPanels>
+template <class Weights, size_t kRows, size_t kPanels>
 void LastTile(const Place& t, size_t panels) {
-  if (panels == kPanels) return Tile<kRows, kPanels>(t);
-  if constexpr (kPanels > 1) LastTile<kRows, kPanels - 1>(t, panels);
+  if (panels == kPanels) return Tile<Weights, kRows, kPanels>(t);
+  if constexpr (kPanels > 1) LastTile<Weights, kRows, kPanels - 1>(t, panels);
 }
 
 using TileFunction = void (*)(const Place&);
@@ -102,28 +136,31 @@ struct RowTile {
   size_t panels;
 };
 
-template <size_t kRows>
+template <class Weights, size_t kRows>
 RowTile TileOfRows(size_t rows) {
   if constexpr (kRows < kMostRows)
-    if (rows > kRows) return TileOfRows<kRows + 1>(rows);
+    if (rows > kRows) return TileOfRows<Weights, kRows + 1>(rows);
   constexpr size_t kPanels = panels_of_tile(kRows);
-  return {Tile<kRows, kPanels>, LastTile<kRows, kPanels>, kPanels};
+  return {Tile<Weights, kRows, kPanels>, LastTile<Weights, kRows, kPanels>, kPanels};
 }
 
 // Panels outside, so that they stay in the cache for all rows.
-void Block(const float* x, size_t x_width, const cpu::PanelBlock& b, bool onto) {
+template <class Weights>
+void BlockOf(const float* x, size_t x_width, const cpu::PanelBlock& b, bool onto) {
   const auto rows = static_cast<size_t>(b.rows), in = static_cast<size_t>(b.weight.in),
              outputs = static_cast<size_t>(b.outputs), width = static_cast<size_t>(b.width);
-  const auto* const weight = reinterpret_cast<const float*>(b.weight.data);
+  const auto* const weight = reinterpret_cast<const uint32_t*>(b.weight.data);
+  const size_t panel = (in + Weights::kInputs - 1) / Weights::kInputs * kOutputs;
   const size_t tiles = (rows + kMostRows - 1) / kMostRows, larger = rows % tiles;  // of nearly the same size
   const size_t panels = (outputs + kOutputs - 1) / kOutputs;
-  const RowTile tile[2] = {TileOfRows<1>(rows / tiles), TileOfRows<1>(rows / tiles + (larger > 0 ? 1 : 0))};
+  const RowTile tile[2] = {TileOfRows<Weights, 1>(rows / tiles),
+                           TileOfRows<Weights, 1>(rows / tiles + (larger > 0 ? 1 : 0))};
   const size_t step = tile[1].panels;
   for (size_t p = 0; p < panels; p += step) {
     Place place{.x = x,
                 .x_width = x_width,
                 .in = in,
-                .panels = weight + p * in * kOutputs,
+                .panels = weight + p * panel,
                 .bias = b.bias != nullptr ? b.bias + p * kOutputs : nullptr,
                 .outputs = outputs - p * kOutputs,
                 .y = b.y + p * kOutputs,
@@ -143,6 +180,11 @@ void Block(const float* x, size_t x_width, const cpu::PanelBlock& b, bool onto) 
       place.y += tile_rows * width;
     }
   }
+}
+
+void Block(const float* x, size_t x_width, const cpu::PanelBlock& b, bool onto) {
+  if (b.weight.format == WeightFormat::bfloat16) return BlockOf<Bfloat16Panels>(x, x_width, b, onto);
+  BlockOf<Float32Panels>(x, x_width, b, onto);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstring>
 #include <vector>
 
@@ -15,13 +16,34 @@ namespace {
 using cpu::MutablePanelData;
 using cpu::PanelData;
 
+// All of these take the rows of one panel: as many as it has outputs.
+
+int64_t outputs_of(const MutablePanelData& to, int64_t panel) {
+  return std::min(kPanelOutputs, to.out - panel * kPanelOutputs);
+}
+
 void pack_float32(const float* weight, const MutablePanelData& to, int64_t panel) {
-  const int64_t first = panel * kPanelOutputs, outputs = std::min(kPanelOutputs, to.out - first);
+  const int64_t outputs = outputs_of(to, panel);
   std::vector<float> zeros(outputs < kPanelOutputs ? static_cast<size_t>(to.in) : 0);
   std::array<const float*, kPanelOutputs> rows;
   for (int64_t j = 0; j < kPanelOutputs; ++j)
-    rows[static_cast<size_t>(j)] = j < outputs ? weight + (first + j) * to.in : zeros.data();
+    rows[static_cast<size_t>(j)] = j < outputs ? weight + j * to.in : zeros.data();
   cpu::pack_float_panel(rows.data(), to.in, reinterpret_cast<float*>(to.panel(panel)));
+}
+
+void pack_bfloat16(const bfloat16* weight, const MutablePanelData& to, int64_t panel) {
+  const int64_t outputs = outputs_of(to, panel);
+  if (outputs == kPanelOutputs && to.in % 2 == 0 && reinterpret_cast<uintptr_t>(weight) % alignof(float) == 0) {
+    // Two inputs of an output are 32 bits, which move as those of a float do.
+    std::array<const float*, kPanelOutputs> rows;
+    for (int64_t j = 0; j < kPanelOutputs; ++j)
+      rows[static_cast<size_t>(j)] = reinterpret_cast<const float*>(weight + j * to.in);
+    return cpu::pack_float_panel(rows.data(), to.in / 2, reinterpret_cast<float*>(to.panel(panel)));
+  }
+  auto* const numbers = reinterpret_cast<bfloat16*>(to.panel(panel));
+  std::memset(to.panel(panel), 0, static_cast<size_t>(panel_bytes(to.format, to.in)));
+  for (int64_t j = 0; j < outputs; ++j)
+    for (int64_t k = 0; k < to.in; ++k) numbers[bfloat16_place(k, j)] = weight[j * to.in + k];
 }
 
 void pack_int8(const float* weight, const MutablePanelData& to, int64_t panel) {
@@ -30,11 +52,11 @@ void pack_int8(const float* weight, const MutablePanelData& to, int64_t panel) {
   auto* const sums = reinterpret_cast<int32_t*>(begin);
   auto* const numbers = reinterpret_cast<int8_t*>(begin + kPanelRow);
   auto* const scales = reinterpret_cast<float*>(to.scales_of(panel));
-  const int64_t first = panel * kPanelOutputs, outputs = std::min(kPanelOutputs, to.out - first);
+  const int64_t outputs = outputs_of(to, panel);
   std::fill_n(scales, kPanelOutputs, 0.0f);
   std::vector<int8_t> of_output(static_cast<size_t>(to.in));
   for (int64_t j = 0; j < outputs; ++j) {
-    scales[j] = quantise_output({weight + (first + j) * to.in, static_cast<size_t>(to.in)}, of_output);
+    scales[j] = quantise_output({weight + j * to.in, static_cast<size_t>(to.in)}, of_output);
     for (int64_t k = 0; k < to.in; ++k) {
       const int8_t q = of_output[static_cast<size_t>(k)];
       numbers[int8_place(k, j)] = q;
@@ -47,13 +69,13 @@ void pack_int4(const float* weight, const MutablePanelData& to, int64_t panel) {
   const int64_t groups = divide_up(to.in, kGroupInputs);
   auto* const numbers = reinterpret_cast<uint8_t*>(to.panel(panel));
   auto* const scales = reinterpret_cast<bfloat16*>(to.scales_of(panel));
-  const int64_t first = panel * kPanelOutputs;
+  const int64_t outputs = outputs_of(to, panel);
   for (int64_t g = 0; g < groups; ++g) {
     for (int64_t j = 0; j < kPanelOutputs; ++j) {
       std::span<const float> inputs;  // empty beyond the last output
-      if (first + j < to.out) {
+      if (j < outputs) {
         const int64_t begin = g * kGroupInputs, count = std::min(kGroupInputs, to.in - begin);
-        inputs = {weight + (first + j) * to.in + begin, static_cast<size_t>(count)};
+        inputs = {weight + j * to.in + begin, static_cast<size_t>(count)};
       }
       const QuantisedGroup group = quantise_group(inputs);
       scales[g * kPanelOutputs + j] = group.scale;
@@ -86,11 +108,17 @@ void pack_panel(const float* weight, const MutablePanelData& to, int64_t panel) 
   switch (to.format) {
     case WeightFormat::float32:
       return pack_float32(weight, to, panel);
+    case WeightFormat::bfloat16:
+      return pack_bfloat16(std::vector<bfloat16>(weight, weight + outputs_of(to, panel) * to.in).data(), to, panel);
     case WeightFormat::int8:
       return pack_int8(weight, to, panel);
     case WeightFormat::int4:
       return pack_int4(weight, to, panel);
   }
+}
+
+void pack_panel(const bfloat16* weight, const MutablePanelData& to, int64_t panel) {
+  pack_bfloat16(weight, to, panel);
 }
 
 void unpack_row(const PanelData& from, int64_t row, float* to) {
@@ -100,6 +128,11 @@ void unpack_row(const PanelData& from, int64_t row, float* to) {
     case WeightFormat::float32: {
       const auto* values = reinterpret_cast<const float*>(data);
       for (int64_t k = 0; k < from.in; ++k) to[k] = values[k * kPanelOutputs + j];
+      break;
+    }
+    case WeightFormat::bfloat16: {
+      const auto* numbers = reinterpret_cast<const bfloat16*>(data);
+      for (int64_t k = 0; k < from.in; ++k) to[k] = numbers[bfloat16_place(k, j)];
       break;
     }
     case WeightFormat::int8: {
@@ -133,12 +166,14 @@ void cpu::select_outputs(const PanelData& from, std::span<const int32_t> ids, co
 }
 
 void pack_panels(Cpu, const Tensor& weight, const Panels& to) {
-  const float* const from = weight.data<float>();
   const MutablePanelData panels = cpu::mutable_data_of(to);
-  const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 16) / (to.in * kPanelOutputs));
-  parallel_for(panel_count(to.out), grain, [&](int64_t begin, int64_t end) {
-    for (int64_t panel = begin; panel < end; ++panel) pack_panel(from, panels, panel);
-  });
+  const int64_t numbers = to.in * kPanelOutputs, grain = std::max<int64_t>(1, (int64_t{1} << 16) / numbers);
+  const auto pack = [&](const auto* from) {
+    parallel_for(panel_count(to.out), grain, [&](int64_t begin, int64_t end) {
+      for (int64_t panel = begin; panel < end; ++panel) pack_panel(from + panel * numbers, panels, panel);
+    });
+  };
+  weight.dtype() == DType::bf16 ? pack(weight.data<bfloat16>()) : pack(weight.data<float>());
 }
 
 void unpack_rows(Cpu, const Panels& from, const Tensor& ids, const Tensor& to) {

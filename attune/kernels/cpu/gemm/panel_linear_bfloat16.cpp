@@ -1,0 +1,198 @@
+#include "attune/kernels/cpu/gemm/panel_linear_bfloat16.h"
+
+#if defined(__x86_64__) && defined(__linux__) && (defined(__GNUC__) || defined(__clang__))
+
+#include <cpuid.h>
+#include <hwy/targets.h>
+#include <immintrin.h>
+
+#include <algorithm>
+#include <array>
+
+#include "attune/kernels/cpu/gemm/amx_tiles.h"
+
+#define ATTUNE_AVX512_BF16 __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16")))
+#define ATTUNE_AMX_BF16 __attribute__((target("avx512f,amx-tile,amx-bf16")))
+
+namespace attune::cpu {
+namespace {
+
+constexpr int64_t kAhead = 16 * kPanelRow;  // bytes, of a prefetch
+constexpr int64_t kTileInputs = 32;
+
+bool has_instructions() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (!__builtin_cpu_supports("avx512f") || __get_cpuid_count(7, 1, &a, &b, &c, &d) == 0) return false;
+  return (a & 1u << 5) != 0;
+}
+
+bool has_tiles() {
+  constexpr unsigned kBfloat16 = 1u << 22;
+  static const bool found = has_amx(kBfloat16);
+  return found;
+}
+
+ATTUNE_AVX512_BF16 inline void store(const PanelBlock& b, int64_t row, int64_t panel, __m512 value) {
+  const int64_t output = panel * kPanelOutputs, count = std::min(kPanelOutputs, b.outputs - output);
+  const auto mask = static_cast<__mmask16>((1u << count) - 1);
+  const __m512 bias = b.bias != nullptr ? _mm512_maskz_loadu_ps(mask, b.bias + output) : _mm512_setzero_ps();
+  _mm512_mask_storeu_ps(b.y + row * b.width + output, mask, _mm512_add_ps(value, bias));
+}
+
+struct Place {
+  const Bfloat16Rows& x;
+  const PanelBlock& block;
+  int64_t row, panel;  // the first of the tile
+};
+
+ATTUNE_AVX512_BF16 inline __m512bh broadcast_pair(const bfloat16* two) {
+  int32_t value;
+  __builtin_memcpy(&value, two, sizeof value);
+  return (__m512bh)_mm512_set1_epi32(value);
+}
+
+template <size_t kRows, size_t kPanels>
+ATTUNE_AVX512_BF16 void multiply(const Place& t) {
+  const std::byte* w = t.block.weight.panel(t.panel);
+  const int64_t stride = panel_bytes(WeightFormat::bfloat16, t.block.weight.in);
+  const bfloat16* x = t.x.numbers + t.row * t.x.stride;
+  __m512 sums[kRows][kPanels];
+#pragma GCC unroll 8
+  for (size_t r = 0; r < kRows; ++r)
+#pragma GCC unroll 8
+    for (size_t p = 0; p < kPanels; ++p) sums[r][p] = _mm512_setzero_ps();
+  for (int64_t k = 0; k < t.block.weight.in; k += 2, x += 2, w += kPanelRow) {
+    __m512bh weights[kPanels];
+#pragma GCC unroll 8
+    for (size_t p = 0; p < kPanels; ++p) {
+      const std::byte* const at = w + static_cast<int64_t>(p) * stride;
+      if constexpr (kRows <= 4) _mm_prefetch(reinterpret_cast<const char*>(at + kAhead), _MM_HINT_T0);
+      weights[p] = (__m512bh)_mm512_loadu_si512(at);
+    }
+#pragma GCC unroll 8
+    for (size_t r = 0; r < kRows; ++r) {
+      const __m512bh pair = broadcast_pair(x + static_cast<int64_t>(r) * t.x.stride);
+#pragma GCC unroll 8
+      for (size_t p = 0; p < kPanels; ++p) sums[r][p] = _mm512_dpbf16_ps(sums[r][p], pair, weights[p]);
+    }
+  }
+#pragma GCC unroll 8
+  for (size_t r = 0; r < kRows; ++r)
+#pragma GCC unroll 8
+    for (size_t p = 0; p < kPanels; ++p)
+      store(t.block, t.row + static_cast<int64_t>(r), t.panel + static_cast<int64_t>(p), sums[r][p]);
+}
+
+constexpr int64_t kMostRows = 4, kMostPanels = 4;
+
+template <size_t kRows>
+void multiply_panels(const Place& t, int64_t panels) {
+  static constexpr std::array<void (*)(const Place&), kMostPanels> kOf = {multiply<kRows, 1>, multiply<kRows, 2>,
+                                                                          multiply<kRows, 3>, multiply<kRows, 4>};
+  kOf[static_cast<size_t>(panels - 1)](t);
+}
+
+void with_vectors(const Bfloat16Rows& x, const PanelBlock& b) {
+  static constexpr std::array<void (*)(const Place&, int64_t), kMostRows> kOf = {
+      multiply_panels<1>, multiply_panels<2>, multiply_panels<3>, multiply_panels<4>};
+  const int64_t panels = panel_count(b.outputs);
+  for (int64_t panel = 0; panel < panels; panel += kMostPanels)
+    for (int64_t row = 0; row < b.rows; row += kMostRows)
+      kOf[static_cast<size_t>(std::min(kMostRows, b.rows - row) - 1)](Place{x, b, row, panel},
+                                                                      std::min(kMostPanels, panels - panel));
+}
+
+ATTUNE_AVX512_BF16 void finish(const float* sums, const PanelBlock& b, int64_t row, int64_t panel) {
+  const int64_t rows = std::min(kTileRows, b.rows - row);
+  for (int64_t r = 0; r < rows; ++r) store(b, row + r, panel, _mm512_load_ps(sums + r * kPanelOutputs));
+}
+
+// Tiles 0 to 3 hold the sums of 32 rows by two panels, 4 and 5 the rows, 6 and 7 the panels.
+template <bool kTwoOfRows, bool kTwoPanels>
+ATTUNE_AMX_BF16 void multiply_tiles(const Place& t) {
+  const PanelBlock& b = t.block;
+  const std::byte* w_0 = b.weight.panel(t.panel);
+  const std::byte* w_1 = kTwoPanels ? b.weight.panel(t.panel + 1) : w_0;
+  const bfloat16* x_0 = t.x.numbers + t.row * t.x.stride;
+  const bfloat16* x_1 = x_0 + kTileRows * t.x.stride;
+  const int64_t of_x = t.x.stride * static_cast<int64_t>(sizeof(bfloat16));
+  _tile_zero(0);
+  if constexpr (kTwoPanels) _tile_zero(1);
+  if constexpr (kTwoOfRows) _tile_zero(2);
+  if constexpr (kTwoOfRows && kTwoPanels) _tile_zero(3);
+  constexpr int64_t kTile = kTileRows * kTileBytes;
+  for (int64_t k = 0; k < b.weight.in; k += kTileInputs, x_0 += kTileInputs, x_1 += kTileInputs) {
+    if constexpr (!kTwoOfRows) {  // few rows: the weights come from memory
+      for (int64_t line = 0; line < kTile; line += kPanelRow) {
+        _mm_prefetch(reinterpret_cast<const char*>(w_0 + 2 * kTile + line), _MM_HINT_T0);
+        if constexpr (kTwoPanels) _mm_prefetch(reinterpret_cast<const char*>(w_1 + 2 * kTile + line), _MM_HINT_T0);
+      }
+    }
+    _tile_loadd(6, w_0, kTileBytes);
+    _tile_loadd(4, x_0, of_x);
+    _tile_dpbf16ps(0, 4, 6);
+    if constexpr (kTwoPanels) {
+      _tile_loadd(7, w_1, kTileBytes);
+      _tile_dpbf16ps(1, 4, 7);
+    }
+    if constexpr (kTwoOfRows) {
+      _tile_loadd(5, x_1, of_x);
+      _tile_dpbf16ps(2, 5, 6);
+    }
+    if constexpr (kTwoOfRows && kTwoPanels) _tile_dpbf16ps(3, 5, 7);
+    w_0 += kTile;
+    w_1 += kTile;
+  }
+  alignas(64) float sums[4][kTileRows * kPanelOutputs];
+  _tile_stored(0, sums[0], kTileBytes);
+  if constexpr (kTwoPanels) _tile_stored(1, sums[1], kTileBytes);
+  if constexpr (kTwoOfRows) _tile_stored(2, sums[2], kTileBytes);
+  if constexpr (kTwoOfRows && kTwoPanels) _tile_stored(3, sums[3], kTileBytes);
+  finish(sums[0], b, t.row, t.panel);
+  if constexpr (kTwoPanels) finish(sums[1], b, t.row, t.panel + 1);
+  if constexpr (kTwoOfRows) finish(sums[2], b, t.row + kTileRows, t.panel);
+  if constexpr (kTwoOfRows && kTwoPanels) finish(sums[3], b, t.row + kTileRows, t.panel + 1);
+}
+
+ATTUNE_AMX_BF16 void with_tiles(const Bfloat16Rows& x, const PanelBlock& b) {
+  _tile_loadconfig(&kWholeTiles);
+  const int64_t panels = panel_count(b.outputs);
+  for (int64_t panel = 0; panel < panels; panel += 2) {
+    for (int64_t row = 0; row < b.rows; row += 2 * kTileRows) {
+      const Place place{x, b, row, panel};
+      if (row + kTileRows < b.rows) {
+        panel + 1 < panels ? multiply_tiles<true, true>(place) : multiply_tiles<true, false>(place);
+      } else {
+        panel + 1 < panels ? multiply_tiles<false, true>(place) : multiply_tiles<false, false>(place);
+      }
+    }
+  }
+  _tile_release();
+}
+
+}  // namespace
+
+bool has_bfloat16_block() {
+  static const bool found = has_instructions();
+  return found && (hwy::SupportedTargets() & HWY_AVX3) != 0;
+}
+
+void bfloat16_block(const Bfloat16Rows& x, const PanelBlock& block) {
+  block.weight.in % kTileInputs == 0 && has_tiles() ? with_tiles(x, block) : with_vectors(x, block);
+}
+
+}  // namespace attune::cpu
+
+#else
+
+namespace attune::cpu {
+
+bool has_bfloat16_block() {
+  return false;
+}
+
+void bfloat16_block(const Bfloat16Rows&, const PanelBlock&) {}
+
+}  // namespace attune::cpu
+
+#endif

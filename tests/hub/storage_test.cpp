@@ -1,0 +1,96 @@
+// How the weights of a hub folder lie in memory: those of a copy of every folder of hub_models() in bfloat16.
+
+#include <gtest/gtest.h>
+
+#include "attune/autograd/graph.h"
+#include "attune/hub/hub_folder.h"
+#include "attune/models/encoder_classifier.h"
+#include "attune/models/transformer.h"
+#include "attune/ops/precision.h"
+#include "tests/hub/hub_model.h"
+#include "tests/support/errors.h"
+#include "tests/support/temporary_folder.h"
+
+namespace attune {
+namespace {
+
+const std::vector<std::vector<int32_t>> kTexts = {{5, 9, 33, 7, 2, 61}, {17, 3}};
+
+std::vector<float> outputs(const Module& model) {
+  const NoGrad no_grad;
+  const PackedTokens tokens = packed(kTexts);
+  if (const auto* lm = dynamic_cast<const DecoderLm*>(&model)) return host_values<float>(lm->project(lm->decode(tokens)));
+  if (const auto* classifier = dynamic_cast<const EncoderClassifier*>(&model))
+    return host_values<float>((*classifier)(tokens));
+  if (const auto* masked = dynamic_cast<const EncoderMaskedLm*>(&model))
+    return host_values<float>(masked->project(masked->encode(tokens)));
+  if (const auto* encoder = dynamic_cast<const EncoderModel*>(&model)) return host_values<float>(encoder->encode(tokens));
+  const auto& both = dynamic_cast<const Transformer&>(model);
+  return host_values<float>(both.project(both.decode(both.encode(tokens), tokens.sequences, tokens)));
+}
+
+// How many numbers a module has of each sort.
+class Storage final : public Visitor {
+ public:
+  int64_t bfloat16 = 0, in_both = 0;
+  explicit Storage(Module& module) { module.visit(*this); }
+
+ protected:
+  void on_parameter(const std::string& path, Parameter& p) override {
+    const bool narrow_tensor = p.tensor.defined() && p.tensor.dtype() == DType::bf16;
+    const bool narrow_panels = p.panels && p.panels->format() == WeightFormat::bfloat16;
+    if (narrow_tensor || narrow_panels) ++bfloat16;
+    if (p.tensor.defined() && p.panels && p.use == ParameterUse::product) ++in_both;
+    const bool may_be_narrow = p.use == ParameterUse::product || p.use == ParameterUse::lookup;
+    EXPECT_TRUE(!may_be_narrow || narrow_tensor || narrow_panels) << path;
+    EXPECT_TRUE(may_be_narrow || !narrow_tensor) << path;
+  }
+};
+
+class HubStorage : public testing::TestWithParam<std::string> {
+ protected:
+  // The folder's weights rounded to bfloat16.
+  void SetUp() override {
+    const std::filesystem::path from = hub_models() / GetParam();
+    std::filesystem::copy(from / "config.json", folder_ / "config.json");
+    const TensorSource source(from);
+    std::vector<NamedTensor> tensors;
+    for (const std::string& name : source.names()) {
+      const Tensor tensor = source.read(name);
+      tensors.push_back({name, tensor.dtype() == DType::f32 ? to_bfloat16(tensor) : tensor});
+    }
+    write_safetensors(folder_ / "model.safetensors", tensors);
+    try {
+      hub_ = std::make_unique<HubFolder>(folder_.path());
+    } catch (const ConfigError& error) {
+      GTEST_SKIP() << error.what();  // a mixture of experts
+    }
+  }
+
+  TemporaryFolder folder_;
+  std::unique_ptr<HubFolder> hub_;
+};
+
+std::string test_name(const testing::TestParamInfo<std::string>& info) {
+  std::string name = info.param;
+  std::ranges::replace_if(
+      name, [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Folder, HubStorage, testing::ValuesIn(hub_model_names()), test_name);
+
+TEST_P(HubStorage, Bfloat16StaysBfloat16AndIsThereOnce) {
+  const std::unique_ptr<Module> wide = hub_->load(LoadedWeights::mapped), narrow = hub_->load(LoadedWeights::panels),
+                                stored = hub_->load(LoadedWeights::stored);
+  EXPECT_LT(relative_difference(outputs(*narrow), outputs(*wide)), 2e-6);
+  const Storage of_panels(*narrow), of_tensors(*stored);
+  EXPECT_GT(of_panels.bfloat16, 0);
+  EXPECT_EQ(of_panels.in_both, 0);
+  EXPECT_EQ(of_tensors.bfloat16, of_panels.bfloat16);
+  EXPECT_GT(hub_->bfloat16_count(), 0);
+  for (const NamedParameter& p : named_parameters(*wide)) EXPECT_EQ(p.tensor->dtype(), DType::f32) << p.name;
+}
+
+}  // namespace
+}  // namespace attune
