@@ -12,6 +12,8 @@ find_package(nlohmann_json REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(tomlplusplus REQUIRED)
 find_package(CLI11 REQUIRED)
+find_package(Boost 1.74 REQUIRED)  # headers alone: Asio and Beast
+find_package(OpenSSL REQUIRED)
 
 # One of two files stands for message passing: ATTUNE_MPI_OTHER is what tells the other one's name apart.
 set(ATTUNE_MPI_OTHER "")
@@ -23,6 +25,15 @@ endif()
 if(TARGET MPIC::MPIC)
   set(ATTUNE_MPI_OTHER "_missing")
 endif()
+
+# Likewise for the detection of languages by `attune serve`: one of two files.
+find_library(CLD2_LIBRARY cld2)
+find_path(CLD2_INCLUDE_DIR cld2/public/compact_lang_det.h)
+set(ATTUNE_CLD2_OTHER "")
+if(CLD2_LIBRARY AND CLD2_INCLUDE_DIR)
+  set(ATTUNE_CLD2_OTHER "_missing")
+endif()
+mark_as_advanced(CLD2_LIBRARY CLD2_INCLUDE_DIR)
 
 # What the sources need beside that, from headers alone. Highway's scalar target stays as the fallback; the old SSE
 # targets only cost compile time, and SVE's vectors, which have no size, cannot be kept in arrays: Arm machines run NEON.
@@ -40,7 +51,10 @@ target_compile_definitions(attune_build INTERFACE "HWY_DISABLED_TARGETS=(${disab
 # What the library links. Who links the static one needs all of it, see attune-config.cmake.in; who links the shared
 # one, nothing.
 set(ATTUNE_LIBRARIES Threads::Threads OpenMP::OpenMP_CXX OneDNN::OneDNN PkgConfig::HWY PkgConfig::SENTENCEPIECE
-    PkgConfig::PCRE2 PkgConfig::ICU fmt::fmt ZLIB::ZLIB tomlplusplus::tomlplusplus)
+    PkgConfig::PCRE2 PkgConfig::ICU fmt::fmt ZLIB::ZLIB tomlplusplus::tomlplusplus OpenSSL::SSL OpenSSL::Crypto)
 if(TARGET MPIC::MPIC)
   list(APPEND ATTUNE_LIBRARIES MPIC::MPIC)
+endif()
+if(ATTUNE_CLD2_OTHER)
+  list(APPEND ATTUNE_LIBRARIES ${CLD2_LIBRARY})
 endif()

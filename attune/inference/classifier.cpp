@@ -35,6 +35,10 @@ std::vector<LabelProbability> ranked(std::span<const float> logits) {
   return labels;
 }
 
+void check_least(const char* field, int64_t value, int64_t least) {
+  if (value < least) fail<ConfigError>("{} = {}: needs a number from {}", field, value, least);
+}
+
 }  // namespace
 
 Classifier::Classifier(ClassifierFolder files)
@@ -69,24 +73,37 @@ std::vector<Classification> Classifier::classify(std::initializer_list<std::stri
 
 std::vector<Classification> Classifier::classify(std::span<const std::string> texts,
                                                  const ClassifyOptions& options) const {
-  const auto check = [](const char* field, int64_t value, int64_t least) {
-    if (value < least) fail<ConfigError>("{} = {}: needs a number from {}", field, value, least);
-  };
-  const int64_t max_tokens = options.max_tokens.value_or(max_tokens_);
-  check("max_tokens", max_tokens, 2);
-  check("batch_texts", options.batch_texts, 1);
-  check("batch_tokens", options.batch_tokens, 1);
-  const int64_t longest = std::min(max_tokens, model_->config().longest_sequence());
-  check("positions.max_length", longest, 2);
-
   TokenSequences ids;
-  std::vector<Classification> results(texts.size());
+  std::vector<int64_t> cut;
   for (size_t i = 0; i < texts.size(); ++i) {
     check_text(texts[i], "text " + std::to_string(i + 1));
-    EncoderText text = encode_for_encoder(*tokenizer_, tokenizer_frames_texts_, texts[i], longest);
+    EncoderText text = encode_for_encoder(*tokenizer_, tokenizer_frames_texts_, texts[i], longest(options));
     ids.push_back(std::move(text.tokens));
-    results[i].cut_tokens = text.cut;
+    cut.push_back(text.cut);
   }
+  std::vector<Classification> results = classify_tokens(ids, options);
+  for (size_t i = 0; i < texts.size(); ++i) results[i].cut_tokens = cut[i];
+  return results;
+}
+
+std::vector<int32_t> Classifier::encode(std::string_view text, const ClassifyOptions& options) const {
+  check_text(text, "text");
+  return encode_for_encoder(*tokenizer_, tokenizer_frames_texts_, text, longest(options)).tokens;
+}
+
+int64_t Classifier::longest(const ClassifyOptions& options) const {
+  const int64_t max_tokens = options.max_tokens.value_or(max_tokens_);
+  check_least("max_tokens", max_tokens, 2);
+  const int64_t longest = std::min(max_tokens, model_->config().longest_sequence());
+  check_least("positions.max_length", longest, 2);
+  return longest;
+}
+
+std::vector<Classification> Classifier::classify_tokens(const std::vector<std::vector<int32_t>>& ids,
+                                                        const ClassifyOptions& options) const {
+  check_least("batch_texts", options.batch_texts, 1);
+  check_least("batch_tokens", options.batch_tokens, 1);
+  std::vector<Classification> results(ids.size());
   const NoGrad no_grad;
   int64_t done = 0;
   for (const std::vector<size_t>& batch : batches_by_length(ids, options.batch_texts, options.batch_tokens)) {
@@ -103,7 +120,7 @@ std::vector<Classification> Classifier::classify(std::span<const std::string> te
       }
     }
     done += static_cast<int64_t>(batch.size());
-    if (options.progress) options.progress(done, static_cast<int64_t>(texts.size()));
+    if (options.progress) options.progress(done, static_cast<int64_t>(ids.size()));
   }
   return results;
 }

@@ -64,6 +64,11 @@ class Classifier {
   std::vector<Classification> classify(std::initializer_list<std::string> texts,
                                        const ClassifyOptions& options = {}) const;
   Classification classify(std::string_view text, const ClassifyOptions& options = {}) const;
+  /// The tokens of a text as the model reads them, cut where it is too long. Throws DataError.
+  std::vector<int32_t> encode(std::string_view text, const ClassifyOptions& options = {}) const;
+  /// classify() for texts as encode() returns them.
+  std::vector<Classification> classify_tokens(const std::vector<std::vector<int32_t>>& texts,
+                                              const ClassifyOptions& options = {}) const;
 
   const std::vector<std::string>& labels() const;
   /// The most tokens of a text that are read, bos and eos included: as many as in training, or as the model has
@@ -74,6 +79,8 @@ class Classifier {
   const Tokenizer& tokenizer() const { return *tokenizer_; }
 
  private:
+  int64_t longest(const ClassifyOptions& options) const;
+
   std::shared_ptr<const EncoderClassifier> model_;
   std::shared_ptr<const Tokenizer> tokenizer_;
   int64_t max_tokens_;

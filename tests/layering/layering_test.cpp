@@ -38,7 +38,8 @@ const std::map<std::string, Folders>& direct() {
       {"hub", {"io"}},
       {"inference", {"hub"}},
       {"train", {"inference", "optim", "dist", "data", "metrics"}},
-      {"cli", {"train", "inference", "demo"}},
+      {"serve", {"inference"}},
+      {"cli", {"train", "serve", "demo"}},
   };
   return arrows;
 }
