@@ -2,6 +2,7 @@
 
 #include "attune/base/json_fields.h"
 #include "attune/serve/http/http_error.h"
+#include "attune/serve/openapi.h"
 #include "attune/serve/routes.h"
 
 namespace attune::serve {
@@ -37,6 +38,10 @@ void answer_metrics(Service& service, const std::shared_ptr<Call>& call) {
 void answer_reload(Service& service, const std::shared_ptr<Call>& call) {
   service.ask_for_reload();
   call->respond(Json{{"status", "the models whose folders have changed are loaded again"}});
+}
+
+void answer_openapi(Service&, const std::shared_ptr<Call>& call) {
+  call->respond(HttpResponse{.body = std::string(openapi_document())});
 }
 
 void answer_models(Service& service, const std::shared_ptr<Call>& call) {

@@ -8,6 +8,7 @@ std::span<const Route> routes() {
       {"GET", "/ready", ErrorForm::libretranslate, Access::open, answer_ready},
       {"GET", "/metrics", ErrorForm::openai, Access::open, answer_metrics},
       {"POST", "/admin/reload", ErrorForm::openai, Access::admin, answer_reload},
+      {"GET", "/openapi.json", ErrorForm::openai, Access::open, answer_openapi},
       {"GET", "/v1/models", ErrorForm::openai, Access::key, answer_models},
       {"POST", "/translate", ErrorForm::libretranslate, Access::body_key, answer_translate},
       {"POST", "/detect", ErrorForm::libretranslate, Access::body_key, answer_detect},

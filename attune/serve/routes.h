@@ -35,6 +35,7 @@ void answer_health(Service& service, const std::shared_ptr<Call>& call);
 void answer_ready(Service& service, const std::shared_ptr<Call>& call);
 void answer_metrics(Service& service, const std::shared_ptr<Call>& call);
 void answer_reload(Service& service, const std::shared_ptr<Call>& call);
+void answer_openapi(Service& service, const std::shared_ptr<Call>& call);
 void answer_models(Service& service, const std::shared_ptr<Call>& call);
 
 // completion_routes.cpp

@@ -26,7 +26,8 @@ constexpr const char* kType = "multipart/form-data; boundary=\"b1\"";
 TEST(Form, MultipartFieldsKeepTheirBytes) {
   const std::string body =
       "--b1\r\nContent-Disposition: form-data; name=\"q\"\r\n\r\nHello\r\nthere\r\n"
-      "--b1\r\ncontent-disposition: form-data; filename=\"x; name=no\"; name=\"file\"\r\nContent-Type: text/plain\r\n\r\n"
+      "--b1\r\ncontent-disposition: form-data; filename=\"x; name=no\"; name=\"file\"\r\nContent-Type: "
+      "text/plain\r\n\r\n"
       "\r\n--b1--\r\n";
   const FormFields fields = parse_multipart_form(body, kType);
   ASSERT_EQ(fields.size(), 2u);
@@ -47,7 +48,8 @@ TEST(Form, WhatIsNoFormIsRefused) {
 
 TEST(Form, AnyBytesGiveFieldsOrAnError) {
   Random random(5);
-  const std::string pieces[] = {"--b1", "\r\n", "--", "name=\"q\"", "Content-Disposition: form-data; ", "x", "%", "=", "&"};
+  const std::string pieces[] = {"--b1", "\r\n", "--", "name=\"q\"", "Content-Disposition: form-data; ",
+                                "x",    "%",    "=",  "&"};
   for (int i = 0; i < 20000; ++i) {
     std::string body = "--b1";
     for (uint64_t n = random.below(12); n > 0; --n) body += pieces[random.below(std::size(pieces))];

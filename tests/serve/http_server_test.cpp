@@ -188,8 +188,21 @@ TEST(HttpServer, AnEndWithOpenConnectionsIsClean) {
 TEST(HttpServer, AnyBytesLeaveItAtWork) {
   const EchoServer echo({.header_seconds = 0.5, .body_seconds = 0.5});
   Random random(9);
-  const std::string pieces[] = {"GET ", "POST ", "/ ", "HTTP/1.1", "\r\n", "\r\n\r\n", "Content-Length: ", "5", "-1",
-                                "Transfer-Encoding: chunked", "x", "\0", "Expect: 100-continue", ":", "99999999999999999999"};
+  const std::string pieces[] = {"GET ",
+                                "POST ",
+                                "/ ",
+                                "HTTP/1.1",
+                                "\r\n",
+                                "\r\n\r\n",
+                                "Content-Length: ",
+                                "5",
+                                "-1",
+                                "Transfer-Encoding: chunked",
+                                "x",
+                                "\0",
+                                "Expect: 100-continue",
+                                ":",
+                                "99999999999999999999"};
   for (int i = 0; i < 300; ++i) {
     HttpClient client = echo.client();
     std::string bytes;
@@ -208,8 +221,9 @@ TEST(HttpServer, AddressesThatCannotBeUsedAreNamed) {
   EXPECT_THAT(message_of<ConfigError>([&] { HttpServer({.host = "nowhere"}, nothing); }), HasSubstr("nowhere"));
   EXPECT_THAT(message_of<ConfigError>([&] { HttpServer({.port = echo.server->port()}, nothing); }),
               HasSubstr("in use"));
-  EXPECT_THAT(message_of<ConfigError>([&] { HttpServer({.port = 0, .tls_certificate = "/no", .tls_key = "/no"}, nothing); }),
-              HasSubstr("tls_certificate"));
+  EXPECT_THAT(
+      message_of<ConfigError>([&] { HttpServer({.port = 0, .tls_certificate = "/no", .tls_key = "/no"}, nothing); }),
+      HasSubstr("tls_certificate"));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "attune/base/file.h"
 #include "attune/base/json_fields.h"
 #include "attune/serve/service.h"
 #include "tests/support/small_model.h"

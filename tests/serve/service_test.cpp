@@ -54,16 +54,17 @@ TEST(Service, WrongRequestsAreNamed) {
   EXPECT_EQ(unknown.json()["error"]["code"], "model_not_found");
   const Answer other = t.post("/v1/completions", {{"model", "en-de"}, {"prompt", "a"}});
   EXPECT_EQ(other.status, 400);
-  for (const auto& [field, value] : std::vector<std::pair<std::string, Json>>{{"temperature", -1},
-                                                                             {"temperature", "hot"},
-                                                                             {"n", 0},
-                                                                             {"max_tokens", 1 << 20},
-                                                                             {"stop", Json::array({""})},
-                                                                             {"seed", -1},
-                                                                             {"suffix", "x"},
-                                                                             {"logit_bias", {{"1", 2}}},
-                                                                             {"no_such_field", 1},
-                                                                             {"stream_options", {{"include_usage", true}}}}) {
+  for (const auto& [field, value] :
+       std::vector<std::pair<std::string, Json>>{{"temperature", -1},
+                                                 {"temperature", "hot"},
+                                                 {"n", 0},
+                                                 {"max_tokens", 1 << 20},
+                                                 {"stop", Json::array({""})},
+                                                 {"seed", -1},
+                                                 {"suffix", "x"},
+                                                 {"logit_bias", {{"1", 2}}},
+                                                 {"no_such_field", 1},
+                                                 {"stream_options", {{"include_usage", true}}}}) {
     Json body = {{"model", "lm"}, {"prompt", "a"}};
     body[field] = value;
     const Answer answer = t.post("/v1/completions", body);
@@ -71,7 +72,8 @@ TEST(Service, WrongRequestsAreNamed) {
     EXPECT_EQ(answer.json()["error"]["param"], field);
     EXPECT_THAT(error_of(answer), HasSubstr(field));
   }
-  const Answer tools = t.post("/v1/chat/completions", {{"model", "lm"}, {"messages", Json::array()}, {"tools", Json::array({1})}});
+  const Answer tools =
+      t.post("/v1/chat/completions", {{"model", "lm"}, {"messages", Json::array()}, {"tools", Json::array({1})}});
   EXPECT_EQ(tools.status, 400);
 }
 
@@ -95,12 +97,9 @@ TEST(Service, CompletionsAreThoseOfTheGenerator) {
   const std::vector<std::string> prompts = {"the ", "a dog"};
   const std::vector<GeneratedText> expected =
       generator.generate(prompts, {.sampling = sampling, .stop = {"e"}, .samples = 2});
-  const Answer answer = t.post("/v1/completions", {{"model", "lm"},
-                                                   {"prompt", prompts},
-                                                   {"max_tokens", 20},
-                                                   {"seed", 7},
-                                                   {"n", 2},
-                                                   {"stop", "e"}});
+  const Answer answer =
+      t.post("/v1/completions",
+             {{"model", "lm"}, {"prompt", prompts}, {"max_tokens", 20}, {"seed", 7}, {"n", 2}, {"stop", "e"}});
   ASSERT_EQ(answer.status, 200) << answer.body;
   const Json choices = answer.json()["choices"];
   ASSERT_EQ(choices.size(), 4u);
@@ -153,13 +152,15 @@ TEST(Service, TranslationsAreThoseOfTheTranslator) {
   const std::string text = " " + sentences[0] + "\n\n" + sentences[1] + "  ";
   const std::string whole = " " + expected[0].text() + "\n\n" + expected[1].text() + "  ";
   EXPECT_EQ(t.post("/translate", {{"q", text}, {"source", "en"}, {"target", "de"}}).json()["translatedText"], whole);
-  const Answer html = t.post(
-      "/translate",
-      {{"q", "<p>" + sentences[0] + "</p><br>"}, {"source", "en"}, {"target", "de"}, {"format", "html"}, {"alternatives", 1}});
+  const Answer html = t.post("/translate", {{"q", "<p>" + sentences[0] + "</p><br>"},
+                                            {"source", "en"},
+                                            {"target", "de"},
+                                            {"format", "html"},
+                                            {"alternatives", 1}});
   EXPECT_THAT(html.json()["translatedText"].get<std::string>(), HasSubstr("<p>"));
   EXPECT_EQ(html.json()["alternatives"].size(), 1u);
-  const Answer form =
-      t.ask(post_request("/translate", "q=" + std::string("dog") + "&source=en&target=de", "application/x-www-form-urlencoded"));
+  const Answer form = t.ask(post_request("/translate", "q=" + std::string("dog") + "&source=en&target=de",
+                                         "application/x-www-form-urlencoded"));
   EXPECT_EQ(form.json()["translatedText"], translator.translate("dog").text());
   EXPECT_EQ(t.post("/translate", {{"q", "x"}, {"source", "fr"}, {"target", "de"}}).status, 400);
   EXPECT_EQ(t.get("/languages").json()[0]["targets"], Json::array({"de"}));
@@ -208,7 +209,8 @@ TEST(Service, RandomArrivalsChangeNoAnswer) {
   std::vector<HttpRequest> requests;
   for (size_t i = 0; i < 40; ++i) {
     if (i % 2 == 0) {
-      requests.push_back(post_request("/v1/translate", Json{{"text", {sentences[i], sentences[i + 1]}}, {"n_best", 2}}.dump()));
+      requests.push_back(
+          post_request("/v1/translate", Json{{"text", {sentences[i], sentences[i + 1]}}, {"n_best", 2}}.dump()));
     } else {
       const Json body = {{"model", "lm"}, {"prompt", sentences[i].substr(0, 5)}, {"seed", i}, {"max_tokens", 1 + i}};
       requests.push_back(post_request("/v1/completions", body.dump()));

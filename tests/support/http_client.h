@@ -2,6 +2,7 @@
 // A small client of HTTP/1.1 on a socket of this machine, which can also send what no client should.
 
 #include <arpa/inet.h>
+#include <fmt/format.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -9,6 +10,7 @@
 #include <chrono>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "attune/base/descriptor.h"
 #include "attune/base/fail.h"
@@ -36,8 +38,8 @@ class HttpClient {
     return true;
   }
   void post(std::string_view path, std::string_view body, std::string_view headers = "") {
-    send(fmt::format("POST {} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {}\r\n{}\r\n{}", path,
-                     body.size(), headers, body));
+    send(fmt::format("POST {} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {}\r\n{}\r\n{}",
+                     path, body.size(), headers, body));
   }
   void get(std::string_view path) { send(fmt::format("GET {} HTTP/1.1\r\nHost: x\r\n\r\n", path)); }
 
