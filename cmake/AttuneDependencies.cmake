@@ -12,8 +12,6 @@ find_package(nlohmann_json REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(tomlplusplus REQUIRED)
 find_package(CLI11 REQUIRED)
-find_package(Boost 1.74 REQUIRED)  # headers alone: Asio and Beast
-find_package(OpenSSL REQUIRED)
 
 # One of two files stands for message passing: ATTUNE_MPI_OTHER is what tells the other one's name apart.
 set(ATTUNE_MPI_OTHER "")
@@ -26,12 +24,17 @@ if(TARGET MPIC::MPIC)
   set(ATTUNE_MPI_OTHER "_missing")
 endif()
 
-# Likewise for the detection of languages by `attune serve`: one of two files.
+# The server's: Beast and Asio are headers alone.
+find_package(Boost 1.74 REQUIRED)
+find_package(OpenSSL REQUIRED)
+# One of two files stands for the detection of languages, which is optional.
 find_library(CLD2_LIBRARY cld2)
 find_path(CLD2_INCLUDE_DIR cld2/public/compact_lang_det.h)
 set(ATTUNE_CLD2_OTHER "")
+set(ATTUNE_CLD2_LIBRARY "")
 if(CLD2_LIBRARY AND CLD2_INCLUDE_DIR)
   set(ATTUNE_CLD2_OTHER "_missing")
+  set(ATTUNE_CLD2_LIBRARY ${CLD2_LIBRARY})
 endif()
 mark_as_advanced(CLD2_LIBRARY CLD2_INCLUDE_DIR)
 
@@ -51,10 +54,7 @@ target_compile_definitions(attune_build INTERFACE "HWY_DISABLED_TARGETS=(${disab
 # What the library links. Who links the static one needs all of it, see attune-config.cmake.in; who links the shared
 # one, nothing.
 set(ATTUNE_LIBRARIES Threads::Threads OpenMP::OpenMP_CXX OneDNN::OneDNN PkgConfig::HWY PkgConfig::SENTENCEPIECE
-    PkgConfig::PCRE2 PkgConfig::ICU fmt::fmt ZLIB::ZLIB tomlplusplus::tomlplusplus OpenSSL::SSL OpenSSL::Crypto)
+    PkgConfig::PCRE2 PkgConfig::ICU fmt::fmt ZLIB::ZLIB tomlplusplus::tomlplusplus)
 if(TARGET MPIC::MPIC)
   list(APPEND ATTUNE_LIBRARIES MPIC::MPIC)
-endif()
-if(ATTUNE_CLD2_OTHER)
-  list(APPEND ATTUNE_LIBRARIES ${CLD2_LIBRARY})
 endif()
