@@ -24,6 +24,20 @@ if(TARGET MPIC::MPIC)
   set(ATTUNE_MPI_OTHER "_missing")
 endif()
 
+# The server's: Beast and Asio are headers alone.
+find_package(Boost 1.74 REQUIRED)
+find_package(OpenSSL REQUIRED)
+# One of two files stands for the detection of languages, which is optional.
+find_library(CLD2_LIBRARY cld2)
+find_path(CLD2_INCLUDE_DIR cld2/public/compact_lang_det.h)
+set(ATTUNE_CLD2_OTHER "")
+set(ATTUNE_CLD2_LIBRARY "")
+if(CLD2_LIBRARY AND CLD2_INCLUDE_DIR)
+  set(ATTUNE_CLD2_OTHER "_missing")
+  set(ATTUNE_CLD2_LIBRARY ${CLD2_LIBRARY})
+endif()
+mark_as_advanced(CLD2_LIBRARY CLD2_INCLUDE_DIR)
+
 # What the sources need beside that, from headers alone. Highway's scalar target stays as the fallback; the old SSE
 # targets only cost compile time, and SVE's vectors, which have no size, cannot be kept in arrays: Arm machines run NEON.
 target_link_libraries(attune_build INTERFACE nlohmann_json::nlohmann_json)

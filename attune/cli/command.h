@@ -24,6 +24,7 @@ void add_translate(CLI::App& app);
 void add_generate(CLI::App& app);
 void add_classify(CLI::App& app);
 void add_embed(CLI::App& app);
+void add_serve(CLI::App& app);
 void add_compare(CLI::App& app);
 void add_report(CLI::App& app);
 void add_evaluate(CLI::App& app);

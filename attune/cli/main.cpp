@@ -145,6 +145,7 @@ int run(int argc, char** argv) {
   add_generate(app);
   add_classify(app);
   add_embed(app);
+  add_serve(app);
   add_evaluate(app);
   add_compare(app);
   add_report(app);

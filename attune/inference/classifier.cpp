@@ -45,6 +45,10 @@ std::vector<LabelProbability> ranked(std::span<const float> logits, LabelScores 
   return labels;
 }
 
+void check_least(const char* field, int64_t value, int64_t least) {
+  if (value < least) fail<ConfigError>("{} = {}: needs a number from {}", field, value, least);
+}
+
 }  // namespace
 
 Classifier::Classifier(ClassifierFolder files)
@@ -77,53 +81,58 @@ std::vector<Classification> Classifier::classify(std::initializer_list<std::stri
   return classify(std::span(texts.begin(), texts.size()), options);
 }
 
-int64_t Classifier::longest(const ClassifyOptions& options) const {
-  const auto check = [](const char* field, int64_t value, int64_t least) {
-    if (value < least) fail<ConfigError>("{} = {}: needs a number from {}", field, value, least);
-  };
-  const int64_t max_tokens = options.max_tokens.value_or(max_tokens_);
-  check("max_tokens", max_tokens, 2);
-  check("batch_texts", options.batch_texts, 1);
-  check("batch_tokens", options.batch_tokens, 1);
-  const int64_t longest = std::min(max_tokens, model_->config().longest_sequence());
-  check("positions.max_length", longest, 2);
-  return longest;
+Encoding Classifier::encode(std::string_view text, const ClassifyOptions& options) const {
+  check_text(text, "text");
+  return encode_for_encoder(*tokenizer_, tokenizer_frames_texts_, text, longest(options));
+}
+
+Encoding Classifier::encode(const TextPair& pair, const ClassifyOptions& options) const {
+  check_text(pair.first, "first text");
+  check_text(pair.second, "second text");
+  return tokenizer_->encode_pair(pair.first, pair.second, {.truncation = Truncation{.max_length = longest(options)}});
 }
 
 std::vector<Classification> Classifier::classify(std::span<const std::string> texts,
                                                  const ClassifyOptions& options) const {
-  const int64_t most = longest(options);
-  std::vector<EncoderText> encoded;
-  for (const std::string& text : texts) {
-    check_text(text, fmt::format("text {}", encoded.size() + 1));
-    encoded.push_back(encode_for_encoder(*tokenizer_, tokenizer_frames_texts_, text, most));
+  std::vector<Encoding> encoded;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    check_text(texts[i], fmt::format("text {}", i + 1));
+    encoded.push_back(encode(texts[i], options));
   }
-  return classify_encoded(std::move(encoded), options);
+  return classify_encoded(encoded, options);
 }
 
 std::vector<Classification> Classifier::classify(std::span<const TextPair> pairs,
                                                  const ClassifyOptions& options) const {
-  const int64_t most = longest(options);
-  std::vector<EncoderText> encoded;
-  for (const TextPair& pair : pairs) {
-    const std::string place = fmt::format("pair {}", encoded.size() + 1);
-    check_text(pair.first, place + ", first text");
-    check_text(pair.second, place + ", second text");
-    encoded.push_back(encode_pair_for_encoder(*tokenizer_, pair.first, pair.second, most));
+  std::vector<Encoding> encoded;
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    check_text(pairs[i].first, fmt::format("pair {}, first text", i + 1));
+    check_text(pairs[i].second, fmt::format("pair {}, second text", i + 1));
+    encoded.push_back(encode(pairs[i], options));
   }
-  return classify_encoded(std::move(encoded), options);
+  return classify_encoded(encoded, options);
 }
 
-std::vector<Classification> Classifier::classify_encoded(std::vector<EncoderText> texts,
+int64_t Classifier::longest(const ClassifyOptions& options) const {
+  const int64_t max_tokens = options.max_tokens.value_or(max_tokens_);
+  check_least("max_tokens", max_tokens, 2);
+  const int64_t longest = std::min(max_tokens, model_->config().longest_sequence());
+  check_least("positions.max_length", longest, 2);
+  return longest;
+}
+
+std::vector<Classification> Classifier::classify_encoded(std::span<const Encoding> texts,
                                                          const ClassifyOptions& options) const {
+  check_least("batch_texts", options.batch_texts, 1);
+  check_least("batch_tokens", options.batch_tokens, 1);
   const TransformerConfig& config = model_->config();
   TokenSequences ids, types;
   std::vector<Classification> results(texts.size());
   for (size_t i = 0; i < texts.size(); ++i) {
     results[i].cut_tokens = texts[i].cut;
-    ids.push_back(std::move(texts[i].tokens));
-    types.push_back(std::move(texts[i].types));
-    if (types.back().empty()) types.back().assign(ids.back().size(), 0);
+    ids.push_back(texts[i].ids);
+    types.push_back(texts[i].type_ids);
+    types.back().resize(ids.back().size());  // without type ids all tokens are of the first text
   }
   const NoGrad no_grad;
   int64_t done = 0;

@@ -14,14 +14,12 @@
 #include <vector>
 
 #include "attune/base/interrupt.h"
+#include "attune/text/tokenizer.h"
 
 namespace [[gnu::visibility("default")]] attune {
 
 class EncoderClassifier;
-class Tokenizer;
 struct ClassifierFolder;
-
-struct EncoderText;
 
 /// By the model's label_scores: the softmax of the logits; the sigmoid of each logit, for labels of which several may
 /// hold, or one alone; or the logit itself, of a regression.
@@ -76,6 +74,12 @@ class Classifier {
   /// The same for pairs of texts, in the tokenizer's form for two texts; the longer text is cut first. Throws ConfigError
   /// where the tokenizer has no such form: Attune's own.
   std::vector<Classification> classify(std::span<const TextPair> pairs, const ClassifyOptions& options = {}) const;
+  /// What the model reads of a text, or of a pair, cut where it is too long. Throws DataError and ConfigError.
+  Encoding encode(std::string_view text, const ClassifyOptions& options = {}) const;
+  Encoding encode(const TextPair& pair, const ClassifyOptions& options = {}) const;
+  /// classify() for texts as encode() returns them.
+  std::vector<Classification> classify_encoded(std::span<const Encoding> texts,
+                                               const ClassifyOptions& options = {}) const;
 
   const std::vector<std::string>& labels() const;
   /// The most tokens of a text that are read, bos and eos included: as many as in training, or as the model has
@@ -87,7 +91,6 @@ class Classifier {
 
  private:
   int64_t longest(const ClassifyOptions& options) const;  // text; throws ConfigError for options that do not fit
-  std::vector<Classification> classify_encoded(std::vector<EncoderText> texts, const ClassifyOptions& options) const;
 
   std::shared_ptr<const EncoderClassifier> model_;
   std::shared_ptr<const Tokenizer> tokenizer_;

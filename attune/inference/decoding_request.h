@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -37,14 +38,23 @@ struct SamplingRequest {
   /// none.
   std::shared_ptr<const DecodingModel> draft = {};
   int64_t draft_tokens = 4;
+  /// Whether TokenEvent::scores is wanted, with so many of the likeliest tokens; -1: not wanted. Not with a draft.
+  int64_t likeliest = -1;
 
   bool ends_with(int32_t token) const { return std::find(eos.begin(), eos.end(), token) != eos.end(); }
 };
 
+/// What the model itself says of a token that was drawn, before SamplingConfig changes the distribution.
+struct TokenScores {
+  double log_probability = 0;
+  std::vector<std::pair<int32_t, double>> likeliest = {};  // tokens with theirs, best first
+};
+
 struct TokenEvent {
-  int64_t sample;                   // counted from 0
-  int32_t token;                    // the next one of this text
-  std::optional<FinishReason> end;  // where the text ends with it
+  int64_t sample;                       // counted from 0
+  int32_t token;                        // the next one of this text
+  std::optional<FinishReason> end;      // where the text ends with it
+  const TokenScores* scores = nullptr;  // on request; gone after the call
 };
 
 struct SampledTokens {

@@ -112,10 +112,15 @@ std::vector<std::vector<float>> Embedder::embed(std::span<const std::string> tex
   TokenSequences ids;
   for (size_t i = 0; i < texts.size(); ++i) {
     check_text(texts[i], "text " + std::to_string(i + 1));
-    const std::string text = impl_->settings.lowercase ? lowercase(texts[i]) : texts[i];
-    ids.push_back(encode_for_encoder(*impl_->tokenizer, impl_->tokenizer_frames_texts, text, impl_->longest()).tokens);
+    ids.push_back(encode(texts[i]));
   }
   return embed_tokens(ids, options);
+}
+
+std::vector<int32_t> Embedder::encode(std::string_view text) const {
+  check_text(text, "text");
+  const std::string read = impl_->settings.lowercase ? lowercase(text) : std::string(text);
+  return encode_for_encoder(*impl_->tokenizer, impl_->tokenizer_frames_texts, read, impl_->longest()).ids;
 }
 
 std::vector<std::vector<float>> Embedder::embed(std::initializer_list<std::string> texts,

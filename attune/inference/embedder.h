@@ -69,6 +69,8 @@ class Embedder {
   std::vector<std::vector<float>> embed(std::initializer_list<std::string> texts,
                                         const EmbedOptions& options = {}) const;
   std::vector<float> embed(std::string_view text, const EmbedOptions& options = {}) const;
+  /// The tokens of a text as the model reads them, cut where it is too long. Throws DataError.
+  std::vector<int32_t> encode(std::string_view text) const;
   /// The same for texts as ids, special tokens included, of which nothing is cut. Throws DataError for one without ids,
   /// with ids that the model does not have, or with more than it reads.
   std::vector<std::vector<float>> embed_tokens(const std::vector<std::vector<int32_t>>& texts,

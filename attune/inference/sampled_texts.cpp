@@ -15,6 +15,9 @@ SampledTexts::SampledTexts(const DecodingModel& model, DecodingRequest& request)
       on_token_(std::move(request.on_token)) {
   options_.config.validate();
   check_range<int64_t>("samples", options_.samples, 1, 1 << 16);
+  check_range<int64_t>("likeliest", options_.likeliest, -1, model.vocab());
+  if (options_.draft != nullptr && options_.likeliest >= 0)
+    fail<ConfigError>("likeliest = {}: not with a draft", options_.likeliest);
   for (const int32_t id : options_.never_drawn)
     if (id < 0 || id >= model.vocab())
       fail<ConfigError>("suppressed_tokens: {} is outside the vocabulary of {}", id, model.vocab());
@@ -41,7 +44,7 @@ std::vector<int32_t> SampledTexts::excluded(std::span<const int32_t> past, size_
   return tokens;
 }
 
-bool SampledTexts::accept(size_t i, int32_t token) {
+bool SampledTexts::accept(size_t i, int32_t token, const TokenScores* scores) {
   SampledText& text = texts_[i];
   text.tokens.push_back(token);
   ++text.generated;
@@ -53,7 +56,8 @@ bool SampledTexts::accept(size_t i, int32_t token) {
   } else if (static_cast<int64_t>(text.window().size()) > context_ && !options_.config.slide) {
     end = FinishReason::context;
   }
-  const bool goes_on = !on_token_ || on_token_({.sample = static_cast<int64_t>(i), .token = token, .end = end});
+  const bool goes_on =
+      !on_token_ || on_token_({.sample = static_cast<int64_t>(i), .token = token, .end = end, .scores = scores});
   if (!goes_on && end != FinishReason::eos) end = FinishReason::stop;
   if (end) {
     text.reason = *end;

@@ -36,8 +36,8 @@ class SampledTexts {
   /// The tokens that may not follow `past`, a text of which so many tokens were generated.
   std::vector<int32_t> excluded(std::span<const int32_t> past, size_t generated) const;
   /// Appends a token to text i; returns false when the text ends with it. When the context is full and `slide` is on,
-  /// the second half of the window becomes the new window.
-  bool accept(size_t i, int32_t token);
+  /// the second half of the window becomes the new window. `scores` are for on_token.
+  bool accept(size_t i, int32_t token, const TokenScores* scores = nullptr);
   /// Writes the texts into `result`. Those in `alive` have not ended by themselves; `cut_short` is their reason.
   void finish(std::optional<FinishReason> cut_short, std::span<const size_t> alive, DecodingResult& result);
   /// The most tokens that the rows of all texts may have at once in the cache of a model with this context.

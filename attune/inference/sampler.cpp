@@ -128,6 +128,19 @@ int32_t draw(const TokenDistribution& distribution, double number) {
   return distribution.tokens[last];
 }
 
+TokenScores token_scores(std::span<const float> logits, int32_t token, int64_t likeliest) {
+  std::vector<Candidate> candidates = checked_candidates(logits);
+  double largest = -std::numeric_limits<double>::infinity(), sum = 0;
+  for (const Candidate& c : candidates) largest = std::max(largest, c.value);
+  for (const Candidate& c : candidates) sum += std::exp(c.value - largest);
+  const double log_sum = largest + std::log(sum);
+  TokenScores scores{.log_probability = static_cast<double>(logits[static_cast<size_t>(token)]) - log_sum};
+  keep_likeliest(candidates, static_cast<size_t>(likeliest));
+  std::sort(candidates.begin(), candidates.end(), better);
+  for (const Candidate& c : candidates) scores.likeliest.emplace_back(c.token, c.value - log_sum);
+  return scores;
+}
+
 double random_number(uint64_t seed, uint64_t row, uint64_t step) {
   Random random(seed, row);
   random.set_position(2 * step);  // a number takes two words

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "attune/inference/decoding_request.h"
 #include "attune/models/sampling_config.h"
 
 namespace attune {
@@ -26,6 +27,9 @@ TokenDistribution token_distribution(std::span<const float> logits, std::span<co
 
 /// The token into whose share of the distribution `number`, in [0, 1), falls.
 int32_t draw(const TokenDistribution& distribution, double number);
+
+/// The log probability of a token, and the `likeliest` tokens with theirs, best first: of the softmax of the logits.
+TokenScores token_scores(std::span<const float> logits, int32_t token, int64_t likeliest);
 
 /// The number for the token `step` of the text `row`: uniform in [0, 1) and a pure function of its arguments.
 double random_number(uint64_t seed, uint64_t row, uint64_t step);

@@ -13,7 +13,10 @@ namespace {
 class SamplingStrategy final : public DecodingStrategy {
  public:
   SamplingStrategy(const DecodingModel& model, DecodingRequest& request)
-      : texts_(model, request), alive_(texts_.count()), next_(texts_.count()) {
+      : texts_(model, request),
+        alive_(texts_.count()),
+        next_(texts_.count()),
+        scores_(texts_.options().likeliest < 0 ? 0 : texts_.count()) {
     std::iota(alive_.begin(), alive_.end(), size_t{0});
   }
 
@@ -31,10 +34,11 @@ class SamplingStrategy final : public DecodingStrategy {
 
  private:
   SampledTexts texts_;
-  std::vector<size_t> alive_;     // of each row its text; at first all texts share one row
-  std::vector<int32_t> next_;     // of each text
-  std::vector<int32_t> parents_;  // of each row
-  std::vector<bool> slid_;        // of each row: whether its window has moved, so that it is read anew
+  std::vector<size_t> alive_;        // of each row its text; at first all texts share one row
+  std::vector<int32_t> next_;        // of each text
+  std::vector<TokenScores> scores_;  // of each text, where they are wanted
+  std::vector<int32_t> parents_;     // of each row
+  std::vector<bool> slid_;           // of each row: whether its window has moved, so that it is read anew
   bool started_ = false;
 };
 
@@ -57,6 +61,7 @@ void SamplingStrategy::look(size_t row, std::span<const LogitsRow> logits) {
                                                     texts_.excluded(first.tokens, first.generated));
   const auto draw_for = [&](size_t i) {
     next_[i] = draw(next, random_number(options.config.seed, texts_[i].number, texts_[i].generated));
+    if (!scores_.empty()) scores_[i] = token_scores(logits.front().host, next_[i], options.likeliest);
   };
   if (started_) return draw_for(alive_[row]);
   for (const size_t i : alive_) draw_for(i);
@@ -68,7 +73,7 @@ bool SamplingStrategy::advance() {
   size_t kept = 0;
   for (size_t r = 0; r < alive_.size(); ++r) {
     const size_t i = alive_[r], window_begin = texts_[i].window_begin;
-    if (!texts_.accept(i, next_[i])) continue;
+    if (!texts_.accept(i, next_[i], scores_.empty() ? nullptr : &scores_[i])) continue;
     parents_.push_back(started_ ? static_cast<int32_t>(r) : 0);
     slid_.push_back(texts_[i].window_begin != window_begin);
     alive_[kept++] = i;

@@ -4,13 +4,10 @@
 #include <exception>
 #include <mutex>
 
-#include "attune/base/check.h"
 #include "attune/base/fail.h"
 #include "attune/hub/open_folder.h"
-#include "attune/inference/incremental_decoder.h"
+#include "attune/inference/generation_requests.h"
 #include "attune/inference/scheduler.h"
-#include "attune/inference/stop_strings.h"
-#include "attune/inference/text_limits.h"
 #include "attune/nn/make_panels.h"
 
 namespace attune {
@@ -48,75 +45,6 @@ struct Pieces {
   std::vector<std::pair<size_t, std::string>> pieces;
 };
 
-// Tokens to text, up to a stop string. It grows on the thread that decodes, and ends on that of the caller.
-class GrowingText {
- public:
-  GrowingText(size_t index, IncrementalDecoder decoder, StopStrings stop, Pieces* pieces)
-      : index_(index), decoder_(std::move(decoder)), stop_(std::move(stop)), pieces_(pieces) {}
-
-  /// The next token; false where a stop string ends the text.
-  bool push(int32_t token) {
-    add(stop_.push(decoder_.push(token)));
-    return !stop_.found();
-  }
-  /// Nothing follows. Does nothing the second time.
-  void finish() {
-    if (finished_) return;
-    finished_ = true;
-    if (stop_.found()) return;
-    add(stop_.push(decoder_.finish()));
-    add(stop_.finish());
-  }
-  GeneratedText result(SampledTokens tokens) {
-    finish();
-    return {.text = std::move(text_),
-            .tokens = std::move(tokens.tokens),
-            .finish_reason = stop_.found() ? FinishReason::stop : tokens.finish_reason};
-  }
-
- private:
-  void add(const std::string& piece) {
-    if (piece.empty()) return;
-    text_ += piece;
-    if (pieces_ == nullptr) return;
-    const std::lock_guard lock(pieces_->mutex);
-    pieces_->pieces.emplace_back(index_, piece);
-  }
-
-  size_t index_;
-  IncrementalDecoder decoder_;
-  StopStrings stop_;
-  Pieces* pieces_;  // null: nobody wants them
-  std::string text_;
-  bool finished_ = false;
-};
-
-SamplingRequest sampling_request(const TextGenerator& generator, const GenerateOptions& options) {
-  const Tokenizer& tokenizer = generator.tokenizer();
-  SamplingRequest request{.config = options.sampling.value_or(generator.sampling()),
-                          .draft_tokens = options.draft_tokens};
-  const SamplingConfig& sampling = request.config;
-  request.eos.assign(sampling.eos_tokens.begin(), sampling.eos_tokens.end());
-  if (request.eos.empty() && !generator.eos_is_line_end()) request.eos = {tokenizer.eos_id()};
-  request.never_drawn.assign(sampling.suppressed_tokens.begin(), sampling.suppressed_tokens.end());
-  if (!sampling.special_tokens)
-    for (const int32_t id : {tokenizer.bos_id(), tokenizer.pad_id(), tokenizer.unk_id()})
-      if (id != tokenizer.eos_id()) request.never_drawn.push_back(id);
-  // The model's vocabulary may be padded: these have no text.
-  for (int64_t id = tokenizer.vocab_size(); id < generator.model().config().vocab; ++id)
-    request.never_drawn.push_back(static_cast<int32_t>(id));
-  if (options.draft != nullptr)
-    request.draft = std::make_shared<LanguageDecodingModel>(
-        std::shared_ptr<const DecoderLm>(std::shared_ptr<const DecoderLm>(), options.draft));
-  return request;
-}
-
-void check_options(const GenerateOptions& options) {
-  check_range<int64_t>("samples", options.samples, 1, 1 << 16);
-  check_range<int64_t>("batch_texts", options.batch_texts, 1, 1 << 16);
-  check_range<int64_t>("draft_tokens", options.draft_tokens, 1, 64);
-}
-
 [[noreturn]] void throw_naming_prompt(const std::exception_ptr& error, size_t prompt) {
   try {
     std::rethrow_exception(error);
@@ -129,66 +57,38 @@ void check_options(const GenerateOptions& options) {
 class GenerationCall {
  public:
   GenerationCall(const TextGenerator& generator, Scheduler& scheduler, const GenerateOptions& options)
-      : generator_(generator), options_(options), request_(sampling_request(generator, options)), client_(scheduler) {
-    check_options(options);
-    request_.config.validate();
-  }
+      : options_(options), requests_(generator, options), client_(scheduler) {}
 
   std::vector<GeneratedText> run(std::span<const std::string> prompts);
 
  private:
-  std::vector<std::vector<int32_t>> encode(std::span<const std::string> prompts) const;
   void submit(const std::vector<int32_t>& prompt, int64_t first_sample, int64_t samples);
   void hand_over();
 
-  const TextGenerator& generator_;
   const GenerateOptions& options_;
-  SamplingRequest request_;
+  GenerationRequests requests_;
   Pieces pieces_;
   std::vector<GrowingText> texts_;
   SchedulerClient client_;  // goes first: what is at work writes to the texts
 };
 
-std::vector<std::vector<int32_t>> GenerationCall::encode(std::span<const std::string> prompts) const {
-  const int64_t context = generator_.scheduler().model().longest_sequence();
-  std::vector<std::vector<int32_t>> encoded;
-  for (size_t p = 0; p < prompts.size(); ++p) {
-    const std::string place = "prompt " + std::to_string(p + 1);
-    check_text(prompts[p], place);
-    encoded.push_back(generator_.encode_prompt(prompts[p]));
-    // With slide a longer prompt is as one of context + 1 tokens: of both, the end is used.
-    std::vector<int32_t>& ids = encoded.back();
-    if (const auto most = static_cast<size_t>(context) + 1; request_.config.slide && ids.size() > most)
-      ids.erase(ids.begin(), ids.end() - static_cast<std::ptrdiff_t>(most));
-    if (static_cast<int64_t>(encoded.back().size()) > context && !request_.config.slide)
-      fail<DataError>("{}: has {} tokens, the model's context_length is {}; with slide its end would be used", place,
-                      encoded.back().size(), context);
-  }
-  return encoded;
-}
-
-// The tag of a request is the first of its texts.
+// The tag of a request is the first of its texts. Texts grow on the thread that decodes, and end on that of the caller.
 void GenerationCall::submit(const std::vector<int32_t>& prompt, int64_t first_sample, int64_t samples) {
   const size_t first = texts_.size();
   for (int64_t s = 0; s < samples; ++s) {
-    texts_.emplace_back(first + static_cast<size_t>(s),
-                        IncrementalDecoder(generator_.tokenizer(), prompt, generator_.eos_is_line_end()),
-                        StopStrings(options_.stop), options_.on_text ? &pieces_ : nullptr);
+    std::function<void(std::string_view)> on_text;
+    if (options_.on_text)
+      on_text = [this, index = texts_.size()](std::string_view added) {
+        const std::lock_guard lock(pieces_.mutex);
+        pieces_.pieces.emplace_back(index, added);
+      };
+    texts_.push_back(requests_.text(prompt, std::move(on_text)));
   }
-  SamplingRequest sampling = request_;
-  sampling.samples = samples;
-  sampling.first_sample = static_cast<uint64_t>(first_sample);
-  client_.submit(first, {.prompt = prompt,
-                         .search = std::move(sampling),
-                         .batch = {.sequences = options_.batch_texts, .lanes = 1},
-                         .interrupt = options_.interrupt,
-                         .deadline = options_.deadline,
-                         .on_token = [this, first](const TokenEvent& event) {
-                           GrowingText& text = texts_[first + static_cast<size_t>(event.sample)];
-                           const bool goes_on = event.end == FinishReason::eos || text.push(event.token);
-                           if (event.end) text.finish();
-                           return goes_on;
-                         }});
+  DecodingRequest request = requests_.request(prompt, first_sample, samples);
+  request.on_token = [this, first](const TokenEvent& event) {
+    return texts_[first + static_cast<size_t>(event.sample)].push(event);
+  };
+  client_.submit(first, std::move(request));
 }
 
 void GenerationCall::hand_over() {
@@ -202,7 +102,9 @@ void GenerationCall::hand_over() {
 }
 
 std::vector<GeneratedText> GenerationCall::run(std::span<const std::string> prompts) {
-  const std::vector<std::vector<int32_t>> encoded = encode(prompts);
+  std::vector<std::vector<int32_t>> encoded;
+  for (size_t p = 0; p < prompts.size(); ++p)
+    encoded.push_back(requests_.encode(prompts[p], "prompt " + std::to_string(p + 1)));
   texts_.reserve(prompts.size() * static_cast<size_t>(options_.samples));  // requests point at them
   for (const std::vector<int32_t>& prompt : encoded) {
     for (int64_t s = 0; s < options_.samples; s += options_.batch_texts)
@@ -255,7 +157,7 @@ const SamplingConfig& TextGenerator::sampling() const {
 TextUnit TextGenerator::text_unit() const {
   return impl_->text_unit;
 }
-const Scheduler& TextGenerator::scheduler() const {
+Scheduler& TextGenerator::scheduler() const {
   return impl_->scheduler;
 }
 

@@ -91,7 +91,7 @@ class TextGenerator {
   const SamplingConfig& sampling() const;
   TextUnit text_unit() const;
   /// What all calls share.
-  const Scheduler& scheduler() const;
+  Scheduler& scheduler() const;
 
  private:
   struct Impl;

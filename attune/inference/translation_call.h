@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "attune/inference/scheduler.h"
+#include "attune/inference/translation_requests.h"
 #include "attune/inference/translator.h"
 
 namespace attune {
@@ -48,17 +49,10 @@ class TranslationCall {
     bool done = false;
   };
   Entry& entry(size_t id) { return entries_[id - taken_]; }
-  SentenceConstraints encode(const TranslationConstraints& constraints, const std::string& place) const;
   void submit();
   void sort_new();
-  Translation to_text(const DecodingResult& found, const std::vector<int32_t>& source) const;
 
-  const Translator& translator_;
-  TranslateOptions options_;
-  TokenSequences required_;  // of every sentence
-  BeamSearchOptions search_options_;
-  int32_t start_token_, source_end_, source_language_;
-  BatchLimits batch_;
+  TranslationRequests requests_;
   int64_t most_submitted_;
   std::deque<Entry> entries_;  // from the first that is not taken
   size_t taken_ = 0;

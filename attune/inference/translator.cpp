@@ -67,7 +67,7 @@ const Tokenizer& Translator::target_tokenizer() const {
 const GenerationConfig& Translator::generation() const {
   return impl_->generation;
 }
-const Scheduler& Translator::scheduler() const {
+Scheduler& Translator::scheduler() const {
   return impl_->scheduler;
 }
 

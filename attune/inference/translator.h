@@ -136,7 +136,7 @@ class Translator {
   const Tokenizer& target_tokenizer() const;
   const GenerationConfig& generation() const;
   /// What all calls share.
-  const Scheduler& scheduler() const;
+  Scheduler& scheduler() const;
 
  private:
   struct Impl;

@@ -40,7 +40,8 @@ const std::map<std::string, Folders>& direct() {
       {"train", {"inference", "optim", "dist", "data", "metrics"}},
       {"c.h", {}},
       {"c", {"c.h", "inference"}},
-      {"cli", {"train", "inference", "demo"}},
+      {"serve", {"inference"}},
+      {"cli", {"train", "serve", "demo"}},
   };
   return arrows;
 }

@@ -1,0 +1,104 @@
+// attune serve: models over HTTP.
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+
+#include "attune/base/process_memory.h"
+#include "attune/cli/command.h"
+#include "attune/cli/text_output.h"
+#include "attune/io/config_file.h"
+#include "attune/serve/server.h"
+
+namespace attune::cli {
+namespace {
+
+std::atomic<bool> reload{false};
+
+void on_reload_signal(int) {
+  reload = true;
+}
+
+// One call for a line, so that lines of several threads stay whole.
+void write_log_line(const std::string& line) {
+  const std::string whole = line + "\n";
+  std::fwrite(whole.data(), 1, whole.size(), stderr);
+}
+
+struct ServeCommand {
+  std::vector<std::string> models;
+  std::string config, host, api_keys, tls_certificate, tls_key;
+  std::vector<std::string> cors_origins;
+  std::optional<int64_t> port, threads;
+  std::optional<double> drain_seconds;
+};
+
+serve::ServeConfig config_of(const ServeCommand& command) {
+  serve::ServeConfig config;
+  if (!command.config.empty()) serve::read_serve_config(command.config, config);
+  for (const std::string& argument : command.models) {
+    auto [name, model] = serve::model_argument(argument);
+    config.models[name].folder = model.folder;
+  }
+  if (!command.host.empty()) config.http.host = command.host;
+  config.http.port = command.port.value_or(config.http.port);
+  if (!command.api_keys.empty()) config.security.api_keys = command.api_keys;
+  if (!command.cors_origins.empty()) config.security.cors_origins = command.cors_origins;
+  if (!command.tls_certificate.empty()) config.http.tls_certificate = command.tls_certificate;
+  if (!command.tls_key.empty()) config.http.tls_key = command.tls_key;
+  config.drain_seconds = command.drain_seconds.value_or(config.drain_seconds);
+  for (auto& [name, model] : config.models) {
+    model.threads = command.threads.value_or(model.threads);
+    std::error_code ignored;
+    const std::filesystem::path inner = std::filesystem::path(model.folder) / "model";
+    if (std::filesystem::exists(inner / kConfigFile, ignored)) model.folder = inner.string();  // of a run
+  }
+  return config;
+}
+
+int serve_models(const ServeCommand& command) {
+  const auto begin = std::chrono::steady_clock::now();
+  catch_stop_signals();
+  std::signal(SIGHUP, on_reload_signal);
+  serve::Server server(config_of(command), write_log_line);
+  server.load();
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+  const auto& http = server.service().config().http;
+  for (const auto& model : server.service().models().all())
+    write_note(fmt::format("{}: {}", model->name(), model->config().folder));
+  write_note(fmt::format("serving on {}://{}:{} after {:.2f} seconds, with {} MiB of memory",
+                         http.tls_certificate.empty() ? "http" : "https", http.host, server.port(), taken.count(),
+                         peak_process_bytes() >> 20));
+  server.run(stop_requested(), reload);
+  return 0;
+}
+
+}  // namespace
+
+void add_serve(CLI::App& app) {
+  const auto c = std::make_shared<ServeCommand>();
+  CLI::App* command =
+      add_command(app, "serve", "Answer requests over HTTP",
+                  "  attune serve en-de=runs/demo/model\n"
+                  "  attune serve chat=Qwen2.5-0.5B-Instruct embed=all-MiniLM-L6-v2 --port 9000\n"
+                  "  attune serve --config serve.toml\n"
+                  "docs/serving.md has the interfaces. Ctrl-C and SIGTERM answer what runs and end with 0; SIGHUP\n"
+                  "loads models whose folders have changed. Each request is a line of JSON on standard error.",
+                  [c] { return serve_models(*c); });
+  command->add_option("models", c->models, "NAME=FOLDER, or a folder, of Attune or of the Hugging Face hub")
+      ->type_name("MODEL");
+  command->add_option("--config", c->config, "serve.toml: models, limits, security");
+  command->add_option("--host", c->host, "Address to listen on [127.0.0.1]");
+  command->add_option("--port", c->port, "0: any that is free [8080]");
+  command->add_option("--api-keys", c->api_keys, "File with the keys of those who may ask");
+  command->add_option("--cors-origin", c->cors_origins, "Origin that browsers may ask from; *: all");
+  command->add_option("--tls-cert", c->tls_certificate, "Certificate chain, PEM");
+  command->add_option("--tls-key", c->tls_key, "Its key, PEM");
+  command->add_option("--drain-seconds", c->drain_seconds, "Time for what runs when the server is stopped [30]");
+  command->add_option("--threads", c->threads, "Of each model; 0: what the machine or ATTUNE_THREADS allow [0]");
+}
+
+}  // namespace attune::cli

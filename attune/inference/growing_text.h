@@ -1,0 +1,58 @@
+#pragma once
+// A text that grows by tokens, up to a stop string.
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "attune/inference/decoding_request.h"
+#include "attune/inference/incremental_decoder.h"
+#include "attune/inference/stop_strings.h"
+#include "attune/inference/text_generator.h"
+
+namespace attune {
+
+class GrowingText {
+ public:
+  /// `on_text` is called with each addition as soon as it is certain, from the thread that pushes; empty: nobody.
+  GrowingText(IncrementalDecoder decoder, StopStrings stop, std::function<void(std::string_view added)> on_text = {})
+      : decoder_(std::move(decoder)), stop_(std::move(stop)), on_text_(std::move(on_text)) {}
+
+  /// The next token, for DecodingRequest::on_token; false where a stop string ends the text.
+  bool push(const TokenEvent& event) {
+    if (event.end != FinishReason::eos) add(stop_.push(decoder_.push(event.token)));
+    const bool goes_on = !stop_.found();
+    if (event.end) finish();
+    return goes_on;
+  }
+  /// Nothing follows. Does nothing the second time.
+  void finish() {
+    if (finished_) return;
+    finished_ = true;
+    if (stop_.found()) return;
+    add(stop_.push(decoder_.finish()));
+    add(stop_.finish());
+  }
+  /// The text up to now, with the tokens that it was made of.
+  GeneratedText result(SampledTokens tokens) {
+    finish();
+    return {.text = std::move(text_),
+            .tokens = std::move(tokens.tokens),
+            .finish_reason = stop_.found() ? FinishReason::stop : tokens.finish_reason};
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  void add(const std::string& piece) {
+    text_ += piece;
+    if (on_text_ && !piece.empty()) on_text_(piece);
+  }
+
+  IncrementalDecoder decoder_;
+  StopStrings stop_;
+  std::function<void(std::string_view)> on_text_;
+  std::string text_;
+  bool finished_ = false;
+};
+
+}  // namespace attune

@@ -1,0 +1,42 @@
+#pragma once
+// Sentences as requests to the scheduler, and what it finds as translations.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "attune/inference/decoding_request.h"
+#include "attune/inference/translator.h"
+
+namespace attune {
+
+/// What the sentences of a call have in common: its options, in terms of tokens.
+class TranslationRequests {
+ public:
+  /// The translator has to outlive this. Throws ConfigError for options that do not fit; does not read
+  /// options.constraints.
+  TranslationRequests(const Translator& translator, const TranslateOptions& options);
+
+  /// What the encoder reads of a sentence, eos included; nothing of a sentence without tokens. Throws DataError
+  /// beginning with `name` for one that is too long or not valid UTF-8.
+  std::vector<int32_t> encode(const std::string& sentence, const std::string& name) const;
+  /// Throws ConfigError beginning with `name` for constraints that do not fit the options.
+  SentenceConstraints encode(const TranslationConstraints& constraints, const std::string& name) const;
+  /// A request without on_done, for a source that is not empty.
+  DecodingRequest request(std::vector<int32_t> source, SentenceConstraints constraints) const;
+  /// What a request without an error has found for its source.
+  Translation translation(const DecodingResult& found, const std::vector<int32_t>& source) const;
+
+  const TranslateOptions& options() const { return options_; }
+  const BatchLimits& batch() const { return batch_; }
+
+ private:
+  const Translator& translator_;
+  TranslateOptions options_;
+  TokenSequences required_;  // of every sentence
+  BeamSearchOptions search_options_;
+  int32_t start_token_, source_end_, source_language_;
+  BatchLimits batch_;
+};
+
+}  // namespace attune

@@ -1,0 +1,210 @@
+// Embeddings: OpenAI's API and that of text-embeddings-inference; labels and tokens likewise.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "attune/base/json_fields.h"
+#include "attune/base/version.h"
+#include "attune/models/encoder_classifier.h"
+#include "attune/serve/encoding_answer.h"
+#include "attune/serve/http/http_error.h"
+#include "attune/serve/routes.h"
+#include "attune/text/tokenizer.h"
+
+namespace attune::serve {
+namespace {
+
+std::string base64(const void* data, size_t bytes) {
+  static constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  const auto* from = static_cast<const unsigned char*>(data);
+  std::string text;
+  for (size_t i = 0; i < bytes; i += 3) {
+    const size_t left = std::min<size_t>(3, bytes - i);
+    const uint32_t group = static_cast<uint32_t>(from[i]) << 16 |
+                           (left > 1 ? static_cast<uint32_t>(from[i + 1]) << 8 : 0U) |
+                           (left > 2 ? static_cast<uint32_t>(from[i + 2]) : 0U);
+    for (size_t d = 0; d < 4; ++d) text += d <= left ? kDigits[group >> (18 - 6 * d) & 63] : '=';
+  }
+  return text;
+}
+
+// Little-endian float32, as the machines are that Attune runs on.
+std::string base64_of(const std::vector<float>& vector) {
+  return base64(vector.data(), vector.size() * sizeof(float));
+}
+
+// Numbers with the digits that give the same float32 again.
+Json numbers_json(const std::vector<float>& vector) {
+  Json numbers = Json::array();
+  for (const float v : vector) {
+    const std::string shortest = fmt::format("{}", v);
+    numbers.push_back(std::strtod(shortest.c_str(), nullptr));
+  }
+  return numbers;
+}
+
+std::vector<std::string> read_texts(const Service& service, RequestFields& fields, const char* name) {
+  std::vector<std::string> texts = fields.texts(name, service.config().limits.texts);
+  if (texts.empty()) refuse_field(name, "needs a string or a list of strings that is not empty");
+  for (const std::string& text : texts) service.check_text_bytes(name, text);
+  return texts;
+}
+
+TokenSequences encode_for(const Embedder& embedder, const std::vector<std::string>& texts) {
+  TokenSequences ids;
+  for (const std::string& text : texts) ids.push_back(embedder.encode(text));
+  return ids;
+}
+
+void normalize(std::vector<float>& vector) {
+  double squares = 0;
+  for (const float v : vector) squares += static_cast<double>(v) * v;
+  if (squares == 0) return;
+  for (float& v : vector) v = static_cast<float>(v / std::sqrt(squares));
+}
+
+// The first numbers of a vector, of length 1 again: for models that were trained for it (Kusupati et al. 2022).
+void shorten(std::vector<float>& vector, int64_t dimensions) {
+  vector.resize(static_cast<size_t>(dimensions));
+  normalize(vector);
+}
+
+// Labels of a text, likeliest first.
+Json labels_json(const Classifier& classifier, const std::vector<float>& probabilities) {
+  std::vector<size_t> order(probabilities.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return probabilities[a] > probabilities[b]; });
+  Json labels = Json::array();
+  for (const size_t i : order) labels.push_back({{"label", classifier.labels()[i]}, {"score", probabilities[i]}});
+  return labels;
+}
+
+const Tokenizer& tokenizer_of(const ServedModel& model) {
+  if (model.translator() != nullptr) return model.translator()->source_tokenizer();
+  if (model.generator() != nullptr) return model.generator()->tokenizer();
+  if (model.classifier() != nullptr) return model.classifier()->tokenizer();
+  return model.embedder()->tokenizer();
+}
+
+// Of any kind; the only one where no name is given.
+std::shared_ptr<ServedModel> any_model(const Service& service, const std::string& name) {
+  if (!name.empty()) return service.models().find(name);
+  if (!service.models().ready()) throw HttpError(503, "the models are not loaded yet", "", "loading");
+  const auto models = service.models().all();
+  if (models.size() != 1) refuse_field("model", "is missing, and there are several");
+  return models.front();
+}
+
+}  // namespace
+
+void answer_openai_embeddings(Service& service, const std::shared_ptr<Call>& call) {
+  RequestFields fields(call->request());
+  ServedModel& model = service.enter(*call, fields.text("model").value_or(""), ModelKind::embedder);
+  const Embedder& embedder = *model.embedder();
+  const std::vector<std::string> texts = read_texts(service, fields, "input");
+  const std::string format = fields.text("encoding_format").value_or("float");
+  if (format != "float" && format != "base64") refuse_field("encoding_format", "needs float or base64");
+  const auto dimensions = fields.integer("dimensions", 1, embedder.dimension());
+  service.set_deadline(*call, fields.number("timeout", 0.001, 1e9));
+  fields.ignore({"user"});
+  fields.finish();
+  TokenSequences ids = encode_for(embedder, texts);
+  int64_t tokens = 0;
+  for (const auto& text : ids) tokens += static_cast<int64_t>(text.size());
+  const auto on_done = [call, format, dimensions, tokens](std::vector<std::vector<float>>&& vectors) {
+    Json data = Json::array();
+    for (size_t i = 0; i < vectors.size(); ++i) {
+      if (dimensions) shorten(vectors[i], *dimensions);
+      Json embedding = format == "base64" ? Json(base64_of(vectors[i])) : numbers_json(vectors[i]);
+      data.push_back({{"object", "embedding"}, {"index", i}, {"embedding", std::move(embedding)}});
+    }
+    call->respond(Json{{"object", "list"},
+                       {"data", std::move(data)},
+                       {"model", call->model->name()},
+                       {"usage", {{"prompt_tokens", tokens}, {"total_tokens", tokens}}}});
+  };
+  encode_texts(service, call, std::move(ids), on_done);
+}
+
+void answer_embed(Service& service, const std::shared_ptr<Call>& call) {
+  RequestFields fields(call->request());
+  ServedModel& model = service.enter(*call, fields.text("model").value_or(""), ModelKind::embedder);
+  const std::vector<std::string> texts = read_texts(service, fields, "inputs");
+  const bool normal = fields.flag("normalize").value_or(true);
+  fields.ignore({"truncate", "truncation_direction"});  // longer texts are cut
+  service.set_deadline(*call, fields.number("timeout", 0.001, 1e9));
+  fields.finish();
+  const auto on_done = [call, normal](std::vector<std::vector<float>>&& vectors) {
+    Json answer = Json::array();
+    for (std::vector<float>& vector : vectors) {
+      if (normal) normalize(vector);
+      answer.push_back(numbers_json(vector));
+    }
+    call->respond(answer);
+  };
+  encode_texts(service, call, encode_for(*model.embedder(), texts), on_done);
+}
+
+void answer_predict(Service& service, const std::shared_ptr<Call>& call) {
+  RequestFields fields(call->request());
+  ServedModel& model = service.enter(*call, fields.text("model").value_or(""), ModelKind::classifier);
+  const bool list = fields.is_list("inputs");
+  const std::vector<std::string> texts = read_texts(service, fields, "inputs");
+  fields.refuse("raw_scores", false);
+  fields.ignore({"truncate", "truncation_direction"});
+  service.set_deadline(*call, fields.number("timeout", 0.001, 1e9));
+  fields.finish();
+  TokenSequences ids;
+  for (const std::string& text : texts) ids.push_back(model.classifier()->encode(text).ids);
+  const auto on_done = [call, list](std::vector<std::vector<float>>&& probabilities) {
+    Json answer = Json::array();
+    for (const std::vector<float>& of_text : probabilities)
+      answer.push_back(labels_json(*call->model->classifier(), of_text));
+    call->respond(list ? answer : answer.front());
+  };
+  encode_texts(service, call, std::move(ids), on_done);
+}
+
+void answer_tokenize(Service& service, const std::shared_ptr<Call>& call) {
+  RequestFields fields(call->request());
+  service.enter(*call, any_model(service, fields.text("model").value_or("")));
+  const std::vector<std::string> texts = read_texts(service, fields, "inputs");
+  const bool special = fields.flag("add_special_tokens").value_or(true);
+  fields.finish();
+  const Tokenizer& tokenizer = tokenizer_of(*call->model);
+  Json answer = Json::array();
+  for (const std::string& text : texts) {
+    Json tokens = Json::array();
+    for (const int32_t id : tokenizer.encode_for_model(text, {.special_tokens = special}).ids)
+      tokens.push_back({{"id", id}, {"text", tokenizer.piece(id)}, {"special", tokenizer.is_special_token(id)}});
+    answer.push_back(std::move(tokens));
+  }
+  call->respond(answer);
+}
+
+void answer_info(Service& service, const std::shared_ptr<Call>& call) {
+  const RequestLimits& limits = service.config().limits;
+  Json models = Json::array();
+  for (const auto& model : service.models().all()) {
+    Json json = {{"model_id", model->name()}};
+    if (model->embedder() != nullptr) {
+      json["model_type"] = {{"embedding", {{"dimension", model->embedder()->dimension()}}}};
+    } else if (model->classifier() != nullptr) {
+      json["model_type"] = {{"classifier", {{"labels", model->classifier()->labels()}}}};
+      json["max_input_length"] = model->classifier()->max_tokens();
+    } else {
+      json["model_type"] = model->translator() != nullptr ? "translation" : "language_model";
+    }
+    models.push_back(std::move(json));
+  }
+  call->respond(Json{{"version", version()},
+                     {"models", std::move(models)},
+                     {"max_concurrent_requests", limits.requests},
+                     {"max_client_batch_size", limits.texts},
+                     {"max_batch_tokens", limits.tokens}});
+}
+
+}  // namespace attune::serve

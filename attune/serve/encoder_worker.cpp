@@ -1,0 +1,97 @@
+#include "attune/serve/encoder_worker.h"
+
+#include <utility>
+
+#include "attune/base/parallel.h"
+#include "attune/serve/http/http_error.h"
+
+namespace attune::serve {
+
+EncoderWorker::EncoderWorker(Encode encode, const Options& options)
+    : encode_(std::move(encode)), options_(options), thread_([this] { run(); }) {}
+
+EncoderWorker::~EncoderWorker() {
+  stop();
+}
+
+void EncoderWorker::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  arrived_.notify_one();
+  if (thread_.joinable()) thread_.join();
+  const auto stopped = std::make_exception_ptr(HttpError(503, "the server is stopping"));
+  while (auto taken = queue_.next()) taken->first.on_done({}, stopped);
+}
+
+void EncoderWorker::add(const std::string& key, std::vector<EncoderRequest> requests) {
+  const auto group = std::make_shared<Queue::Group>();
+  for (EncoderRequest& request : requests) group->items.push_back(std::move(request));
+  {
+    const std::lock_guard lock(mutex_);
+    queue_.add(key, group);
+  }
+  arrived_.notify_one();
+}
+
+WorkerLoad EncoderWorker::load() const {
+  const std::lock_guard lock(mutex_);
+  return {.waiting = queue_.size(), .running = running_};
+}
+
+std::vector<EncoderRequest> EncoderWorker::next_batch() {
+  std::unique_lock lock(mutex_);
+  arrived_.wait(lock, [&] { return stopping_ || !queue_.empty(); });
+  std::vector<EncoderRequest> batch;
+  int64_t tokens = 0;
+  while (!stopping_ && static_cast<int64_t>(batch.size()) < options_.batch_texts && tokens < options_.batch_tokens) {
+    auto taken = queue_.next();
+    if (!taken) break;
+    tokens += static_cast<int64_t>(taken->first.tokens.size());
+    batch.push_back(std::move(taken->first));
+  }
+  running_ = static_cast<int64_t>(batch.size());
+  return batch;
+}
+
+// An error of one text is not one of the others: they are tried again one by one.
+void EncoderWorker::encode(std::vector<EncoderRequest>& batch) {
+  TokenSequences texts;
+  for (const EncoderRequest& request : batch) texts.push_back(request.tokens);
+  std::vector<std::vector<float>> numbers;
+  try {
+    numbers = encode_(texts);
+  } catch (...) {
+    if (batch.size() == 1) return batch.front().on_done({}, std::current_exception());
+  }
+  if (numbers.empty()) {
+    for (EncoderRequest& request : batch) {
+      std::vector<EncoderRequest> alone;
+      alone.push_back(std::move(request));
+      encode(alone);
+    }
+    return;
+  }
+  for (size_t i = 0; i < batch.size(); ++i) batch[i].on_done(std::move(numbers[i]), nullptr);
+}
+
+void EncoderWorker::run() {
+  const ThreadScope threads(options_.threads);
+  for (;;) {
+    std::vector<EncoderRequest> batch = next_batch();
+    if (batch.empty()) return;
+    std::erase_if(batch, [now = std::chrono::steady_clock::now()](const EncoderRequest& request) {
+      const bool cancelled = request.cancel != nullptr && request.cancel->load();
+      const bool late = request.deadline && now >= *request.deadline;
+      if (cancelled || late)
+        request.on_done({},
+                        std::make_exception_ptr(HttpError(504, "the time for this request is over", "", "timeout")));
+      return cancelled || late;
+    });
+    if (!batch.empty()) encode(batch);
+    running_ = 0;
+  }
+}
+
+}  // namespace attune::serve

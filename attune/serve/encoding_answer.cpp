@@ -1,0 +1,49 @@
+#include "attune/serve/encoding_answer.h"
+
+#include <fmt/format.h>
+
+#include "attune/serve/http/http_error.h"
+
+namespace attune::serve {
+namespace {
+
+struct Progress {
+  std::vector<std::vector<float>> numbers;
+  size_t left;
+  bool failed = false;
+};
+
+}  // namespace
+
+// One worker calls all on_done, one after the other.
+void encode_texts(const Service& service, const std::shared_ptr<Call>& call, TokenSequences texts,
+                  std::function<void(std::vector<std::vector<float>>&&)> on_done) {
+  int64_t tokens = 0;
+  for (const auto& text : texts) tokens += static_cast<int64_t>(text.size());
+  if (const int64_t most = service.config().limits.tokens; tokens > most)
+    throw HttpError(413, fmt::format("the texts have {} tokens, at most {} are accepted", tokens, most));
+  call->count_tokens(tokens, 0);
+  if (texts.empty()) return on_done({});
+  const auto progress =
+      std::make_shared<Progress>(Progress{std::vector<std::vector<float>>(texts.size()), texts.size()});
+  std::vector<EncoderRequest> requests;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    auto done = [call, progress, on_done, i](std::vector<float> numbers, std::exception_ptr error) {
+      if (error && !std::exchange(progress->failed, true)) call->fail(error);
+      progress->numbers[i] = std::move(numbers);
+      if (--progress->left > 0 || progress->failed) return;
+      try {
+        on_done(std::move(progress->numbers));
+      } catch (...) {
+        call->fail(std::current_exception());
+      }
+    };
+    requests.push_back({.tokens = std::move(texts[i]),
+                        .cancel = call->gone(),
+                        .deadline = call->deadline,
+                        .on_done = std::move(done)});
+  }
+  call->model->encoder().add(call->client.name, std::move(requests));
+}
+
+}  // namespace attune::serve

@@ -1,0 +1,65 @@
+#pragma once
+// Whose turn it is.
+
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace attune::serve {
+
+/// Items in groups, and groups by key. Keys take turns, and so do the groups of a key: a group of a thousand items does
+/// not keep a group of one waiting. Items of one group come in their order. Not for several threads at once.
+template <class Item>
+class FairQueue {
+ public:
+  struct Group {
+    std::deque<Item> items;
+    int64_t running = 0;  // taken by next() and not yet done; counted down by who takes them
+  };
+  using Taken = std::pair<Item, std::shared_ptr<Group>>;
+
+  void add(const std::string& key, std::shared_ptr<Group> group) {
+    if (group->items.empty()) return;
+    items_ += static_cast<int64_t>(group->items.size());
+    for (auto& [known, groups] : keys_)
+      if (known == key) return groups.push_back(std::move(group));
+    keys_.emplace_back(key, std::list{std::move(group)});
+  }
+
+  /// The next item whose group `may_run`; nothing where there is none. Counts it as running.
+  template <class MayRun>
+  std::optional<Taken> next(MayRun&& may_run) {
+    for (auto key = keys_.begin(); key != keys_.end(); ++key) {
+      auto& groups = key->second;
+      for (auto group = groups.begin(); group != groups.end(); ++group) {
+        if (!may_run(**group)) continue;
+        Taken taken(std::move((*group)->items.front()), *group);
+        taken.second->items.pop_front();
+        ++taken.second->running;
+        --items_;
+        groups.splice(groups.end(), groups, group);
+        if (taken.second->items.empty()) groups.pop_back();
+        keys_.splice(keys_.end(), keys_, key);
+        if (groups.empty()) keys_.pop_back();
+        return taken;
+      }
+    }
+    return {};
+  }
+  std::optional<Taken> next() {
+    return next([](const Group&) { return true; });
+  }
+
+  int64_t size() const { return items_; }
+  bool empty() const { return items_ == 0; }
+
+ private:
+  std::list<std::pair<std::string, std::list<std::shared_ptr<Group>>>> keys_;
+  int64_t items_ = 0;
+};
+
+}  // namespace attune::serve

@@ -1,0 +1,22 @@
+#pragma once
+// The text of HTML, between its tags.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace attune::serve {
+
+struct HtmlPart {
+  bool is_text = false;  // to be translated; else tags, comments, scripts: to be kept
+  std::string content;   // of text: without entities
+};
+
+/// Divides HTML at its tags. What stands in script, style, pre, code and textarea is kept as it is. Any text is taken:
+/// what is no tag is text.
+std::vector<HtmlPart> split_html(std::string_view html);
+
+/// The inverse: text with entities for & < and >.
+std::string join_html(const std::vector<HtmlPart>& parts);
+
+}  // namespace attune::serve

@@ -1,0 +1,365 @@
+#include "attune/serve/http/http_server.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/ssl/context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/tcp_stream.hpp>
+#include <boost/beast/http.hpp>
+#include <boost/beast/ssl/ssl_stream.hpp>
+#include <chrono>
+#include <optional>
+#include <thread>
+#include <unordered_set>
+
+#include "attune/base/fail.h"
+#include "attune/serve/http/http_error.h"
+
+namespace attune::serve {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+using asio::awaitable;
+using asio::redirect_error;
+using asio::use_awaitable;
+using asio::ip::tcp;
+using boost::system::error_code;
+using TlsStream = beast::ssl_stream<beast::tcp_stream>;
+
+std::chrono::milliseconds milliseconds(double seconds) {
+  return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
+}
+
+/// What ends a connection's wait: something to send, or bytes from its client.
+struct Waker {
+  asio::steady_timer timer;
+  bool readable = false;
+
+  explicit Waker(const asio::io_context::executor_type& executor) : timer(executor) {}
+};
+
+std::string lower_case(beast::string_view text) {
+  std::string lower(text.data(), text.size());
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return lower;
+}
+
+HttpRequest request_of(http::request<http::string_body>&& message, std::string client) {
+  HttpRequest request{.method = std::string(message.method_string()), .path = std::string(message.target())};
+  if (const size_t question = request.path.find('?'); question != std::string::npos) {
+    request.query = request.path.substr(question + 1);
+    request.path.resize(question);
+  }
+  for (const auto& field : message)
+    request.headers.emplace_back(lower_case(field.name_string()), std::string(field.value()));
+  request.body = std::move(message.body());
+  request.client = std::move(client);
+  return request;
+}
+
+template <class Body>
+http::response<Body> message_of(const HttpResponse& response, unsigned version, bool keep_alive) {
+  http::response<Body> message(static_cast<http::status>(response.status), version);
+  message.reason(reason_phrase(response.status));
+  if (response.status != 204) message.set(http::field::content_type, response.content_type);
+  for (const auto& [name, value] : response.headers) message.set(name, value);
+  message.keep_alive(keep_alive);
+  return message;
+}
+
+// Whether the peer has closed its side. Bytes that it has sent before stay where they are.
+bool peer_is_gone(tcp::socket& socket) {
+  pollfd descriptor{.fd = socket.native_handle(), .events = POLLRDHUP, .revents = 0};
+  return ::poll(&descriptor, 1, 0) > 0 && (descriptor.revents & (POLLRDHUP | POLLERR | POLLHUP | POLLNVAL)) != 0;
+}
+
+HttpResponse refusal(int status, const std::string& message) {
+  return {.status = status, .body = fmt::format("{{\"error\":\"{}\"}}", message)};
+}
+
+}  // namespace
+
+struct HttpServer::Impl {
+  HttpOptions options;
+  Handler handler;
+  asio::io_context io{1};
+  std::optional<asio::ssl::context> tls;
+  tcp::acceptor acceptor{io};
+  int64_t port = 0;
+  std::atomic<int64_t> connections{0};
+  bool draining = false;                        // of the server's thread, as is what follows
+  std::unordered_set<beast::tcp_stream*> idle;  // without a request
+  std::thread thread;
+
+  Impl(const HttpOptions& o, Handler h) : options(o), handler(std::move(h)) {}
+
+  void listen();
+  void use_certificate();
+  awaitable<void> accept();
+  awaitable<void> connection(tcp::socket socket);
+  template <class Stream>
+  awaitable<void> requests(Stream& stream, const std::string& client);
+  template <class Stream>
+  awaitable<bool> answer(Stream& stream, Exchange& exchange, const std::shared_ptr<Waker>& waker, unsigned version,
+                         bool keep_alive);
+  template <class Stream>
+  awaitable<bool> send_whole(Stream& stream, HttpResponse response, unsigned version, bool keep_alive, bool head_only);
+  template <class Stream>
+  awaitable<void> refuse(Stream& stream, int status, std::string message);
+  static void watch(tcp::socket& socket, const std::shared_ptr<Waker>& waker);
+};
+
+void HttpServer::Impl::use_certificate() {
+  if (options.tls_certificate.empty() != options.tls_key.empty())
+    fail<ConfigError>("tls_certificate and tls_key: one of them is missing");
+  if (options.tls_certificate.empty()) return;
+  tls.emplace(asio::ssl::context::tls_server);
+  tls->set_options(asio::ssl::context::default_workarounds | asio::ssl::context::no_sslv2 |
+                   asio::ssl::context::no_sslv3 | asio::ssl::context::no_tlsv1 | asio::ssl::context::no_tlsv1_1);
+  error_code error;
+  tls->use_certificate_chain_file(options.tls_certificate, error);
+  if (error) fail<ConfigError>("tls_certificate = {}: {}", options.tls_certificate, error.message());
+  tls->use_private_key_file(options.tls_key, asio::ssl::context::pem, error);
+  if (error) fail<ConfigError>("tls_key = {}: {}", options.tls_key, error.message());
+}
+
+void HttpServer::Impl::listen() {
+  error_code error;
+  const asio::ip::address address = asio::ip::make_address(options.host, error);
+  if (error) fail<ConfigError>("host = \"{}\": is no address", options.host);
+  if (options.port < 0 || options.port > 65535)
+    fail<ConfigError>("port = {}: needs a number from 0 to 65535", options.port);
+  const tcp::endpoint endpoint(address, static_cast<uint16_t>(options.port));
+  const auto check = [&] {
+    if (error) fail<ConfigError>("{}:{}: {}", options.host, options.port, error.message());
+  };
+  acceptor.open(endpoint.protocol(), error);
+  check();
+  acceptor.set_option(asio::socket_base::reuse_address(true), error);
+  check();
+  acceptor.bind(endpoint, error);
+  check();
+  acceptor.listen(asio::socket_base::max_listen_connections, error);
+  check();
+  port = acceptor.local_endpoint().port();
+}
+
+awaitable<void> HttpServer::Impl::accept() {
+  for (;;) {
+    error_code error;
+    tcp::socket socket(io);
+    co_await acceptor.async_accept(socket, redirect_error(use_awaitable, error));
+    if (!acceptor.is_open()) co_return;
+    if (error) {  // too many open files: some will be closed
+      asio::steady_timer pause(io, std::chrono::milliseconds(100));
+      co_await pause.async_wait(redirect_error(use_awaitable, error));
+      continue;
+    }
+    asio::co_spawn(io, connection(std::move(socket)), asio::detached);
+  }
+}
+
+awaitable<void> HttpServer::Impl::connection(tcp::socket socket) {
+  struct Count {
+    std::atomic<int64_t>& count;
+    const int64_t now;
+    explicit Count(std::atomic<int64_t>& c) : count(c), now(++c) {}
+    ~Count() { --count; }
+  };
+  const Count count(connections);
+  error_code error;
+  socket.set_option(tcp::no_delay(true), error);
+  const tcp::endpoint peer = socket.remote_endpoint(error);
+  const std::string client = error ? std::string() : peer.address().to_string();
+  beast::tcp_stream plain(std::move(socket));
+  const bool full = count.now > options.connections;
+  if (!tls) {
+    if (full) {
+      co_await refuse(plain, 503, "too many connections");
+    } else {
+      co_await requests(plain, client);
+    }
+    plain.socket().shutdown(tcp::socket::shutdown_both, error);
+    co_return;
+  }
+  if (full) co_return;
+  TlsStream stream(std::move(plain), *tls);
+  beast::get_lowest_layer(stream).expires_after(milliseconds(options.header_seconds));
+  co_await stream.async_handshake(asio::ssl::stream_base::server, redirect_error(use_awaitable, error));
+  if (error) co_return;
+  co_await requests(stream, client);
+  beast::get_lowest_layer(stream).expires_after(std::chrono::seconds(1));
+  co_await stream.async_shutdown(redirect_error(use_awaitable, error));
+}
+
+template <class Stream>
+awaitable<void> HttpServer::Impl::requests(Stream& stream, const std::string& client) {
+  beast::tcp_stream& lowest = beast::get_lowest_layer(stream);
+  const auto waker = std::make_shared<Waker>(io.get_executor());
+  beast::flat_buffer buffer;
+  double patience = options.header_seconds;
+  while (!draining) {
+    http::request_parser<http::string_body> parser;
+    parser.header_limit(static_cast<uint32_t>(options.header_bytes));
+    parser.body_limit(static_cast<uint64_t>(options.body_bytes));
+    error_code error;
+    lowest.expires_after(milliseconds(patience));
+    idle.insert(&lowest);
+    co_await http::async_read_header(stream, buffer, parser, redirect_error(use_awaitable, error));
+    idle.erase(&lowest);
+    if (!error && beast::iequals(parser.get()[http::field::expect], "100-continue")) {
+      http::response<http::empty_body> go_on(http::status::continue_, parser.get().version());
+      co_await http::async_write(stream, go_on, redirect_error(use_awaitable, error));
+    }
+    if (!error) {
+      lowest.expires_after(milliseconds(options.body_seconds));
+      co_await http::async_read(stream, buffer, parser, redirect_error(use_awaitable, error));
+    }
+    if (error == http::error::header_limit) co_return co_await refuse(stream, 431, "the headers are too long");
+    if (error == http::error::body_limit)
+      co_return co_await refuse(stream, 413, fmt::format("the body has more than {} bytes", options.body_bytes));
+    if (error && error != http::error::end_of_stream &&
+        error.category() == make_error_code(http::error::bad_method).category())
+      co_return co_await refuse(stream, 400, "this is not HTTP: " + error.message());
+    if (error) co_return;
+    const bool keep_alive = parser.get().keep_alive();
+    const unsigned version = parser.get().version();
+    waker->readable = false;
+    const auto wake = [waker, executor = io.get_executor()] {
+      asio::post(executor, [waker] { waker->timer.cancel(); });
+    };
+    const auto exchange = std::make_shared<Exchange>(request_of(parser.release(), client), wake);
+    handler(exchange);
+    const bool sent = co_await answer(stream, *exchange, waker, version, keep_alive);
+    exchange->abandon();
+    lowest.socket().cancel(error);  // the watch
+    if (!sent || !keep_alive) co_return;
+    patience = options.idle_seconds;
+  }
+}
+
+// Once for each request: a client that sends more without waiting for answers is looked at now and then instead.
+void HttpServer::Impl::watch(tcp::socket& socket, const std::shared_ptr<Waker>& waker) {
+  socket.async_wait(tcp::socket::wait_read, [waker](const error_code& error) {
+    if (error) return;
+    waker->readable = true;
+    waker->timer.cancel();
+  });
+}
+
+template <class Stream>
+awaitable<bool> HttpServer::Impl::answer(Stream& stream, Exchange& exchange, const std::shared_ptr<Waker>& waker,
+                                         unsigned version, bool keep_alive) {
+  struct Abandon {  // also where the server ends and this is never resumed
+    Exchange& exchange;
+    ~Abandon() { exchange.abandon(); }
+  };
+  const Abandon at_end{exchange};
+  beast::tcp_stream& lowest = beast::get_lowest_layer(stream);
+  const bool head_only = exchange.request().method == "HEAD";
+  lowest.expires_never();
+  watch(lowest.socket(), waker);
+  for (;;) {
+    Exchange::Outgoing out = exchange.take();
+    error_code error;
+    if (out.empty()) {
+      if (waker->readable && peer_is_gone(lowest.socket())) co_return false;
+      const auto wait = waker->readable ? std::chrono::milliseconds(50) : std::chrono::hours(24);
+      waker->timer.expires_after(wait);
+      co_await waker->timer.async_wait(redirect_error(use_awaitable, error));
+      continue;
+    }
+    lowest.expires_after(milliseconds(options.write_seconds));
+    if (out.head && !out.streamed)
+      co_return co_await send_whole(stream, std::move(*out.head), version, keep_alive, head_only);
+    if (out.head) {
+      auto head = message_of<http::empty_body>(*out.head, version, keep_alive);
+      head.chunked(true);
+      http::response_serializer<http::empty_body> serializer(head);
+      co_await http::async_write_header(stream, serializer, redirect_error(use_awaitable, error));
+    }
+    if (!error && !out.piece.empty()) {
+      const asio::const_buffer bytes(out.piece.data(), out.piece.size());
+      co_await asio::async_write(stream, http::make_chunk(bytes), redirect_error(use_awaitable, error));
+    }
+    if (!error && out.ended)
+      co_await asio::async_write(stream, http::make_chunk_last(), redirect_error(use_awaitable, error));
+    if (error) co_return false;
+    if (out.ended) co_return true;
+    lowest.expires_never();
+  }
+}
+
+template <class Stream>
+awaitable<bool> HttpServer::Impl::send_whole(Stream& stream, HttpResponse response, unsigned version, bool keep_alive,
+                                             bool head_only) {
+  auto message = message_of<http::string_body>(response, version, keep_alive);
+  message.body() = std::move(response.body);
+  if (response.status != 204) message.prepare_payload();
+  error_code error;
+  http::response_serializer<http::string_body> serializer(message);
+  if (head_only) {
+    co_await http::async_write_header(stream, serializer, redirect_error(use_awaitable, error));
+  } else {
+    co_await http::async_write(stream, serializer, redirect_error(use_awaitable, error));
+  }
+  co_return !error;
+}
+
+// Reads on for a moment: a connection that is closed with bytes unread loses the answer.
+template <class Stream>
+awaitable<void> HttpServer::Impl::refuse(Stream& stream, int status, std::string message) {
+  beast::tcp_stream& lowest = beast::get_lowest_layer(stream);
+  lowest.expires_after(std::chrono::seconds(1));
+  if (!co_await send_whole(stream, refusal(status, message), 11, false, false)) co_return;
+  error_code error;
+  lowest.socket().shutdown(tcp::socket::shutdown_send, error);
+  std::array<char, 16384> rest;
+  while (!error) co_await lowest.async_read_some(asio::buffer(rest), redirect_error(use_awaitable, error));
+}
+
+HttpServer::HttpServer(const HttpOptions& options, Handler handler)
+    : impl_(std::make_unique<Impl>(options, std::move(handler))) {
+  impl_->use_certificate();
+  impl_->listen();
+  asio::co_spawn(impl_->io, impl_->accept(), asio::detached);
+  impl_->thread = std::thread([impl = impl_.get()] { impl->io.run(); });
+}
+
+HttpServer::~HttpServer() {
+  impl_->io.stop();
+  impl_->thread.join();
+}
+
+int64_t HttpServer::port() const {
+  return impl_->port;
+}
+int64_t HttpServer::connections() const {
+  return impl_->connections;
+}
+
+void HttpServer::stop_accepting() {
+  asio::post(impl_->io, [impl = impl_.get()] {
+    error_code ignored;
+    impl->acceptor.close(ignored);
+    impl->draining = true;
+    for (beast::tcp_stream* stream : impl->idle) stream->cancel();
+  });
+}
+
+}  // namespace attune::serve

@@ -1,0 +1,51 @@
+#pragma once
+// Reads requests from sockets and sends the answers.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "attune/serve/http/exchange.h"
+
+namespace attune::serve {
+
+struct HttpOptions {
+  std::string host = "127.0.0.1";                  // an address of this machine
+  int64_t port = 8080;                             // 0: any that is free
+  std::string tls_certificate = {}, tls_key = {};  // PEM files; "": without TLS
+  int64_t connections = 4096;                      // at once; more are refused with 503
+  int64_t header_bytes = 16 << 10;
+  int64_t body_bytes = 4 << 20;
+  double header_seconds = 10;  // for the first line and the headers, also of the first request on a connection
+  double body_seconds = 30;    // for the body
+  double idle_seconds = 75;    // between two requests
+  double write_seconds = 30;   // for each piece of an answer
+};
+
+/// HTTP/1.1 on one thread. Connections are kept, an answer that is streamed is sent in chunks. A client that goes away
+/// is noticed while its answer is formed.
+class HttpServer {
+ public:
+  /// Called on the server's thread with each request, and must not wait: the answer is written later.
+  using Handler = std::function<void(const std::shared_ptr<Exchange>&)>;
+
+  /// Begins to listen. Throws ConfigError for an address that is none or is in use, and for a certificate that cannot
+  /// be used.
+  HttpServer(const HttpOptions& options, Handler handler);
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+  /// Ends all connections.
+  ~HttpServer();
+
+  int64_t port() const;
+  int64_t connections() const;
+  /// Refuses new connections. Those that are there are closed after the answer at work.
+  void stop_accepting();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace attune::serve

@@ -1,0 +1,54 @@
+#pragma once
+// The models of a server by name.
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "attune/serve/served_model.h"
+
+namespace attune::serve {
+
+/// Thread-safe, but load(), reload() and stop() are for one thread at a time.
+class ModelRegistry {
+ public:
+  /// Makes no model. The configuration has to be valid.
+  explicit ModelRegistry(const ServeConfig& config);
+  ~ModelRegistry();
+
+  /// Loads all models. Throws what the first one throws that cannot be loaded.
+  void load();
+  /// Loads each model whose folder has changed since, beside the old one, and puts it in its place. Requests of the old
+  /// one go on with it. Returns a line for each: what has changed, or why it stays as it is.
+  std::vector<std::string> reload();
+  bool ready() const { return ready_; }
+
+  /// Throws HttpError: 503 while models are loaded, 404 where none has this name.
+  std::shared_ptr<ServedModel> find(const std::string& name) const;
+  std::vector<std::shared_ptr<ServedModel>> all() const;
+
+  /// Frees models that were replaced and have no requests any more.
+  void free_replaced();
+  /// Ends all requests with what they have.
+  void stop();
+
+ private:
+  struct Entry {
+    ModelConfig config;
+    std::string fingerprint = {};  // of the folder when it was loaded
+    std::shared_ptr<ServedModel> model = {};
+  };
+  std::shared_ptr<ServedModel> make(const std::string& name, const Entry& entry) const;
+
+  const int64_t most_requests_;
+  std::atomic<bool> ready_{false};
+  mutable std::mutex mutex_;  // of what follows
+  std::map<std::string, Entry> models_;
+  std::vector<std::shared_ptr<ServedModel>> replaced_;
+};
+
+}  // namespace attune::serve

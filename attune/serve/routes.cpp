@@ -1,0 +1,36 @@
+#include "attune/serve/routes.h"
+
+namespace attune::serve {
+
+std::span<const Route> routes() {
+  static constexpr Route kRoutes[] = {
+      {"GET", "/health", ErrorForm::libretranslate, Access::open, answer_health},
+      {"GET", "/ready", ErrorForm::libretranslate, Access::open, answer_ready},
+      {"GET", "/metrics", ErrorForm::openai, Access::open, answer_metrics},
+      {"POST", "/admin/reload", ErrorForm::openai, Access::admin, answer_reload},
+      {"GET", "/openapi.json", ErrorForm::openai, Access::open, answer_openapi},
+      {"GET", "/v1/models", ErrorForm::openai, Access::key, answer_models},
+      {"POST", "/translate", ErrorForm::libretranslate, Access::body_key, answer_translate},
+      {"POST", "/detect", ErrorForm::libretranslate, Access::body_key, answer_detect},
+      {"GET", "/languages", ErrorForm::libretranslate, Access::open, answer_languages},
+      {"GET", "/frontend/settings", ErrorForm::libretranslate, Access::open, answer_frontend_settings},
+      {"POST", "/v1/translate", ErrorForm::openai, Access::key, answer_own_translate},
+      {"POST", "/v1/completions", ErrorForm::openai, Access::key, answer_completions},
+      {"POST", "/v1/chat/completions", ErrorForm::openai, Access::key, answer_chat_completions},
+      {"POST", "/v1/embeddings", ErrorForm::openai, Access::key, answer_openai_embeddings},
+      {"POST", "/embed", ErrorForm::text_embeddings, Access::key, answer_embed},
+      {"POST", "/predict", ErrorForm::text_embeddings, Access::key, answer_predict},
+      {"POST", "/tokenize", ErrorForm::text_embeddings, Access::key, answer_tokenize},
+      {"GET", "/info", ErrorForm::text_embeddings, Access::key, answer_info},
+  };
+  return kRoutes;
+}
+
+std::string_view key_of_headers(const HttpRequest& request) {
+  constexpr std::string_view kBearer = "Bearer ";
+  const std::string_view authorization = request.header("authorization");
+  if (authorization.starts_with(kBearer)) return authorization.substr(kBearer.size());
+  return request.header("x-api-key");
+}
+
+}  // namespace attune::serve

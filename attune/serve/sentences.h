@@ -1,0 +1,26 @@
+#pragma once
+// A text as its sentences.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace attune::serve {
+
+struct Sentence {
+  std::string_view text;         // not empty, without white space around it
+  std::string_view space_after;  // up to the next sentence, or the end
+};
+
+struct SplitText {
+  std::string_view space_before;
+  std::vector<Sentence> sentences;
+};
+
+/// Splits at line breaks, and where a sentence ends: after . ! ? and their like, with the quotes and brackets that
+/// close there, before white space, unless what follows begins in lower case or what ends is a number or a known
+/// abbreviation; after a full stop of Chinese or Japanese also without white space. All pieces together are the text.
+/// The views point into it. `text` has to be valid UTF-8.
+SplitText split_sentences(std::string_view text);
+
+}  // namespace attune::serve

@@ -1,0 +1,101 @@
+#include "attune/serve/serve_config.h"
+
+#include <algorithm>
+
+#include "attune/base/check.h"
+#include "attune/base/json_fields.h"
+#include "attune/base/processors.h"
+#include "attune/io/toml_config.h"
+
+namespace attune::serve {
+namespace {
+
+bool is_loopback(const std::string& host) {
+  return host.starts_with("127.") || host == "::1";
+}
+
+bool is_language(std::string_view part) {
+  return (part.size() == 2 || part.size() == 3) &&
+         std::all_of(part.begin(), part.end(), [](char c) { return c >= 'a' && c <= 'z'; });
+}
+
+void check_name(const std::string& name) {
+  const auto fits = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
+           c == '.' || c == ':' || c == '/';
+  };
+  if (name.empty() || name.size() > 128 || !std::all_of(name.begin(), name.end(), fits))
+    fail<ConfigError>("models.{}: a name has 1 to 128 letters, digits and any of -_.:/", name.substr(0, 128));
+}
+
+}  // namespace
+
+void ServeConfig::validate() const {
+  constexpr int64_t kMany = int64_t{1} << 40;
+  constexpr double kLong = 1e6;
+  check_range<int64_t>("http.connections", http.connections, 1, 1 << 20);
+  check_range<int64_t>("http.header_bytes", http.header_bytes, 1024, 1 << 20);
+  check_range<int64_t>("http.body_bytes", http.body_bytes, 1, 1 << 30);
+  check_range("http.header_seconds", http.header_seconds, 0.01, kLong);
+  check_range("http.body_seconds", http.body_seconds, 0.01, kLong);
+  check_range("http.idle_seconds", http.idle_seconds, 0.01, kLong);
+  check_range("http.write_seconds", http.write_seconds, 0.01, kLong);
+  check_range<int64_t>("limits.requests", limits.requests, 1, kMany);
+  check_range<int64_t>("limits.texts", limits.texts, 1, 1 << 20);
+  check_range<int64_t>("limits.text_bytes", limits.text_bytes, 1, 1 << 20);
+  check_range<int64_t>("limits.tokens", limits.tokens, 1, kMany);
+  check_range<int64_t>("limits.max_tokens", limits.max_tokens, 1, kMany);
+  check_range<int64_t>("limits.samples", limits.samples, 1, 1 << 16);
+  check_range<int64_t>("limits.beam_size", limits.beam_size, 1, 1024);
+  check_range<int64_t>("limits.stop_strings", limits.stop_strings, 0, 1 << 16);
+  check_range("limits.request_seconds", limits.request_seconds, 0.01, kLong);
+  check_range("drain_seconds", drain_seconds, 0.0, kLong);
+  if (models.empty()) fail<ConfigError>("no model is named: attune serve FOLDER, or [models.NAME] in serve.toml");
+  for (const auto& [name, model] : models) {
+    check_name(name);
+    if (model.folder.empty()) fail<ConfigError>("models.{}.folder is missing", name);
+    check_range<int64_t>("models." + name + ".batch", model.batch, 1, 4096);
+    check_range<int64_t>("models." + name + ".cache_bytes", model.cache_bytes, 0, INT64_MAX);
+    check_range<int64_t>("models." + name + ".threads", model.threads, 0, kMostThreads);
+  }
+  if (security.api_keys.empty() && !is_loopback(http.host))
+    fail<ConfigError>("http.host = \"{}\": other machines may ask only with security.api_keys (--api-keys)", http.host);
+}
+
+void read_serve_config(const std::filesystem::path& file, ServeConfig& config) {
+  Json json = read_toml(file);
+  const std::string where = file.string();
+  const Json models = json.value("models", Json::object());  // tables whose names are no fields
+  json.erase("models");
+  FieldReader reader(json, where);
+  reader("http", config.http);
+  reader("limits", config.limits);
+  reader("security", config.security);
+  reader("drain_seconds", config.drain_seconds);
+  reader.refuse_unknown();
+  if (!models.is_object()) fail<ConfigError>("{}: models: needs tables, [models.NAME]", where);
+  for (const auto& [name, table] : models.items()) read_fields(table, config.models[name], where + ": models." + name);
+}
+
+std::pair<std::string, ModelConfig> model_argument(const std::string& argument) {
+  const size_t equals = argument.find('=');
+  if (equals != std::string::npos)
+    return {argument.substr(0, equals), ModelConfig{.folder = argument.substr(equals + 1)}};
+  std::filesystem::path folder = std::filesystem::path(argument).lexically_normal();
+  if (folder.filename().empty()) folder = folder.parent_path();
+  const std::string last = folder.filename().string(), before = folder.parent_path().filename().string();
+  const bool part_of_run = (last == "model" || last == "best") && !before.empty();
+  return {part_of_run ? before : last, ModelConfig{.folder = argument}};
+}
+
+std::pair<std::string, std::string> languages_of_name(const std::string& name) {
+  const size_t second = name.rfind('-');
+  if (second == std::string::npos || second == 0) return {};
+  const size_t before = name.find_last_of("-/_.:", second - 1);
+  const size_t first = before == std::string::npos ? 0 : before + 1;
+  const std::string source = name.substr(first, second - first), target = name.substr(second + 1);
+  if (!is_language(source) || !is_language(target)) return {};
+  return {source, target};
+}
+
+}  // namespace attune::serve

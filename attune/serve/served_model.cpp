@@ -1,0 +1,110 @@
+#include "attune/serve/served_model.h"
+
+#include "attune/base/fail.h"
+#include "attune/base/parallel.h"
+#include "attune/hub/open_folder.h"
+#include "attune/inference/languages.h"
+#include "attune/inference/scheduler.h"
+#include "attune/serve/clock.h"
+#include "attune/text/tokenizer.h"
+
+namespace attune::serve {
+namespace {
+
+// "de" or "de=deu_Latn".
+ServedLanguage language_of(const std::string& text) {
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos) return {text};
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+std::vector<std::vector<float>> probabilities(const Classifier& classifier, const TokenSequences& texts) {
+  std::vector<Encoding> encoded;
+  for (const std::vector<int32_t>& ids : texts) encoded.push_back({.ids = ids, .type_ids = {}});
+  std::vector<std::vector<float>> result;
+  for (const Classification& found : classifier.classify_encoded(encoded)) {
+    std::vector<float>& of_text = result.emplace_back(found.labels.size());
+    for (const LabelProbability& l : found.labels)
+      of_text[static_cast<size_t>(l.label)] = static_cast<float>(l.probability);
+  }
+  return result;
+}
+
+}  // namespace
+
+ServedModel::ServedModel(std::string name, const ModelConfig& config, int64_t most_requests)
+    : name_(std::move(name)),
+      config_(config),
+      created_(seconds_since_1970()),
+      admission_(std::make_shared<Admission>(most_requests)) {
+  const SchedulerOptions scheduling{.cache_bytes = config_.cache_bytes};
+  const int64_t lanes = config_.threads > 0 ? config_.threads : default_thread_count();
+  const auto decode = [&](Scheduler& scheduler, int64_t places) {
+    decoder_ = std::make_unique<DecodingWorker>(scheduler,
+                                                DecodingWorker::Options{.places = places, .threads = config_.threads});
+  };
+  const auto encode = [&](EncoderWorker::Encode function) {
+    encoder_ = std::make_unique<EncoderWorker>(
+        std::move(function), EncoderWorker::Options{.batch_texts = config_.batch, .threads = config_.threads});
+  };
+  switch (open_config(config_.folder).model.architecture) {
+    case Architecture::encoder_decoder:
+      kind_ = ModelKind::translation;
+      translator_ = Translator::load(config_.folder, scheduling);
+      set_languages();
+      decode(translator_->scheduler(), config_.batch * lanes);
+      break;
+    case Architecture::decoder_lm:
+      kind_ = ModelKind::language_model;
+      generator_ = TextGenerator::load(config_.folder, scheduling);
+      chat_template_ = ChatTemplate::load(config_.folder);
+      decode(generator_->scheduler(), config_.batch);
+      break;
+    case Architecture::encoder_classifier:
+      kind_ = ModelKind::classifier;
+      classifier_ = Classifier::load(config_.folder);
+      encode([this](const TokenSequences& texts) { return probabilities(*classifier_, texts); });
+      break;
+    case Architecture::encoder:
+    case Architecture::encoder_masked_lm:
+      kind_ = ModelKind::embedder;
+      embedder_ = Embedder::load(config_.folder);
+      encode([this](const TokenSequences& texts) { return embedder_->embed_tokens(texts); });
+      break;
+  }
+}
+
+ServedModel::~ServedModel() = default;
+
+void ServedModel::set_languages() {
+  for (const std::string& text : config_.source_languages) source_languages_.push_back(language_of(text));
+  for (const std::string& text : config_.target_languages) target_languages_.push_back(language_of(text));
+  const auto [source, target] = languages_of_name(name_);
+  if (source_languages_.empty() && target_languages_.empty() && !source.empty()) {
+    source_languages_ = {{source}};
+    target_languages_ = {{target}};
+  }
+  if (source_languages_.empty() != target_languages_.empty())
+    fail<ConfigError>("models.{}: source_languages and target_languages: one of them is missing", name_);
+  for (const ServedLanguage& l : source_languages_)
+    if (!l.token.empty()) language_token(translator_->source_tokenizer(), "source_languages", l.token);
+  for (const ServedLanguage& l : target_languages_)
+    if (!l.token.empty()) language_token(translator_->target_tokenizer(), "target_languages", l.token);
+}
+
+void ServedModel::stop() {
+  if (decoder_) decoder_->stop();
+  if (encoder_) encoder_->stop();
+}
+
+WorkerLoad ServedModel::load() const {
+  return decoder_ ? decoder_->load() : encoder_->load();
+}
+
+SchedulerState ServedModel::scheduler_state() const {
+  if (translator_) return translator_->scheduler().state();
+  if (generator_) return generator_->scheduler().state();
+  return {};
+}
+
+}  // namespace attune::serve

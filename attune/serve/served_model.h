@@ -1,0 +1,80 @@
+#pragma once
+// A model folder at work.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "attune/inference/classifier.h"
+#include "attune/inference/embedder.h"
+#include "attune/inference/text_generator.h"
+#include "attune/inference/translator.h"
+#include "attune/serve/admission.h"
+#include "attune/serve/decoding_worker.h"
+#include "attune/serve/encoder_worker.h"
+#include "attune/serve/serve_config.h"
+#include "attune/text/chat_template.h"
+
+namespace attune::serve {
+
+enum class ModelKind { translation, language_model, classifier, embedder };
+
+/// A language as clients name it, and as the vocabulary of a model of many languages does ("" elsewhere).
+struct ServedLanguage {
+  std::string code = {}, token = {};
+};
+
+/// A model with the worker that runs its requests. What a call needs of it is const and thread-safe.
+class ServedModel {
+ public:
+  /// Throws FileError and ConfigError. `most_requests` is for Admission.
+  ServedModel(std::string name, const ModelConfig& config, int64_t most_requests);
+  ServedModel(const ServedModel&) = delete;
+  ServedModel& operator=(const ServedModel&) = delete;
+  ~ServedModel();
+
+  const std::string& name() const { return name_; }
+  const ModelConfig& config() const { return config_; }
+  ModelKind kind() const { return kind_; }
+  int64_t created() const { return created_; }  // seconds since 1970, when it was loaded
+
+  // Of its kind; null of other kinds.
+  const Translator* translator() const { return translator_ ? &*translator_ : nullptr; }
+  const TextGenerator* generator() const { return generator_ ? &*generator_ : nullptr; }
+  const Classifier* classifier() const { return classifier_ ? &*classifier_ : nullptr; }
+  const Embedder* embedder() const { return embedder_ ? &*embedder_ : nullptr; }
+  const ChatTemplate* chat_template() const { return chat_template_ ? &*chat_template_ : nullptr; }
+
+  const std::vector<ServedLanguage>& source_languages() const { return source_languages_; }
+  const std::vector<ServedLanguage>& target_languages() const { return target_languages_; }
+
+  DecodingWorker& decoder() const { return *decoder_; }  // of models that decode
+  EncoderWorker& encoder() const { return *encoder_; }   // of the others
+  Admission& admission() const { return *admission_; }
+  WorkerLoad load() const;
+  /// Ends its requests with what they have; none may follow.
+  void stop();
+  SchedulerState scheduler_state() const;
+
+ private:
+  void set_languages();
+
+  const std::string name_;
+  const ModelConfig config_;
+  const int64_t created_;
+  ModelKind kind_ = ModelKind::translation;
+  std::optional<Translator> translator_;
+  std::optional<TextGenerator> generator_;
+  std::optional<Classifier> classifier_;
+  std::optional<Embedder> embedder_;
+  std::optional<ChatTemplate> chat_template_;
+  std::vector<ServedLanguage> source_languages_, target_languages_;
+  std::shared_ptr<Admission> admission_;
+  std::unique_ptr<DecodingWorker> decoder_;  // last: they use the rest
+  std::unique_ptr<EncoderWorker> encoder_;
+};
+
+}  // namespace attune::serve

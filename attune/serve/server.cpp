@@ -1,0 +1,40 @@
+#include "attune/serve/server.h"
+
+#include <chrono>
+#include <thread>
+
+namespace attune::serve {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::milliseconds kPause(20);
+
+// Until `done`, or for so many seconds.
+template <class Done>
+void wait_for(Done&& done, double seconds) {
+  const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  while (!done() && Clock::now() < end) std::this_thread::sleep_for(kPause);
+}
+
+}  // namespace
+
+Server::Server(const ServeConfig& config, std::function<void(const std::string&)> log)
+    : service_(config, std::move(log)),
+      http_(service_.config().http, [this](const std::shared_ptr<Exchange>& exchange) { service_.handle(exchange); }) {}
+
+void Server::run(const std::atomic<bool>& stop, std::atomic<bool>& reload) {
+  while (!stop) {
+    std::this_thread::sleep_for(kPause);
+    const bool asked = service_.reload_asked();
+    if (reload.exchange(false) || asked) service_.reload();
+    service_.models().free_replaced();
+  }
+  constexpr double kLastAnswers = 2;
+  service_.drain();
+  http_.stop_accepting();
+  wait_for([&] { return service_.open_calls() == 0; }, service_.config().drain_seconds);
+  service_.stop();
+  wait_for([&] { return http_.connections() == 0; }, kLastAnswers);
+}
+
+}  // namespace attune::serve

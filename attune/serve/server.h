@@ -1,0 +1,34 @@
+#pragma once
+// A service with its sockets.
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "attune/serve/http/http_server.h"
+#include "attune/serve/service.h"
+
+namespace attune::serve {
+
+class Server {
+ public:
+  /// Begins to listen. Throws ConfigError and FileError.
+  Server(const ServeConfig& config, std::function<void(const std::string& line)> log);
+
+  int64_t port() const { return http_.port(); }
+  /// Loads the models; until then requests get 503. Throws FileError and ConfigError.
+  void load() { service_.load(); }
+  /// Serves until `stop` is true. Then no connection is accepted, and what runs is answered, for at most
+  /// drain_seconds; after them requests end with what they have. Models are loaded again when `reload` is true, which
+  /// is set back, and when a client asks for it.
+  void run(const std::atomic<bool>& stop, std::atomic<bool>& reload);
+
+  Service& service() { return service_; }
+
+ private:
+  Service service_;
+  HttpServer http_;  // goes first: no request may come when the service ends
+};
+
+}  // namespace attune::serve

@@ -1,0 +1,199 @@
+#include "attune/serve/service.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+
+#include "attune/base/json_fields.h"
+#include "attune/serve/http/http_error.h"
+#include "attune/serve/routes.h"
+
+namespace attune::serve {
+namespace {
+
+const ServeConfig& validated(const ServeConfig& config) {
+  config.validate();
+  return config;
+}
+
+const char* name_of(ModelKind kind) {
+  switch (kind) {
+    case ModelKind::translation:
+      return "a translation model";
+    case ModelKind::language_model:
+      return "a language model";
+    case ModelKind::classifier:
+      return "a classifier";
+    case ModelKind::embedder:
+      return "a model of embeddings";
+  }
+  return "";
+}
+
+// "2026-01-31T23:59:59.123Z"
+std::string now_as_text() {
+  using namespace std::chrono;
+  const auto now = system_clock::now();
+  const std::time_t seconds = system_clock::to_time_t(now);
+  std::tm utc{};
+  ::gmtime_r(&seconds, &utc);
+  const auto milli = duration_cast<milliseconds>(now.time_since_epoch()).count() % 1000;
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday,
+                     utc.tm_hour, utc.tm_min, utc.tm_sec, milli);
+}
+
+// The route of a request. Throws HttpError (404, 405).
+const Route& route_of(const HttpRequest& request) {
+  const std::string_view method = request.method == "HEAD" ? "GET" : std::string_view(request.method);
+  bool path_known = false;
+  for (const Route& route : routes()) {
+    if (route.path != request.path) continue;
+    if (route.method == method) return route;
+    path_known = true;
+  }
+  if (path_known) throw HttpError(405, request.path + " does not take " + request.method.substr(0, 20));
+  throw HttpError(404, "there is nothing at this path", "", "not_found");
+}
+
+}  // namespace
+
+Service::Service(ServeConfig config, std::function<void(const std::string&)> log)
+    : config_(validated(config)),
+      log_(std::move(log)),
+      keys_(config_.security.api_keys.empty() ? ApiKeys() : ApiKeys(config_.security.api_keys)),
+      models_(config_),
+      pool_(2) {}
+
+Service::~Service() {
+  stop();
+}
+
+void Service::stop() {
+  draining_ = true;
+  pool_.stop();
+  models_.stop();
+}
+
+void Service::record(const CallRecord& r) {
+  // Paths that nobody serves are one series: clients could make any number of them.
+  const bool served = std::ranges::any_of(routes(), [&](const Route& route) { return route.path == r.path; });
+  const std::string labels =
+      metric_label("path", served ? r.path : "other") + "," + metric_label("status", std::to_string(r.status));
+  metrics_.count("attune_requests_total", labels);
+  if (r.cancelled) metrics_.count("attune_requests_cancelled_total", metric_label("model", r.model));
+  if (r.status == 429 || r.status == 503)
+    metrics_.count("attune_requests_refused_total", metric_label("model", r.model));
+  if (!r.model.empty()) {
+    const std::string model = metric_label("model", r.model);
+    metrics_.observe_seconds("attune_request_seconds", model, r.seconds);
+    metrics_.count("attune_tokens_in_total", model, static_cast<double>(r.tokens_in));
+    metrics_.count("attune_tokens_out_total", model, static_cast<double>(r.tokens_out));
+  }
+  Json line = {{"time", now_as_text()},     {"id", r.id},       {"client", r.client},
+               {"method", r.method},        {"path", r.path},   {"status", r.status},
+               {"seconds", r.seconds},      {"model", r.model}, {"tokens_in", r.tokens_in},
+               {"tokens_out", r.tokens_out}};
+  if (!r.key.empty()) line["key"] = r.key;
+  if (r.cancelled) line["cancelled"] = true;
+  if (!r.error.empty()) line["error"] = r.error.substr(0, 500);
+  if (log_) log_(show(line));
+  --open_calls_;
+}
+
+void Service::add_cors(Call& call) const {
+  const std::string_view origin = call.request().header("origin");
+  const auto& origins = config_.security.cors_origins;
+  if (origin.empty() || origins.empty()) return;
+  const bool all = std::find(origins.begin(), origins.end(), "*") != origins.end();
+  if (!all && std::find(origins.begin(), origins.end(), origin) == origins.end()) return;
+  call.headers.emplace_back("Access-Control-Allow-Origin", all ? "*" : std::string(origin));
+  call.headers.emplace_back("Access-Control-Expose-Headers", "X-Request-Id");
+  if (!all) call.headers.emplace_back("Vary", "Origin");
+}
+
+void Service::handle(const std::shared_ptr<Exchange>& exchange) {
+  ++open_calls_;
+  const auto call = std::make_shared<Call>(exchange, [this](const CallRecord& r) { record(r); });
+  try {
+    add_cors(*call);
+    if (call->request().method == "OPTIONS" && call->headers.size() > 2) {
+      HttpResponse preflight{.status = 204};
+      preflight.headers = {{"Access-Control-Allow-Methods", "GET, POST"},
+                           {"Access-Control-Allow-Headers", "Authorization, Content-Type, X-Api-Key, X-Timeout"},
+                           {"Access-Control-Max-Age", "600"}};
+      return call->respond(std::move(preflight));
+    }
+    const Route& route = route_of(call->request());
+    call->error_form = route.errors;
+    if (route.access == Access::key || route.access == Access::admin) identify(*call, key_of_headers(call->request()));
+    if (route.access == Access::admin && !call->client.admin)
+      throw HttpError(403, "this API key may not do that", "", "not_admin");
+    if (route.access != Access::open && draining_) throw HttpError(503, "the server is stopping", "", "draining");
+    if (draining_) return route.handle(*this, call);  // the pool may have ended
+    pool_.add([this, call, handler = route.handle] {
+      try {
+        handler(*this, call);
+      } catch (...) {
+        call->fail(std::current_exception());
+      }
+    });
+  } catch (...) {
+    call->fail(std::current_exception());
+  }
+}
+
+void Service::reload() {
+  for (const std::string& line : models_.reload())
+    if (log_) log_(show(Json{{"time", now_as_text()}, {"reload", line}}));
+}
+
+ServedModel& Service::enter(Call& call, const std::string& name, ModelKind kind) const {
+  std::shared_ptr<ServedModel> model;
+  if (!name.empty()) {
+    model = models_.find(name);
+    if (model->kind() != kind) refuse_field("model", "\"" + name + "\" is not " + name_of(kind));
+  } else {
+    if (!models_.ready()) throw HttpError(503, "the models are not loaded yet", "", "loading");
+    for (const auto& candidate : models_.all()) {
+      if (candidate->kind() != kind) continue;
+      if (model != nullptr) refuse_field("model", "is missing, and there are several");
+      model = candidate;
+    }
+    if (model == nullptr)
+      throw HttpError(404, std::string("there is not ") + name_of(kind) + " here", "model", "model_not_found");
+  }
+  ServedModel& entered = *model;
+  enter(call, std::move(model));
+  return entered;
+}
+
+void Service::enter(Call& call, std::shared_ptr<ServedModel> model) const {
+  call.set_model(model->name());
+  call.place = model->admission().enter(call.client);
+  call.model = std::move(model);
+}
+
+void Service::set_deadline(Call& call, std::optional<double> timeout) const {
+  double seconds = config_.limits.request_seconds;
+  if (const std::string_view header = call.request().header("x-timeout"); !timeout && !header.empty()) {
+    double given = 0;
+    const auto [end, error] = std::from_chars(header.data(), header.data() + header.size(), given);
+    if (error != std::errc() || end != header.data() + header.size() || !(given > 0))
+      throw HttpError(400, "X-Timeout: needs a number of seconds above 0", "X-Timeout");
+    timeout = given;
+  }
+  if (timeout) seconds = std::min(seconds, *timeout);
+  call.deadline =
+      call.arrival() + std::chrono::duration_cast<Call::Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
+void Service::check_text_bytes(const char* field, std::string_view text) const {
+  if (text.size() > static_cast<size_t>(config_.limits.text_bytes))
+    throw HttpError(
+        413, fmt::format("{}: has {} bytes, at most {} are accepted", field, text.size(), config_.limits.text_bytes),
+        field);
+}
+
+}  // namespace attune::serve

@@ -1,0 +1,78 @@
+#pragma once
+// Everything of the server but its sockets.
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "attune/serve/call.h"
+#include "attune/serve/model_registry.h"
+#include "attune/serve/request_fields.h"
+#include "attune/serve/serve_config.h"
+#include "attune/serve/service_metrics.h"
+#include "attune/serve/task_pool.h"
+
+namespace attune::serve {
+
+class Service {
+ public:
+  /// `log` takes a line of JSON for each request, and for what happens to the server; called from several threads at
+  /// once. Throws ConfigError and FileError.
+  Service(ServeConfig config, std::function<void(const std::string& line)> log);
+  Service(const Service&) = delete;
+  Service& operator=(const Service&) = delete;
+  ~Service();
+
+  /// Answers a request. Returns at once; the answer is formed by other threads.
+  void handle(const std::shared_ptr<Exchange>& exchange);
+
+  /// Loads the models; requests get 503 until then.
+  void load() { models_.load(); }
+  /// Loads models whose folders have changed, and says so in the log.
+  void reload();
+  /// Lets who runs the service call reload(): POST /admin/reload.
+  void ask_for_reload() { reload_asked_ = true; }
+  /// Whether somebody has asked for it since the last call.
+  bool reload_asked() { return reload_asked_.exchange(false); }
+  /// Refuses new requests with 503.
+  void drain() { draining_ = true; }
+  /// Ends the requests that are there with what they have.
+  void stop();
+  int64_t open_calls() const { return open_calls_; }
+
+  const ServeConfig& config() const { return config_; }
+  ModelRegistry& models() { return models_; }
+  const ModelRegistry& models() const { return models_; }
+  ServiceMetrics& metrics() { return metrics_; }
+  bool draining() const { return draining_; }
+
+  // For routes.
+
+  /// Says whom the call is from. Throws HttpError (401).
+  void identify(Call& call, std::string_view key) const { call.client = keys_.find(key); }
+  bool keys_are_on() const { return keys_.on(); }
+  /// Gives the call a model of this kind and a place in its queue. Without a name it is the only one of this kind.
+  /// Throws HttpError: 404 for a name that is none, 400 for another kind or where several would do, 429, 503.
+  ServedModel& enter(Call& call, const std::string& name, ModelKind kind) const;
+  void enter(Call& call, std::shared_ptr<ServedModel> model) const;
+  /// The request ends after so many seconds: `timeout`, else the header X-Timeout, at most limits.request_seconds.
+  void set_deadline(Call& call, std::optional<double> timeout) const;
+  /// Throws HttpError (400) for a text that is longer than limits.text_bytes.
+  void check_text_bytes(const char* field, std::string_view text) const;
+
+ private:
+  void record(const CallRecord& record);
+  void add_cors(Call& call) const;
+
+  const ServeConfig config_;
+  const std::function<void(const std::string&)> log_;
+  const ApiKeys keys_;
+  ServiceMetrics metrics_;
+  std::atomic<bool> draining_{false}, reload_asked_{false};
+  std::atomic<int64_t> open_calls_{0};
+  ModelRegistry models_;
+  TaskPool pool_;  // last: it uses the rest
+};
+
+}  // namespace attune::serve

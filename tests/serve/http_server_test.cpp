@@ -1,0 +1,230 @@
+#include "attune/serve/http/http_server.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+#include "attune/base/random.h"
+#include "attune/serve/http/http_error.h"
+#include "tests/support/errors.h"
+#include "tests/support/http_client.h"
+
+namespace attune::serve {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using Shared = std::shared_ptr<Exchange>;
+
+// Answers with what it was asked; keeps what is asked at /wait.
+class EchoServer {
+ public:
+  explicit EchoServer(HttpOptions options = {}) {
+    options.port = 0;
+    server = std::make_unique<HttpServer>(options, [this](const Shared& exchange) {
+      const HttpRequest& r = exchange->request();
+      if (r.path == "/wait") {
+        const std::lock_guard lock(mutex_);
+        waiting_.push_back(exchange);
+        return;
+      }
+      exchange->respond({.body = r.method + " " + r.path + "?" + r.query + " " + r.body});
+    });
+  }
+  Shared waiting() {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (std::chrono::steady_clock::now() < end) {
+      {
+        const std::lock_guard lock(mutex_);
+        if (!waiting_.empty()) return waiting_.back();
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return nullptr;
+  }
+  HttpClient client() const { return HttpClient(server->port()); }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Shared> waiting_;
+
+ public:
+  std::unique_ptr<HttpServer> server;  // goes first
+};
+
+template <class Condition>
+bool becomes(Condition&& condition, int seconds = 20) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
+TEST(HttpServer, AnswersOneRequestAfterTheOtherOnAConnection) {
+  const EchoServer echo;
+  HttpClient client = echo.client();
+  client.get("/a?b=c");
+  EXPECT_THAT(client.read_until("GET /a?b=c "), StartsWith("HTTP/1.1 200 OK\r\n"));
+  client.post("/p", "body");
+  EXPECT_THAT(client.read_until("POST /p? body"), HasSubstr("Content-Length: 13\r\n"));
+  client.send("GET /1 HTTP/1.1\r\n\r\nGET /2 HTTP/1.1\r\nConnection: close\r\n\r\n");  // pipelined
+  EXPECT_THAT(client.read_all(), HasSubstr("GET /2?"));
+  EXPECT_TRUE(client.closed());
+}
+
+TEST(HttpServer, AStreamComesInChunksAsItIsWritten) {
+  EchoServer echo;
+  HttpClient client = echo.client();
+  client.get("/wait");
+  const Shared exchange = echo.waiting();
+  ASSERT_NE(exchange, nullptr);
+  exchange->begin({.content_type = "text/event-stream"});
+  exchange->write("one");
+  EXPECT_THAT(client.read_until("3\r\none\r\n"), HasSubstr("Transfer-Encoding: chunked"));
+  exchange->write("two!");
+  EXPECT_THAT(client.read_until("two!"), HasSubstr("4\r\ntwo!\r\n"));
+  exchange->end();
+  EXPECT_THAT(client.read_until("0\r\n\r\n"), HasSubstr("0\r\n\r\n"));
+  client.get("/next");
+  EXPECT_THAT(client.read_until("/next"), HasSubstr("200 OK"));
+}
+
+TEST(HttpServer, AClientThatGoesAwayIsNoticedSoon) {
+  EchoServer echo;
+  Shared exchange;
+  {
+    HttpClient client = echo.client();
+    client.get("/wait");
+    exchange = echo.waiting();
+    ASSERT_NE(exchange, nullptr);
+    EXPECT_FALSE(*exchange->gone());
+  }
+  EXPECT_TRUE(becomes([&] { return exchange->gone()->load(); }, 2));
+  exchange->respond({.body = "nobody reads this"});
+  EXPECT_TRUE(becomes([&] { return echo.server->connections() == 0; }));
+}
+
+TEST(HttpServer, AlsoOneThatHasSentMore) {
+  EchoServer echo;
+  Shared exchange;
+  {
+    HttpClient client = echo.client();
+    client.send("GET /wait HTTP/1.1\r\n\r\nGET /later HTTP/1.1\r\n\r\n");
+    exchange = echo.waiting();
+    ASSERT_NE(exchange, nullptr);
+  }
+  EXPECT_TRUE(becomes([&] { return exchange->gone()->load(); }, 2));
+}
+
+TEST(HttpServer, LimitsAreKept) {
+  const EchoServer echo({.header_bytes = 1024, .body_bytes = 100});
+  HttpClient header = echo.client();
+  header.send("GET / HTTP/1.1\r\nX: " + std::string(2000, 'x') + "\r\n\r\n");
+  EXPECT_THAT(header.read_all(), StartsWith("HTTP/1.1 431"));
+  HttpClient body = echo.client();
+  body.post("/", std::string(101, 'x'));
+  EXPECT_THAT(body.read_all(), StartsWith("HTTP/1.1 413"));
+  HttpClient chunked = echo.client();
+  chunked.send("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n80\r\n" + std::string(128, 'x') + "\r\n0\r\n\r\n");
+  EXPECT_THAT(chunked.read_all(), StartsWith("HTTP/1.1 413"));
+  HttpClient none = echo.client();
+  none.send("what is this\r\n\r\n");
+  EXPECT_THAT(none.read_all(), StartsWith("HTTP/1.1 400"));
+}
+
+TEST(HttpServer, SlowClientsAndTooManyAreSentAway) {
+  const EchoServer echo({.connections = 2, .header_seconds = 0.2, .body_seconds = 0.2});
+  HttpClient slow = echo.client();
+  slow.send("GET / HT");
+  slow.read_all();
+  EXPECT_TRUE(slow.closed());
+  HttpClient half = echo.client();
+  half.send("POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\nabc");
+  half.read_all();
+  EXPECT_TRUE(half.closed());
+  EXPECT_TRUE(becomes([&] { return echo.server->connections() == 0; }));
+  HttpClient first = echo.client(), second = echo.client();
+  EXPECT_TRUE(becomes([&] { return echo.server->connections() == 2; }));
+  HttpClient third = echo.client();
+  EXPECT_THAT(third.read_all(), StartsWith("HTTP/1.1 503"));
+}
+
+TEST(HttpServer, DrainsBeforeItEnds) {
+  EchoServer echo;
+  HttpClient idle = echo.client(), busy = echo.client();
+  idle.get("/");
+  idle.read_until("GET");
+  busy.get("/wait");
+  const Shared exchange = echo.waiting();
+  ASSERT_NE(exchange, nullptr);
+  echo.server->stop_accepting();
+  idle.read_all();
+  EXPECT_TRUE(idle.closed());
+  exchange->respond({.body = "last"});
+  EXPECT_THAT(busy.read_all(), HasSubstr("last"));
+  EXPECT_TRUE(becomes([&] { return echo.server->connections() == 0; }));
+  EXPECT_THROW(echo.client(), Error);
+}
+
+TEST(HttpServer, AnEndWithOpenConnectionsIsClean) {
+  Shared exchange;
+  {
+    EchoServer echo;
+    HttpClient client = echo.client();
+    client.get("/wait");
+    exchange = echo.waiting();
+    ASSERT_NE(exchange, nullptr);
+    HttpClient other = echo.client();
+    other.send("POST / HT");
+  }
+  EXPECT_TRUE(*exchange->gone());
+  exchange->respond({.body = "late"});
+}
+
+TEST(HttpServer, AnyBytesLeaveItAtWork) {
+  const EchoServer echo({.header_seconds = 0.5, .body_seconds = 0.5});
+  Random random(9);
+  const std::string pieces[] = {"GET ",
+                                "POST ",
+                                "/ ",
+                                "HTTP/1.1",
+                                "\r\n",
+                                "\r\n\r\n",
+                                "Content-Length: ",
+                                "5",
+                                "-1",
+                                "Transfer-Encoding: chunked",
+                                "x",
+                                "\0",
+                                "Expect: 100-continue",
+                                ":",
+                                "99999999999999999999"};
+  for (int i = 0; i < 300; ++i) {
+    HttpClient client = echo.client();
+    std::string bytes;
+    for (uint64_t n = random.below(20); n > 0; --n) bytes += pieces[random.below(std::size(pieces))];
+    client.send(bytes);
+  }
+  HttpClient client = echo.client();
+  client.get("/still");
+  EXPECT_THAT(client.read_until("/still"), HasSubstr("200 OK"));
+  EXPECT_TRUE(becomes([&] { return echo.server->connections() == 1; }));
+}
+
+TEST(HttpServer, AddressesThatCannotBeUsedAreNamed) {
+  const EchoServer echo;
+  const auto nothing = [](const Shared&) {};
+  EXPECT_THAT(message_of<ConfigError>([&] { HttpServer({.host = "nowhere"}, nothing); }), HasSubstr("nowhere"));
+  EXPECT_THAT(message_of<ConfigError>([&] { HttpServer({.port = echo.server->port()}, nothing); }),
+              HasSubstr("in use"));
+  EXPECT_THAT(
+      message_of<ConfigError>([&] { HttpServer({.port = 0, .tls_certificate = "/no", .tls_key = "/no"}, nothing); }),
+      HasSubstr("tls_certificate"));
+}
+
+}  // namespace
+}  // namespace attune::serve

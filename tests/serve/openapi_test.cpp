@@ -1,0 +1,39 @@
+#include "attune/serve/openapi.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "attune/base/json_fields.h"
+#include "attune/serve/routes.h"
+
+namespace attune::serve {
+namespace {
+
+TEST(OpenApi, HasEveryRouteAndNoOther) {
+  const Json document = Json::parse(openapi_document());
+  std::set<std::string> described, served;
+  for (const auto& [path, methods] : document["paths"].items())
+    for (const auto& [method, operation] : methods.items()) described.insert(method + " " + path);
+  for (const Route& route : routes())
+    served.insert((route.method == "GET" ? "get " : "post ") + std::string(route.path));
+  EXPECT_EQ(described, served);
+}
+
+void expect_references(const Json& json, const Json& document) {
+  if (json.is_object() && json.contains("$ref")) {
+    const std::string pointer = json["$ref"].get<std::string>().substr(1);
+    EXPECT_TRUE(document.contains(Json::json_pointer(pointer))) << pointer;
+  }
+  if (json.is_structured())
+    for (const auto& [key, value] : json.items()) expect_references(value, document);
+}
+
+TEST(OpenApi, EveryReferenceLeadsSomewhere) {
+  const Json document = Json::parse(openapi_document());
+  expect_references(document, document);
+}
+
+}  // namespace
+}  // namespace attune::serve

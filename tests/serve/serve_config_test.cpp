@@ -1,0 +1,88 @@
+#include "attune/serve/serve_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "attune/base/file.h"
+#include "attune/serve/api_keys.h"
+#include "attune/serve/http/http_error.h"
+#include "tests/support/errors.h"
+#include "tests/support/temporary_folder.h"
+
+namespace attune::serve {
+namespace {
+
+using ::testing::HasSubstr;
+
+ServeConfig read(const std::string& text) {
+  const TemporaryFolder folder;
+  write_file(folder / "serve.toml", text);
+  ServeConfig config;
+  read_serve_config(folder / "serve.toml", config);
+  config.validate();
+  return config;
+}
+
+TEST(ServeConfig, ReadsItsSectionsAndModels) {
+  const ServeConfig config = read(
+      "drain_seconds = 5\n[http]\nport = 9000\n[limits]\nsamples = 3\n[models.en-de]\nfolder = \"a\"\n"
+      "source_languages = [\"en=eng_Latn\"]\ntarget_languages = [\"de\"]\n[models.lm]\nfolder = \"b\"\nbatch = 8\n");
+  EXPECT_EQ(config.drain_seconds, 5);
+  EXPECT_EQ(config.http.port, 9000);
+  EXPECT_EQ(config.limits.samples, 3);
+  ASSERT_EQ(config.models.size(), 2u);
+  EXPECT_EQ(config.models.at("lm").batch, 8);
+  EXPECT_EQ(config.models.at("en-de").source_languages.front(), "en=eng_Latn");
+}
+
+TEST(ServeConfig, WhatIsWrongIsNamed) {
+  const auto message = [](const std::string& text) { return message_of<ConfigError>([&] { read(text); }); };
+  const std::string model = "[models.a]\nfolder = \"a\"\n";
+  EXPECT_THAT(message("[http]\nprot = 1\n" + model), HasSubstr("port"));
+  EXPECT_THAT(message("[models.a]\nfodler = \"a\"\n"), HasSubstr("folder"));
+  EXPECT_THAT(message("[models.\"a b\"]\nfolder = \"a\"\n"), HasSubstr("a b"));
+  EXPECT_THAT(message("[limits]\ntexts = 0\n" + model), HasSubstr("limits.texts = 0"));
+  EXPECT_THAT(message("[http]\nhost = \"0.0.0.0\"\n" + model), HasSubstr("api_keys"));
+  EXPECT_THAT(message(""), HasSubstr("no model"));
+  EXPECT_THAT(message("models = 3\n"), HasSubstr("models"));
+}
+
+TEST(ServeConfig, NamesComeFromFolders) {
+  EXPECT_EQ(model_argument("en-de=/x/y").first, "en-de");
+  EXPECT_EQ(model_argument("en-de=/x/y").second.folder, "/x/y");
+  EXPECT_EQ(model_argument("/x/opus-mt-en-de/").first, "opus-mt-en-de");
+  EXPECT_EQ(model_argument("runs/demo/model").first, "demo");
+  EXPECT_EQ(languages_of_name("opus-mt-en-de"), (std::pair<std::string, std::string>("en", "de")));
+  EXPECT_EQ(languages_of_name("en-de"), (std::pair<std::string, std::string>("en", "de")));
+  for (const char* name : {"demo", "opus-mt-en-ROMANCE", "-de", "model-v2", ""})
+    EXPECT_EQ(languages_of_name(name).first, "") << name;
+}
+
+TEST(ApiKeys, FindTheClient) {
+  const TemporaryFolder folder;
+  const std::string digest = "9f9f5111f7b27a781f1f1ddde5ebc2dd2b796bfc7365c9c28b548e564176929f";  // of 0123456789abcdef
+  write_file(folder / "keys.toml",
+             "[a]\nkey = \"fedcba9876543210\"\nrequests = 2\n[b]\nsha256 = \"" + digest + "\"\nadmin = true\n");
+  const ApiKeys keys(folder / "keys.toml");
+  EXPECT_EQ(keys.find("fedcba9876543210").name, "a");
+  EXPECT_EQ(keys.find("fedcba9876543210").requests, 2);
+  EXPECT_TRUE(keys.find("0123456789abcdef").admin);
+  EXPECT_THROW(keys.find(""), HttpError);
+  EXPECT_THROW(keys.find("0123456789abcdeF"), HttpError);
+  EXPECT_TRUE(ApiKeys().find("").admin);
+}
+
+TEST(ApiKeys, AFileThatIsWrongIsNamed) {
+  const TemporaryFolder folder;
+  const auto message = [&](const std::string& text) {
+    write_file(folder / "keys.toml", text);
+    return message_of<ConfigError>([&] { ApiKeys keys(folder / "keys.toml"); });
+  };
+  EXPECT_THAT(message("[a]\nkey = \"short\"\n"), HasSubstr("a.key"));
+  EXPECT_THAT(message("[a]\nsha256 = \"xyz\"\n"), HasSubstr("a.sha256"));
+  EXPECT_THAT(message("[a]\n"), HasSubstr("needs key or sha256"));
+  EXPECT_THAT(message(""), HasSubstr("has no keys"));
+}
+
+}  // namespace
+}  // namespace attune::serve

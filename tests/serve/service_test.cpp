@@ -1,0 +1,347 @@
+#include "attune/serve/service.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "attune/base/random.h"
+#include "attune/inference/text_generator.h"
+#include "attune/inference/translator.h"
+#include "attune/serve/routes.h"
+#include "tests/serve/service_fixture.h"
+
+namespace attune::serve {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string error_of(const Answer& answer) {
+  const Json json = answer.json();
+  return json["error"].is_string() ? json["error"].get<std::string>() : json["error"]["message"].get<std::string>();
+}
+
+TEST(Service, SaysHowItIs) {
+  TestService t;
+  EXPECT_EQ(t.get("/health").json(), (Json{{"status", "ok"}}));
+  EXPECT_EQ(t.get("/ready").status, 200);
+  EXPECT_EQ(t.get("/v1/models").json()["data"].size(), 3u);
+  t.service->drain();
+  EXPECT_EQ(t.get("/ready").status, 503);
+  EXPECT_EQ(t.get("/health").status, 200);
+  const Answer refused = t.post("/v1/completions", {{"model", "lm"}, {"prompt", "a"}});
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_EQ(refused.header("Retry-After"), "1");
+}
+
+TEST(Service, WhatIsNotLoadedIsUnavailable) {
+  TestService t({}, false);
+  EXPECT_EQ(t.get("/ready").status, 503);
+  EXPECT_EQ(t.post("/v1/completions", {{"model", "lm"}, {"prompt", "a"}}).status, 503);
+  EXPECT_EQ(t.post("/translate", {{"q", "a"}, {"source", "en"}, {"target", "de"}}).status, 503);
+}
+
+TEST(Service, WrongRequestsAreNamed) {
+  TestService t;
+  EXPECT_EQ(t.get("/nothing").status, 404);
+  EXPECT_EQ(t.get("/v1/completions").status, 405);
+  EXPECT_EQ(t.ask(post_request("/v1/completions", "{", "application/json")).status, 400);
+  EXPECT_EQ(t.ask(post_request("/v1/completions", "[]", "application/json")).status, 400);
+  EXPECT_EQ(t.ask(post_request("/v1/completions", "{}", "text/xml")).status, 415);
+  const Answer unknown = t.post("/v1/completions", {{"model", "none"}, {"prompt", "a"}});
+  EXPECT_EQ(unknown.status, 404);
+  EXPECT_EQ(unknown.json()["error"]["code"], "model_not_found");
+  const Answer other = t.post("/v1/completions", {{"model", "en-de"}, {"prompt", "a"}});
+  EXPECT_EQ(other.status, 400);
+  for (const auto& [field, value] :
+       std::vector<std::pair<std::string, Json>>{{"temperature", -1},
+                                                 {"temperature", "hot"},
+                                                 {"n", 0},
+                                                 {"max_tokens", 1 << 20},
+                                                 {"stop", Json::array({""})},
+                                                 {"seed", -1},
+                                                 {"suffix", "x"},
+                                                 {"logit_bias", {{"1", 2}}},
+                                                 {"no_such_field", 1},
+                                                 {"stream_options", {{"include_usage", true}}}}) {
+    Json body = {{"model", "lm"}, {"prompt", "a"}};
+    body[field] = value;
+    const Answer answer = t.post("/v1/completions", body);
+    EXPECT_EQ(answer.status, 400) << field;
+    EXPECT_EQ(answer.json()["error"]["param"], field);
+    EXPECT_THAT(error_of(answer), HasSubstr(field));
+  }
+  const Answer tools =
+      t.post("/v1/chat/completions", {{"model", "lm"}, {"messages", Json::array()}, {"tools", Json::array({1})}});
+  EXPECT_EQ(tools.status, 400);
+}
+
+TEST(Service, TextThatIsTooLongIsRefused) {
+  ServeConfig config;
+  config.limits.text_bytes = 100;
+  config.limits.texts = 3;
+  TestService t(config);
+  EXPECT_EQ(t.post("/v1/completions", {{"model", "lm"}, {"prompt", std::string(101, 'a')}}).status, 413);
+  EXPECT_EQ(t.post("/v1/completions", {{"model", "lm"}, {"prompt", std::string(90, 'a')}}).status, 400);  // the context
+  EXPECT_EQ(t.post("/translate", {{"q", "a.\nb.\nc.\nd."}, {"source", "en"}, {"target", "de"}}).status, 413);
+  EXPECT_EQ(t.post("/v1/completions", {{"model", "lm"}, {"prompt", {"a", "b", "c", "d"}}}).status, 400);
+}
+
+TEST(Service, CompletionsAreThoseOfTheGenerator) {
+  TestService t;
+  const TextGenerator generator = TextGenerator::load(t.folder("lm"));
+  SamplingConfig sampling = generator.sampling();
+  sampling.seed = 7;
+  sampling.max_tokens = 20;
+  const std::vector<std::string> prompts = {"the ", "a dog"};
+  const std::vector<GeneratedText> expected =
+      generator.generate(prompts, {.sampling = sampling, .stop = {"e"}, .samples = 2});
+  const Answer answer =
+      t.post("/v1/completions",
+             {{"model", "lm"}, {"prompt", prompts}, {"max_tokens", 20}, {"seed", 7}, {"n", 2}, {"stop", "e"}});
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  const Json choices = answer.json()["choices"];
+  ASSERT_EQ(choices.size(), 4u);
+  int64_t tokens = 0;
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(choices[i]["index"], i);
+    EXPECT_EQ(choices[i]["text"], expected[i].text);
+    EXPECT_EQ(choices[i]["finish_reason"], expected[i].finish_reason == FinishReason::stop ? "stop" : "length");
+    tokens += static_cast<int64_t>(expected[i].tokens.size());
+  }
+  EXPECT_EQ(answer.json()["usage"]["completion_tokens"], tokens);
+}
+
+TEST(Service, AStreamHasTheSameTextInPieces) {
+  TestService t;
+  Json body = {{"model", "lm"}, {"prompt", "the "}, {"max_tokens", 20}, {"seed", 7}, {"n", 2}, {"logprobs", 2}};
+  const Json whole = t.post("/v1/completions", body).json();
+  body["stream"] = true;
+  body["stream_options"] = {{"include_usage", true}};
+  const Answer answer = t.post("/v1/completions", body);
+  EXPECT_EQ(answer.status, 200);
+  std::vector<std::string> events = answer.events();
+  ASSERT_GT(events.size(), 3u);
+  EXPECT_EQ(events.back(), "[DONE]");
+  events.pop_back();
+  EXPECT_EQ(Json::parse(events.back())["usage"], whole["usage"]);
+  events.pop_back();
+  std::vector<std::string> texts(2);
+  std::vector<std::vector<double>> scores(2);
+  for (const std::string& event : events) {
+    const Json choice = Json::parse(event)["choices"][0];
+    const auto index = choice["index"].get<size_t>();
+    texts[index] += choice["text"].get<std::string>();
+    for (const Json& score : choice["logprobs"]["token_logprobs"]) scores[index].push_back(score.get<double>());
+  }
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(texts[i], whole["choices"][i]["text"]);
+    EXPECT_EQ(Json(scores[i]), whole["choices"][i]["logprobs"]["token_logprobs"]);
+  }
+}
+
+TEST(Service, TranslationsAreThoseOfTheTranslator) {
+  TestService t;
+  const Translator translator = Translator::load(t.folder("en-de"));
+  const std::vector<std::string> sentences = small_text(4);
+  const auto expected = translator.translate(sentences);
+  const Answer list = t.post("/translate", {{"q", sentences}, {"source", "en"}, {"target", "de"}});
+  ASSERT_EQ(list.status, 200) << list.body;
+  for (size_t i = 0; i < sentences.size(); ++i) EXPECT_EQ(list.json()["translatedText"][i], expected[i].text());
+  const std::string text = " " + sentences[0] + "\n\n" + sentences[1] + "  ";
+  const std::string whole = " " + expected[0].text() + "\n\n" + expected[1].text() + "  ";
+  EXPECT_EQ(t.post("/translate", {{"q", text}, {"source", "en"}, {"target", "de"}}).json()["translatedText"], whole);
+  const Answer html = t.post("/translate", {{"q", "<p>" + sentences[0] + "</p><br>"},
+                                            {"source", "en"},
+                                            {"target", "de"},
+                                            {"format", "html"},
+                                            {"alternatives", 1}});
+  EXPECT_THAT(html.json()["translatedText"].get<std::string>(), HasSubstr("<p>"));
+  EXPECT_EQ(html.json()["alternatives"].size(), 1u);
+  const Answer form = t.ask(post_request("/translate", "q=" + std::string("dog") + "&source=en&target=de",
+                                         "application/x-www-form-urlencoded"));
+  EXPECT_EQ(form.json()["translatedText"], translator.translate("dog").text());
+  EXPECT_EQ(t.post("/translate", {{"q", "x"}, {"source", "fr"}, {"target", "de"}}).status, 400);
+  EXPECT_EQ(t.get("/languages").json()[0]["targets"], Json::array({"de"}));
+}
+
+TEST(Service, OwnTranslationsHaveScoresAndConstraints) {
+  TestService t;
+  const std::vector<std::string> sentences = small_text(3);
+  Json body = {{"model", "en-de"}, {"text", sentences}, {"n_best", 2}, {"beam_size", 3}, {"alignments", true}};
+  const Answer answer = t.post("/v1/translate", body);
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  const Json translations = answer.json()["translations"];
+  ASSERT_EQ(translations.size(), 3u);
+  const Json& best = translations[0]["sentences"][0]["n_best"];
+  ASSERT_EQ(best.size(), 2u);
+  EXPECT_GE(best[0]["score"], best[1]["score"]);
+  body["stream"] = true;
+  const std::vector<std::string> events = t.post("/v1/translate", body).events();
+  ASSERT_EQ(events.size(), 4u);
+  EXPECT_EQ(Json::parse(events[0])["n_best"], best);
+  const Answer prefix = t.post("/v1/translate", {{"text", sentences[0]}, {"prefix", translations[1]["text"]}});
+  EXPECT_THAT(prefix.json()["translations"][0]["text"].get<std::string>(),
+              ::testing::StartsWith(translations[1]["text"].get<std::string>().substr(0, 3)));
+  EXPECT_EQ(t.post("/v1/translate", {{"text", "a"}, {"n_best", 1000}}).json()["error"]["param"], "n_best");
+}
+
+TEST(Service, LabelsAreThoseOfTheClassifier) {
+  TestService t;
+  const Classifier classifier = Classifier::load(t.folder("topics"));
+  const Classification expected = classifier.classify("the old dog");
+  const Answer answer = t.post("/predict", {{"inputs", "the old dog"}});
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  for (size_t i = 0; i < expected.labels.size(); ++i) {
+    EXPECT_EQ(answer.json()[i]["label"], classifier.labels()[static_cast<size_t>(expected.labels[i].label)]);
+    EXPECT_NEAR(answer.json()[i]["score"].get<double>(), expected.labels[i].probability, 1e-6);
+  }
+  EXPECT_EQ(t.post("/predict", {{"inputs", Json::array()}}).status, 422);
+  EXPECT_EQ(t.post("/tokenize", {{"model", "topics"}, {"inputs", "a dog"}}).status, 200);
+}
+
+// Requests that come at random moments have the answers that they have alone.
+TEST(Service, RandomArrivalsChangeNoAnswer) {
+  TestService t;
+  Random random(11);
+  const std::vector<std::string> sentences = small_text(40);
+  std::vector<HttpRequest> requests;
+  for (size_t i = 0; i < 40; ++i) {
+    if (i % 2 == 0) {
+      requests.push_back(
+          post_request("/v1/translate", Json{{"text", {sentences[i], sentences[i + 1]}}, {"n_best", 2}}.dump()));
+    } else {
+      const Json body = {{"model", "lm"}, {"prompt", sentences[i].substr(0, 5)}, {"seed", i}, {"max_tokens", 1 + i}};
+      requests.push_back(post_request("/v1/completions", body.dump()));
+    }
+  }
+  const auto shown = [](const Answer& answer) {
+    const Json json = answer.json();
+    return json.contains("choices") ? json["choices"].dump() : json["translations"].dump();
+  };
+  std::vector<std::string> alone;
+  for (const HttpRequest& request : requests) alone.push_back(shown(t.ask(request)));
+  std::vector<std::shared_ptr<Exchange>> exchanges;
+  for (const HttpRequest& request : requests) {
+    exchanges.push_back(t.send(request));
+    if (random.below(2) == 0) std::this_thread::sleep_for(std::chrono::milliseconds(random.below(10)));
+    if (random.below(5) == 0) t.send(request)->abandon();  // and one whose client goes away
+  }
+  for (size_t i = 0; i < requests.size(); ++i) EXPECT_EQ(shown(wait_for_answer(*exchanges[i])), alone[i]) << i;
+}
+
+TEST(Service, AClientThatGoesAwayLeavesNothingBehind) {
+  TestService t;
+  std::string text;
+  for (const std::string& sentence : small_text(200)) text += sentence + "\n";
+  const auto exchange = t.send(post_request("/v1/translate", Json{{"text", text}, {"beam_size", 8}}.dump()));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  exchange->abandon();
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (t.service->open_calls() > 0 && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(t.service->open_calls(), 0);
+  const auto model = t.service->models().find("en-de");
+  EXPECT_EQ(model->load().running + model->load().waiting, 0);
+  EXPECT_EQ(model->admission().requests(), 0);
+}
+
+TEST(Service, AFullQueueRefuses) {
+  ServeConfig config;
+  config.limits.requests = 1;
+  TestService t(config);
+  auto model = t.service->models().find("en-de");
+  const auto place = model->admission().enter({});
+  const Answer refused = t.post("/translate", {{"q", "a"}, {"source", "en"}, {"target", "de"}});
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_EQ(refused.header("Retry-After"), "1");
+}
+
+TEST(Service, ADeadlineEndsARequestWithWhatItHas) {
+  TestService t;
+  HttpRequest request = post_request("/v1/completions", Json{{"prompt", "a"}, {"max_tokens", 30}}.dump());
+  request.headers.emplace_back("x-timeout", "0.000001");
+  const Answer answer = t.ask(request);
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_EQ(answer.json()["choices"][0]["finish_reason"], "length");
+  request.headers.back().second = "soon";
+  EXPECT_EQ(t.ask(request).status, 400);
+}
+
+TEST(Service, KeysSayWhoMayAsk) {
+  TemporaryFolder folder;
+  write_file(folder / "keys.toml",
+             "[alice]\nkey = \"0123456789abcdef\"\nadmin = true\n[bob]\nkey = \"fedcba9876543210\"\nrequests = 1\n");
+  ServeConfig config;
+  config.security.api_keys = (folder / "keys.toml").string();
+  TestService t(config);
+  EXPECT_EQ(t.get("/health").status, 200);
+  EXPECT_EQ(t.get("/v1/models").status, 401);
+  const auto ask = [&](const std::string& path, const std::string& key) {
+    return t.ask({.method = "POST", .path = path, .headers = {{"authorization", "Bearer " + key}}, .body = "{}"});
+  };
+  EXPECT_EQ(ask("/admin/reload", "0123456789abcdef").status, 200);
+  EXPECT_EQ(ask("/admin/reload", "fedcba9876543210").status, 403);
+  EXPECT_EQ(ask("/admin/reload", "0123456789abcdeg").status, 401);
+  Json body = {{"q", "a"}, {"source", "en"}, {"target", "de"}};
+  EXPECT_EQ(t.post("/translate", body).status, 401);
+  body["api_key"] = "fedcba9876543210";
+  EXPECT_EQ(t.post("/translate", body).status, 200);
+  for (const std::string& line : t.log()) EXPECT_THAT(line, Not(HasSubstr("fedcba9876543210")));
+}
+
+TEST(Service, TheIdOfARequestIsKept) {
+  TestService t;
+  const Answer given = t.ask({.method = "GET", .path = "/health", .headers = {{"x-request-id", "abc-1"}}});
+  EXPECT_EQ(given.header("X-Request-Id"), "abc-1");
+  EXPECT_NE(t.get("/health").header("X-Request-Id"), "");
+  const Answer bad = t.ask({.method = "GET", .path = "/health", .headers = {{"x-request-id", "a b"}}});
+  EXPECT_NE(bad.header("X-Request-Id"), "a b");
+  EXPECT_EQ(Json::parse(t.log().front())["id"], "abc-1");
+}
+
+TEST(Service, OriginsThatAreNotNamedGetNoHeader) {
+  ServeConfig config;
+  config.security.cors_origins = {"https://a.example"};
+  TestService t(config);
+  const auto ask = [&](const std::string& method, const std::string& origin) {
+    return t.ask({.method = method, .path = "/health", .headers = {{"origin", origin}}});
+  };
+  EXPECT_EQ(ask("GET", "https://a.example").header("Access-Control-Allow-Origin"), "https://a.example");
+  EXPECT_EQ(ask("GET", "https://b.example").header("Access-Control-Allow-Origin"), "");
+  EXPECT_EQ(ask("OPTIONS", "https://a.example").status, 204);
+  EXPECT_EQ(ask("OPTIONS", "https://b.example").status, 405);
+}
+
+TEST(Service, AChangedFolderIsLoadedBesideTheOldOne) {
+  TestService t;
+  const Json body = {{"q", small_text(1).front()}, {"source", "en"}, {"target", "de"}};
+  const Json before = t.post("/translate", body).json();
+  write_small_model(t.folder("en-de"), 2);
+  EXPECT_EQ(t.post("/translate", body).json(), before);
+  t.service->reload();
+  EXPECT_NE(t.post("/translate", body).json(), before);
+  t.service->models().free_replaced();
+  std::filesystem::remove(t.folder("en-de") / "config.json");
+  t.service->reload();
+  EXPECT_EQ(t.post("/translate", body).status, 200);
+  EXPECT_THAT(t.log().end()[-2], HasSubstr("stays as it is"));
+}
+
+TEST(Service, MetricsCountWhatHappens) {
+  TestService t;
+  t.post("/v1/completions", {{"model", "lm"}, {"prompt", "a"}, {"max_tokens", 5}});
+  t.get("/no/such/path");
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (t.service->open_calls() > 0 && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const std::string text = t.get("/metrics").body;
+  EXPECT_THAT(text, HasSubstr("attune_requests_total{path=\"/v1/completions\",status=\"200\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("attune_requests_total{path=\"other\",status=\"404\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("attune_tokens_out_total{model=\"lm\"} 5\n"));
+  EXPECT_THAT(text, HasSubstr("attune_time_to_first_token_seconds_count{model=\"lm\"} 1\n"));
+}
+
+}  // namespace
+}  // namespace attune::serve
