@@ -33,8 +33,8 @@ std::vector<Json> read_metrics(const std::filesystem::path& run) {
     if (text.eof()) break;
     const std::string where = fmt::format("{}:{}", path.string(), number);
     Json json = parse_json(line, where);
-    if (!json.is_object() || !json.contains("step") || !json["step"].is_number())
-      fail<DataError>("{}: needs an object with a \"step\"", where);
+    if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer())
+      fail<DataError>("{}: needs an object with a whole number \"step\"", where);
     lines.push_back(std::move(json));
   }
   if (lines.empty()) fail<DataError>("{}: has no metrics", path.string());

@@ -175,7 +175,9 @@ TEST(Draw, MetricsOfRuns) {
   EXPECT_THAT(refusal({"metrics", a, "--values", "bleu"}), HasSubstr("has no \"bleu\", but loss, valid_loss"));
   EXPECT_THAT(refusal({"metrics", (folder / "c").string()}), HasSubstr("/c"));
   write_file(folder / "b" / "metrics.jsonl", "{\"loss\":1}\n");
-  EXPECT_THAT(refusal({"metrics", b}), HasSubstr("metrics.jsonl:1: needs an object with a \"step\""));
+  EXPECT_THAT(refusal({"metrics", b}), HasSubstr("metrics.jsonl:1: needs an object with a whole number \"step\""));
+  write_file(std::filesystem::path(b) / "metrics.jsonl", "{\"step\": 1e300, \"loss\": 1}\n");
+  EXPECT_THAT(refusal({"metrics", b}), HasSubstr("metrics.jsonl:1: needs an object with a whole number \"step\""));
   write_file(folder / "b" / "metrics.jsonl", "hello\n");
   EXPECT_THAT(refusal({"metrics", b}), HasSubstr("metrics.jsonl:1"));
 }

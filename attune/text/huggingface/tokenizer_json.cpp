@@ -118,7 +118,7 @@ class Builder : public nlohmann::json_sax<json> {
                                                  : stack_.back()->contains(text);
     if (again)
       fail<FileError>("{}: {} is there twice", name_,
-                      show(Json(fmt::format("{}", fmt::join(keys_, "."))).substr(0, 200)));
+                      show(Json(fmt::format("{}", fmt::join(keys_, ".")))).substr(0, 200));
     return true;
   }
 

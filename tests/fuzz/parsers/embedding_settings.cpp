@@ -1,4 +1,5 @@
 // modules.json, sentence_bert_config.json and config.json of the pooling, separated by NUL.
+
 #include "attune/inference/embedder.h"
 #include "tests/fuzz/parsers/fuzz_input.h"
 

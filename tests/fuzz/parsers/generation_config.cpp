@@ -1,4 +1,5 @@
 // generation_config.json of Attune: how an encoder-decoder searches, how a language model samples.
+
 #include "attune/models/generation_config.h"
 #include "attune/base/json_fields.h"
 #include "attune/io/json_file.h"

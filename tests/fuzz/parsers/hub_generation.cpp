@@ -1,4 +1,5 @@
 // generation_config.json of the Hugging Face hub.
+
 #include "attune/hub/hub_generation.h"
 #include "attune/base/json_fields.h"
 #include "tests/fuzz/parsers/fuzz_input.h"

@@ -1,4 +1,5 @@
 // Labelled texts; the first byte says whether they are tsv, CSV or JSON lines.
+
 #include "attune/data/labelled_corpus.h"
 #include "attune/text/text_file.h"
 #include "tests/fuzz/parsers/fuzz_input.h"

@@ -1,5 +1,6 @@
 // metrics.jsonl of a run, as attune compare and report read it.
-#include "attune/base/json.h"
+
+#include "attune/base/json_fields.h"
 #include "attune/cli/run_metrics.h"
 #include "tests/fuzz/parsers/fuzz_input.h"
 

@@ -1,4 +1,5 @@
 // config.json of a model folder of Attune.
+
 #include "attune/io/config_file.h"
 #include "attune/models/transformer.h"
 #include "tests/fuzz/parsers/fuzz_input.h"

@@ -1,4 +1,5 @@
 // An assignment of --set.
+
 #include "attune/base/json_fields.h"
 #include "attune/io/toml_config.h"
 #include "attune/train/config.h"

@@ -1,4 +1,5 @@
 // index.json of a prepared text.
+
 #include "attune/train/prepared_folder.h"
 #include "tests/fuzz/parsers/fuzz_input.h"
 

@@ -1,4 +1,5 @@
 // pytorch_model.bin: the zip archive, the older form without one, and the pickle.
+
 #include "attune/io/tensor_source.h"
 #include "tests/fuzz/parsers/fuzz_input.h"
 

@@ -1,4 +1,5 @@
 // The TOML file of a run. What is accepted is the same after it was written and read again.
+
 #include "attune/train/config.h"
 #include "tests/fuzz/parsers/fuzz_input.h"
 

@@ -1,4 +1,5 @@
 // A safetensors file: its header and its tensors.
+
 #include "attune/io/safetensors.h"
 #include "tests/fuzz/parsers/fuzz_input.h"
 

@@ -1,4 +1,5 @@
 // tokenizer.model: a SentencePiece model; what is accepted reads and writes a text.
+
 #include "attune/text/sentence_piece_tokenizer.h"
 #include "tests/fuzz/parsers/fuzz_input.h"
 

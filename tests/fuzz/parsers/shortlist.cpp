@@ -1,4 +1,5 @@
 // A shortlist of attune shortlist.
+
 #include "attune/inference/shortlist.h"
 #include "tests/fuzz/parsers/fuzz_input.h"
 

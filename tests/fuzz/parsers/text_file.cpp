@@ -1,4 +1,5 @@
 // A text, plain or gzip, by lines and by pieces.
+
 #include "attune/text/text_file.h"
 #include "tests/fuzz/parsers/fuzz_input.h"
 

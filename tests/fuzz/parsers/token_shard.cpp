@@ -1,4 +1,5 @@
 // A shard of a prepared text; what is accepted makes batches.
+
 #include "attune/data/token_corpus.h"
 #include "tests/fuzz/parsers/fuzz_input.h"
 

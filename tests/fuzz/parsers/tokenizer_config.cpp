@@ -1,4 +1,5 @@
 // tokenizer_config.json, special_tokens_map.json and added_tokens.json, separated by NUL.
+
 #include "attune/text/huggingface/special_tokens.h"
 #include "tests/fuzz/parsers/fuzz_input.h"
 

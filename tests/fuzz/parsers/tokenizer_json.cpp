@@ -1,4 +1,5 @@
 // tokenizer.json of the Hugging Face hub; what is accepted reads and writes a text.
+
 #include "attune/text/huggingface/folder.h"
 #include "tests/fuzz/parsers/fuzz_input.h"
 

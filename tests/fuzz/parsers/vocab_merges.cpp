@@ -1,4 +1,5 @@
 // vocab.json, merges.txt and tokenizer_config.json (byte-level BPE), separated by NUL.
+
 #include "attune/text/huggingface/folder.h"
 #include "tests/fuzz/parsers/fuzz_input.h"
 

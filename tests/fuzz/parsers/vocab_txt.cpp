@@ -1,4 +1,5 @@
 // vocab.txt (WordPiece) with tokenizer_config.json, separated by NUL.
+
 #include "attune/text/huggingface/folder.h"
 #include "tests/fuzz/parsers/fuzz_input.h"
 

@@ -1,4 +1,5 @@
 // vocabulary.json: words, characters or bytes; what is accepted reads and writes a text.
+
 #include "attune/text/tokenizer.h"
 #include "tests/fuzz/parsers/fuzz_input.h"
 

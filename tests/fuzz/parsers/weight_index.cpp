@@ -1,4 +1,5 @@
 // model.safetensors.index.json: which file has which tensor.
+
 #include "attune/io/weight_index.h"
 #include "tests/fuzz/parsers/fuzz_input.h"
 
