@@ -7,6 +7,7 @@
 #include "attune/io/config_file.h"
 #include "attune/io/panel_parameters.h"
 #include "attune/io/parameter_file.h"
+#include "attune/io/text_style_file.h"
 #include "attune/text/tokenizer_files.h"
 
 namespace attune {
@@ -76,6 +77,7 @@ QuantizedModel quantize_model_folder(const fs::path& model, const fs::path& out,
   save_panel_parameters(folder.temporary() / kParameterFile, *files.model, weights, before_each);
   save_tokenizers(folder.temporary(), *files.tokenizers.source, *files.tokenizers.target);
   files.write_generation(folder.temporary());
+  if (const auto style = read_source_text(model)) write_source_text(folder.temporary(), *style);
   done.bytes_before = weight_bytes(model);
   done.bytes_after = file_bytes(folder.temporary() / kParameterFile);
   if (before_each) before_each();

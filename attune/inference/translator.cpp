@@ -5,19 +5,43 @@
 
 #include "attune/base/fail.h"
 #include "attune/hub/open_folder.h"
+#include "attune/inference/ensemble_decoding_model.h"
 #include "attune/inference/scheduler.h"
 #include "attune/inference/translation_call.h"
 #include "attune/models/inference_copy.h"
 #include "attune/nn/make_panels.h"
+#include "attune/text/tokenizer.h"
 
 namespace attune {
 namespace {
 
 constexpr int64_t kReadAhead = 2048;  // sentences of a stream that are read and not yet written, before more are read
 
+using Models = std::vector<std::shared_ptr<const Transformer>>;
+
 std::shared_ptr<const Transformer> with_panels(std::unique_ptr<Transformer> model) {
   ensure_panels(*model);
   return model;
+}
+
+std::shared_ptr<const DecodingModel> decoding_model(const Models& models) {
+  if (models.size() == 1) return std::make_shared<TranslationDecodingModel>(models.front());
+  std::vector<std::shared_ptr<const DecodingModel>> all;
+  for (const auto& model : models) all.push_back(std::make_shared<TranslationDecodingModel>(model));
+  return std::make_shared<EnsembleDecodingModel>(std::move(all));
+}
+
+// Throws ConfigError, which names the folder, unless both number the same pieces in the same way.
+void check_same(const Tokenizer& first, const Tokenizer& other, const char* side, const std::string& folder) {
+  if (first.vocab_size() != other.vocab_size())
+    fail<ConfigError>("{}: the {} vocabulary has {} tokens, that of the first model {}", folder, side,
+                      other.vocab_size(), first.vocab_size());
+  for (int64_t i = 0; i < first.vocab_size(); ++i) {
+    const auto id = static_cast<int32_t>(i);
+    if (first.piece(id) != other.piece(id))
+      fail<ConfigError>("{}: token {} of the {} vocabulary is \"{}\", of the first model's \"{}\"", folder, id, side,
+                        other.piece(id), first.piece(id));
+  }
 }
 
 }  // namespace
@@ -28,13 +52,13 @@ struct Translator::Impl {
   GenerationConfig generation;
   Scheduler scheduler;
 
-  Impl(std::shared_ptr<const Transformer> m, std::shared_ptr<const Tokenizer> source,
-       std::shared_ptr<const Tokenizer> target, const GenerationConfig& g, const SchedulerOptions& options)
-      : model(std::move(m)),
+  Impl(const Models& models, std::shared_ptr<const Tokenizer> source, std::shared_ptr<const Tokenizer> target,
+       const GenerationConfig& g, const SchedulerOptions& options)
+      : model(models.front()),
         source_tokenizer(std::move(source)),
         target_tokenizer(std::move(target)),
         generation(g),
-        scheduler(std::make_shared<TranslationDecodingModel>(model), options) {
+        scheduler(decoding_model(models), options) {
     generation.validate();
     check_vocabularies(model->config(), *source_tokenizer, *target_tokenizer,
                        vocabulary_size(generation.special_tokens));
@@ -44,15 +68,34 @@ struct Translator::Impl {
 Translator::Translator(const std::shared_ptr<Transformer>& model, std::shared_ptr<const Tokenizer> source_tokenizer,
                        std::shared_ptr<const Tokenizer> target_tokenizer, const GenerationConfig& generation,
                        const SchedulerOptions& options)
-    : impl_(std::make_shared<Impl>(inference_copy(*model), std::move(source_tokenizer), std::move(target_tokenizer),
-                                   generation, options)) {}
+    : impl_(std::make_shared<Impl>(Models{inference_copy(*model)}, std::move(source_tokenizer),
+                                   std::move(target_tokenizer), generation, options)) {}
 
 Translator::Translator(ModelFolder files, const SchedulerOptions& options)
-    : impl_(std::make_shared<Impl>(with_panels(std::move(files.model)), std::move(files.source_tokenizer),
+    : impl_(std::make_shared<Impl>(Models{with_panels(std::move(files.model))}, std::move(files.source_tokenizer),
                                    std::move(files.target_tokenizer), files.generation, options)) {}
 
 Translator Translator::load(const std::filesystem::path& folder, const SchedulerOptions& options) {
   return Translator(open_model_folder(folder, LoadedWeights::panels), options);
+}
+
+Translator Translator::load_ensemble(const std::vector<std::filesystem::path>& folders,
+                                     const SchedulerOptions& options) {
+  if (folders.empty()) fail<ConfigError>("ensemble: expected at least one folder, found none");
+  Models models;
+  ModelFolder first;
+  for (const auto& folder : folders) {
+    ModelFolder files = open_model_folder(folder, LoadedWeights::panels);
+    models.push_back(with_panels(std::move(files.model)));
+    if (models.size() == 1) {
+      first = std::move(files);
+      continue;
+    }
+    check_same(*first.source_tokenizer, *files.source_tokenizer, "source", folder.string());
+    check_same(*first.target_tokenizer, *files.target_tokenizer, "target", folder.string());
+  }
+  return Translator(std::make_shared<Impl>(models, std::move(first.source_tokenizer), std::move(first.target_tokenizer),
+                                           first.generation, options));
 }
 
 const Transformer& Translator::model() const {
@@ -72,7 +115,7 @@ Scheduler& Translator::scheduler() const {
 }
 
 int64_t Translator::longest_source(const TranslateOptions& options) const {
-  return std::min(options.max_source_tokens, impl_->model->config().longest_sequence() - 1);  // and eos
+  return std::min(options.max_source_tokens, impl_->scheduler.model().longest_sequence() - 1);  // and eos
 }
 
 Translation Translator::translate(std::string_view sentence, const TranslateOptions& options) const {

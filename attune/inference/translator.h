@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "attune/base/interrupt.h"
@@ -112,6 +113,11 @@ class Translator {
 
   /// From a model folder. Throws FileError or ConfigError.
   static Translator load(const std::filesystem::path& folder, const SchedulerOptions& options = {});
+  /// From several model folders, which translate together: at each step, the probability of a token is the mean of
+  /// their probabilities. Tokenizers, generation settings and word alignments are the first one's. Throws FileError or
+  /// ConfigError, also unless all have the same vocabularies.
+  static Translator load_ensemble(const std::vector<std::filesystem::path>& folders,
+                                  const SchedulerOptions& options = {});
 
   /// Returns the translation of one sentence; it is empty for a sentence without tokens. Throws as below.
   Translation translate(std::string_view sentence, const TranslateOptions& options = {}) const;
@@ -131,7 +137,7 @@ class Translator {
   /// The most tokens of a sentence: max_source_tokens, or the number of learned positions.
   int64_t longest_source(const TranslateOptions& options) const;
 
-  const Transformer& model() const;
+  const Transformer& model() const;  // of an ensemble the first
   const Tokenizer& source_tokenizer() const;
   const Tokenizer& target_tokenizer() const;
   const GenerationConfig& generation() const;
@@ -140,6 +146,7 @@ class Translator {
 
  private:
   struct Impl;
+  explicit Translator(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
   std::shared_ptr<Impl> impl_;
 };
 

@@ -4,6 +4,7 @@
 
 #include "attune/base/fail.h"
 #include "attune/io/model_folder.h"
+#include "attune/io/text_style_file.h"
 #include "attune/train/batch_loss.h"
 #include "attune/train/task_parts.h"
 #include "attune/train/translation_validation.h"
@@ -46,6 +47,7 @@ class TranslationTask final : public TaskOf<Transformer, int32_t> {
   ValidationReport validate(const ValidationWork& work) override { return validation_->measure(model_, work); }
   void save_model(const std::filesystem::path& folder) override {
     save_model_folder(folder, *model_, *tokenizers_.source, *tokenizers_.target, config_.generation);
+    if (source_text_) write_source_text(folder, *source_text_);
   }
   void save_tokenizers(const std::filesystem::path& folder) const override {
     attune::save_tokenizers(folder, *tokenizers_.source, *tokenizers_.target);
@@ -55,11 +57,13 @@ class TranslationTask final : public TaskOf<Transformer, int32_t> {
   void load();
 
   TokenizerPair tokenizers_;
+  std::optional<TextStyle> source_text_;  // none of text that was prepared
   std::optional<TranslationValidation> validation_;
 };
 
 void TranslationTask::load() {
   const DataConfig& data = config_.data;
+  source_text_ = text_style_of(data.train_source);
   const ParallelCorpus text =
       load_parallel_corpus(paths(data.train_source), paths(data.train_target), *tokenizers_.source, *tokenizers_.target,
                            {.max_tokens = data.max_tokens_per_sentence});

@@ -1,0 +1,21 @@
+#include "attune/io/text_style_file.h"
+
+#include "attune/base/json_fields.h"
+#include "attune/io/json_file.h"
+
+namespace attune {
+
+void write_source_text(const std::filesystem::path& folder, const TextStyle& style) {
+  write_json_file(folder / kSourceTextFile, write_fields(style));
+}
+
+std::optional<TextStyle> read_source_text(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / kSourceTextFile;
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return std::nullopt;
+  TextStyle style;
+  read_fields(read_json_file(path), style, path.string());
+  return style;
+}
+
+}  // namespace attune
