@@ -201,10 +201,13 @@ constexpr KeyHelp kHelp[] = {
     {"sampling.top_p", "Only the fewest likeliest that together have this probability", ""},
     {"sampling.min_p", "Only those with this share of the likeliest one's probability", ""},
     {"sampling.max_tokens", "Most tokens of a continuation", "tokens"},
+    {"sampling.min_tokens", "Fewest tokens of a continuation before it may end", "tokens"},
+    {"sampling.no_repeat_ngram_size", "So many tokens in a row never occur twice in a text; 0: no such limit", "tokens"},
     {"sampling.seed", "The same one gives the same text", ""},
     {"sampling.slide", "Goes on when the context is full, with its last half", ""},
     {"sampling.eos_tokens", "Each of them ends a text; none: eos", ""},
     {"sampling.suppressed_tokens", "Tokens in no text", ""},
+    {"sampling.suppressed_at_begin", "Tokens that no continuation begins with", ""},
     {"sampling.special_tokens", "Whether texts may have bos, pad and unk", ""},
 };
 

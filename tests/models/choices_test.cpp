@@ -60,7 +60,8 @@ const std::vector<NormForm> kNormForms = {NormForm::variance, NormForm::unbiased
 const std::vector<FeedForwardActivation> kActivations = {FeedForwardActivation::relu,      FeedForwardActivation::gelu,
                                                          FeedForwardActivation::gelu_tanh, FeedForwardActivation::silu,
                                                          FeedForwardActivation::swiglu,    FeedForwardActivation::geglu,
-                                                         FeedForwardActivation::geglu_tanh};
+                                                         FeedForwardActivation::geglu_tanh,
+                                                         FeedForwardActivation::reglu};
 
 // The lists above are complete: whoever adds an alternative adds it there.
 template <class V>
@@ -324,6 +325,7 @@ TEST(Choices, NormsActivationsAndBiases) {
               c.transform_bias = plain;
               c.transform_norm = !plain;
             }
+            if (architecture == Architecture::decoder_lm) c.embedding_dim = plain ? 0 : 6;
             c.prediction_transform = architecture == Architecture::encoder_masked_lm && !plain;
             if (architecture != Architecture::encoder_classifier) c.logit_scale = plain ? 1 : 0.5;
             if (architecture == Architecture::encoder_decoder && !plain) {

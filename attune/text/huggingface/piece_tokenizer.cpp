@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <system_error>
+#include <tuple>
 
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
@@ -53,8 +54,10 @@ struct Settings {
   // The languages of a translation model.
   std::vector<std::string> languages() const {
     std::vector<std::string> names;
-    for (const json* values : {&config, &map}) {
-      const auto found = values->find("additional_special_tokens");
+    for (const auto& [values, field] : {std::pair(&config, "additional_special_tokens"),
+                                        std::pair(&config, "extra_special_tokens"),  // its name in transformers 5
+                                        std::pair(&map, "additional_special_tokens")}) {
+      const auto found = values->find(field);
       if (found == values->end() || !found->is_array() || !names.empty()) continue;
       for (const json& one : *found) {
         const json* const name = one.is_object() && one.contains("content") ? &one["content"] : &one;

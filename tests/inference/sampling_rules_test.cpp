@@ -1,0 +1,62 @@
+// What a sampling request may not draw: SamplingConfig's rules, with and without a draft.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "attune/inference/scheduler.h"
+#include "tests/inference/random_language_model.h"
+
+namespace attune {
+namespace {
+
+using Tokens = std::vector<int32_t>;
+
+constexpr int64_t kVocab = 12;
+
+class SamplingRules : public testing::TestWithParam<bool> {  // with a draft
+ protected:
+  Tokens continuation(SamplingRequest request) const {
+    request.config.temperature = 0;
+    request.config.special_tokens = true;
+    if (GetParam())
+      request.draft = std::make_shared<LanguageDecodingModel>(random_language_model(small_language_config(kVocab, 64), 2));
+    Scheduler scheduler(std::make_shared<LanguageDecodingModel>(model_));
+    SchedulerClient client(scheduler);
+    client.submit(0, {.prompt = {3, 7}, .search = request});
+    for (;;)
+      for (auto& [tag, result] : client.work()) {
+        if (result.error) std::rethrow_exception(result.error);
+        return result.samples.at(0).tokens;
+      }
+  }
+  const std::shared_ptr<const DecoderLm> model_ = random_language_model(small_language_config(kVocab, 64));
+};
+
+INSTANTIATE_TEST_SUITE_P(Draft, SamplingRules, testing::Bool());
+
+TEST_P(SamplingRules, NoPairOfTokensOccursTwice) {
+  Tokens text = {3, 7};
+  const Tokens more = continuation({.config = {.max_tokens = 40, .no_repeat_ngram_size = 2}});
+  text.insert(text.end(), more.begin(), more.end());
+  std::set<std::pair<int32_t, int32_t>> pairs;
+  for (size_t i = 0; i + 1 < text.size(); ++i) EXPECT_TRUE(pairs.insert({text[i], text[i + 1]}).second) << i;
+}
+
+TEST_P(SamplingRules, ATextIsAtLeastAsLongAsAsked) {
+  const Tokens all = {0, 1, 2, 3, 4, 5};  // half of the vocabulary ends a text
+  const Tokens free = continuation({.config = {.max_tokens = 30}, .eos = all});
+  const Tokens found = continuation({.config = {.max_tokens = 30, .min_tokens = 8}, .eos = all});
+  EXPECT_LT(free.size(), 8u);
+  EXPECT_GE(found.size(), 9u);  // with the end
+  for (size_t i = 0; i < 8; ++i) EXPECT_GT(found[i], 5) << i;
+}
+
+TEST_P(SamplingRules, TheFirstTokenIsNoneOfThoseSuppressedThere) {
+  const int32_t first = continuation({.config = {.max_tokens = 1}}).at(0);
+  EXPECT_NE(continuation({.config = {.max_tokens = 1, .suppressed_at_begin = {first}}}).at(0), first);
+}
+
+}  // namespace
+}  // namespace attune

@@ -1,0 +1,123 @@
+// The commands on folders of the Hugging Face hub: the small ones of tests/hub/models, as they are.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "attune/base/json.h"
+#include "attune/inference/classifier.h"
+#include "attune/inference/embedder.h"
+#include "attune/inference/text_generator.h"
+#include "attune/inference/translator.h"
+#include "attune/io/json_file.h"
+#include "attune/text/tokenizer.h"
+#include "tests/integration/cli_fixture.h"
+#include "tests/support/paths.h"
+
+namespace attune {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+std::filesystem::path model(const std::string& name) {
+  return source_dir() / "tests/hub/models" / name;
+}
+
+std::vector<Json> json_lines(const std::string& text) {
+  std::vector<Json> lines;
+  for (const std::string& line : split_lines(text)) lines.push_back(Json::parse(line));
+  return lines;
+}
+
+TEST(HubCli, InspectDescribesEveryFolder) {
+  for (const char* name : {"gpt2", "bert-classifier", "deepseek-v3-yarn", "marian", "t5"})
+    EXPECT_THAT(output_of({"inspect", model(name).string()}), HasSubstr("d_model")) << name;
+}
+
+TEST(HubCli, GenerateContinuesAPrompt) {
+  const std::string folder = model("gpt2").string();
+  const std::string expected = TextGenerator::load(model("gpt2")).generate("Hello world").text;
+  const std::vector<Json> found = json_lines(output_of({"generate", folder, "--prompt", "Hello world", "--json"}));
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].at("text"), expected);
+}
+
+TEST(HubCli, GenerateWritesAChatWithTheFoldersTemplate) {
+  const TemporaryFolder folder;
+  std::filesystem::copy(model("gpt2"), folder.path(), std::filesystem::copy_options::recursive);
+  EXPECT_THAT(refusal(run_attune({"generate", folder.path().string(), "--chat", "--prompt", "Hi"})),
+              HasSubstr("chat template"));
+  write_file(folder / "chat_template.jinja",
+             "{% for m in messages %}<{{ m.role }}> {{ m.content }} {% endfor %}<assistant>");
+  const std::string expected = TextGenerator::load(model("gpt2")).generate("<user> Hello <assistant>").text;
+  const std::vector<Json> found =
+      json_lines(output_of({"generate", folder.path().string(), "--chat", "--prompt", "Hello", "--json"}));
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].at("text"), expected);
+}
+
+TEST(HubCli, TranslateGivesALineForEachLine) {
+  for (const char* name : {"marian", "t5"}) {
+    const Translator translator = Translator::load(model(name));
+    const std::vector<std::string> texts = {"Hello world!", "A second sentence."};
+    std::string expected;
+    for (const Translation& translation : translator.translate(texts)) expected += translation.text() + "\n";
+    EXPECT_EQ(output_of({"translate", model(name).string()}, texts[0] + "\n" + texts[1] + "\n"), expected) << name;
+  }
+}
+
+// Any token may stand for a language: the target's begins each output.
+TEST(HubCli, TranslateTakesLanguages) {
+  const std::string folder = model("t5").string();
+  const std::string language = load_tokenizer(model("t5"))->piece(40);
+  TranslateOptions options;
+  options.target_language = options.source_language = language;
+  const std::string expected = Translator::load(model("t5")).translate("Hello", options).text();
+  EXPECT_EQ(output_of({"translate", folder, "Hello", "--source-lang", language, "--target-lang", language}),
+            expected + "\n");
+  EXPECT_NE(expected, Translator::load(model("t5")).translate("Hello").text());
+  EXPECT_THAT(refusal(run_attune({"translate", folder, "Hello", "--target-lang", "Klingon"})),
+              HasSubstr("the vocabulary has no token for the language \"Klingon\""));
+}
+
+TEST(HubCli, ClassifyTakesTextsAndPairs) {
+  const std::string folder = model("bert-classifier").string();
+  const Classifier classifier = Classifier::load(model("bert-classifier"));
+  const auto found = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"classify", folder, "--json"});
+    return json_lines(output_of(std::move(arguments))).at(0).at("probability").get<double>();
+  };
+  EXPECT_EQ(found({"A question."}), classifier.classify("A question.").labels.front().probability);
+  const std::vector<TextPair> pair = {{"A question.", "An answer."}};
+  EXPECT_EQ(found({"--pair", "A question.\tAn answer."}), classifier.classify(pair).at(0).labels.front().probability);
+  EXPECT_THAT(refusal(run_attune({"classify", folder, "--pair", "A question."})),
+              HasSubstr("needs two texts with one TAB between them"));
+}
+
+TEST(HubCli, EmbedGivesVectors) {
+  const std::vector<Json> found = json_lines(output_of({"embed", model("bert-classifier").string(), "Hello world!"}));
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].at("embedding").get<std::vector<float>>(),
+            Embedder::load(model("bert-classifier")).embed("Hello world!"));
+}
+
+TEST(HubCli, EvaluateGivesAPerplexity) {
+  const TemporaryFolder folder;
+  write_file(folder / "text.txt", "Hello world! This is a text.\n");
+  EXPECT_THAT(output_of({"evaluate", model("gpt2").string(), "--data", (folder / "text.txt").string()}),
+              HasSubstr("perplexity"));
+}
+
+TEST(HubCli, AQuantizedFolderIsAModel) {
+  for (const char* name : {"gpt2", "t5", "bert-classifier"}) {
+    const TemporaryFolder folder;
+    const std::string out = (folder / "int8").string();
+    output_of({"quantize", model(name).string(), "--out", out});
+    EXPECT_THAT(output_of({"inspect", out}), HasSubstr("int8")) << name;
+  }
+}
+
+}  // namespace
+}  // namespace attune
