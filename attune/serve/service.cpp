@@ -102,23 +102,24 @@ void Service::record(const CallRecord& r) {
   --open_calls_;
 }
 
-void Service::add_cors(Call& call) const {
+// Whether the page that asks is of an origin that may: the answer then says so.
+bool Service::allows_origin(Call& call) const {
   const std::string_view origin = call.request().header("origin");
   const auto& origins = config_.security.cors_origins;
-  if (origin.empty() || origins.empty()) return;
+  if (origin.empty() || origins.empty()) return false;
   const bool all = std::find(origins.begin(), origins.end(), "*") != origins.end();
-  if (!all && std::find(origins.begin(), origins.end(), origin) == origins.end()) return;
+  if (!all && std::find(origins.begin(), origins.end(), origin) == origins.end()) return false;
   call.headers.emplace_back("Access-Control-Allow-Origin", all ? "*" : std::string(origin));
   call.headers.emplace_back("Access-Control-Expose-Headers", "X-Request-Id");
   if (!all) call.headers.emplace_back("Vary", "Origin");
+  return true;
 }
 
 void Service::handle(const std::shared_ptr<Exchange>& exchange) {
   ++open_calls_;
   const auto call = std::make_shared<Call>(exchange, [this](const CallRecord& r) { record(r); });
   try {
-    add_cors(*call);
-    if (call->request().method == "OPTIONS" && call->headers.size() > 2) {
+    if (allows_origin(*call) && call->request().method == "OPTIONS") {
       HttpResponse preflight{.status = 204};
       preflight.headers = {{"Access-Control-Allow-Methods", "GET, POST"},
                            {"Access-Control-Allow-Headers", "Authorization, Content-Type, X-Api-Key, X-Timeout"},

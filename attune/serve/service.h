@@ -63,7 +63,7 @@ class Service {
 
  private:
   void record(const CallRecord& record);
-  void add_cors(Call& call) const;
+  bool allows_origin(Call& call) const;
 
   const ServeConfig config_;
   const std::function<void(const std::string&)> log_;

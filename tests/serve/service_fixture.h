@@ -84,6 +84,12 @@ class TestService {
   Answer ask(HttpRequest request) { return wait_for_answer(*send(std::move(request))); }
   Answer post(const std::string& path, const Json& body) { return ask(post_request(path, body.dump())); }
   Answer get(const std::string& path) { return ask({.method = "GET", .path = path}); }
+  /// Until every request is recorded.
+  void wait_until_idle() const {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (service->open_calls() > 0 && std::chrono::steady_clock::now() < end)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   std::filesystem::path folder(const std::string& name) const { return folder_ / name; }
   std::vector<std::string> log() {
     const std::lock_guard lock(mutex_);

@@ -181,9 +181,9 @@ TEST(Service, OwnTranslationsHaveScoresAndConstraints) {
   const std::vector<std::string> events = t.post("/v1/translate", body).events();
   ASSERT_EQ(events.size(), 4u);
   EXPECT_EQ(Json::parse(events[0])["n_best"], best);
-  const Answer prefix = t.post("/v1/translate", {{"text", sentences[0]}, {"prefix", translations[1]["text"]}});
-  EXPECT_THAT(prefix.json()["translations"][0]["text"].get<std::string>(),
-              ::testing::StartsWith(translations[1]["text"].get<std::string>().substr(0, 3)));
+  const std::string word = sentences[1].substr(0, sentences[1].find(' '));
+  const Answer prefix = t.post("/v1/translate", {{"text", sentences[0]}, {"prefix", word}});
+  EXPECT_THAT(prefix.json()["translations"][0]["text"].get<std::string>(), ::testing::StartsWith(word));
   EXPECT_EQ(t.post("/v1/translate", {{"text", "a"}, {"n_best", 1000}}).json()["error"]["param"], "n_best");
 }
 
@@ -238,9 +238,7 @@ TEST(Service, AClientThatGoesAwayLeavesNothingBehind) {
   const auto exchange = t.send(post_request("/v1/translate", Json{{"text", text}, {"beam_size", 8}}.dump()));
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   exchange->abandon();
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (t.service->open_calls() > 0 && std::chrono::steady_clock::now() < end)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  t.wait_until_idle();
   EXPECT_EQ(t.service->open_calls(), 0);
   const auto model = t.service->models().find("en-de");
   EXPECT_EQ(model->load().running + model->load().waiting, 0);
@@ -288,6 +286,7 @@ TEST(Service, KeysSayWhoMayAsk) {
   EXPECT_EQ(t.post("/translate", body).status, 401);
   body["api_key"] = "fedcba9876543210";
   EXPECT_EQ(t.post("/translate", body).status, 200);
+  t.wait_until_idle();
   for (const std::string& line : t.log()) EXPECT_THAT(line, Not(HasSubstr("fedcba9876543210")));
 }
 
@@ -298,7 +297,8 @@ TEST(Service, TheIdOfARequestIsKept) {
   EXPECT_NE(t.get("/health").header("X-Request-Id"), "");
   const Answer bad = t.ask({.method = "GET", .path = "/health", .headers = {{"x-request-id", "a b"}}});
   EXPECT_NE(bad.header("X-Request-Id"), "a b");
-  EXPECT_EQ(Json::parse(t.log().front())["id"], "abc-1");
+  t.wait_until_idle();
+  EXPECT_THAT(t.log(), ::testing::Contains(HasSubstr("\"id\":\"abc-1\"")));
 }
 
 TEST(Service, OriginsThatAreNotNamedGetNoHeader) {
@@ -326,16 +326,14 @@ TEST(Service, AChangedFolderIsLoadedBesideTheOldOne) {
   std::filesystem::remove(t.folder("en-de") / "config.json");
   t.service->reload();
   EXPECT_EQ(t.post("/translate", body).status, 200);
-  EXPECT_THAT(t.log().end()[-2], HasSubstr("stays as it is"));
+  EXPECT_THAT(t.log(), ::testing::Contains(HasSubstr("stays as it is")));
 }
 
 TEST(Service, MetricsCountWhatHappens) {
   TestService t;
   t.post("/v1/completions", {{"model", "lm"}, {"prompt", "a"}, {"max_tokens", 5}});
   t.get("/no/such/path");
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  while (t.service->open_calls() > 0 && std::chrono::steady_clock::now() < end)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  t.wait_until_idle();
   const std::string text = t.get("/metrics").body;
   EXPECT_THAT(text, HasSubstr("attune_requests_total{path=\"/v1/completions\",status=\"200\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("attune_requests_total{path=\"other\",status=\"404\"} 1\n"));

@@ -97,13 +97,13 @@ HttpResponse refusal(int status, const std::string& message) {
 struct HttpServer::Impl {
   HttpOptions options;
   Handler handler;
-  asio::io_context io{1};
   std::optional<asio::ssl::context> tls;
-  tcp::acceptor acceptor{io};
-  int64_t port = 0;
   std::atomic<int64_t> connections{0};
   bool draining = false;                        // of the server's thread, as is what follows
   std::unordered_set<beast::tcp_stream*> idle;  // without a request
+  asio::io_context io{1};                       // ends before what its connections use
+  tcp::acceptor acceptor{io};
+  int64_t port = 0;
   std::thread thread;
 
   Impl(const HttpOptions& o, Handler h) : options(o), handler(std::move(h)) {}
