@@ -151,7 +151,7 @@ Cut cut_of(const Product& p, int64_t panels) {
   if (on_one_thread(p, panels)) return cut;
   // Several pieces for each thread, which need not be equally fast; none of them small.
   const int64_t pieces =
-      std::clamp<int64_t>(p.rows * panels * kPanelOutputs * p.in / worth_a_thread(p), 1, 4 * threads);
+      std::clamp<int64_t>(p.rows * panels * kPanelOutputs * p.in / worth_a_thread(p), 1, int64_t{4} * threads);
   const int64_t by_rows = divide_up(p.rows, cut.rows);
   constexpr int64_t kTilePanels = 8, kTileRows = 32;
   cut.panels =
