@@ -42,8 +42,9 @@ GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(HubPairs);
 TEST_P(HubPairs, TokensAndTypesEqualThoseOfTokenizers) {
   const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(folder());
   for (const Json& pair : pairs()) {
-    const Encoding found = tokenizer->encode_pair(pair.at("first").get<std::string>(), pair.at("second").get<std::string>(),
-                                                  {.truncation = Truncation{.max_length = max_tokens(pair)}});
+    const Encoding found =
+        tokenizer->encode_pair(pair.at("first").get<std::string>(), pair.at("second").get<std::string>(),
+                               {.truncation = Truncation{.max_length = max_tokens(pair)}});
     EXPECT_EQ(found.ids, pair.at("ids").get<Ids>()) << pair;
     EXPECT_EQ(found.type_ids, pair.at("type_ids").get<Ids>()) << pair;
   }
@@ -54,7 +55,8 @@ TEST_P(HubPairs, ScoresEqualThoseOfTransformers) {
   for (const Json& pair : pairs()) {
     const std::vector<TextPair> texts = {{pair.at("first"), pair.at("second")}};
     const std::vector<double> expected = pair.at("scores");
-    const Classification found = classifier.classify(texts, {.max_tokens = std::min<int64_t>(max_tokens(pair), 4096)}).at(0);
+    const Classification found =
+        classifier.classify(texts, {.max_tokens = std::min<int64_t>(max_tokens(pair), 4096)}).at(0);
     ASSERT_EQ(found.labels.size(), expected.size());
     for (const LabelProbability& label : found.labels)
       EXPECT_NEAR(label.probability, expected.at(static_cast<size_t>(label.label)), 1e-4) << pair;

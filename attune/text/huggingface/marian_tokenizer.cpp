@@ -76,7 +76,8 @@ std::vector<int32_t> MarianTokenizer::encode(std::string_view text) const {
 
 Encoding MarianTokenizer::encode_for_model(std::string_view text, const EncodeOptions& options) const {
   Encoding result{encode(text), {}};
-  if (options.truncation) result.cut = truncate(*options.truncation, options.special_tokens ? 1 : 0, result.ids, nullptr);
+  if (options.truncation)
+    result.cut = truncate(*options.truncation, options.special_tokens ? 1 : 0, result.ids, nullptr);
   if (options.special_tokens) result.ids.push_back(eos_id());
   result.type_ids.resize(result.ids.size(), 0);
   return result;
