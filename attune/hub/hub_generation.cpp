@@ -11,8 +11,8 @@ namespace attune {
 namespace {
 
 // What would change an output and is not known here.
-constexpr std::array kNotSupported = {"force_words_ids", "constraints",   "forced_decoder_ids",
-                                      "sequence_bias",   "penalty_alpha", "exponential_decay_length_penalty",
+constexpr std::array kNotSupported = {"force_words_ids", "constraints",        "forced_decoder_ids",
+                                      "sequence_bias",   "penalty_alpha",      "exponential_decay_length_penalty",
                                       "stop_strings",    "watermarking_config"};
 
 // An id, or -1.

@@ -7,13 +7,13 @@
 namespace attune {
 namespace {
 
-// fairseq's sinusoids: all sines, then all cosines; the first position comes after that of the pad token, which has none
-// itself.
+// fairseq's sinusoids: all sines, then all cosines; the first position comes after that of the pad token, which has
+// none itself.
 TransformerConfig translate(const HubFiles& files) {
   TransformerConfig c = bart_sizes(files);
   const int64_t pad = files.config.integer("pad_token_id", 1);
-  c.positions = SinusoidalPositions{
-      .order = SinusoidOrder::halves, .full_range = true, .first = pad + 1, .padding_token = pad};
+  c.positions =
+      SinusoidalPositions{.order = SinusoidOrder::halves, .full_range = true, .first = pad + 1, .padding_token = pad};
   c.scale_embeddings = files.config.flag("scale_embedding", true);
   return c;
 }

@@ -49,7 +49,8 @@ int64_t original_length(const HubConfig& config, const HubConfig& table) {
 double factor_of(const HubConfig& config, const HubConfig& table) {
   if (table.has("factor")) return table.number("factor");
   const int64_t original = original_length(config, table);
-  return static_cast<double>(config.integer("max_position_embeddings")) / static_cast<double>(std::max<int64_t>(original, 1));
+  return static_cast<double>(config.integer("max_position_embeddings")) /
+         static_cast<double>(std::max<int64_t>(original, 1));
 }
 
 bool is_longrope(const std::string& scaling) {
@@ -91,7 +92,8 @@ void set_scaling(RotaryOptions& rotary, const HubConfig& config, const HubConfig
     rotary.original_length = original_length(config, table);
     rotary.magnitude = table.number("attention_factor", 0);
     rotary.pair_factors = table.numbers("short_factor");
-    if (rotary.pair_factors.empty()) table.refuse("short_factor", "longrope needs the factors of texts of the trained length");
+    if (rotary.pair_factors.empty())
+      table.refuse("short_factor", "longrope needs the factors of texts of the trained length");
   } else {
     table.refuse(table.has("rope_type") ? "rope_type" : "type", "is not supported");
   }

@@ -54,8 +54,8 @@ struct RotaryFields {
 RotaryOptions rotary_of(const HubConfig& config, const RotaryFields& fields);
 
 /// Sets these positions, and context_length to "max_position_embeddings". `dynamic` scaling changes nothing up to that
-/// length, and no longer texts are read. `longrope` has other factors for texts that are longer than the trained length:
-/// context_length is that length.
+/// length, and no longer texts are read. `longrope` has other factors for texts that are longer than the trained
+/// length: context_length is that length.
 void set_rotary(TransformerConfig& c, const HubConfig& config, const RotaryFields& fields);
 
 /// Of stored rows those from `first` on, as many as the parameter has.

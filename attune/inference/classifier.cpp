@@ -38,8 +38,7 @@ std::vector<double> scores_of(std::span<const float> logits, LabelScores scores)
 std::vector<LabelProbability> ranked(std::span<const float> logits, LabelScores scores) {
   check_finite(logits);
   std::vector<LabelProbability> labels;
-  for (const double score : scores_of(logits, scores))
-    labels.push_back({static_cast<int32_t>(labels.size()), score});
+  for (const double score : scores_of(logits, scores)) labels.push_back({static_cast<int32_t>(labels.size()), score});
   std::stable_sort(labels.begin(), labels.end(),
                    [](const LabelProbability& a, const LabelProbability& b) { return a.probability > b.probability; });
   return labels;

@@ -71,8 +71,8 @@ class Classifier {
   std::vector<Classification> classify(std::initializer_list<std::string> texts,
                                        const ClassifyOptions& options = {}) const;
   Classification classify(std::string_view text, const ClassifyOptions& options = {}) const;
-  /// The same for pairs of texts, in the tokenizer's form for two texts; the longer text is cut first. Throws ConfigError
-  /// where the tokenizer has no such form: Attune's own.
+  /// The same for pairs of texts, in the tokenizer's form for two texts; the longer text is cut first. Throws
+  /// ConfigError where the tokenizer has no such form: Attune's own.
   std::vector<Classification> classify(std::span<const TextPair> pairs, const ClassifyOptions& options = {}) const;
   /// What the model reads of a text, or of a pair, cut where it is too long. Throws DataError and ConfigError.
   Encoding encode(std::string_view text, const ClassifyOptions& options = {}) const;

@@ -157,11 +157,11 @@ std::unique_ptr<DecoderLm> build_decoder_lm(const TransformerConfig& config, uin
   const Tensor table = embedding->weight();
   const int64_t width = c.embedding_width();
   auto model = std::make_unique<DecoderLm>(
-      c, DecoderLm::Parts{.embedding = std::move(embedding),
-                          .decoder = build_decoder(nullptr, nullptr, c),
-                          .state_projection = width != c.d_model ? std::make_unique<Linear>(c.d_model, width, false)
-                                                                 : nullptr,
-                          .projection = build_projection(table, c.vocab, c)});
+      c, DecoderLm::Parts{
+             .embedding = std::move(embedding),
+             .decoder = build_decoder(nullptr, nullptr, c),
+             .state_projection = width != c.d_model ? std::make_unique<Linear>(c.d_model, width, false) : nullptr,
+             .projection = build_projection(table, c.vocab, c)});
   finish(*model, c, seed, {table});
   return model;
 }

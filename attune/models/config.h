@@ -80,7 +80,7 @@ struct TransformerConfig {
   /// Lan et al. 2020; in a decoder_lm that of tokens alone, which are projected, as are the states in front of the
   /// projection to logits, Zhang et al. 2022 (OPT).
   int64_t embedding_dim = 0;
-  int64_t token_types = 0;       // of an encoder: a table for the segments of a text, Devlin et al. 2019; 0: none
+  int64_t token_types = 0;  // of an encoder: a table for the segments of a text, Devlin et al. 2019; 0: none
   Initialization initialization = Initialization::xavier;
   EmbeddingInitialization embedding_initialization = EmbeddingInitialization::as_matrices;
   bool share_embeddings = false;  // encoder_decoder: source and target share one embedding table and one vocabulary
@@ -90,11 +90,11 @@ struct TransformerConfig {
   double logit_scale = 1;         // the last states are multiplied with it, Raffel et al. 2020: 1 / sqrt(d_model)
   double logit_soft_cap = 0;      // c > 0: logits l become c tanh(l / c), Gemma Team 2024; 0: none
   int64_t context_length = 1024;  // decoder_lm: the most tokens that a prediction may see
-  std::vector<std::string> labels = {};  // encoder_classifier: names, in the order of the logits
+  std::vector<std::string> labels = {};             // encoder_classifier: names, in the order of the logits
   LabelScores label_scores = LabelScores::softmax;  // encoder_classifier: how logits become scores
-  Pooling pooling = Pooling::first;  // encoder_classifier: the first state or the mean represents the text
-  bool pooler = false;                   // encoder_classifier: tanh(W x + b) before the head, Devlin et al. 2019
-  bool prediction_transform = false;     // encoder_masked_lm: the same before the projection
+  Pooling pooling = Pooling::first;   // encoder_classifier: the first state or the mean represents the text
+  bool pooler = false;                // encoder_classifier: tanh(W x + b) before the head, Devlin et al. 2019
+  bool prediction_transform = false;  // encoder_masked_lm: the same before the projection
   Activation transform_activation = Activation::tanh;  // of pooler and prediction_transform ...
   bool transform_bias = true;
   bool transform_norm = false;  // ... and whether a norm follows

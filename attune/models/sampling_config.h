@@ -18,14 +18,14 @@ struct SamplingConfig {
   int64_t max_tokens = 256;       // of a continuation
   int64_t min_tokens = 0;         // of a continuation before it may end
   int64_t no_repeat_ngram_size = 0;  // no n tokens in a row occur twice in a text, Paulus et al. 2018; 0: no limit
-  uint64_t seed = 1;              // below 2^63; the same one gives the same text
-  bool slide = false;             // continues past the context of the model, see TextGenerator
+  uint64_t seed = 1;                 // below 2^63; the same one gives the same text
+  bool slide = false;                // continues past the context of the model, see TextGenerator
 
   // Tokens of models that were trained elsewhere.
-  std::vector<int64_t> eos_tokens = {};         // each of them ends a text; none: as the tokenizer says
-  std::vector<int64_t> suppressed_tokens = {};  // in no text
+  std::vector<int64_t> eos_tokens = {};           // each of them ends a text; none: as the tokenizer says
+  std::vector<int64_t> suppressed_tokens = {};    // in no text
   std::vector<int64_t> suppressed_at_begin = {};  // not the first token of a continuation
-  bool special_tokens = false;                  // whether texts may have bos, pad and unk
+  bool special_tokens = false;                    // whether texts may have bos, pad and unk
 
   /// Throws ConfigError naming the field and the value.
   void validate() const;

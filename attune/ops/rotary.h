@@ -14,16 +14,16 @@ namespace [[gnu::visibility("default")]] attune {
 /// How angles are scaled for contexts longer than those of training.
 enum class RotaryScaling {
   none,
-  linear,  // positions are divided by `factor`, Chen et al. 2023
-  yarn,    // Peng et al. 2023
-  llama3,  // YaRN's ramp in turns, without its magnitude, Dubey et al. 2024
+  linear,    // positions are divided by `factor`, Chen et al. 2023
+  yarn,      // Peng et al. 2023
+  llama3,    // YaRN's ramp in turns, without its magnitude, Dubey et al. 2024
   longrope,  // each pair has a factor of its own, Ding et al. 2024
 };
 /// What the ramp of yarn, between the pairs that are not scaled and those that are, is linear in.
 enum class RotaryRamp {
-  turns,  // the number of turns over the trained context, as in the paper, section 3.2
-  pairs,  // the index of the pair, from the one with beta_fast turns, rounded down, to that with beta_slow turns,
-          // rounded up: the authors' code, and the models that were trained with it
+  turns,        // the number of turns over the trained context, as in the paper, section 3.2
+  pairs,        // the index of the pair, from the one with beta_fast turns, rounded down, to that with beta_slow turns,
+                // rounded up: the authors' code, and the models that were trained with it
   exact_pairs,  // the same without rounding
 };
 
@@ -42,9 +42,8 @@ struct EnumNames<RotaryScaling> {
 };
 template <>
 struct EnumNames<RotaryRamp> {
-  static constexpr std::pair<RotaryRamp, const char*> values[] = {{RotaryRamp::turns, "turns"},
-                                                                  {RotaryRamp::pairs, "pairs"},
-                                                                  {RotaryRamp::exact_pairs, "exact_pairs"}};
+  static constexpr std::pair<RotaryRamp, const char*> values[] = {
+      {RotaryRamp::turns, "turns"}, {RotaryRamp::pairs, "pairs"}, {RotaryRamp::exact_pairs, "exact_pairs"}};
 };
 
 struct RotaryOptions {

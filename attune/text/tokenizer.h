@@ -49,7 +49,8 @@ struct EncodeOptions {
 
 /// Truncates the ids of one text, or of two, so that `added` more fit. Returns how many it left out. Throws DataError
 /// when the strategy cannot.
-int64_t truncate(const Truncation& truncation, int64_t added, std::vector<int32_t>& first, std::vector<int32_t>* second);
+int64_t truncate(const Truncation& truncation, int64_t added, std::vector<int32_t>& first,
+                 std::vector<int32_t>* second);
 
 /// Pads a batch. Attention goes to the ids that were there: a caller that needs their number asks before.
 void pad(const Padding& padding, std::vector<Encoding>& batch);

@@ -31,6 +31,9 @@ class HubPairs : public testing::TestWithParam<std::string> {
   using Ids = std::vector<int32_t>;
   std::filesystem::path folder() const { return hub_models() / GetParam(); }
   Json pairs() const { return read_json_file(folder() / "expected.json", uint64_t{16} << 20).at("pairs"); }
+  static TextPair texts_of(const Json& pair) {
+    return {pair.at("first").get<std::string>(), pair.at("second").get<std::string>()};
+  }
   static int64_t max_tokens(const Json& pair) {
     return pair.at("max_tokens").is_null() ? 1 << 20 : pair.at("max_tokens").get<int64_t>();
   }
@@ -42,7 +45,7 @@ GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(HubPairs);
 TEST_P(HubPairs, TokensAndTypesEqualThoseOfTokenizers) {
   const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(folder());
   for (const Json& pair : pairs()) {
-    const Encoding found = tokenizer->encode_pair(pair.at("first").get<std::string>(), pair.at("second").get<std::string>(),
+    const Encoding found = tokenizer->encode_pair(texts_of(pair).first, texts_of(pair).second,
                                                   {.truncation = Truncation{.max_length = max_tokens(pair)}});
     EXPECT_EQ(found.ids, pair.at("ids").get<Ids>()) << pair;
     EXPECT_EQ(found.type_ids, pair.at("type_ids").get<Ids>()) << pair;
@@ -52,9 +55,10 @@ TEST_P(HubPairs, TokensAndTypesEqualThoseOfTokenizers) {
 TEST_P(HubPairs, ScoresEqualThoseOfTransformers) {
   const Classifier classifier = Classifier::load(folder());
   for (const Json& pair : pairs()) {
-    const std::vector<TextPair> texts = {{pair.at("first"), pair.at("second")}};
-    const std::vector<double> expected = pair.at("scores");
-    const Classification found = classifier.classify(texts, {.max_tokens = std::min<int64_t>(max_tokens(pair), 4096)}).at(0);
+    const TextPair texts = texts_of(pair);
+    const auto expected = pair.at("scores").get<std::vector<double>>();
+    const Classification found =
+        classifier.classify(std::span(&texts, 1), {.max_tokens = std::min<int64_t>(max_tokens(pair), 4096)}).at(0);
     ASSERT_EQ(found.labels.size(), expected.size());
     for (const LabelProbability& label : found.labels)
       EXPECT_NEAR(label.probability, expected.at(static_cast<size_t>(label.label)), 1e-4) << pair;
@@ -65,7 +69,7 @@ TEST_P(HubPairs, ScoresEqualThoseOfTransformers) {
 TEST_P(HubPairs, ABatchDoesNotChangeAnAnswer) {
   const Classifier classifier = Classifier::load(folder());
   std::vector<TextPair> texts;
-  for (const Json& pair : pairs()) texts.push_back({pair.at("first"), pair.at("second")});
+  for (const Json& pair : pairs()) texts.push_back(texts_of(pair));
   const std::vector<Classification> together = classifier.classify(texts);
   for (size_t i = 0; i < texts.size(); ++i) {
     const Classification alone = classifier.classify(std::span(&texts[i], 1)).at(0);

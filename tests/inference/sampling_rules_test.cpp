@@ -21,7 +21,8 @@ class SamplingRules : public testing::TestWithParam<bool> {  // with a draft
     request.config.temperature = 0;
     request.config.special_tokens = true;
     if (GetParam())
-      request.draft = std::make_shared<LanguageDecodingModel>(random_language_model(small_language_config(kVocab, 64), 2));
+      request.draft =
+          std::make_shared<LanguageDecodingModel>(random_language_model(small_language_config(kVocab, 64), 2));
     Scheduler scheduler(std::make_shared<LanguageDecodingModel>(model_));
     SchedulerClient client(scheduler);
     client.submit(0, {.prompt = {3, 7}, .search = request});

@@ -57,11 +57,10 @@ const std::vector<AttentionPattern> kPatterns = {FullAttention{}, SlidingWindow{
                                                  FixedAttention{.stride = 3, .summary = 1}};
 
 const std::vector<NormForm> kNormForms = {NormForm::variance, NormForm::unbiased_std, NormForm::rms};
-const std::vector<FeedForwardActivation> kActivations = {FeedForwardActivation::relu,      FeedForwardActivation::gelu,
-                                                         FeedForwardActivation::gelu_tanh, FeedForwardActivation::silu,
-                                                         FeedForwardActivation::swiglu,    FeedForwardActivation::geglu,
-                                                         FeedForwardActivation::geglu_tanh,
-                                                         FeedForwardActivation::reglu};
+const std::vector<FeedForwardActivation> kActivations = {
+    FeedForwardActivation::relu,       FeedForwardActivation::gelu,   FeedForwardActivation::gelu_tanh,
+    FeedForwardActivation::silu,       FeedForwardActivation::swiglu, FeedForwardActivation::geglu,
+    FeedForwardActivation::geglu_tanh, FeedForwardActivation::reglu};
 
 // The lists above are complete: whoever adds an alternative adds it there.
 template <class V>

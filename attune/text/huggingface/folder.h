@@ -14,8 +14,8 @@ namespace attune::huggingface {
 std::unique_ptr<Tokenizer> load_tokenizer_json(std::string_view bytes, const std::filesystem::path& file);
 
 /// A file that its name tells: vocab.txt (WordPiece), vocab.json with merges.txt beside it (byte-level BPE), and
-/// sentencepiece.bpe.model, spiece.model or tokenizer.model with tokenizer_config.json beside it. Returns null for other
-/// names. Throws FileError.
+/// sentencepiece.bpe.model, spiece.model or tokenizer.model with tokenizer_config.json beside it. Returns null for
+/// other names. Throws FileError.
 std::unique_ptr<Tokenizer> load_by_file_name(const std::filesystem::path& file);
 
 }  // namespace attune::huggingface

@@ -29,7 +29,8 @@ MarianTokenizer::MarianTokenizer(const fs::path& vocabulary)
       vocabulary_(token_map(parse_vocabulary_object(vocabulary_json_, vocabulary.string()), vocabulary.string())),
       processor_(load_sentence_piece(source_, (vocabulary.parent_path() / "source.spm").string())) {
   const fs::path separate = vocabulary.parent_path() / "target_vocab.json";
-  if (fs::exists(separate)) fail<FileError>("{}: separate vocabularies are not supported", separate.string());
+  std::error_code ignored;
+  if (fs::exists(separate, ignored)) fail<FileError>("{}: separate vocabularies are not supported", separate.string());
   const auto id_of = [&](const char* token) {
     const int32_t id = vocabulary_.find(token);
     if (id < 0) fail<FileError>("{}: the token {} is missing", vocabulary.string(), token);
@@ -76,7 +77,8 @@ std::vector<int32_t> MarianTokenizer::encode(std::string_view text) const {
 
 Encoding MarianTokenizer::encode_for_model(std::string_view text, const EncodeOptions& options) const {
   Encoding result{encode(text), {}};
-  if (options.truncation) result.cut = truncate(*options.truncation, options.special_tokens ? 1 : 0, result.ids, nullptr);
+  if (options.truncation)
+    result.cut = truncate(*options.truncation, options.special_tokens ? 1 : 0, result.ids, nullptr);
   if (options.special_tokens) result.ids.push_back(eos_id());
   result.type_ids.resize(result.ids.size(), 0);
   return result;

@@ -184,7 +184,8 @@ PieceTokenizer::PieceTokenizer(std::string model, std::unique_ptr<sentencepiece:
   const auto check = [&](const std::vector<TemplatePiece>& pieces) {
     for (const TemplatePiece& piece : pieces)
       for (const int32_t id : piece.tokens)
-        if (id >= vocab_size()) fail<FileError>("{}: has {} tokens, needs one with the id {}", file.string(), vocab_size(), id);
+        if (id >= vocab_size())
+          fail<FileError>("{}: has {} tokens, needs one with the id {}", file.string(), vocab_size(), id);
   };
   check(layout_.around.single);
   check(layout_.around.pair);

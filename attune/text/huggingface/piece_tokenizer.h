@@ -48,8 +48,8 @@ class PieceTokenizer final : public Tokenizer {
 
  private:
   std::string join(const std::vector<int>& ids) const override;
-  int32_t pieces_end() const;                      // the first id after all pieces
-  int32_t special_token(std::string_view) const;   // the id of a token of the layout, or -1
+  int32_t pieces_end() const;                     // the first id after all pieces
+  int32_t special_token(std::string_view) const;  // the id of a token of the layout, or -1
 
   std::string model_;
   std::unique_ptr<sentencepiece::SentencePieceProcessor> processor_;

@@ -65,9 +65,10 @@ TEST(PieceTokenizer, XlmRobertaHasTheIdsOfFairseq) {
 TEST(PieceTokenizer, MBartHasTheLanguageAfterATextAndMBart50BeforeIt) {
   const json languages = {"ar_AR", "cs_CZ", "de_DE"};
   for (const auto& [name, of_class] : {std::pair("mbart", "MBartTokenizer"), std::pair("mbart50", "MBart50Tokenizer")})
-    expect_equal(*fairseq({{"tokenizer_class", of_class}, {"src_lang", "de_DE"}, {"additional_special_tokens", languages}})
-                      .load(),
-                 name);
+    expect_equal(
+        *fairseq({{"tokenizer_class", of_class}, {"src_lang", "de_DE"}, {"additional_special_tokens", languages}})
+             .load(),
+        name);
 }
 
 // fairseq has <mask> after the languages.
@@ -109,7 +110,9 @@ TEST(PieceTokenizer, LlamaBeginsAText) {
 }
 
 TEST(PieceTokenizer, AnotherClassIsRefusedByName) {
-  EXPECT_THAT(message_of<FileError>([] { fairseq({{"tokenizer_class", "M2M100Tokenizer"}}).load(); }),
+  EXPECT_THAT(message_of<FileError>([] {
+                fairseq({{"tokenizer_class", "M2M100Tokenizer"}}).load();
+              }),
               HasSubstr("tokenizer_class = \"M2M100Tokenizer\" is read from a tokenizer.json alone"));
   EXPECT_THAT(message_of<FileError>([] { fairseq(json::object()).load(); }), HasSubstr("tokenizer_class = \"\""));
 }
