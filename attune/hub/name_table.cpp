@@ -230,8 +230,7 @@ void fill_parameters(Module& module, const std::vector<FoundParameter>& found, c
       replacing.emplace(p.parameter.name, tensors.read(p.stored.front(), storage));
     } else if (stays_bfloat16 && is_stretch(p, tensors)) {
       const int64_t first = p.transform.first;
-      replacing.emplace(p.parameter.name,
-                        tensors.read(p.stored.front(), storage).rows(first, first + target.size(0)));
+      replacing.emplace(p.parameter.name, tensors.read(p.stored.front(), storage).rows(first, first + target.size(0)));
     } else if (stays_bfloat16) {
       const Tensor made = Tensor::empty(target.shape(), {.dtype = DType::bf16});
       copy_stored<bfloat16>(p, tensors, made);

@@ -81,7 +81,8 @@ void save_model_folder(const std::filesystem::path& folder, EncoderMaskedLm& mod
 
 /// What parameters are after loading.
 ///   mapped   float32: pages of the file where it has that, see map_parameters(), else copies
-///   panels   panels for inference, see make_panels(); pages of the file that panels were made of leave memory until they
+///   panels   panels for inference, see make_panels(); pages of the file that panels were made of leave memory until
+///   they
 ///            are read again (by embeddings, a row at a time)
 ///   stored   as mapped, for conversion to panels
 /// With `panels` and `stored`, matrices of products and embeddings that a folder of the hub has in bfloat16 stay that.

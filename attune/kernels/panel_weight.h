@@ -6,7 +6,8 @@
 
 namespace attune {
 
-/// Writes weight [out, in] into panels: float32, or bfloat16 into panels of bfloat16. quantise.h defines the quantised numbers and scales.
+/// Writes weight [out, in] into panels: float32, or bfloat16 into panels of bfloat16. quantise.h defines the quantised
+/// numbers and scales.
 void pack_panels(Cpu, const Tensor& weight, const Panels& to);
 void pack_panels(Plain, const Tensor& weight, const Panels& to);
 

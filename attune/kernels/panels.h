@@ -21,9 +21,9 @@ constexpr bool is_quantised(WeightFormat format) {
 }
 
 constexpr int64_t kPanelOutputs = 16;
-constexpr int64_t kPanelRow = 64;           // bytes of one input in a float32 panel, of two in bfloat16, of four in int8
-constexpr int64_t kGroupInputs = 32;        // int4: inputs of an output that share a scale, a group
-constexpr int64_t kGroupBytes = 256;        // of one group in an int4 panel
+constexpr int64_t kPanelRow = 64;     // bytes of one input in a float32 panel, of two in bfloat16, of four in int8
+constexpr int64_t kGroupInputs = 32;  // int4: inputs of an output that share a scale, a group
+constexpr int64_t kGroupBytes = 256;  // of one group in an int4 panel
 constexpr int64_t kMostInt8Inputs = 65536;  // so that sums of products of bytes fit into 32 bits
 
 constexpr int64_t divide_up(int64_t a, int64_t b) {

@@ -14,7 +14,6 @@ namespace attune {
 /// copy.
 std::unique_ptr<Transformer> inference_copy(Transformer& model, std::optional<WeightFormat> format = {});
 std::unique_ptr<DecoderLm> inference_copy(DecoderLm& model, std::optional<WeightFormat> format = {});
-std::unique_ptr<EncoderClassifier> inference_copy(EncoderClassifier& model,
-                                                  std::optional<WeightFormat> format = {});
+std::unique_ptr<EncoderClassifier> inference_copy(EncoderClassifier& model, std::optional<WeightFormat> format = {});
 
 }  // namespace attune

@@ -11,8 +11,8 @@ namespace attune {
 /// Gives parameters that products read panels for inference, in addition to their tensors; parameters that share memory
 /// share panels. Products that record no gradients then read the panels, which do not follow changes of the tensors:
 /// use it on a module that nobody trains, one just loaded or made by copy_for_inference(). Without a format, float32
-/// tensors get panels in float32, and bfloat16 tensors in bfloat16. Embedding tables, parameters of other types and those
-/// that have only panels are not changed. `done` is called with each tensor after it was read.
+/// tensors get panels in float32, and bfloat16 tensors in bfloat16. Embedding tables, parameters of other types and
+/// those that have only panels are not changed. `done` is called with each tensor after it was read.
 void make_panels(Module& module, std::optional<WeightFormat> format = {},
                  const std::function<void(const Tensor& weight)>& done = {});
 
@@ -28,8 +28,8 @@ void drop_panels(Module& module);
 
 /// Makes `to` a copy of `from` for inference. `to` has the same structure and was built for this (under
 /// NoInitialization). Weights that only products read get only panels; all else is copied. `from` is only read;
-/// training it afterwards, on any thread, does not change `to`. Panels that `from` has are shared; without a format, others
-/// are as make_panels() makes them. Throws ShapeError when the structures differ.
+/// training it afterwards, on any thread, does not change `to`. Panels that `from` has are shared; without a format,
+/// others are as make_panels() makes them. Throws ShapeError when the structures differ.
 void copy_for_inference(Module& from, Module& to, std::optional<WeightFormat> format = {});
 
 }  // namespace attune

@@ -23,8 +23,8 @@ bool takes_panels(const Tensor& x, Projections projections) {
   });
   if (here && x.dtype() == DType::f32 && !bfloat16_products()) return true;
   const bool all_bfloat16 = here && std::ranges::all_of(projections, [](const Projection* p) {
-    return p->weight.panels->format() == WeightFormat::bfloat16;
-  });
+                              return p->weight.panels->format() == WeightFormat::bfloat16;
+                            });
   if (all_bfloat16) return true;
   for (const Projection* p : projections)
     if (!p->weight.tensor.defined())
@@ -123,9 +123,8 @@ std::array<Tensor, 3> project_each(const Tensor& x, Projections projections) {
 
 // In a float32 tensor the numbers of an output are adjacent, in panels they are not. Both give the same bits.
 Tensor project_columns(const Tensor& x, const Projection& p, std::span<const std::span<const int32_t>> columns) {
-  const bool rows_lie_together =
-      p.weight.tensor.defined() && p.weight.tensor.dtype() != DType::bf16 &&
-      (!p.weight.panels || p.weight.panels->format() == WeightFormat::float32);
+  const bool rows_lie_together = p.weight.tensor.defined() && p.weight.tensor.dtype() != DType::bf16 &&
+                                 (!p.weight.panels || p.weight.panels->format() == WeightFormat::float32);
   if (rows_lie_together) return linear_columns(x, p.weight.tensor, p.bias.tensor, columns);
   return panel_linear_columns(for_panels(x), *p.weight.panels, p.bias.tensor, columns);
 }

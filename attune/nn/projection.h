@@ -28,9 +28,9 @@ Projection new_projection(int64_t in, int64_t out, bool bias);
 /// New parameters for several products of one input, adjacent in memory.
 std::vector<Projection> new_adjacent_projections(int64_t in, std::initializer_list<int64_t> outs, bool bias);
 
-// All of these read panels if the weights have them, nothing is recorded, and products are in float32 or the panels are in
-// bfloat16; else the tensors. If bfloat16_products(), panels in bfloat16 are multiplied with x in bfloat16. They throw
-// ShapeError if a weight has only panels and these conditions do not hold.
+// All of these read panels if the weights have them, nothing is recorded, and products are in float32 or the panels are
+// in bfloat16; else the tensors. If bfloat16_products(), panels in bfloat16 are multiplied with x in bfloat16. They
+// throw ShapeError if a weight has only panels and these conditions do not hold.
 
 /// dropout(activation(x W^T + b)), see linear().        [..., in] -> [..., out]
 Tensor project(const Tensor& x, const Projection& projection, const LinearOptions& options = {});

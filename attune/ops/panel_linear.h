@@ -12,8 +12,8 @@ namespace attune {
 ///   x [..., in] float32, or bfloat16 with bfloat16 weights   bias [out] float32 or undefined
 ///   returns [..., out] float32
 /// The result of a row depends only on that row, bit for bit, on every processor, for any number of rows and threads.
-/// bfloat16 weights are widened to float32, which is exact. With int8 weights each row of x is quantised to 8 bits (symmetrically, by its largest number); with int4 weights
-/// each group of 32 numbers of a row is. Throws ShapeError.
+/// bfloat16 weights are widened to float32, which is exact. With int8 weights each row of x is quantised to 8 bits
+/// (symmetrically, by its largest number); with int4 weights each group of 32 numbers of a row is. Throws ShapeError.
 Tensor panel_linear(const Tensor& x, const PanelWeight& weight, const Tensor& bias,
                     Activation activation = Activation::none);
 

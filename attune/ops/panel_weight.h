@@ -9,11 +9,10 @@ namespace [[gnu::visibility("default")]] attune {
 
 template <>
 struct EnumNames<WeightFormat> {
-  static constexpr std::pair<WeightFormat, const char*> values[] = {
-      {WeightFormat::float32, "float32"},
-      {WeightFormat::bfloat16, "bfloat16"},
-      {WeightFormat::int8, "int8"},
-      {WeightFormat::int4, "int4"}};
+  static constexpr std::pair<WeightFormat, const char*> values[] = {{WeightFormat::float32, "float32"},
+                                                                    {WeightFormat::bfloat16, "bfloat16"},
+                                                                    {WeightFormat::int8, "int8"},
+                                                                    {WeightFormat::int4, "int4"}};
 };
 
 /// A weight matrix laid out for inference: panels of 16 outputs, which a product reads once from front to back.
@@ -27,14 +26,15 @@ struct EnumNames<WeightFormat> {
 /// The bytes are the same on every device and every little-endian processor: files hold them unchanged and are mapped.
 class PanelWeight {
  public:
-  /// Takes weight [out, in], float32 or bfloat16, and rounds or quantises it; with int4 each scale is the one of several candidates with the
-  /// least squared error. Throws ShapeError, and NumericError if a number to quantise is not finite.
+  /// Takes weight [out, in], float32 or bfloat16, and rounds or quantises it; with int4 each scale is the one of
+  /// several candidates with the least squared error. Throws ShapeError, and NumericError if a number to quantise is
+  /// not finite.
   static PanelWeight pack(const Tensor& weight, WeightFormat format) { return pack(weight, format, {}); }
   /// The same, writing into `storage`, uint8 [storage_bytes] on the weight's device, unless it is undefined.
   static PanelWeight pack(const Tensor& weight, WeightFormat format, const Tensor& storage);
   /// From stored parts, which are not copied. storage: uint8 [storage_bytes], its address a multiple of 4 (64 is
-  /// faster). scales: of scales_shape() and scales_dtype(), undefined unless is_quantised(). Throws ShapeError if a part does not
-  /// fit.
+  /// faster). scales: of scales_shape() and scales_dtype(), undefined unless is_quantised(). Throws ShapeError if a
+  /// part does not fit.
   PanelWeight(WeightFormat format, int64_t out, int64_t in, Tensor storage, Tensor scales);
 
   static int64_t storage_bytes(WeightFormat format, int64_t out, int64_t in);

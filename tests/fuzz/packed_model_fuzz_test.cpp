@@ -83,13 +83,15 @@ void fuzz(WeightFormat format, const std::string& name, int rounds, uint64_t see
 
 TEST(PackedModelFuzz, MutatedWeightsAreUsedOrRefused) {
   uint64_t seed = 20260101;
-  for (const WeightFormat format : {WeightFormat::float32, WeightFormat::bfloat16, WeightFormat::int8, WeightFormat::int4})
+  for (const WeightFormat format :
+       {WeightFormat::float32, WeightFormat::bfloat16, WeightFormat::int8, WeightFormat::int4})
     fuzz(format, kParameterFile, 150, ++seed);
 }
 
 TEST(PackedModelFuzz, MutatedConfigurationsAreUsedOrRefused) {
   uint64_t seed = 20260201;
-  for (const WeightFormat format : {WeightFormat::float32, WeightFormat::bfloat16, WeightFormat::int8, WeightFormat::int4})
+  for (const WeightFormat format :
+       {WeightFormat::float32, WeightFormat::bfloat16, WeightFormat::int8, WeightFormat::int4})
     fuzz(format, kConfigFile, 300, ++seed);
 }
 

@@ -19,12 +19,14 @@ const std::vector<std::vector<int32_t>> kTexts = {{5, 9, 33, 7, 2, 61}, {17, 3}}
 std::vector<float> outputs(const Module& model) {
   const NoGrad no_grad;
   const PackedTokens tokens = packed(kTexts);
-  if (const auto* lm = dynamic_cast<const DecoderLm*>(&model)) return host_values<float>(lm->project(lm->decode(tokens)));
+  if (const auto* lm = dynamic_cast<const DecoderLm*>(&model))
+    return host_values<float>(lm->project(lm->decode(tokens)));
   if (const auto* classifier = dynamic_cast<const EncoderClassifier*>(&model))
     return host_values<float>((*classifier)(tokens));
   if (const auto* masked = dynamic_cast<const EncoderMaskedLm*>(&model))
     return host_values<float>(masked->project(masked->encode(tokens)));
-  if (const auto* encoder = dynamic_cast<const EncoderModel*>(&model)) return host_values<float>(encoder->encode(tokens));
+  if (const auto* encoder = dynamic_cast<const EncoderModel*>(&model))
+    return host_values<float>(encoder->encode(tokens));
   const auto& both = dynamic_cast<const Transformer&>(model);
   return host_values<float>(both.project(both.decode(both.encode(tokens), tokens.sequences, tokens)));
 }

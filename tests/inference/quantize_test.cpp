@@ -40,7 +40,8 @@ class QuantizeTest : public ::testing::Test {
 // The weights that decoding reads are pages of the file: nobody's copy, and shared by all processes.
 TEST_F(QuantizeTest, PanelWeightsStayPagesOfTheFile) {
   write_small_model(folder_ / "model");
-  for (const WeightFormat format : {WeightFormat::float32, WeightFormat::bfloat16, WeightFormat::int8, WeightFormat::int4}) {
+  for (const WeightFormat format :
+       {WeightFormat::float32, WeightFormat::bfloat16, WeightFormat::int8, WeightFormat::int4}) {
     const fs::path small = folder_ / enum_name(format);
     quantize_model_folder(folder_ / "model", small, format);
     const Translator translator = Translator::load(small);

@@ -145,10 +145,13 @@ TEST(CopyForInference, RecordsNothingAndSaysSo) {
 TEST(MakePanels, OfBfloat16HaveTheBitsOfTheirValuesInFloat32) {
   for (const TransformerConfig& c : configs()) {
     const auto kinds = {c.encoder_attention, c.decoder_attention, c.cross_attention};
-    if (std::ranges::any_of(kinds, [](const AttentionKind& kind) { return std::holds_alternative<MultiHeadLatent>(kind); }))
+    if (std::ranges::any_of(kinds,
+                            [](const AttentionKind& kind) { return std::holds_alternative<MultiHeadLatent>(kind); }))
       continue;  // reads elements of its matrices
     const auto narrow = random_model(c), wide = random_model(c);
-    const auto rounded = [](const NamedParameter& p) { return p.tensor->rank() == 2 ? to_bfloat16(*p.tensor) : Tensor{}; };
+    const auto rounded = [](const NamedParameter& p) {
+      return p.tensor->rank() == 2 ? to_bfloat16(*p.tensor) : Tensor{};
+    };
     replace_parameters(*narrow, rounded);
     replace_parameters(*wide, [&](const NamedParameter& p) {
       const Tensor tensor = rounded(p);
@@ -172,7 +175,8 @@ TEST(MakePanels, OfBfloat16HaveTheBitsOfTheirValuesInFloat32) {
 
 // A step's rows do not depend on how many there are, to the bit.
 TEST(MakePanels, StepsDoNotDependOnTheBatch) {
-  for (const WeightFormat format : {WeightFormat::float32, WeightFormat::bfloat16, WeightFormat::int8, WeightFormat::int4}) {
+  for (const WeightFormat format :
+       {WeightFormat::float32, WeightFormat::bfloat16, WeightFormat::int8, WeightFormat::int4}) {
     const auto model = random_model(small_config(MultiHead{}, NormPlacement::post));
     make_panels(*model, format);
     const NoGrad no_grad;

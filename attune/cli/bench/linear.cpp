@@ -41,7 +41,8 @@ int bench_linear(const LinearBench& o) {
   const Tensor x = Tensor::empty({o.rows, o.in}), bias = Tensor::zeros({o.out});
   initialize_normal(x, 1, 1, 0);
   std::vector<Tensor> weights;
-  constexpr std::array formats = {WeightFormat::float32, WeightFormat::bfloat16, WeightFormat::int8, WeightFormat::int4};
+  constexpr std::array formats = {WeightFormat::float32, WeightFormat::bfloat16, WeightFormat::int8,
+                                  WeightFormat::int4};
   std::vector<std::vector<PanelWeight>> panels(formats.size());
   for (int64_t i = 0; i < count; ++i) {
     weights.push_back(Tensor::empty({o.out, o.in}));

@@ -31,8 +31,7 @@ class PanelReader {
     const uint8_t* const panel = panel_of(o);
     const int64_t j = o % kPanelOutputs;
     if (panels_.format == WeightFormat::float32) return reinterpret_cast<const float*>(panel)[k * kPanelOutputs + j];
-    if (panels_.format == WeightFormat::bfloat16)
-      return reinterpret_cast<const bfloat16*>(panel)[bfloat16_place(k, j)];
+    if (panels_.format == WeightFormat::bfloat16) return reinterpret_cast<const bfloat16*>(panel)[bfloat16_place(k, j)];
     return scale(o, k) * static_cast<float>(number(o, k));
   }
 

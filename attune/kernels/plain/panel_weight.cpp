@@ -22,8 +22,8 @@ void pack_float32(const float* weight, const Panels& to) {
 void pack_bfloat16(const float* weight, const Panels& to) {
   std::memset(to.storage.raw(), 0, to.storage.bytes());
   for (int64_t o = 0; o < to.out; ++o) {
-    auto* const panel = reinterpret_cast<bfloat16*>(to.storage.data<uint8_t>() +
-                                                    o / kPanelOutputs * panel_bytes(to.format, to.in));
+    auto* const panel =
+        reinterpret_cast<bfloat16*>(to.storage.data<uint8_t>() + o / kPanelOutputs * panel_bytes(to.format, to.in));
     for (int64_t k = 0; k < to.in; ++k) panel[bfloat16_place(k, o % kPanelOutputs)] = bfloat16(weight[o * to.in + k]);
   }
 }
