@@ -1,0 +1,86 @@
+#include "attune/serve/encoder_worker.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <mutex>
+
+#include "attune/base/fail.h"
+#include "attune/serve/admission.h"
+#include "attune/serve/http/http_error.h"
+
+namespace attune::serve {
+namespace {
+
+// A text's number is that of its tokens; -1 is one that fails.
+std::vector<std::vector<float>> count_tokens(const TokenSequences& texts) {
+  std::vector<std::vector<float>> numbers;
+  for (const auto& text : texts) {
+    if (text.front() < 0) fail<NumericError>("not finite");
+    numbers.push_back({static_cast<float>(text.size())});
+  }
+  return numbers;
+}
+
+struct Result {
+  std::vector<float> numbers;
+  bool failed;
+};
+
+EncoderRequest request(std::vector<int32_t> tokens, const std::shared_ptr<std::promise<Result>>& to) {
+  return {.tokens = std::move(tokens), .on_done = [to](std::vector<float> numbers, std::exception_ptr error) {
+            to->set_value({std::move(numbers), error != nullptr});
+          }};
+}
+
+TEST(EncoderWorker, OneTextsErrorIsNotThatOfOthers) {
+  EncoderWorker worker(count_tokens, {.batch_texts = 8, .threads = 1});
+  std::vector<std::shared_ptr<std::promise<Result>>> results;
+  std::vector<EncoderRequest> requests;
+  for (int i = 0; i < 20; ++i) {
+    results.push_back(std::make_shared<std::promise<Result>>());
+    requests.push_back(request(i == 3 ? std::vector<int32_t>{-1} : std::vector<int32_t>(i + 1, 5), results.back()));
+  }
+  worker.add("", std::move(requests));
+  for (int i = 0; i < 20; ++i) {
+    const Result result = results[i]->get_future().get();
+    EXPECT_EQ(result.failed, i == 3);
+    if (i != 3) EXPECT_EQ(result.numbers, std::vector<float>{static_cast<float>(i + 1)});
+  }
+}
+
+TEST(EncoderWorker, WhatIsCancelledOrLateIsNotComputed) {
+  std::atomic<int> computed{0};
+  EncoderWorker worker(
+      [&](const TokenSequences& texts) {
+        computed += static_cast<int>(texts.size());
+        return count_tokens(texts);
+      },
+      {.threads = 1});
+  const auto cancelled = std::make_shared<std::promise<Result>>(), late = std::make_shared<std::promise<Result>>();
+  std::vector<EncoderRequest> requests;
+  requests.push_back(request({1}, cancelled));
+  requests.back().cancel = std::make_shared<std::atomic<bool>>(true);
+  requests.push_back(request({1}, late));
+  requests.back().deadline = std::chrono::steady_clock::now();
+  worker.add("", std::move(requests));
+  EXPECT_TRUE(cancelled->get_future().get().failed);
+  EXPECT_TRUE(late->get_future().get().failed);
+  EXPECT_EQ(computed, 0);
+}
+
+TEST(Admission, CountsRequestsOfAllAndOfEach) {
+  const auto admission = std::make_shared<Admission>(2);
+  const Client alice{.name = "alice", .requests = 1}, bob{.name = "bob"};
+  auto first = admission->enter(alice);
+  EXPECT_THROW(admission->enter(alice), HttpError);
+  auto second = admission->enter(bob);
+  EXPECT_THROW(admission->enter(bob), HttpError);
+  first.reset();
+  EXPECT_EQ(admission->requests(), 1);
+  EXPECT_NO_THROW(admission->enter(alice));
+}
+
+}  // namespace
+}  // namespace attune::serve
