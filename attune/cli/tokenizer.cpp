@@ -9,7 +9,10 @@
 #include <limits>
 
 #include "attune/base/fail.h"
+#include "attune/base/json_fields.h"
+#include "attune/base/parallel_tasks.h"
 #include "attune/cli/command.h"
+#include "attune/cli/generation_options.h"
 #include "attune/cli/text_input.h"
 #include "attune/cli/text_output.h"
 #include "attune/text/character_tokenizer.h"
@@ -36,6 +39,9 @@ struct UseCommand {
   std::string tokenizer;
   std::vector<std::string> text;
   bool ids = false, target = false, pieces = false, special_tokens = false;
+  std::string file;
+  bool json_lines = false, as_configured = false;
+  int64_t threads = 0;
 };
 
 std::unique_ptr<Tokenizer> train_tokenizer(const TrainCommand& command, TokenizerKind kind) {
@@ -96,18 +102,73 @@ void for_each_line(const std::vector<std::string>& arguments,
   for (size_t i = 0; i < arguments.size(); ++i) answer(arguments[i], place_of_text(arguments, i));
 }
 
-int encode(const UseCommand& command) {
-  const auto tokenizer = open_tokenizer(command);
-  TextOutput out;
-  for_each_line(command.text, [&](const std::string& text, const std::string&) {
-    std::string line;
-    for (const int32_t id : command.special_tokens ? tokenizer->encode_for_model(text).ids : tokenizer->encode(text)) {
-      if (!line.empty()) line += ' ';
-      line += command.ids ? std::to_string(id) : tokenizer->piece(id);
+/// A text, or two that a model reads together.
+struct EncodeInput {
+  std::string text;
+  std::optional<std::string> second = {};
+};
+
+/// A JSON string, or a list of two.
+EncodeInput parse_json_line(const std::string& line, const std::string& where) {
+  const Json value = Json::parse(line, nullptr, false);
+  if (value.is_string()) return {value.get<std::string>()};
+  if (value.is_array() && value.size() == 2 && value[0].is_string() && value[1].is_string())
+    return {value[0].get<std::string>(), value[1].get<std::string>()};
+  fail<DataError>("{}: expected a JSON string or a list of two, found {}", where, line.substr(0, 40));
+}
+
+Encoding encode_one(const Tokenizer& tokenizer, const UseCommand& command, const EncodeInput& input) {
+  EncodeOptions options{.special_tokens = command.special_tokens || command.as_configured};
+  if (command.as_configured) options.truncation = tokenizer.truncation();
+  if (input.second) return tokenizer.encode_pair(input.text, *input.second, options);
+  if (options.special_tokens) return tokenizer.encode_for_model(input.text, options);
+  return {tokenizer.encode(input.text), {}};
+}
+
+std::string shown_tokens(const Tokenizer& tokenizer, const UseCommand& command, const std::vector<int32_t>& ids) {
+  std::string line;
+  for (const int32_t id : ids) {
+    if (!line.empty()) line += ' ';
+    if (command.ids) {
+      std::array<char, 12> digits{};
+      line.append(digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), id).ptr);
+    } else {
+      line += tokenizer.piece(id);
     }
-    out.line(one_line(line));
-    out.flush();
+  }
+  return command.ids ? line : one_line(line);
+}
+
+std::vector<Encoding> encode_lines(const Tokenizer& tokenizer, const UseCommand& command,
+                                   const std::vector<std::string>& lines, const std::vector<std::string>& places) {
+  std::vector<Encoding> result(lines.size());
+  parallel_tasks(static_cast<int64_t>(lines.size()), 16, [&](int64_t begin, int64_t end) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
+      result[i] = naming({places[i]}, [&] {
+        const EncodeInput input = command.json_lines ? parse_json_line(lines[i], places[i]) : EncodeInput{lines[i]};
+        return encode_one(tokenizer, command, input);
+      });
   });
+  return result;
+}
+
+int encode(const UseCommand& command) {
+  const ThreadScope threads = use_threads(command.threads);
+  const auto tokenizer = open_tokenizer(command);
+  InputLines input(command.text, command.file);
+  TextOutput out;
+  std::vector<Encoding> batch;  // with --as-configured: of all lines, which are padded together
+  for (auto lines = input.next(); !lines.empty(); lines = input.next()) {
+    std::vector<Encoding> encoded = encode_lines(*tokenizer, command, lines, input.places());
+    if (command.as_configured && tokenizer->padding()) {
+      std::move(encoded.begin(), encoded.end(), std::back_inserter(batch));
+      continue;
+    }
+    for (const Encoding& line : encoded) out.line(shown_tokens(*tokenizer, command, line.ids));
+    out.flush();
+  }
+  if (!batch.empty()) pad(*tokenizer->padding(), batch);
+  for (const Encoding& line : batch) out.line(shown_tokens(*tokenizer, command, line.ids));
   out.finish();
   return 0;
 }
@@ -167,6 +228,12 @@ int info(const UseCommand& command) {
     special("mask", tokenizer->special_ids().mask);
     special("class", tokenizer->special_ids().cls);
     special("separator", tokenizer->special_ids().sep);
+    if (const auto truncation = tokenizer->truncation())
+      out.line(fmt::format("{:<12}to {} tokens", "truncation", truncation->max_length));
+    if (const auto padding = tokenizer->padding())
+      out.line(fmt::format(
+          "{:<12}{}", "padded",
+          padding->length == 0 ? "to the longest of a batch" : fmt::format("to {} tokens", padding->length)));
   }
   out.finish();
   return 0;
@@ -229,6 +296,13 @@ void add_tokenizer(CLI::App& app) {
                               encoding, encode);
   encoder->add_flag("--ids", encoding->ids, "Token ids instead of the tokens themselves");
   encoder->add_flag("--special-tokens", encoding->special_tokens, "With the tokens that a model expects around a text");
+  encoder->add_flag("--as-configured", encoding->as_configured,
+                    "The same, truncated and padded as the tokenizer's file says");
+  encoder->add_flag("--json-lines", encoding->json_lines,
+                    "Each line is a JSON string, which may have line ends, or a list of two texts");
+  encoder->add_option("--file", encoding->file, "Read sentences from this file, plain or gzip");
+  encoder->add_option("--threads", encoding->threads, "0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow")
+      ->capture_default_str();
   const auto decoding = std::make_shared<UseCommand>();
   add_use(*parent,
           {.name = "decode",

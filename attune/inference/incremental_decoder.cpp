@@ -18,6 +18,11 @@ size_t certain_bytes(const std::string& text) {
   return size;
 }
 
+// "<0xE2>", a byte of a text: one that is no character changes what the bytes before it become.
+bool is_byte(const std::string& piece) {
+  return piece.size() == 6 && piece.starts_with("<0x") && piece.ends_with('>');
+}
+
 bool is_blank(const std::string& text) {
   return text.find_first_not_of(" \n\t\r") == std::string::npos;
 }
@@ -36,7 +41,9 @@ IncrementalDecoder::IncrementalDecoder(const Tokenizer& tokenizer, std::span<con
 
 std::string IncrementalDecoder::push(int32_t token) {
   if (eos_is_line_end_ && token == tokenizer_.eos_id()) return finish() + "\n";
+  const bool in_bytes = is_byte(tokenizer_.piece(token));
   window_.push_back(token);
+  if (in_bytes) return "";  // until all bytes of the run are there
   const std::string text = tokenizer_.decode(window_);
   const size_t certain = certain_bytes(text);
   if (certain <= returned_) return "";
@@ -54,10 +61,12 @@ std::string IncrementalDecoder::finish() {
   return rest;
 }
 
-// A tokenizer may drop spaces at the start of a text, so the window never begins with nothing else.
+// A tokenizer may drop spaces at the start of a text, so the window never begins with nothing else. It does not begin
+// within a run of bytes either.
 void IncrementalDecoder::shorten() {
   for (size_t length = kShortWindow; length < window_.size(); length *= 2) {
     const std::vector<int32_t> end(window_.end() - static_cast<std::ptrdiff_t>(length), window_.end());
+    if (is_byte(tokenizer_.piece(end.front()))) continue;
     const std::string text = tokenizer_.decode(end);
     if (is_blank(text)) continue;
     window_ = end;

@@ -1,7 +1,6 @@
 #include "attune/text/chat_template.h"
 
 #include <algorithm>
-#include <array>
 #include <ctime>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -10,7 +9,9 @@
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
 #include "attune/base/json.h"
+#include "attune/text/huggingface/special_tokens.h"
 #include "attune/text/jinja/interpreter.h"
+#include "attune/text/jinja/parser.h"
 
 namespace attune {
 namespace {
@@ -18,40 +19,35 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMaxTemplate = size_t{1} << 20;
-constexpr uint64_t kMaxConfig = uint64_t{64} << 20;
 constexpr int kMaxDepth = 64;
 constexpr size_t kKeyShown = 100;
 constexpr size_t kMaxKeys = 4096;  // an ordered object looks keys up one by one, so that many would take quadratic time
 
-constexpr std::array<const char*, 7> kTokens = {"bos_token", "eos_token", "unk_token", "sep_token",
-                                                "pad_token", "cls_token", "mask_token"};
-
-// Throws E that begins with `where`. `keep` says which keys of the first level are kept.
-template <class E, class Keep>
-Json parse_bounded(std::string_view text, const std::string& where, Keep keep) {
+// What a caller gives. Throws DataError that begins with `where`.
+Json parse_bounded(std::string_view text, const std::string& where) {
   std::vector<std::set<std::string>> keys;  // of the objects that are open
   const auto check = [&](int depth, Json::parse_event_t event, const Json& parsed) {
     using Event = Json::parse_event_t;
     if ((event == Event::object_start || event == Event::array_start) && depth >= kMaxDepth)
-      fail<E>("{}: JSON is nested more than {} levels deep", where, kMaxDepth);
+      fail<DataError>("{}: JSON is nested more than {} levels deep", where, kMaxDepth);
     if (event == Event::object_start) keys.emplace_back();
     if (event == Event::object_end) keys.pop_back();
     if (event != Event::key) return true;
     const auto& key = parsed.get_ref<const std::string&>();
-    if (depth == 1 && !keep(key)) return false;
     if (!keys.back().insert(key).second)
-      fail<E>("{}: JSON has key {} twice", where, show(Json(key)).substr(0, kKeyShown));
-    if (keys.back().size() > kMaxKeys) fail<E>("{}: JSON has more than {} keys in one object", where, kMaxKeys);
+      fail<DataError>("{}: JSON has key {} twice", where, show(Json(key)).substr(0, kKeyShown));
+    if (keys.back().size() > kMaxKeys)
+      fail<DataError>("{}: JSON has more than {} keys in one object", where, kMaxKeys);
     return true;
   };
   if (const size_t nul = text.find('\0'); nul != std::string_view::npos)  // the parser takes it for the end
-    fail<E>("{}: is not valid JSON at byte {}", where, nul + 1);
+    fail<DataError>("{}: is not valid JSON at byte {}", where, nul + 1);
   try {
     return Json::parse(text.begin(), text.end(), check);
   } catch (const Json::parse_error& error) {
-    fail<E>("{}: is not valid JSON at byte {}", where, error.byte);
+    fail<DataError>("{}: is not valid JSON at byte {}", where, error.byte);
   } catch (const Json::exception& error) {
-    fail<E>("{}: is not valid JSON: {}", where, error.what());
+    fail<DataError>("{}: is not valid JSON: {}", where, error.what());
   }
 }
 
@@ -60,34 +56,15 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, ignored);
 }
 
-// The keys of tokenizer_config.json or special_tokens_map.json that matter here.
-Json read_token_config(const fs::path& path) {
-  if (!is_there(path)) return Json::object();
-  const Json config = parse_bounded<FileError>(read_file(path, kMaxConfig), path.string(), [](const std::string& key) {
-    return key == "chat_template" || std::ranges::find(kTokens, key) != kTokens.end();
-  });
-  if (!config.is_object()) fail<FileError>("{}: needs an object, found {}", path.string(), config.type_name());
-  return config;
-}
-
-// A token is text, or an object with its "content".
-void add_tokens(const Json& config, std::map<std::string, std::string>& tokens) {
-  for (const char* name : kTokens) {
-    const auto found = config.find(name);
-    if (found == config.end()) continue;
-    const Json content = found->is_object() ? found->value("content", Json()) : *found;
-    if (content.is_string()) tokens[name] = content.get<std::string>();
-  }
-}
-
 // One template, or a list of {"name": ..., "template": ...}.
-std::optional<std::string> template_of(const Json& config, const std::string& where) {
+std::optional<std::string> template_of(const nlohmann::json& config, const std::string& where) {
   const auto found = config.find("chat_template");
   if (found == config.end() || found->is_null()) return {};
   if (found->is_string()) return found->get<std::string>();
   if (found->is_array())
-    for (const Json& one : *found)
-      if (one.is_object() && one.value("name", Json()) == "default" && one.value("template", Json()).is_string())
+    for (const nlohmann::json& one : *found)
+      if (one.is_object() && one.value("name", nlohmann::json()) == "default" && one.contains("template") &&
+          one["template"].is_string())
         return one["template"].get<std::string>();
   fail<ConfigError>("{}: chat_template needs a text, or a list with a template called \"default\"", where);
 }
@@ -118,22 +95,23 @@ ChatTemplate::ChatTemplate(std::string_view source, std::string where, std::map<
   if (source.size() > kMaxTemplate)
     fail<ConfigError>("{}: the template has {} bytes, at most {} are accepted", where, source.size(), kMaxTemplate);
   auto parsed = std::make_shared<Parsed>();
-  parsed->block = jinja::parse(source, where, jinja::known_names());
+  parsed->block = jinja::parse(source, where);
   parsed->where = std::move(where);
   parsed->tokens = std::move(tokens);
   parsed_ = std::move(parsed);
 }
 
 std::optional<ChatTemplate> ChatTemplate::load(const fs::path& folder) {
-  const fs::path own = folder / "chat_template.jinja", config_file = folder / "tokenizer_config.json";
-  const Json config = read_token_config(config_file);
+  const fs::path own = folder / "chat_template.jinja";
+  const huggingface::TokenizerConfig config = huggingface::read_tokenizer_config(folder);
   std::map<std::string, std::string> tokens;
-  add_tokens(read_token_config(folder / "special_tokens_map.json"), tokens);
-  add_tokens(config, tokens);
+  for (const huggingface::SpecialToken& token : huggingface::kSpecialTokens)
+    if (const std::string& text = config.names.*token.name; !text.empty()) tokens[token.field] = text;
   if (is_there(own)) return ChatTemplate(read_file(own, kMaxTemplate), own.string(), std::move(tokens));
-  const std::optional<std::string> source = template_of(config, config_file.string());
+  const std::string config_file = (folder / "tokenizer_config.json").string();
+  const std::optional<std::string> source = template_of(config.values, config_file);
   if (!source) return {};
-  return ChatTemplate(*source, config_file.string() + ": chat_template", std::move(tokens));
+  return ChatTemplate(*source, config_file + ": chat_template", std::move(tokens));
 }
 
 std::string ChatTemplate::render(const std::vector<ChatMessage>& messages, const ChatTemplateOptions& options) const {
@@ -144,14 +122,13 @@ std::string ChatTemplate::render(const std::vector<ChatMessage>& messages, const
 
 std::string ChatTemplate::render_json(std::string_view messages, std::string_view variables,
                                       const ChatTemplateOptions& options) const {
-  const auto everything = [](const std::string&) { return true; };
-  Json list = parse_bounded<DataError>(messages, "messages", everything);
+  Json list = parse_bounded(messages, "messages");
   if (!list.is_array()) fail<DataError>("messages: needs a list of messages, found {}", list.type_name());
   for (Json& message : list) {
     if (!message.is_object()) fail<DataError>("messages: needs objects in the list, found {}", message.type_name());
     add_reasoning(message);
   }
-  const Json more = parse_bounded<DataError>(variables, "variables", everything);
+  const Json more = parse_bounded(variables, "variables");
   if (!more.is_object()) fail<DataError>("variables: needs an object, found {}", more.type_name());
 
   std::map<std::string, jinja::Value> names = {{"tools", jinja::Value()}, {"documents", jinja::Value()}};
@@ -160,7 +137,7 @@ std::string ChatTemplate::render_json(std::string_view messages, std::string_vie
   names.insert_or_assign("messages", jinja::Value::from_json(list));
   names.insert_or_assign("add_generation_prompt", jinja::Value(options.add_generation_prompt));
   const int64_t now = options.now != 0 ? options.now : static_cast<int64_t>(std::time(nullptr));
-  return jinja::render(parsed_->block, parsed_->where, std::move(names), now, {});
+  return jinja::render(parsed_->block, parsed_->where, std::move(names), now);
 }
 
 }  // namespace attune

@@ -35,10 +35,16 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, ignored);
 }
 
+bool is_hugging_face(const fs::path& json) {
+  const MappedFile file(json);
+  const auto bytes = file.bytes();
+  return huggingface::is_tokenizer_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
 // The tokenizer file with this prefix, or an empty path. Throws FileError when there are two.
 fs::path find(const fs::path& folder, const std::string& prefix) {
   const fs::path json = folder / (prefix + "tokenizer.json");
-  if (is_there(json) && huggingface::is_tokenizer_json(read_file(json, kMaxTokenizerBytes))) return json;
+  if (is_there(json) && is_hugging_face(json)) return json;
   fs::path found;
   for (const char* name : kTokenizerFiles) {
     const fs::path path = folder / (prefix + name);

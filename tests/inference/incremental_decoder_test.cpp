@@ -8,6 +8,7 @@
 #include "attune/text/text_file.h"
 #include "attune/text/whitespace_tokenizer.h"
 #include "tests/support/errors.h"
+#include "tests/support/paths.h"
 #include "tests/support/small_model.h"
 
 namespace attune {
@@ -63,6 +64,27 @@ TEST(IncrementalDecoder, SpacesOfPiecesAreThoseOfTheWholeText) {
   std::vector<int32_t> prompt = {pieces->bos_id()};
   IncrementalDecoder decoder(*pieces, prompt, false);
   EXPECT_EQ(decoded(decoder, ids), pieces->decode(ids)) << "a text begins without a space";
+}
+
+TEST(IncrementalDecoder, RunsOfBytesBecomeWhatTheyAreTogether) {
+  const auto llama = load_tokenizer(std::filesystem::path(source_dir()) / "tests/text/data/llama.json");
+  const std::vector<int32_t> text = llama->encode("one 😀😁😀😁 two 龍虎龍虎 three 😁");
+  ASSERT_EQ(llama->piece(text.back()), "<0x81>");
+  for (size_t before = 0; before <= text.size(); ++before) {
+    const std::string start = llama->decode(std::span(text).first(before));
+    if (start.ends_with("\uFFFD")) continue;  // no text ends within a character
+    IncrementalDecoder decoder(*llama, std::span(text).first(before), false);
+    EXPECT_EQ(start + decoded(decoder, std::span(text).subspan(before)), llama->decode(text)) << before;
+  }
+  Random random(7);
+  const int32_t first_byte = llama->token_id("<0x00>");
+  for (int trial = 0; trial < 100; ++trial) {
+    std::vector<int32_t> ids(1 + random.below(200));
+    for (int32_t& id : ids)
+      id = random.below(3) > 0 ? first_byte + static_cast<int32_t>(random.below(256)) : text[random.below(4)];
+    IncrementalDecoder decoder(*llama, {}, false);
+    ASSERT_EQ(decoded(decoder, ids), llama->decode(ids));
+  }
 }
 
 TEST(IncrementalDecoder, WordsAreGluedAsInTheWholeText) {

@@ -151,7 +151,7 @@ AddedToken read_added_token(const nlohmann::json& value, const std::string& wher
 
 std::vector<AddedToken> read_added_tokens(const nlohmann::json& file, const std::string& name) {
   std::vector<AddedToken> tokens;
-  const Fields fields(file, name);
+  const Fields fields = Fields::of_file(file, name);
   if (!fields.find("added_tokens")) return tokens;
   const nlohmann::json& values = fields.array("added_tokens");
   if (values.size() > kMaxAddedTokens)

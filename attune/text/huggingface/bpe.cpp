@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "attune/text/huggingface/unicode.h"
+#include "attune/text/unicode.h"
 
 namespace attune::huggingface {
 namespace {
@@ -45,8 +46,8 @@ Bpe::Bpe(TokenMap vocabulary, MergeTable merges, const BpeOptions& options)
     : Model(std::move(vocabulary)),
       merges_(std::move(merges)),
       options_(options),
-      unknown_(options.unknown.empty() ? TokenMap::kMissing : vocabulary_.find(options.unknown)) {
-  for (size_t byte = 0; byte < 256; ++byte) byte_ids_[byte] = vocabulary_.find(byte_token(static_cast<uint8_t>(byte)));
+      unknown_(options.unknown.empty() ? TokenMap::kMissing : vocabulary_.find(options.unknown)),
+      byte_tokens_(vocabulary_) {
   for (size_t c = 0; c < 128; ++c) ascii_symbols_[c] = vocabulary_.find(std::string(1, static_cast<char>(c)));
   byte_symbols_.fill(TokenMap::kMissing);
 }
@@ -59,7 +60,7 @@ bool Bpe::take_bytes() {
   if (!options_.continuation_prefix.empty() || !options_.end_suffix.empty()) return false;
   for (size_t byte = 0; byte < 256; ++byte) {
     std::string character;
-    append_character(character, character_of_byte(static_cast<uint8_t>(byte)));
+    append_utf8(character, character_of_byte(static_cast<uint8_t>(byte)));
     byte_symbols_[byte] = vocabulary_.find(character);
     // What is unknown goes the general way, character by character.
     if (byte_symbols_[byte] < 0 && (unknown_ >= 0 || options_.byte_fallback)) return false;
@@ -87,13 +88,6 @@ int32_t Bpe::symbol(std::string_view character, bool first, bool last, std::stri
   return vocabulary_.find(buffer);
 }
 
-bool Bpe::append_bytes(std::string_view text, std::vector<int32_t>& symbols) const {
-  for (const char byte : text)
-    if (byte_ids_[static_cast<uint8_t>(byte)] < 0) return false;
-  for (const char byte : text) symbols.push_back(byte_ids_[static_cast<uint8_t>(byte)]);
-  return true;
-}
-
 void Bpe::append_symbols(std::string_view word, Scratch& scratch) const {
   scratch.tokens.clear();
   if (takes_bytes_) {
@@ -115,7 +109,7 @@ void Bpe::append_symbols(std::string_view word, Scratch& scratch) const {
     }
     if (options_.byte_fallback) {  // with prefix and suffix, as they were looked up
       const bool plain = (first || options_.continuation_prefix.empty()) && (!last || options_.end_suffix.empty());
-      if (append_bytes(plain ? character : std::string_view(scratch.buffer), scratch.tokens)) continue;
+      if (byte_tokens_.append(plain ? character : std::string_view(scratch.buffer), scratch.tokens)) continue;
     }
     if (options_.unknown.empty()) continue;
     if (unknown_ < 0)

@@ -60,7 +60,6 @@ class Bpe final : public Model {
   int32_t unknown_id() const override { return unknown_; }
   std::unique_ptr<Workspace> make_workspace() const override;
   bool take_bytes() override;
-  void take_characters() override { takes_bytes_ = false; }
   bool is_cut_at_metaspace() const override { return cut_at_metaspace_; }
   void set_cut_at_metaspace() { cut_at_metaspace_ = true; }
 
@@ -69,7 +68,6 @@ class Bpe final : public Model {
   void encode_new(std::string_view word, Workspace& workspace, std::vector<int32_t>& ids) const override;
   void append_symbols(std::string_view word, Scratch& scratch) const;
   int32_t symbol(std::string_view character, bool first, bool last, std::string& buffer) const;
-  bool append_bytes(std::string_view text, std::vector<int32_t>& symbols) const;
   void merge_short(Scratch& scratch, std::vector<int32_t>& ids) const;
   void merge_long(Scratch& scratch, std::vector<int32_t>& ids) const;
 
@@ -79,7 +77,7 @@ class Bpe final : public Model {
   bool takes_bytes_ = false, cut_at_metaspace_ = false;
   TokenMap byte_words_;                     // when words are bytes: the vocabulary as bytes, for ignore_merges
   std::array<int32_t, 256> byte_symbols_;   // when words are bytes: the token of each
-  std::array<int32_t, 256> byte_ids_;       // of <0x00> to <0xFF>
+  ByteTokens byte_tokens_;                  // for byte fall-back
   std::array<int32_t, 128> ascii_symbols_;  // when there are neither prefixes nor suffixes
 };
 

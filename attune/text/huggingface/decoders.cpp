@@ -4,14 +4,12 @@
 
 #include "attune/text/huggingface/model.h"
 #include "attune/text/huggingface/pattern.h"
+#include "attune/text/huggingface/steps.h"
 #include "attune/text/huggingface/unicode.h"
+#include "attune/text/text_file.h"
 
 namespace attune::huggingface {
 namespace {
-
-constexpr int kMaxDepth = 8;
-constexpr size_t kMaxSteps = 64;
-constexpr size_t kLongestContent = 256;
 
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
   if (from.empty() || text.find(from) == std::string::npos) return;
@@ -26,39 +24,18 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
   text = std::move(result);
 }
 
+// As `tokenizers` does, which has one replacement more.
 void clean_up(std::string& text) {
-  for (const auto& [from, to] :
-       std::initializer_list<std::pair<std::string_view, std::string_view>>{{" .", "."},
-                                                                            {" ?", "?"},
-                                                                            {" !", "!"},
-                                                                            {" ,", ","},
-                                                                            {" ' ", "'"},
-                                                                            {" n't", "n't"},
-                                                                            {" 'm", "'m"},
-                                                                            {" do not", " don't"},
-                                                                            {" 's", "'s"},
-                                                                            {" 've", "'ve"},
-                                                                            {" 're", "'re"}})
-    replace_all(text, from, to);
+  clean_up_spaces(text);
+  replace_all(text, " do not", " don't");
 }
-
-class Sequence final : public Decoder {
- public:
-  explicit Sequence(std::vector<std::unique_ptr<Decoder>> steps) : steps_(std::move(steps)) {}
-  void apply(std::vector<std::string>& pieces) const override {
-    for (const auto& step : steps_) step->apply(pieces);
-  }
-
- private:
-  std::vector<std::unique_ptr<Decoder>> steps_;
-};
 
 class ByteLevel final : public Decoder {
  public:
   void apply(std::vector<std::string>& pieces) const override {
     std::string text, bytes;
     for (const std::string& piece : pieces) text += bytes_of_characters(piece, bytes) ? bytes : piece;
-    pieces.assign(1, is_valid_utf8(text) ? std::move(text) : with_replacements(text));
+    pieces.assign(1, valid_utf8(text) ? std::move(text) : with_replacements(text));
   }
 };
 
@@ -69,7 +46,7 @@ class ByteFallback final : public Decoder {
     std::string bytes;
     const auto flush = [&] {
       if (bytes.empty()) return;
-      if (is_valid_utf8(bytes)) {
+      if (valid_utf8(bytes)) {
         result.push_back(bytes);
       } else {
         result.insert(result.end(), bytes.size(), "\uFFFD");
@@ -211,26 +188,16 @@ class Ctc final : public Decoder {
   bool cleanup_;
 };
 
-std::string content_of(const Fields& fields, const char* name) {
-  const std::string& content = fields.string(name);
-  if (content.size() > kLongestContent)
-    fail<FileError>("{}: has {} bytes, at most {} are accepted", fields.where(name), content.size(), kLongestContent);
-  return content;
-}
-
-std::unique_ptr<Decoder> read_sequence(const Fields& fields, int depth) {
-  const nlohmann::json& values = fields.array("decoders");
-  if (depth >= kMaxDepth || values.size() > kMaxSteps)
-    fail<FileError>("{}: has more than {} steps, or is {} levels deep", fields.where(), kMaxSteps, kMaxDepth);
-  std::vector<std::unique_ptr<Decoder>> steps;
-  for (size_t i = 0; i < values.size(); ++i)
-    steps.push_back(read_decoder(&values[i], fmt::format("{}.decoders[{}]", fields.where(), i), depth + 1));
-  return std::make_unique<Sequence>(std::move(steps));
-}
-
 }  // namespace
 
 Decoder::~Decoder() = default;
+
+void clean_up_spaces(std::string& text) {
+  constexpr std::pair<std::string_view, std::string_view> replacements[] = {
+      {" .", "."},     {" ?", "?"},   {" !", "!"},   {" ,", ","},     {" ' ", "'"},
+      {" n't", "n't"}, {" 'm", "'m"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
+  for (const auto& [from, to] : replacements) replace_all(text, from, to);
+}
 
 std::unique_ptr<Decoder> word_piece_decoder() {
   return std::make_unique<WordPiece>("##", true);
@@ -244,7 +211,9 @@ std::unique_ptr<Decoder> read_decoder(const nlohmann::json* value, const std::st
   if (value == nullptr || value->is_null()) return nullptr;
   const Fields fields(*value, where);
   const std::string& type = fields.string("type");
-  if (type == "Sequence") return read_sequence(fields, depth);
+  if (type == "Sequence")
+    return std::make_unique<Steps<Decoder, std::vector<std::string>>>(
+        read_steps<Decoder>(fields, "decoders", depth, read_decoder));
   if (type == "ByteLevel") return byte_level_decoder();
   if (type == "ByteFallback") return std::make_unique<ByteFallback>();
   if (type == "Fuse") return std::make_unique<Fuse>();

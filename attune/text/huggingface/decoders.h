@@ -19,6 +19,10 @@ class Decoder {
 /// The decoder that a value describes; null for null. Throws FileError.
 std::unique_ptr<Decoder> read_decoder(const nlohmann::json* value, const std::string& where, int depth = 0);
 
+/// Takes out spaces that English has not: in front of . ? ! , and of 'm 's 've 're n't. That is transformers'
+/// clean_up_tokenization.
+void clean_up_spaces(std::string& text);
+
 /// For folders without tokenizer.json.
 std::unique_ptr<Decoder> word_piece_decoder();
 std::unique_ptr<Decoder> byte_level_decoder();

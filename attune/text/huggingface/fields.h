@@ -13,12 +13,13 @@ namespace attune::huggingface {
 class Fields {
  public:
   /// `value` must be an object and outlive this. `where` begins messages: "tokenizer.json: pre_tokenizer".
-  Fields(const nlohmann::json& value, std::string where) : value_(value), where_(std::move(where)) {
-    if (!value.is_object()) fail<FileError>("{}: is {}, expected an object", where_, shown(value));
-  }
+  Fields(const nlohmann::json& value, std::string where) : Fields(value, std::move(where), ".") {}
+
+  /// The fields of a whole file: "tokenizer.json: model" in messages.
+  static Fields of_file(const nlohmann::json& value, std::string file) { return {value, std::move(file), ": "}; }
 
   const std::string& where() const { return where_; }
-  std::string where(std::string_view name) const { return where_ + "." + std::string(name); }
+  std::string where(std::string_view name) const { return where_ + separator_ + std::string(name); }
 
   /// A field that is missing or null counts as absent.
   const nlohmann::json* find(const char* name) const {
@@ -71,8 +72,14 @@ class Fields {
   }
 
  private:
+  Fields(const nlohmann::json& value, std::string where, const char* separator)
+      : value_(value), where_(std::move(where)), separator_(separator) {
+    if (!value.is_object()) fail<FileError>("{}: is {}, expected an object", where_, shown(value));
+  }
+
   const nlohmann::json& value_;
   std::string where_;
+  const char* separator_;
 };
 
 }  // namespace attune::huggingface

@@ -49,15 +49,18 @@ std::optional<Padding> read_padding(const Fields& file) {
   return padding;
 }
 
-// Special tokens by the names that the files give, with the files to copy when the tokenizer is saved.
+// Special tokens by the names that the files give, with the files to copy when the tokenizer is saved. transformers
+// cleans up no text of BPE.
 void add_config(Parts& parts, TokenizerConfig&& config, const fs::path& file) {
-  parts.names = {config.pad, config.unk, config.bos, config.eos, config.mask, config.cls, config.sep};
+  parts.clean_up =
+      config.flag("clean_up_tokenization_spaces", false) && dynamic_cast<const Bpe*>(parts.model.get()) == nullptr;
+  parts.names = std::move(config.names);
   parts.files.push_back(file);
   parts.files.insert(parts.files.end(), config.files.begin(), config.files.end());
 }
 
 std::unique_ptr<Tokenizer> load_vocab_txt(const fs::path& file) {
-  TokenizerConfig config = read_tokenizer_config(file);
+  TokenizerConfig config = read_tokenizer_config(file.parent_path());
   const std::string text = read_file(file, kMaxTokenizerBytes);
   TokenMap vocabulary;
   int32_t id = 0;
@@ -79,19 +82,19 @@ std::unique_ptr<Tokenizer> load_vocab_txt(const fs::path& file) {
     }
     fail<FileError>("{}: the token {} is missing", file.string(), name);
   };
-  special(config.pad, "[PAD]");
-  special(config.unk, "[UNK]");
-  const int32_t cls = special(config.cls, "[CLS]"), sep = special(config.sep, "[SEP]");
-  if (config.mask.empty()) config.mask = "[MASK]";
-  if (vocabulary.find(config.mask) >= 0)
-    parts.added_tokens.push_back({.content = config.mask, .normalized = false, .special = true});
+  special(config.names.pad, "[PAD]");
+  special(config.names.unk, "[UNK]");
+  const int32_t cls = special(config.names.cls, "[CLS]"), sep = special(config.names.sep, "[SEP]");
+  if (config.names.mask.empty()) config.names.mask = "[MASK]";
+  if (vocabulary.find(config.names.mask) >= 0)
+    parts.added_tokens.push_back({.content = config.names.mask, .normalized = false, .special = true});
   BertNormalizerOptions options;
   options.lowercase = config.flag("do_lower_case", true);
   options.strip_accents = config.flag("strip_accents", options.lowercase);
   options.handle_chinese_chars = config.flag("tokenize_chinese_chars", true);
   parts.normalizer = bert_normalizer(options);
   parts.pre_tokenizer = bert_pre_tokenizer();
-  parts.model = std::make_unique<WordPiece>(std::move(vocabulary), WordPieceOptions{.unknown = config.unk});
+  parts.model = std::make_unique<WordPiece>(std::move(vocabulary), WordPieceOptions{.unknown = config.names.unk});
   parts.post_processor = surrounded_by({{cls}, {sep}, {sep}, 1});
   parts.decoder = word_piece_decoder();
   add_config(parts, std::move(config), file);
@@ -113,7 +116,7 @@ StringList read_merges(const fs::path& file) {
 
 // GPT-2 has neither tokens around a text nor a classification token; RoBERTa and BART have <s> and </s>.
 std::unique_ptr<Tokenizer> load_vocab_and_merges(const fs::path& file) {
-  TokenizerConfig config = read_tokenizer_config(file);
+  TokenizerConfig config = read_tokenizer_config(file.parent_path());
   const fs::path merges_file = file.parent_path() / "merges.txt";
   TokenMap vocabulary =
       token_map(parse_vocabulary_object(read_file(file, kMaxTokenizerBytes), file.string()), file.string());
@@ -124,16 +127,17 @@ std::unique_ptr<Tokenizer> load_vocab_and_merges(const fs::path& file) {
     if (vocabulary.find(name) >= 0)
       parts.added_tokens.push_back({.content = name, .lstrip = lstrip, .normalized = false, .special = true});
   };
-  special(config.bos, surrounded ? "<s>" : "<|endoftext|>");
-  special(config.eos, surrounded ? "</s>" : "<|endoftext|>");
-  special(config.unk, surrounded ? "<unk>" : "<|endoftext|>");
+  special(config.names.bos, surrounded ? "<s>" : "<|endoftext|>");
+  special(config.names.eos, surrounded ? "</s>" : "<|endoftext|>");
+  special(config.names.unk, surrounded ? "<unk>" : "<|endoftext|>");
   if (surrounded) {
-    special(config.pad, "<pad>");
-    special(config.mask, "<mask>", true);
-    special(config.cls, "<s>");
-    special(config.sep, "</s>");
-    const int32_t cls = vocabulary.find(config.cls), sep = vocabulary.find(config.sep);
-    if (cls < 0 || sep < 0) fail<FileError>("{}: the token {} or {} is missing", file.string(), config.cls, config.sep);
+    special(config.names.pad, "<pad>");
+    special(config.names.mask, "<mask>", true);
+    special(config.names.cls, "<s>");
+    special(config.names.sep, "</s>");
+    const int32_t cls = vocabulary.find(config.names.cls), sep = vocabulary.find(config.names.sep);
+    if (cls < 0 || sep < 0)
+      fail<FileError>("{}: the token {} or {} is missing", file.string(), config.names.cls, config.names.sep);
     parts.post_processor = surrounded_by({{cls}, {sep, sep}, {sep}, 0});
   }
   for (const AddedToken& token : config.added) parts.added_tokens.push_back(token);
@@ -150,7 +154,7 @@ std::unique_ptr<Tokenizer> load_vocab_and_merges(const fs::path& file) {
 std::unique_ptr<Tokenizer> load_tokenizer_json(std::string_view bytes, const fs::path& file) {
   const std::string name = file.string();
   TokenizerJson json = parse_tokenizer_json(bytes, name);
-  const Fields fields(json.values, name);
+  const Fields fields = Fields::of_file(json.values, name);
   Parts parts;
   parts.model = read_model(json, name);
   parts.added_tokens = read_added_tokens(json.values, name);
@@ -160,7 +164,7 @@ std::unique_ptr<Tokenizer> load_tokenizer_json(std::string_view bytes, const fs:
   parts.decoder = read_decoder(fields.find("decoder"), fields.where("decoder"));
   parts.truncation = read_truncation(fields);
   parts.padding = read_padding(fields);
-  add_config(parts, read_tokenizer_config(file), file);
+  add_config(parts, read_tokenizer_config(file.parent_path()), file);
   return std::make_unique<HuggingFaceTokenizer>(std::move(parts));
 }
 

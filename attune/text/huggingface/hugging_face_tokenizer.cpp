@@ -5,6 +5,7 @@
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
 #include "attune/text/huggingface/unicode.h"
+#include "attune/text/text_file.h"
 
 namespace attune::huggingface {
 namespace {
@@ -18,12 +19,13 @@ constexpr std::string_view kMetaspace = "\u2581";
 HuggingFaceTokenizer::HuggingFaceTokenizer(Parts parts)
     : parts_(std::move(parts)), added_(parts_.added_tokens, parts_.model->vocabulary(), parts_.normalizer.get()) {
   parts_.added_tokens = {};
-  const auto id = [&](const std::string& name) { return name.empty() ? -1 : token_id(name); };
-  const SpecialNames& names = parts_.names;
-  special_ = {id(names.pad), id(names.unk), id(names.bos), id(names.eos), id(names.mask), id(names.cls), id(names.sep)};
+  for (const SpecialToken& token : kSpecialTokens) {
+    const std::string& name = parts_.names.*token.name;
+    special_.*token.id = name.empty() ? -1 : token_id(name);
+  }
   if (special_.unk < 0) special_.unk = parts_.model->unknown_id();
-  if (parts_.pre_tokenizer != nullptr && parts_.model->take_bytes() && !parts_.pre_tokenizer->leave_bytes())
-    parts_.model->take_characters();
+  if (parts_.pre_tokenizer != nullptr && parts_.pre_tokenizer->ends_with_bytes() && parts_.model->take_bytes())
+    parts_.pre_tokenizer->leave_bytes();
 }
 
 HuggingFaceTokenizer::~HuggingFaceTokenizer() = default;
@@ -45,7 +47,7 @@ std::vector<int32_t> HuggingFaceTokenizer::encode(std::string_view text) const {
   if (text.size() > kMaxTextBytes)
     fail<DataError>("cannot tokenize a text of {} bytes, at most {} are accepted", text.size(), kMaxTextBytes);
   std::string valid;
-  if (!is_valid_utf8(text)) text = valid = with_replacements(text);
+  if (!valid_utf8(text)) text = valid = with_replacements(text);
   std::vector<int32_t> ids;
   auto workspace = borrow_workspace();
   if (added_.has_any(false)) {
@@ -155,6 +157,7 @@ std::string HuggingFaceTokenizer::join(const std::vector<int>& ids) const {
     if (i > 0 && parts_.decoder == nullptr) text += ' ';
     text += pieces[i];
   }
+  if (parts_.clean_up) clean_up_spaces(text);
   return text;
 }
 

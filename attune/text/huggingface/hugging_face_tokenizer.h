@@ -14,14 +14,10 @@
 #include "attune/text/huggingface/normalizers.h"
 #include "attune/text/huggingface/post_processor.h"
 #include "attune/text/huggingface/pre_tokenizers.h"
+#include "attune/text/huggingface/special_tokens.h"
 #include "attune/text/tokenizer.h"
 
 namespace attune::huggingface {
-
-/// Special tokens by name; "" where there is none.
-struct SpecialNames {
-  std::string pad, unk, bos, eos, mask, cls, sep;
-};
 
 /// The parts of a tokenizer, in the order in which a text passes through them.
 struct Parts {
@@ -31,6 +27,7 @@ struct Parts {
   std::unique_ptr<Model> model;
   PostProcessor post_processor = {};
   std::unique_ptr<Decoder> decoder = {};  // null: tokens are joined with spaces
+  bool clean_up = false;                  // whether decoded text goes through clean_up_spaces()
   SpecialNames names = {};
   std::optional<Truncation> truncation = {};
   std::optional<Padding> padding = {};

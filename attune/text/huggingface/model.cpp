@@ -65,8 +65,21 @@ bool bytes_of_characters(std::string_view text, std::string& bytes) {
   return true;
 }
 
-std::string byte_token(uint8_t byte) {
-  return fmt::format("<0x{:02X}>", byte);
+ByteTokens::ByteTokens(const TokenMap& vocabulary) {
+  for (size_t byte = 0; byte < ids_.size(); ++byte) ids_[byte] = vocabulary.find(fmt::format("<0x{:02X}>", byte));
+}
+
+bool ByteTokens::append(std::string_view bytes, std::vector<int32_t>& ids) const {
+  const size_t before = ids.size();
+  for (const char byte : bytes) {
+    const int32_t id = ids_[static_cast<uint8_t>(byte)];
+    if (id < 0) {
+      ids.resize(before);
+      return false;
+    }
+    ids.push_back(id);
+  }
+  return true;
 }
 
 TokenMap token_map(const VocabularyEntries& entries, const std::string& where) {

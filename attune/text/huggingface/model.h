@@ -1,6 +1,7 @@
 #pragma once
 // What turns a word into tokens: BPE, WordPiece, Unigram or WordLevel.
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -42,8 +43,6 @@ class Model {
   /// From now on words are bytes, where Hugging Face has a character for each byte. Returns false when the model cannot
   /// do that.
   virtual bool take_bytes() { return false; }
-  /// Takes that back.
-  virtual void take_characters() {}
 
   /// Whether a text that is one word may be cut in front of each U+2581 that follows another character.
   virtual bool is_cut_at_metaspace() const { return false; }
@@ -65,10 +64,18 @@ char32_t character_of_byte(uint8_t byte);
 /// The bytes that a text of such characters stands for; false when there is another character in it.
 bool bytes_of_characters(std::string_view text, std::string& bytes);
 
-/// "<0x41>" for 'A'.
-std::string byte_token(uint8_t byte);
+/// The tokens <0x00> to <0xFF> of a vocabulary.
+class ByteTokens {
+ public:
+  explicit ByteTokens(const TokenMap& vocabulary);
+  /// Appends the tokens of these bytes. Returns false, and appends nothing, when one has none.
+  bool append(std::string_view bytes, std::vector<int32_t>& ids) const;
 
-/// The model of a tokenizer.json. Takes vocabulary and merges from the file. Throws FileError.
+ private:
+  std::array<int32_t, 256> ids_;
+};
+
+/// The model of a tokenizer.json; its vocabulary and merges are `file`'s. Throws FileError.
 std::unique_ptr<Model> read_model(TokenizerJson& file, const std::string& name);
 
 }  // namespace attune::huggingface

@@ -4,14 +4,12 @@
 
 #include "attune/text/huggingface/model.h"
 #include "attune/text/huggingface/pattern.h"
+#include "attune/text/huggingface/steps.h"
 #include "attune/text/huggingface/unicode.h"
+#include "attune/text/unicode.h"
 
 namespace attune::huggingface {
 namespace {
-
-constexpr int kMaxDepth = 8;
-constexpr size_t kMaxSteps = 64;
-constexpr size_t kLongestContent = 256;  // bytes that one step can put in place of a character
 
 // Steps one after the other could double a text each time.
 void check_growth(size_t before, size_t after) {
@@ -23,9 +21,9 @@ bool is_white_space(char32_t c) {
   return (property_table()[c] & properties::white_space) != 0;
 }
 
-class Sequence final : public Normalizer {
+class Sequence final : public Steps<Normalizer, NormalizedText> {
  public:
-  explicit Sequence(std::vector<std::unique_ptr<Normalizer>> steps) : steps_(std::move(steps)) {}
+  using Steps::Steps;
   void apply(NormalizedText& text) const override {
     const size_t before = text.text.size();
     for (const auto& step : steps_) {
@@ -33,9 +31,6 @@ class Sequence final : public Normalizer {
       check_growth(before, text.text.size());
     }
   }
-
- private:
-  std::vector<std::unique_ptr<Normalizer>> steps_;
 };
 
 /// Calls put(result, c) with each character.
@@ -82,7 +77,7 @@ class StripAccents final : public Normalizer {
   void apply(NormalizedText& text) const override {
     if (is_ascii(text.text)) return;
     rewrite(text, [table = property_table()](std::string& result, char32_t c) {
-      if (!(table[c] & properties::mark)) append_character(result, c);
+      if (!(table[c] & properties::mark)) append_utf8(result, c);
     });
   }
 };
@@ -111,7 +106,7 @@ class Bert final : public Normalizer {
     if (!options_.strip_accents && !options_.lowercase) return;
     rewrite(text, [this, table = property_table()](std::string& result, char32_t c) {
       if (options_.strip_accents && (table[c] & properties::nonspacing_mark)) return;
-      options_.lowercase ? append_lowercase(result, c) : append_character(result, c);
+      options_.lowercase ? append_lowercase(result, c) : append_utf8(result, c);
     });
   }
 
@@ -124,7 +119,7 @@ class Bert final : public Normalizer {
     }
     const bool spaced = options_.handle_chinese_chars && is_chinese(c);
     if (spaced) result.push_back(' ');
-    append_character(result, c);
+    append_utf8(result, c);
     if (spaced) result.push_back(' ');
   }
 
@@ -138,7 +133,7 @@ class Nmt final : public Normalizer {
       if ((c >= 1 && c <= 8) || c == 0xB || (c >= 0xE && c <= 0x1F) || c == 0x7F || c == 0x8F || c == 0x9F) return;
       const bool space = c == 9 || c == 0xA || c == 0xC || c == 0xD || c == 0x1680 || (c >= 0x200B && c <= 0x200F) ||
                          c == 0x2028 || c == 0x2029 || c == 0x2581 || c == 0xFEFF || c == 0xFFFD;
-      append_character(result, space ? U' ' : c);
+      append_utf8(result, space ? U' ' : c);
     });
   }
 };
@@ -210,27 +205,10 @@ class ByteLevel final : public Normalizer {
  public:
   void apply(NormalizedText& text) const override {
     std::string result;
-    for (const char byte : text.text) append_character(result, character_of_byte(static_cast<uint8_t>(byte)));
+    for (const char byte : text.text) append_utf8(result, character_of_byte(static_cast<uint8_t>(byte)));
     text.text = std::move(result);
   }
 };
-
-std::string content_of(const Fields& fields, const char* name) {
-  const std::string& content = fields.string(name);
-  if (content.size() > kLongestContent)
-    fail<FileError>("{}: has {} bytes, at most {} are accepted", fields.where(name), content.size(), kLongestContent);
-  return content;
-}
-
-std::unique_ptr<Normalizer> read_sequence(const Fields& fields, int depth) {
-  const nlohmann::json& values = fields.array("normalizers");
-  if (depth >= kMaxDepth || values.size() > kMaxSteps)
-    fail<FileError>("{}: has more than {} steps, or is {} levels deep", fields.where(), kMaxSteps, kMaxDepth);
-  std::vector<std::unique_ptr<Normalizer>> steps;
-  for (size_t i = 0; i < values.size(); ++i)
-    steps.push_back(read_normalizer(&values[i], fmt::format("{}.normalizers[{}]", fields.where(), i), depth + 1));
-  return std::make_unique<Sequence>(std::move(steps));
-}
 
 std::unique_ptr<Normalizer> read_bert(const Fields& fields) {
   BertNormalizerOptions options;
@@ -253,7 +231,8 @@ std::unique_ptr<Normalizer> read_normalizer(const nlohmann::json* value, const s
   if (value == nullptr || value->is_null()) return nullptr;
   const Fields fields(*value, where);
   const std::string& type = fields.string("type");
-  if (type == "Sequence") return read_sequence(fields, depth);
+  if (type == "Sequence")
+    return std::make_unique<Sequence>(read_steps<Normalizer>(fields, "normalizers", depth, read_normalizer));
   if (type == "BertNormalizer") return read_bert(fields);
   if (type == "NFC") return std::make_unique<UnicodeForm>(NormalizationForm::nfc);
   if (type == "NFD") return std::make_unique<UnicodeForm>(NormalizationForm::nfd);

@@ -16,7 +16,8 @@ struct NormalizedText {
 class Normalizer {
  public:
   virtual ~Normalizer();
-  /// Throws DataError when the text would grow beyond a small multiple.
+  /// A sequence throws DataError when the text grows to more than 64 times its size and 4 KiB; so do regular
+  /// expressions that take too many steps.
   virtual void apply(NormalizedText& text) const = 0;
 };
 

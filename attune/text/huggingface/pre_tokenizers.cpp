@@ -2,13 +2,13 @@
 
 #include "attune/text/huggingface/model.h"
 #include "attune/text/huggingface/splitting.h"
+#include "attune/text/huggingface/steps.h"
 #include "attune/text/huggingface/unicode.h"
+#include "attune/text/text_file.h"
+#include "attune/text/unicode.h"
 
 namespace attune::huggingface {
 namespace {
-
-constexpr int kMaxDepth = 8;
-constexpr size_t kMaxSteps = 64;
 
 /// Cuts at characters for which matches(c).
 template <class Matches>
@@ -33,17 +33,15 @@ void split_at_property(Words& words, Delimiters behavior, uint16_t property) {
                       [=, table = property_table()](char32_t c) { return (table[c] & property) != 0; });
 }
 
-class Sequence final : public PreTokenizer {
+class Sequence final : public Steps<PreTokenizer, Words> {
  public:
-  explicit Sequence(std::vector<std::unique_ptr<PreTokenizer>> steps) : steps_(std::move(steps)) {}
+  using Steps::Steps;
   void apply(Words& words) const override {
     for (const auto& step : steps_)
       if (!words.ranges.empty()) step->apply(words);
   }
-  bool leave_bytes() override { return !steps_.empty() && steps_.back()->leave_bytes(); }
-
- private:
-  std::vector<std::unique_ptr<PreTokenizer>> steps_;
+  bool ends_with_bytes() const override { return !steps_.empty() && steps_.back()->ends_with_bytes(); }
+  void leave_bytes() override { steps_.back()->leave_bytes(); }
 };
 
 class Bert final : public PreTokenizer {
@@ -230,7 +228,8 @@ class ByteLevel final : public PreTokenizer {
     if (use_regex_) split_at(words, *pattern_, Delimiters::isolated, false);
     if (!leaves_bytes_) write_characters(words);
   }
-  bool leave_bytes() override { return leaves_bytes_ = true; }
+  bool ends_with_bytes() const override { return true; }
+  void leave_bytes() override { leaves_bytes_ = true; }
 
  private:
   static void add_spaces(Words& words) {
@@ -251,8 +250,7 @@ class ByteLevel final : public PreTokenizer {
     result.text.reserve(2 * words.text.size());
     for (const Words::Range& range : words.ranges) {
       const size_t begin = result.text.size();
-      for (const char byte : words.word(range))
-        append_character(result.text, character_of_byte(static_cast<uint8_t>(byte)));
+      for (const char byte : words.word(range)) append_utf8(result.text, character_of_byte(static_cast<uint8_t>(byte)));
       result.ranges.push_back({begin, result.text.size()});
     }
     words = std::move(result);
@@ -275,7 +273,7 @@ Delimiters read_behavior(const Fields& fields) {
 
 std::string read_character(const Fields& fields, const char* name) {
   const std::string& text = fields.string(name);
-  if (text.empty() || !is_valid_utf8(text) || character_bytes(text[0]) != text.size())
+  if (text.empty() || !valid_utf8(text) || character_bytes(text[0]) != text.size())
     fields.refuse(name, "one character");
   return text;
 }
@@ -295,16 +293,6 @@ std::unique_ptr<PreTokenizer> read_metaspace(const Fields& fields) {
   return std::make_unique<Metaspace>(read_character(fields, "replacement"), prepend, fields.boolean("split", true));
 }
 
-std::unique_ptr<PreTokenizer> read_sequence(const Fields& fields, int depth) {
-  const nlohmann::json& values = fields.array("pretokenizers");
-  if (depth >= kMaxDepth || values.size() > kMaxSteps)
-    fail<FileError>("{}: has more than {} steps, or is {} levels deep", fields.where(), kMaxSteps, kMaxDepth);
-  std::vector<std::unique_ptr<PreTokenizer>> steps;
-  for (size_t i = 0; i < values.size(); ++i)
-    steps.push_back(read_pre_tokenizer(&values[i], fmt::format("{}.pretokenizers[{}]", fields.where(), i), depth + 1));
-  return std::make_unique<Sequence>(std::move(steps));
-}
-
 }  // namespace
 
 PreTokenizer::~PreTokenizer() = default;
@@ -321,7 +309,8 @@ std::unique_ptr<PreTokenizer> read_pre_tokenizer(const nlohmann::json* value, co
   if (value == nullptr || value->is_null()) return nullptr;
   const Fields fields(*value, where);
   const std::string& type = fields.string("type");
-  if (type == "Sequence") return read_sequence(fields, depth);
+  if (type == "Sequence")
+    return std::make_unique<Sequence>(read_steps<PreTokenizer>(fields, "pretokenizers", depth, read_pre_tokenizer));
   if (type == "ByteLevel")
     return std::make_unique<ByteLevel>(fields.boolean("add_prefix_space", true), fields.boolean("use_regex", true));
   if (type == "Metaspace") return read_metaspace(fields);

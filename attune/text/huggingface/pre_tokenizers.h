@@ -31,9 +31,10 @@ class PreTokenizer {
   /// Cuts each word further. May change the text too: then the ranges are of the new one.
   virtual void apply(Words& words) const = 0;
 
-  /// The last step leaves bytes as they are instead of writing a character for each. Returns false when it is another
-  /// kind of step.
-  virtual bool leave_bytes() { return false; }
+  /// Whether the last step writes a character for each byte, as byte-level vocabularies have them.
+  virtual bool ends_with_bytes() const { return false; }
+  /// From now on that step leaves the bytes as they are. To be called only when ends_with_bytes().
+  virtual void leave_bytes() {}
 };
 
 /// The pre-tokenizer that a value describes; null for null. Throws FileError.

@@ -6,6 +6,7 @@
 
 #include "attune/text/huggingface/normalizers.h"
 #include "attune/text/huggingface/unicode.h"
+#include "attune/text/text_file.h"
 
 namespace attune::huggingface {
 namespace {
@@ -47,7 +48,7 @@ class Precompiled final : public Normalizer {
       fail<FileError>("{}: its trie has {} bytes, the whole has {}", where, bytes, map.size());
     for (size_t i = 0; i < bytes / 4; ++i) units_.push_back(unit(1 + i));
     replacements_ = map.substr(4 + bytes);
-    if (!is_valid_utf8(replacements_)) fail<FileError>("{}: its replacements are not UTF-8", where);
+    if (!valid_utf8(replacements_)) fail<FileError>("{}: its replacements are not UTF-8", where);
     for (size_t c = 0; c < 128; ++c) {
       const char byte = static_cast<char>(c);
       std::string_view replacement;

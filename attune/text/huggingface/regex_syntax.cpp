@@ -6,6 +6,7 @@
 
 #include "attune/text/huggingface/regex.h"
 #include "attune/text/huggingface/unicode.h"
+#include "attune/text/text_file.h"
 
 namespace attune::huggingface {
 namespace {
@@ -21,7 +22,7 @@ constexpr std::string_view kWord =
 constexpr std::string_view kHexDigit = "0-9A-Fa-f";
 
 // Characters of this general category that PCRE2 10.42 (Unicode 14) does not know yet, as ranges.
-std::string newer_characters(std::string_view category) {
+std::string assigned_since_unicode_14(std::string_view category) {
   uint32_t mask = 0;
   constexpr std::string_view names = "CnLuLlLtLmLoMnMeMcNdNlNoZsZlZpCcCfCoCsPdPsPePcPoSmScSkSoPiPf";
   for (size_t i = 0; i < names.size() / 2; ++i)
@@ -159,7 +160,7 @@ class Translation {
         return std::string(kWord);
       case 'd':
       case 'D':
-        return "\\p{Nd}" + newer_characters("Nd");
+        return "\\p{Nd}" + assigned_since_unicode_14("Nd");
       case 'h':
       case 'H':
         return std::string(kHexDigit);
@@ -193,7 +194,7 @@ class Translation {
     if (name == "Letter") name = "L";
     if (name == "Number") name = "N";
     if (name == "Punctuation") name = "P";
-    return "\\p{" + name + "}" + (name.size() <= 2 ? newer_characters(name) : "");
+    return "\\p{" + name + "}" + (name.size() <= 2 ? assigned_since_unicode_14(name) : "");
   }
 
   std::string code_point() {
@@ -279,7 +280,7 @@ class Translation {
 }  // namespace
 
 std::string translate_oniguruma(const std::string& expression, const std::string& where) {
-  if (!is_valid_utf8(expression)) fail<FileError>("{}: is not UTF-8", where);
+  if (!valid_utf8(expression)) fail<FileError>("{}: is not UTF-8", where);
   return Translation(expression, where).translate();
 }
 

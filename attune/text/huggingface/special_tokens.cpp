@@ -4,7 +4,6 @@
 
 #include "attune/base/file.h"
 #include "attune/text/huggingface/tokenizer_json.h"
-#include "attune/text/tokenizer.h"
 
 namespace attune::huggingface {
 namespace {
@@ -12,21 +11,15 @@ namespace {
 namespace fs = std::filesystem;
 
 void read_names(const nlohmann::json& values, const std::string& where, TokenizerConfig& config) {
-  const Fields fields(values, where);
-  for (const auto& [name, token] : {std::pair("pad_token", &config.pad),
-                                    {"unk_token", &config.unk},
-                                    {"bos_token", &config.bos},
-                                    {"eos_token", &config.eos},
-                                    {"mask_token", &config.mask},
-                                    {"cls_token", &config.cls},
-                                    {"sep_token", &config.sep}})
-    if (const auto* value = fields.find(name); value != nullptr && token->empty())
-      *token = read_added_token(*value, fields.where(name)).content;
+  const Fields fields = Fields::of_file(values, where);
+  for (const SpecialToken& token : kSpecialTokens)
+    if (const auto* value = fields.find(token.field); value != nullptr && (config.names.*token.name).empty())
+      config.names.*token.name = read_added_token(*value, fields.where(token.field)).content;
 }
 
 // {"0": {"content": "<pad>", ...}, ...}
 void read_added(const nlohmann::json& values, const std::string& where, TokenizerConfig& config) {
-  const Fields fields(values, where);
+  const Fields fields = Fields::of_file(values, where);
   const auto* added = fields.find("added_tokens_decoder");
   if (added == nullptr || !added->is_object()) return;
   std::map<int64_t, AddedToken> by_id;
@@ -41,10 +34,10 @@ bool TokenizerConfig::flag(const char* name, bool otherwise) const {
   return Fields(values, "tokenizer_config.json").boolean(name, otherwise);
 }
 
-TokenizerConfig read_tokenizer_config(const fs::path& tokenizer) {
+TokenizerConfig read_tokenizer_config(const fs::path& folder) {
   TokenizerConfig config;
   for (const char* name : {"tokenizer_config.json", "special_tokens_map.json"}) {
-    const fs::path file = tokenizer.parent_path() / name;
+    const fs::path file = folder / name;
     std::error_code ignored;
     if (!fs::exists(file, ignored)) continue;
     nlohmann::json values = parse_small_json(read_file(file, kMaxTokenizerBytes), file.string());

@@ -1,26 +1,49 @@
 #pragma once
 // The special tokens that tokenizer_config.json and special_tokens_map.json name.
 
+#include <array>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "attune/text/huggingface/added_tokens.h"
+#include "attune/text/tokenizer.h"
 
 namespace attune::huggingface {
+
+/// Special tokens by what they are for; "" where there is none.
+struct SpecialNames {
+  std::string pad, unk, bos, eos, mask, cls, sep;
+};
+
+/// What the files call each of them, and where it is kept.
+struct SpecialToken {
+  const char* field;
+  std::string SpecialNames::*name;
+  int32_t SpecialIds::*id;
+};
+inline constexpr std::array<SpecialToken, 7> kSpecialTokens = {{
+    {"pad_token", &SpecialNames::pad, &SpecialIds::pad},
+    {"unk_token", &SpecialNames::unk, &SpecialIds::unk},
+    {"bos_token", &SpecialNames::bos, &SpecialIds::bos},
+    {"eos_token", &SpecialNames::eos, &SpecialIds::eos},
+    {"mask_token", &SpecialNames::mask, &SpecialIds::mask},
+    {"cls_token", &SpecialNames::cls, &SpecialIds::cls},
+    {"sep_token", &SpecialNames::sep, &SpecialIds::sep},
+}};
 
 /// What the files beside a tokenizer say about it.
 struct TokenizerConfig {
   nlohmann::json values = nlohmann::json::object();  // tokenizer_config.json
-  std::string pad, unk, bos, eos, mask, cls, sep;    // "": not named
-  std::vector<AddedToken> added;                     // by id, of "added_tokens_decoder" or added_tokens.json
-  std::vector<std::filesystem::path> files;          // those that are there
+  SpecialNames names = {};
+  std::vector<AddedToken> added = {};             // by id, of "added_tokens_decoder"
+  std::vector<std::filesystem::path> files = {};  // those that are there
 
   bool flag(const char* name, bool otherwise) const;
 };
 
-/// Reads the files beside `tokenizer`; what is missing is empty. Throws FileError.
-TokenizerConfig read_tokenizer_config(const std::filesystem::path& tokenizer);
+/// Reads these files of a folder; what is missing is empty. Throws FileError.
+TokenizerConfig read_tokenizer_config(const std::filesystem::path& folder);
 
 }  // namespace attune::huggingface

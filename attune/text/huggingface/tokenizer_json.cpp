@@ -164,7 +164,8 @@ class Builder : public nlohmann::json_sax<json> {
       return true;
     }
     if (!(n >= 0 && static_cast<double>(n) < static_cast<double>(2 * kMaxPieces)))
-      fail<FileError>("{}: vocabulary, entry {}: the id is not a number from 0 to {}", name_, entries_, 2 * kMaxPieces);
+      fail<FileError>("{}: vocabulary, entry {}: the id is not a number from 0 to {}", name_, entries_,
+                      2 * kMaxPieces - 1);
     result_.vocabulary.ids.push_back(static_cast<int32_t>(n));
     return true;
   }

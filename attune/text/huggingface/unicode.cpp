@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "attune/base/fail.h"
-#include "attune/text/huggingface/newer_characters.h"
+#include "attune/text/huggingface/unicode_16_characters.h"
+#include "attune/text/text_file.h"
+#include "attune/text/unicode.h"
 
 namespace attune::huggingface {
 namespace {
@@ -37,7 +39,7 @@ class PropertyTable {
           return true;
         },
         &table_);
-    for (const AssignedRange& range : kNewerCharacters)
+    for (const AssignedRange& range : kUnicode16Characters)
       for (char32_t c = range.first; c <= range.last; ++c) table_[c] = static_cast<uint16_t>(range.category);
     add_derived();
     add("[[:White_Space:]]", properties::white_space);
@@ -83,7 +85,11 @@ class PropertyTable {
 
   // Unicode Standard Annex 29: Grapheme_Cluster_Break, as far as short clusters need it.
   void add_graphemes() {
-    const char* joining = "[\\u200C\\u200D\\uFF9E\\uFF9F\\u0E33\\u0EB3\\U0001F3FB-\\U0001F3FF\\U000E0020-\\U000E007F]";
+    const char* joining =
+        "[\\u200C\\u200D\\uFF9E\\uFF9F\\u0E33\\u0EB3\\U0001F3FB-\\U0001F3FF\\U000E0020-\\U000E007F"
+        // Marks of Unicode 17.
+        "\\u1ACF-\\u1ADD\\u1AE0-\\u1AEB\\U00010EFA\\U00010EFB\\U00011B60-\\U00011B67\\U0001E6E3\\U0001E6E6\\U0001E6EE"
+        "\\U0001E6EF\\U0001E6F5]";
     add(joining, properties::grapheme_extend);
     remove(joining, properties::grapheme_control);
     remove(
@@ -144,22 +150,18 @@ char32_t newer_lowercase(char32_t c) {
   }
 }
 
-// The bytes of the valid character at `at`; 0 when there is none, and then `bad` is how many bytes one U+FFFD replaces.
-size_t valid_character(std::string_view text, size_t at, size_t& bad) {
-  const auto byte = [&](size_t i) { return at + i < text.size() ? static_cast<uint8_t>(text[at + i]) : uint8_t{0}; };
+// How many bytes one U+FFFD replaces at the start of a text that begins with no valid character.
+size_t replaced_bytes(std::string_view text) {
+  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<uint8_t>(text[i]) : uint8_t{0}; };
   const uint8_t first = byte(0);
-  bad = 1;
-  if (first < 0x80) return 1;
-  if (first < 0xC2 || first > 0xF4) return 0;
+  if (first < 0xC2 || first > 0xF4) return 1;
   const size_t length = first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
   const uint8_t least = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
   const uint8_t most = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
-  if (byte(1) < least || byte(1) > most) return 0;
-  for (size_t i = 2; i < length; ++i) {
-    bad = i;
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  }
-  return length;
+  if (byte(1) < least || byte(1) > most) return 1;
+  size_t valid = 2;
+  while (valid < length && (byte(valid) & 0xC0) == 0x80) ++valid;
+  return valid;
 }
 
 }  // namespace
@@ -169,52 +171,24 @@ const uint16_t* property_table() {
   return table.get();
 }
 
-void append_character(std::string& text, char32_t c) {
-  const auto put = [&text](char32_t byte) { text.push_back(static_cast<char>(static_cast<uint8_t>(byte))); };
-  if (c < 0x80) return put(c);
-  if (c < 0x800) {
-    put(0xC0 | (c >> 6));
-  } else {
-    if (c < 0x10000) {
-      put(0xE0 | (c >> 12));
-    } else {
-      put(0xF0 | (c >> 18));
-      put(0x80 | ((c >> 12) & 0x3F));
-    }
-    put(0x80 | ((c >> 6) & 0x3F));
-  }
-  put(0x80 | (c & 0x3F));
-}
-
 bool is_ascii(std::string_view text) {
   uint8_t all = 0;
   for (const char c : text) all |= static_cast<uint8_t>(c);
   return all < 0x80;
 }
 
-bool is_valid_utf8(std::string_view text) {
-  if (is_ascii(text)) return true;
-  size_t bad = 0;
-  for (size_t at = 0; at < text.size();) {
-    const size_t bytes = valid_character(text, at, bad);
-    if (bytes == 0) return false;
-    at += bytes;
-  }
-  return true;
-}
-
 std::string with_replacements(std::string_view bytes) {
   std::string text;
   text.reserve(bytes.size());
-  size_t bad = 0;
-  for (size_t at = 0; at < bytes.size();) {
-    if (const size_t length = valid_character(bytes, at, bad); length > 0) {
-      text.append(bytes, at, length);
-      at += length;
+  while (!bytes.empty()) {
+    size_t length = utf8_sequence(bytes);
+    if (length > 0) {
+      text.append(bytes.substr(0, length));
     } else {
       text += "\uFFFD";
-      at += bad;
+      length = replaced_bytes(bytes);
     }
+    bytes.remove_prefix(length);
   }
   return text;
 }
@@ -234,7 +208,7 @@ void append_lowercase(std::string& text, char32_t c) {
     text += "i\u0307";
   } else {
     const auto lower = static_cast<char32_t>(u_tolower(static_cast<UChar32>(c)));
-    append_character(text, lower == c ? newer_lowercase(c) : lower);
+    append_utf8(text, lower == c ? newer_lowercase(c) : lower);
   }
 }
 

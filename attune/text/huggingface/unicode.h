@@ -99,10 +99,7 @@ inline char32_t next_character(std::string_view text, size_t& at) {
   return value;
 }
 
-void append_character(std::string& text, char32_t c);
-
 bool is_ascii(std::string_view text);
-bool is_valid_utf8(std::string_view text);
 
 /// Valid UTF-8: U+FFFD stands for each longest start of a character that is not continued, and for each other byte.
 std::string with_replacements(std::string_view bytes);

@@ -25,7 +25,11 @@ struct UnigramWorkspace final : Workspace {
 }  // namespace
 
 Unigram::Unigram(TokenMap vocabulary, std::vector<double> scores, const UnigramOptions& options)
-    : Model(std::move(vocabulary)), scores_(std::move(scores)), unknown_(options.unknown) {
+    : Model(std::move(vocabulary)),
+      scores_(std::move(scores)),
+      unknown_(options.unknown),
+      byte_tokens_(vocabulary_),
+      byte_fallback_(options.byte_fallback) {
   std::vector<std::pair<std::string_view, int32_t>> keys;
   keys.reserve(scores_.size());
   for (int32_t id = 0; id < static_cast<int32_t>(scores_.size()); ++id) {
@@ -34,9 +38,6 @@ Unigram::Unigram(TokenMap vocabulary, std::vector<double> scores, const UnigramO
   }
   trie_ = Trie(std::move(keys));
   unknown_score_ = scores_.empty() ? 0 : *std::min_element(scores_.begin(), scores_.end()) - kUnknownPenalty;
-  for (int byte = 0; byte < 256; ++byte)
-    byte_ids_[static_cast<size_t>(byte)] = vocabulary_.find(byte_token(static_cast<uint8_t>(byte)));
-  has_bytes_ = options.byte_fallback;
 }
 
 std::unique_ptr<Workspace> Unigram::make_workspace() const {
@@ -46,12 +47,7 @@ std::unique_ptr<Workspace> Unigram::make_workspace() const {
 // A run of unknown characters: one token, or those of its bytes.
 void Unigram::append_unknown(std::string_view text, std::vector<int32_t>& ids) const {
   if (const int32_t id = vocabulary_.find(text); id >= 0) return ids.push_back(id);
-  if (has_bytes_ &&
-      std::all_of(text.begin(), text.end(), [&](char byte) { return byte_ids_[static_cast<uint8_t>(byte)] >= 0; })) {
-    for (const char byte : text) ids.push_back(byte_ids_[static_cast<uint8_t>(byte)]);
-    return;
-  }
-  ids.push_back(unknown_);
+  if (!byte_fallback_ || !byte_tokens_.append(text, ids)) ids.push_back(unknown_);
 }
 
 void Unigram::encode_new(std::string_view word, Workspace& workspace, std::vector<int32_t>& ids) const {

@@ -1,7 +1,6 @@
 #pragma once
 // Unigram (Kudo 2018): the tokens with the greatest sum of scores, found by Viterbi's algorithm.
 
-#include <array>
 #include <memory>
 
 #include "attune/text/huggingface/model.h"
@@ -29,8 +28,8 @@ class Unigram final : public Model {
   Trie trie_;
   int32_t unknown_;
   double unknown_score_ = 0;
-  std::array<int32_t, 256> byte_ids_{};
-  bool has_bytes_ = false;  // all 256, and fall-back to them was asked for
+  ByteTokens byte_tokens_;
+  bool byte_fallback_;
 };
 
 std::unique_ptr<Model> read_unigram(const Fields& fields, TokenizerJson& file);

@@ -9,6 +9,8 @@
 namespace attune::jinja {
 namespace {
 
+constexpr int64_t kFarthest = int64_t{1} << 40;  // bounds of slices beyond it are all the same
+
 Value loop_attribute(const Loop& loop, std::string_view name) {
   const auto index = static_cast<int64_t>(loop.index), length = static_cast<int64_t>(loop.items->items.size());
   if (name == "index") return Value(index + 1);
@@ -69,6 +71,11 @@ void Meter::charge(int64_t work) {
   if (left_ < 0) fail<DataError>("the template takes too much work");
 }
 
+std::string written(const Value& value, Meter& meter) {
+  meter.charge(value.weight());
+  return str(value);
+}
+
 Value attribute(const Value& object, std::string_view name) {
   if (const auto* undefined = object.get<Undefined>())
     fail<DataError>("{} is undefined, its {} was asked for", undefined->name, name);
@@ -100,6 +107,33 @@ Value subscript(const Value& object, const Value& index, Meter& meter) {
     return at >= 0 && at < size ? character(points, at) : Value(Undefined{"a character of a text"});
   }
   return Value(Undefined{"an item"});
+}
+
+Value slice(const Value& object, const std::array<Value, 3>& bounds, Meter& meter) {
+  for (const Value& bound : bounds)
+    if (!bound.is<None>() && !bound.is_integer())
+      fail<DataError>("a slice needs integers, found {}", bound.type_name());
+  const auto& [first, last, stride] = bounds;
+  const int64_t step = stride.is<None>() ? 1 : std::clamp(stride.integer(), -kFarthest, kFarthest);
+  if (step == 0) fail<DataError>("a slice has step 0");
+  if (object.is<Undefined>()) return Value::list({});
+  if (object.text() == nullptr && object.list() == nullptr)
+    fail<DataError>("a value of type {} has no slices", object.type_name());
+  const std::vector<Value> items = items_of(object, meter);
+  const auto size = static_cast<int64_t>(items.size());
+  const int64_t least = step > 0 ? 0 : -1, most = step > 0 ? size : size - 1;
+  const auto place = [&](const Value& bound, int64_t otherwise) {
+    if (bound.is<None>()) return otherwise;
+    const int64_t at = std::clamp(bound.integer(), -kFarthest, kFarthest);
+    return std::clamp(at < 0 ? at + size : at, least, most);
+  };
+  const int64_t begin = place(first, step > 0 ? 0 : size - 1), end = place(last, step > 0 ? size : -1);
+  std::vector<Value> part;
+  for (int64_t i = begin; step > 0 ? i < end : i > end; i += step) part.push_back(items[static_cast<size_t>(i)]);
+  if (object.list() != nullptr) return Value::list(std::move(part), object.list()->is_tuple);
+  std::string text;
+  for (const Value& character : part) text += *character.text();
+  return Value(std::move(text));
 }
 
 bool contains(const Value& container, const Value& item, Meter& meter) {

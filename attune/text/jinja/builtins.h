@@ -1,7 +1,8 @@
 #pragma once
-// The filters, tests and methods that templates can use. All of them throw DataError for arguments that they do not
-// take, with a message that names the filter, test or method.
+// The filters, tests, methods and functions that templates can use. All of them throw DataError for arguments that they
+// do not take, with a message that names the filter, test or method.
 
+#include <array>
 #include <initializer_list>
 #include <optional>
 #include <set>
@@ -27,17 +28,20 @@ struct Arguments {
   void check(std::string_view what, size_t least, std::initializer_list<std::string_view> names) const;
 };
 
+/// What a rendering may cost. A unit of work is an expression, a byte of a text or 1/32 of an item that is built, so
+/// that it bounds time and memory.
+inline constexpr int64_t kMostWork = int64_t{1} << 26;
+
 /// Counts what a rendering costs.
 class Meter {
  public:
-  explicit Meter(int64_t most) : left_(most) {}
   /// Throws DataError when there is no more left.
   void charge(int64_t work);
   void charge(size_t work) { charge(static_cast<int64_t>(work)); }
   void charge_items(size_t count) { charge(count * 32); }
 
  private:
-  int64_t left_;
+  int64_t left_ = kMostWork;
 };
 
 const std::set<std::string_view>& filter_names();
@@ -48,9 +52,19 @@ bool apply_test(std::string_view name, const Value& value, const Arguments& argu
 /// Calls a method of a text or a dict; nothing where the value has no such method.
 std::optional<Value> call_method(const Value& object, std::string_view name, const Arguments& arguments, Meter& meter);
 
+/// Numbers as Python's range() gives them, at most 100,000.
+Value range(const Arguments& arguments, Meter& meter);
+/// strftime_now(format): `now`, in seconds since 1970, as local time.
+Value time_text(const Arguments& arguments, int64_t now);
+
+/// str() of the value, for the output.
+std::string written(const Value& value, Meter& meter);
+
 /// object.name and object[name]: undefined where there is none. Throws for what is undefined itself.
 Value attribute(const Value& object, std::string_view name);
 Value subscript(const Value& object, const Value& index, Meter& meter);
+/// object[begin:end:step] of a text or a list; None stands for what is left out.
+Value slice(const Value& object, const std::array<Value, 3>& bounds, Meter& meter);
 bool contains(const Value& container, const Value& item, Meter& meter);
 /// Less than, for numbers, texts and lists. Throws for others.
 bool less(const Value& a, const Value& b);

@@ -2,15 +2,16 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <ctime>
 #include <memory>
 
 #include "attune/base/fail.h"
-#include "attune/text/jinja/builtins.h"
+#include "attune/text/jinja/operators.h"
 
 namespace attune::jinja {
 namespace {
+
+constexpr size_t kMostOutputBytes = size_t{16} << 20;
+constexpr int kDeepest = 1000;  // expressions, blocks and calls in each other
 
 constexpr std::array<std::string_view, 5> kFunctions = {"range", "dict", "namespace", "raise_exception",
                                                         "strftime_now"};
@@ -31,7 +32,7 @@ enum class Flow { next, break_loop, continue_loop };
 
 class Interpreter {
  public:
-  Interpreter(const Limits& limits, int64_t now) : limits_(limits), now_(now), meter_(limits.work) {
+  explicit Interpreter(int64_t now) : now_(now) {
     for (const std::string_view name : kFunctions) functions_.names.emplace(name, Value(Function{name}));
     top_.outer = &functions_;
   }
@@ -48,9 +49,9 @@ class Interpreter {
   class Level {
    public:
     explicit Level(Interpreter& interpreter) : depth_(interpreter.depth_) {
-      if (++depth_ > interpreter.limits_.depth) {
+      if (++depth_ > kDeepest) {
         --depth_;
-        fail<DataError>("the template is nested more than {} levels deep", interpreter.limits_.depth);
+        fail<DataError>("the template is nested more than {} levels deep", kDeepest);
       }
     }
     ~Level() { --depth_; }
@@ -65,8 +66,8 @@ class Interpreter {
 
   void write(std::string& output, std::string_view text) {
     meter_.charge(text.size());
-    if (output.size() + text.size() > limits_.output_bytes)
-      fail<DataError>("the template writes more than {} bytes", limits_.output_bytes);
+    if (output.size() + text.size() > kMostOutputBytes)
+      fail<DataError>("the template writes more than {} bytes", kMostOutputBytes);
     output += text;
   }
 
@@ -85,7 +86,7 @@ class Interpreter {
         write(output, statement.text);
         return Flow::next;
       case StatementKind::output:
-        write(output, written(evaluate(*statement.expression, scope)));
+        write(output, written(evaluate(*statement.expression, scope), meter_));
         return Flow::next;
       case StatementKind::if_chain:
         for (const Statement::Branch& branch : statement.branches)
@@ -166,11 +167,6 @@ class Interpreter {
 
   // Expressions.
 
-  std::string written(const Value& value) {
-    meter_.charge(value.weight());
-    return str(value);
-  }
-
   Value evaluate(const Expression& e, const Scope& scope) {
     const Level level(*this);
     meter_.charge(int64_t{1});
@@ -201,8 +197,13 @@ class Interpreter {
         const Value object = argument(0);
         return subscript(object, argument(1), meter_);
       }
-      case ExpressionKind::slice:
-        return slice(e, scope);
+      case ExpressionKind::slice: {
+        const Value object = argument(0);
+        const auto bound = [&](size_t i) { return e.arguments[i] != nullptr ? argument(i) : Value(); };
+        const Value begin = bound(1), end = bound(2), step = bound(3);
+        line_ = e.line;
+        return slice(object, {begin, end, step}, meter_);
+      }
       case ExpressionKind::call:
         return call(e, scope);
       case ExpressionKind::filter: {
@@ -253,36 +254,6 @@ class Interpreter {
     return Value::dict(std::move(entries));
   }
 
-  Value slice(const Expression& e, const Scope& scope) {
-    const Value object = evaluate(*e.arguments[0], scope);
-    const auto bound = [&](size_t i, int64_t otherwise) {
-      if (e.arguments[i] == nullptr) return otherwise;
-      const Value value = evaluate(*e.arguments[i], scope);
-      if (value.is<None>()) return otherwise;
-      if (!value.is_integer()) fail<DataError>("a slice needs integers, found {}", value.type_name());
-      return std::clamp(value.integer(), -(int64_t{1} << 40), int64_t{1} << 40);
-    };
-    const int64_t step = bound(3, 1);
-    if (step == 0) fail<DataError>("a slice has step 0");
-    if (object.text() == nullptr && object.list() == nullptr && !object.is<Undefined>())
-      fail<DataError>("a value of type {} has no slices", object.type_name());
-    if (object.is<Undefined>()) return Value::list({});
-    const std::vector<Value> items = items_of(object, meter_);
-    const auto size = static_cast<int64_t>(items.size());
-    const int64_t least = step > 0 ? 0 : -1, most = step > 0 ? size : size - 1;
-    const auto place = [&](int64_t at) { return std::clamp(at < 0 ? at + size : at, least, most); };
-    const int64_t begin =
-        e.arguments[1] == nullptr ? (step > 0 ? 0 : size - 1) : place(bound(1, step > 0 ? 0 : size - 1));
-    const bool to_end = e.arguments[2] == nullptr || evaluate(*e.arguments[2], scope).is<None>();
-    const int64_t end = to_end ? (step > 0 ? size : -1) : place(bound(2, 0));
-    std::vector<Value> part;
-    for (int64_t i = begin; step > 0 ? i < end : i > end; i += step) part.push_back(items[static_cast<size_t>(i)]);
-    if (object.list() != nullptr) return Value::list(std::move(part), object.list()->is_tuple);
-    std::string text;
-    for (const Value& character : part) text += *character.text();
-    return Value(std::move(text));
-  }
-
   // Calls.
 
   Value call(const Expression& e, const Scope& scope) {
@@ -312,8 +283,8 @@ class Interpreter {
       given.check("raise_exception", 1, {"message"});
       fail<DataError>("the template refuses this: {}", given.text(0, "message", ""));
     }
-    if (known->name == "range") return range(given);
-    if (known->name == "strftime_now") return time_text(given);
+    if (known->name == "range") return range(given, meter_);
+    if (known->name == "strftime_now") return time_text(given, now_);
     if (known->name == "dict") return Value::dict(given.named);
     namespaces_.push_back(std::make_unique<Namespace>());
     meter_.charge(int64_t{256});
@@ -348,45 +319,6 @@ class Interpreter {
     return Value(std::move(text));
   }
 
-  Value range(const Arguments& given) {
-    given.check("range", 1, {"start", "stop", "step"});
-    const bool one = given.positional.size() == 1;
-    const int64_t begin = one ? 0 : given.integer(0, "start", 0), end = given.integer(one ? 0 : 1, "stop", 0),
-                  step = given.integer(2, "step", 1);
-    constexpr int64_t kMost = 100000;  // as Jinja's sandbox
-    if (step == 0) fail<DataError>("range: step is 0");
-    std::vector<Value> numbers;
-    for (int64_t i = begin; step > 0 ? i < end : i > end;) {
-      if (static_cast<int64_t>(numbers.size()) >= kMost) fail<DataError>("range: has more than {} numbers", kMost);
-      numbers.emplace_back(i);
-      if (__builtin_add_overflow(i, step, &i)) break;
-    }
-    meter_.charge_items(numbers.size());
-    return Value::list(std::move(numbers));
-  }
-
-  Value time_text(const Arguments& given) const {
-    given.check("strftime_now", 1, {"format"});
-    const std::string format = given.text(0, "format", "");
-    if (format.size() > 128) fail<DataError>("strftime_now: the format has more than 128 bytes");
-    const std::time_t time = static_cast<std::time_t>(now_);
-    std::tm local{};
-    ::localtime_r(&time, &local);
-    std::array<char, 1024> text;
-    return Value(std::string(text.data(), std::strftime(text.data(), text.size(), format.c_str(), &local)));
-  }
-
-  // Operators.
-
-  static Value unary(const std::string& operation, const Value& value) {
-    if (operation == "not") return Value(!value.truth());
-    if (!value.is_number()) fail<DataError>("{} needs a number, found {}", operation, value.type_name());
-    if (operation == "+") return value;
-    if (value.is<double>()) return Value(-value.number());
-    if (value.integer() == INT64_MIN) fail<DataError>("a number is too large");
-    return Value(-value.integer());
-  }
-
   Value binary(const Expression& e, const Scope& scope) {
     const std::string& operation = e.text;
     const Value a = evaluate(*e.arguments[0], scope);
@@ -394,69 +326,7 @@ class Interpreter {
     if (operation == "or" && a.truth()) return a;
     const Value b = evaluate(*e.arguments[1], scope);
     line_ = e.line;
-    if (operation == "and" || operation == "or") return b;
-    if (operation == "~") return Value(written(a) + written(b));
-    if (a.is_number() && b.is_number()) return arithmetic(operation, a, b);
-    if (operation == "+" && a.text() != nullptr && b.text() != nullptr) return Value(written(a) + written(b));
-    if (operation == "+" && a.list() != nullptr && b.list() != nullptr) {
-      std::vector<Value> items = items_of(a, meter_);
-      const std::vector<Value> more = items_of(b, meter_);
-      items.insert(items.end(), more.begin(), more.end());
-      return Value::list(std::move(items), a.list()->is_tuple);
-    }
-    if (operation == "*" && a.text() != nullptr && b.is_integer()) return repeated(*a.text(), b.integer());
-    if (operation == "*" && b.text() != nullptr && a.is_integer()) return repeated(*b.text(), a.integer());
-    for (const Value* side : {&a, &b})
-      if (const auto* undefined = side->get<Undefined>()) fail<DataError>("{} is undefined", undefined->name);
-    fail<DataError>("{} is not supported between {} and {}", operation, a.type_name(), b.type_name());
-  }
-
-  Value repeated(const std::string& text, int64_t count) {
-    count = text.empty() ? 0 : std::max(count, int64_t{0});
-    if (count > limits_.work) fail<DataError>("a text is repeated {} times", count);
-    meter_.charge(static_cast<int64_t>(text.size()) * count);
-    std::string result;
-    for (int64_t i = 0; i < count; ++i) result += text;
-    return Value(std::move(result));
-  }
-
-  static Value arithmetic(const std::string& operation, const Value& a, const Value& b) {
-    if (operation == "/" || a.is<double>() || b.is<double>()) return real_arithmetic(operation, a.number(), b.number());
-    const int64_t x = a.integer(), y = b.integer();
-    int64_t result = 0;
-    bool overflow = false;
-    if (operation == "+")
-      overflow = __builtin_add_overflow(x, y, &result);
-    else if (operation == "-")
-      overflow = __builtin_sub_overflow(x, y, &result);
-    else if (operation == "*")
-      overflow = __builtin_mul_overflow(x, y, &result);
-    else if (operation == "**") {
-      if (y < 0) return Value(std::pow(a.number(), b.number()));
-      result = 1;
-      for (int64_t i = 0; i < y && result != 0 && !overflow; ++i) {
-        if (i > 64 && (result == 1 || result == -1)) fail<DataError>("an exponent is too large");
-        overflow = __builtin_mul_overflow(result, x, &result);
-      }
-    } else {
-      if (y == 0) fail<DataError>("a division by 0");
-      if (y == -1) return operation == "%" ? Value(int64_t{0}) : unary("-", a);
-      const bool round_down = x % y != 0 && (x < 0) != (y < 0);  // towards minus infinity, as Python
-      result = operation == "//" ? x / y - (round_down ? 1 : 0) : x % y + (round_down ? y : 0);
-    }
-    if (overflow) fail<DataError>("a number is too large");
-    return Value(result);
-  }
-  static Value real_arithmetic(const std::string& operation, double x, double y) {
-    if (operation == "+") return Value(x + y);
-    if (operation == "-") return Value(x - y);
-    if (operation == "*") return Value(x * y);
-    if (operation == "**") return Value(std::pow(x, y));
-    if (y == 0) fail<DataError>("a division by 0");
-    if (operation == "/") return Value(x / y);
-    if (operation == "//") return Value(std::floor(x / y));
-    const double rest = std::fmod(x, y);
-    return Value(rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest);
+    return operation == "and" || operation == "or" ? b : jinja::binary(operation, a, b, meter_);
   }
 
   Value comparison(const Expression& e, const Scope& scope) {
@@ -464,23 +334,11 @@ class Interpreter {
     for (size_t i = 0; i < e.operators.size(); ++i) {
       Value right = evaluate(*e.arguments[i + 1], scope);
       line_ = e.line;
-      if (!compare(e.operators[i], left, right)) return Value(false);
+      if (!compare(e.operators[i], left, right, meter_)) return Value(false);
       left = std::move(right);
     }
     return Value(true);
   }
-  bool compare(const std::string& operation, const Value& a, const Value& b) {
-    if (operation == "in") return contains(b, a, meter_);
-    if (operation == "not in") return !contains(b, a, meter_);
-    meter_.charge(std::min(a.weight(), b.weight()));
-    if (operation == "==") return equal(a, b);
-    if (operation == "!=") return !equal(a, b);
-    if (operation == "<") return less(a, b);
-    if (operation == ">") return less(b, a);
-    return operation == "<=" ? !less(b, a) : !less(a, b);
-  }
-
-  const Limits& limits_;
   int64_t now_;
   Meter meter_;
   Scope functions_, top_;
@@ -490,14 +348,8 @@ class Interpreter {
 
 }  // namespace
 
-const KnownNames& known_names() {
-  static const KnownNames names{filter_names(), test_names()};
-  return names;
-}
-
-std::string render(const Block& block, const std::string& where, std::map<std::string, Value> variables, int64_t now,
-                   const Limits& limits) {
-  Interpreter interpreter(limits, now);
+std::string render(const Block& block, const std::string& where, std::map<std::string, Value> variables, int64_t now) {
+  Interpreter interpreter(now);
   try {
     return interpreter.run(block, std::move(variables));
   } catch (const DataError& error) {

@@ -82,6 +82,25 @@ TEST(Padding, RoundsLengthsUp) {
   EXPECT_EQ(batch[1].ids, (Ids{9, 9, 9, 4}));
 }
 
+TEST(HuggingFaceTokenizers, CleanUpIsAsTheConfigurationSays) {
+  const TemporaryFolder folder;
+  write_file(folder / "tokenizer.json",
+             R"({"model": {"type": "WordLevel", "vocab": {"it": 0, "'": 1, "s": 2, ".": 3}, "unk_token": "it"}})");
+  const Ids ids{0, 1, 2, 3};
+  EXPECT_EQ(load_tokenizer(folder.path())->decode(ids), "it ' s .");
+  write_file(folder / "tokenizer_config.json", R"({"clean_up_tokenization_spaces": true})");
+  EXPECT_EQ(load_tokenizer(folder.path())->decode(ids), "it's.");
+}
+
+// {"type": "BPE"} of transformers is never cleaned up.
+TEST(HuggingFaceTokenizers, CleanUpLeavesBpeAlone) {
+  const TemporaryFolder folder;
+  write_file(folder / "tokenizer.json", read_file(data() / "gpt2.json"));
+  write_file(folder / "tokenizer_config.json", R"({"clean_up_tokenization_spaces": true})");
+  const auto tokenizer = load_tokenizer(folder.path());
+  EXPECT_EQ(tokenizer->decode(tokenizer->encode("a , b .")), "a , b .");
+}
+
 std::string error_of(const std::string& bytes) {
   const TemporaryFolder folder;
   write_file(folder / "tokenizer.json", bytes);
@@ -95,8 +114,13 @@ TEST(HuggingFaceTokenizers, ErrorsNameTheField) {
             "tokenizer.json: model.merges, entry 0: token \"b\" is not in the vocabulary");
   EXPECT_EQ(error_of(R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 0}, "merges": []}})"),
             "tokenizer.json: model.vocab: id 0 belongs to \"a\" and to \"b\"");
+  const std::string model = R"("model": {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"})";
+  EXPECT_EQ(error_of(R"({"pre_tokenizer": {"type": "Other"}, )" + model + "}"),
+            "tokenizer.json: pre_tokenizer.type: is \"Other\", expected a pre-tokenizer that is known here");
+  EXPECT_EQ(error_of(R"({"normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}, null]}, )" + model + "}"),
+            "tokenizer.json: normalizer.normalizers[1]: is null, expected an object");
   EXPECT_EQ(error_of(R"({"model": {"type": "WordLevel", "vocab": {"a": -1}}})"),
-            "tokenizer.json: vocabulary, entry 1: the id is not a number from 0 to 8388608");
+            "tokenizer.json: vocabulary, entry 1: the id is not a number from 0 to 8388607");
 }
 
 TEST(HuggingFaceTokenizers, AKeyThatComesTwiceIsNamed) {

@@ -10,7 +10,7 @@ struct AssignedRange {
   Category category;
 };
 
-inline constexpr AssignedRange kNewerCharacters[] = {
+inline constexpr AssignedRange kUnicode16Characters[] = {
     {0x897, 0x897, Category::nonspacing_mark},       {0x1B4E, 0x1B4F, Category::other_punctuation},
     {0x1B7F, 0x1B7F, Category::other_punctuation},   {0x1C89, 0x1C89, Category::uppercase_letter},
     {0x1C8A, 0x1C8A, Category::lowercase_letter},    {0x2427, 0x2429, Category::other_symbol},
