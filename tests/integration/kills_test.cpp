@@ -173,7 +173,9 @@ TEST(PrepareKillsTest, APreparedTextIsWholeOrNotThere) {
     std::this_thread::sleep_for(milliseconds(random.below(static_cast<uint64_t>(whole.count()) + 1)));
     running.send(SIGKILL);
     running.wait().signal == SIGKILL ? ++kills : ++late;
-    if (!fs::exists(folder / "text")) EXPECT_EQ(run_command(prepare("text")).status, 0);
+    if (!fs::exists(folder / "text")) {
+      EXPECT_EQ(run_command(prepare("text")).status, 0);
+    }
     for (const auto& entry : fs::directory_iterator(folder / "whole"))
       EXPECT_EQ(read_file(entry.path()), read_file(folder / "text" / entry.path().filename())) << entry.path();
     fs::remove_all(folder / "text");
