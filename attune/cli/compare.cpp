@@ -17,7 +17,6 @@
 #include "attune/io/json_file.h"
 #include "attune/metrics/paired_bootstrap.h"
 #include "attune/text/text_file.h"
-#include "attune/text/whitespace_tokenizer.h"
 
 namespace attune::cli {
 namespace {
@@ -37,7 +36,7 @@ struct ComparedRun {
   Json config;  // by "train.steps"
   std::vector<Json> metrics;
   std::map<std::string, BestValue> best;  // of validations
-  std::optional<double> parameters, steps, tokens, minutes, memory;
+  std::optional<double> parameters, steps, tokens, seconds, memory;
   std::optional<BleuScore> bleu;  // on the test set
   std::vector<BleuCounts> counts;
 };
@@ -63,13 +62,17 @@ ComparedRun read_run(const std::string& folder) {
   run.steps = largest(run.metrics, "step");
   run.tokens = largest(run.metrics, "tokens");
   run.memory = largest(run.metrics, "memory_mib");
-  run.minutes = largest(run.metrics, "seconds");
-  if (!run.minutes) {  // of an earlier version, which did not count the time of training alone
+  run.seconds = largest(run.metrics, "seconds");
+  if (!run.seconds) {  // of an earlier version, which did not count the time of training alone
     const auto end = largest(run.metrics, "time");
-    if (end) run.minutes = *end - run.metrics.front().value("time", *end);
+    if (end) run.seconds = *end - run.metrics.front().value("time", *end);
   }
-  if (run.minutes) *run.minutes /= 60;
   return run;
+}
+
+std::optional<double> minutes_of(const ComparedRun& run) {
+  if (!run.seconds) return std::nullopt;
+  return *run.seconds / 60;
 }
 
 // Keys whose values are not the same in all runs.
@@ -130,6 +133,20 @@ std::map<std::string, Spread> spreads_of(const std::vector<ComparedRun>& runs, c
   return spreads;
 }
 
+// Runs that differ in their seed alone, two or more.
+struct SeedGroup {
+  std::vector<size_t> runs;
+  std::map<std::string, Spread> best;
+};
+
+// What tables and JSON say.
+struct Comparison {
+  std::vector<ComparedRun> runs;
+  std::vector<std::string> differing_keys;
+  std::vector<SeedGroup> seeds;
+  std::vector<PairedBootstrap> significance;  // of each run after the first against the first, on the test set
+};
+
 // Translates the test set with the run's model, and counts what BLEU counts.
 void translate_test_set(const CompareCommand& command, const std::vector<std::string>& sources,
                         const std::vector<std::string>& references, ComparedRun& run) {
@@ -138,8 +155,7 @@ void translate_test_set(const CompareCommand& command, const std::vector<std::st
   std::vector<std::string> outputs;
   for (const Translation& t : translator.translate(sources, command.generation.for_model(translator)))
     outputs.push_back(one_line(t.text()));
-  const bool words = dynamic_cast<const WhitespaceTokenizer*>(&translator.target_tokenizer()) != nullptr;
-  run.counts = bleu_counts(outputs, references, words ? BleuTokenizer::none : BleuTokenizer::v13a);
+  run.counts = bleu_counts(outputs, references, bleu_tokenizer_for(translator.target_tokenizer()));
   BleuCounts sum;
   for (const BleuCounts& sentence : run.counts) sum += sentence;
   run.bleu = bleu_of(sum);
@@ -183,7 +199,8 @@ std::string number_or_dash(std::optional<double> value, const char* format) {
   return value ? fmt::format(fmt::runtime(format), *value) : "-";
 }
 
-void write_table(TextOutput& out, const CompareCommand& command, const std::vector<ComparedRun>& runs) {
+void write_table(TextOutput& out, const Comparison& comparison) {
+  const std::vector<ComparedRun>& runs = comparison.runs;
   std::vector<Row> rows = {{""}};
   const auto add = [&](const std::string& name, auto&& cell) {
     Row row = {name};
@@ -191,12 +208,12 @@ void write_table(TextOutput& out, const CompareCommand& command, const std::vect
     rows.push_back(std::move(row));
   };
   for (const ComparedRun& run : runs) rows.front().push_back(one_line(run.name));
-  for (const std::string& key : differing_keys(runs))
+  for (const std::string& key : comparison.differing_keys)
     add(key, [&](const ComparedRun& run) { return value_text(run.config.value(key, Json())); });
   add("parameters", [](const ComparedRun& run) { return number_or_dash(run.parameters, "{:.0f}"); });
   add("steps", [](const ComparedRun& run) { return number_or_dash(run.steps, "{:.0f}"); });
   add("tokens", [](const ComparedRun& run) { return number_or_dash(run.tokens, "{:.0f}"); });
-  add("minutes", [](const ComparedRun& run) { return number_or_dash(run.minutes, "{:.2f}"); });
+  add("minutes", [](const ComparedRun& run) { return number_or_dash(minutes_of(run), "{:.2f}"); });
   add("memory_mib", [](const ComparedRun& run) { return number_or_dash(run.memory, "{:.0f}"); });
   std::set<std::string> names;
   for (const ComparedRun& run : runs)
@@ -206,7 +223,7 @@ void write_table(TextOutput& out, const CompareCommand& command, const std::vect
       const auto found = run.best.find(name);
       return found == run.best.end() ? "-" : fmt::format("{:.4f} at {}", found->second.value, found->second.step);
     });
-  if (!command.source.empty())
+  if (runs.front().bleu)
     add("test BLEU", [](const ComparedRun& run) { return fmt::format("{:.2f}", run.bleu->score); });
   write_rows(out, rows);
 }
@@ -217,31 +234,33 @@ std::string names_of_group(const std::vector<ComparedRun>& runs, const std::vect
   return names;
 }
 
-void write_groups(TextOutput& out, const std::vector<ComparedRun>& runs) {
-  for (const std::vector<size_t>& group : groups_of(runs)) {
-    if (group.size() < 2) continue;
+void write_groups(TextOutput& out, const Comparison& comparison) {
+  for (const SeedGroup& group : comparison.seeds) {
     out.line("");
-    out.line(fmt::format("Mean and standard deviation over {} seeds ({}):", group.size(), names_of_group(runs, group)));
-    for (const auto& [name, spread] : spreads_of(runs, group))
+    out.line(fmt::format("Mean and standard deviation over {} seeds ({}):", group.runs.size(),
+                         names_of_group(comparison.runs, group.runs)));
+    for (const auto& [name, spread] : group.best)
       out.line(fmt::format("  best {:<26}{:.4f} +- {:.4f}", name, spread.mean, spread.deviation));
   }
 }
 
-void write_significance(TextOutput& out, const CompareCommand& command, const std::vector<ComparedRun>& runs) {
-  if (command.source.empty() || runs.size() < 2) return;
+void write_significance(TextOutput& out, const CompareCommand& command, const Comparison& comparison) {
+  if (comparison.significance.empty()) return;
+  const std::vector<ComparedRun>& runs = comparison.runs;
   out.line("");
   out.line(fmt::format("BLEU on {} against {} (paired bootstrap, {} samples):", one_line(command.source),
                        one_line(runs.front().name), command.samples));
   for (size_t i = 1; i < runs.size(); ++i) {
-    const PairedBootstrap b = paired_bootstrap(runs[0].counts, runs[i].counts, command.samples);
+    const PairedBootstrap& b = comparison.significance[i - 1];
     out.line(fmt::format("  {}: {:+.2f}, 95 % between {:+.2f} and {:+.2f}, p = {:.3f}{}", one_line(runs[i].name),
                          b.difference, b.low, b.high, b.p_value, b.p_value < 0.05 ? "" : " (may be chance)"));
   }
 }
 
-Json to_json(const CompareCommand& command, const std::vector<ComparedRun>& runs) {
+Json to_json(const CompareCommand& command, const Comparison& comparison) {
+  const std::vector<ComparedRun>& runs = comparison.runs;
   const auto number = [](std::optional<double> value) { return value ? Json(*value) : Json(); };
-  Json json = {{"runs", Json::array()}, {"differing_keys", differing_keys(runs)}, {"seeds", Json::array()}};
+  Json json = {{"runs", Json::array()}, {"differing_keys", comparison.differing_keys}, {"seeds", Json::array()}};
   for (const ComparedRun& run : runs) {
     Json best = Json::object();
     for (const auto& [name, b] : run.best) best[name] = {{"value", b.value}, {"step", b.step}};
@@ -250,23 +269,22 @@ Json to_json(const CompareCommand& command, const std::vector<ComparedRun>& runs
                             {"parameters", number(run.parameters)},
                             {"steps", number(run.steps)},
                             {"tokens", number(run.tokens)},
-                            {"minutes", number(run.minutes)},
+                            {"minutes", number(minutes_of(run))},
                             {"memory_mib", number(run.memory)},
                             {"best", best}});
     if (run.bleu) json["runs"].back()["test_bleu"] = run.bleu->score;
   }
-  for (const std::vector<size_t>& group : groups_of(runs)) {
-    if (group.size() < 2) continue;
+  for (const SeedGroup& group : comparison.seeds) {
     Json of_group = {{"runs", Json::array()}, {"best", Json::object()}};
-    for (const size_t i : group) of_group["runs"].push_back(runs[i].name);
-    for (const auto& [name, spread] : spreads_of(runs, group))
+    for (const size_t i : group.runs) of_group["runs"].push_back(runs[i].name);
+    for (const auto& [name, spread] : group.best)
       of_group["best"][name] = {{"mean", spread.mean}, {"standard_deviation", spread.deviation}};
     json["seeds"].push_back(std::move(of_group));
   }
-  if (command.source.empty()) return json;
+  if (!runs.front().bleu) return json;
   json["significance"] = Json::array();
   for (size_t i = 1; i < runs.size(); ++i) {
-    const PairedBootstrap b = paired_bootstrap(runs[0].counts, runs[i].counts, command.samples);
+    const PairedBootstrap& b = comparison.significance[i - 1];
     json["significance"].push_back({{"run", runs[i].name},
                                     {"against", runs[0].name},
                                     {"difference", b.difference},
@@ -278,19 +296,34 @@ Json to_json(const CompareCommand& command, const std::vector<ComparedRun>& runs
   return json;
 }
 
+Comparison compare_runs(const CompareCommand& command) {
+  Comparison comparison;
+  std::vector<ComparedRun>& runs = comparison.runs;
+  for (const std::string& folder : command.runs) runs.push_back(read_run(folder));
+  translate_test_set(command, runs);
+  comparison.differing_keys = differing_keys(runs);
+  for (std::vector<size_t> group : groups_of(runs)) {
+    if (group.size() < 2) continue;
+    std::map<std::string, Spread> best = spreads_of(runs, group);
+    comparison.seeds.push_back({.runs = std::move(group), .best = std::move(best)});
+  }
+  if (runs.front().bleu)
+    for (size_t i = 1; i < runs.size(); ++i)
+      comparison.significance.push_back(paired_bootstrap(runs[0].counts, runs[i].counts, command.samples));
+  return comparison;
+}
+
 int compare(const CompareCommand& command) {
   if (command.samples < 1 || command.samples > 1000000)
     fail<ConfigError>("--samples {}: needs a number from 1 to 1000000", command.samples);
-  std::vector<ComparedRun> runs;
-  for (const std::string& folder : command.runs) runs.push_back(read_run(folder));
-  translate_test_set(command, runs);
+  const Comparison comparison = compare_runs(command);
   TextOutput out;
   if (command.json) {
-    out.line(to_json(command, runs).dump(2, ' ', false, Json::error_handler_t::replace));
+    out.line(to_json(command, comparison).dump(2, ' ', false, Json::error_handler_t::replace));
   } else {
-    write_table(out, command, runs);
-    write_groups(out, runs);
-    write_significance(out, command, runs);
+    write_table(out, comparison);
+    write_groups(out, comparison);
+    write_significance(out, command, comparison);
   }
   out.finish();
   return 0;

@@ -16,8 +16,8 @@
 #include "attune/hub/open_folder.h"
 #include "attune/metrics/bleu.h"
 #include "attune/metrics/chrf.h"
+#include "attune/metrics/ter.h"
 #include "attune/text/text_file.h"
-#include "attune/text/whitespace_tokenizer.h"
 #include "attune/train/evaluate.h"
 
 namespace attune::cli {
@@ -26,17 +26,19 @@ namespace {
 using Lines = std::vector<std::string>;
 
 struct EvaluateCommand {
-  std::string model, source, reference, hypotheses, output;
-  std::string bleu_tokenizer;  // "": see tokenizer_of()
+  std::string model, source, hypotheses, output;
+  std::vector<std::string> references;
+  std::string bleu_tokenizer;  // "": the one that fits the model
   bool lowercase = false, json = false;
   GenerationOptions generation;
   TextEvaluation text;  // of a classifier or a language model
 };
 
 struct Evaluation {
-  int64_t sentences = 0;
+  size_t sentences = 0, references = 0;
   BleuScore bleu;
   double chrf = 0;
+  TerScore ter;
   std::string tokenizer;  // of BLEU
   bool lowercase = false;
   std::optional<CorpusLoss> loss;  // the rest is only known of a model
@@ -48,9 +50,14 @@ struct Evaluation {
   }
   /// As sacreBLEU writes what a score rests on, without its version.
   std::string bleu_signature() const {
-    return fmt::format("nrefs:1|case:{}|eff:no|tok:{}|smooth:exp", lowercase ? "lc" : "mixed", tokenizer);
+    return fmt::format("nrefs:{}|case:{}|eff:no|tok:{}|smooth:exp", references, lowercase ? "lc" : "mixed", tokenizer);
   }
-  static std::string chrf_signature() { return "nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no"; }
+  std::string chrf_signature() const {
+    return fmt::format("nrefs:{}|case:mixed|eff:yes|nc:6|nw:0|space:no", references);
+  }
+  std::string ter_signature() const {
+    return fmt::format("nrefs:{}|case:lc|tok:tercom|norm:no|punct:yes|asian:no", references);
+  }
 };
 
 BleuTokenizer tokenizer_of(const std::string& name) {
@@ -59,8 +66,15 @@ BleuTokenizer tokenizer_of(const std::string& name) {
   fail<ConfigError>("--bleu-tokenizer {}: needs one of 13a, none", name);
 }
 
-void check_line_counts(const std::string& a, const Lines& of_a, const std::string& b, const Lines& of_b) {
-  if (of_a.size() != of_b.size()) fail<DataError>("{} has {} lines but {} has {}", a, of_a.size(), b, of_b.size());
+// The lines of each file of references, as many as `lines` of `file`.
+std::vector<Lines> read_references(const EvaluateCommand& command, const std::string& file, const Lines& lines) {
+  std::vector<Lines> references;
+  for (const std::string& reference : command.references) {
+    references.push_back(read_lines(reference));
+    if (references.back().size() != lines.size())
+      fail<DataError>("{} has {} lines but {} has {}", file, lines.size(), reference, references.back().size());
+  }
+  return references;
 }
 
 std::vector<int32_t> encode_line(const Tokenizer& tokenizer, const std::string& file, const Lines& lines, size_t i,
@@ -72,11 +86,14 @@ std::vector<int32_t> encode_line(const Tokenizer& tokenizer, const std::string& 
   return ids;
 }
 
-void score(const EvaluateCommand& command, const Lines& hypotheses, const Lines& references, Evaluation& result) {
-  result.sentences = static_cast<int64_t>(references.size());
+void score(const EvaluateCommand& command, const Lines& hypotheses, const std::vector<Lines>& references,
+           Evaluation& result) {
+  result.sentences = hypotheses.size();
+  result.references = references.size();
   result.lowercase = command.lowercase;
   result.bleu = corpus_bleu(hypotheses, references, tokenizer_of(result.tokenizer), command.lowercase);
   result.chrf = corpus_chrf(hypotheses, references);
+  result.ter = corpus_ter(hypotheses, references);
 }
 
 Lines translate(const Translator& translator, const TranslateOptions& given, const Lines& sources, Evaluation& result) {
@@ -97,10 +114,10 @@ Lines translate(const Translator& translator, const TranslateOptions& given, con
 }
 
 Evaluation evaluate_model(const EvaluateCommand& command) {
-  if (command.source.empty() || command.reference.empty())
+  if (command.source.empty() || command.references.empty())
     fail<ConfigError>("a model that translates needs --source and --reference");
-  const Lines sources = read_lines(command.source), references = read_lines(command.reference);
-  check_line_counts(command.source, sources, command.reference, references);
+  const Lines sources = read_lines(command.source);
+  const std::vector<Lines> references = read_references(command, command.source, sources);
   if (sources.empty()) fail<DataError>("{}: has no line", command.source);
 
   const ThreadScope threads = use_threads(command.generation.threads);
@@ -111,10 +128,10 @@ Evaluation evaluate_model(const EvaluateCommand& command) {
   for (size_t i = 0; i < sources.size(); ++i)
     examples.push_back(
         {encode_line(translator.source_tokenizer(), command.source, sources, i, options.max_source_tokens),
-         encode_line(target_tokenizer, command.reference, references, i, options.max_source_tokens)});
+         encode_line(target_tokenizer, command.references[0], references[0], i, options.max_source_tokens)});
 
-  const bool words = dynamic_cast<const WhitespaceTokenizer*>(&target_tokenizer) != nullptr;
   Evaluation result;
+  const bool words = bleu_tokenizer_for(target_tokenizer) == BleuTokenizer::none;
   result.tokenizer = !command.bleu_tokenizer.empty() ? command.bleu_tokenizer : words ? "none" : "13a";
   tokenizer_of(result.tokenizer);  // before the work
   result.loss = evaluate(translator.model(), examples, target_tokenizer.bos_id());
@@ -131,9 +148,9 @@ Evaluation evaluate_model(const EvaluateCommand& command) {
 Evaluation evaluate_hypotheses(const EvaluateCommand& command) {
   if (!command.model.empty() || !command.source.empty() || !command.output.empty())
     fail<ConfigError>("--hypotheses is scored without a model: leave out the model, --source and --output");
-  if (command.reference.empty()) fail<ConfigError>("--hypotheses needs --reference");
-  const Lines hypotheses = read_lines(command.hypotheses), references = read_lines(command.reference);
-  check_line_counts(command.hypotheses, hypotheses, command.reference, references);
+  if (command.references.empty()) fail<ConfigError>("--hypotheses needs --reference");
+  const Lines hypotheses = read_lines(command.hypotheses);
+  const std::vector<Lines> references = read_references(command, command.hypotheses, hypotheses);
   Evaluation result;
   result.tokenizer = command.bleu_tokenizer.empty() ? "13a" : command.bleu_tokenizer;
   score(command, hypotheses, references, result);
@@ -142,6 +159,7 @@ Evaluation evaluate_hypotheses(const EvaluateCommand& command) {
 
 Json to_json(const Evaluation& e) {
   Json json = {{"sentences", e.sentences},
+               {"references", e.references},
                {"bleu", e.bleu.score},
                {"bleu_precisions", e.bleu.precisions},
                {"bleu_brevity_penalty", e.bleu.brevity_penalty},
@@ -149,7 +167,11 @@ Json to_json(const Evaluation& e) {
                {"reference_length", e.bleu.reference_length},
                {"bleu_signature", e.bleu_signature()},
                {"chrf", e.chrf},
-               {"chrf_signature", Evaluation::chrf_signature()}};
+               {"chrf_signature", e.chrf_signature()},
+               {"ter", e.ter.score},
+               {"ter_edits", e.ter.edits},
+               {"ter_reference_length", e.ter.reference_length},
+               {"ter_signature", e.ter_signature()}};
   if (!e.loss) return json;
   json["nll"] = e.loss->nll;
   json["perplexity"] = e.loss->perplexity;
@@ -170,8 +192,12 @@ void write_table(TextOutput& out, const Evaluation& e) {
       fmt::format("precisions {:.1f} {:.1f} {:.1f} {:.1f}, brevity {:.3f}, {} tokens for {}", p[0], p[1], p[2], p[3],
                   e.bleu.brevity_penalty, e.bleu.hypothesis_length, e.bleu.reference_length));
   row("chrF2", fmt::format("{:.2f}", e.chrf), "");
+  row("TER", fmt::format("{:.2f}", e.ter.score),
+      fmt::format("{} edits for {:.0f} words; less is better", e.ter.edits, e.ter.reference_length));
   if (e.loss) {
-    row("nll", fmt::format("{:.4f}", e.loss->nll), "nats a token, given the reference so far");
+    row("nll", fmt::format("{:.4f}", e.loss->nll),
+        e.references > 1 ? "nats a token, given the first reference so far"
+                         : "nats a token, given the reference so far");
     row("perplexity", fmt::format("{:.4g}", e.loss->perplexity), "");
     row("accuracy", fmt::format("{:.1f}%", 100 * e.loss->accuracy), "of the next token");
   }
@@ -181,14 +207,15 @@ void write_table(TextOutput& out, const Evaluation& e) {
         fmt::format("for {} tokens of translation, {} a second", e.output_tokens, format_count(e.tokens_per_second())));
   out.line("");
   out.line("BLEU   " + e.bleu_signature());
-  out.line("chrF2  " + Evaluation::chrf_signature());
+  out.line("chrF2  " + e.chrf_signature());
+  out.line("TER    " + e.ter_signature());
 }
 
 /// A classifier or a language model.
 int run_evaluate_text(const EvaluateCommand& command, Architecture architecture) {
   if (command.text.data.empty())
     fail<ConfigError>("a model of architecture \"{}\" needs --data", enum_name(architecture));
-  if (!command.source.empty() || !command.reference.empty() || !command.output.empty())
+  if (!command.source.empty() || !command.references.empty() || !command.output.empty())
     fail<ConfigError>("--source, --reference and --output are for a model that translates");
   const ThreadScope threads = use_threads(command.generation.threads);
   TextEvaluation text = command.text;
@@ -248,19 +275,22 @@ int run_evaluate(const EvaluateCommand& command, const CLI::App& app) {
 void add_evaluate(CLI::App& app) {
   const auto c = std::make_shared<EvaluateCommand>();
   CLI::App* command =
-      add_command(app, "evaluate", "How good a model is on given text, or BLEU and chrF of translations",
+      add_command(app, "evaluate", "How good a model is on given text, or BLEU, chrF and TER of translations",
                   "  attune evaluate runs/demo/model --source test.en --reference test.de\n"
                   "  attune evaluate runs/demo/model --source test.en --reference test.de --json --output test.out.de\n"
                   "  attune evaluate --hypotheses test.out.de --reference test.de --bleu-tokenizer none\n"
+                  "  attune evaluate --hypotheses test.out.de --reference test.a.de --reference test.b.de\n"
                   "  attune evaluate runs/reviews/model --data test.tsv --confusion labels.html\n"
                   "  attune evaluate runs/shakespeare/model --data valid.txt --stride 128\n"
-                  "Of a model that translates: BLEU, chrF, nll, perplexity. Of a classifier: accuracy, precision, "
+                  "Of a model that translates: BLEU, chrF, TER, nll, perplexity. Of a classifier: accuracy, precision, "
                   "recall and F1 of\n"
                   "each label, which label is taken for which. Of a language model: nll, perplexity, bits per byte",
                   [c, &app] { return run_evaluate(*c, *app.get_subcommand("evaluate")); });
   add_model(*command, c->model);
   command->add_option("--source", c->source, "Text to translate, plain or gzip");
-  command->add_option("--reference", c->reference, "Its translation, line by line");
+  command->add_option("--reference", c->references, "Its translation, line by line; given again: another of every line")
+      ->expected(1)
+      ->take_all();
   command->add_option("--hypotheses", c->hypotheses, "Translations to score in place of a model's");
   command->add_option("--output", c->output, "File for the model's translations");
   command->add_option("--bleu-tokenizer", c->bleu_tokenizer,

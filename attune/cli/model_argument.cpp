@@ -36,6 +36,15 @@ CLI::Option* add_model(CLI::App& command, std::string& folder, const std::string
   return command.add_option("model", folder, description)->transform(model_of, "")->type_name("TEXT");
 }
 
+CLI::Option* add_models(CLI::App& command, const std::string& name, std::vector<std::string>& folders,
+                        const std::string& description) {
+  return command.add_option(name, folders, description)
+      ->transform(model_of, "")
+      ->type_name("TEXT")
+      ->expected(1)
+      ->take_all();
+}
+
 void exchange_if_in_wrong_order(std::string& folder, std::vector<std::string>& texts) {
   std::error_code ignored;
   if (fs::exists(folder, ignored)) return;

@@ -11,6 +11,10 @@ namespace attune::cli {
 /// ConfigError for the folder of a run that has no model yet, naming the best one so far where there is one.
 CLI::Option* add_model(CLI::App& command, std::string& folder, const std::string& description = "Folder of the model");
 
+/// Adds an option for the folder of a model, which may be given several times, likewise.
+CLI::Option* add_models(CLI::App& command, const std::string& name, std::vector<std::string>& folders,
+                        const std::string& description);
+
 /// Where `folder` is none and one of `texts` is the folder of a model, they change places, and a note says so.
 void exchange_if_in_wrong_order(std::string& folder, std::vector<std::string>& texts);
 

@@ -10,6 +10,7 @@
 #include "attune/cli/text_input.h"
 #include "attune/cli/text_output.h"
 #include "attune/inference/shortlist.h"
+#include "attune/io/text_style_file.h"
 #include "attune/text/tokenizer.h"
 
 namespace attune::cli {
@@ -17,7 +18,7 @@ namespace {
 
 struct TranslateCommand {
   std::string model, file, output, prefixes, shortlist, on_error = "stop";
-  std::vector<std::string> text, banned, required;
+  std::vector<std::string> text, banned, required, ensemble;
   int64_t n_best = 1;
   bool scores = false, token_scores = false, alignments = false, json = false;
   GenerationOptions generation;
@@ -80,6 +81,29 @@ class Prefixes {
   std::optional<LineReader> reader_;
 };
 
+/// Says once, and early, when the input is evidently not written as the training text was.
+class StyleCheck {
+ public:
+  explicit StyleCheck(const std::string& model) : style_(read_source_text(model)) {}
+  void add(const std::vector<std::string>& lines) {
+    if (!style_ || told_ || lines_ >= most_lines) return;
+    for (const std::string& line : lines) counts_.add(line);
+    lines_ += lines.size();
+    const std::optional<std::string> mismatch = counts_.mismatch(*style_);
+    if (!mismatch) return;
+    told_ = true;
+    write_note(
+        fmt::format("the input is not written as the model's training text: {}. Translations may be poor", *mismatch));
+  }
+
+ private:
+  static constexpr size_t most_lines = 1000;
+  std::optional<TextStyle> style_;
+  TextStyleCounts counts_;
+  size_t lines_ = 0;
+  bool told_ = false;
+};
+
 TranslateOptions options_of(const TranslateCommand& command, const Translator& translator) {
   TranslateOptions options = command.generation.for_model(translator);
   options.n_best = command.n_best;
@@ -99,12 +123,15 @@ TranslateOptions options_of(const TranslateCommand& command, const Translator& t
 int translate(TranslateCommand command) {
   exchange_if_in_wrong_order(command.model, command.text);
   const ThreadScope threads = use_threads(command.generation.threads);
-  const Translator translator = Translator::load(command.model);
+  std::vector<std::filesystem::path> folders = {command.model};
+  folders.insert(folders.end(), command.ensemble.begin(), command.ensemble.end());
+  const Translator translator = Translator::load_ensemble(folders);
   TranslateOptions options = options_of(command, translator);
   InputLines source(command.text, command.file);
   const bool skips = command.on_error == "skip";
   if (skips) source.skip_errors(write_note);
   Prefixes prefixes(command.prefixes);
+  StyleCheck style(command.model);
   TextOutput output(command.output);
   if (!command.output.empty() && !source.from_standard_input()) catch_stop_signals();
   options.interrupt = &stop_requested();
@@ -113,6 +140,7 @@ int translate(TranslateCommand command) {
   int64_t line = 0;
   const auto read = [&](bool wait) {
     std::vector<std::string> lines = wait ? source.next() : source.at_hand();
+    style.add(lines);
     return prefixes.with(std::move(lines), source.places());
   };
   const auto write = [&](const std::vector<Translation>& translations) {
@@ -153,6 +181,7 @@ void add_translate(CLI::App& app) {
       "  attune translate runs/demo/model < news.en > news.de\n"
       "  attune translate runs/demo/model --beam-size 8 --n-best 3 \"Good morning.\"\n"
       "  attune translate runs/demo/model --require Hund --ban Katze --alignments \"The old dog sleeps.\"\n"
+      "  attune translate runs/a/model --ensemble runs/b/model --ensemble runs/c/model < news.en > news.de\n"
       "Output, one line for each input line, in the same order:\n"
       "  translation                     An empty line stays empty\n"
       "  score<TAB>translation           With --scores; see beam search in docs/translation.md\n"
@@ -163,6 +192,8 @@ void add_translate(CLI::App& app) {
       [c] { return until_stopped([&] { return translate(*c); }); });
   add_model(*command, c->model)->required();
   add_texts(*command, "text", c->text, "Sentences; without them --file, else standard input");
+  add_models(*command, "--ensemble", c->ensemble,
+             "Another model that translates together with the first; may be given several times");
   command->add_option("--file", c->file, "Text to translate, plain or gzip");
   command->add_option("--output", c->output, "File for the translations, written whole or not at all");
   command->add_option("--on-error", c->on_error, "A line that cannot be read: stop, or skip it with an empty one")

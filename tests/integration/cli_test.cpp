@@ -142,7 +142,7 @@ TEST_F(CliTest, EvaluateSaysWhatTheLibrarySays) {
   EXPECT_GT(json.at("tokens_per_second").get<double>(), 0);
 
   const std::string table = output_of({"evaluate", model_, "--source", source, "--reference", reference});
-  for (const char* row : {"BLEU ", "chrF2 ", "nll ", "perplexity ", "tok:13a|smooth:exp"})
+  for (const char* row : {"BLEU ", "chrF2 ", "TER ", "nll ", "perplexity ", "tok:13a|smooth:exp"})
     EXPECT_THAT(table, HasSubstr(row));
 }
 
@@ -167,6 +167,52 @@ TEST_F(CliTest, HypothesesAreScoredWithoutAModel) {
   EXPECT_EQ(score({"--lowercase"}).at("bleu_signature"), "nrefs:1|case:lc|eff:no|tok:13a|smooth:exp");
   EXPECT_NEAR(score({}).at("chrf").get<double>(), corpus_chrf(hypotheses, references), 1e-9);
   EXPECT_FALSE(score({}).contains("nll"));
+}
+
+TEST_F(CliTest, SeveralReferencesAreScoredTogether) {
+  const std::vector<std::string> hypotheses = small_text(12);
+  std::vector<std::vector<std::string>> references(2, hypotheses);
+  for (size_t i = 0; i < hypotheses.size(); ++i) references[i % 2][i] = "Nothing of it .";
+  const std::vector<std::string> arguments = {"evaluate",
+                                              "--hypotheses",
+                                              file("h", hypotheses),
+                                              "--reference",
+                                              file("a", references[0]),
+                                              "--reference",
+                                              file("b", references[1]),
+                                              "--json"};
+  const Json json = Json::parse(output_of(arguments));
+  EXPECT_NEAR(json.at("bleu").get<double>(), corpus_bleu(hypotheses, references).score, 1e-9);
+  EXPECT_NEAR(json.at("chrf").get<double>(), 100, 1e-9) << "one of them is each time the same";
+  EXPECT_EQ(json.at("ter"), 0);
+  EXPECT_EQ(json.at("references"), 2);
+  EXPECT_EQ(json.at("ter_signature"), "nrefs:2|case:lc|tok:tercom|norm:no|punct:yes|asian:no");
+  EXPECT_THAT(refusal(run_attune({"evaluate", "--hypotheses", file("h", hypotheses), "--reference",
+                                  file("a", hypotheses), "--reference", file("short", small_text(3))})),
+              HasSubstr("has 12 lines but "));
+}
+
+TEST_F(CliTest, AnEnsembleOfAModelWithItselfTranslatesAsItDoes) {
+  const std::vector<std::string> lines = small_text(8);
+  EXPECT_EQ(translate(lines, {"--ensemble", model_, "--ensemble", model_}), translate(lines));
+  write_small_model(folder_ / "other", 7);
+  EXPECT_NE(translate(lines, {"--ensemble", (folder_ / "other").string()}), translate(lines));
+  EXPECT_THAT(refusal(run_attune({"translate", model_, "a text", "--ensemble", (folder_ / "none").string()})),
+              HasSubstr("none"));
+}
+
+TEST_F(CliTest, TextThatIsNotWrittenAsTheTrainingTextWasIsNoticed) {
+  const auto style = [&](const std::string& text) { write_file(*shared_ / "model" / "source_text.json", text); };
+  style("{\"punctuation\": \"separate\", \"lower_case\": false}");
+  const CommandResult found = run_attune({"translate", model_, "A dog.", "A cat."});
+  EXPECT_EQ(found.status, 0);
+  EXPECT_EQ(found.errors,
+            "attune: the input is not written as the model's training text: it has punctuation attached to words "
+            "(\"dog.\"), the model's training text had it separate. Translations may be poor\n");
+  EXPECT_EQ(run_attune({"translate", model_, "A dog ."}).errors, "");
+  style("{\"punctuation\": \"sometimes\"}");
+  EXPECT_THAT(refusal(run_attune({"translate", model_, "A dog ."})), HasSubstr("source_text.json.punctuation: is "));
+  std::filesystem::remove(*shared_ / "model" / "source_text.json");
 }
 
 TEST_F(CliTest, InspectCountsWhatTheModelHas) {
