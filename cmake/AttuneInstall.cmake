@@ -14,7 +14,24 @@ if(NOT BUILD_SHARED_LIBS)  # for the libraries that it links
   install(FILES cmake/FindOneDNN.cmake cmake/FindMPIC.cmake DESTINATION ${package_folder})
 endif()
 
-# The public headers: attune.h and what it includes, directly or not, as it is when they are installed.
+# pkg-config, also for compilers of C. The static library names what it links.
+set(ATTUNE_PC_LIBS "")
+set(ATTUNE_PC_REQUIRES "")
+if(NOT BUILD_SHARED_LIBS)
+  set(ATTUNE_PC_LIBS " -ldnnl -ltomlplusplus ${OpenMP_CXX_FLAGS} -lstdc++ -lm -pthread")
+  foreach(library IN LISTS MPIC_LIBRARIES)
+    cmake_path(GET library STEM name)
+    string(REGEX REPLACE "^lib" " -l" name ${name})
+    string(APPEND ATTUNE_PC_LIBS ${name})
+  endforeach()
+  set(ATTUNE_PC_REQUIRES "Requires: libhwy sentencepiece libpcre2-8 icu-uc fmt zlib")
+endif()
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig
+           OUTPUT_VARIABLE ATTUNE_PC_PREFIX)
+configure_file(cmake/attune.pc.in attune.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/attune.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# The public headers: c.h, attune.h and what it includes, directly or not, as it is when they are installed.
 install(CODE "set(sources [[${CMAKE_CURRENT_SOURCE_DIR}]])
 set(includes [[${CMAKE_INSTALL_INCLUDEDIR}]])")
 install(SCRIPT cmake/InstallHeaders.cmake)

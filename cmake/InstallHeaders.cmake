@@ -1,6 +1,7 @@
-# Installs attune/attune.h and the headers of Attune that it includes, directly or not, from `sources` to `includes`.
+# Installs attune/attune.h, the headers of Attune that it includes, directly or not, and attune/c.h from `sources` to
+# `includes`.
 cmake_minimum_required(VERSION 3.25)
-set(headers attune/attune.h)
+set(headers attune/attune.h attune/c.h)
 set(next 0)
 list(LENGTH headers count)
 while(next LESS count)

@@ -1,0 +1,66 @@
+#pragma once
+// What the functions of the C interface share: exceptions become a status, pointers are checked, options are read. The
+// options of a function are a struct whose fields are listed as those of configurations are (base/fields.h).
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "attune/base/error.h"
+#include "attune/base/fail.h"
+#include "attune/base/json.h"
+
+#pragma GCC visibility push(default)  // other names are hidden, see cmake/AttuneCompiler.cmake
+#include "attune/c.h"
+#pragma GCC visibility pop
+
+struct attune_interrupt {
+  std::atomic<bool> flag = false;
+};
+
+namespace attune::c {
+
+/// Calls the body. Returns the status of what it throws, and keeps the message for attune_error_message().
+attune_status guarded(const std::function<void()>& body) noexcept;
+
+/// A pointer that may not be NULL is.
+class ArgumentError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// What it points to. Throws ArgumentError when it is NULL.
+template <class T>
+T& given(T* pointer, const char* name) {
+  if (pointer == nullptr) fail<ArgumentError>("{} is NULL", name);
+  return *pointer;
+}
+
+/// `count` texts. Throws ArgumentError when one of the pointers is NULL.
+std::vector<std::string> texts_of(const char* const* texts, size_t count, const char* name);
+
+/// The JSON object of a call's options; an empty one for NULL. Throws ConfigError.
+Json options_of(const char* options);
+
+const std::atomic<bool>* flag_of(const attune_interrupt* interrupt);
+
+/// The time at which a call ends that may take so many seconds; 0: none. Throws ConfigError.
+std::optional<std::chrono::steady_clock::time_point> deadline_after(double timeout_seconds);
+
+/// The element of a list, null where there is none.
+template <class T>
+const T* element(const std::vector<T>& list, size_t index) {
+  return index < list.size() ? &list[index] : nullptr;
+}
+
+/// The tokens of a text, and their number in *count; null and 0 where there is no text.
+const int32_t* tokens_of(const std::vector<int32_t>* tokens, size_t* count);
+
+inline constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
+}  // namespace attune::c

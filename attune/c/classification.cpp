@@ -1,0 +1,92 @@
+// See attune/c.h.
+
+#include <memory>
+
+#include "attune/base/json_fields.h"
+#include "attune/base/parallel.h"
+#include "attune/c/call.h"
+#include "attune/inference/classifier.h"
+
+struct attune_classifier {
+  attune::Classifier classifier;
+};
+
+struct attune_classifications {
+  std::vector<attune::Classification> texts;
+};
+
+namespace attune {
+namespace {
+
+struct ClassifyFields {
+  ClassifyOptions options;
+  int64_t max_tokens = 0;
+  int64_t threads = 0;
+};
+
+template <class FieldVisitor>
+void visit_fields(ClassifyFields& f, FieldVisitor& v) {
+  v("max_tokens", f.max_tokens);
+  v("batch_texts", f.options.batch_texts);
+  v("batch_tokens", f.options.batch_tokens);
+  v("threads", f.threads);
+}
+
+using c::element;
+
+const LabelProbability* label_at(const attune_classifications* classifications, size_t text, size_t rank) {
+  const Classification* result = element(classifications->texts, text);
+  return result == nullptr ? nullptr : element(result->labels, rank);
+}
+
+}  // namespace
+}  // namespace attune
+
+using namespace attune;
+using namespace attune::c;
+
+attune_status attune_classifier_load(const char* folder, attune_classifier** classifier) {
+  return guarded(
+      [&] { given(classifier, "classifier") = new attune_classifier{Classifier::load(&given(folder, "folder"))}; });
+}
+void attune_classifier_free(attune_classifier* classifier) {
+  delete classifier;
+}
+
+size_t attune_classifier_labels(const attune_classifier* classifier) {
+  return classifier->classifier.labels().size();
+}
+const char* attune_classifier_label(const attune_classifier* classifier, size_t label) {
+  const std::string* name = element(classifier->classifier.labels(), label);
+  return name == nullptr ? nullptr : name->c_str();
+}
+
+attune_status attune_classify(const attune_classifier* classifier, const char* const* texts, size_t count,
+                              const char* options, const attune_interrupt* interrupt,
+                              attune_classifications** classifications) {
+  return guarded([&] {
+    const Classifier& model = given(classifier, "classifier").classifier;
+    auto& out = given(classifications, "classifications");
+    ClassifyFields fields;
+    const Json json = options_of(options);
+    read_fields(json, fields, "options");
+    if (json.contains("max_tokens")) fields.options.max_tokens = fields.max_tokens;
+    fields.options.interrupt = flag_of(interrupt);
+    const ThreadScope threads(fields.threads);
+    auto result = std::make_unique<attune_classifications>();
+    result->texts = model.classify(texts_of(texts, count, "texts"), fields.options);
+    out = result.release();
+  });
+}
+
+size_t attune_classification_label(const attune_classifications* classifications, size_t text, size_t rank) {
+  const LabelProbability* label = label_at(classifications, text, rank);
+  return label == nullptr ? static_cast<size_t>(-1) : static_cast<size_t>(label->label);
+}
+double attune_classification_probability(const attune_classifications* classifications, size_t text, size_t rank) {
+  const LabelProbability* label = label_at(classifications, text, rank);
+  return label == nullptr ? kNone : label->probability;
+}
+void attune_classifications_free(attune_classifications* classifications) {
+  delete classifications;
+}
