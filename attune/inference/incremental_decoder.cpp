@@ -18,11 +18,6 @@ size_t certain_bytes(const std::string& text) {
   return size;
 }
 
-// "<0xE2>", a byte of a text: one that is no character changes what the bytes before it become.
-bool is_byte(const std::string& piece) {
-  return piece.size() == 6 && piece.starts_with("<0x") && piece.ends_with('>');
-}
-
 bool is_blank(const std::string& text) {
   return text.find_first_not_of(" \n\t\r") == std::string::npos;
 }
@@ -39,11 +34,18 @@ IncrementalDecoder::IncrementalDecoder(const Tokenizer& tokenizer, std::span<con
   shorten();
 }
 
+// "<0xE2>", a byte of a text. In Hugging Face's tokenizers a run of them is text only as a whole: one that is no
+// character makes U+FFFD of all. Others decode a run character by character.
+bool IncrementalDecoder::is_in_run(int32_t token) const {
+  const std::string piece = tokenizer_.piece(token);
+  return piece.size() == 6 && piece.starts_with("<0x") && piece.ends_with('>') && tokenizer_.kind() == "Hugging Face";
+}
+
 std::string IncrementalDecoder::push(int32_t token) {
   if (eos_is_line_end_ && token == tokenizer_.eos_id()) return finish() + "\n";
-  const bool in_bytes = is_byte(tokenizer_.piece(token));
+  const bool in_run = is_in_run(token);
   window_.push_back(token);
-  if (in_bytes) return "";  // until all bytes of the run are there
+  if (in_run) return "";  // until all bytes of the run are there
   const std::string text = tokenizer_.decode(window_);
   const size_t certain = certain_bytes(text);
   if (certain <= returned_) return "";
@@ -66,7 +68,7 @@ std::string IncrementalDecoder::finish() {
 void IncrementalDecoder::shorten() {
   for (size_t length = kShortWindow; length < window_.size(); length *= 2) {
     const std::vector<int32_t> end(window_.end() - static_cast<std::ptrdiff_t>(length), window_.end());
-    if (is_byte(tokenizer_.piece(end.front()))) continue;
+    if (is_in_run(end.front())) continue;
     const std::string text = tokenizer_.decode(end);
     if (is_blank(text)) continue;
     window_ = end;

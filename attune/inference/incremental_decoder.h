@@ -11,8 +11,8 @@
 namespace attune {
 
 /// Decodes tokens one by one and returns the text that each adds to the text before. Returns whole characters: the
-/// bytes of an incomplete character wait for the next token, and tokens of single bytes (<0xE2>) for the end of their
-/// run. What all calls return, joined, is what Tokenizer::decode() gives.
+/// bytes of an incomplete character wait for the next token, and byte tokens (<0xE2>) of Hugging Face for the end of
+/// their run. What all calls return, joined, is what Tokenizer::decode() gives.
 class IncrementalDecoder {
  public:
   /// `before` are the tokens that the text continues; they decide whether it begins with a space. With
@@ -26,6 +26,7 @@ class IncrementalDecoder {
   std::string finish();
 
  private:
+  bool is_in_run(int32_t token) const;
   void shorten();
 
   const Tokenizer& tokenizer_;

@@ -235,9 +235,14 @@ size_t grapheme_end(std::string_view text, size_t at) {
 int script_of(char32_t c) {
   if (c == ' ') return kAnyScript;
   if (c == 0x30FC) return USCRIPT_HAN;
+  if (c == 0x589 || c == 0x61C) return USCRIPT_COMMON;  // these four have another script since
+  if (c == 0x953 || c == 0x954) return USCRIPT_DEVANAGARI;
+  UVersionInfo age;
+  u_charAge(static_cast<UChar32>(c), age);
+  if (age[0] > 9) return kAnyScript;
   UErrorCode code = U_ZERO_ERROR;
   const UScriptCode script = uscript_getScript(static_cast<UChar32>(c), &code);
-  if (U_FAILURE(code)) return USCRIPT_UNKNOWN;
+  if (U_FAILURE(code) || script == USCRIPT_UNKNOWN) return kAnyScript;
   if (script == USCRIPT_HIRAGANA || script == USCRIPT_KATAKANA) return USCRIPT_HAN;
   return script;
 }

@@ -115,9 +115,9 @@ void append_lowercase(std::string& text, char32_t c);
 /// The end of the grapheme cluster that begins at `at`, exact for clusters of less than 6 bytes; others may be cut.
 size_t grapheme_end(std::string_view text, size_t at);
 
-/// The script of the space, which belongs to any.
+/// Of the space, and of characters that have no script in Unicode 9: they belong to any.
 inline constexpr int kAnyScript = -1;
-/// A number for the script of a character, or kAnyScript. Hiragana and Katakana count as Han.
+/// A number for the script of a character in Unicode 9, or kAnyScript. Hiragana and Katakana count as Han.
 int script_of(char32_t c);
 
 }  // namespace attune::huggingface

@@ -12,6 +12,14 @@ TEST(GraphemeEnd, MarksOfUnicode17JoinTheCharacterBeforeThem) {
   EXPECT_EQ(grapheme_end("\r\nx", 0), 2u);
 }
 
+TEST(ScriptOf, IsThatOfUnicode9) {
+  EXPECT_EQ(script_of(U'あ'), script_of(U'漢'));
+  EXPECT_NE(script_of(U'a'), script_of(U'б'));
+  EXPECT_EQ(script_of(0x589), script_of(U'.')) << "Armenian since";
+  for (const char32_t c : {U' ', char32_t{0xE000}, char32_t{0x378}, char32_t{0x11D00}, char32_t{0x1CC00}})
+    EXPECT_EQ(script_of(c), kAnyScript) << static_cast<uint32_t>(c);
+}
+
 TEST(WithReplacements, OneStandsForTheLongestStartOfACharacter) {
   EXPECT_EQ(with_replacements("a\xF0\x9F\x98z"), "a\uFFFDz");
   EXPECT_EQ(with_replacements("\xF0\x9Fq\xE2\x82"), "\uFFFDq\uFFFD");
