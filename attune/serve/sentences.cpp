@@ -26,9 +26,9 @@ bool is_line_break(char32_t c) {
 
 // The last word before a full stop: a number, an initial, or one that is written with a full stop.
 bool is_abbreviation(std::string_view before) {
-  static constexpr std::array<std::string_view, 28> kKnown = {
-      "mr", "mrs", "ms",  "dr", "prof", "st",  "vs", "etc", "no",  "fig", "sr",   "jr",  "inc",  "ltd",
-      "co", "bzw", "usw", "ca", "nr",   "str", "hr", "fr",  "vgl", "abb", "evtl", "ggf", "inkl", "mme"};
+  static constexpr std::array<std::string_view, 27> kKnown = {
+      "mr",  "mrs", "ms", "dr", "prof", "st", "vs", "etc", "fig", "sr",   "jr",  "inc",  "ltd", "co",
+      "bzw", "usw", "ca", "nr", "str",  "hr", "fr", "vgl", "abb", "evtl", "ggf", "inkl", "mme"};
   const size_t space = before.find_last_of(" \t\n(\"'");
   const std::string_view word = space == std::string_view::npos ? before : before.substr(space + 1);
   if (word.empty()) return false;

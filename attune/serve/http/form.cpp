@@ -31,16 +31,20 @@ void add(FormFields& fields, std::string name, std::string value) {
 
 // The value of `name` among the parameters of a header: form-data; name="q". "" where there is none.
 std::string header_parameter(std::string_view header, std::string_view name) {
-  for (size_t at = header.find(';'); at != std::string_view::npos; at = header.find(';', at)) {
+  for (size_t at = header.find(';'); at != std::string_view::npos; at = header.find(';')) {
     header.remove_prefix(at + 1);
-    at = 0;
-    while (!header.empty() && header.front() == ' ') header.remove_prefix(1);
-    if (!starts_with_ignoring_case(header, name) || header.size() <= name.size() || header[name.size()] != '=')
-      continue;
-    std::string_view value = header.substr(name.size() + 1);
-    if (!value.starts_with('"')) return std::string(value.substr(0, value.find_first_of("; ")));
-    value.remove_prefix(1);
-    return std::string(value.substr(0, value.find('"')));
+    while (header.starts_with(' ')) header.remove_prefix(1);
+    const size_t equals = header.find_first_of("=;");
+    if (equals == std::string_view::npos) return "";
+    if (header[equals] == ';') continue;
+    const bool wanted = equals == name.size() && starts_with_ignoring_case(header, name);
+    header.remove_prefix(equals + 1);
+    const bool quoted = header.starts_with('"');
+    if (quoted) header.remove_prefix(1);
+    const size_t end = quoted ? header.find('"') : header.find_first_of("; ");
+    if (wanted) return std::string(header.substr(0, end));
+    if (end == std::string_view::npos) return "";
+    header.remove_prefix(end);
   }
   return "";
 }
