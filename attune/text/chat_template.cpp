@@ -36,8 +36,7 @@ Json parse_bounded(std::string_view text, const std::string& where) {
     const auto& key = parsed.get_ref<const std::string&>();
     if (!keys.back().insert(key).second)
       fail<DataError>("{}: JSON has key {} twice", where, show(Json(key)).substr(0, kKeyShown));
-    if (keys.back().size() > kMaxKeys)
-      fail<DataError>("{}: JSON has more than {} keys in one object", where, kMaxKeys);
+    if (keys.back().size() > kMaxKeys) fail<DataError>("{}: JSON has more than {} keys in one object", where, kMaxKeys);
     return true;
   };
   if (const size_t nul = text.find('\0'); nul != std::string_view::npos)  // the parser takes it for the end

@@ -291,8 +291,7 @@ TEST(Scheduler, AShortLastPieceOfAPromptIsReadWithTheOneBefore) {
     return model->read;
   };
   EXPECT_THAT(steps(2 * kPromptPiece + kQueriesByRow), ElementsAre(kPromptPiece, kPromptPiece + kQueriesByRow));
-  EXPECT_THAT(steps(2 * kPromptPiece + kQueriesByRow + 1),
-              ElementsAre(kPromptPiece, kPromptPiece, kQueriesByRow + 1));
+  EXPECT_THAT(steps(2 * kPromptPiece + kQueriesByRow + 1), ElementsAre(kPromptPiece, kPromptPiece, kQueriesByRow + 1));
 }
 
 // A model whose logits after one token are not finite.

@@ -65,10 +65,10 @@ States states_of(RandomAttention&& random, const Device& device) {
   attention.append(x, positions(0, kAll), backwards(kAll), cache);
   const SlotTableData data = new_tokens();
   const SlotTable table = data;
-  return {.at_once = attention(x, x, {.queries = whole, .keys = whole, .causal = true}).rows(kPast, kAll),
-          .over_cache =
-              attention.attend(x.rows(kPast, kAll), {.positions = positions(kPast, kAll), .table = &table}, cache)
-                  .states};
+  return {
+      .at_once = attention(x, x, {.queries = whole, .keys = whole, .causal = true}).rows(kPast, kAll),
+      .over_cache =
+          attention.attend(x.rows(kPast, kAll), {.positions = positions(kPast, kAll), .table = &table}, cache).states};
 }
 
 TEST(CachedPrompt, EqualsTheWholePromptWithEveryKindOfPositions) {
