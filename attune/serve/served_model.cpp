@@ -1,7 +1,6 @@
 #include "attune/serve/served_model.h"
 
 #include "attune/base/fail.h"
-#include "attune/base/parallel.h"
 #include "attune/base/processors.h"
 #include "attune/hub/open_folder.h"
 #include "attune/inference/languages.h"

@@ -175,7 +175,7 @@ TEST_F(PanelParametersTest, ConfigurationsNameTheFormat) {
   EXPECT_THAT(refusal({{"quant_method", "gptq"}, {"weights", "int4"}}),
               HasSubstr("quantization_config.quant_method: is \"gptq\", needs \"attune\""));
   EXPECT_THAT(refusal({{"quant_method", "attune"}, {"weights", "int3"}}),
-              HasSubstr("needs one of float32, int8, int4"));
+              HasSubstr("needs one of float32, bfloat16, int8, int4"));
   EXPECT_THAT(refusal({{"quant_method", "attune"}, {"bits", 8}}), HasSubstr("unknown key \"bits\""));
   EXPECT_THAT(refusal(8), HasSubstr("needs a table of keys"));
 }
