@@ -46,7 +46,7 @@ TEST(TokenizerJsonFuzz, MutatedFilesAreReadOrRefused) {
   Random random(7);
   size_t read = 0, refused = 0;
   for (const auto& entry : std::filesystem::directory_iterator(source_dir() / "tests/text/data")) {
-    if (entry.path().filename() == "expected.json") continue;
+    if (entry.path().filename() == "expected.json" || entry.is_directory()) continue;
     const std::string file = read_file(entry.path());
     for (int i = 0; i < 200; ++i) {
       write_file(folder / "tokenizer.json", changed(file, random));

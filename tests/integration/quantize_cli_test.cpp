@@ -107,7 +107,7 @@ TEST_F(QuantizeCliTest, WhatCannotBeIsRefused) {
   EXPECT_THAT(refusal(run_attune({"quantize", model_, "--out", small})), HasSubstr("is there already"));
   EXPECT_THAT(refusal(run_attune({"quantize", model_, "--out", model_})), HasSubstr("is there already"));
   EXPECT_THAT(refusal(run_attune({"quantize", model_, "--out", other, "--type", "int2"})),
-              HasSubstr("--type int2: needs one of float32, int8, int4"));
+              HasSubstr("--type int2: needs one of float32, bfloat16, int8, int4"));
   EXPECT_THAT(refusal(run_attune({"quantize", small, "--out", other})), HasSubstr("int8 panels"));
   EXPECT_THAT(refusal(run_attune({"quantize", (folder_ / "none").string(), "--out", other})), HasSubstr("config.json"));
   EXPECT_THAT(refusal(run_attune({"quantize", model_, "--out", file("file", "x") + "/below"})),

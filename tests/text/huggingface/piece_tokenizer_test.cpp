@@ -103,10 +103,10 @@ TEST(PieceTokenizer, LlamaBeginsAText) {
     config.update(more);
     return PieceFolder("fairseq.model", "tokenizer.model", config).load();
   };
-  Ids ids = load({})->encode("so");
+  Ids ids = load(json::object())->encode("so");
   EXPECT_EQ(load({{"add_bos_token", false}, {"add_eos_token", true}})->encode_for_model("so").ids.back(), 2);
   ids.insert(ids.begin(), 1);
-  EXPECT_EQ(load({})->encode_for_model("so").ids, ids);
+  EXPECT_EQ(load(json::object())->encode_for_model("so").ids, ids);
 }
 
 TEST(PieceTokenizer, AnotherClassIsRefusedByName) {

@@ -125,7 +125,7 @@ TEST(HuggingFaceTokenizers, ErrorsNameTheField) {
 
 TEST(HuggingFaceTokenizers, AKeyThatComesTwiceIsNamed) {
   EXPECT_EQ(error_of(R"({"model": {"type": "WordLevel", "vocab": {"a": 0, "b": 1, "a": 2}}})"),
-            "tokenizer.json: the vocabulary has \"a\" twice");
+            "tokenizer.json: model.vocab: the vocabulary has \"a\" twice");
   EXPECT_EQ(error_of(R"({"model": {"type": "WordLevel", "vocab": {}, "vocab": {"a": 0}}})"),
             "tokenizer.json: \"model.vocab\" is there twice");
   EXPECT_EQ(error_of(R"({"version": "1", "model": {"type": "BPE", "type": "WordLevel"}})"),
