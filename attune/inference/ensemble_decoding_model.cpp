@@ -14,18 +14,18 @@ namespace {
 
 // The layers of one model, taken out of the cache of all with a copy of its lists of slots, and put back at the end
 // whatever happens.
-class Part {
+class CachePart {
  public:
-  Part(KvCache& whole, size_t begin, size_t count) : whole_(whole), begin_(begin) {
+  CachePart(KvCache& whole, size_t begin, size_t count) : whole_(whole), begin_(begin) {
     const auto first = whole.layers.begin() + static_cast<std::ptrdiff_t>(begin);
     cache.layers.assign(std::make_move_iterator(first),
                         std::make_move_iterator(first + static_cast<std::ptrdiff_t>(count)));
     cache.past = whole.past;
     cache.source = whole.source;
   }
-  Part(const Part&) = delete;
-  Part& operator=(const Part&) = delete;
-  ~Part() {
+  CachePart(const CachePart&) = delete;
+  CachePart& operator=(const CachePart&) = delete;
+  ~CachePart() {
     std::move(cache.layers.begin(), cache.layers.end(), whole_.layers.begin() + static_cast<std::ptrdiff_t>(begin_));
   }
   KvCache cache;
@@ -81,7 +81,7 @@ void EnsembleDecodingModel::for_each_part(KvCache& cache, F&& f) const {
   size_t begin = 0;
   SlotLists past, source;
   for (size_t m = 0; m < models_.size(); ++m) {
-    Part part(cache, begin, layers_[m]);
+    CachePart part(cache, begin, layers_[m]);
     f(*models_[m], part.cache);
     begin += layers_[m];
     past = std::move(part.cache.past);

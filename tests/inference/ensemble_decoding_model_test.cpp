@@ -18,7 +18,7 @@ namespace attune {
 namespace {
 
 using ::testing::HasSubstr;
-constexpr int32_t kBos = 2, kEos = 3;
+constexpr int32_t kBosId = 2, kEosId = 3;
 
 using Models = std::vector<std::shared_ptr<const Transformer>>;
 
@@ -63,7 +63,7 @@ std::vector<DecodingResult> decode(const std::shared_ptr<const DecodingModel>& m
   Scheduler scheduler(model);
   SchedulerClient client(scheduler);
   for (size_t i = 0; i < sources.size(); ++i)
-    client.submit(i, {.source = sources[i], .prompt = {kBos}, .search = search});
+    client.submit(i, {.source = sources[i], .prompt = {kBosId}, .search = search});
   std::vector<DecodingResult> results(sources.size());
   for (size_t done = 0; done < sources.size();)
     for (auto& [tag, result] : client.work()) {
@@ -86,8 +86,8 @@ TEST(EnsembleDecodingModel, BeamSearchFindsProbabilitiesThatAreTheMean) {
     ASSERT_FALSE(results[i].hypotheses.empty());
     for (const Hypothesis& h : results[i].hypotheses) {
       std::vector<int32_t> read = h.tokens, next = h.tokens;
-      read.insert(read.begin(), kBos);
-      next.push_back(kEos);
+      read.insert(read.begin(), kBosId);
+      next.push_back(kEosId);
       const auto expected = plain_log_probabilities(models, sources[i], read);
       for (size_t t = 0; t < h.token_log_probabilities.size(); ++t)
         EXPECT_NEAR(h.token_log_probabilities[t], expected[t][static_cast<size_t>(next[t])], 2e-5) << i << " " << t;
@@ -102,17 +102,17 @@ TEST(EnsembleDecodingModel, GreedySearchAndSamplingTakeTheLikeliestOfTheMean) {
   BeamSearchRequest greedy;
   greedy.options.generation = {.beam_size = 1, .max_length = 20};
   const SamplingRequest sampling{.config = {.temperature = 1, .top_k = 1, .max_tokens = 20, .seed = 5},
-                                 .never_drawn = {SpecialIds{}.pad, kBos},
-                                 .eos = {kEos}};
+                                 .never_drawn = {SpecialIds{}.pad, kBosId},
+                                 .eos = {kEosId}};
   const auto found = decode(ensemble_of(models), sources, greedy);
   const auto sampled = decode(ensemble_of(models), sources, sampling);
   for (size_t i = 0; i < sources.size(); ++i) {
-    std::vector<int32_t> read = {kBos};
+    std::vector<int32_t> read = {kBosId};
     while (read.size() < 10) {
       std::vector<double> last = plain_log_probabilities(models, sources[i], read).back();
-      last[static_cast<size_t>(SpecialIds{}.pad)] = last[kBos] = -INFINITY;  // never in an output
+      last[static_cast<size_t>(SpecialIds{}.pad)] = last[kBosId] = -INFINITY;  // never in an output
       const auto token = static_cast<int32_t>(std::max_element(last.begin(), last.end()) - last.begin());
-      if (token == kEos) break;
+      if (token == kEosId) break;
       read.push_back(token);
     }
     const std::vector<int32_t> expected(read.begin() + 1, read.end());

@@ -20,7 +20,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::string output_of(std::vector<std::string> arguments) {
+std::string drawn_by(std::vector<std::string> arguments) {
   const CommandResult result = run_attune(std::move(arguments));
   EXPECT_EQ(result.status, 0) << result.errors;
   EXPECT_EQ(result.errors, "");
@@ -75,7 +75,7 @@ size_t count(const std::string& text, const std::string& what) {
 /// The picture, checked to be one.
 std::string picture(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), "draw");
-  std::string svg = output_of(arguments);
+  std::string svg = drawn_by(arguments);
   EXPECT_EQ(xml_error(svg), "");
   EXPECT_EQ(svg.rfind("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"", 0), 0u);
   EXPECT_THAT(svg, Not(HasSubstr("nan")));
@@ -203,15 +203,15 @@ TEST(Draw, WhatCannotBeDrawnIsSaidInOneLine) {
 
 TEST(Draw, HelpHasExamples) {
   for (const std::string kind : {"positions", "mask", "schedule", "block", "attention", "metrics"})
-    EXPECT_THAT(output_of({"draw", kind, "--help"}), HasSubstr("Examples:\n  attune draw " + kind + " "));
+    EXPECT_THAT(drawn_by({"draw", kind, "--help"}), HasSubstr("Examples:\n  attune draw " + kind + " "));
 }
 
 TEST(BenchAttention, MemoryAndSparseWorkGrowLinearly) {
   const TemporaryFolder folder;
   const std::string chart = (folder / "chart.svg").string();
-  const Json json = Json::parse(
-      output_of({"bench", "attention", "--lengths", "512,1024", "--patterns", "full,window", "--size", "64", "--heads",
-                 "2", "--d-head", "16", "--causal", "--repeats", "1", "--json", "--svg", chart}));
+  const Json json =
+      Json::parse(drawn_by({"bench", "attention", "--lengths", "512,1024", "--patterns", "full,window", "--size", "64",
+                            "--heads", "2", "--d-head", "16", "--causal", "--repeats", "1", "--json", "--svg", chart}));
   EXPECT_EQ(xml_error(read_file(chart)), "");
   EXPECT_EQ(json["heads"], 2);
   EXPECT_EQ(json["causal"], true);
@@ -259,7 +259,7 @@ TEST(BenchDecode, CountsTheCacheOfEachKind) {
       "bench",    "decode", "--contexts", "20,300", "--batch", "1,3",   "--d-model",    "32", "--heads",      "4",
       "--layers", "2",      "--d-ff",     "64",     "--vocab", "50",    "--latent-dim", "12", "--rotary-dim", "4",
       "--steps",  "1",      "--repeats",  "1",      "--json",  "--svg", chart};
-  const Json json = Json::parse(output_of(words));
+  const Json json = Json::parse(drawn_by(words));
   EXPECT_EQ(xml_error(read_file(chart)), "");
   ASSERT_EQ(json["results"].size(), 16u);
   for (const Json& row : json["results"]) {

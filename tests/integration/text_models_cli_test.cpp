@@ -27,7 +27,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 /// The output of a run that has to succeed without a word on standard error.
-std::string output_of(std::vector<std::string> arguments, const std::string& input = "") {
+std::string printed_by(std::vector<std::string> arguments, const std::string& input = "") {
   const CommandResult result = run_attune(std::move(arguments), {.input = input});
   EXPECT_EQ(result.status, 0) << result.errors;
   EXPECT_EQ(result.errors, "");
@@ -78,11 +78,11 @@ TEST_F(TextModelsCliTest, GenerateSaysWhatTheLibrarySays) {
   EXPECT_EQ(sampling.max_tokens, 40) << "from generation_config.json";
   const auto ended = [](const std::string& text) { return text.ends_with('\n') ? text : text + "\n"; };
   const std::string text = generator.generate("The dog").text;
-  EXPECT_EQ(output_of({"generate", lm_, "--prompt", "The dog"}), ended(text));
-  EXPECT_EQ(output_of({"generate", lm_, "--prompt", "The dog", "--echo"}), ended("The dog" + text));
-  EXPECT_EQ(output_of({"generate", lm_}, "The dog\n"), ended(text)) << "the line end of the input is no prompt";
-  EXPECT_EQ(output_of({"generate", lm_, "--file", file("prompt", "The dog\n")}), ended(text));
-  EXPECT_EQ(output_of({"generate", lm_}, ""), ended(generator.generate("").text));
+  EXPECT_EQ(printed_by({"generate", lm_, "--prompt", "The dog"}), ended(text));
+  EXPECT_EQ(printed_by({"generate", lm_, "--prompt", "The dog", "--echo"}), ended("The dog" + text));
+  EXPECT_EQ(printed_by({"generate", lm_}, "The dog\n"), ended(text)) << "the line end of the input is no prompt";
+  EXPECT_EQ(printed_by({"generate", lm_, "--file", file("prompt", "The dog\n")}), ended(text));
+  EXPECT_EQ(printed_by({"generate", lm_}, ""), ended(generator.generate("").text));
 
   GenerateOptions options;
   options.sampling = SamplingConfig{.repetition_penalty = 1.2,
@@ -94,8 +94,8 @@ TEST_F(TextModelsCliTest, GenerateSaysWhatTheLibrarySays) {
                                     .seed = 5,
                                     .slide = true};
   EXPECT_EQ(
-      output_of({"generate", lm_, "--prompt", "A", "--repetition-penalty", "1.2", "--temperature", "0.7", "--top-k",
-                 "9", "--top-p", "0.9", "--min-p", "0.01", "--max-tokens", "70", "--seed", "5", "--slide"}),
+      printed_by({"generate", lm_, "--prompt", "A", "--repetition-penalty", "1.2", "--temperature", "0.7", "--top-k",
+                  "9", "--top-p", "0.9", "--min-p", "0.01", "--max-tokens", "70", "--seed", "5", "--slide"}),
       ended(generator.generate("A", options).text));
 }
 
@@ -132,7 +132,7 @@ TEST_F(TextModelsCliTest, GenerateStops) {
   ASSERT_GT(text.size(), 12u);
   const std::string stop = text.substr(6, 3);
   const auto json = json_lines(
-      output_of({"generate", lm_, "--prompt", "The dog", "--stop", "[never, this]", "--stop", stop, "--json"}));
+      printed_by({"generate", lm_, "--prompt", "The dog", "--stop", "[never, this]", "--stop", stop, "--json"}));
   EXPECT_EQ(json.at(0).at("text"), text.substr(0, text.find(stop)));
   EXPECT_EQ(json.at(0).at("finish_reason"), "stop");
 
@@ -161,7 +161,7 @@ TEST_F(TextModelsCliTest, ADraftChangesNoGreedyText) {
   const std::vector<std::string> arguments = {"generate", model, "--prompt", "The dog", "--temperature", "0", "--json"};
   std::vector<std::string> with = arguments;
   with.insert(with.end(), {"--draft", draft, "--draft-tokens", "3"});
-  EXPECT_EQ(output_of(with), output_of(arguments));
+  EXPECT_EQ(printed_by(with), printed_by(arguments));
   with.back() = "0";
   EXPECT_THAT(refusal(with), HasSubstr("draft_tokens = 0"));
   EXPECT_THAT(refusal({"generate", model, "--prompt", "a", "--draft", (*shared_ / "classifier").string()}),
@@ -198,16 +198,16 @@ TEST_F(TextModelsCliTest, ClassifySaysWhatTheLibrarySays) {
     plain += part(0) + "\n";
     top += part(0) + "\t" + part(1) + "\n";
   }
-  EXPECT_EQ(output_of({"classify", classifier_}, joined(texts)), plain);
-  EXPECT_EQ(output_of({"classify", classifier_, "--top", "2", "--batch-size", "1"}, joined(texts)), top);
+  EXPECT_EQ(printed_by({"classify", classifier_}, joined(texts)), plain);
+  EXPECT_EQ(printed_by({"classify", classifier_, "--top", "2", "--batch-size", "1"}, joined(texts)), top);
   std::vector<std::string> arguments = {"classify", classifier_, "--top", "2"};
   arguments.insert(arguments.end(), texts.begin(), texts.end());
-  EXPECT_EQ(output_of(arguments), top);
+  EXPECT_EQ(printed_by(arguments), top);
   const std::string out = (folder_ / "out").string();
-  EXPECT_EQ(output_of({"classify", classifier_, "--file", file("texts", joined(texts)), "--output", out}), "");
+  EXPECT_EQ(printed_by({"classify", classifier_, "--file", file("texts", joined(texts)), "--output", out}), "");
   EXPECT_EQ(read_file(out), plain);
 
-  const auto lines = json_lines(output_of({"classify", classifier_, "--json"}, joined(texts)));
+  const auto lines = json_lines(printed_by({"classify", classifier_, "--json"}, joined(texts)));
   ASSERT_EQ(lines.size(), texts.size());
   for (size_t i = 0; i < texts.size(); ++i) {
     EXPECT_EQ(lines[i].at("text"), texts[i]);
@@ -249,25 +249,25 @@ TEST_F(TextModelsCliTest, EvaluateMeasuresAClassifier) {
     jsonl += Json({{"stars", labels[label]}, {"review", texts[i]}}).dump() + "\n";
   }
   const std::string data = file("test.tsv", tsv);
-  const Json json = Json::parse(output_of({"evaluate", classifier_, "--data", data, "--json"}));
+  const Json json = Json::parse(printed_by({"evaluate", classifier_, "--data", data, "--json"}));
   EXPECT_EQ(json.at("texts"), 30);
   EXPECT_NEAR(json.at("accuracy").get<double>(), static_cast<double>(right) / 30, 1e-9);
   for (size_t r = 0; r < 3; ++r)
     for (size_t c = 0; c < 3; ++c) EXPECT_EQ(json.at("confusion").at("matrix")[r][c], (confusion[{r, c}]));
   EXPECT_EQ(json.at("labels").at("so so").at("support"), 10);
-  const Json other = Json::parse(output_of({"evaluate", classifier_, "--data", file("other", jsonl), "--format",
-                                            "jsonl", "--label-field", "stars", "--text-field", "review", "--json"}));
+  const Json other = Json::parse(printed_by({"evaluate", classifier_, "--data", file("other", jsonl), "--format",
+                                             "jsonl", "--label-field", "stars", "--text-field", "review", "--json"}));
   EXPECT_EQ(other, json);
-  const std::string table = output_of({"evaluate", classifier_, "--data", data});
+  const std::string table = printed_by({"evaluate", classifier_, "--data", data});
   for (const char* row : {"accuracy ", "macro F1 ", "nats a text", "3 so so ", "Right label (row)"})
     EXPECT_THAT(table, HasSubstr(row));
 
   const std::string html = (folder_ / "labels.html").string(), svg = (folder_ / "labels.svg").string();
-  EXPECT_EQ(output_of({"evaluate", classifier_, "--data", data, "--confusion", html}), table);
+  EXPECT_EQ(printed_by({"evaluate", classifier_, "--data", data, "--confusion", html}), table);
   EXPECT_THAT(read_file(html), AllOf(HasSubstr("<svg "), HasSubstr("<th>so so</th>"),
                                      HasSubstr(fmt::format("<tr><th>bad</th><td>{}</td><td>{}</td><td>{}</td></tr>",
                                                            confusion[{0, 0}], confusion[{0, 1}], confusion[{0, 2}]))));
-  output_of({"evaluate", classifier_, "--data", data, "--confusion", svg});
+  printed_by({"evaluate", classifier_, "--data", data, "--confusion", svg});
   EXPECT_THAT(read_file(svg), AllOf(HasSubstr("<svg "), HasSubstr("so so")));
   EXPECT_THAT(refusal({"evaluate", classifier_, "--data", data, "--confusion", "labels.png"}),
               HasSubstr("--confusion labels.png: needs .html or .svg"));
@@ -276,7 +276,7 @@ TEST_F(TextModelsCliTest, EvaluateMeasuresAClassifier) {
 TEST_F(TextModelsCliTest, EvaluateMeasuresALanguageModel) {
   const std::string text = joined(small_text(10));
   const std::string data = file("valid.txt", text);
-  const Json json = Json::parse(output_of({"evaluate", lm_, "--data", data, "--json"}));
+  const Json json = Json::parse(printed_by({"evaluate", lm_, "--data", data, "--json"}));
   EXPECT_EQ(json.at("tokens"), text.size() - 1) << "one a character; nothing predicts the first";
   EXPECT_EQ(json.at("bytes"), text.size());
   const double loss = json.at("nll"), tokens = json.at("tokens"), bytes = json.at("bytes");
@@ -284,14 +284,14 @@ TEST_F(TextModelsCliTest, EvaluateMeasuresALanguageModel) {
   EXPECT_NEAR(json.at("bits_per_byte").get<double>(), loss * tokens / bytes / std::numbers::ln2, 1e-9);
   EXPECT_EQ(json.at("text_unit"), "stream");
   EXPECT_EQ(json.at("stride"), 48);
-  const Json more_context = Json::parse(output_of({"evaluate", lm_, "--data", data, "--stride", "8", "--json"}));
+  const Json more_context = Json::parse(printed_by({"evaluate", lm_, "--data", data, "--stride", "8", "--json"}));
   EXPECT_EQ(more_context.at("tokens"), json.at("tokens"));
   EXPECT_NE(more_context.at("nll"), json.at("nll"));
-  EXPECT_THAT(output_of({"evaluate", lm_, "--data", data}),
+  EXPECT_THAT(printed_by({"evaluate", lm_, "--data", data}),
               AllOf(HasSubstr("bits a byte"), HasSubstr("windows of 48 tokens that advance by 48")));
 
   write_small_language_model(folder_ / "lines", TextUnit::line);
-  const Json lines = Json::parse(output_of({"evaluate", (folder_ / "lines").string(), "--data", data, "--json"}));
+  const Json lines = Json::parse(printed_by({"evaluate", (folder_ / "lines").string(), "--data", data, "--json"}));
   EXPECT_EQ(lines.at("documents"), 10);
   EXPECT_EQ(lines.at("tokens"), text.size()) << "bos comes first, eos for each line end";
 }
@@ -309,7 +309,7 @@ TEST_F(TextModelsCliTest, EvaluateRefusals) {
 
 TEST_F(TextModelsCliTest, InspectKnowsEveryArchitecture) {
   for (const std::string& folder : {lm_, classifier_}) {
-    const Json json = Json::parse(output_of({"inspect", folder, "--json", "--layers"}));
+    const Json json = Json::parse(printed_by({"inspect", folder, "--json", "--layers"}));
     const TransformerConfig config = read_model_config(folder);
     int64_t sum = 0;
     for (const char* part : {"embedding", "encoder", "decoder", "projection", "head"})
@@ -317,14 +317,14 @@ TEST_F(TextModelsCliTest, InspectKnowsEveryArchitecture) {
     EXPECT_EQ(sum, count_parameters(config).total());
     EXPECT_EQ(json.at("parameters").at("total"), sum);
   }
-  EXPECT_EQ(Json::parse(output_of({"inspect", lm_, "--json"})).at("cache_bytes_per_token").at("self_attention"),
+  EXPECT_EQ(Json::parse(printed_by({"inspect", lm_, "--json"})).at("cache_bytes_per_token").at("self_attention"),
             2 * 4 * 2 * 2 * 8);
-  EXPECT_THAT(output_of({"inspect", lm_, "--layers"}),
+  EXPECT_THAT(printed_by({"inspect", lm_, "--layers"}),
               AllOf(HasSubstr("grouped-query, 2 key heads"), HasSubstr("rotary"), HasSubstr("48 tokens"),
                     HasSubstr("decoder 1"), HasSubstr("for the context")));
-  EXPECT_THAT(output_of({"inspect", classifier_}),
+  EXPECT_THAT(printed_by({"inspect", classifier_}),
               AllOf(HasSubstr("3: bad, good, so so"), HasSubstr("learned, 24"), testing::Not(HasSubstr("Cache"))));
-  EXPECT_THAT(output_of({"inspect", "--preset", "gpt2-124m"}), HasSubstr("124,439,808"));
+  EXPECT_THAT(printed_by({"inspect", "--preset", "gpt2-124m"}), HasSubstr("124,439,808"));
   EXPECT_THAT(refusal({"inspect", "--preset", "gpt2-124"}), HasSubstr("did you mean \"gpt2-124m\""));
   EXPECT_THAT(refusal({"inspect"}), HasSubstr("one of them"));
 }
@@ -332,7 +332,7 @@ TEST_F(TextModelsCliTest, InspectKnowsEveryArchitecture) {
 TEST_F(TextModelsCliTest, AttentionOfOneTextIsDrawn) {
   const std::string html = (folder_ / "a.html").string();
   const auto maps_of = [&](const std::string& folder) {
-    output_of({"inspect", folder, "--attention", "The dog sleeps.", "--html", html});
+    printed_by({"inspect", folder, "--attention", "The dog sleeps.", "--html", html});
     const std::string page = read_file(html), begin = "id=\"data\">";
     const size_t data = page.find(begin) + begin.size();
     return Json::parse(page.substr(data, page.find("</script>", data) - data));

@@ -16,30 +16,30 @@ namespace {
 
 constexpr int64_t kPast = 128, kNew = 100, kAll = kPast + kNew, kWidth = 32;  // kPast: whole tiles of queries
 
-struct RandomAttention {
+struct RandomLayer {
   MultiHeadAttention attention;
-  explicit RandomAttention(const AttentionPositions& positions, double soft_cap = 0)
+  explicit RandomLayer(const AttentionPositions& positions, double soft_cap = 0)
       : attention({.d_model = kWidth, .heads = 4, .kv_heads = 2, .soft_cap = soft_cap, .positions = positions}) {
     uint64_t stream = 0;
     for (const auto& [name, p] : named_parameters(attention)) initialize_normal(*p, 0.3, 7, stream++);
   }
 };
 
-Indices positions(int64_t begin, int64_t end) {
+Indices positions_of(int64_t begin, int64_t end) {
   std::vector<int32_t> all(static_cast<size_t>(end - begin));
   std::iota(all.begin(), all.end(), static_cast<int32_t>(begin));
   return all;
 }
 
-std::vector<int32_t> backwards(int64_t n) {  // slots in an order of their own
+std::vector<int32_t> reversed(int64_t n) {  // slots in an order of their own
   std::vector<int32_t> slots(static_cast<size_t>(n));
   std::iota(slots.rbegin(), slots.rend(), 0);
   return slots;
 }
 
-// The last kNew tokens of a sequence whose slots are backwards(kAll).
+// The last kNew tokens of a sequence whose slots are reversed(kAll).
 SlotTableData new_tokens() {
-  SlotTableData table{.slots = backwards(kAll), .begin = {}, .end = {}};
+  SlotTableData table{.slots = reversed(kAll), .begin = {}, .end = {}};
   for (int64_t i = 0; i < kNew; ++i) {
     table.begin.push_back(0);
     table.end.push_back(static_cast<int32_t>(kPast + 1 + i));
@@ -47,7 +47,7 @@ SlotTableData new_tokens() {
   return table;
 }
 
-Tensor f64(const Tensor& x) {
+Tensor in_f64(const Tensor& x) {
   return x.to(Cpu{}).to(DType::f64);
 }
 
@@ -55,20 +55,20 @@ Tensor f64(const Tensor& x) {
 struct States {
   Tensor at_once, over_cache;
 };
-States states_of(RandomAttention&& random, const Device& device) {
+States states_of(RandomLayer&& random, const Device& device) {
   const NoGrad no_grad;
   MultiHeadAttention& attention = random.attention;
   const Tensor x = normal({kAll, kWidth}, {.dtype = DType::f32, .seed = 1}).to(device);
   move_parameters(attention, device);
   const Sequences whole = Sequences::from_lengths({static_cast<int32_t>(kAll)});
   AttentionCache cache = attention.make_cache();
-  attention.append(x, positions(0, kAll), backwards(kAll), cache);
+  attention.append(x, positions_of(0, kAll), reversed(kAll), cache);
   const SlotTableData data = new_tokens();
   const SlotTable table = data;
-  return {
-      .at_once = attention(x, x, {.queries = whole, .keys = whole, .causal = true}).rows(kPast, kAll),
-      .over_cache =
-          attention.attend(x.rows(kPast, kAll), {.positions = positions(kPast, kAll), .table = &table}, cache).states};
+  return {.at_once = attention(x, x, {.queries = whole, .keys = whole, .causal = true}).rows(kPast, kAll),
+          .over_cache =
+              attention.attend(x.rows(kPast, kAll), {.positions = positions_of(kPast, kAll), .table = &table}, cache)
+                  .states};
 }
 
 TEST(CachedPrompt, EqualsTheWholePromptWithEveryKindOfPositions) {
@@ -82,34 +82,34 @@ TEST(CachedPrompt, EqualsTheWholePromptWithEveryKindOfPositions) {
   for (const AttentionPositions& kind : kinds) {
     for (const double soft_cap : {0.0, 3.0}) {
       if (soft_cap > 0 && kind.alibi) continue;  // which attention refuses
-      const States states = states_of(RandomAttention(kind, soft_cap), Cpu{});
-      EXPECT_LT(relative_error(f64(states.over_cache), f64(states.at_once)), 2e-6);
+      const States states = states_of(RandomLayer(kind, soft_cap), Cpu{});
+      EXPECT_LT(relative_error(in_f64(states.over_cache), in_f64(states.at_once)), 2e-6);
     }
   }
 }
 
 // Where the past is a number of whole tiles, the tiles are those of the whole prompt.
 TEST(CachedPrompt, HasTheBitsOfTheWholePrompt) {
-  const States states = states_of(RandomAttention({.rotary = RotaryOptions{}}), Cpu{});
+  const States states = states_of(RandomLayer({.rotary = RotaryOptions{}}), Cpu{});
   EXPECT_TRUE(same_bits(states.over_cache, states.at_once));
 }
 
 TEST(CachedPrompt, IsTheSameOnEveryDevice) {
   for (const Device& device : devices_under_test()) {
-    const States found = states_of(RandomAttention({.alibi = true}), device);
-    const States expected = states_of(RandomAttention({.alibi = true}), Cpu{});
-    EXPECT_LT(relative_error(f64(found.over_cache), f64(expected.over_cache)), 2e-6);
+    const States found = states_of(RandomLayer({.alibi = true}), device);
+    const States expected = states_of(RandomLayer({.alibi = true}), Cpu{});
+    EXPECT_LT(relative_error(in_f64(found.over_cache), in_f64(expected.over_cache)), 2e-6);
   }
 }
 
 // Between single tokens of other sequences, and with weights, which are formed row by row.
 TEST(CachedPrompt, DoesNotDependOnTheBatch) {
   const NoGrad no_grad;
-  const RandomAttention random({});
+  const RandomLayer random({});
   const MultiHeadAttention& attention = random.attention;
   const Tensor x = normal({kAll, kWidth}, {.dtype = DType::f32, .seed = 1});
   AttentionCache cache = attention.make_cache();
-  attention.append(x, positions(0, kAll), backwards(kAll), cache);
+  attention.append(x, positions_of(0, kAll), reversed(kAll), cache);
   const SlotTableData single{.slots = {3, 1, 2}, .begin = {0}, .end = {3}};
   const SlotTableData prompt = new_tokens();
   SlotTableData both = prompt;
@@ -128,7 +128,7 @@ TEST(CachedPrompt, DoesNotDependOnTheBatch) {
   EXPECT_TRUE(same_bits(together.rows(0, 1), attend(query.rows(0, 1), single_view)));
   EXPECT_TRUE(same_bits(together.rows(1, kNew + 1), attend(query.rows(1, kNew + 1), prompt_view)));
   EXPECT_TRUE(same_bits(together.rows(kNew + 1, kNew + 2), attend(query.rows(kNew + 1, kNew + 2), single_view)));
-  EXPECT_LT(relative_error(f64(attend(query, both_view, true)), f64(together)), 2e-6);
+  EXPECT_LT(relative_error(in_f64(attend(query, both_view, true)), in_f64(together)), 2e-6);
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ int64_t label_step(int64_t cells, double cell, double room) {
 }
 
 void draw_labels(Svg& svg, const HeatMap& map, Point corner, double cell) {
-  const TextStyle right = {.size = kLabelSize, .anchor = "end"};
+  const LabelStyle right = {.size = kLabelSize, .anchor = "end"};
   const bool rows_named = !map.row_labels.empty(), columns_named = !map.column_labels.empty();
   for (int64_t i = 0; i < map.rows; i += rows_named ? 1 : label_step(map.rows, cell, 14))
     svg.text({corner.x - 5, corner.y + cell * (static_cast<double>(i) + 0.5) + 3.5},

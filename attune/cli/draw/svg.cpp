@@ -105,7 +105,7 @@ Svg::Svg(double width, double height, std::string_view title) {
       number(std::ceil(width)), number(std::ceil(height)), escape_xml(title));
 }
 
-void Svg::text(Point at, std::string_view text, const TextStyle& style) {
+void Svg::text(Point at, std::string_view text, const LabelStyle& style) {
   text_ += fmt::format(R"(<text x="{}" y="{}" font-size="{}" fill="{}")", number(at.x), number(at.y),
                        number(style.size), style.colour);
   if (std::string_view(style.anchor) != "start") text_ += fmt::format(R"( text-anchor="{}")", style.anchor);

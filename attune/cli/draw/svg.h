@@ -18,7 +18,7 @@ inline constexpr const char* faint = "#e3e6eb";  // grid lines
 inline constexpr const char* none = "none";
 }  // namespace ink
 
-struct TextStyle {
+struct LabelStyle {
   double size = 12;
   const char* anchor = "start";  // the point is the text's start, middle or end
   std::string colour = ink::text;
@@ -46,7 +46,7 @@ class Svg {
   Svg(double width, double height, std::string_view title);
 
   /// The lower edge of the baseline is at `at`. Text is escaped.
-  void text(Point at, std::string_view text, const TextStyle& style = {});
+  void text(Point at, std::string_view text, const LabelStyle& style = {});
   /// At least two points, all finite.
   void line(const std::vector<Point>& points, const LineStyle& style = {});
   void rectangle(Point corner, double width, double height, const FillStyle& style = {});

@@ -21,7 +21,7 @@ using nlohmann::json;
 using testing::HasSubstr;
 using Ids = std::vector<int32_t>;
 
-std::filesystem::path data() {
+std::filesystem::path piece_data() {
   return source_dir() / "tests/text/data/pieces";
 }
 
@@ -30,7 +30,7 @@ struct PieceFolder {
   TemporaryFolder folder;
 
   PieceFolder(const std::string& model, const std::string& name, const json& config) {
-    std::filesystem::copy_file(data() / model, folder / name);
+    std::filesystem::copy_file(piece_data() / model, folder / name);
     write_file(folder / "tokenizer_config.json", config.dump());
   }
   std::shared_ptr<const Tokenizer> load() const { return load_tokenizers(folder.path()).source; }
@@ -41,7 +41,7 @@ PieceFolder fairseq(const json& config) {
 }
 
 void expect_equal(const Tokenizer& tokenizer, const std::string& name) {
-  const json expected = json::parse(read_file(data() / "expected.json", 1 << 20)).at(name);
+  const json expected = json::parse(read_file(piece_data() / "expected.json", 1 << 20)).at(name);
   for (const json& sample : expected.at("texts")) {
     const std::string text = sample.at("text");
     EXPECT_EQ(tokenizer.encode_for_model(text).ids, sample.at("ids").get<Ids>()) << text;
