@@ -237,7 +237,7 @@ int inspect(const InspectCommand& command) {
   if (!command.attention.empty()) {
     if (!is_folder(command.what)) fail<ConfigError>("--attention needs a model's folder, {} is none", command.what);
     const AttentionRequest request{.folder = command.what, .text = command.attention, .target = command.target};
-    write_file(command.html, attention_page(view_attention(request, open_config(command.what).model.architecture)));
+    write_file(command.html, attention_page(view_attention(request)));
     out.line("wrote " + command.html);
   } else {
     if (!command.target.empty()) fail<ConfigError>("--target needs --attention");

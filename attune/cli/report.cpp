@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <algorithm>
-#include <sstream>
 
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
@@ -14,7 +13,6 @@
 #include "attune/cli/run_metrics.h"
 #include "attune/cli/text_output.h"
 #include "attune/io/config_file.h"
-#include "attune/io/json_file.h"
 #include "attune/models/presets.h"
 #include "attune/train/config.h"
 
@@ -71,23 +69,15 @@ std::string curves_of(const std::string& run, const std::vector<Json>& metrics) 
   return picture.values.empty() ? "<p>Nothing has been measured yet.</p>" : draw_metrics(picture);
 }
 
-// Lines of samples.jsonl, the last one left out where a running process has not ended it.
 std::vector<Json> read_samples(const fs::path& run) {
-  std::vector<Json> samples;
   std::error_code ignored;
   const fs::path file = run / "samples.jsonl";
-  if (!fs::exists(file, ignored)) return samples;
-  std::istringstream text(read_file(file));
-  int64_t number = 0;
-  for (std::string line; std::getline(text, line) && !text.eof();) {
-    const std::string where = fmt::format("{}:{}", file.string(), ++number);
-    Json json = parse_json(line, where);
+  if (!fs::exists(file, ignored)) return {};
+  return read_json_lines(file, [](const Json& json, const std::string& where) {
     for (const char* name : {"source", "reference", "translation"})
       if (!json.is_object() || !json.contains(name) || !json[name].is_string() || !json.contains("step"))
         fail<DataError>("{}: needs an object with step, source, reference and translation", where);
-    samples.push_back(std::move(json));
-  }
-  return samples;
+  });
 }
 
 std::string samples_text(const std::vector<Json>& samples) {
@@ -138,16 +128,12 @@ std::string attention_of(const ReportCommand& command, const std::vector<Json>& 
   if (text.empty() && !samples.empty()) text = samples.front()["source"].get<std::string>();
   if (!model || text.empty())
     return fmt::format("<p>{}</p>", model ? "--text names a text to be read." : "There is no model yet.");
-  const Architecture architecture = read_model_config(*model).architecture;
-  if (architecture == Architecture::encoder_masked_lm) return "<p>Its classifiers can be drawn.</p>";
-  AttentionPicture picture;
-  picture.request = {.folder = model->string(), .text = text, .target = ""};
-  if (architecture != Architecture::encoder_decoder) return draw_attention(picture);
+  if (read_model_config(*model).architecture == Architecture::encoder_masked_lm)
+    return "<p>Its classifiers can be drawn.</p>";
+  const AttentionPage page = view_attention({.folder = model->string(), .text = text, .target = ""});
+  if (page.maps.size() == 1) return draw_attention(page, "", 0);
   std::string pictures;
-  for (const char* kind : {"cross", "encoder", "decoder"}) {
-    picture.kind = kind;
-    pictures += draw_attention(picture) + "\n";
-  }
+  for (const char* kind : {"cross", "encoder", "decoder"}) pictures += draw_attention(page, kind, 0) + "\n";
   return pictures;
 }
 

@@ -22,21 +22,26 @@ bool less_is_better(const std::string& name) {
 
 }  // namespace
 
+std::vector<Json> read_json_lines(const std::filesystem::path& file,
+                                  const std::function<void(const Json& json, const std::string& where)>& check) {
+  std::istringstream text(read_file(file));
+  std::vector<Json> lines;
+  int64_t number = 0;
+  for (std::string line; std::getline(text, line) && !text.eof();) {
+    const std::string where = fmt::format("{}:{}", file.string(), ++number);
+    lines.push_back(parse_json(line, where));
+    check(lines.back(), where);
+  }
+  return lines;
+}
+
 std::vector<Json> read_metrics(const std::filesystem::path& run) {
   std::error_code ignored;
   const auto path = std::filesystem::is_directory(run, ignored) ? run / "metrics.jsonl" : run;
-  std::istringstream text(read_file(path));
-  std::vector<Json> lines;
-  int64_t number = 0;
-  for (std::string line; std::getline(text, line);) {
-    ++number;
-    if (text.eof()) break;
-    const std::string where = fmt::format("{}:{}", path.string(), number);
-    Json json = parse_json(line, where);
+  std::vector<Json> lines = read_json_lines(path, [](const Json& json, const std::string& where) {
     if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer())
       fail<DataError>("{}: needs an object with a whole number \"step\"", where);
-    lines.push_back(std::move(json));
-  }
+  });
   if (lines.empty()) fail<DataError>("{}: has no metrics", path.string());
   return lines;
 }

@@ -2,6 +2,7 @@
 // What runs have measured, read from their folders.
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,8 +11,12 @@
 
 namespace attune::cli {
 
-/// The lines of a run's metrics.jsonl, or of such a file itself; the last one left out where a running process has not
-/// ended it. Throws FileError and DataError naming the line.
+/// The lines of a file of JSON lines, the last one left out where a running process has not ended it. `check` gets each
+/// with its place, "metrics.jsonl:12". Throws FileError, and what check throws.
+std::vector<Json> read_json_lines(const std::filesystem::path& file,
+                                  const std::function<void(const Json& json, const std::string& where)>& check);
+
+/// The lines of a run's metrics.jsonl, or of such a file itself. Throws FileError and DataError naming the line.
 std::vector<Json> read_metrics(const std::filesystem::path& run);
 
 /// Every name in the lines but step and time, in the order in which they first appear.

@@ -7,7 +7,6 @@
 #include "attune/cli/draw/draw.h"
 #include "attune/cli/draw/heat_maps.h"
 #include "attune/cli/model_argument.h"
-#include "attune/hub/open_folder.h"
 #include "attune/tensor/host_view.h"
 
 namespace attune::cli {
@@ -15,31 +14,36 @@ namespace {
 
 constexpr const char* kKinds[] = {"encoder", "decoder", "cross"};  // in the order of view_attention()
 
-const AttentionMaps& chosen(const AttentionPicture& c, const AttentionPage& page) {
+struct AttentionPicture {
+  AttentionRequest request;
+  std::string kind;
+  int64_t layer = 0;
+};
+
+const AttentionMaps& chosen(const AttentionPage& page, const std::string& given) {
   if (page.maps.size() == 1) {
-    if (!c.kind.empty()) fail<ConfigError>("--kind {}: the model has self-attention alone", c.kind);
+    if (!given.empty()) fail<ConfigError>("--kind {}: the model has self-attention alone", given);
     return page.maps.front();
   }
-  const std::string kind = c.kind.empty() ? "cross" : c.kind;
+  const std::string kind = given.empty() ? "cross" : given;
   for (size_t i = 0; i < std::size(kKinds) && i < page.maps.size(); ++i)
     if (kind == kKinds[i]) return page.maps[i];
   fail<ConfigError>("--kind {}: needs one of {}", kind, fmt::join(kKinds, ", "));
 }
 
 // The layer to draw, from 1.
-int64_t chosen_layer(const AttentionPicture& c, int64_t layers) {
-  if (c.layer == 0) return layers;
-  check_within("--layer", c.layer, 1, layers);
-  return c.layer;
+int64_t chosen_layer(int64_t given, int64_t layers) {
+  if (given == 0) return layers;
+  check_within("--layer", given, 1, layers);
+  return given;
 }
 
 }  // namespace
 
-std::string draw_attention(const AttentionPicture& c) {
-  const AttentionPage page = view_attention(c.request, open_config(c.request.folder).model.architecture);
-  const AttentionMaps& maps = chosen(c, page);
+std::string draw_attention(const AttentionPage& page, const std::string& kind, int64_t given_layer) {
+  const AttentionMaps& maps = chosen(page, kind);
   const auto layers = static_cast<int64_t>(maps.weights.size());
-  const int64_t layer = chosen_layer(c, layers);
+  const int64_t layer = chosen_layer(given_layer, layers);
   const Tensor& weights = maps.weights[static_cast<size_t>(layer - 1)];  // [1, heads, queries, keys]
   const int64_t heads = weights.size(1), queries = weights.size(2), keys = weights.size(3);
   HeatMaps picture{.title = fmt::format("{}, layer {} of {}", maps.name, layer, layers),
@@ -67,7 +71,7 @@ void add_draw_attention(CLI::App& draw) {
       draw, "attention", "The attention weights of every head of one layer",
       "  attune draw attention runs/demo/model \"The old dog sleeps.\" --out attention.svg\n"
       "  attune draw attention runs/demo/model \"The old dog sleeps.\" --kind encoder --layer 1 --out encoder.svg",
-      [c] { return draw_attention(*c); });
+      [c] { return draw_attention(view_attention(c->request), c->kind, c->layer); });
   add_model(*command, c->request.folder)->required();
   command->add_option("text", c->request.text, "What the model reads: the source of a translation")->required();
   command->add_option("--target", c->request.target, "Its translation [the model's own, greedy]");

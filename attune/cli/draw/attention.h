@@ -7,14 +7,10 @@
 
 namespace attune::cli {
 
-/// The heads of one layer.
-struct AttentionPicture {
-  AttentionRequest request;
-  std::string kind;   // of a model that translates: encoder, decoder, cross; "": cross
-  int64_t layer = 0;  // from 1; 0: the last
-};
-
-/// The picture as SVG. Throws as view_attention() does, and ConfigError for a kind or a layer that the model lacks.
-std::string draw_attention(const AttentionPicture& picture);
+/// The heads of one layer as SVG.
+///   kind    of a model that translates: encoder, decoder, cross; "": cross
+///   layer   from 1; 0: the last
+/// Throws ConfigError for a kind or a layer that the model lacks.
+std::string draw_attention(const AttentionPage& page, const std::string& kind, int64_t layer);
 
 }  // namespace attune::cli

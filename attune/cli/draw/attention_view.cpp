@@ -5,6 +5,7 @@
 
 #include "attune/autograd/graph.h"
 #include "attune/base/fail.h"
+#include "attune/hub/open_folder.h"
 #include "attune/inference/classifier.h"
 #include "attune/inference/text_generator.h"
 #include "attune/inference/translator.h"
@@ -137,9 +138,9 @@ AttentionPage view(const AttentionRequest& request, Architecture architecture) {
 
 }  // namespace
 
-AttentionPage view_attention(const AttentionRequest& request, Architecture architecture) {
+AttentionPage view_attention(const AttentionRequest& request) {
   const NoGrad no_grad;
-  AttentionPage page = view(request, architecture);
+  AttentionPage page = view(request, open_config(request.folder).model.architecture);
   page.title = "Attention of " + request.folder;
   return page;
 }

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "attune/cli/draw/heat_map.h"
-#include "attune/models/config.h"
 
 namespace attune::cli {
 
@@ -15,7 +14,7 @@ struct AttentionRequest {
 };
 
 /// Returns the weights of one pass over the text; for an encoder_decoder, over the text and its target. Throws
-/// DataError for a text that is empty or too long to be shown, ConfigError when the model has another architecture.
-AttentionPage view_attention(const AttentionRequest& request, Architecture architecture);
+/// DataError for a text that is empty or too long to be shown, ConfigError for a model whose attention is not shown.
+AttentionPage view_attention(const AttentionRequest& request);
 
 }  // namespace attune::cli

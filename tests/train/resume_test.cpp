@@ -1,0 +1,327 @@
+#include "attune/train/trainer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <iterator>
+#include <thread>
+
+#include "attune/io/checkpoint.h"
+#include "tests/support/errors.h"
+#include "tests/train/reverse_training.h"
+
+namespace attune {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+class ResumeTest : public ReverseTraining {};
+
+// Steps 1 to 20 at once, or 1 to 10 and later the rest.
+struct ResumeCase {
+  const char* name;
+  std::function<void(RunConfig&)> change;
+};
+void PrintTo(const ResumeCase& c, std::ostream* out) {
+  *out << c.name;
+}
+
+class Resume : public ResumeTest, public ::testing::WithParamInterface<ResumeCase> {};
+
+TEST_P(Resume, ContinuesBitForBit) {
+  config_.train.valid_every = 5;
+  config_.train.checkpoint_every = 5;
+  GetParam().change(config_);
+  const TrainedRun whole = train(config_, folder_ / "whole");
+  RunConfig half = config_;
+  half.train.steps = 10;
+  train(half, folder_ / "parts");
+  const TrainedRun rest = train(config_, folder_ / "parts", true);
+  EXPECT_EQ(rest.seen.start.step, 10);
+  EXPECT_EQ(rest.seen.steps.size(), 10);
+  EXPECT_EQ(rest.result.step, 20);
+  EXPECT_EQ(tensors_of(checkpoint_file(folder_ / "parts", 20)), tensors_of(checkpoint_file(folder_ / "whole", 20)));
+  EXPECT_EQ(tensors_of(folder_ / "parts" / "model" / "model.safetensors"),
+            tensors_of(folder_ / "whole" / "model" / "model.safetensors"));
+  EXPECT_EQ(metrics_of(folder_ / "parts"), metrics_of(folder_ / "whole"));
+  EXPECT_EQ(rest.result.best_step, whole.result.best_step);
+  EXPECT_EQ(rest.result.best_value, whole.result.best_value);
+}
+
+INSTANTIATE_TEST_SUITE_P(Trainer, Resume,
+                         ::testing::Values(ResumeCase{"plain", [](RunConfig&) {}},
+                                           ResumeCase{"accumulation_and_moving_average",
+                                                      [](RunConfig& c) {
+                                                        c.train.accumulate = 3;
+                                                        c.train.moving_average = 0.9;
+                                                        c.optimizer = {.kind = OptimizerKind::adamw,
+                                                                       .weight_decay = 0.1,
+                                                                       .clip_norm = 0.5};
+                                                      }},
+                                           ResumeCase{"latent_attention_and_mean_of_checkpoints",
+                                                      [](RunConfig& c) {
+                                                        c.model.encoder_attention = c.model.decoder_attention =
+                                                            c.model.cross_attention = MultiHeadLatent{};
+                                                        c.train.average_checkpoints = 3;
+                                                      }},
+                                           ResumeCase{"sentence_piece_for_each_side",
+                                                      [](RunConfig& c) {
+                                                        c.data.tokenizer_type = TokenizerKind::unigram;
+                                                        c.data.vocab_size = 20;
+                                                        c.data.joint_vocab = false;
+                                                        c.train.best_metric = ValidationMetric::loss;
+                                                      }}),
+                         [](const auto& test) { return test.param.name; });
+
+TEST_F(ResumeTest, ResumesBehindATornCheckpoint) {
+  config_.train.checkpoint_every = 10;
+  train(config_, folder_ / "whole");
+  train(config_, folder_ / "torn");
+  fs::resize_file(checkpoint_file(folder_ / "torn", 20), 5000);
+  fs::rename(folder_ / "torn" / "model", folder_ / "old_model");
+  const TrainedRun rest = train(config_, folder_ / "torn", true);
+  EXPECT_EQ(rest.seen.start.step, 10);
+  ASSERT_EQ(rest.seen.messages.size(), 1);
+  EXPECT_THAT(rest.seen.messages[0], AllOf(HasSubstr("step-00000020.safetensors: "),
+                                           HasSubstr("; it is set aside as step-00000020.safetensors.damaged")));
+  EXPECT_TRUE(fs::exists(folder_ / "torn" / "checkpoints" / "step-00000020.safetensors.damaged"));
+  EXPECT_EQ(tensors_of(checkpoint_file(folder_ / "torn", 20)), tensors_of(checkpoint_file(folder_ / "whole", 20)));
+  EXPECT_EQ(metrics_of(folder_ / "torn"), metrics_of(folder_ / "whole"));
+  EXPECT_EQ(tensors_of(folder_ / "torn" / "model" / "model.safetensors"),
+            tensors_of(folder_ / "old_model" / "model.safetensors"));
+
+  for (const int64_t step : {10, 20}) fs::resize_file(checkpoint_file(folder_ / "torn", step), 5000);
+  EXPECT_THAT(message_of<FileError>([&] { train(config_, folder_ / "torn", true); }),
+              HasSubstr("(no other checkpoint is intact)"));
+}
+
+TEST_F(ResumeTest, AStopRequestEndsWithACheckpoint) {
+  train(config_, folder_ / "whole");
+  std::atomic<bool> stop{false};
+  Recorder seen;
+  seen.after_step = [&](const StepReport& report) { stop = report.step == 7; };
+  const TrainingResult result = Trainer(config_, folder_ / "run", seen, stop).run(false);
+  EXPECT_EQ(result.reason, StopReason::requested);
+  EXPECT_EQ(result.step, 7);
+  ASSERT_EQ(seen.checkpoints.size(), 1);
+  EXPECT_EQ(seen.checkpoints[0], checkpoint_file(folder_ / "run", 7));
+  EXPECT_FALSE(fs::exists(folder_ / "run" / "model"));
+  const TrainedRun rest = train(config_, folder_ / "run", true);
+  EXPECT_EQ(rest.seen.start.step, 7);
+  EXPECT_EQ(tensors_of(checkpoint_file(folder_ / "run", 20)), tensors_of(checkpoint_file(folder_ / "whole", 20)));
+  EXPECT_EQ(metrics_of(folder_ / "run"), metrics_of(folder_ / "whole"));
+}
+
+// The flag rises while the validation translates.
+TEST_F(ResumeTest, AStopDuringAValidationIsNoticedThere) {
+  config_.train.valid_every = 10;
+  config_.generation.max_length = 200;
+  write_reverse_text(folder_, "valid", 4000, 5, 5, 2);
+  train(config_, folder_ / "whole");
+  std::atomic<bool> stop{false};
+  Recorder seen;
+  std::thread stopper;
+  seen.after_step = [&](const StepReport& report) {
+    if (report.step != 10) return;
+    stopper = std::thread([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      stop = true;
+    });
+  };
+  const TrainingResult result = Trainer(config_, folder_ / "run", seen, stop).run(false);
+  stopper.join();
+  EXPECT_EQ(result.reason, StopReason::requested);
+  EXPECT_EQ(result.step, 10);
+  EXPECT_TRUE(seen.validations.empty());
+  const TrainedRun rest = train(config_, folder_ / "run", true);
+  ASSERT_FALSE(rest.seen.validations.empty());
+  EXPECT_EQ(rest.seen.validations[0].step, 10);
+  EXPECT_EQ(metrics_of(folder_ / "run"), metrics_of(folder_ / "whole"));
+}
+
+TEST_F(ResumeTest, AStopRightBeforeAValidationLosesNothing) {
+  config_.train.valid_every = 10;
+  train(config_, folder_ / "whole");
+  std::atomic<bool> stop{false};
+  Recorder seen;
+  seen.after_step = [&](const StepReport& report) { stop = report.step == 10; };
+  Trainer(config_, folder_ / "run", seen, stop).run(false);
+  EXPECT_TRUE(seen.validations.empty());
+  const TrainedRun rest = train(config_, folder_ / "run", true);
+  ASSERT_EQ(rest.seen.validations.size(), 2);
+  EXPECT_EQ(rest.seen.validations[0].step, 10);
+  EXPECT_EQ(metrics_of(folder_ / "run"), metrics_of(folder_ / "whole"));
+}
+
+TEST_F(ResumeTest, RefusesAnotherRun) {
+  config_.train.steps = 2;
+  train(config_, folder_ / "run");
+  EXPECT_THAT(message_of<ConfigError>([&] { train(config_, folder_ / "run"); }), HasSubstr("use --resume"));
+  const auto refusal = [&](const std::function<void(RunConfig&)>& change) {
+    RunConfig other = config_;
+    change(other);
+    return message_of<ConfigError>([&] { train(other, folder_ / "run", true); });
+  };
+  EXPECT_THAT(refusal([](RunConfig& c) { c.model.d_ff = 128; }),
+              HasSubstr("model.d_ff = 128: the run to be resumed has 64"));
+  EXPECT_THAT(refusal([](RunConfig& c) { c.model.norm = NormPlacement::post; }),
+              HasSubstr("model.norm = \"post\": the run to be resumed has \"pre\""));
+  EXPECT_THAT(refusal([](RunConfig& c) { c.train.seed = 6; }),
+              HasSubstr("train.seed = 6: the run to be resumed has 5"));
+  EXPECT_THAT(refusal([](RunConfig& c) { c.train.moving_average = 0.9; }),
+              HasSubstr("train.moving_average = \"on\": the run to be resumed has \"off\""));
+  write_reverse_text(folder_, "train", 199, 2, 5, 1);
+  EXPECT_THAT(refusal([](RunConfig&) {}), HasSubstr("data.train_source: the text has 199 pairs"));
+}
+
+TEST_F(ResumeTest, RefusesOtherTokenizers) {
+  config_.train.steps = 2;
+  train(config_, folder_ / "run");
+  const auto refusal = [&](const std::function<void(DataConfig&)>& change) {
+    RunConfig other = config_;
+    change(other.data);
+    return message_of<ConfigError>([&] { train(other, folder_ / "run", true); });
+  };
+  EXPECT_THAT(refusal([](DataConfig& d) { d.vocab_size = 100; }),
+              HasSubstr("data.vocab_size = 100: the run to be resumed was begun with 8000 and keeps its tokenizers"));
+  EXPECT_THAT(refusal([](DataConfig& d) { d.tokenizer_type = TokenizerKind::bpe; }),
+              HasSubstr("data.tokenizer_type = \"bpe\": the run to be resumed was begun with \"whitespace\""));
+  EXPECT_THAT(refusal([](DataConfig& d) { d.joint_vocab = false; }), HasSubstr("data.joint_vocab = false"));
+  EXPECT_THAT(refusal([](DataConfig& d) { d.subword_marker = "@@"; }), HasSubstr("data.subword_marker = \"@@\""));
+  EXPECT_THAT(refusal([](DataConfig& d) { d.tokenizer = "other.json"; }),
+              HasSubstr("data.tokenizer = \"other.json\": the run to be resumed was begun with \"\""));
+  EXPECT_THAT(refusal([](DataConfig& d) { d.source_tokenizer = d.target_tokenizer = "other.json"; }),
+              HasSubstr("data.source_tokenizer = \"other.json\""));
+
+  // What only says how a tokenizer is to be learnt means nothing where one was given.
+  config_.data.tokenizer = (folder_ / "run" / "vocabulary.json").string();
+  train(config_, folder_ / "given");
+  config_.data.vocab_size = 100;
+  EXPECT_TRUE(train(config_, folder_ / "given", true).seen.messages.empty());
+}
+
+TEST_F(ResumeTest, MayChangeHowLongAndHowFastAndSaysSo) {
+  config_.train.steps = 2;
+  train(config_, folder_ / "run");
+  config_.train.steps = 4;
+  EXPECT_TRUE(train(config_, folder_ / "run", true).seen.messages.empty());  // a constant rate asks for no length
+  config_.train.steps = 6;
+  config_.train.accumulate = 2;
+  config_.train.label_smoothing = 0;
+  config_.schedule.learning_rate = 1e-3;
+  config_.optimizer.beta_2 = 0.999;
+  config_.optimizer.kind = OptimizerKind::adamw;
+  const TrainedRun changed = train(config_, folder_ / "run", true);
+  EXPECT_EQ(changed.result.step, 6);
+  EXPECT_THAT(changed.seen.messages,
+              ElementsAre("optimizer.kind changed from \"adam\" to \"adamw\" in this part of the run",
+                          "optimizer.beta_2 changed from 0.98 to 0.999 in this part of the run",
+                          "schedule.learning_rate changed from 0.003 to 0.001 in this part of the run",
+                          "train.accumulate changed from 1 to 2 in this part of the run",
+                          "train.label_smoothing changed from 0.1 to 0.0 in this part of the run"));
+  EXPECT_EQ(read_run_config(folder_ / "run" / "config.toml").train.steps, 6);
+  const TrainedRun finished = train(config_, folder_ / "run", true);
+  EXPECT_EQ(finished.seen.steps.size(), 0);  // there is nothing left to do
+  EXPECT_TRUE(finished.seen.messages.empty()) << "a change is said once";
+
+  config_.schedule.kind = ScheduleKind::linear;
+  config_.train.steps = 14;
+  EXPECT_THAT(train(config_, folder_ / "run", true).seen.messages, SizeIs(1));  // the kind
+  config_.train.steps = 16;
+  EXPECT_THAT(train(config_, folder_ / "run", true).seen.messages,
+              ElementsAre("train.steps changed from 14 to 16 in this part of the run"))
+      << "the rate ends there";
+}
+
+TEST_F(ResumeTest, ABestModelThatWasRemovedIsNoticedAtOnce) {
+  config_.train.steps = 10;
+  config_.train.valid_every = 5;
+  config_.train.patience = 100;
+  train(config_, folder_ / "run");
+  fs::remove_all(folder_ / "run" / "best");
+  config_.train.steps = 12;
+  const TrainedRun rest = train(config_, folder_ / "run", true);
+  ASSERT_EQ(rest.seen.messages.size(), 1u);
+  EXPECT_THAT(rest.seen.messages[0], AllOf(HasSubstr("the best model so far, of step "), HasSubstr("is forgotten: "),
+                                           HasSubstr("best/model.safetensors")));
+  ASSERT_EQ(rest.seen.validations.size(), 2u);  // of the state that was resumed, and at the end
+  EXPECT_EQ(rest.seen.validations[0].step, 10);
+  EXPECT_TRUE(rest.seen.validations[0].best);
+  EXPECT_TRUE(fs::exists(folder_ / "run" / "best" / "model.safetensors"));
+  EXPECT_TRUE(train(config_, folder_ / "run", true).seen.messages.empty());
+
+  // A file that is there but is not the model is as good as none.
+  write_file(folder_ / "run" / "best" / "model.safetensors", "torn");
+  EXPECT_EQ(train(config_, folder_ / "run", true).seen.messages.size(), 1u);
+}
+
+TEST_F(ResumeTest, AnotherMetricMakesNoUseOfTheOldBest) {
+  config_.train.steps = 4;
+  config_.train.valid_every = 2;
+  train(config_, folder_ / "run");
+  config_.train.best_metric = ValidationMetric::loss;
+  config_.train.steps = 5;
+  const TrainedRun rest = train(config_, folder_ / "run", true);
+  EXPECT_THAT(rest.seen.messages, ElementsAre(HasSubstr("train.best_metric changed from bleu to loss")));
+  ASSERT_FALSE(rest.seen.validations.empty());
+  EXPECT_TRUE(rest.seen.validations[0].best);
+  double least = 1e30;
+  for (const ValidationReport& report : rest.seen.validations) least = std::min(least, report.loss.loss);
+  EXPECT_EQ(rest.result.best_value, least);
+}
+
+TEST_F(ResumeTest, AFolderOfSomebodyElseIsRefusedAndStaysAsItIs) {
+  fs::create_directory(folder_ / "other");
+  write_file(folder_ / "other" / "config.toml", "mine");
+  write_file(folder_ / "other" / "tokenizer.json", "mine");
+  for (const bool resume : {false, true})
+    EXPECT_THAT(message_of<ConfigError>([&] { train(config_, folder_ / "other", resume); }),
+                HasSubstr("other: has other files in it ("));
+  EXPECT_EQ(read_file(folder_ / "other" / "config.toml"), "mine");
+  EXPECT_EQ(read_file(folder_ / "other" / "tokenizer.json"), "mine");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_ / "other"), fs::directory_iterator()), 2);
+}
+
+TEST_F(ResumeTest, ARenamedCheckpointIsRefused) {
+  config_.train.checkpoint_every = 10;
+  train(config_, folder_ / "run");
+  fs::rename(checkpoint_file(folder_ / "run", 10), checkpoint_file(folder_ / "run", 99));
+  EXPECT_THAT(message_of<FileError>([&] { train(config_, folder_ / "run", true); }),
+              HasSubstr("step-00000099.safetensors: is the checkpoint of step 10"));
+  EXPECT_TRUE(fs::exists(checkpoint_file(folder_ / "run", 99)));
+}
+
+TEST_F(ResumeTest, StateThatNoRunComesToIsRefused) {
+  train(config_, folder_ / "run");
+  const fs::path file = checkpoint_file(folder_ / "run", 20);
+  const SafetensorsReader reader(file);
+  Checkpoint checkpoint;
+  for (const std::string& name : reader.names()) checkpoint.tensors.push_back({name, reader.load(name)});
+  const Json good = checkpoint_state(reader);
+  const std::vector<std::pair<std::string, Json>> wrong = {
+      {"/training/step", -1},          {"/training/epoch", -5},
+      {"/training/seconds", -1.0},     {"/training/seconds", nullptr},
+      {"/training/best_step", 21},     {"/training/last_validation", 1000},
+      {"/training/window/tokens", -1}, {"/training/without_improvement", int64_t{1} << 60}};
+  for (const auto& [field, value] : wrong) {
+    checkpoint.state = good;
+    checkpoint.state[Json::json_pointer(field)] = value;
+    write_checkpoint(file, checkpoint);
+    const std::string name = field.substr(field.rfind('/') + 1);
+    EXPECT_THAT(message_of<Error>([&] { train(config_, folder_ / "run", true); }),
+                AllOf(HasSubstr("step-00000020.safetensors: training"), HasSubstr(name)));
+  }
+}
+
+TEST_F(ResumeTest, BeginsWhereThereIsNothing) {
+  config_.train.steps = 1;
+  EXPECT_EQ(train(config_, folder_ / "run", true).result.step, 1);
+}
+
+}  // namespace
+}  // namespace attune
