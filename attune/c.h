@@ -101,11 +101,13 @@ void attune_generator_free(attune_generator* generator);
    else ends the call as attune_interrupt_set() does. It is called from the thread that called attune_generate(). */
 typedef int (*attune_text_callback)(void* user, size_t index, const char* added);
 
-/* Continues `count` prompts. Options: the fields of sampling ("temperature", "top_k", "top_p", "max_tokens", "seed",
-   ...: docs/configuration.md), with the model's own values where they are not given, and stop             list of
-   strings that end a text and are left out of it samples          continuations of each prompt (1) timeout_seconds
-   generation ends after so long, with the texts as they are then (none) batch_texts      the most texts at once (32)
-     threads          of this call (docs/threads.md)
+/* Continues `count` prompts. Options: the fields of sampling, with the model's own values where they are not given
+   ("temperature", "top_k", "top_p", "max_tokens", "seed", ...: docs/configuration.md), and
+     stop              list of strings that end a text and are left out of it
+     samples           continuations of each prompt (1)
+     batch_texts       the most texts at once (32)
+     timeout_seconds   generation ends after so long, with the texts as they are then (none)
+     threads           of this call (docs/threads.md)
    `callback` and `interrupt` may be NULL. An interrupt ends generation with the texts as they are, and ATTUNE_OK. */
 attune_status attune_generate(const attune_generator* generator, const char* const* prompts, size_t count,
                               const char* options, attune_text_callback callback, void* user,

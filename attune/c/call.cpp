@@ -4,6 +4,7 @@
 #include <new>
 #include <nlohmann/json.hpp>
 
+#include "attune/base/deadline.h"
 #include "attune/base/interrupt.h"
 #include "attune/base/version.h"
 #include "attune/io/json_file.h"
@@ -77,13 +78,9 @@ Json options_of(const char* options) {
   }
 }
 
-std::optional<std::chrono::steady_clock::time_point> deadline_after(double timeout_seconds) {
-  constexpr double kMost = 1e9;  // what the clock can hold is more
-  if (!(timeout_seconds >= 0 && timeout_seconds <= kMost))
-    fail<ConfigError>("options.timeout_seconds: is {}, needs a number from 0 to {}", timeout_seconds, kMost);
+std::optional<std::chrono::steady_clock::time_point> DecodingFields::deadline() const {
   if (timeout_seconds == 0) return {};
-  using Clock = std::chrono::steady_clock;
-  return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(timeout_seconds));
+  return deadline_after(timeout_seconds, "options.timeout_seconds");
 }
 
 const int32_t* tokens_of(const std::vector<int32_t>* tokens, size_t* count) {

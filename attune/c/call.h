@@ -49,8 +49,20 @@ Json options_of(const char* options);
 
 const std::atomic<bool>* flag_of(const attune_interrupt* interrupt);
 
-/// The time at which a call ends that may take so many seconds; 0: none. Throws ConfigError.
-std::optional<std::chrono::steady_clock::time_point> deadline_after(double timeout_seconds);
+/// What every call that decodes takes beside the fields of its model.
+struct DecodingFields {
+  double timeout_seconds = 0;  // 0: no limit
+  int64_t threads = 0;         // see docs/threads.md
+
+  /// Throws ConfigError.
+  std::optional<std::chrono::steady_clock::time_point> deadline() const;
+};
+
+template <class FieldVisitor>
+void visit_fields(DecodingFields& f, FieldVisitor& v) {
+  v("timeout_seconds", f.timeout_seconds);
+  v("threads", f.threads);
+}
 
 /// The element of a list, null where there is none.
 template <class T>

@@ -27,8 +27,7 @@ namespace {
 struct GenerateFields {
   SamplingConfig sampling;
   GenerateOptions options;
-  double timeout_seconds = 0;
-  int64_t threads = 0;
+  c::DecodingFields decoding;
 };
 
 template <class FieldVisitor>
@@ -37,8 +36,7 @@ void visit_fields(GenerateFields& f, FieldVisitor& v) {
   v("stop", f.options.stop);
   v("samples", f.options.samples);
   v("batch_texts", f.options.batch_texts);
-  v("timeout_seconds", f.timeout_seconds);
-  v("threads", f.threads);
+  visit_fields(f.decoding, v);
 }
 
 }  // namespace
@@ -61,10 +59,10 @@ attune_status attune_generate(const attune_generator* generator, const char* con
   return guarded([&] {
     const TextGenerator& model = given(generator, "generator").generator;
     auto& out = given(texts, "texts");
-    GenerateFields fields = {.sampling = model.sampling(), .options = {}};
+    GenerateFields fields = {.sampling = model.sampling(), .options = {}, .decoding = {}};
     read_fields(options_of(options), fields, "options");
     fields.options.sampling = fields.sampling;
-    fields.options.deadline = deadline_after(fields.timeout_seconds);
+    fields.options.deadline = fields.decoding.deadline();
     attune_interrupt own;
     std::atomic<bool>& ended = interrupt == nullptr ? own.flag : interrupt->flag;
     fields.options.interrupt = &ended;
@@ -73,7 +71,7 @@ attune_status attune_generate(const attune_generator* generator, const char* con
         if (callback(user, index, std::string(added).c_str()) != 0) ended = true;
       };
     }
-    const ThreadScope threads(fields.threads);
+    const ThreadScope threads(fields.decoding.threads);
     auto result = std::make_unique<attune_texts>();
     for (GeneratedText& text : model.generate(texts_of(prompts, count, "prompts"), fields.options)) {
       std::string reason = enum_name(text.finish_reason);

@@ -26,8 +26,7 @@ namespace {
 struct TranslateFields {
   GenerationConfig generation;
   TranslateOptions options;
-  double timeout_seconds = 0;
-  int64_t threads = 0;
+  c::DecodingFields decoding;
 };
 
 template <class FieldVisitor>
@@ -42,8 +41,7 @@ void visit_fields(TranslateFields& f, FieldVisitor& v) {
   v("max_source_tokens", f.options.max_source_tokens);
   v("batch_sentences", f.options.batch_sentences);
   v("batch_tokens", f.options.batch_tokens);
-  v("timeout_seconds", f.timeout_seconds);
-  v("threads", f.threads);
+  visit_fields(f.decoding, v);
 }
 
 using c::element;
@@ -73,12 +71,12 @@ attune_status attune_translate(const attune_translator* translator, const char* 
   return guarded([&] {
     const Translator& model = given(translator, "translator").translator;
     auto& out = given(translations, "translations");
-    TranslateFields fields = {.generation = model.generation(), .options = {}};
+    TranslateFields fields = {.generation = model.generation(), .options = {}, .decoding = {}};
     read_fields(options_of(options), fields, "options");
     fields.options.generation = fields.generation;
-    fields.options.deadline = deadline_after(fields.timeout_seconds);
+    fields.options.deadline = fields.decoding.deadline();
     fields.options.interrupt = flag_of(interrupt);
-    const ThreadScope threads(fields.threads);
+    const ThreadScope threads(fields.decoding.threads);
     auto result = std::make_unique<attune_translations>();
     for (Translation& t : model.translate(texts_of(sentences, count, "sentences"), fields.options)) {
       auto& n_best = result->sentences.emplace_back();

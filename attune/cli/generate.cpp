@@ -4,10 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <optional>
 #include <utility>
 
+#include "attune/base/deadline.h"
 #include "attune/base/fail.h"
 #include "attune/base/fields.h"
 #include "attune/base/json_fields.h"
@@ -164,14 +164,6 @@ std::unique_ptr<DecoderLm> load_draft(const std::string& folder, const TextGener
   return std::move(files.model);
 }
 
-std::chrono::steady_clock::time_point deadline_after(double seconds) {
-  constexpr double kMost = 1e9;
-  if (!(seconds > 0 && seconds <= kMost))
-    fail<ConfigError>("--timeout {}: needs a number above 0 and up to {}", seconds, kMost);
-  return std::chrono::steady_clock::now() +
-         std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(seconds));
-}
-
 int generate(const GenerateCommand& command) {
   const ThreadScope threads = use_threads(command.threads);
   const TextGenerator generator = TextGenerator::load(command.model);
@@ -188,7 +180,7 @@ int generate(const GenerateCommand& command) {
   options.draft_tokens = command.draft_tokens;
   catch_stop_signals();
   options.interrupt = &stop_requested();
-  if (command.timeout) options.deadline = deadline_after(*command.timeout);
+  if (command.timeout) options.deadline = deadline_after(*command.timeout, "--timeout");
 
   explain_unknown(prompts, generator);
   TextOutput output;
