@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "attune/cli/command.h"
@@ -48,36 +49,25 @@ std::string names_of(const std::vector<Choice>& choices) {
   return fmt::format("{}", fmt::join(names, " "));
 }
 
-// The pattern of a shell's `case` for all commands: "/train|/bench|/bench/decode".
-std::string all_paths(const std::vector<Place>& places) {
+// The paths of all commands, with what stands between two: "/train|/bench|/bench/decode".
+std::string all_paths(const std::vector<Place>& places, const char* between) {
   std::vector<std::string> paths;
   for (const Place& p : places)
     if (!p.path.empty()) paths.push_back(p.path);
-  return fmt::format("{}", fmt::join(paths, "|"));
+  return fmt::format("{}", fmt::join(paths, between));
 }
 
-std::string bash_script(const std::vector<Place>& places) {
-  std::string script =
-      "# bash completion for attune: source it, or put it into /etc/bash_completion.d\n"
-      "_attune() {\n"
-      "  local word path= commands= options= current=${COMP_WORDS[COMP_CWORD]}\n"
-      "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
-      "    case $path/$word in " +
-      all_paths(places) +
-      ") path=$path/$word ;; esac\n"
-      "  done\n"
-      "  case $path in\n";
-  for (const Place& p : places)
-    script +=
-        fmt::format("    '{}') commands='{}' options='{}' ;;\n", p.path, names_of(p.commands), names_of(p.options));
-  return script +
-         "  esac\n"
-         "  case $current in\n"
-         "    -*) COMPREPLY=($(compgen -W \"$options\" -- \"$current\")) ;;\n"
-         "    *) COMPREPLY=($(compgen -W \"$commands\" -- \"$current\")) ;;\n"
-         "  esac\n"
-         "}\n"
-         "complete -o bashdefault -o default -F _attune attune\n";
+// A script: what it begins with, with the paths of all commands in place of {}, a part for each place, and its end.
+struct Shell {
+  const char* name;
+  const char* begin;
+  const char* between_paths;
+  std::string (*part)(const Place& place);
+  const char* end;
+};
+
+std::string bash_part(const Place& p) {
+  return fmt::format("    '{}') commands='{}' options='{}' ;;\n", p.path, names_of(p.commands), names_of(p.options));
 }
 
 std::string zsh_list(const std::vector<Choice>& choices) {
@@ -90,74 +80,96 @@ std::string zsh_list(const std::vector<Choice>& choices) {
   return list;
 }
 
-std::string zsh_script(const std::vector<Place>& places) {
-  std::string script =
-      "#compdef attune\n"
-      "# zsh completion for attune: put it into a folder of $fpath as _attune\n"
-      "_attune() {\n"
-      "  local word place=\n"
-      "  local -a commands options\n"
-      "  for word in ${words[2,CURRENT-1]}; do\n"
-      "    case $place/$word in " +
-      all_paths(places) +
-      ") place=$place/$word ;; esac\n"
-      "  done\n"
-      "  case $place in\n";
-  for (const Place& p : places)
-    script +=
-        fmt::format("    '{}') commands=({}) options=({}) ;;\n", p.path, zsh_list(p.commands), zsh_list(p.options));
-  return script +
-         "  esac\n"
-         "  if [[ ${words[CURRENT]} == -* ]]; then _describe option options -o\n"
-         "  elif (( $#commands )); then _describe command commands\n"
-         "  else _files\n"
-         "  fi\n"
-         "}\n"
-         "if [[ $funcstack[1] == _attune ]]; then _attune \"$@\"; else compdef _attune attune; fi\n";
+std::string zsh_part(const Place& p) {
+  return fmt::format("    '{}') commands=({}) options=({}) ;;\n", p.path, zsh_list(p.commands), zsh_list(p.options));
 }
 
-std::string fish_script(const std::vector<Place>& places) {
-  std::string script =
-      "# fish completion for attune: put it into ~/.config/fish/completions/attune.fish\n"
-      "function __attune_at\n"
-      "    set -l place ''\n"
-      "    for word in (commandline -opc)[2..-1]\n"
-      "        contains -- \"$place/$word\"";
-  for (const Place& p : places)
-    if (!p.path.empty()) script += " " + p.path;
-  script +=
-      "; and set place \"$place/$word\"\n"
-      "    end\n"
-      "    test \"$place\" = \"$argv[1]\"\n"
-      "end\n";
-  for (const Place& p : places) {
-    const std::string begin = fmt::format("complete -c attune -n \"__attune_at '{}'\"", p.path);
-    for (const Choice& c : p.commands) script += fmt::format("{} -f -a {} -d '{}'\n", begin, c.name, c.description);
-    for (const Choice& c : p.options)
-      script += fmt::format("{} -l {} -d '{}'\n", begin, c.name.substr(2), c.description);
-  }
-  return script;
+std::string fish_part(const Place& p) {
+  const std::string begin = fmt::format("complete -c attune -n \"__attune_at '{}'\"", p.path);
+  std::string lines;
+  for (const Choice& c : p.commands) lines += fmt::format("{} -f -a {} -d '{}'\n", begin, c.name, c.description);
+  for (const Choice& c : p.options) lines += fmt::format("{} -l {} -d '{}'\n", begin, c.name.substr(2), c.description);
+  return lines;
+}
+
+constexpr Shell kShells[] = {
+    {.name = "bash",
+     .begin = "# bash completion for attune: source it, or put it into /etc/bash_completion.d\n"
+              "_attune() {\n"
+              "  local word path= commands= options= current=${COMP_WORDS[COMP_CWORD]}\n"
+              "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
+              "    case $path/$word in {}) path=$path/$word ;; esac\n"
+              "  done\n"
+              "  case $path in\n",
+     .between_paths = "|",
+     .part = bash_part,
+     .end = "  esac\n"
+            "  case $current in\n"
+            "    -*) COMPREPLY=($(compgen -W \"$options\" -- \"$current\")) ;;\n"
+            "    *) COMPREPLY=($(compgen -W \"$commands\" -- \"$current\")) ;;\n"
+            "  esac\n"
+            "}\n"
+            "complete -o bashdefault -o default -F _attune attune\n"},
+    {.name = "zsh",
+     .begin = "#compdef attune\n"
+              "# zsh completion for attune: put it into a folder of $fpath as _attune\n"
+              "_attune() {\n"
+              "  local word place=\n"
+              "  local -a commands options\n"
+              "  for word in ${words[2,CURRENT-1]}; do\n"
+              "    case $place/$word in {}) place=$place/$word ;; esac\n"
+              "  done\n"
+              "  case $place in\n",
+     .between_paths = "|",
+     .part = zsh_part,
+     .end = "  esac\n"
+            "  if [[ ${words[CURRENT]} == -* ]]; then _describe option options -o\n"
+            "  elif (( $#commands )); then _describe command commands\n"
+            "  else _files\n"
+            "  fi\n"
+            "}\n"
+            "if [[ $funcstack[1] == _attune ]]; then _attune \"$@\"; else compdef _attune attune; fi\n"},
+    {.name = "fish",
+     .begin = "# fish completion for attune: put it into ~/.config/fish/completions/attune.fish\n"
+              "function __attune_at\n"
+              "    set -l place ''\n"
+              "    for word in (commandline -opc)[2..-1]\n"
+              "        contains -- \"$place/$word\" {}; and set place \"$place/$word\"\n"
+              "    end\n"
+              "    test \"$place\" = \"$argv[1]\"\n"
+              "end\n",
+     .between_paths = " ",
+     .part = fish_part,
+     .end = ""}};
+
+std::string script_of(const Shell& shell, const std::vector<Place>& places) {
+  constexpr std::string_view kPaths = "{}";
+  std::string script = shell.begin;
+  const size_t paths = script.find(kPaths);
+  script.replace(paths, kPaths.size(), all_paths(places, shell.between_paths));
+  for (const Place& p : places) script += shell.part(p);
+  return script + shell.end;
 }
 
 }  // namespace
 
 void add_completion(CLI::App& app) {
-  const auto shell = std::make_shared<std::string>();
+  const auto name = std::make_shared<std::string>();
   CLI::App* command = add_command(app, "completion", "Write the script for a shell's TAB key",
                                   "  source <(attune completion bash)\n"
                                   "  attune completion zsh > ~/.zfunc/_attune\n"
                                   "  attune completion fish > ~/.config/fish/completions/attune.fish",
-                                  [shell, &app] {
+                                  [name, &app] {
                                     std::vector<Place> places;
                                     add_places(app, "", places);
                                     TextOutput output;
-                                    if (*shell == "bash") output.write(bash_script(places));
-                                    if (*shell == "zsh") output.write(zsh_script(places));
-                                    if (*shell == "fish") output.write(fish_script(places));
+                                    output.write(script_of(*std::ranges::find(kShells, *name, &Shell::name), places));
                                     output.finish();
                                     return 0;
                                   });
-  command->add_option("shell", *shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  std::vector<std::string> names;
+  for (const Shell& shell : kShells) names.emplace_back(shell.name);
+  command->add_option("shell", *name, "bash, zsh or fish")->required()->check(CLI::IsMember(names));
 }
 
 }  // namespace attune::cli
