@@ -6,11 +6,13 @@
 
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "attune/base/file.h"
+#include "attune/base/json.h"
 #include "tests/support/run_command.h"
 #include "tests/support/small_model.h"
 #include "tests/support/temporary_folder.h"
@@ -34,6 +36,24 @@ inline std::string refusal(const CommandResult& result) {
   EXPECT_EQ(split_lines(result.errors).size(), 1u) << result.errors;
   EXPECT_EQ(result.errors.substr(0, 8), "attune: ");
   return result.errors;
+}
+
+inline std::string refusal_of(std::vector<std::string> arguments, const std::string& input = "") {
+  return refusal(run_attune(std::move(arguments), {.input = input}));
+}
+
+/// The objects of JSON lines.
+inline std::vector<Json> json_lines(const std::string& text) {
+  std::vector<Json> lines;
+  for (const std::string& line : split_lines(text)) lines.push_back(Json::parse(line));
+  return lines;
+}
+
+/// How often a text has a part.
+inline size_t count_of(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
 }
 
 class CliFixture : public ::testing::Test {

@@ -3,9 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
-#include "attune/base/json.h"
 #include "attune/inference/classifier.h"
 #include "attune/inference/embedder.h"
 #include "attune/inference/text_generator.h"
@@ -23,12 +20,6 @@ using ::testing::StartsWith;
 
 std::filesystem::path model(const std::string& name) {
   return source_dir() / "tests/hub/models" / name;
-}
-
-std::vector<Json> json_lines(const std::string& text) {
-  std::vector<Json> lines;
-  for (const std::string& line : split_lines(text)) lines.push_back(Json::parse(line));
-  return lines;
 }
 
 TEST(HubCli, InspectDescribesEveryFolder) {

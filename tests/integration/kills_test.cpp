@@ -3,7 +3,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/types.h>
 
 #include <csignal>
 #include <cstdlib>
@@ -11,9 +10,8 @@
 #include <map>
 #include <thread>
 
-#include "attune/dist/mpi_transport.h"
-#include "tests/integration/cli_fixture.h"
-#include "tests/train/reverse_task.h"
+#include "attune/base/random.h"
+#include "tests/integration/train_fixture.h"
 
 namespace attune {
 namespace {
@@ -26,12 +24,10 @@ int kills_to_make() {
   return given != nullptr ? std::atoi(given) : 3;
 }
 
-class KillsTest : public ::testing::TestWithParam<int> {
+class KillsTest : public TrainFixture, public ::testing::WithParamInterface<int> {
  protected:
   KillsTest() {
-    write_reverse_text(folder_, "train", 200, 2, 5, 1);
     write_reverse_text(folder_, "valid", 30, 2, 5, 2);
-    config_ = reverse_config(folder_);
     config_.train = {.steps = 60,
                      .batch_tokens = 64,
                      .log_every = 1,
@@ -41,57 +37,17 @@ class KillsTest : public ::testing::TestWithParam<int> {
                      .keep_checkpoints = 5,
                      .average_checkpoints = 3,
                      .threads = 1};
-    write_file(folder_ / "run.toml", write_toml(config_));
-  }
-
-  // Each rank of several writes its process to pid.<rank> before it becomes attune.
-  std::vector<std::string> command(const std::string& run, bool resume) const {
-    std::vector<std::string> words =
-        attune_command({"train", (folder_ / "run.toml").string(), "--out", (folder_ / run).string()});
-    if (resume) words.emplace_back("--resume");
-    if (GetParam() == 1) return words;
-    const std::vector<std::string> launcher = {
-        "mpirun",
-        "-n",
-        std::to_string(GetParam()),
-        "--oversubscribe",
-        "--allow-run-as-root",
-        "--bind-to",
-        "none",
-        "--mca",
-        "btl",
-        "self,vader,tcp",
-        "--mca",
-        "btl_vader_single_copy_mechanism",
-        "none",
-        "sh",
-        "-c",
-        "echo $$ > " + (folder_ / "pid.$OMPI_COMM_WORLD_RANK").string() + "; exec \"$0\" \"$@\""};
-    words.insert(words.begin(), launcher.begin(), launcher.end());
-    return words;
-  }
-  CommandResult run_to_the_end(const std::string& run, bool resume) const {
-    const CommandResult result = run_command(command(run, resume), {.input = {}, .timeout = std::chrono::seconds(200)});
-    EXPECT_EQ(result.status, 0) << result.errors;
-    return result;
-  }
-
-  // One of the ranks; 0: it has not begun.
-  pid_t victim(Random& random) const {
-    const fs::path file = folder_ / ("pid." + std::to_string(random.below(static_cast<uint64_t>(GetParam()))));
-    std::error_code ignored;
-    if (fs::file_size(file, ignored) < 2 || ignored) return 0;
-    return std::stoi(read_file(file));
   }
 
   // Kills a run after the given time. False when it ended before.
   bool kill_after(milliseconds time, const std::string& run, bool resume, Random& random) {
-    for (int rank = 0; rank < GetParam(); ++rank) fs::remove(folder_ / ("pid." + std::to_string(rank)));
-    RunningCommand running(command(run, resume), {.input = {}, .timeout = std::chrono::seconds(200)});
+    forget_processes(GetParam());
+    RunningCommand running(command(run, resume, GetParam()), kOptions);
     std::this_thread::sleep_for(time);
     if (!running.running()) return running.wait().status != 0;
     pid_t rank = 0;
-    while (GetParam() > 1 && rank == 0 && running.running()) rank = victim(random);  // mpirun may not have started it
+    while (GetParam() > 1 && rank == 0 && running.running())  // mpirun may not have started it
+      rank = process_of(static_cast<int>(random.below(static_cast<uint64_t>(GetParam()))));
     if (rank > 0) ::kill(rank, SIGKILL);
     if (GetParam() == 1) running.send(SIGKILL);
     const CommandResult result = running.wait();
@@ -112,27 +68,13 @@ class KillsTest : public ::testing::TestWithParam<int> {
                                                                                              : "after a step";
   }
 
-  void expect_the_same(const std::string& run) const {
-    EXPECT_EQ(read_file(folder_ / run / "model/model.safetensors"),
-              read_file(folder_ / "whole/model/model.safetensors"));
-    EXPECT_EQ(read_file(folder_ / run / "best/model.safetensors"), read_file(folder_ / "whole/best/model.safetensors"));
-    EXPECT_EQ(tensors_of(checkpoint_file(folder_ / run, config_.train.steps)),
-              tensors_of(checkpoint_file(folder_ / "whole", config_.train.steps)));
-    if (GetParam() == 1) {  // the metrics of several ranks have what communication cost
-      EXPECT_EQ(metrics_of(folder_ / run), metrics_of(folder_ / "whole"));
-    }
-  }
-
-  TemporaryFolder folder_{memory_folder()};
-  RunConfig config_;
   std::map<std::string, int> phases_;
 };
 
 TEST_P(KillsTest, ResumedRunsAreTheSameToTheBit) {
-  if (GetParam() > 1 && (!has_mpi() || run_command({"sh", "-c", "command -v mpirun"}).status != 0))
-    GTEST_SKIP() << "there is no MPI";
+  if (GetParam() > 1 && !has_several_ranks()) GTEST_SKIP() << "there is no MPI";
   const auto begin = std::chrono::steady_clock::now();
-  run_to_the_end("whole", false);
+  run_to_the_end("whole", false, GetParam());
   const auto whole = std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - begin);
   Random random(static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count()));
   int kills = 0;
@@ -144,8 +86,8 @@ TEST_P(KillsTest, ResumedRunsAreTheSameToTheBit) {
       if (!kill_after(time, name, true, random)) break;
       ++kills;
     }
-    run_to_the_end(name, true);
-    expect_the_same(name);
+    run_to_the_end(name, true, GetParam());
+    expect_the_same(name, "whole", GetParam());
     if (HasFailure()) FAIL() << "after " << kills << " kills, run " << run;
     fs::remove_all(folder_ / name);
   }

@@ -2,18 +2,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/types.h>
 
 #include <algorithm>
 #include <csignal>
 #include <fstream>
 #include <thread>
 
-#include "attune/dist/mpi_transport.h"
 #include "attune/io/checkpoint.h"
 #include "tests/integration/cli_fixture.h"
-#include "tests/support/paths.h"
-#include "tests/train/reverse_task.h"
+#include "tests/integration/train_fixture.h"
 
 namespace attune {
 namespace {
@@ -25,55 +22,16 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kNoEnd = 1'000'000;  // more steps than are done before the test ends the run
 
-class MpiTest : public ::testing::Test {
+class MpiTest : public TrainFixture {
  protected:
   void SetUp() override {
-    if (!has_mpi()) GTEST_SKIP() << "this build has no MPI";
-    if (run_command({"sh", "-c", "command -v mpirun"}).status != 0) GTEST_SKIP() << "mpirun is not installed";
-    write_reverse_text(folder_, "train", 200, 2, 5, 1);
-    write_reverse_text(folder_, "valid", 10, 2, 5, 2);
-    config_ = reverse_config(folder_);
+    if (!has_several_ranks()) GTEST_SKIP() << "there is no MPI";
     config_.train.threads = 1;
     config_.train.log_every = 1;
     config_.train.valid_every = 10;
     config_.train.checkpoint_every = 10;
   }
 
-  // Each rank writes its process to pid.<rank> before it becomes attune.
-  std::vector<std::string> command(int ranks, const std::string& run, bool resume = false) const {
-    write_file(folder_ / "run.toml", write_toml(config_));
-    std::vector<std::string> words = {
-        "mpirun",
-        "-n",
-        std::to_string(ranks),
-        "--oversubscribe",
-        "--allow-run-as-root",
-        "--bind-to",
-        "none",
-        "--mca",
-        "btl",
-        "self,vader,tcp",
-        "--mca",
-        "btl_vader_single_copy_mechanism",
-        "none",
-        "sh",
-        "-c",
-        "echo $$ > " + (folder_ / "pid.$OMPI_COMM_WORLD_RANK").string() + "; exec \"$0\" \"$@\"",
-        attune_binary(),
-        "train",
-        (folder_ / "run.toml").string(),
-        "--out",
-        (folder_ / run).string()};
-    if (resume) words.emplace_back("--resume");
-    return words;
-  }
-  CommandResult run_to_the_end(int ranks, const std::string& run, bool resume = false) const {
-    const CommandResult result =
-        run_command(command(ranks, run, resume), {.input = {}, .timeout = std::chrono::seconds(100)});
-    EXPECT_FALSE(result.timed_out);
-    EXPECT_EQ(result.status, 0) << result.errors;
-    return result;
-  }
   std::map<std::string, std::string> last_checkpoint(const std::string& run) const {
     return tensors_of(checkpoint_file(folder_ / run, config_.train.steps));
   }
@@ -83,14 +41,10 @@ class MpiTest : public ::testing::Test {
     ASSERT_TRUE(newest.has_value()) << said;
     config_.train.steps = *newest + 10;
     config_.train.checkpoint_every = 10;
-    run_to_the_end(2, "whole");
-    EXPECT_THAT(run_to_the_end(2, run, true).errors, HasSubstr("going on from step "));
+    run_to_the_end("whole", false, 2);
+    EXPECT_THAT(run_to_the_end(run, true, 2).errors, HasSubstr("going on from step "));
     EXPECT_EQ(last_checkpoint(run), last_checkpoint("whole"));
   }
-  pid_t process_of(int rank) const { return std::stoi(read_file(folder_ / ("pid." + std::to_string(rank)))); }
-
-  TemporaryFolder folder_;
-  RunConfig config_;
 };
 
 // Whether the process ends within seconds. One that has ended, and whose parent has not asked for its status, is a
@@ -106,20 +60,12 @@ bool ends(pid_t process) {
   return false;
 }
 
-size_t count_of(const std::string& text, const std::string& part) {
-  size_t count = 0;
-  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
-  return count;
-}
-
 TEST_F(MpiTest, FourProcessesTrainAsOne) {
   config_.model.dropout = config_.model.attention_dropout = config_.model.activation_dropout = 0;
   config_.optimizer.epsilon = 1e-3;
   config_.train.shard_optimizer = true;
-  const CommandResult one =
-      run_attune({"train", (command(1, "one"), (folder_ / "run.toml").string()), "--out", (folder_ / "one").string()});
-  EXPECT_EQ(one.status, 0) << one.errors;
-  const CommandResult four = run_to_the_end(4, "four");
+  run_to_the_end("one");
+  const CommandResult four = run_to_the_end("four", false, 4);
   EXPECT_EQ(count_of(four.errors, "all steps are done"), 1u) << four.errors;
   EXPECT_EQ(count_of(four.errors, "step 20: validation loss"), 1u) << four.errors;
   const SafetensorsReader a(folder_ / "one" / "model" / "model.safetensors");
@@ -134,9 +80,11 @@ TEST_F(MpiTest, FourProcessesTrainAsOne) {
 
 TEST_F(MpiTest, AKilledRankEndsTheJobAndResumeGoesOn) {
   config_.train.steps = kNoEnd;
-  RunningCommand running(command(2, "killed"), {.input = {}, .timeout = std::chrono::seconds(100)});
+  RunningCommand running(command("killed", false, 2), kOptions);
   ASSERT_TRUE(running.wait_for_error_text("step 22 "));
-  ::kill(process_of(1), SIGKILL);
+  const pid_t process = process_of(1);
+  ASSERT_GT(process, 0);
+  ::kill(process, SIGKILL);
   const CommandResult result = running.wait();
   EXPECT_FALSE(result.timed_out);
   EXPECT_NE(result.status, 0);
@@ -148,9 +96,11 @@ TEST_F(MpiTest, AKilledRankEndsTheJobAndResumeGoesOn) {
 TEST_F(MpiTest, SigtermAtOneRankStopsAllAfterTheSameStep) {
   config_.train.steps = kNoEnd;
   config_.train.checkpoint_every = kNoEnd;  // so that there is a checkpoint only because it was stopped
-  RunningCommand running(command(2, "stopped"), {.input = {}, .timeout = std::chrono::seconds(100)});
+  RunningCommand running(command("stopped", false, 2), kOptions);
   ASSERT_TRUE(running.wait_for_error_text("step 12 "));
-  ::kill(process_of(1), SIGTERM);  // mpirun itself passes a signal on, and a second later kills
+  const pid_t process = process_of(1);
+  ASSERT_GT(process, 0);
+  ::kill(process, SIGTERM);  // mpirun itself passes a signal on, and a second later kills
   const CommandResult result = running.wait();
   EXPECT_FALSE(result.timed_out);
   EXPECT_NE(result.status, 0);
@@ -162,38 +112,38 @@ TEST_F(MpiTest, SigtermAtOneRankStopsAllAfterTheSameStep) {
 TEST_F(MpiTest, SigtermToMpirunAtAnyTimeOfTheStartEndsAll) {
   for (const int milliseconds : {20, 150, 400, 900}) {
     config_.train.steps = kNoEnd;
-    for (const int rank : {0, 1}) fs::remove(folder_ / ("pid." + std::to_string(rank)));
-    RunningCommand running(command(2, "run", true), {.input = {}, .timeout = std::chrono::seconds(60)});
+    forget_processes(2);
+    RunningCommand running(command("run", true, 2), kOptions);
     std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
     running.send(SIGTERM);
     const CommandResult result = running.wait();
     EXPECT_FALSE(result.timed_out) << milliseconds;
     EXPECT_NE(result.status, 0) << milliseconds;
     for (const int rank : {0, 1})
-      if (fs::exists(folder_ / ("pid." + std::to_string(rank)))) {
-        EXPECT_TRUE(ends(process_of(rank))) << "rank " << rank << " still runs after " << milliseconds << " ms";
+      if (const pid_t process = process_of(rank); process > 0) {
+        EXPECT_TRUE(ends(process)) << "rank " << rank << " still runs after " << milliseconds << " ms";
       }
   }
   const std::optional<int64_t> newest = CheckpointFolder(folder_ / "run" / "checkpoints", 0).newest().step;
   config_.train.steps = newest.value_or(0) + 10;
-  run_to_the_end(2, "run", true);
+  run_to_the_end("run", true, 2);
 }
 
 // A file that is there for one rank alone, and an error that all have.
 TEST_F(MpiTest, AnErrorIsSaidOnceWithItsRank) {
-  std::vector<std::string> words = command(2, "run");
+  std::vector<std::string> words = command("run", false, 2);
   *std::next(std::ranges::find(words, "-c")) =
       "if [ $OMPI_COMM_WORLD_RANK = 1 ]; then set -- \"$@\" --set train.threads=5000; fi; exec \"$0\" \"$@\"";
-  const CommandResult one = run_command(words, {.input = {}, .timeout = std::chrono::seconds(60)});
+  const CommandResult one = run_command(words, kOptions);
   EXPECT_FALSE(one.timed_out);
   EXPECT_NE(one.status, 0);
   EXPECT_THAT(one.errors, HasSubstr("train.threads = 5000"));
   EXPECT_EQ(count_of(one.errors, "attune: rank 1: "), 1u) << one.errors;
   EXPECT_EQ(count_of(one.errors, "attune: rank"), 1u) << one.errors;
 
-  words = command(2, "run");
+  words = command("run", false, 2);
   words.insert(words.end(), {"--set", "train.threads=5000"});
-  const CommandResult all = run_command(words, {.input = {}, .timeout = std::chrono::seconds(60)});
+  const CommandResult all = run_command(words, kOptions);
   EXPECT_NE(all.status, 0);
   EXPECT_THAT(all.errors, HasSubstr("train.threads = 5000"));
   EXPECT_EQ(count_of(all.errors, "attune: rank"), 1u) << all.errors;

@@ -9,16 +9,13 @@
 #include <map>
 #include <numbers>
 
-#include "attune/base/file.h"
 #include "attune/base/json_fields.h"
 #include "attune/inference/classifier.h"
 #include "attune/inference/text_generator.h"
 #include "attune/io/config_file.h"
 #include "attune/io/json_file.h"
+#include "tests/integration/cli_fixture.h"
 #include "tests/support/paths.h"
-#include "tests/support/run_command.h"
-#include "tests/support/small_model.h"
-#include "tests/support/temporary_folder.h"
 
 namespace attune {
 namespace {
@@ -26,51 +23,16 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-/// The output of a run that has to succeed without a word on standard error.
-std::string printed_by(std::vector<std::string> arguments, const std::string& input = "") {
-  const CommandResult result = run_attune(std::move(arguments), {.input = input});
-  EXPECT_EQ(result.status, 0) << result.errors;
-  EXPECT_EQ(result.errors, "");
-  return result.output;
-}
-
-/// The message of a run that has to fail: one line that begins with the program's name.
-std::string refusal(std::vector<std::string> arguments, const std::string& input = "") {
-  const CommandResult result = run_attune(std::move(arguments), {.input = input});
-  EXPECT_EQ(result.signal, 0);
-  EXPECT_GT(result.status, 0);
-  EXPECT_EQ(split_lines(result.errors).size(), 1u) << result.errors;
-  EXPECT_EQ(result.errors.substr(0, 8), "attune: ");
-  return result.errors;
-}
-
-std::vector<Json> json_lines(const std::string& text) {
-  std::vector<Json> lines;
-  for (const std::string& line : split_lines(text)) lines.push_back(Json::parse(line));
-  return lines;
-}
-
-class TextModelsCliTest : public ::testing::Test {
+class TextModelsCliTest : public CliFixture {
  protected:
   static void SetUpTestSuite() {
-    ::setenv("OMP_NUM_THREADS", "1", 0);  // the models are too small for more
-    shared_ = std::make_unique<TemporaryFolder>();
+    CliFixture::SetUpTestSuite();
     write_small_language_model(*shared_ / "lm");
     write_small_classifier(*shared_ / "classifier");
   }
-  static void TearDownTestSuite() { shared_.reset(); }
 
-  std::string file(const std::string& name, const std::string& text) const {
-    write_file(folder_ / name, text);
-    return (folder_ / name).string();
-  }
-
-  static std::unique_ptr<TemporaryFolder> shared_;
   const std::string lm_ = (*shared_ / "lm").string(), classifier_ = (*shared_ / "classifier").string();
-  TemporaryFolder folder_;
 };
-
-std::unique_ptr<TemporaryFolder> TextModelsCliTest::shared_;
 
 TEST_F(TextModelsCliTest, GenerateSaysWhatTheLibrarySays) {
   const TextGenerator generator = TextGenerator::load(lm_);
@@ -78,11 +40,11 @@ TEST_F(TextModelsCliTest, GenerateSaysWhatTheLibrarySays) {
   EXPECT_EQ(sampling.max_tokens, 40) << "from generation_config.json";
   const auto ended = [](const std::string& text) { return text.ends_with('\n') ? text : text + "\n"; };
   const std::string text = generator.generate("The dog").text;
-  EXPECT_EQ(printed_by({"generate", lm_, "--prompt", "The dog"}), ended(text));
-  EXPECT_EQ(printed_by({"generate", lm_, "--prompt", "The dog", "--echo"}), ended("The dog" + text));
-  EXPECT_EQ(printed_by({"generate", lm_}, "The dog\n"), ended(text)) << "the line end of the input is no prompt";
-  EXPECT_EQ(printed_by({"generate", lm_, "--file", file("prompt", "The dog\n")}), ended(text));
-  EXPECT_EQ(printed_by({"generate", lm_}, ""), ended(generator.generate("").text));
+  EXPECT_EQ(output_of({"generate", lm_, "--prompt", "The dog"}), ended(text));
+  EXPECT_EQ(output_of({"generate", lm_, "--prompt", "The dog", "--echo"}), ended("The dog" + text));
+  EXPECT_EQ(output_of({"generate", lm_}, "The dog\n"), ended(text)) << "the line end of the input is no prompt";
+  EXPECT_EQ(output_of({"generate", lm_, "--file", file("prompt", "The dog\n")}), ended(text));
+  EXPECT_EQ(output_of({"generate", lm_}, ""), ended(generator.generate("").text));
 
   GenerateOptions options;
   options.sampling = SamplingConfig{.repetition_penalty = 1.2,
@@ -94,8 +56,8 @@ TEST_F(TextModelsCliTest, GenerateSaysWhatTheLibrarySays) {
                                     .seed = 5,
                                     .slide = true};
   EXPECT_EQ(
-      printed_by({"generate", lm_, "--prompt", "A", "--repetition-penalty", "1.2", "--temperature", "0.7", "--top-k",
-                  "9", "--top-p", "0.9", "--min-p", "0.01", "--max-tokens", "70", "--seed", "5", "--slide"}),
+      output_of({"generate", lm_, "--prompt", "A", "--repetition-penalty", "1.2", "--temperature", "0.7", "--top-k",
+                 "9", "--top-p", "0.9", "--min-p", "0.01", "--max-tokens", "70", "--seed", "5", "--slide"}),
       ended(generator.generate("A", options).text));
 }
 
@@ -132,7 +94,7 @@ TEST_F(TextModelsCliTest, GenerateStops) {
   ASSERT_GT(text.size(), 12u);
   const std::string stop = text.substr(6, 3);
   const auto json = json_lines(
-      printed_by({"generate", lm_, "--prompt", "The dog", "--stop", "[never, this]", "--stop", stop, "--json"}));
+      output_of({"generate", lm_, "--prompt", "The dog", "--stop", "[never, this]", "--stop", stop, "--json"}));
   EXPECT_EQ(json.at(0).at("text"), text.substr(0, text.find(stop)));
   EXPECT_EQ(json.at(0).at("finish_reason"), "stop");
 
@@ -161,28 +123,28 @@ TEST_F(TextModelsCliTest, ADraftChangesNoGreedyText) {
   const std::vector<std::string> arguments = {"generate", model, "--prompt", "The dog", "--temperature", "0", "--json"};
   std::vector<std::string> with = arguments;
   with.insert(with.end(), {"--draft", draft, "--draft-tokens", "3"});
-  EXPECT_EQ(printed_by(with), printed_by(arguments));
+  EXPECT_EQ(output_of(with), output_of(arguments));
   with.back() = "0";
-  EXPECT_THAT(refusal(with), HasSubstr("draft_tokens = 0"));
-  EXPECT_THAT(refusal({"generate", model, "--prompt", "a", "--draft", (*shared_ / "classifier").string()}),
+  EXPECT_THAT(refusal_of(with), HasSubstr("draft_tokens = 0"));
+  EXPECT_THAT(refusal_of({"generate", model, "--prompt", "a", "--draft", (*shared_ / "classifier").string()}),
               HasSubstr("decoder_lm"));
 }
 
 TEST_F(TextModelsCliTest, GenerateRefusals) {
-  EXPECT_THAT(refusal({"generate", lm_, "--temperature", "-1"}), HasSubstr("temperature = -1"));
-  EXPECT_THAT(refusal({"generate", lm_, "--top-p", "0"}), HasSubstr("top_p = 0"));
-  EXPECT_THAT(refusal({"generate", lm_, "--n", "0"}), HasSubstr("--n 0"));
-  EXPECT_THAT(refusal({"generate", lm_, "--stop", ""}), HasSubstr("stop string"));
-  EXPECT_THAT(refusal({"generate", lm_, "--prompt", "a", "--file", "b"}), HasSubstr("give one of them"));
-  EXPECT_THAT(refusal({"generate", lm_, "--file", "/nowhere"}), HasSubstr("/nowhere"));
-  EXPECT_THAT(refusal({"generate", lm_, "--prompt", "\xFF"}), HasSubstr("--prompt: is not valid UTF-8"));
-  EXPECT_THAT(refusal({"generate", lm_}, "ok\n\xFF\n"), HasSubstr("standard input:2"));
-  EXPECT_THAT(refusal({"generate", lm_, "--prompt", std::string(49, 'a')}),
+  EXPECT_THAT(refusal_of({"generate", lm_, "--temperature", "-1"}), HasSubstr("temperature = -1"));
+  EXPECT_THAT(refusal_of({"generate", lm_, "--top-p", "0"}), HasSubstr("top_p = 0"));
+  EXPECT_THAT(refusal_of({"generate", lm_, "--n", "0"}), HasSubstr("--n 0"));
+  EXPECT_THAT(refusal_of({"generate", lm_, "--stop", ""}), HasSubstr("stop string"));
+  EXPECT_THAT(refusal_of({"generate", lm_, "--prompt", "a", "--file", "b"}), HasSubstr("give one of them"));
+  EXPECT_THAT(refusal_of({"generate", lm_, "--file", "/nowhere"}), HasSubstr("/nowhere"));
+  EXPECT_THAT(refusal_of({"generate", lm_, "--prompt", "\xFF"}), HasSubstr("--prompt: is not valid UTF-8"));
+  EXPECT_THAT(refusal_of({"generate", lm_}, "ok\n\xFF\n"), HasSubstr("standard input:2"));
+  EXPECT_THAT(refusal_of({"generate", lm_, "--prompt", std::string(49, 'a')}),
               HasSubstr("has 49 tokens, the model's context_length is 48"));
-  EXPECT_THAT(refusal({"generate", classifier_}),
+  EXPECT_THAT(refusal_of({"generate", classifier_}),
               HasSubstr("architecture is \"encoder_classifier\", generation needs \"decoder_lm\" (attune classify"));
-  EXPECT_THAT(refusal({"translate", lm_, "a"}), HasSubstr("(attune generate runs it)"));
-  EXPECT_THAT(refusal({"classify", lm_, "a"}), HasSubstr("classification needs \"encoder_classifier\""));
+  EXPECT_THAT(refusal_of({"translate", lm_, "a"}), HasSubstr("(attune generate runs it)"));
+  EXPECT_THAT(refusal_of({"classify", lm_, "a"}), HasSubstr("classification needs \"encoder_classifier\""));
 }
 
 TEST_F(TextModelsCliTest, ClassifySaysWhatTheLibrarySays) {
@@ -198,16 +160,16 @@ TEST_F(TextModelsCliTest, ClassifySaysWhatTheLibrarySays) {
     plain += part(0) + "\n";
     top += part(0) + "\t" + part(1) + "\n";
   }
-  EXPECT_EQ(printed_by({"classify", classifier_}, joined(texts)), plain);
-  EXPECT_EQ(printed_by({"classify", classifier_, "--top", "2", "--batch-size", "1"}, joined(texts)), top);
+  EXPECT_EQ(output_of({"classify", classifier_}, joined(texts)), plain);
+  EXPECT_EQ(output_of({"classify", classifier_, "--top", "2", "--batch-size", "1"}, joined(texts)), top);
   std::vector<std::string> arguments = {"classify", classifier_, "--top", "2"};
   arguments.insert(arguments.end(), texts.begin(), texts.end());
-  EXPECT_EQ(printed_by(arguments), top);
+  EXPECT_EQ(output_of(arguments), top);
   const std::string out = (folder_ / "out").string();
-  EXPECT_EQ(printed_by({"classify", classifier_, "--file", file("texts", joined(texts)), "--output", out}), "");
+  EXPECT_EQ(output_of({"classify", classifier_, "--file", file("texts", joined(texts)), "--output", out}), "");
   EXPECT_EQ(read_file(out), plain);
 
-  const auto lines = json_lines(printed_by({"classify", classifier_, "--json"}, joined(texts)));
+  const auto lines = json_lines(output_of({"classify", classifier_, "--json"}, joined(texts)));
   ASSERT_EQ(lines.size(), texts.size());
   for (size_t i = 0; i < texts.size(); ++i) {
     EXPECT_EQ(lines[i].at("text"), texts[i]);
@@ -228,10 +190,10 @@ TEST_F(TextModelsCliTest, LongTextsAreCutWithANote) {
 }
 
 TEST_F(TextModelsCliTest, ClassifyRefusals) {
-  EXPECT_THAT(refusal({"classify", classifier_, "--top", "0", "a"}), HasSubstr("--top 0"));
-  EXPECT_THAT(refusal({"classify", classifier_, "--batch-size", "0", "a"}), HasSubstr("--batch-size 0"));
-  EXPECT_THAT(refusal({"classify", classifier_, "--file", "b", "a"}), HasSubstr("give one of them"));
-  EXPECT_THAT(refusal({"classify", classifier_}, "\xFF\n"), HasSubstr("standard input:1"));
+  EXPECT_THAT(refusal_of({"classify", classifier_, "--top", "0", "a"}), HasSubstr("--top 0"));
+  EXPECT_THAT(refusal_of({"classify", classifier_, "--batch-size", "0", "a"}), HasSubstr("--batch-size 0"));
+  EXPECT_THAT(refusal_of({"classify", classifier_, "--file", "b", "a"}), HasSubstr("give one of them"));
+  EXPECT_THAT(refusal_of({"classify", classifier_}, "\xFF\n"), HasSubstr("standard input:1"));
 }
 
 TEST_F(TextModelsCliTest, EvaluateMeasuresAClassifier) {
@@ -249,34 +211,34 @@ TEST_F(TextModelsCliTest, EvaluateMeasuresAClassifier) {
     jsonl += Json({{"stars", labels[label]}, {"review", texts[i]}}).dump() + "\n";
   }
   const std::string data = file("test.tsv", tsv);
-  const Json json = Json::parse(printed_by({"evaluate", classifier_, "--data", data, "--json"}));
+  const Json json = Json::parse(output_of({"evaluate", classifier_, "--data", data, "--json"}));
   EXPECT_EQ(json.at("texts"), 30);
   EXPECT_NEAR(json.at("accuracy").get<double>(), static_cast<double>(right) / 30, 1e-9);
   for (size_t r = 0; r < 3; ++r)
     for (size_t c = 0; c < 3; ++c) EXPECT_EQ(json.at("confusion").at("matrix")[r][c], (confusion[{r, c}]));
   EXPECT_EQ(json.at("labels").at("so so").at("support"), 10);
-  const Json other = Json::parse(printed_by({"evaluate", classifier_, "--data", file("other", jsonl), "--format",
-                                             "jsonl", "--label-field", "stars", "--text-field", "review", "--json"}));
+  const Json other = Json::parse(output_of({"evaluate", classifier_, "--data", file("other", jsonl), "--format",
+                                            "jsonl", "--label-field", "stars", "--text-field", "review", "--json"}));
   EXPECT_EQ(other, json);
-  const std::string table = printed_by({"evaluate", classifier_, "--data", data});
+  const std::string table = output_of({"evaluate", classifier_, "--data", data});
   for (const char* row : {"accuracy ", "macro F1 ", "nats a text", "3 so so ", "Right label (row)"})
     EXPECT_THAT(table, HasSubstr(row));
 
   const std::string html = (folder_ / "labels.html").string(), svg = (folder_ / "labels.svg").string();
-  EXPECT_EQ(printed_by({"evaluate", classifier_, "--data", data, "--confusion", html}), table);
+  EXPECT_EQ(output_of({"evaluate", classifier_, "--data", data, "--confusion", html}), table);
   EXPECT_THAT(read_file(html), AllOf(HasSubstr("<svg "), HasSubstr("<th>so so</th>"),
                                      HasSubstr(fmt::format("<tr><th>bad</th><td>{}</td><td>{}</td><td>{}</td></tr>",
                                                            confusion[{0, 0}], confusion[{0, 1}], confusion[{0, 2}]))));
-  printed_by({"evaluate", classifier_, "--data", data, "--confusion", svg});
+  output_of({"evaluate", classifier_, "--data", data, "--confusion", svg});
   EXPECT_THAT(read_file(svg), AllOf(HasSubstr("<svg "), HasSubstr("so so")));
-  EXPECT_THAT(refusal({"evaluate", classifier_, "--data", data, "--confusion", "labels.png"}),
+  EXPECT_THAT(refusal_of({"evaluate", classifier_, "--data", data, "--confusion", "labels.png"}),
               HasSubstr("--confusion labels.png: needs .html or .svg"));
 }
 
 TEST_F(TextModelsCliTest, EvaluateMeasuresALanguageModel) {
   const std::string text = joined(small_text(10));
   const std::string data = file("valid.txt", text);
-  const Json json = Json::parse(printed_by({"evaluate", lm_, "--data", data, "--json"}));
+  const Json json = Json::parse(output_of({"evaluate", lm_, "--data", data, "--json"}));
   EXPECT_EQ(json.at("tokens"), text.size() - 1) << "one a character; nothing predicts the first";
   EXPECT_EQ(json.at("bytes"), text.size());
   const double loss = json.at("nll"), tokens = json.at("tokens"), bytes = json.at("bytes");
@@ -284,32 +246,32 @@ TEST_F(TextModelsCliTest, EvaluateMeasuresALanguageModel) {
   EXPECT_NEAR(json.at("bits_per_byte").get<double>(), loss * tokens / bytes / std::numbers::ln2, 1e-9);
   EXPECT_EQ(json.at("text_unit"), "stream");
   EXPECT_EQ(json.at("stride"), 48);
-  const Json more_context = Json::parse(printed_by({"evaluate", lm_, "--data", data, "--stride", "8", "--json"}));
+  const Json more_context = Json::parse(output_of({"evaluate", lm_, "--data", data, "--stride", "8", "--json"}));
   EXPECT_EQ(more_context.at("tokens"), json.at("tokens"));
   EXPECT_NE(more_context.at("nll"), json.at("nll"));
-  EXPECT_THAT(printed_by({"evaluate", lm_, "--data", data}),
+  EXPECT_THAT(output_of({"evaluate", lm_, "--data", data}),
               AllOf(HasSubstr("bits a byte"), HasSubstr("windows of 48 tokens that advance by 48")));
 
   write_small_language_model(folder_ / "lines", TextUnit::line);
-  const Json lines = Json::parse(printed_by({"evaluate", (folder_ / "lines").string(), "--data", data, "--json"}));
+  const Json lines = Json::parse(output_of({"evaluate", (folder_ / "lines").string(), "--data", data, "--json"}));
   EXPECT_EQ(lines.at("documents"), 10);
   EXPECT_EQ(lines.at("tokens"), text.size()) << "bos comes first, eos for each line end";
 }
 
 TEST_F(TextModelsCliTest, EvaluateRefusals) {
   const std::string text = file("text", "a\n");
-  EXPECT_THAT(refusal({"evaluate", lm_}), HasSubstr("\"decoder_lm\" needs --data"));
-  EXPECT_THAT(refusal({"evaluate", classifier_, "--source", text, "--reference", text}), HasSubstr("needs --data"));
-  EXPECT_THAT(refusal({"evaluate", lm_, "--data", text, "--source", text}), HasSubstr("that translates"));
-  EXPECT_THAT(refusal({"evaluate", lm_, "--data", text, "--stride", "49"}), HasSubstr("--stride 49"));
-  EXPECT_THAT(refusal({"evaluate", lm_, "--data", "/nowhere"}), HasSubstr("/nowhere"));
-  EXPECT_THAT(refusal({"evaluate", classifier_, "--data", text, "--format", "xml"}), HasSubstr("--format xml"));
-  EXPECT_THAT(refusal({"evaluate", classifier_, "--data", file("t.tsv", "awful\tThe dog.\n")}), HasSubstr("awful"));
+  EXPECT_THAT(refusal_of({"evaluate", lm_}), HasSubstr("\"decoder_lm\" needs --data"));
+  EXPECT_THAT(refusal_of({"evaluate", classifier_, "--source", text, "--reference", text}), HasSubstr("needs --data"));
+  EXPECT_THAT(refusal_of({"evaluate", lm_, "--data", text, "--source", text}), HasSubstr("that translates"));
+  EXPECT_THAT(refusal_of({"evaluate", lm_, "--data", text, "--stride", "49"}), HasSubstr("--stride 49"));
+  EXPECT_THAT(refusal_of({"evaluate", lm_, "--data", "/nowhere"}), HasSubstr("/nowhere"));
+  EXPECT_THAT(refusal_of({"evaluate", classifier_, "--data", text, "--format", "xml"}), HasSubstr("--format xml"));
+  EXPECT_THAT(refusal_of({"evaluate", classifier_, "--data", file("t.tsv", "awful\tThe dog.\n")}), HasSubstr("awful"));
 }
 
 TEST_F(TextModelsCliTest, InspectKnowsEveryArchitecture) {
   for (const std::string& folder : {lm_, classifier_}) {
-    const Json json = Json::parse(printed_by({"inspect", folder, "--json", "--layers"}));
+    const Json json = Json::parse(output_of({"inspect", folder, "--json", "--layers"}));
     const TransformerConfig config = read_model_config(folder);
     int64_t sum = 0;
     for (const char* part : {"embedding", "encoder", "decoder", "projection", "head"})
@@ -317,22 +279,22 @@ TEST_F(TextModelsCliTest, InspectKnowsEveryArchitecture) {
     EXPECT_EQ(sum, count_parameters(config).total());
     EXPECT_EQ(json.at("parameters").at("total"), sum);
   }
-  EXPECT_EQ(Json::parse(printed_by({"inspect", lm_, "--json"})).at("cache_bytes_per_token").at("self_attention"),
+  EXPECT_EQ(Json::parse(output_of({"inspect", lm_, "--json"})).at("cache_bytes_per_token").at("self_attention"),
             2 * 4 * 2 * 2 * 8);
-  EXPECT_THAT(printed_by({"inspect", lm_, "--layers"}),
+  EXPECT_THAT(output_of({"inspect", lm_, "--layers"}),
               AllOf(HasSubstr("grouped-query, 2 key heads"), HasSubstr("rotary"), HasSubstr("48 tokens"),
                     HasSubstr("decoder 1"), HasSubstr("for the context")));
-  EXPECT_THAT(printed_by({"inspect", classifier_}),
+  EXPECT_THAT(output_of({"inspect", classifier_}),
               AllOf(HasSubstr("3: bad, good, so so"), HasSubstr("learned, 24"), testing::Not(HasSubstr("Cache"))));
-  EXPECT_THAT(printed_by({"inspect", "--preset", "gpt2-124m"}), HasSubstr("124,439,808"));
-  EXPECT_THAT(refusal({"inspect", "--preset", "gpt2-124"}), HasSubstr("did you mean \"gpt2-124m\""));
-  EXPECT_THAT(refusal({"inspect"}), HasSubstr("one of them"));
+  EXPECT_THAT(output_of({"inspect", "--preset", "gpt2-124m"}), HasSubstr("124,439,808"));
+  EXPECT_THAT(refusal_of({"inspect", "--preset", "gpt2-124"}), HasSubstr("did you mean \"gpt2-124m\""));
+  EXPECT_THAT(refusal_of({"inspect"}), HasSubstr("one of them"));
 }
 
 TEST_F(TextModelsCliTest, AttentionOfOneTextIsDrawn) {
   const std::string html = (folder_ / "a.html").string();
   const auto maps_of = [&](const std::string& folder) {
-    printed_by({"inspect", folder, "--attention", "The dog sleeps.", "--html", html});
+    output_of({"inspect", folder, "--attention", "The dog sleeps.", "--html", html});
     const std::string page = read_file(html), begin = "id=\"data\">";
     const size_t data = page.find(begin) + begin.size();
     return Json::parse(page.substr(data, page.find("</script>", data) - data));
@@ -347,8 +309,8 @@ TEST_F(TextModelsCliTest, AttentionOfOneTextIsDrawn) {
   EXPECT_EQ(classifier[0].at("keys").front(), "<s>");
   EXPECT_EQ(classifier[0].at("keys").back(), "</s>");
   EXPECT_THAT(read_file(html), HasSubstr("<dt>Label</dt>"));
-  EXPECT_THAT(refusal({"inspect", lm_, "--attention", std::string(60, 'a')}), HasSubstr("context_length is 48"));
-  EXPECT_THAT(refusal({"inspect", lm_, "--attention", "a", "--target", "b"}), HasSubstr("does not translate"));
+  EXPECT_THAT(refusal_of({"inspect", lm_, "--attention", std::string(60, 'a')}), HasSubstr("context_length is 48"));
+  EXPECT_THAT(refusal_of({"inspect", lm_, "--attention", "a", "--target", "b"}), HasSubstr("does not translate"));
 }
 
 // What a config.json asks for is not believed.
@@ -362,14 +324,14 @@ TEST_F(TextModelsCliTest, DamagedFolders) {
     bad["vocab"] = 1 << 24;
     bad["layers"] = 1000;
     write_json_file(copy / kConfigFile, bad);
-    EXPECT_THAT(refusal({command, copy.string()}, "a\n"), HasSubstr("model.safetensors: holds"));
+    EXPECT_THAT(refusal_of({command, copy.string()}, "a\n"), HasSubstr("model.safetensors: holds"));
     bad = good;
     bad["heads"] = 5;
     write_json_file(copy / kConfigFile, bad);
-    EXPECT_THAT(refusal({command, copy.string()}, "a\n"), HasSubstr("config.json"));
+    EXPECT_THAT(refusal_of({command, copy.string()}, "a\n"), HasSubstr("config.json"));
     write_json_file(copy / kConfigFile, good);
     for (const char* name : {"vocabulary.json", "tokenizer.model"}) std::filesystem::remove(copy / name);
-    EXPECT_THAT(refusal({command, copy.string()}, "a\n"), HasSubstr("needs tokenizer.json, tokenizer.model"));
+    EXPECT_THAT(refusal_of({command, copy.string()}, "a\n"), HasSubstr("needs tokenizer.json, tokenizer.model"));
   }
 }
 

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "tests/integration/cli_fixture.h"
-#include "tests/train/reverse_task.h"
+#include "tests/integration/train_fixture.h"
 
 namespace attune {
 namespace {
@@ -19,12 +19,9 @@ using ::testing::Not;
 
 namespace fs = std::filesystem;
 
-class TrainProcessTest : public ::testing::Test {
+class TrainProcessTest : public TrainFixture {
  protected:
   TrainProcessTest() {
-    write_reverse_text(folder_, "train", 200, 2, 5, 1);
-    write_reverse_text(folder_, "valid", 10, 2, 5, 2);
-    config_ = reverse_config(folder_);
     config_.train = {.steps = 120,
                      .batch_tokens = 64,
                      .log_every = 1,  // a line a step: what is not read yet, at most 50 of them, holds the run back
@@ -34,26 +31,12 @@ class TrainProcessTest : public ::testing::Test {
   }
 
   // With at least 120 steps, a signal sent at step 12, and one right after resuming, come before the end.
-  static CommandOptions held_back() { return {.input = {}, .timeout = std::chrono::seconds(250), .hold_back = true}; }
+  static CommandOptions held_back() {
+    CommandOptions options = kOptions;
+    options.hold_back = true;
+    return options;
+  }
 
-  std::vector<std::string> command(const std::string& run, bool resume = false) const {
-    write_file(folder_ / "run.toml", write_toml(config_));
-    std::vector<std::string> words = {"train", (folder_ / "run.toml").string(), "--out", (folder_ / run).string()};
-    if (resume) words.emplace_back("--resume");
-    return attune_command(words);
-  }
-  CommandResult run_to_the_end(const std::string& run, bool resume = false) const {
-    const CommandResult result = run_command(command(run, resume), {.input = {}, .timeout = std::chrono::seconds(250)});
-    EXPECT_EQ(result.status, 0) << result.errors;
-    return result;
-  }
-  void expect_the_same(const std::string& a, const std::string& b) const {
-    for (const char* part : {"model/model.safetensors", "best/model.safetensors"})
-      EXPECT_EQ(read_file(folder_ / a / part), read_file(folder_ / b / part)) << part << " differs";
-    EXPECT_EQ(tensors_of(checkpoint_file(folder_ / a, config_.train.steps)),
-              tensors_of(checkpoint_file(folder_ / b, config_.train.steps)));
-    EXPECT_EQ(metrics_of(folder_ / a), metrics_of(folder_ / b));
-  }
   size_t checkpoints(const std::string& run) const {
     size_t count = 0;
     std::error_code none;
@@ -61,9 +44,6 @@ class TrainProcessTest : public ::testing::Test {
       count += entry.path().extension() == ".safetensors" ? 1 : 0;
     return count;
   }
-
-  TemporaryFolder folder_;
-  RunConfig config_;
 };
 
 TEST_F(TrainProcessTest, CtrlCSavesAndResumeGoesOnBitForBit) {
