@@ -18,6 +18,7 @@
 #include "attune/base/fields.h"
 #include "attune/base/file.h"
 #include "attune/base/json_fields.h"
+#include "attune/io/json_file.h"
 
 namespace attune {
 namespace {
@@ -97,10 +98,20 @@ float to_float(double value) {
   return value > 0 ? std::numeric_limits<float>::infinity() : -std::numeric_limits<float>::infinity();
 }
 
+/// Nothing when the text is not JSON, or has a key twice.
+std::optional<Json> parsed(std::string_view text) {
+  try {
+    return parse_json(text, "");
+  } catch (const FileError&) {
+    return std::nullopt;
+  }
+}
+
 /// The step of a line of metrics.jsonl, or nothing when the line is not an object with a step.
 std::optional<int64_t> step_of(std::string_view line) {
-  const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return std::nullopt;
+  const std::optional<Json> read = parsed(line);
+  if (!read || !read->is_object()) return std::nullopt;
+  const Json& json = *read;
   const auto step = json.find("step");
   if (step == json.end() || !step->is_number_unsigned()) return std::nullopt;
   if (step->get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) return std::nullopt;
@@ -122,8 +133,8 @@ void trim_lines(const std::filesystem::path& path, int64_t resume_step) {
     const std::optional<int64_t> step = step_of(line);
     if (!step && end == text.size()) break;
     if (!step)
-      fail<FileError>("{}:{}: expected a JSON object with a whole number \"step\", found {:?}", path.string(), number,
-                      line.substr(0, 80));
+      fail<FileError>("{}:{}: expected a JSON object with a whole number \"step\" and no key twice, found {:?}",
+                      path.string(), number, line.substr(0, 80));
     if (resume_step >= 0 && *step > resume_step) continue;
     kept += line;
     kept += '\n';

@@ -13,8 +13,12 @@ namespace {
 
 struct Case {
   LabelledFormat format;
+  const char* name;
   std::string valid;
 };
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.name;
+}
 
 class LabelledCorpusFuzz : public testing::TestWithParam<Case> {};
 
@@ -45,17 +49,13 @@ TEST_P(LabelledCorpusFuzz, MutatedFilesAreReadOrRefused) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, LabelledCorpusFuzz,
-                         testing::Values(Case{LabelledFormat::tsv, "pos\tGrüße\nneg\tbad\tfilm\n\npos\t\n"},
-                                         Case{LabelledFormat::csv,
+                         testing::Values(Case{LabelledFormat::tsv, "tsv", "pos\tGrüße\nneg\tbad\tfilm\n\npos\t\n"},
+                                         Case{LabelledFormat::csv, "csv",
                                               "id,text,label\r\n1,\"a \"\"b\"\",\nc\",pos\n2,Grüße,neg\n"},
-                                         Case{LabelledFormat::jsonl,
+                                         Case{LabelledFormat::jsonl, "jsonl",
                                               "{\"text\": \"Grüße\\n\\\"\", \"label\": \"pos\", \"id\": [1, {}]}\n"
                                               "{\"label\": 1, \"text\": \"\"}\n{\"label\": false, \"text\": \"x\"}\n"}),
-                         [](const auto& test) {
-                           return std::string(test.param.format == LabelledFormat::tsv   ? "tsv"
-                                              : test.param.format == LabelledFormat::csv ? "csv"
-                                                                                         : "jsonl");
-                         });
+                         [](const auto& test) { return test.param.name; });
 
 }  // namespace
 }  // namespace attune

@@ -95,7 +95,7 @@ int accepted_mutations(const TemporaryFolder& folder, const std::string& file, i
   return count;
 }
 
-class PytorchFuzz : public ::testing::TestWithParam<const char*> {
+class PytorchFuzz : public ::testing::TestWithParam<std::string> {
  protected:
   const std::string valid_ = read_file(source_dir() / "tests/fixtures/pytorch" / GetParam());
   TemporaryFolder folder_{memory_folder()};

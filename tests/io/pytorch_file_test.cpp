@@ -27,7 +27,7 @@ std::string bytes_of(const Tensor& tensor) {
   return {reinterpret_cast<const char*>(view.bytes().data()), view.bytes().size()};
 }
 
-class PytorchFileTest : public ::testing::TestWithParam<const char*> {};
+class PytorchFileTest : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(PytorchFileTest, HasTheTensorsThatWereSaved) {
   const SafetensorsReader expected(fixture("expected.safetensors"));

@@ -216,7 +216,7 @@ TEST_F(EventLogTest, DropsATornLineAndEndsAWholeOne) {
 TEST_F(EventLogTest, RefusesALogThatIsNone) {
   fs::create_directories(folder_);
   for (const char* line : {"hello", "[]", "{}", "{\"step\":\"3\"}", "{\"step\":-1}", "{\"step\":1.5}",
-                           "{\"step\":18446744073709551615}", ""}) {
+                           "{\"step\":18446744073709551615}", "{\"step\":2,\"loss\":1,\"loss\":2}", ""}) {
     write_file(metrics(), "{\"step\":1}\n" + std::string(line) + "\n{\"step\":3}\n");
     try {
       EventLog log(folder_, 2);
