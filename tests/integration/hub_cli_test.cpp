@@ -94,6 +94,42 @@ TEST(HubCli, EmbedGivesVectors) {
             Embedder::load(model("bert-classifier")).embed("Hello world!"));
 }
 
+// A JSON string may have line ends; a list of two texts is a pair. The ids are those of PyPI's tokenizers.
+TEST(HubCli, EncodeReadsJsonLines) {
+  const std::string folder = model("bert-classifier").string();
+  const std::string lines = R"("Hello world!"
+"  two  spaces, a tab\tand a\nline"
+""
+["Hello world!", "Hello world!"]
+)";
+  EXPECT_EQ(output_of({"tokenizer", "encode", folder, "--ids", "--json-lines"}, lines.substr(0, lines.find('['))),
+            "99 79 50 304 114 5\n344 50 340 51 105 46 9 16 35 267 82 16 148 47 44\n\n");
+  EXPECT_EQ(output_of({"tokenizer", "encode", folder, "--ids", "--json-lines", "--special-tokens"}, lines),
+            "2 99 79 50 304 114 5 3\n2 344 50 340 51 105 46 9 16 35 267 82 16 148 47 44 3\n2 3\n"
+            "2 99 79 50 304 114 5 3 99 79 50 304 114 5 3\n");
+  for (const char* wrong : {"Hello", "1", "{}", R"(["one"])", R"(["one", 2])", R"(["a", "b", "c"])", R"("\ud800")"})
+    EXPECT_THAT(refusal_of({"tokenizer", "encode", folder, "--json-lines"}, std::string("\"fine\"\n") + wrong + "\n"),
+                HasSubstr("standard input:2: expected a JSON string or a list of two, found "))
+        << wrong;
+}
+
+TEST(HubCli, EncodeAsConfiguredTruncatesAndPads) {
+  const TemporaryFolder folder;
+  std::filesystem::copy(model("bert-classifier"), folder.path(), std::filesystem::copy_options::recursive);
+  Json tokenizer = read_json_file(folder / "tokenizer.json");
+  tokenizer["truncation"] = {{"direction", "Right"}, {"max_length", 6}, {"strategy", "LongestFirst"}, {"stride", 0}};
+  tokenizer["padding"] = {{"strategy", "BatchLongest"}, {"direction", "Left"}, {"pad_to_multiple_of", 4}, {"pad_id", 0},
+                          {"pad_type_id", 0},           {"pad_token", "[PAD]"}};
+  write_json_file(folder / "tokenizer.json", tokenizer);
+  const std::string path = folder.path().string();
+  const std::string lines = "\"Hello world!\"\n\"\"\n[\"Hello world!\", \"\"]\n";
+  EXPECT_EQ(output_of({"tokenizer", "encode", path, "--ids", "--json-lines", "--as-configured"}, lines),
+            "0 0 2 99 79 50 304 3\n0 0 0 0 0 0 2 3\n0 0 2 99 79 50 3 3\n");
+  EXPECT_EQ(output_of({"tokenizer", "encode", path, "--ids", "--special-tokens", "Hello world!"}),
+            "2 99 79 50 304 114 5 3\n")
+      << "unasked, nothing is cut";
+}
+
 TEST(HubCli, EvaluateGivesAPerplexity) {
   const TemporaryFolder folder;
   write_file(folder / "text.txt", "Hello world! This is a text.\n");
