@@ -8,11 +8,11 @@
 #include "attune/base/fields.h"
 #include "attune/base/json_fields.h"
 #include "attune/cli/command.h"
-#include "attune/cli/generation_options.h"
 #include "attune/cli/line_progress.h"
 #include "attune/cli/model_argument.h"
 #include "attune/cli/text_input.h"
 #include "attune/cli/text_output.h"
+#include "attune/cli/threads_option.h"
 #include "attune/inference/classifier.h"
 
 namespace attune::cli {
@@ -132,8 +132,7 @@ void add_classify(CLI::App& app) {
   command->add_flag("--pair", c->pair, "Each text is two, with a TAB between them: a question and an answer, say");
   command->add_flag("--json", c->json, "For programs");
   command->add_option("--batch-size", c->batch_texts, "Texts classified at once")->capture_default_str();
-  command->add_option("--threads", c->threads, "0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow")
-      ->capture_default_str();
+  add_threads(*command, c->threads);
 }
 
 }  // namespace attune::cli

@@ -13,6 +13,7 @@
 #include "attune/cli/generation_options.h"
 #include "attune/cli/run_metrics.h"
 #include "attune/cli/text_output.h"
+#include "attune/cli/threads_option.h"
 #include "attune/inference/translator.h"
 #include "attune/io/json_file.h"
 #include "attune/metrics/paired_bootstrap.h"

@@ -8,11 +8,11 @@
 #include "attune/base/file.h"
 #include "attune/base/json_fields.h"
 #include "attune/cli/command.h"
-#include "attune/cli/generation_options.h"
 #include "attune/cli/line_progress.h"
 #include "attune/cli/model_argument.h"
 #include "attune/cli/text_input.h"
 #include "attune/cli/text_output.h"
+#include "attune/cli/threads_option.h"
 #include "attune/inference/embedder.h"
 
 namespace attune::cli {
@@ -103,8 +103,7 @@ void add_embed(CLI::App& app) {
   auto* const normalize = command->add_flag("--normalize", c->normalize, "Vectors of length 1 [as the folder says]");
   command->add_flag("--no-normalize", c->no_normalize, "Vectors as they are")->excludes(normalize);
   command->add_option("--batch-size", c->batch_texts, "Texts at once")->capture_default_str();
-  command->add_option("--threads", c->threads, "0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow")
-      ->capture_default_str();
+  add_threads(*command, c->threads);
 }
 
 }  // namespace attune::cli

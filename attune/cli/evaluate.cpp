@@ -13,6 +13,7 @@
 #include "attune/cli/line_progress.h"
 #include "attune/cli/model_argument.h"
 #include "attune/cli/text_output.h"
+#include "attune/cli/threads_option.h"
 #include "attune/hub/open_folder.h"
 #include "attune/metrics/bleu.h"
 #include "attune/metrics/chrf.h"

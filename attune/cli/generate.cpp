@@ -13,10 +13,10 @@
 #include "attune/base/json_fields.h"
 #include "attune/cli/chat_prompts.h"
 #include "attune/cli/command.h"
-#include "attune/cli/generation_options.h"
 #include "attune/cli/model_argument.h"
 #include "attune/cli/text_input.h"
 #include "attune/cli/text_output.h"
+#include "attune/cli/threads_option.h"
 #include "attune/hub/open_folder.h"
 #include "attune/inference/text_generator.h"
 #include "attune/inference/text_limits.h"
@@ -240,8 +240,7 @@ void add_generate(CLI::App& app) {
   command->add_flag("--slide", c->slide, "Go on when the context is full, with its last half");
   command->add_flag("--echo", c->echo, "Write the prompt too");
   command->add_flag("--json", c->json, "For programs");
-  command->add_option("--threads", c->threads, "0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow")
-      ->capture_default_str();
+  add_threads(*command, c->threads);
 }
 
 }  // namespace attune::cli

@@ -3,7 +3,7 @@
 #include "attune/base/fail.h"
 #include "attune/base/fields.h"
 #include "attune/base/json_fields.h"
-#include "attune/base/processors.h"
+#include "attune/cli/threads_option.h"
 
 namespace attune::cli {
 
@@ -25,8 +25,7 @@ void GenerationOptions::add_to(CLI::App& command) {
   command.add_option("--source-lang", source_language, "Language of the input, of models of many: deu_Latn, de_DE, de");
   command.add_option("--target-lang", target_language, "Language of the translations, likewise");
   command.add_option("--batch-size", batch_sentences, "Sentences translated at once")->capture_default_str();
-  command.add_option("--threads", threads, "0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow")
-      ->capture_default_str();
+  add_threads(command, threads);
 }
 
 TranslateOptions GenerationOptions::for_model(const Translator& translator) const {
@@ -53,13 +52,6 @@ TranslateOptions GenerationOptions::for_model(const Translator& translator) cons
   options.target_language = target_language;
   options.batch_sentences = batch_sentences;
   return options;
-}
-
-ThreadScope use_threads(int64_t threads) {
-  if (threads < 0 || threads > kMostThreads)
-    fail<ConfigError>("--threads {}: needs a number from 0 to {}", threads, kMostThreads);
-  if (threads == 0) default_thread_count();  // what is wrong with ATTUNE_THREADS is said before the work
-  return ThreadScope(threads);
 }
 
 }  // namespace attune::cli

@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 
-#include "attune/base/parallel.h"
 #include "attune/inference/translator.h"
 
 namespace attune::cli {
@@ -26,8 +25,5 @@ struct GenerationOptions {
   /// Throws ConfigError.
   TranslateOptions for_model(const Translator& translator) const;
 };
-
-/// --threads of a command; 0: default_thread_count(). Throws ConfigError.
-[[nodiscard]] ThreadScope use_threads(int64_t threads);
 
 }  // namespace attune::cli

@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 #include "attune/base/json_fields.h"
 #include "attune/cli/command.h"
-#include "attune/cli/generation_options.h"
 #include "attune/cli/line_progress.h"
 #include "attune/cli/model_argument.h"
 #include "attune/cli/text_output.h"
+#include "attune/cli/threads_option.h"
 
 namespace attune::cli {
 namespace {
@@ -68,8 +68,7 @@ void add_quantize(CLI::App& app) {
   add_model(*command, c->model)->required();
   command->add_option("--out", c->out, "Folder to write, whole or not at all; must not be there yet")->required();
   command->add_option("--type", c->type, "Of the weights: int8, int4, bfloat16 or float32")->capture_default_str();
-  command->add_option("--threads", c->threads, "0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow")
-      ->capture_default_str();
+  add_threads(*command, c->threads);
   command->add_flag("--json", c->json, "For programs; sizes in bytes");
 }
 

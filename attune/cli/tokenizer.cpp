@@ -12,9 +12,9 @@
 #include "attune/base/json_fields.h"
 #include "attune/base/parallel_tasks.h"
 #include "attune/cli/command.h"
-#include "attune/cli/generation_options.h"
 #include "attune/cli/text_input.h"
 #include "attune/cli/text_output.h"
+#include "attune/cli/threads_option.h"
 #include "attune/text/character_tokenizer.h"
 #include "attune/text/sentence_piece_tokenizer.h"
 #include "attune/text/text_file.h"
@@ -301,8 +301,7 @@ void add_tokenizer(CLI::App& app) {
   encoder->add_flag("--json-lines", encoding->json_lines,
                     "Each line is a JSON string, which may have line ends, or a list of two texts");
   encoder->add_option("--file", encoding->file, "Read sentences from this file, plain or gzip");
-  encoder->add_option("--threads", encoding->threads, "0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow")
-      ->capture_default_str();
+  add_threads(*encoder, encoding->threads);
   const auto decoding = std::make_shared<UseCommand>();
   add_use(*parent,
           {.name = "decode",

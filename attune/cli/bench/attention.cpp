@@ -14,8 +14,8 @@
 #include "attune/cli/command.h"
 #include "attune/cli/draw/draw.h"
 #include "attune/cli/draw/line_chart.h"
-#include "attune/cli/generation_options.h"
 #include "attune/cli/pattern_options.h"
+#include "attune/cli/threads_option.h"
 #include "attune/kernels/attention_plan.h"
 #include "attune/models/config.h"
 #include "attune/nn/module.h"
@@ -214,8 +214,7 @@ void add_bench_attention(CLI::App& bench) {
   command->add_flag("--causal", c->causal, "A query sees no later key");
   command->add_option("--repeats", c->repeats, "Of which the median is told, after one to warm up")
       ->capture_default_str();
-  command->add_option("--threads", c->threads, "0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow")
-      ->capture_default_str();
+  add_threads(*command, c->threads);
   command->add_flag("--json", c->json, "One JSON object on standard output; sizes in bytes");
   command->add_option("--svg", c->svg, "File for a chart of the times");
 }

@@ -19,7 +19,7 @@
 #include "attune/cli/bench/profile.h"
 #include "attune/cli/bench/tokenizer.h"
 #include "attune/cli/command.h"
-#include "attune/cli/generation_options.h"
+#include "attune/cli/threads_option.h"
 #include "attune/inference/beam_search.h"
 #include "attune/kernels/machine_peak.h"
 #include "attune/kernels/matmul.h"
@@ -250,8 +250,7 @@ void add_common(CLI::App* command, Options& o, const char* source_length) {
       ->capture_default_str();
   command->add_option("--steps", o.steps, "Measured repetitions")->capture_default_str();
   command->add_option("--warmup", o.warmup, "Repetitions before those")->capture_default_str();
-  command->add_option("--threads", o.threads, "0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow")
-      ->capture_default_str();
+  add_threads(*command, o.threads);
   command->add_flag("--json", o.json, "One JSON object on standard output");
 }
 

@@ -15,7 +15,7 @@
 #include "attune/cli/command.h"
 #include "attune/cli/draw/draw.h"
 #include "attune/cli/draw/line_chart.h"
-#include "attune/cli/generation_options.h"
+#include "attune/cli/threads_option.h"
 #include "attune/models/decoder_lm.h"
 #include "attune/nn/make_panels.h"
 #include "attune/nn/module.h"
@@ -265,8 +265,7 @@ void add_bench_decode(CLI::App& bench) {
   command
       ->add_option("--memory", b->memory, "GiB that the caches of all kinds may take together, else a line is left out")
       ->capture_default_str();
-  command->add_option("--threads", b->threads, "0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow")
-      ->capture_default_str();
+  add_threads(*command, b->threads);
   command->add_flag("--json", b->json, "One JSON object on standard output; sizes in bytes");
   command->add_option("--svg", b->svg, "File for a chart of tokens per second");
 }

@@ -12,7 +12,7 @@
 #include "attune/base/parallel.h"
 #include "attune/cli/bench/median.h"
 #include "attune/cli/command.h"
-#include "attune/cli/generation_options.h"
+#include "attune/cli/threads_option.h"
 #include "attune/nn/module.h"
 #include "attune/ops/linear.h"
 #include "attune/ops/panel_linear.h"
@@ -82,8 +82,7 @@ void add_bench_linear(CLI::App& bench) {
   size("--in", o->in, "Numbers of a row");
   size("--out", o->out, "Outputs");
   size("--rounds", o->rounds, "The median of so many is taken");
-  command->add_option("--threads", o->threads, "0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow")
-      ->capture_default_str();
+  add_threads(*command, o->threads);
 }
 
 }  // namespace attune::cli

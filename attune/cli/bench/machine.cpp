@@ -7,7 +7,7 @@
 #include "attune/base/json_fields.h"
 #include "attune/base/parallel.h"
 #include "attune/cli/command.h"
-#include "attune/cli/generation_options.h"
+#include "attune/cli/threads_option.h"
 #include "attune/kernels/machine_peak.h"
 #include "attune/kernels/memory_bandwidth.h"
 
@@ -51,8 +51,7 @@ void add_bench_machine(CLI::App& bench) {
                                   "  attune bench machine\n"
                                   "  attune bench machine --threads 1 --json",
                                   [o] { return bench_machine(*o); });
-  command->add_option("--threads", o->threads, "0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow")
-      ->capture_default_str();
+  add_threads(*command, o->threads);
   command->add_flag("--json", o->json, "One JSON object on standard output");
 }
 

@@ -15,7 +15,7 @@
 #include "attune/cli/bench/median.h"
 #include "attune/cli/command.h"
 #include "attune/cli/draw/draw.h"
-#include "attune/cli/generation_options.h"
+#include "attune/cli/threads_option.h"
 #include "attune/inference/scheduler.h"
 #include "attune/models/decoder_lm.h"
 #include "attune/nn/make_panels.h"
@@ -227,8 +227,7 @@ void add_bench_requests(CLI::App& bench) {
   b->add_options(*command);
   command->add_option("--repeats", b->repeats, "Of which the median is told")->capture_default_str();
   command->add_option("--seed", b->seed, "Of arrivals and lengths")->capture_default_str();
-  command->add_option("--threads", b->threads, "0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow")
-      ->capture_default_str();
+  add_threads(*command, b->threads);
   command->add_flag("--json", b->json, "One JSON object on standard output");
 }
 

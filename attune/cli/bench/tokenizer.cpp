@@ -12,7 +12,7 @@
 #include "attune/cli/bench/median.h"
 #include "attune/cli/bench/tokenizer.h"
 #include "attune/cli/command.h"
-#include "attune/cli/generation_options.h"
+#include "attune/cli/threads_option.h"
 #include "attune/text/text_file.h"
 #include "attune/text/tokenizer.h"
 
@@ -83,8 +83,7 @@ void add_bench_tokenizer(CLI::App& bench) {
   command->add_option("tokenizer", o->tokenizer, "Tokenizer file, or folder of a model")->required();
   command->add_option("--data", o->data, "A text, plain or gzip")->required();
   command->add_option("--rounds", o->rounds, "Times that the text is read; the median counts")->capture_default_str();
-  command->add_option("--threads", o->threads, "0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow")
-      ->capture_default_str();
+  add_threads(*command, o->threads);
   command->add_flag("--json", o->json, "One JSON object on standard output");
 }
 
