@@ -4,7 +4,6 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <system_error>
 
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
@@ -48,11 +47,6 @@ Json parse_bounded(std::string_view text, const std::string& where) {
   } catch (const Json::exception& error) {
     fail<DataError>("{}: is not valid JSON: {}", where, error.what());
   }
-}
-
-bool is_there(const fs::path& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored);
 }
 
 // One template, or a list of {"name": ..., "template": ...}.

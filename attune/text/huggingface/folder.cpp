@@ -172,8 +172,7 @@ std::unique_ptr<Tokenizer> load_by_file_name(const fs::path& file) {
   const fs::path name = file.filename();
   if (name == "vocab.txt") return load_vocab_txt(file);
   if (name == "vocab.json") {
-    std::error_code ignored;
-    if (fs::exists(file.parent_path() / "source.spm", ignored)) return std::make_unique<MarianTokenizer>(file);
+    if (is_there(file.parent_path() / "source.spm")) return std::make_unique<MarianTokenizer>(file);
     return load_vocab_and_merges(file);
   }
   if (name == "sentencepiece.bpe.model" || name == "spiece.model") return load_piece_tokenizer(file);

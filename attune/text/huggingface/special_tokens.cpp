@@ -38,8 +38,7 @@ TokenizerConfig read_tokenizer_config(const fs::path& folder) {
   TokenizerConfig config;
   for (const char* name : {"tokenizer_config.json", "special_tokens_map.json"}) {
     const fs::path file = folder / name;
-    std::error_code ignored;
-    if (!fs::exists(file, ignored)) continue;
+    if (!is_there(file)) continue;
     nlohmann::json values = parse_small_json(read_file(file, kMaxTokenizerBytes), file.string());
     read_names(values, file.string(), config);
     config.files.push_back(file);
