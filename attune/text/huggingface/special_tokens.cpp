@@ -3,12 +3,15 @@
 #include <map>
 
 #include "attune/base/file.h"
-#include "attune/text/huggingface/tokenizer_json.h"
+#include "attune/base/json.h"
 
 namespace attune::huggingface {
 namespace {
 
 namespace fs = std::filesystem;
+
+// Keys are looked up in a tree, and some files have thousands of them: one for each added token.
+constexpr JsonLimits kLimits = {.depth = 40, .keys = SIZE_MAX, .values = size_t{1} << 21};
 
 void read_names(const nlohmann::json& values, const std::string& where, TokenizerConfig& config) {
   const Fields fields = Fields::of_file(values, where);
@@ -39,7 +42,7 @@ TokenizerConfig read_tokenizer_config(const fs::path& folder) {
   for (const char* name : {"tokenizer_config.json", "special_tokens_map.json"}) {
     const fs::path file = folder / name;
     if (!is_there(file)) continue;
-    nlohmann::json values = parse_small_json(read_file(file, kMaxTokenizerBytes), file.string());
+    auto values = parse_json<FileError, nlohmann::json>(read_file(file, kMaxTokenizerBytes), file.string(), kLimits);
     read_names(values, file.string(), config);
     config.files.push_back(file);
     if (config.files.size() == 1 && file.filename() == "tokenizer_config.json") {
