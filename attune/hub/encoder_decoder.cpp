@@ -4,12 +4,6 @@
 
 namespace attune {
 
-std::string first_stored(const HubFiles& files, const std::vector<std::string>& modules) {
-  for (const std::string& module : modules)
-    if (files.tensors.contains(module + ".weight")) return module;
-  return modules.front();
-}
-
 TransformerConfig bart_sizes(const HubFiles& files) {
   const HubConfig& hub = files.config;
   TransformerConfig c = without_dropout(Architecture::encoder_decoder);
@@ -37,11 +31,11 @@ void add_attention(NameTable& table, const std::string& ours, const std::string&
 
 NameTable bart_names(const TransformerConfig& config, const HubFiles& files) {
   const std::string encoder = "model.encoder.", decoder = "model.decoder.";
-  const std::vector<std::string> tables = {"model.shared", encoder + "embed_tokens", decoder + "embed_tokens"};
+  const std::string source = encoder + "embed_tokens.weight", target = decoder + "embed_tokens.weight";
   NameTable table = {
-      {"source_embedding",
-       {config.share_embeddings ? first_stored(files, tables) : first_stored(files, {encoder + "embed_tokens"})}},
-      {"target_embedding", {decoder + "embed_tokens"}},
+      {"source_embedding.weight",
+       {config.share_embeddings ? first_stored(files, {"model.shared.weight", source, target}) : source}},
+      {"target_embedding.weight", {target}},
       {"source_embedding.norm", {encoder + "layernorm_embedding"}},
       {"target_embedding.norm", {decoder + "layernorm_embedding"}},
       // The two rows before the first position are for padding, which we do not have.

@@ -22,8 +22,4 @@ NameTable bart_names(const TransformerConfig& config, const HubFiles& files);
 void add_attention(NameTable& table, const std::string& ours, const std::string& theirs,
                    const std::array<const char*, 4>& projections);
 
-/// The first of these modules that the files have a ".weight" of, else the first one: older files have a shared table
-/// under the names of all who share it.
-std::string first_stored(const HubFiles& files, const std::vector<std::string>& modules);
-
 }  // namespace attune

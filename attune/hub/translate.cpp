@@ -214,6 +214,11 @@ FeedForwardActivation activation_of(const HubConfig& config, std::string_view fi
   config.refuse(field, "is not supported");
 }
 
+std::string first_stored(const HubFiles& files, const std::vector<std::string>& tensors) {
+  const auto found = std::ranges::find_if(tensors, [&](const std::string& name) { return files.tensors.contains(name); });
+  return found == tensors.end() ? tensors.front() : *found;
+}
+
 Transform part_of_rows(int64_t first, bool transposed) {
   return {.transposed = transposed, .part = true, .first = first};
 }
