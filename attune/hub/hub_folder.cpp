@@ -25,12 +25,16 @@ void check_size(const TransformerConfig& config, const HubTensors& tensors) {
 
 }  // namespace
 
-bool is_hub_folder(const std::filesystem::path& folder) {
-  return read_hub_config(folder).text("model_type") != kModelType;
+std::optional<HubFolder> HubFolder::open(const std::filesystem::path& folder) {
+  HubConfig config = read_hub_config(folder);
+  if (config.text("model_type") == kModelType) return {};
+  return HubFolder(folder, std::move(config));
 }
 
-HubFolder::HubFolder(const std::filesystem::path& folder)
-    : hub_(read_hub_config(folder)),
+HubFolder::HubFolder(const std::filesystem::path& folder) : HubFolder(folder, read_hub_config(folder)) {}
+
+HubFolder::HubFolder(const std::filesystem::path& folder, HubConfig config)
+    : hub_(std::move(config)),
       family_(family_of(hub_)),
       class_(class_of(hub_, family_)),
       tensors_(folder, family_.prefix) {

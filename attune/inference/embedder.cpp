@@ -88,12 +88,11 @@ Embedder Embedder::load(const std::filesystem::path& folder) {
   auto impl = std::make_shared<Impl>();
   impl->settings = read_embedding_settings(folder);
   std::shared_ptr<Module> model;
-  if (is_hub_folder(folder)) {
-    const HubFolder hub(folder);
-    impl->config = hub.config();
+  if (const auto hub = HubFolder::open(folder)) {
+    impl->config = hub->config();
     impl->tokenizer = load_tokenizers(folder).source;
     impl->tokenizer_frames_texts = true;
-    model = hub.load(LoadedWeights::panels);
+    model = hub->load(LoadedWeights::panels);
   } else {
     ClassifierFolder files = load_classifier_folder(folder, LoadedWeights::panels);
     impl->config = files.model->config();
