@@ -12,6 +12,7 @@
 #include "attune/hub/translate.h"
 #include "attune/models/encoder_classifier.h"
 #include "tests/hub/hub_model.h"
+#include "tests/hub/model_outputs.h"
 #include "tests/support/errors.h"
 #include "tests/support/temporary_folder.h"
 
@@ -52,11 +53,7 @@ struct ChangedFolder {
 const std::vector<std::vector<int32_t>> kTexts = {{5, 9, 33, 7, 2, 61}, {17, 3}};
 
 std::vector<float> outputs(const HubFolder& hub) {
-  const NoGrad no_grad;
-  const std::unique_ptr<Module> model = hub.load(LoadedWeights::mapped);
-  if (const auto* lm = dynamic_cast<const DecoderLm*>(model.get()))
-    return host_values<float>(lm->project(lm->decode(packed(kTexts))));
-  return host_values<float>(dynamic_cast<const EncoderClassifier&>(*model)(packed(kTexts)));
+  return model_outputs(*hub.load(LoadedWeights::mapped), packed(kTexts));
 }
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
