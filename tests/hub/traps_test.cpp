@@ -6,7 +6,6 @@
 #include <functional>
 #include <map>
 
-#include "attune/autograd/graph.h"
 #include "attune/hub/hub_folder.h"
 #include "attune/hub/hub_generation.h"
 #include "attune/hub/translate.h"
