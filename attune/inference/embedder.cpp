@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "attune/autograd/graph.h"
+#include "attune/base/check.h"
 #include "attune/base/fail.h"
 #include "attune/hub/hub_folder.h"
 #include "attune/inference/batches.h"
@@ -62,10 +63,6 @@ void normalize(std::vector<float>& vector) {
   for (const float v : vector) squares += static_cast<double>(v) * v;
   const double length = std::max(std::sqrt(squares), kLeast);
   for (float& v : vector) v = static_cast<float>(v / length);
-}
-
-void check_at_least_one(const char* field, int64_t value) {
-  if (value < 1) fail<ConfigError>("{} = {}: needs a number from 1", field, value);
 }
 
 }  // namespace
@@ -134,8 +131,8 @@ std::vector<float> Embedder::embed(std::string_view text, const EmbedOptions& op
 
 std::vector<std::vector<float>> Embedder::embed_tokens(const std::vector<std::vector<int32_t>>& texts,
                                                        const EmbedOptions& options) const {
-  check_at_least_one("batch_texts", options.batch_texts);
-  check_at_least_one("batch_tokens", options.batch_tokens);
+  check_least("batch_texts", options.batch_texts, 1);
+  check_least("batch_tokens", options.batch_tokens, 1);
   const int64_t longest = impl_->config.longest_sequence();
   for (size_t i = 0; i < texts.size(); ++i) {
     if (texts[i].empty() || static_cast<int64_t>(texts[i].size()) > longest)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "attune/base/check.h"
 #include "attune/base/fail.h"
 #include "attune/inference/languages.h"
 #include "attune/inference/shortlist.h"
@@ -13,12 +14,9 @@ namespace attune {
 namespace {
 
 const TranslateOptions& checked(const TranslateOptions& options) {
-  const auto check = [](const char* field, int64_t value) {
-    if (value < 1) fail<ConfigError>("{} = {}: needs a number from 1", field, value);
-  };
-  check("batch_sentences", options.batch_sentences);
-  check("batch_tokens", options.batch_tokens);
-  check("max_source_tokens", options.max_source_tokens);
+  check_least("batch_sentences", options.batch_sentences, 1);
+  check_least("batch_tokens", options.batch_tokens, 1);
+  check_least("max_source_tokens", options.max_source_tokens, 1);
   return options;
 }
 
