@@ -21,7 +21,7 @@ std::string in_quotes(std::string_view text);
 /// What JSON that may be hostile may have.
 struct JsonLimits {
   int depth = 64;
-  size_t keys = 4096;         // of one object: Json looks keys up one by one, so that many would take quadratic time
+  size_t keys = 4096;        // of one object: Json looks keys up one by one, so that many would take quadratic time
   size_t values = SIZE_MAX;  // of the whole text, keys and ends of lists and objects included
 };
 

@@ -31,7 +31,8 @@ class Uses final : public Visitor {
   std::set<const void*> multiplied_, by_element_;
 };
 
-// The addresses of parameters of one memory block: queries, keys and values are one product, so they have to stay adjacent.
+// The addresses of parameters of one memory block: queries, keys and values are one product, so they have to stay
+// adjacent.
 std::set<const void*> adjacent_parameters(Module& module) {
   std::map<const void*, const Tensor*> by_end;
   std::set<const void*> inside;

@@ -215,7 +215,8 @@ FeedForwardActivation activation_of(const HubConfig& config, std::string_view fi
 }
 
 std::string first_stored(const HubFiles& files, const std::vector<std::string>& tensors) {
-  const auto found = std::ranges::find_if(tensors, [&](const std::string& name) { return files.tensors.contains(name); });
+  const auto found =
+      std::ranges::find_if(tensors, [&](const std::string& name) { return files.tensors.contains(name); });
   return found == tensors.end() ? tensors.front() : *found;
 }
 

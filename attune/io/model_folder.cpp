@@ -131,8 +131,7 @@ auto build_for_use(Build build, const ConfigFile& config, const fs::path& folder
     const SafetensorsReader reader = open_parameters(folder / kParameterFile);
     map_parameters(reader, *model, named_parameters(*model), {});
     if (weights == LoadedWeights::panels)
-      make_panels(*model, WeightFormat::float32,
-                  {.done = [&](const Tensor& weight) { reader.release_pages(weight); }});
+      make_panels(*model, WeightFormat::float32, {.done = [&](const Tensor& weight) { reader.release_pages(weight); }});
   }
   return model;
 }

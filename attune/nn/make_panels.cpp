@@ -37,8 +37,7 @@ WeightFormat format_of(const Tensor& weight) {
 // Makes the panels of the parameters that products read. The key is the address: parameters that share memory share
 // panels.
 std::unordered_map<const void*, SharedPanels> panels_of(const std::vector<Parameter*>& parameters,
-                                                        std::optional<WeightFormat> format,
-                                                        const PanelInputs& inputs) {
+                                                        std::optional<WeightFormat> format, const PanelInputs& inputs) {
   std::unordered_map<const void*, SharedPanels> panels;
   std::vector<Tensor> weights;
   int64_t bytes = 0;

@@ -25,7 +25,8 @@ bool is_language_model(const std::string& name) {
   return causal && !is_mixture_of_experts(name);
 }
 
-INSTANTIATE_TEST_SUITE_P(Folder, HubLanguageModels, testing::ValuesIn(hub_models_with(is_language_model)), hub_test_name);
+INSTANTIATE_TEST_SUITE_P(Folder, HubLanguageModels, testing::ValuesIn(hub_models_with(is_language_model)),
+                         hub_test_name);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(HubLanguageModels);
 
 using Tokens = std::vector<int32_t>;

@@ -40,9 +40,10 @@ struct Settings {
   // The languages of a translation model.
   std::vector<std::string> languages() const {
     std::vector<std::string> names;
-    for (const auto& [values, field] : {std::pair(&config.values, "additional_special_tokens"),
-                                        std::pair(&config.values, "extra_special_tokens"),  // its name in transformers 5
-                                        std::pair(&config.map, "additional_special_tokens")}) {
+    for (const auto& [values, field] :
+         {std::pair(&config.values, "additional_special_tokens"),
+          std::pair(&config.values, "extra_special_tokens"),  // its name in transformers 5
+          std::pair(&config.map, "additional_special_tokens")}) {
       const auto found = values->find(field);
       if (found == values->end() || !found->is_array() || !names.empty()) continue;
       for (const json& one : *found) {
