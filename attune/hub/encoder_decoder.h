@@ -10,8 +10,9 @@
 
 namespace attune {
 
-/// The sizes, the activation and the vocabularies of BART's config.json, and whether the projection is the embedding:
-/// where the files have no "lm_head.weight", whatever config.json says. Norms and positions stay as they are in
+/// The sizes, the activation and the vocabularies of BART's config.json, and what is shared. The projection is the
+/// embedding where the files have no "lm_head.weight", whatever config.json says. Source and target share one embedding
+/// unless "tie_word_embeddings" is false and the files have one for each. Norms and positions stay as they are in
 /// without_dropout().
 TransformerConfig bart_sizes(const HubFiles& files);
 

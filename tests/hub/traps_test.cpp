@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 
+#include "attune/hub/families.h"
 #include "attune/hub/hub_folder.h"
 #include "attune/hub/hub_generation.h"
 #include "attune/hub/translate.h"
@@ -115,6 +116,32 @@ TEST(HubTraps, AMissingTensorAndAnotherShapeAreRefused) {
   EXPECT_THAT(gpt2.refusal(), HasSubstr("has no tensor \"transformer.ln_f.weight\""));
   gpt2.tensors["transformer.ln_f.weight"] = Tensor::zeros({norm.size(0) + 1});
   EXPECT_THAT(gpt2.refusal(), HasSubstr("tensor \"transformer.ln_f.weight\" has shape [65]"));
+}
+
+TEST(HubTraps, ScoresAreNotScaledWhereGpt2SaysSo) {
+  ChangedFolder gpt2("gpt2");
+  EXPECT_EQ(std::get<MultiHead>(gpt2.open().config().attention).scale, 0);
+  gpt2.config["scale_attn_weights"] = false;
+  EXPECT_EQ(std::get<MultiHead>(gpt2.open().config().attention).scale, 1);
+}
+
+TEST(HubTraps, OnlyGemma2CapsItsScores) {
+  const HubTensors tensors(source_dir() / "tests/hub/models/gpt2", "model.");
+  for (const auto& [type, cap] : {std::pair("gemma2", 30.0), std::pair("gemma3_text", 0.0)}) {
+    const HubConfig config(Json{{"model_type", type},
+                                {"vocab_size", 600},
+                                {"hidden_size", 64},
+                                {"num_attention_heads", 4},
+                                {"num_hidden_layers", 2},
+                                {"intermediate_size", 128},
+                                {"max_position_embeddings", 64},
+                                {"sliding_window", 8},
+                                {"attn_logit_softcapping", 30.0}},
+                           "config.json");
+    const TransformerConfig found = gemma_family().translate(
+        {.config = config, .tensors = tensors, .architecture = Architecture::decoder_lm, .class_name = ""});
+    EXPECT_EQ(std::get<MultiHead>(found.attention).soft_cap, cap) << type;
+  }
 }
 
 TEST(HubTraps, WhatIsNotSupportedIsRefusedWithFieldAndValue) {

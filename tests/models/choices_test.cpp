@@ -58,9 +58,9 @@ const std::vector<AttentionPattern> kPatterns = {FullAttention{}, SlidingWindow{
 
 const std::vector<NormForm> kNormForms = {NormForm::variance, NormForm::unbiased_std, NormForm::rms};
 const std::vector<FeedForwardActivation> kActivations = {
-    FeedForwardActivation::relu,       FeedForwardActivation::gelu,   FeedForwardActivation::gelu_tanh,
-    FeedForwardActivation::silu,       FeedForwardActivation::swiglu, FeedForwardActivation::geglu,
-    FeedForwardActivation::geglu_tanh, FeedForwardActivation::reglu};
+    FeedForwardActivation::relu,  FeedForwardActivation::gelu,       FeedForwardActivation::gelu_tanh,
+    FeedForwardActivation::silu,  FeedForwardActivation::tanh,       FeedForwardActivation::swiglu,
+    FeedForwardActivation::geglu, FeedForwardActivation::geglu_tanh, FeedForwardActivation::reglu};
 
 // The lists above are complete: whoever adds an alternative adds it there.
 template <class V>

@@ -73,6 +73,7 @@ StackPart feed_forward(const TransformerConfig& c) {
       {FeedForwardActivation::gelu, "GELU"},
       {FeedForwardActivation::gelu_tanh, "GELU (tanh)"},
       {FeedForwardActivation::silu, "SiLU"},
+      {FeedForwardActivation::tanh, "tanh"},
       {FeedForwardActivation::swiglu, "SwiGLU"},
       {FeedForwardActivation::geglu, "GEGLU"},
       {FeedForwardActivation::geglu_tanh, "GEGLU (tanh)"},
