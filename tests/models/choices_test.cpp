@@ -47,6 +47,7 @@ const std::vector<AttentionKind> kAttention = {
     MultiHeadLatent{.latent_dim = 6,
                     .query_latent_dim = 5,
                     .latent_norm = true,
+                    .bias = true,
                     .head_dim = 3,
                     .value_dim = 5,
                     .rotary_dim = 4,
