@@ -10,8 +10,7 @@ namespace attune {
 
 AtomicFolder::AtomicFolder(std::filesystem::path path) : path_(std::move(path)) {
   while (!path_.has_filename() && path_.has_parent_path()) path_ = path_.parent_path();  // removes slashes at the end
-  std::error_code ignored;
-  if (std::filesystem::exists(std::filesystem::symlink_status(path_, ignored)))
+  if (is_there_or_link(path_))
     fail<FileError>("{}: is there already; remove it or choose another folder", path_.string());
   make_directories(path_.parent_path().empty() ? "." : path_.parent_path());
   remove_leftovers(path_.parent_path(), path_.filename().string());

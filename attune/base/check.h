@@ -15,6 +15,12 @@ void check_range(std::string_view field, T value, std::type_identity_t<T> least,
     fail<ConfigError>("{} = {}: needs a number from {} to {}", field, value, least, most);
 }
 
+/// The same without an upper bound.
+template <class T>
+void check_least(std::string_view field, T value, std::type_identity_t<T> least) {
+  if (!(value >= least)) fail<ConfigError>("{} = {}: needs a number from {}", field, value, least);
+}
+
 /// The same for a probability or a decay: throws unless 0 <= value < 1.
 inline void check_below_one(std::string_view field, double value) {
   if (!(value >= 0 && value < 1)) fail<ConfigError>("{} = {}: needs a number from 0 to below 1", field, value);

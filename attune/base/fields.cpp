@@ -10,10 +10,6 @@
 
 namespace attune {
 
-std::string show(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 namespace {
 
 // Levenshtein distance, one row at a time.

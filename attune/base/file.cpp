@@ -38,6 +38,16 @@ uint64_t size_of_regular_file(int descriptor, const std::filesystem::path& path)
 
 }  // namespace
 
+bool is_there(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored);
+}
+
+bool is_there_or_link(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(std::filesystem::symlink_status(path, ignored));
+}
+
 int64_t file_bytes(const std::filesystem::path& path) {
   std::error_code error;
   const uintmax_t bytes = std::filesystem::file_size(path, error);

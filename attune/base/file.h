@@ -15,6 +15,11 @@ namespace [[gnu::visibility("default")]] attune {
 /// The whole file as bytes. Throws FileError when it is missing, unreadable or larger than `max_bytes`.
 std::string read_file(const std::filesystem::path& path, uint64_t max_bytes = uint64_t{1} << 30);
 
+/// Whether there is a file or a folder at `path`; false too where the system does not say.
+bool is_there(const std::filesystem::path& path);
+/// The same; a link that leads nowhere is there too.
+bool is_there_or_link(const std::filesystem::path& path);
+
 /// The size of the file. Throws FileError.
 int64_t file_bytes(const std::filesystem::path& path);
 

@@ -82,7 +82,7 @@ Inspected read_what(const InspectCommand& command) {
   Inspected inspected;
   inspected.name = command.preset.empty() ? command.what : command.preset;
   if (!command.preset.empty()) {
-    inspected.config = model_of(find_preset(command.preset));
+    inspected.config = preset_model(find_preset(command.preset));
   } else if (is_folder(command.what)) {
     const ConfigFile file = open_config(command.what);
     inspected.config = file.model;

@@ -23,7 +23,6 @@ TransformerConfig translate(const HubFiles& files) {
 
 NameTable names(const TransformerConfig&, const HubFiles& files) {
   const std::string ours = "encoder.layers.*.", theirs = "albert.encoder.albert_layer_groups.0.albert_layers.0.";
-  const std::string bias = "predictions.decoder.bias";
   return {
       {"embedding", {"albert.embeddings.word_embeddings"}},
       {"embedding.type", {"albert.embeddings.token_type_embeddings"}},
@@ -43,7 +42,7 @@ NameTable names(const TransformerConfig&, const HubFiles& files) {
       {"transform", {"predictions.dense"}},
       {"transform.norm", {"predictions.LayerNorm"}},
       {"projection", {"predictions.decoder"}},
-      {"projection.bias", {files.tensors.contains(bias) ? bias : "predictions.bias"}},
+      {"projection.bias", {first_stored(files, {"predictions.decoder.bias", "predictions.bias"})}},
   };
 }
 

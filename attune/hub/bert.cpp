@@ -19,14 +19,13 @@ TransformerConfig translate(const HubFiles& files) {
 
 NameTable names(const TransformerConfig&, const HubFiles& files) {
   NameTable table = bert_encoder_names("bert.");
-  const std::string bias = std::string(kDecoder) + ".bias";
   const NameTable heads = {
       {"pooler", {"bert.pooler.dense"}},
       {"head", {"classifier"}},
       {"transform", {"cls.predictions.transform.dense"}},
       {"transform.norm", {"cls.predictions.transform.LayerNorm"}},
       {"projection", {kDecoder}},
-      {"projection.bias", {files.tensors.contains(bias) ? bias : "cls.predictions.bias"}},
+      {"projection.bias", {first_stored(files, {"cls.predictions.decoder.bias", "cls.predictions.bias"})}},
   };
   table.insert(table.end(), heads.begin(), heads.end());
   return table;

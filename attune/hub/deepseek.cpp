@@ -28,7 +28,6 @@ TransformerConfig translate(const HubFiles& files) {
   TransformerConfig c = language_model(files, "lm_head");
   set_sizes(c, hub);
   refuse_experts(hub, c.layers);
-  hub.require("attention_bias", false);
   hub.require("num_key_value_heads", c.heads);
   const int64_t plain = hub.integer("qk_nope_head_dim"), rotary_dim = hub.integer("qk_rope_head_dim");
   set_rotary(c, hub, {.head_dim = rotary_dim});
@@ -38,6 +37,7 @@ TransformerConfig translate(const HubFiles& files) {
   c.attention = MultiHeadLatent{.latent_dim = hub.integer("kv_lora_rank"),
                                 .query_latent_dim = hub.integer("q_lora_rank", 0),
                                 .latent_norm = true,
+                                .bias = hub.flag("attention_bias", false),
                                 .head_dim = plain,
                                 .value_dim = hub.integer("v_head_dim"),
                                 .rotary_dim = rotary_dim,

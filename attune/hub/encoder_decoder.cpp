@@ -3,12 +3,12 @@
 #include "attune/hub/translate.h"
 
 namespace attune {
+namespace {
 
-std::string first_stored(const HubFiles& files, const std::vector<std::string>& modules) {
-  for (const std::string& module : modules)
-    if (files.tensors.contains(module + ".weight")) return module;
-  return modules.front();
-}
+constexpr const char* kSourceTable = "model.encoder.embed_tokens.weight";
+constexpr const char* kTargetTable = "model.decoder.embed_tokens.weight";
+
+}  // namespace
 
 TransformerConfig bart_sizes(const HubFiles& files) {
   const HubConfig& hub = files.config;
@@ -23,7 +23,8 @@ TransformerConfig bart_sizes(const HubFiles& files) {
   c.decoder_d_ff = hub.integer("decoder_ffn_dim");
   c.activation = activation_of(hub, "activation_function", "gelu");
   c.scale_embeddings = hub.flag("scale_embedding", false);
-  c.share_embeddings = true;
+  c.share_embeddings = hub.flag("tie_word_embeddings", true) || !files.tensors.contains(kSourceTable) ||
+                       !files.tensors.contains(kTargetTable);
   c.share_projection = !files.tensors.contains("lm_head.weight");
   c.projection_bias = files.tensors.contains("final_logits_bias");
   return c;
@@ -37,11 +38,11 @@ void add_attention(NameTable& table, const std::string& ours, const std::string&
 
 NameTable bart_names(const TransformerConfig& config, const HubFiles& files) {
   const std::string encoder = "model.encoder.", decoder = "model.decoder.";
-  const std::vector<std::string> tables = {"model.shared", encoder + "embed_tokens", decoder + "embed_tokens"};
   NameTable table = {
-      {"source_embedding",
-       {config.share_embeddings ? first_stored(files, tables) : first_stored(files, {encoder + "embed_tokens"})}},
-      {"target_embedding", {decoder + "embed_tokens"}},
+      {"source_embedding.weight",
+       {config.share_embeddings ? first_stored(files, {"model.shared.weight", kSourceTable, kTargetTable})
+                                : kSourceTable}},
+      {"target_embedding.weight", {kTargetTable}},
       {"source_embedding.norm", {encoder + "layernorm_embedding"}},
       {"target_embedding.norm", {decoder + "layernorm_embedding"}},
       // The two rows before the first position are for padding, which we do not have.

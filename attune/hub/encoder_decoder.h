@@ -10,8 +10,9 @@
 
 namespace attune {
 
-/// The sizes, the activation and the vocabularies of BART's config.json, and whether the projection is the embedding:
-/// where the files have no "lm_head.weight", whatever config.json says. Norms and positions stay as they are in
+/// The sizes, the activation and the vocabularies of BART's config.json, and what is shared. The projection is the
+/// embedding where the files have no "lm_head.weight", whatever config.json says. Source and target share one embedding
+/// unless "tie_word_embeddings" is false and the files have one for each. Norms and positions stay as they are in
 /// without_dropout().
 TransformerConfig bart_sizes(const HubFiles& files);
 
@@ -21,9 +22,5 @@ NameTable bart_names(const TransformerConfig& config, const HubFiles& files);
 /// Adds the names of an attention's projections. `projections` are theirs of queries, keys, values and the output.
 void add_attention(NameTable& table, const std::string& ours, const std::string& theirs,
                    const std::array<const char*, 4>& projections);
-
-/// The first of these modules that the files have a ".weight" of, else the first one: older files have a shared table
-/// under the names of all who share it.
-std::string first_stored(const HubFiles& files, const std::vector<std::string>& modules);
 
 }  // namespace attune

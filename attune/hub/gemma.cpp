@@ -21,6 +21,7 @@ void set_gemma3_positions(TransformerConfig& c, const HubConfig& hub, int64_t he
                                                  : RotaryOptions{.base = hub.number("rope_local_base_freq", 10000)};
 }
 
+// Scores are capped in Gemma 2 alone: transformers has the field for Gemma 3 too and does not apply it.
 TransformerConfig translate(const HubFiles& files) {
   const HubConfig& hub = files.config;
   const bool gemma3 = hub.text("model_type") == "gemma3_text";
@@ -38,7 +39,7 @@ TransformerConfig translate(const HubFiles& files) {
                           .head_dim = head_dim,
                           .bias = hub.flag("attention_bias", false) ? AttentionBias::all : AttentionBias::none,
                           .head_norm = gemma3,
-                          .soft_cap = hub.number("attn_logit_softcapping", 0),
+                          .soft_cap = gemma3 ? 0 : hub.number("attn_logit_softcapping", 0),
                           .scale = 1 / std::sqrt(of_scale)};
   c.logit_soft_cap = hub.number("final_logit_softcapping", 0);
   c.context_length = hub.integer("max_position_embeddings");

@@ -8,7 +8,6 @@ namespace {
 
 TransformerConfig translate(const HubFiles& files) {
   const HubConfig& hub = files.config;
-  hub.require("scale_attn_weights", true);
   hub.require("scale_attn_by_inverse_layer_idx", false);
   hub.require("add_cross_attention", false);
   TransformerConfig c = language_model(files, "lm_head");
@@ -18,6 +17,7 @@ TransformerConfig translate(const HubFiles& files) {
   c.d_ff = hub.integer("n_inner", 4 * c.d_model);
   c.context_length = hub.integer("n_positions", 1024);
   c.positions = LearnedPositions{};
+  if (!hub.flag("scale_attn_weights", true)) c.attention = MultiHead{.scale = 1};
   c.activation = activation_of(hub, "activation_function", "gelu_new");
   c.norm_epsilon = hub.number("layer_norm_epsilon", 1e-5);
   return c;

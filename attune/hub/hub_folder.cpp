@@ -1,6 +1,7 @@
 #include "attune/hub/hub_folder.h"
 
 #include "attune/hub/families.h"
+#include "attune/hub/parameter_reader.h"
 #include "attune/io/config_file.h"
 #include "attune/io/json_file.h"
 #include "attune/models/build.h"
@@ -25,12 +26,16 @@ void check_size(const TransformerConfig& config, const HubTensors& tensors) {
 
 }  // namespace
 
-bool is_hub_folder(const std::filesystem::path& folder) {
-  return read_hub_config(folder).text("model_type") != kModelType;
+std::optional<HubFolder> HubFolder::open(const std::filesystem::path& folder) {
+  HubConfig config = read_hub_config(folder);
+  if (config.text("model_type") == kModelType) return {};
+  return HubFolder(folder, std::move(config));
 }
 
-HubFolder::HubFolder(const std::filesystem::path& folder)
-    : hub_(read_hub_config(folder)),
+HubFolder::HubFolder(const std::filesystem::path& folder) : HubFolder(folder, read_hub_config(folder)) {}
+
+HubFolder::HubFolder(const std::filesystem::path& folder, HubConfig config)
+    : hub_(std::move(config)),
       family_(family_of(hub_)),
       class_(class_of(hub_, family_)),
       tensors_(folder, family_.prefix) {
@@ -50,11 +55,13 @@ HubFiles HubFolder::files() const {
 }
 
 void HubFolder::fill(Module& model, LoadedWeights weights) const {
-  const std::vector<FoundParameter> found =
-      find_parameters(model, family_.names(config_, files()), tensors_, family_.ignored);
-  fill_parameters(model, found, tensors_, weights);
+  ParameterReader reader(model, find_parameters(model, family_.names(config_, files()), tensors_, family_.ignored),
+                         tensors_, weights);
+  reader.fill();
   if (weights != LoadedWeights::panels) return;
-  make_panels(model, {}, [&](const Tensor& weight) { tensors_.release_pages(weight); });
+  make_panels(model, {},
+              {.read = [&](const Tensor& weight) { return reader.read(weight); },
+               .done = [&](const Tensor& weight) { tensors_.release_pages(weight); }});
   keep_panels_alone(model);
 }
 

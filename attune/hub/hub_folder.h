@@ -3,21 +3,20 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "attune/hub/family.h"
 #include "attune/io/model_folder.h"
 
 namespace attune {
 
-/// Whether config.json of the folder is of a family of the hub and not Attune's own. Throws FileError, and ConfigError
-/// when it is no object with a "model_type".
-bool is_hub_folder(const std::filesystem::path& folder);
-
 class HubFolder {
  public:
   /// Reads config.json and the headers of the tensors. Checks the sizes of the model against those of the files, so
   /// that nothing of a hostile size is built. Throws FileError, and ConfigError naming the field that is not supported.
   explicit HubFolder(const std::filesystem::path& folder);
+  /// The same; none for Attune's own folders. Throws ConfigError too when config.json is no object with a "model_type".
+  static std::optional<HubFolder> open(const std::filesystem::path& folder);
 
   const TransformerConfig& config() const { return config_; }
   const HubConfig& hub_config() const { return hub_; }
@@ -28,6 +27,7 @@ class HubFolder {
   std::unique_ptr<Module> load(LoadedWeights weights) const;
 
  private:
+  HubFolder(const std::filesystem::path& folder, HubConfig config);
   HubFiles files() const;
   /// Gives a model of config() that was built without values (NoInitialization) those of the files.
   void fill(Module& model, LoadedWeights weights) const;

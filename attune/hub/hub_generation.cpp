@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "attune/base/file.h"
 #include "attune/io/config_file.h"
 #include "attune/io/json_file.h"
 #include "attune/io/model_folder.h"
@@ -66,8 +67,7 @@ void set_tokens(GenerationConfig& g, const HubConfig& hub, const HubConfig& conf
 // generation_config.json, or, in a folder of before there was such a file, config.json.
 HubConfig settings_of(const std::filesystem::path& folder, const HubConfig& config) {
   const std::filesystem::path own = folder / kGenerationConfigFile;
-  std::error_code ignored;
-  return std::filesystem::exists(own, ignored) ? HubConfig(read_json_file(own), own.string()) : config;
+  return is_there(own) ? HubConfig(read_json_file(own), own.string()) : config;
 }
 
 void refuse_unknown_searches(const HubConfig& hub) {

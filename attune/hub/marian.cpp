@@ -12,7 +12,7 @@ TransformerConfig translate(const HubFiles& files) {
   c.positions = SinusoidalPositions{.order = SinusoidOrder::halves};
   c.norm = NormPlacement::post;
   c.target_vocab = hub.integer("decoder_vocab_size", c.source_vocab);
-  c.share_embeddings = hub.flag("share_encoder_decoder_embeddings", true);
+  c.share_embeddings = c.share_embeddings && hub.flag("share_encoder_decoder_embeddings", true);
   return c;
 }
 

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "attune/hub/hub_tensors.h"
-#include "attune/io/model_folder.h"
 #include "attune/nn/module.h"
 
 namespace attune {
@@ -41,10 +40,8 @@ struct FoundParameter {
 std::vector<FoundParameter> find_parameters(Module& module, const NameTable& table, const HubTensors& tensors,
                                             const std::vector<std::string>& ignored);
 
-/// Gives the module the values: parameters that are stored as they are become pages of the file, see map_parameters();
-/// all others are copied. `weights` decides whether bfloat16 stays, and whether parameters of one product stay adjacent
-/// in memory, which panels do not need. The module's parameters need no values before, see NoInitialization.
-void fill_parameters(Module& module, const std::vector<FoundParameter>& found, const HubTensors& tensors,
-                     LoadedWeights weights);
+/// The shape of the rows that a stored tensor of this shape gives for a parameter: without leading dimensions of one,
+/// and transposed where the transform says so.
+std::vector<int64_t> rows_shape(const FoundParameter& p, const Shape& stored);
 
 }  // namespace attune

@@ -39,48 +39,46 @@ std::shared_ptr<const Tokenizer> load_hub_tokenizer(const std::filesystem::path&
 }  // namespace
 
 ConfigFile open_config(const std::filesystem::path& folder) {
-  if (!is_hub_folder(folder)) {
-    const ConfigFile file = read_config_file(folder);
-    check_parameter_file(folder, file.model, file.weight_format);
-    return file;
-  }
-  const HubFolder hub(folder);
-  return {.model = hub.config(), .bfloat16_numbers = hub.bfloat16_count(), .weight_format = {}};
+  if (const auto hub = HubFolder::open(folder))
+    return {.model = hub->config(), .bfloat16_numbers = hub->bfloat16_count(), .weight_format = {}};
+  const ConfigFile file = read_config_file(folder);
+  check_parameter_file(folder, file.model, file.weight_format);
+  return file;
 }
 
 ModelFolder open_model_folder(const std::filesystem::path& folder, LoadedWeights weights) {
-  if (!is_hub_folder(folder)) return load_model_folder(folder, weights);
-  const HubFolder hub(folder);
+  const auto hub = HubFolder::open(folder);
+  if (!hub) return load_model_folder(folder, weights);
   ModelFolder files;
   TokenizerPair tokenizers = load_tokenizers(folder);
-  check_size(*tokenizers.source, "source_vocab", hub.config().source_vocab, folder);
-  check_size(*tokenizers.target, "target_vocab", hub.config().target_vocab, folder);
+  check_size(*tokenizers.source, "source_vocab", hub->config().source_vocab, folder);
+  check_size(*tokenizers.target, "target_vocab", hub->config().target_vocab, folder);
   files.source_tokenizer = std::move(tokenizers.source);
   files.target_tokenizer = std::move(tokenizers.target);
-  files.generation = read_hub_generation(folder, hub.hub_config());
-  files.model = load_as<Transformer>(hub, folder, "translation", weights);
+  files.generation = read_hub_generation(folder, hub->hub_config());
+  files.model = load_as<Transformer>(*hub, folder, "translation", weights);
   return files;
 }
 
 LanguageModelFolder open_language_model_folder(const std::filesystem::path& folder, LoadedWeights weights) {
-  if (!is_hub_folder(folder)) return load_language_model_folder(folder, weights);
-  const HubFolder hub(folder);
+  const auto hub = HubFolder::open(folder);
+  if (!hub) return load_language_model_folder(folder, weights);
   LanguageModelFolder files;
-  files.tokenizer = load_hub_tokenizer(folder, hub.config().vocab);
-  files.sampling = read_hub_sampling(folder, hub.hub_config());
+  files.tokenizer = load_hub_tokenizer(folder, hub->config().vocab);
+  files.sampling = read_hub_sampling(folder, hub->hub_config());
   files.tokenizer_frames_texts = true;
-  files.model = load_as<DecoderLm>(hub, folder, "generation", weights);
+  files.model = load_as<DecoderLm>(*hub, folder, "generation", weights);
   return files;
 }
 
 ClassifierFolder open_classifier_folder(const std::filesystem::path& folder, LoadedWeights weights) {
-  if (!is_hub_folder(folder)) return load_classifier_folder(folder, weights);
-  const HubFolder hub(folder);
+  const auto hub = HubFolder::open(folder);
+  if (!hub) return load_classifier_folder(folder, weights);
   ClassifierFolder files;
-  files.tokenizer = load_hub_tokenizer(folder, hub.config().vocab);
+  files.tokenizer = load_hub_tokenizer(folder, hub->config().vocab);
   files.tokenizer_frames_texts = true;
-  files.max_tokens = std::min(files.max_tokens, hub.config().longest_sequence());
-  files.model = load_as<EncoderClassifier>(hub, folder, "classification", weights);
+  files.max_tokens = std::min(files.max_tokens, hub->config().longest_sequence());
+  files.model = load_as<EncoderClassifier>(*hub, folder, "classification", weights);
   return files;
 }
 

@@ -30,11 +30,13 @@ NameTable names(const TransformerConfig&, const HubFiles& files) {
   NameTable table = bert_encoder_names("roberta.");
   std::ranges::find(table, "embedding.position", &NameRow::ours)->transform =
       part_of_rows(first_position(files.config));
-  const std::string bias = "lm_head.decoder.bias";
   const NameTable heads = {
-      {"pooler", {"classifier.dense"}},    {"head", {"classifier.out_proj"}},
-      {"transform", {"lm_head.dense"}},    {"transform.norm", {"lm_head.layer_norm"}},
-      {"projection", {"lm_head.decoder"}}, {"projection.bias", {files.tensors.contains(bias) ? bias : "lm_head.bias"}},
+      {"pooler", {"classifier.dense"}},
+      {"head", {"classifier.out_proj"}},
+      {"transform", {"lm_head.dense"}},
+      {"transform.norm", {"lm_head.layer_norm"}},
+      {"projection", {"lm_head.decoder"}},
+      {"projection.bias", {first_stored(files, {"lm_head.decoder.bias", "lm_head.bias"})}},
   };
   table.insert(table.end(), heads.begin(), heads.end());
   return table;

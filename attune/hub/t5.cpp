@@ -52,7 +52,8 @@ TransformerConfig translate(const HubFiles& files) {
 NameTable names(const TransformerConfig& c, const HubFiles& files) {
   const bool gated = gate_of(c.activation).has_value();
   NameTable table = {
-      {"source_embedding", {first_stored(files, {"shared", "encoder.embed_tokens", "decoder.embed_tokens"})}},
+      {"source_embedding.weight",
+       {first_stored(files, {"shared.weight", "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"})}},
       {"projection", {"lm_head"}},
   };
   const std::array projections = {"q", "k", "v", "o"};

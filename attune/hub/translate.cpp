@@ -17,7 +17,7 @@ struct NamedActivation {
   std::optional<FeedForwardActivation> gated;
 };
 
-constexpr std::array<NamedActivation, 8> kActivations = {{
+constexpr std::array<NamedActivation, 9> kActivations = {{
     {"relu", FeedForwardActivation::relu, FeedForwardActivation::reglu},
     {"gelu", FeedForwardActivation::gelu, FeedForwardActivation::geglu},
     {"gelu_new", FeedForwardActivation::gelu_tanh, FeedForwardActivation::geglu_tanh},
@@ -26,6 +26,7 @@ constexpr std::array<NamedActivation, 8> kActivations = {{
     {"gelu_accurate", FeedForwardActivation::gelu_tanh, FeedForwardActivation::geglu_tanh},
     {"silu", FeedForwardActivation::silu, FeedForwardActivation::swiglu},
     {"swish", FeedForwardActivation::silu, FeedForwardActivation::swiglu},
+    {"tanh", FeedForwardActivation::tanh, {}},
 }};
 
 // The object with the fields of the positions; "rope_theta" may be beside it.
@@ -193,7 +194,6 @@ void set_layer_attention(TransformerConfig& c, const HubConfig& config,
 }
 
 Activation head_activation_of(const HubConfig& config, std::string_view field, const std::string& fallback) {
-  if (config.text(field, fallback) == "tanh") return Activation::tanh;
   switch (activation_of(config, field, fallback)) {
     case FeedForwardActivation::relu:
       return Activation::relu;
@@ -201,6 +201,8 @@ Activation head_activation_of(const HubConfig& config, std::string_view field, c
       return Activation::gelu;
     case FeedForwardActivation::gelu_tanh:
       return Activation::gelu_tanh;
+    case FeedForwardActivation::tanh:
+      return Activation::tanh;
     default:
       return Activation::silu;
   }
@@ -212,6 +214,12 @@ FeedForwardActivation activation_of(const HubConfig& config, std::string_view fi
   for (const NamedActivation& known : kActivations)
     if (known.name == name && (!gated || known.gated)) return gated ? *known.gated : known.plain;
   config.refuse(field, "is not supported");
+}
+
+std::string first_stored(const HubFiles& files, const std::vector<std::string>& tensors) {
+  const auto found =
+      std::ranges::find_if(tensors, [&](const std::string& name) { return files.tensors.contains(name); });
+  return found == tensors.end() ? tensors.front() : *found;
 }
 
 Transform part_of_rows(int64_t first, bool transposed) {

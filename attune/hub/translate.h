@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "attune/hub/family.h"
 
@@ -57,6 +58,10 @@ RotaryOptions rotary_of(const HubConfig& config, const RotaryFields& fields);
 /// length, and no longer texts are read. `longrope` has other factors for texts that are longer than the trained
 /// length: context_length is that length.
 void set_rotary(TransformerConfig& c, const HubConfig& config, const RotaryFields& fields);
+
+/// The first of these tensors that the files have, else the first one: files of different ages have a shared tensor
+/// under one or several of its names.
+std::string first_stored(const HubFiles& files, const std::vector<std::string>& tensors);
 
 /// Of stored rows those from `first` on, as many as the parameter has.
 Transform part_of_rows(int64_t first, bool transposed = false);

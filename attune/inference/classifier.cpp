@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "attune/autograd/graph.h"
+#include "attune/base/check.h"
 #include "attune/base/fail.h"
 #include "attune/hub/open_folder.h"
 #include "attune/inference/batches.h"
@@ -44,8 +45,8 @@ std::vector<LabelProbability> ranked(std::span<const float> logits, LabelScores 
   return labels;
 }
 
-void check_least(const char* field, int64_t value, int64_t least) {
-  if (value < least) fail<ConfigError>("{} = {}: needs a number from {}", field, value, least);
+Encoding encode_checked(const Tokenizer& tokenizer, const TextPair& pair, int64_t longest) {
+  return tokenizer.encode_pair(pair.first, pair.second, {.truncation = Truncation{.max_length = longest}});
 }
 
 }  // namespace
@@ -88,26 +89,28 @@ Encoding Classifier::encode(std::string_view text, const ClassifyOptions& option
 Encoding Classifier::encode(const TextPair& pair, const ClassifyOptions& options) const {
   check_text(pair.first, "first text");
   check_text(pair.second, "second text");
-  return tokenizer_->encode_pair(pair.first, pair.second, {.truncation = Truncation{.max_length = longest(options)}});
+  return encode_checked(*tokenizer_, pair, longest(options));
 }
 
 std::vector<Classification> Classifier::classify(std::span<const std::string> texts,
                                                  const ClassifyOptions& options) const {
+  const int64_t most = longest(options);
   std::vector<Encoding> encoded;
   for (size_t i = 0; i < texts.size(); ++i) {
     check_text(texts[i], fmt::format("text {}", i + 1));
-    encoded.push_back(encode(texts[i], options));
+    encoded.push_back(encode_for_encoder(*tokenizer_, tokenizer_frames_texts_, texts[i], most));
   }
   return classify_encoded(encoded, options);
 }
 
 std::vector<Classification> Classifier::classify(std::span<const TextPair> pairs,
                                                  const ClassifyOptions& options) const {
+  const int64_t most = longest(options);
   std::vector<Encoding> encoded;
   for (size_t i = 0; i < pairs.size(); ++i) {
     check_text(pairs[i].first, fmt::format("pair {}, first text", i + 1));
     check_text(pairs[i].second, fmt::format("pair {}, second text", i + 1));
-    encoded.push_back(encode(pairs[i], options));
+    encoded.push_back(encode_checked(*tokenizer_, pairs[i], most));
   }
   return classify_encoded(encoded, options);
 }

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "attune/autograd/graph.h"
+#include "attune/base/check.h"
 #include "attune/base/fail.h"
 #include "attune/hub/hub_folder.h"
 #include "attune/inference/batches.h"
@@ -64,10 +65,6 @@ void normalize(std::vector<float>& vector) {
   for (float& v : vector) v = static_cast<float>(v / length);
 }
 
-void check_at_least_one(const char* field, int64_t value) {
-  if (value < 1) fail<ConfigError>("{} = {}: needs a number from 1", field, value);
-}
-
 }  // namespace
 
 struct Embedder::Impl {
@@ -88,12 +85,11 @@ Embedder Embedder::load(const std::filesystem::path& folder) {
   auto impl = std::make_shared<Impl>();
   impl->settings = read_embedding_settings(folder);
   std::shared_ptr<Module> model;
-  if (is_hub_folder(folder)) {
-    const HubFolder hub(folder);
-    impl->config = hub.config();
+  if (const auto hub = HubFolder::open(folder)) {
+    impl->config = hub->config();
     impl->tokenizer = load_tokenizers(folder).source;
     impl->tokenizer_frames_texts = true;
-    model = hub.load(LoadedWeights::panels);
+    model = hub->load(LoadedWeights::panels);
   } else {
     ClassifierFolder files = load_classifier_folder(folder, LoadedWeights::panels);
     impl->config = files.model->config();
@@ -135,8 +131,8 @@ std::vector<float> Embedder::embed(std::string_view text, const EmbedOptions& op
 
 std::vector<std::vector<float>> Embedder::embed_tokens(const std::vector<std::vector<int32_t>>& texts,
                                                        const EmbedOptions& options) const {
-  check_at_least_one("batch_texts", options.batch_texts);
-  check_at_least_one("batch_tokens", options.batch_tokens);
+  check_least("batch_texts", options.batch_texts, 1);
+  check_least("batch_tokens", options.batch_tokens, 1);
   const int64_t longest = impl_->config.longest_sequence();
   for (size_t i = 0; i < texts.size(); ++i) {
     if (texts[i].empty() || static_cast<int64_t>(texts[i].size()) > longest)

@@ -1,9 +1,9 @@
 // The files of sentence-transformers.
 
 #include <algorithm>
-#include <system_error>
 
 #include "attune/base/fail.h"
+#include "attune/base/file.h"
 #include "attune/base/json_fields.h"
 #include "attune/inference/embedder.h"
 #include "attune/io/json_file.h"
@@ -15,8 +15,7 @@ namespace fs = std::filesystem;
 
 // A folder's file; an empty object where there is none.
 Json read_if_there(const fs::path& path) {
-  std::error_code ignored;
-  if (!fs::exists(path, ignored)) return Json::object();
+  if (!is_there(path)) return Json::object();
   Json json = read_json_file(path);
   if (!json.is_object()) fail<ConfigError>("{}: needs an object, found {}", path.string(), json.type_name());
   return json;
@@ -78,8 +77,7 @@ void read_transformer(const fs::path& folder, EmbeddingSettings& settings) {
 EmbeddingSettings read_embedding_settings(const fs::path& folder) {
   EmbeddingSettings settings;
   const fs::path path = folder / "modules.json";
-  std::error_code ignored;
-  if (!fs::exists(path, ignored)) return settings;
+  if (!is_there(path)) return settings;
   const Json modules = read_json_file(path);
   if (!modules.is_array())
     fail<ConfigError>("{}: needs a list of modules, found {}", path.string(), modules.type_name());

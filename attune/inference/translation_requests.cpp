@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "attune/base/check.h"
 #include "attune/base/fail.h"
 #include "attune/inference/languages.h"
 #include "attune/inference/shortlist.h"
@@ -13,12 +14,9 @@ namespace attune {
 namespace {
 
 const TranslateOptions& checked(const TranslateOptions& options) {
-  const auto check = [](const char* field, int64_t value) {
-    if (value < 1) fail<ConfigError>("{} = {}: needs a number from 1", field, value);
-  };
-  check("batch_sentences", options.batch_sentences);
-  check("batch_tokens", options.batch_tokens);
-  check("max_source_tokens", options.max_source_tokens);
+  check_least("batch_sentences", options.batch_sentences, 1);
+  check_least("batch_tokens", options.batch_tokens, 1);
+  check_least("max_source_tokens", options.max_source_tokens, 1);
   return options;
 }
 
@@ -84,19 +82,25 @@ TranslationRequests::TranslationRequests(const Translator& translator, const Tra
       start_token_(SearchTokens(search_options_).start),
       source_end_(source_end(translator, search_options_)),
       source_language_(source_language(translator, options)),
+      frame_(static_cast<int64_t>(read_by_encoder("").size())),
       batch_(batch_limits(options)) {}
+
+std::vector<int32_t> TranslationRequests::read_by_encoder(std::string_view sentence) const {
+  const Tokenizer& tokenizer = translator_.source_tokenizer();
+  if (search_options_.generation.special_tokens)  // a model that was trained elsewhere
+    return framed_source(tokenizer, sentence, source_language_, source_end_);
+  std::vector<int32_t> source = tokenizer.encode(sentence);
+  source.push_back(source_end_);
+  return source;
+}
 
 std::vector<int32_t> TranslationRequests::encode(const std::string& sentence, const std::string& name) const {
   check_text(sentence, name);
-  const Tokenizer& tokenizer = translator_.source_tokenizer();
-  std::vector<int32_t> source = tokenizer.encode(sentence);
-  const auto tokens = static_cast<int64_t>(source.size());
+  std::vector<int32_t> source = read_by_encoder(sentence);
+  const int64_t tokens = static_cast<int64_t>(source.size()) - frame_;
   if (const int64_t most = translator_.longest_source(options_); tokens > most)
     fail<DataError>("{}: has {} tokens, at most {} are accepted", name, tokens, most);
   if (tokens == 0) return {};
-  if (search_options_.generation.special_tokens)  // a model that was trained elsewhere
-    return framed_source(tokenizer, sentence, source_language_, source_end_);
-  source.push_back(source_end_);
   return source;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "attune/inference/decoding_request.h"
@@ -31,11 +32,15 @@ class TranslationRequests {
   const BatchLimits& batch() const { return batch_; }
 
  private:
+  /// The tokens of a sentence with those around it.
+  std::vector<int32_t> read_by_encoder(std::string_view sentence) const;
+
   const Translator& translator_;
   TranslateOptions options_;
   TokenSequences required_;  // of every sentence
   BeamSearchOptions search_options_;
   int32_t start_token_, source_end_, source_language_;
+  int64_t frame_;  // tokens that the encoder reads beside those of a sentence
   BatchLimits batch_;
 };
 

@@ -25,10 +25,9 @@ std::shared_ptr<const Transformer> with_panels(std::unique_ptr<Transformer> mode
 }
 
 std::shared_ptr<const DecodingModel> decoding_model(const Models& models) {
-  if (models.size() == 1) return std::make_shared<TranslationDecodingModel>(models.front());
   std::vector<std::shared_ptr<const DecodingModel>> all;
   for (const auto& model : models) all.push_back(std::make_shared<TranslationDecodingModel>(model));
-  return std::make_shared<EnsembleDecodingModel>(std::move(all));
+  return all.size() == 1 ? all.front() : std::make_shared<EnsembleDecodingModel>(std::move(all));
 }
 
 // Throws ConfigError, which names the folder, unless both number the same pieces in the same way.

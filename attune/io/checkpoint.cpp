@@ -132,9 +132,8 @@ std::filesystem::path CheckpointFolder::set_aside(int64_t step) const {
   const std::filesystem::path path = file(step);
   std::filesystem::path aside = path;
   aside += ".damaged";
+  for (int n = 2; is_there_or_link(aside); ++n) aside = path.string() + fmt::format(".damaged.{}", n);
   std::error_code error;
-  for (int n = 2; std::filesystem::exists(std::filesystem::symlink_status(aside, error)); ++n)
-    aside = path.string() + fmt::format(".damaged.{}", n);
   std::filesystem::rename(path, aside, error);
   if (error) fail<FileError>("cannot rename {}: {}", path.string(), error.message());
   return aside;

@@ -21,12 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A link that leads nowhere is there: what it should lead to is missed when it is read.
-bool is_there(const fs::path& path) {
-  std::error_code ignored;
-  return fs::exists(fs::symlink_status(path, ignored));
-}
-
 void check_vocab(const std::string& where, const Tokenizer& tokenizer, const char* field, int64_t vocab,
                  VocabularySize size = VocabularySize::exact) {
   const int64_t tokens = tokenizer.vocab_size();
@@ -88,7 +82,7 @@ template <class Config>
 Config read_generation_config(const fs::path& folder) {
   const fs::path path = folder / kGenerationConfigFile;
   Config config;
-  if (!is_there(path)) return config;
+  if (!is_there_or_link(path)) return config;  // what a link should lead to is missed when it is read
   read_fields(read_json_file(path), config, path.string());
   try {
     config.validate();
@@ -137,7 +131,7 @@ auto build_for_use(Build build, const ConfigFile& config, const fs::path& folder
     const SafetensorsReader reader = open_parameters(folder / kParameterFile);
     map_parameters(reader, *model, named_parameters(*model), {});
     if (weights == LoadedWeights::panels)
-      make_panels(*model, WeightFormat::float32, [&](const Tensor& weight) { reader.release_pages(weight); });
+      make_panels(*model, WeightFormat::float32, {.done = [&](const Tensor& weight) { reader.release_pages(weight); }});
   }
   return model;
 }

@@ -207,7 +207,10 @@ Tensor PytorchReader::load(const std::string& name) const {
   const LocatedTensor& tensor = find(name);
   const Tensor loaded = Tensor::empty(tensor.shape, {.dtype = loaded_type(tensor.type)});
   if (loaded.numel() > 0)
-    with_values(file_->bytes(), tensor, [&](Bytes values) { load_stored(tensor.type, values, loaded); });
+    with_values(file_->bytes(), tensor, [&](Bytes values) {
+      load_stored(tensor.type, values, loaded);
+      file_->release(values);
+    });
   return loaded;
 }
 

@@ -66,6 +66,8 @@ void SafetensorsReader::rename(const std::string& from, const std::string& to) {
 Tensor SafetensorsReader::load(const std::string& name) const {
   const Tensor tensor = Tensor::empty(shape(name), {.dtype = dtype(name)});
   load_into(name, tensor);
+  const StoredTensor& stored = find(name);
+  file_->release(data_.subspan(stored.begin, stored.end - stored.begin));
   return tensor;
 }
 

@@ -1,9 +1,9 @@
 #include "attune/io/tensor_source.h"
 
 #include <set>
-#include <system_error>
 
 #include "attune/base/fail.h"
+#include "attune/base/file.h"
 #include "attune/io/json_file.h"
 #include "attune/io/weight_index.h"
 
@@ -11,11 +11,6 @@ namespace attune {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool is_there(const fs::path& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored);
-}
 
 const fs::path& path_of(const std::variant<SafetensorsReader, PytorchReader>& file) {
   return std::visit([](const auto& reader) -> const fs::path& { return reader.path(); }, file);

@@ -1,5 +1,6 @@
 #include "attune/io/text_style_file.h"
 
+#include "attune/base/file.h"
 #include "attune/base/json_fields.h"
 #include "attune/io/json_file.h"
 
@@ -11,8 +12,7 @@ void write_source_text(const std::filesystem::path& folder, const TextStyle& sty
 
 std::optional<TextStyle> read_source_text(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / kSourceTextFile;
-  std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) return std::nullopt;
+  if (!is_there(path)) return std::nullopt;
   TextStyle style;
   read_fields(read_json_file(path), style, path.string());
   return style;

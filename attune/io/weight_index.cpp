@@ -137,7 +137,7 @@ std::vector<std::filesystem::path> find_shards(const std::filesystem::path& fold
   const int total = std::atoi(totals.begin()->c_str());
   for (int i = 1; i <= total; ++i) {
     shards.push_back(folder / fmt::format("{}-{:05}-of-{:05}.{}", stem, i, total, extension));
-    if (!std::filesystem::exists(shards.back(), error))
+    if (!is_there(shards.back()))
       fail<FileError>("{}: is missing, there are other shards of {}", shards.back().string(), total);
   }
   return shards;

@@ -151,7 +151,7 @@ const Preset& find_preset(std::string_view name) {
   fail<ConfigError>("unknown preset \"{}\", there are {}", name, preset_names());
 }
 
-TransformerConfig model_of(const Preset& preset) {
+TransformerConfig preset_model(const Preset& preset) {
   TransformerConfig config;
   read_fields(Json::parse(preset.model), config, std::string("preset ") + preset.name);
   config.source_vocab = config.target_vocab = config.vocab = preset.vocab;

@@ -29,6 +29,6 @@ std::string preset_names();
 const Preset& find_preset(std::string_view name);
 
 /// The configuration of the preset's model with its published vocabulary; a classifier gets two labels.
-TransformerConfig model_of(const Preset& preset);
+TransformerConfig preset_model(const Preset& preset);
 
 }  // namespace attune

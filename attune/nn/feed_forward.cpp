@@ -16,6 +16,8 @@ Activation fused_activation(FeedForwardActivation activation) {
       return Activation::gelu_tanh;
     case FeedForwardActivation::silu:
       return Activation::silu;
+    case FeedForwardActivation::tanh:
+      return Activation::tanh;
     case FeedForwardActivation::swiglu:
     case FeedForwardActivation::geglu:
     case FeedForwardActivation::geglu_tanh:

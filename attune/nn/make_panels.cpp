@@ -37,8 +37,7 @@ WeightFormat format_of(const Tensor& weight) {
 // Makes the panels of the parameters that products read. The key is the address: parameters that share memory share
 // panels.
 std::unordered_map<const void*, SharedPanels> panels_of(const std::vector<Parameter*>& parameters,
-                                                        std::optional<WeightFormat> format,
-                                                        const std::function<void(const Tensor&)>& done) {
+                                                        std::optional<WeightFormat> format, const PanelInputs& inputs) {
   std::unordered_map<const void*, SharedPanels> panels;
   std::vector<Tensor> weights;
   int64_t bytes = 0;
@@ -54,9 +53,10 @@ std::unordered_map<const void*, SharedPanels> panels_of(const std::vector<Parame
   for (const Tensor& weight : weights) {
     const WeightFormat made = format.value_or(format_of(weight));
     const int64_t end = begin + PanelWeight::storage_bytes(made, weight.size(0), weight.size(1));
+    const Tensor values = inputs.read ? inputs.read(weight) : weight;
     panels[weight.address()] =
-        std::make_shared<const PanelWeight>(PanelWeight::pack(weight, made, storage.rows(begin, end)));
-    if (done) done(weight);
+        std::make_shared<const PanelWeight>(PanelWeight::pack(values, made, storage.rows(begin, end)));
+    if (inputs.done) inputs.done(values);
     begin = end;
   }
   return panels;
@@ -64,9 +64,9 @@ std::unordered_map<const void*, SharedPanels> panels_of(const std::vector<Parame
 
 }  // namespace
 
-void make_panels(Module& module, std::optional<WeightFormat> format, const std::function<void(const Tensor&)>& done) {
+void make_panels(Module& module, std::optional<WeightFormat> format, const PanelInputs& inputs) {
   const Places places(module);
-  const auto panels = panels_of(places.parameters, format, done);
+  const auto panels = panels_of(places.parameters, format, inputs);
   for (Parameter* p : places.parameters)
     if (may_have_panels(*p)) p->panels = panels.at(p->tensor.address());
 }

@@ -8,13 +8,21 @@
 
 namespace attune {
 
+/// What make_panels() calls for each weight, one after the other. Both may be null.
+struct PanelInputs {
+  /// Returns the values of a weight whose tensor may be without them: of its shape and type. What it allocates is free
+  /// again before the next weight is read.
+  std::function<Tensor(const Tensor& weight)> read = {};
+  /// Called with the values after the panels were made of them.
+  std::function<void(const Tensor& values)> done = {};
+};
+
 /// Gives parameters that products read panels for inference, in addition to their tensors; parameters that share memory
 /// share panels. Products that record no gradients then read the panels, which do not follow changes of the tensors:
 /// use it on a module that nobody trains, one just loaded or made by copy_for_inference(). Without a format, float32
 /// tensors get panels in float32, and bfloat16 tensors in bfloat16. Embedding tables, parameters of other types and
-/// those that have only panels are not changed. `done` is called with each tensor after it was read.
-void make_panels(Module& module, std::optional<WeightFormat> format = {},
-                 const std::function<void(const Tensor& weight)>& done = {});
+/// those that have only panels are not changed.
+void make_panels(Module& module, std::optional<WeightFormat> format = {}, const PanelInputs& inputs = {});
 
 /// Calls make_panels() without a format, unless every parameter that it would give panels has panels already.
 void ensure_panels(Module& module);

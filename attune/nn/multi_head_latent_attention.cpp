@@ -12,8 +12,8 @@
 namespace attune {
 namespace {
 
-std::unique_ptr<Linear> optional_linear(bool wanted, int64_t in, int64_t out) {
-  return wanted ? std::make_unique<Linear>(in, out, false) : nullptr;
+std::unique_ptr<Linear> optional_linear(bool wanted, int64_t in, int64_t out, bool bias) {
+  return wanted ? std::make_unique<Linear>(in, out, bias) : nullptr;
 }
 
 std::unique_ptr<LayerNorm> optional_norm(bool wanted, int64_t width) {
@@ -53,17 +53,17 @@ MultiHeadLatentAttention::MultiHeadLatentAttention(const MultiHeadLatentAttentio
     : config_(c),
       d_head_(checked_head(c)),
       d_value_(value_head(c)),
-      w_q_compress_(optional_linear(c.query_latent_dim > 0, c.d_model, c.query_latent_dim)),
+      w_q_compress_(optional_linear(c.query_latent_dim > 0, c.d_model, c.query_latent_dim, c.bias)),
       query_norm_(optional_norm(c.latent_norm && c.query_latent_dim > 0, c.query_latent_dim)),
       latent_norm_(optional_norm(c.latent_norm, c.latent_dim)),
       w_q_(c.query_latent_dim > 0 ? c.query_latent_dim : c.d_model, c.heads * d_head_, false),
-      w_kv_compress_(c.d_model, c.latent_dim, false),
+      w_kv_compress_(c.d_model, c.latent_dim, c.bias),
       w_k_decompress_(decompress.at(0)),
       w_v_decompress_(decompress.at(1)),
-      w_o_(c.heads * d_value_, c.d_model, false),
+      w_o_(c.heads * d_value_, c.d_model, c.bias),
       w_q_rotary_(optional_linear(c.rotary_dim > 0, c.query_latent_dim > 0 ? c.query_latent_dim : c.d_model,
-                                  c.heads * c.rotary_dim)),
-      w_k_rotary_(optional_linear(c.rotary_dim > 0, c.d_model, c.rotary_dim)),
+                                  c.heads * c.rotary_dim, false)),
+      w_k_rotary_(optional_linear(c.rotary_dim > 0, c.d_model, c.rotary_dim, c.bias)),
       dropout_(c.dropout) {}
 
 double MultiHeadLatentAttention::scale() const {

@@ -17,6 +17,7 @@ struct MultiHeadLatentAttentionConfig {
   int64_t latent_dim = 128;           // d_c of the paper; d_model / 4 by default
   int64_t query_latent_dim = 0;       // d_c'; 0: queries are not compressed
   bool latent_norm = false;           // an RMSNorm on each latent
+  bool bias = false;                  // of the compressions, the rotary key and the output
   int64_t rotary_dim = 0;             // d_h^R: numbers of the decoupled rotary part; 0: none
   double scale = 0;                   // of the scores; 0: 1 / sqrt(head_dim + rotary_dim)
   double dropout = 0;                 // on the attention weights

@@ -115,9 +115,14 @@ std::array<Tensor, 3> project_each(const Tensor& x, Projections projections) {
   if (takes_panels(x, projections)) {
     const auto parameters = panels_of(projections);
     panel_linear_each(for_panels(x), {parameters.data(), projections.size()}, {products.data(), projections.size()});
-  } else {
-    std::ranges::transform(projections, products.begin(), [&](const Projection* p) { return project(x, *p); });
+    return products;
   }
+  Tensor for_all;  // of those whose panels cannot be read together
+  std::ranges::transform(projections, products.begin(), [&](const Projection* p) {
+    if (!takes_panels(x, {p})) return linear(x, p->weight.tensor, p->bias.tensor);
+    if (!for_all.defined()) for_all = for_panels(x);
+    return panel_linear(for_all, *p->weight.panels, p->bias.tensor);
+  });
   return products;
 }
 

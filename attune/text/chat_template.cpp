@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <ctime>
 #include <nlohmann/json.hpp>
-#include <set>
-#include <system_error>
 
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
@@ -19,41 +17,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMaxTemplate = size_t{1} << 20;
-constexpr int kMaxDepth = 64;
-constexpr size_t kKeyShown = 100;
-constexpr size_t kMaxKeys = 4096;  // an ordered object looks keys up one by one, so that many would take quadratic time
-
-// What a caller gives. Throws DataError that begins with `where`.
-Json parse_bounded(std::string_view text, const std::string& where) {
-  std::vector<std::set<std::string>> keys;  // of the objects that are open
-  const auto check = [&](int depth, Json::parse_event_t event, const Json& parsed) {
-    using Event = Json::parse_event_t;
-    if ((event == Event::object_start || event == Event::array_start) && depth >= kMaxDepth)
-      fail<DataError>("{}: JSON is nested more than {} levels deep", where, kMaxDepth);
-    if (event == Event::object_start) keys.emplace_back();
-    if (event == Event::object_end) keys.pop_back();
-    if (event != Event::key) return true;
-    const auto& key = parsed.get_ref<const std::string&>();
-    if (!keys.back().insert(key).second)
-      fail<DataError>("{}: JSON has key {} twice", where, show(Json(key)).substr(0, kKeyShown));
-    if (keys.back().size() > kMaxKeys) fail<DataError>("{}: JSON has more than {} keys in one object", where, kMaxKeys);
-    return true;
-  };
-  if (const size_t nul = text.find('\0'); nul != std::string_view::npos)  // the parser takes it for the end
-    fail<DataError>("{}: is not valid JSON at byte {}", where, nul + 1);
-  try {
-    return Json::parse(text.begin(), text.end(), check);
-  } catch (const Json::parse_error& error) {
-    fail<DataError>("{}: is not valid JSON at byte {}", where, error.byte);
-  } catch (const Json::exception& error) {
-    fail<DataError>("{}: is not valid JSON: {}", where, error.what());
-  }
-}
-
-bool is_there(const fs::path& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored);
-}
 
 // One template, or a list of {"name": ..., "template": ...}.
 std::optional<std::string> template_of(const nlohmann::json& config, const std::string& where) {
@@ -121,13 +84,13 @@ std::string ChatTemplate::render(const std::vector<ChatMessage>& messages, const
 
 std::string ChatTemplate::render_json(std::string_view messages, std::string_view variables,
                                       const ChatTemplateOptions& options) const {
-  Json list = parse_bounded(messages, "messages");
+  Json list = parse_json<DataError>(messages, "messages");
   if (!list.is_array()) fail<DataError>("messages: needs a list of messages, found {}", list.type_name());
   for (Json& message : list) {
     if (!message.is_object()) fail<DataError>("messages: needs objects in the list, found {}", message.type_name());
     add_reasoning(message);
   }
-  const Json more = parse_bounded(variables, "variables");
+  const Json more = parse_json<DataError>(variables, "variables");
   if (!more.is_object()) fail<DataError>("variables: needs an object, found {}", more.type_name());
 
   std::map<std::string, jinja::Value> names = {{"tools", jinja::Value()}, {"documents", jinja::Value()}};

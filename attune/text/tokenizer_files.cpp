@@ -30,11 +30,6 @@ void remove_other_tokenizers(const fs::path& folder, const fs::path& source_file
 // Files that only folders from Hugging Face's hub have, the best first.
 constexpr std::array kHubFiles = {"sentencepiece.bpe.model", "spiece.model", "vocab.json", "vocab.txt"};
 
-bool is_there(const fs::path& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored);
-}
-
 bool is_hugging_face(const fs::path& json) {
   const MappedFile file(json);
   const auto bytes = file.bytes();
@@ -48,8 +43,7 @@ fs::path find(const fs::path& folder, const std::string& prefix) {
   fs::path found;
   for (const char* name : kTokenizerFiles) {
     const fs::path path = folder / (prefix + name);
-    std::error_code ignored;
-    if (!fs::exists(fs::symlink_status(path, ignored))) continue;  // also a link that leads nowhere
+    if (!is_there_or_link(path)) continue;
     if (!found.empty())
       fail<FileError>("{}: has both {} and {}", folder.string(), found.filename().string(), path.filename().string());
     found = path;

@@ -73,6 +73,7 @@ constexpr KeyHelp kHelp[] = {
     {"latent.latent_dim", "Width of the latent from which keys and values come; 0: d_model / 4", ""},
     {"latent.query_latent_dim", "Width of a latent for queries; 0: queries have none", ""},
     {"latent.latent_norm", "An RMSNorm on each latent", ""},
+    {"latent.bias", "Whether the compressions, the rotary key and the output have biases", ""},
     {"latent.head_dim", "Width of a head's queries and keys without the rotary part; 0: d_model / heads", ""},
     {"latent.value_dim", "Width of a head's values; 0: d_model / heads", ""},
     {"latent.rotary_dim", "Dimensions of each head, beside the others, that carry rotary positions", ""},

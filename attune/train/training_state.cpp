@@ -154,6 +154,7 @@ void check(const TrainingState& state, const std::string& where) {
   whole("epoch", state.epoch, 0, kMost);
   whole("batch", state.batch, 0, kMost);
   real("seconds", state.seconds, 0);
+  whole("tokens", state.tokens, 0, kMost);
   whole("last_validation", state.last_validation, -1, state.step);
   whole("without_improvement", state.without_improvement, 0, state.step + 1);
   whole("best_step", state.best_step, -1, state.step);

@@ -103,6 +103,22 @@ TEST(EncoderDecoderTraps, MarianWithTwoVocabularies) {
   for (size_t i = 0; i < 390; i += 13) EXPECT_NEAR(found[i], expected[i], 1e-3);
 }
 
+// transformers 5 writes three tables then, and reads the shared one nowhere.
+TEST(EncoderDecoderTraps, TablesThatAreNotTiedAreThoseOfTheirSide) {
+  const auto own_tables = [](Tensors& t) {
+    const Tensor table = t.at("model.shared.weight");
+    for (const char* name :
+         {"model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight"})
+      t[name] = table;
+    t["model.shared.weight"] = Tensor::zeros(table.shape());
+  };
+  const Copy untied(
+      "marian", [](Json& c) { c["tie_word_embeddings"] = false; }, own_tables);
+  EXPECT_FALSE(untied.hub().config().share_embeddings);
+  EXPECT_EQ(untied.logits(), Copy("marian").logits());
+  EXPECT_TRUE(Copy("marian", {}, own_tables).hub().config().share_embeddings);
+}
+
 TEST(EncoderDecoderTraps, T5IsNotScaledAndItsLayersShareOneBias) {
   const HubFolder hub = Copy("t5").hub();
   EXPECT_EQ(std::get<MultiHead>(hub.config().encoder_attention).scale, 1);

@@ -2,10 +2,14 @@
 // Folders in the Hugging Face hub's format, with what transformers computed of them. ATTUNE_HF_MODELS names another
 // folder of such folders.
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -32,13 +36,37 @@ inline std::vector<std::string> hub_model_names() {
   return names;
 }
 
+/// A folder's name as the name of a test.
+inline std::string hub_test_name(const testing::TestParamInfo<std::string>& info) {
+  std::string name = info.param;
+  std::ranges::replace_if(
+      name, [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+  return name;
+}
+
+/// config.json of one of these folders, or expected.json.
+inline Json hub_json(const std::string& name, const char* file) {
+  return read_json_file(hub_models() / name / file, uint64_t{16} << 20);
+}
+
+/// The folders of hub_models() that `wanted` is true of, which is given a folder's name.
+inline std::vector<std::string> hub_models_with(const std::function<bool(const std::string& name)>& wanted) {
+  std::vector<std::string> names = hub_model_names();
+  std::erase_if(names, [&](const std::string& name) { return !wanted(name); });
+  return names;
+}
+
+inline bool is_mixture_of_experts(const std::string& name) {
+  return name == "mixtral" || name == "qwen3-moe" || name == "deepseek-v3-moe";
+}
+
 /// What transformers computed: expected.safetensors and expected.json.
 struct Expected {
   SafetensorsReader tensors;
   Json json;
 
   explicit Expected(const std::filesystem::path& folder)
-      : tensors(folder / "expected.safetensors"), json(read_json_file(folder / "expected.json", uint64_t{16} << 20)) {}
+      : tensors(folder / "expected.safetensors"), json(hub_json(folder.filename().string(), "expected.json")) {}
 
   /// The rows of `ids` where `mask` is 1: sequences without padding.
   std::vector<std::vector<int32_t>> sequences(const std::string& ids, const std::string& mask = "") const {

@@ -18,27 +18,15 @@ class HubLanguageModels : public testing::TestWithParam<std::string> {
   std::filesystem::path folder() const { return hub_models() / GetParam(); }
 };
 
-// The folders whose class predicts the next token, but for mixtures of experts.
-std::vector<std::string> language_model_names() {
-  std::vector<std::string> names;
-  for (const std::string& name : hub_model_names()) {
-    const Json config = read_json_file(hub_models() / name / "config.json");
-    const std::string type = config.at("model_type");
-    const std::string architecture = config.at("architectures").at(0);
-    const bool causal = architecture.ends_with("ForCausalLM") || architecture == "GPT2LMHeadModel";
-    if (causal && type != "mixtral" && type != "qwen3_moe" && name != "deepseek-v3-moe") names.push_back(name);
-  }
-  return names;
+// Whether the folder's class predicts the next token; false for mixtures of experts.
+bool is_language_model(const std::string& name) {
+  const std::string architecture = hub_json(name, "config.json").at("architectures").at(0);
+  const bool causal = architecture.ends_with("ForCausalLM") || architecture == "GPT2LMHeadModel";
+  return causal && !is_mixture_of_experts(name);
 }
 
-std::string test_name(const testing::TestParamInfo<std::string>& info) {
-  std::string name = info.param;
-  std::ranges::replace_if(
-      name, [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
-  return name;
-}
-
-INSTANTIATE_TEST_SUITE_P(Folder, HubLanguageModels, testing::ValuesIn(language_model_names()), test_name);
+INSTANTIATE_TEST_SUITE_P(Folder, HubLanguageModels, testing::ValuesIn(hub_models_with(is_language_model)),
+                         hub_test_name);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(HubLanguageModels);
 
 using Tokens = std::vector<int32_t>;

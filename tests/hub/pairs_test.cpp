@@ -11,26 +11,15 @@
 namespace attune {
 namespace {
 
-std::vector<std::string> names_with_pairs() {
-  std::vector<std::string> names;
-  for (const std::string& name : hub_model_names())
-    if (read_json_file(hub_models() / name / "expected.json", uint64_t{16} << 20).contains("pairs"))
-      names.push_back(name);
-  return names;
-}
-
-std::string test_name(const testing::TestParamInfo<std::string>& info) {
-  std::string name = info.param;
-  std::ranges::replace_if(
-      name, [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
-  return name;
+bool has_pairs(const std::string& name) {
+  return hub_json(name, "expected.json").contains("pairs");
 }
 
 class HubPairs : public testing::TestWithParam<std::string> {
  protected:
   using Ids = std::vector<int32_t>;
   std::filesystem::path folder() const { return hub_models() / GetParam(); }
-  Json pairs() const { return read_json_file(folder() / "expected.json", uint64_t{16} << 20).at("pairs"); }
+  Json pairs() const { return hub_json(GetParam(), "expected.json").at("pairs"); }
   static TextPair texts_of(const Json& pair) {
     return {pair.at("first").get<std::string>(), pair.at("second").get<std::string>()};
   }
@@ -39,7 +28,7 @@ class HubPairs : public testing::TestWithParam<std::string> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Folder, HubPairs, testing::ValuesIn(names_with_pairs()), test_name);
+INSTANTIATE_TEST_SUITE_P(Folder, HubPairs, testing::ValuesIn(hub_models_with(has_pairs)), hub_test_name);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(HubPairs);
 
 TEST_P(HubPairs, TokensAndTypesEqualThoseOfTokenizers) {

@@ -17,20 +17,8 @@ namespace {
 
 constexpr int64_t kNewTokens = 24;  // of expected.json
 
-std::vector<std::string> encoder_decoders() {
-  std::vector<std::string> names;
-  for (const std::string& name : hub_model_names()) {
-    const Json config = read_json_file(hub_models() / name / "config.json");
-    if (config.value("is_encoder_decoder", false)) names.push_back(name);
-  }
-  return names;
-}
-
-std::string test_name(const testing::TestParamInfo<std::string>& info) {
-  std::string name = info.param;
-  std::ranges::replace_if(
-      name, [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
-  return name;
+bool is_encoder_decoder(const std::string& name) {
+  return hub_json(name, "config.json").value("is_encoder_decoder", false);
 }
 
 class HubSearch : public testing::TestWithParam<std::string> {
@@ -82,7 +70,7 @@ class HubSearch : public testing::TestWithParam<std::string> {
   std::vector<std::vector<int32_t>> source_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Folder, HubSearch, testing::ValuesIn(encoder_decoders()), test_name);
+INSTANTIATE_TEST_SUITE_P(Folder, HubSearch, testing::ValuesIn(hub_models_with(is_encoder_decoder)), hub_test_name);
 
 TEST_P(HubSearch, GreedyTokens) {
   const BeamSearchOptions greedy = options(1);

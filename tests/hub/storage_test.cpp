@@ -2,12 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include "attune/autograd/graph.h"
 #include "attune/hub/hub_folder.h"
-#include "attune/models/encoder_classifier.h"
-#include "attune/models/transformer.h"
 #include "attune/ops/precision.h"
 #include "tests/hub/hub_model.h"
+#include "tests/hub/model_outputs.h"
 #include "tests/support/errors.h"
 #include "tests/support/temporary_folder.h"
 
@@ -15,21 +13,6 @@ namespace attune {
 namespace {
 
 const std::vector<std::vector<int32_t>> kTexts = {{5, 9, 33, 7, 2, 61}, {17, 3}};
-
-std::vector<float> outputs(const Module& model) {
-  const NoGrad no_grad;
-  const PackedTokens tokens = packed(kTexts);
-  if (const auto* lm = dynamic_cast<const DecoderLm*>(&model))
-    return host_values<float>(lm->project(lm->decode(tokens)));
-  if (const auto* classifier = dynamic_cast<const EncoderClassifier*>(&model))
-    return host_values<float>((*classifier)(tokens));
-  if (const auto* masked = dynamic_cast<const EncoderMaskedLm*>(&model))
-    return host_values<float>(masked->project(masked->encode(tokens)));
-  if (const auto* encoder = dynamic_cast<const EncoderModel*>(&model))
-    return host_values<float>(encoder->encode(tokens));
-  const auto& both = dynamic_cast<const Transformer&>(model);
-  return host_values<float>(both.project(both.decode(both.encode(tokens), tokens.sequences, tokens)));
-}
 
 // How many numbers a module has of each sort.
 class Storage final : public Visitor {
@@ -73,19 +56,12 @@ class HubStorage : public testing::TestWithParam<std::string> {
   std::unique_ptr<HubFolder> hub_;
 };
 
-std::string test_name(const testing::TestParamInfo<std::string>& info) {
-  std::string name = info.param;
-  std::ranges::replace_if(
-      name, [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
-  return name;
-}
-
-INSTANTIATE_TEST_SUITE_P(Folder, HubStorage, testing::ValuesIn(hub_model_names()), test_name);
+INSTANTIATE_TEST_SUITE_P(Folder, HubStorage, testing::ValuesIn(hub_model_names()), hub_test_name);
 
 TEST_P(HubStorage, Bfloat16StaysBfloat16AndIsThereOnce) {
   const std::unique_ptr<Module> wide = hub_->load(LoadedWeights::mapped), narrow = hub_->load(LoadedWeights::panels),
                                 stored = hub_->load(LoadedWeights::stored);
-  EXPECT_LT(relative_difference(outputs(*narrow), outputs(*wide)), 2e-6);
+  EXPECT_LT(relative_difference(model_outputs(*narrow, packed(kTexts)), model_outputs(*wide, packed(kTexts))), 2e-6);
   const Storage of_panels(*narrow), of_tensors(*stored);
   EXPECT_GT(of_panels.bfloat16, 0);
   EXPECT_EQ(of_panels.in_both, 0);

@@ -10,19 +10,12 @@ namespace {
 
 class HubTokenizers : public testing::TestWithParam<std::string> {};
 
-std::string test_name(const testing::TestParamInfo<std::string>& info) {
-  std::string name = info.param;
-  std::ranges::replace_if(
-      name, [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
-  return name;
-}
-
-INSTANTIATE_TEST_SUITE_P(Folder, HubTokenizers, testing::ValuesIn(hub_model_names()), test_name);
+INSTANTIATE_TEST_SUITE_P(Folder, HubTokenizers, testing::ValuesIn(hub_model_names()), hub_test_name);
 
 TEST_P(HubTokenizers, SamplesEqualThoseOfTokenizers) {
   using Ids = std::vector<int32_t>;
   const std::filesystem::path folder = hub_models() / GetParam();
-  const Json expected = read_json_file(folder / "expected.json", uint64_t{16} << 20);
+  const Json expected = hub_json(GetParam(), "expected.json");
   const std::shared_ptr<const Tokenizer> tokenizer = load_tokenizers(folder).source;
   for (const Json& sample : expected.at("tokenizer")) {
     const std::string text = sample.at("text");

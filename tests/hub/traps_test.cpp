@@ -6,12 +6,13 @@
 #include <functional>
 #include <map>
 
-#include "attune/autograd/graph.h"
+#include "attune/hub/families.h"
 #include "attune/hub/hub_folder.h"
 #include "attune/hub/hub_generation.h"
 #include "attune/hub/translate.h"
 #include "attune/models/encoder_classifier.h"
 #include "tests/hub/hub_model.h"
+#include "tests/hub/model_outputs.h"
 #include "tests/support/errors.h"
 #include "tests/support/temporary_folder.h"
 
@@ -52,11 +53,7 @@ struct ChangedFolder {
 const std::vector<std::vector<int32_t>> kTexts = {{5, 9, 33, 7, 2, 61}, {17, 3}};
 
 std::vector<float> outputs(const HubFolder& hub) {
-  const NoGrad no_grad;
-  const std::unique_ptr<Module> model = hub.load(LoadedWeights::mapped);
-  if (const auto* lm = dynamic_cast<const DecoderLm*>(model.get()))
-    return host_values<float>(lm->project(lm->decode(packed(kTexts))));
-  return host_values<float>(dynamic_cast<const EncoderClassifier&>(*model)(packed(kTexts)));
+  return model_outputs(*hub.load(LoadedWeights::mapped), packed(kTexts));
 }
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
@@ -119,6 +116,32 @@ TEST(HubTraps, AMissingTensorAndAnotherShapeAreRefused) {
   EXPECT_THAT(gpt2.refusal(), HasSubstr("has no tensor \"transformer.ln_f.weight\""));
   gpt2.tensors["transformer.ln_f.weight"] = Tensor::zeros({norm.size(0) + 1});
   EXPECT_THAT(gpt2.refusal(), HasSubstr("tensor \"transformer.ln_f.weight\" has shape [65]"));
+}
+
+TEST(HubTraps, ScoresAreNotScaledWhereGpt2SaysSo) {
+  ChangedFolder gpt2("gpt2");
+  EXPECT_EQ(std::get<MultiHead>(gpt2.open().config().attention).scale, 0);
+  gpt2.config["scale_attn_weights"] = false;
+  EXPECT_EQ(std::get<MultiHead>(gpt2.open().config().attention).scale, 1);
+}
+
+TEST(HubTraps, OnlyGemma2CapsItsScores) {
+  const HubTensors tensors(source_dir() / "tests/hub/models/gpt2", "model.");
+  for (const auto& [type, cap] : {std::pair("gemma2", 30.0), std::pair("gemma3_text", 0.0)}) {
+    const HubConfig config(Json{{"model_type", type},
+                                {"vocab_size", 600},
+                                {"hidden_size", 64},
+                                {"num_attention_heads", 4},
+                                {"num_hidden_layers", 2},
+                                {"intermediate_size", 128},
+                                {"max_position_embeddings", 64},
+                                {"sliding_window", 8},
+                                {"attn_logit_softcapping", 30.0}},
+                           "config.json");
+    const TransformerConfig found = gemma_family().translate(
+        {.config = config, .tensors = tensors, .architecture = Architecture::decoder_lm, .class_name = ""});
+    EXPECT_EQ(std::get<MultiHead>(found.attention).soft_cap, cap) << type;
+  }
 }
 
 TEST(HubTraps, WhatIsNotSupportedIsRefusedWithFieldAndValue) {

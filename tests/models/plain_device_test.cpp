@@ -22,23 +22,6 @@
 namespace attune {
 namespace {
 
-Tensor loss_of(Module& model, Architecture architecture) {
-  const PackedTokens source = random_tokens({5, 1, 9}, 1), target = random_tokens({7, 3, 1}, 2);
-  const Indices labels = uniform_ids(target.sequences.total(), kVocab, 3);
-  switch (architecture) {
-    case Architecture::encoder_classifier:
-      return dynamic_cast<EncoderClassifier&>(model).loss(source, uniform_ids(3, 3, 4), {}).loss;
-    case Architecture::encoder_masked_lm:
-      return dynamic_cast<EncoderMaskedLm&>(model)
-          .loss(source, uniform_ids(4, 15, 5), uniform_ids(4, kVocab, 6), {.label_smoothing = 0.1})
-          .loss;
-    case Architecture::decoder_lm:
-      return dynamic_cast<DecoderLm&>(model).loss(target, labels, {.ignore_index = 3}).loss;
-    default:
-      return dynamic_cast<Transformer&>(model).loss(source, target, labels, {.label_smoothing = 0.1}).loss;
-  }
-}
-
 // The model with everything at random, so that no weight of a norm is 1 and no bias 0.
 std::unique_ptr<Module> make_model(const TransformerConfig& config, const Device& device) {
   auto model = build_model(config, 7);

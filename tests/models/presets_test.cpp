@@ -11,11 +11,11 @@ namespace attune {
 namespace {
 
 int64_t parameters_of(const char* name) {
-  return count_parameters(model_of(find_preset(name))).total();
+  return count_parameters(preset_model(find_preset(name))).total();
 }
 
 TEST(Presets, AreValid) {
-  for (const Preset& preset : presets()) EXPECT_NO_THROW(model_of(preset).validate()) << preset.name;
+  for (const Preset& preset : presets()) EXPECT_NO_THROW(preset_model(preset).validate()) << preset.name;
 }
 
 TEST(Presets, HaveThePublishedNumbersOfParameters) {
@@ -39,7 +39,7 @@ TEST(Presets, HaveThePublishedNumbersOfParameters) {
 
 TEST(Presets, SmallOnesAreBuiltWithThatManyParameters) {
   for (const char* name : {"transformer-tiny", "bert-tiny", "gpt-char"}) {
-    const auto model = build_model(model_of(find_preset(name)));
+    const auto model = build_model(preset_model(find_preset(name)));
     EXPECT_EQ(parameter_count(*model), parameters_of(name)) << name;
   }
 }
@@ -56,7 +56,7 @@ double deviation_of(Module& model, const std::string& name) {
 }
 
 TEST(Presets, InitializationsOfBertAndGpt2) {
-  TransformerConfig c = model_of(find_preset("gpt-char"));
+  TransformerConfig c = preset_model(find_preset("gpt-char"));
   for (const Initialization kind : {Initialization::normal, Initialization::normal_scaled}) {
     c.initialization = kind;
     const double end = kind == Initialization::normal ? 0.02 : 0.02 / std::sqrt(2.0 * static_cast<double>(c.layers));

@@ -2,11 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <numeric>
-
 #include "attune/autograd/graph.h"
 #include "attune/nn/multi_head_attention.h"
 #include "attune/nn/query_groups.h"
+#include "tests/nn/cached_attention.h"
 #include "tests/support/devices.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/slot_table_data.h"
@@ -16,30 +15,13 @@ namespace {
 
 constexpr int64_t kPast = 128, kNew = 100, kAll = kPast + kNew, kWidth = 32;  // kPast: whole tiles of queries
 
-struct RandomLayer {
-  MultiHeadAttention attention;
-  explicit RandomLayer(const AttentionPositions& positions, double soft_cap = 0)
-      : attention({.d_model = kWidth, .heads = 4, .kv_heads = 2, .soft_cap = soft_cap, .positions = positions}) {
-    uint64_t stream = 0;
-    for (const auto& [name, p] : named_parameters(attention)) initialize_normal(*p, 0.3, 7, stream++);
-  }
-};
-
-Indices positions_of(int64_t begin, int64_t end) {
-  std::vector<int32_t> all(static_cast<size_t>(end - begin));
-  std::iota(all.begin(), all.end(), static_cast<int32_t>(begin));
-  return all;
+MultiHeadAttentionConfig attention_with(const AttentionPositions& positions, double soft_cap = 0) {
+  return {.d_model = kWidth, .heads = 4, .kv_heads = 2, .soft_cap = soft_cap, .positions = positions};
 }
 
-std::vector<int32_t> reversed(int64_t n) {  // slots in an order of their own
-  std::vector<int32_t> slots(static_cast<size_t>(n));
-  std::iota(slots.rbegin(), slots.rend(), 0);
-  return slots;
-}
-
-// The last kNew tokens of a sequence whose slots are reversed(kAll).
+// The last kNew tokens of a sequence whose slots are reversed_slots(kAll).
 SlotTableData new_tokens() {
-  SlotTableData table{.slots = reversed(kAll), .begin = {}, .end = {}};
+  SlotTableData table{.slots = reversed_slots(kAll), .begin = {}, .end = {}};
   for (int64_t i = 0; i < kNew; ++i) {
     table.begin.push_back(0);
     table.end.push_back(static_cast<int32_t>(kPast + 1 + i));
@@ -47,28 +29,26 @@ SlotTableData new_tokens() {
   return table;
 }
 
-Tensor in_f64(const Tensor& x) {
-  return x.to(Cpu{}).to(DType::f64);
-}
-
 // The states of the new tokens: from the whole prompt at once, and from what is new over the cache.
 struct States {
   Tensor at_once, over_cache;
 };
-States states_of(RandomLayer&& random, const Device& device) {
+States states_of(const MultiHeadAttentionConfig& config, const Device& device) {
   const NoGrad no_grad;
+  RandomAttention<MultiHeadAttention> random(config);
   MultiHeadAttention& attention = random.attention;
   const Tensor x = normal({kAll, kWidth}, {.dtype = DType::f32, .seed = 1}).to(device);
   move_parameters(attention, device);
   const Sequences whole = Sequences::from_lengths({static_cast<int32_t>(kAll)});
   AttentionCache cache = attention.make_cache();
-  attention.append(x, positions_of(0, kAll), reversed(kAll), cache);
+  attention.append(x, positions_between(0, kAll), reversed_slots(kAll), cache);
   const SlotTableData data = new_tokens();
   const SlotTable table = data;
-  return {.at_once = attention(x, x, {.queries = whole, .keys = whole, .causal = true}).rows(kPast, kAll),
-          .over_cache =
-              attention.attend(x.rows(kPast, kAll), {.positions = positions_of(kPast, kAll), .table = &table}, cache)
-                  .states};
+  return {
+      .at_once = attention(x, x, {.queries = whole, .keys = whole, .causal = true}).rows(kPast, kAll),
+      .over_cache =
+          attention.attend(x.rows(kPast, kAll), {.positions = positions_between(kPast, kAll), .table = &table}, cache)
+              .states};
 }
 
 TEST(CachedPrompt, EqualsTheWholePromptWithEveryKindOfPositions) {
@@ -82,7 +62,7 @@ TEST(CachedPrompt, EqualsTheWholePromptWithEveryKindOfPositions) {
   for (const AttentionPositions& kind : kinds) {
     for (const double soft_cap : {0.0, 3.0}) {
       if (soft_cap > 0 && kind.alibi) continue;  // which attention refuses
-      const States states = states_of(RandomLayer(kind, soft_cap), Cpu{});
+      const States states = states_of(attention_with(kind, soft_cap), Cpu{});
       EXPECT_LT(relative_error(in_f64(states.over_cache), in_f64(states.at_once)), 2e-6);
     }
   }
@@ -90,14 +70,14 @@ TEST(CachedPrompt, EqualsTheWholePromptWithEveryKindOfPositions) {
 
 // Where the past is a number of whole tiles, the tiles are those of the whole prompt.
 TEST(CachedPrompt, HasTheBitsOfTheWholePrompt) {
-  const States states = states_of(RandomLayer({.rotary = RotaryOptions{}}), Cpu{});
+  const States states = states_of(attention_with({.rotary = RotaryOptions{}}), Cpu{});
   EXPECT_TRUE(same_bits(states.over_cache, states.at_once));
 }
 
 TEST(CachedPrompt, IsTheSameOnEveryDevice) {
   for (const Device& device : devices_under_test()) {
-    const States found = states_of(RandomLayer({.alibi = true}), device);
-    const States expected = states_of(RandomLayer({.alibi = true}), Cpu{});
+    const States found = states_of(attention_with({.alibi = true}), device);
+    const States expected = states_of(attention_with({.alibi = true}), Cpu{});
     EXPECT_LT(relative_error(in_f64(found.over_cache), in_f64(expected.over_cache)), 2e-6);
   }
 }
@@ -105,11 +85,11 @@ TEST(CachedPrompt, IsTheSameOnEveryDevice) {
 // Between single tokens of other sequences, and with weights, which are formed row by row.
 TEST(CachedPrompt, DoesNotDependOnTheBatch) {
   const NoGrad no_grad;
-  const RandomLayer random({});
+  const RandomAttention<MultiHeadAttention> random(attention_with({}));
   const MultiHeadAttention& attention = random.attention;
   const Tensor x = normal({kAll, kWidth}, {.dtype = DType::f32, .seed = 1});
   AttentionCache cache = attention.make_cache();
-  attention.append(x, positions_of(0, kAll), reversed(kAll), cache);
+  attention.append(x, positions_between(0, kAll), reversed_slots(kAll), cache);
   const SlotTableData single{.slots = {3, 1, 2}, .begin = {0}, .end = {3}};
   const SlotTableData prompt = new_tokens();
   SlotTableData both = prompt;

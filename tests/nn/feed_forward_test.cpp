@@ -12,7 +12,7 @@ namespace attune {
 namespace {
 
 using enum FeedForwardActivation;
-constexpr FeedForwardActivation kActivations[] = {relu, gelu, gelu_tanh, silu, swiglu, geglu, geglu_tanh, reglu};
+constexpr FeedForwardActivation kActivations[] = {relu, gelu, gelu_tanh, silu, tanh, swiglu, geglu, geglu_tanh, reglu};
 
 bool gated(FeedForwardActivation activation) {
   return activation == swiglu || activation == geglu || activation == geglu_tanh || activation == reglu;
@@ -32,6 +32,8 @@ double act(FeedForwardActivation activation, double x) {
     case silu:
     case swiglu:
       return x / (1 + std::exp(-x));
+    case tanh:
+      return std::tanh(x);
   }
   return 0;
 }

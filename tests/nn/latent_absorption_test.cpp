@@ -3,49 +3,24 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
-#include <numeric>
-
 #include "attune/autograd/graph.h"
 #include "attune/nn/latent_cost.h"
 #include "attune/nn/multi_head_latent_attention.h"
+#include "tests/nn/cached_attention.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/slot_table_data.h"
 
 namespace attune {
 namespace {
 
-struct RandomAttention {
-  MultiHeadLatentAttention attention;
-  explicit RandomAttention(const MultiHeadLatentAttentionConfig& config) : attention(config) {
-    uint64_t stream = 0;
-    for (const auto& [name, p] : named_parameters(attention)) initialize_normal(*p, 0.3, 7, stream++);
-  }
-};
-
-Indices positions(int64_t begin, int64_t end) {
-  std::vector<int32_t> all(static_cast<size_t>(end - begin));
-  std::iota(all.begin(), all.end(), static_cast<int32_t>(begin));
-  return all;
-}
-
-std::vector<int32_t> backwards(int64_t n) {  // slots in an order of their own
-  std::vector<int32_t> slots(static_cast<size_t>(n));
-  std::iota(slots.rbegin(), slots.rend(), 0);
-  return slots;
-}
-
 // Query i of t sees the slots up to its own position; all of them where `causal` is false.
 SlotTableData table_of(int64_t n, int64_t t, bool causal) {
-  SlotTableData table{.slots = backwards(n), .begin = {}, .end = {}};
+  SlotTableData table{.slots = reversed_slots(n), .begin = {}, .end = {}};
   for (int64_t i = 0; i < t; ++i) {
     table.begin.push_back(0);
     table.end.push_back(static_cast<int32_t>(causal ? n - t + 1 + i : n));
   }
   return table;
-}
-
-Tensor f64(const Tensor& x) {
-  return x.to(DType::f64);
 }
 
 TEST(LatentAbsorption, CachedEqualsExpanded) {
@@ -61,19 +36,19 @@ TEST(LatentAbsorption, CachedEqualsExpanded) {
                                           .rotary_dim = rotary ? 6 : 0};
     if (rotary) config.positions.rotary = RotaryOptions{};
     const auto n = *rc::gen::inRange<int64_t>(1, 300), t = *rc::gen::inRange<int64_t>(1, n + 1);
-    const RandomAttention random(config);
+    const RandomAttention<MultiHeadLatentAttention> random(config);
     const MultiHeadLatentAttention& attention = random.attention;
     const Tensor x = normal({n, config.d_model}, {.dtype = DType::f32, .seed = 1});
     const Sequences whole = Sequences::from_lengths({static_cast<int32_t>(n)}),
                     last = Sequences::from_lengths({static_cast<int32_t>(t)});
     AttentionCache cache = attention.make_cache();
-    attention.append(x, positions(0, n), backwards(n), cache);
+    attention.append(x, positions_between(0, n), reversed_slots(n), cache);
     const SlotTableData data = table_of(n, t, causal);
     const SlotTable table = data;
     const Tensor found =
-        attention.attend(x.rows(n - t, n), {.positions = positions(n - t, n), .table = &table}, cache).states;
+        attention.attend(x.rows(n - t, n), {.positions = positions_between(n - t, n), .table = &table}, cache).states;
     const Tensor expected = attention(x, x, {.queries = whole, .keys = whole, .causal = causal}).rows(n - t, n);
-    RC_ASSERT(relative_error(f64(found), f64(expected)) < 2e-5);
+    RC_ASSERT(relative_error(in_f64(found), in_f64(expected)) < 2e-5);
   });
 }
 
@@ -84,11 +59,11 @@ TEST(LatentAbsorption, TheFormThatIsChosenDoesNotDependOnTheBatch) {
   config.positions.rotary = RotaryOptions{};
   const int64_t n = 150, t = 100;
   ASSERT_FALSE(absorbs({.heads = 4, .d_head = 8, .latent_dim = 24, .rotary_dim = 4, .queries = t, .slots = n}));
-  const RandomAttention random(config);
+  const RandomAttention<MultiHeadLatentAttention> random(config);
   const MultiHeadLatentAttention& attention = random.attention;
   const Tensor x = normal({n, 32}, {.dtype = DType::f32, .seed = 1});
   AttentionCache cache = attention.make_cache();
-  attention.append(x, positions(0, n), backwards(n), cache);
+  attention.append(x, positions_between(0, n), reversed_slots(n), cache);
   const SlotTableData many = table_of(n, t, true);
   const SlotTableData single{.slots = {3, 1, 2}, .begin = {0}, .end = {3}};
   SlotTableData both = many;
@@ -96,7 +71,7 @@ TEST(LatentAbsorption, TheFormThatIsChosenDoesNotDependOnTheBatch) {
   both.begin.push_back(static_cast<int32_t>(n));
   both.end.push_back(static_cast<int32_t>(n + 3));
   const Tensor query = normal({t + 1, 32}, {.dtype = DType::f32, .seed = 2});
-  const Indices at = positions(n - t, n + 1);
+  const Indices at = positions_between(n - t, n + 1);
   const SlotTable both_view = both, many_view = many, single_view = single;
   const Tensor together = attention.attend(query, {.positions = at, .table = &both_view}, cache).states;
   EXPECT_TRUE(

@@ -307,7 +307,7 @@ TEST_F(ResumeTest, StateThatNoRunComesToIsRefused) {
       {"/training/step", -1},          {"/training/epoch", -5},
       {"/training/seconds", -1.0},     {"/training/seconds", nullptr},
       {"/training/best_step", 21},     {"/training/last_validation", 1000},
-      {"/training/window/tokens", -1}, {"/training/without_improvement", int64_t{1} << 60}};
+      {"/training/tokens", -1}, {"/training/window/tokens", -1}, {"/training/without_improvement", int64_t{1} << 60}};
   for (const auto& [field, value] : wrong) {
     checkpoint.state = good;
     checkpoint.state[Json::json_pointer(field)] = value;

@@ -73,6 +73,7 @@ StackPart feed_forward(const TransformerConfig& c) {
       {FeedForwardActivation::gelu, "GELU"},
       {FeedForwardActivation::gelu_tanh, "GELU (tanh)"},
       {FeedForwardActivation::silu, "SiLU"},
+      {FeedForwardActivation::tanh, "tanh"},
       {FeedForwardActivation::swiglu, "SwiGLU"},
       {FeedForwardActivation::geglu, "GEGLU"},
       {FeedForwardActivation::geglu_tanh, "GEGLU (tanh)"},
@@ -188,7 +189,7 @@ Described described(const BlockCommand& c) {
   if (!c.preset.empty()) {
     if (!c.what.empty()) fail<ConfigError>("give a configuration or --preset, not both");
     if (!c.set.empty()) fail<ConfigError>("--set changes a configuration, not a preset");
-    return {c.preset, model_of(find_preset(c.preset))};
+    return {c.preset, preset_model(find_preset(c.preset))};
   }
   std::error_code ignored;
   if (std::filesystem::is_directory(c.what, ignored)) return {c.what, open_config(c.what).model};

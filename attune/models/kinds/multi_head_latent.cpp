@@ -55,7 +55,8 @@ int64_t MultiHeadLatent::parameter_count(const AttentionSetting& setting) const 
   const int64_t norms = latent_norm ? latent + query : 0;
   const int64_t rotary = rotary_dim * (query_in * setting.heads + d);
   const int64_t keys = setting.heads * key_width(setting), values = setting.heads * value_width(setting);
-  return d * query + query_in * keys + latent * (d + keys + values) + values * d + norms + rotary;
+  const int64_t biases = bias ? query + latent + rotary_dim + d : 0;
+  return d * query + query_in * keys + latent * (d + keys + values) + values * d + norms + rotary + biases;
 }
 
 int64_t MultiHeadLatent::cache_width(int64_t d_model, int64_t) const {
@@ -70,6 +71,7 @@ std::unique_ptr<Attention> MultiHeadLatent::build(const AttentionSetting& settin
                                         .latent_dim = latent_width(setting.d_model),
                                         .query_latent_dim = query_latent_dim,
                                         .latent_norm = latent_norm,
+                                        .bias = bias,
                                         .rotary_dim = rotary_dim,
                                         .scale = scale,
                                         .dropout = setting.dropout,
@@ -83,6 +85,7 @@ std::string MultiHeadLatent::summary(int64_t d_model, int64_t) const {
   if (rotary_dim > 0) text += fmt::format(" and {} with rotary positions", rotary_dim);
   if (query_latent_dim > 0) text += fmt::format(", queries from {}", query_latent_dim);
   if (latent_norm) text += ", norms of latents";
+  if (bias) text += ", biases";
   if (head_dim > 0) text += fmt::format(", heads of {}", head_dim);
   if (value_dim > 0) text += fmt::format(", values of {}", value_dim);
   return text;

@@ -18,6 +18,7 @@ struct MultiHeadLatent {
   int64_t latent_dim = 0;        // d_c: width of the latent cached for keys and values; 0: d_model / 4
   int64_t query_latent_dim = 0;  // d_c': width of the latent of queries; 0: queries have none
   bool latent_norm = false;      // an RMSNorm on each latent
+  bool bias = false;             // of the compressions, the rotary key and the output
   int64_t head_dim = 0;          // d_h: width of a head's queries and keys without the rotary part; 0: d_model / heads
   int64_t value_dim = 0;         // d_h of values; 0: that of the keys
   int64_t rotary_dim = 0;        // d_h^R: width of the decoupled rotary part of queries and keys
@@ -47,6 +48,7 @@ void visit_fields(MultiHeadLatent& c, FieldVisitor& v) {
   v("latent_dim", c.latent_dim);
   v("query_latent_dim", c.query_latent_dim);
   v("latent_norm", c.latent_norm);
+  v("bias", c.bias);
   v("head_dim", c.head_dim);
   v("value_dim", c.value_dim);
   v("rotary_dim", c.rotary_dim);

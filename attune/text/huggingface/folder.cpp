@@ -172,13 +172,14 @@ std::unique_ptr<Tokenizer> load_by_file_name(const fs::path& file) {
   const fs::path name = file.filename();
   if (name == "vocab.txt") return load_vocab_txt(file);
   if (name == "vocab.json") {
-    std::error_code ignored;
-    if (fs::exists(file.parent_path() / "source.spm", ignored)) return std::make_unique<MarianTokenizer>(file);
+    if (is_there(file.parent_path() / "source.spm")) return std::make_unique<MarianTokenizer>(file);
     return load_vocab_and_merges(file);
   }
-  if (name == "sentencepiece.bpe.model" || name == "spiece.model") return load_piece_tokenizer(file);
-  if (name == "tokenizer.model" && names_tokenizer_class(file)) return load_piece_tokenizer(file);
-  return nullptr;
+  const bool is_hub_name = name == "sentencepiece.bpe.model" || name == "spiece.model";
+  if (!is_hub_name && name != "tokenizer.model") return nullptr;
+  const TokenizerConfig config = read_tokenizer_config(file.parent_path());
+  if (!is_hub_name && config.tokenizer_class().empty()) return nullptr;
+  return load_piece_tokenizer(file, config);
 }
 
 }  // namespace attune::huggingface

@@ -29,8 +29,7 @@ MarianTokenizer::MarianTokenizer(const fs::path& vocabulary)
       vocabulary_(token_map(parse_vocabulary_object(vocabulary_json_, vocabulary.string()), vocabulary.string())),
       processor_(load_sentence_piece(source_, (vocabulary.parent_path() / "source.spm").string())) {
   const fs::path separate = vocabulary.parent_path() / "target_vocab.json";
-  std::error_code ignored;
-  if (fs::exists(separate, ignored)) fail<FileError>("{}: separate vocabularies are not supported", separate.string());
+  if (is_there(separate)) fail<FileError>("{}: separate vocabularies are not supported", separate.string());
   const auto id_of = [&](const char* token) {
     const int32_t id = vocabulary_.find(token);
     if (id < 0) fail<FileError>("{}: the token {} is missing", vocabulary.string(), token);

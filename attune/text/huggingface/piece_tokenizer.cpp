@@ -4,12 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <system_error>
 #include <tuple>
 
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
-#include "attune/text/huggingface/tokenizer_json.h"
 #include "attune/text/sentence_piece_processor.h"
 
 namespace attune::huggingface {
@@ -18,35 +16,23 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr const char* kConfigFile = "tokenizer_config.json";
-constexpr std::array kFilesBeside = {kConfigFile, "special_tokens_map.json"};
-
-// An object; an empty one where there is no such file.
-json read_object(const fs::path& file) {
-  std::error_code ignored;
-  if (!fs::exists(file, ignored)) return json::object();
-  json values = parse_small_json(read_file(file, kMaxTokenizerBytes), file.string());
-  if (!values.is_object()) fail<FileError>("{}: needs an object", file.string());
-  return values;
-}
-
-// The settings of a folder.
+// The settings of a folder. Texts and flags of another type count as missing.
 struct Settings {
-  json config, map;  // tokenizer_config.json, special_tokens_map.json
+  const TokenizerConfig& config;
   std::string file;  // that is named in errors
   int32_t pieces;    // of the model
 
   std::string text(const char* field, const char* otherwise) const {
-    const auto found = config.find(field);
-    return found != config.end() && found->is_string() ? found->get<std::string>() : otherwise;
+    const auto found = config.values.find(field);
+    return found != config.values.end() && found->is_string() ? found->get<std::string>() : otherwise;
   }
   bool flag(const char* field, bool otherwise) const {
-    const auto found = config.find(field);
-    return found != config.end() && found->is_boolean() ? found->get<bool>() : otherwise;
+    const auto found = config.values.find(field);
+    return found != config.values.end() && found->is_boolean() ? found->get<bool>() : otherwise;
   }
   int64_t count(const char* field, int64_t otherwise) const {
-    const auto found = config.find(field);
-    if (found == config.end()) return otherwise;
+    const auto found = config.values.find(field);
+    if (found == config.values.end()) return otherwise;
     const double number = found->is_number() ? found->get<double>() : -1;
     if (!(number >= 0 && number <= 1 << 16)) fail<FileError>("{}: {} is no number up to 65536", file, field);
     return static_cast<int64_t>(number);
@@ -54,9 +40,10 @@ struct Settings {
   // The languages of a translation model.
   std::vector<std::string> languages() const {
     std::vector<std::string> names;
-    for (const auto& [values, field] : {std::pair(&config, "additional_special_tokens"),
-                                        std::pair(&config, "extra_special_tokens"),  // its name in transformers 5
-                                        std::pair(&map, "additional_special_tokens")}) {
+    for (const auto& [values, field] :
+         {std::pair(&config.values, "additional_special_tokens"),
+          std::pair(&config.values, "extra_special_tokens"),  // its name in transformers 5
+          std::pair(&config.map, "additional_special_tokens")}) {
       const auto found = values->find(field);
       if (found == values->end() || !found->is_array() || !names.empty()) continue;
       for (const json& one : *found) {
@@ -140,22 +127,10 @@ constexpr std::array<NamedLayout, 6> kLayouts = {{{"XLMRobertaTokenizer", xlm_ro
                                                   {"T5Tokenizer", t5},
                                                   {"LlamaTokenizer", llama}}};
 
-std::string class_of(const fs::path& file) {
-  const json config = read_object(file.parent_path() / kConfigFile);
-  const auto found = config.find("tokenizer_class");
-  std::string name = found != config.end() && found->is_string() ? found->get<std::string>() : "";
-  if (name.ends_with("Fast")) name.resize(name.size() - 4);
-  return name;
-}
-
 }  // namespace
 
-bool names_tokenizer_class(const fs::path& file) {
-  return !class_of(file).empty();
-}
-
-std::unique_ptr<Tokenizer> load_piece_tokenizer(const fs::path& file) {
-  const std::string name = class_of(file);
+std::unique_ptr<Tokenizer> load_piece_tokenizer(const fs::path& file, const TokenizerConfig& config) {
+  const std::string name = config.tokenizer_class();
   const auto found = std::ranges::find(kLayouts, name, &NamedLayout::name);
   if (found == kLayouts.end())
     fail<FileError>(
@@ -164,22 +139,17 @@ std::unique_ptr<Tokenizer> load_piece_tokenizer(const fs::path& file) {
         file.string(), name.substr(0, 80));
   std::string model = read_file(file, kMaxTokenizerBytes);
   auto processor = load_sentence_piece(model, file.string());
-  const Settings settings{.config = read_object(file.parent_path() / kConfigFile),
-                          .map = read_object(file.parent_path() / "special_tokens_map.json"),
-                          .file = file.string(),
-                          .pieces = processor->GetPieceSize()};
-  return std::make_unique<PieceTokenizer>(std::move(model), std::move(processor), found->make(settings), file);
+  const Settings settings{.config = config, .file = file.string(), .pieces = processor->GetPieceSize()};
+  return std::make_unique<PieceTokenizer>(std::move(model), std::move(processor), found->make(settings), file,
+                                          config.files);
 }
 
 PieceTokenizer::PieceTokenizer(std::string model, std::unique_ptr<sentencepiece::SentencePieceProcessor> processor,
-                               PieceLayout layout, const fs::path& file)
+                               PieceLayout layout, const fs::path& file, const std::vector<fs::path>& beside)
     : model_(std::move(model)), processor_(std::move(processor)), layout_(std::move(layout)), file_(file) {
   special_ = layout_.special;
-  for (const char* name : kFilesBeside) {
-    std::error_code ignored;
-    if (const fs::path path = file.parent_path() / name; fs::exists(path, ignored))
-      beside_.emplace_back(name, read_file(path, kMaxTokenizerBytes));
-  }
+  for (const fs::path& path : beside)
+    beside_.emplace_back(path.filename().string(), read_file(path, kMaxTokenizerBytes));
   // A damaged model may have fewer pieces than the tokens that its class expects.
   const auto check = [&](const std::vector<TemplatePiece>& pieces) {
     for (const TemplatePiece& piece : pieces)

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "attune/text/huggingface/post_processor.h"
+#include "attune/text/huggingface/special_tokens.h"
 #include "attune/text/tokenizer.h"
 
 namespace sentencepiece {
@@ -28,8 +29,10 @@ struct PieceLayout {
 /// A SentencePiece model with the ids of another program: fairseq's, for XLM-R and NLLB, or with more tokens, for T5.
 class PieceTokenizer final : public Tokenizer {
  public:
+  /// `beside` are the files with its settings, which save() writes too.
   PieceTokenizer(std::string model, std::unique_ptr<sentencepiece::SentencePieceProcessor> processor,
-                 PieceLayout layout, const std::filesystem::path& file);
+                 PieceLayout layout, const std::filesystem::path& file,
+                 const std::vector<std::filesystem::path>& beside);
   ~PieceTokenizer() override;
 
   /// A special token that stands in a text is itself.
@@ -58,11 +61,8 @@ class PieceTokenizer final : public Tokenizer {
   std::vector<std::pair<std::string, std::string>> beside_;  // names and bytes of the files with its settings
 };
 
-/// Reads a SentencePiece model as the class that "tokenizer_class" of tokenizer_config.json beside it names. Throws
-/// FileError that names the class which is not supported.
-std::unique_ptr<Tokenizer> load_piece_tokenizer(const std::filesystem::path& file);
-
-/// Whether tokenizer_config.json beside the file names a class.
-bool names_tokenizer_class(const std::filesystem::path& file);
+/// Reads a SentencePiece model as the class that `config`, of the same folder, names. Throws FileError that names the
+/// class which is not supported.
+std::unique_ptr<Tokenizer> load_piece_tokenizer(const std::filesystem::path& file, const TokenizerConfig& config);
 
 }  // namespace attune::huggingface

@@ -3,12 +3,17 @@
 #include <map>
 
 #include "attune/base/file.h"
-#include "attune/text/huggingface/tokenizer_json.h"
+#include "attune/base/json.h"
 
 namespace attune::huggingface {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::array kFiles = {"tokenizer_config.json", "special_tokens_map.json"};
+
+// Keys are looked up in a tree, and some files have thousands of them: one for each added token.
+constexpr JsonLimits kLimits = {.depth = 40, .keys = SIZE_MAX, .values = size_t{1} << 21};
 
 void read_names(const nlohmann::json& values, const std::string& where, TokenizerConfig& config) {
   const Fields fields = Fields::of_file(values, where);
@@ -31,22 +36,26 @@ void read_added(const nlohmann::json& values, const std::string& where, Tokenize
 }  // namespace
 
 bool TokenizerConfig::flag(const char* name, bool otherwise) const {
-  return Fields(values, "tokenizer_config.json").boolean(name, otherwise);
+  return Fields(values, kFiles[0]).boolean(name, otherwise);
+}
+
+std::string TokenizerConfig::tokenizer_class() const {
+  const auto found = values.find("tokenizer_class");
+  std::string name = found != values.end() && found->is_string() ? found->get<std::string>() : "";
+  if (name.ends_with("Fast")) name.resize(name.size() - 4);
+  return name;
 }
 
 TokenizerConfig read_tokenizer_config(const fs::path& folder) {
   TokenizerConfig config;
-  for (const char* name : {"tokenizer_config.json", "special_tokens_map.json"}) {
+  for (const char* name : kFiles) {
     const fs::path file = folder / name;
-    std::error_code ignored;
-    if (!fs::exists(file, ignored)) continue;
-    nlohmann::json values = parse_small_json(read_file(file, kMaxTokenizerBytes), file.string());
+    if (!is_there(file)) continue;
+    auto values = parse_json<FileError, nlohmann::json>(read_file(file, kMaxTokenizerBytes), file.string(), kLimits);
     read_names(values, file.string(), config);
     config.files.push_back(file);
-    if (config.files.size() == 1 && file.filename() == "tokenizer_config.json") {
-      read_added(values, file.string(), config);
-      config.values = std::move(values);
-    }
+    if (file.filename() == kFiles[0]) read_added(values, file.string(), config);
+    (file.filename() == kFiles[0] ? config.values : config.map) = std::move(values);
   }
   return config;
 }

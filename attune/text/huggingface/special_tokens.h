@@ -36,11 +36,14 @@ inline constexpr std::array<SpecialToken, 7> kSpecialTokens = {{
 /// What the files beside a tokenizer say about it.
 struct TokenizerConfig {
   nlohmann::json values = nlohmann::json::object();  // tokenizer_config.json
+  nlohmann::json map = nlohmann::json::object();     // special_tokens_map.json
   SpecialNames names = {};
   std::vector<AddedToken> added = {};             // by id, of "added_tokens_decoder"
   std::vector<std::filesystem::path> files = {};  // those that are there
 
   bool flag(const char* name, bool otherwise) const;
+  /// "tokenizer_class" without "Fast"; "" where there is none.
+  std::string tokenizer_class() const;
 };
 
 /// Reads these files of a folder; what is missing is empty. Throws FileError.

@@ -267,12 +267,4 @@ VocabularyEntries parse_vocabulary_object(std::string_view text, const std::stri
   return std::move(result.vocabulary);
 }
 
-json parse_small_json(std::string_view text, const std::string& name) {
-  TokenizerJson result;
-  Builder builder(result, name);
-  parse(text, name, builder);
-  if (!result.values.is_object()) fail<FileError>("{}: not an object", name);
-  return std::move(result.values);
-}
-
 }  // namespace attune::huggingface

@@ -52,7 +52,4 @@ TokenizerJson parse_tokenizer_json(std::string_view text, const std::string& nam
 /// A vocab.json: {"token": id, ...}. Throws FileError.
 VocabularyEntries parse_vocabulary_object(std::string_view text, const std::string& name);
 
-/// A small JSON file, such as tokenizer_config.json. Throws FileError.
-nlohmann::json parse_small_json(std::string_view text, const std::string& name);
-
 }  // namespace attune::huggingface

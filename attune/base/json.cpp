@@ -1,0 +1,55 @@
+#include "attune/base/json.h"
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <vector>
+
+#include "attune/base/fail.h"
+
+namespace attune {
+
+std::string show(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string in_quotes(std::string_view text) {
+  constexpr size_t kMost = 200;
+  const bool cut = text.size() > kMost;
+  const std::string shown = show(Json(text.substr(0, kMost)));
+  return cut ? shown + "..." : shown;
+}
+
+template <class Error, class Value>
+Value parse_json(std::string_view text, const std::string& where, const JsonLimits& limits) {
+  size_t values = 0;
+  std::vector<std::set<std::string>> keys;  // of the objects that are open
+  const auto check = [&](int depth, typename Value::parse_event_t event, const Value& parsed) {
+    using Event = typename Value::parse_event_t;
+    if (++values > limits.values) fail<Error>("{}: JSON has more than {} values", where, limits.values);
+    if ((event == Event::object_start || event == Event::array_start) && depth >= limits.depth)
+      fail<Error>("{}: JSON is nested more than {} levels deep", where, limits.depth);
+    if (event == Event::object_start) keys.emplace_back();
+    if (event == Event::object_end) keys.pop_back();
+    if (event != Event::key) return true;
+    const auto& key = parsed.template get_ref<const std::string&>();
+    if (!keys.back().insert(key).second) fail<Error>("{}: JSON has key {} twice", where, in_quotes(key));
+    if (keys.back().size() > limits.keys)
+      fail<Error>("{}: JSON has more than {} keys in one object", where, limits.keys);
+    return true;
+  };
+  if (const size_t nul = text.find('\0'); nul != std::string_view::npos)  // the parser takes it for the end
+    fail<Error>("{}: is not valid JSON at byte {}", where, nul + 1);
+  try {
+    return Value::parse(text.begin(), text.end(), check);
+  } catch (const typename Value::parse_error& error) {
+    fail<Error>("{}: is not valid JSON at byte {}", where, error.byte);
+  } catch (const typename Value::exception& error) {  // a number that no double holds
+    fail<Error>("{}: is not valid JSON: {}", where, error.what());
+  }
+}
+
+template Json parse_json<FileError, Json>(std::string_view, const std::string&, const JsonLimits&);
+template Json parse_json<DataError, Json>(std::string_view, const std::string&, const JsonLimits&);
+template nlohmann::json parse_json<FileError, nlohmann::json>(std::string_view, const std::string&, const JsonLimits&);
+
+}  // namespace attune

@@ -1,0 +1,196 @@
+#include "attune/hub/parameter_reader.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+#include "attune/tensor/host_view.h"
+
+namespace attune {
+namespace {
+
+// The addresses of parameters by what reads them: modules may share a parameter and read it in different ways.
+class Uses final : public Visitor {
+ public:
+  explicit Uses(Module& module) { module.visit(*this); }
+  /// Whether nothing but products and lookups reads it.
+  bool is_matrix(const Tensor& parameter) const { return !by_element_.contains(parameter.address()); }
+  /// The same, and a product does.
+  bool is_multiplied_alone(const Tensor& parameter) const {
+    return is_matrix(parameter) && multiplied_.contains(parameter.address());
+  }
+
+ protected:
+  void on_parameter(const std::string&, Parameter& p) override {
+    if (p.use == ParameterUse::product) multiplied_.insert(p.tensor.address());
+    if (p.use != ParameterUse::product && p.use != ParameterUse::lookup) by_element_.insert(p.tensor.address());
+  }
+
+ private:
+  std::set<const void*> multiplied_, by_element_;
+};
+
+// The addresses of parameters of one memory block: queries, keys and values are one product, so they have to stay
+// adjacent.
+std::set<const void*> adjacent_parameters(Module& module) {
+  std::map<const void*, const Tensor*> by_end;
+  std::set<const void*> inside;
+  for (const NamedParameter& p : named_parameters(module)) {
+    const auto* begin = static_cast<const std::byte*>(p.tensor->address());
+    const auto before = by_end.find(begin);
+    if (before != by_end.end() && Tensor::joined(std::array{*before->second, *p.tensor}).defined()) {
+      inside.insert(before->second->address());
+      inside.insert(begin);
+    }
+    by_end[begin + p.tensor->bytes()] = p.tensor;
+  }
+  return inside;
+}
+
+bool is_transposed(const FoundParameter& p) {
+  return p.transform.transposed && p.parameter.tensor->rank() == 2;
+}
+
+// Whether a parameter is adjacent rows of one stored tensor, as they are.
+bool is_stored_so(const FoundParameter& p) {
+  return p.stored.size() == 1 && !is_transposed(p) && p.transform.period == 0 && p.transform.add == 0;
+}
+
+template <class T>
+void transpose(const Tensor& stored, const Tensor& turned) {
+  const HostView view(stored);
+  const std::span<const T> values = view.as<T>();
+  const auto rows = static_cast<size_t>(stored.size(0)), columns = static_cast<size_t>(stored.size(1));
+  std::vector<T> result(values.size());
+  for (size_t r = 0; r < rows; ++r)
+    for (size_t c = 0; c < columns; ++c) result[c * rows + r] = values[r * columns + c];
+  turned.assign(std::span<const T>(result));
+}
+
+// Takes `run` rows of every `period` from `first` on, and adds.
+template <class T>
+void take_rows(const Tensor& rows, const Transform& t, const Tensor& target) {
+  const HostView view(rows);
+  const std::span<const T> values = view.as<T>();
+  const auto wanted = static_cast<size_t>(target.numel());
+  const size_t columns = wanted == 0 ? 0 : wanted / static_cast<size_t>(target.size(0));
+  const size_t run = t.period == 0 ? wanted : static_cast<size_t>(t.run) * columns;
+  std::vector<T> taken;
+  taken.reserve(wanted);
+  for (size_t begin = static_cast<size_t>(t.first) * columns; taken.size() < wanted;
+       begin += static_cast<size_t>(t.period) * columns) {
+    const std::span<const T> part = values.subspan(begin, run);
+    taken.insert(taken.end(), part.begin(), part.end());
+  }
+  if (t.add != 0)
+    for (T& value : taken) value = static_cast<T>(static_cast<float>(value) + static_cast<float>(t.add));
+  target.assign(std::span<const T>(taken));
+}
+
+// Calls f with float or bfloat16.
+template <class F>
+void with_type_of(const Tensor& x, F&& f) {
+  if (x.dtype() == DType::bf16) return f(bfloat16{});
+  f(float{});
+}
+
+}  // namespace
+
+ParameterReader::ParameterReader(Module& module, std::vector<FoundParameter> found, const HubTensors& tensors,
+                                 LoadedWeights weights)
+    : module_(module), tensors_(tensors), weights_(weights) {
+  const Uses uses(module);
+  for (FoundParameter& p : found) {
+    const Tensor& own = *p.parameter.tensor;
+    const bool stays_bfloat16 =
+        weights != LoadedWeights::mapped && p.transform.add == 0 && uses.is_matrix(own) &&
+        std::ranges::all_of(p.stored, [&](const std::string& name) { return tensors.is_bfloat16(name); });
+    const bool later = weights == LoadedWeights::panels && uses.is_multiplied_alone(own) &&
+                       !(stays_bfloat16 && is_stored_so(p));  // then there are pages of the file
+    wanted_.push_back({std::move(p), stays_bfloat16 ? Bfloat16::kept : Bfloat16::widened, later});
+    ++rows_for(wanted_.back()).waiting;
+  }
+}
+
+ParameterReader::Rows& ParameterReader::rows_for(const Wanted& p) {
+  return rows_[{p.found.stored, is_transposed(p.found), p.storage}];
+}
+
+// The rows of a parameter's stored tensors, one tensor below the other: pages of the file where that has them so.
+Tensor ParameterReader::stored_rows(const Wanted& wanted) const {
+  const auto& [p, storage, later] = wanted;
+  if (p.stored.size() == 1 && !is_transposed(p)) {
+    const Tensor stored = tensors_.read(p.stored.front(), storage);
+    return stored.reshape(rows_shape(p, stored.shape()));
+  }
+  std::vector<std::vector<int64_t>> shapes;
+  for (const std::string& name : p.stored) shapes.push_back(rows_shape(p, tensors_.shape(name)));
+  std::vector<int64_t> all = shapes.front();
+  for (size_t i = 1; i < shapes.size(); ++i) all[0] += shapes[i][0];
+  const DType dtype = storage == Bfloat16::kept ? DType::bf16 : DType::f32;
+  const Tensor rows = Tensor::empty(Shape{std::span<const int64_t>(all)}, {.dtype = dtype});
+  int64_t begin = 0;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const Tensor stored = tensors_.read(p.stored[i], storage);
+    const Tensor part = rows.rows(begin, begin + shapes[i][0]);
+    if (is_transposed(p)) {
+      with_type_of(stored, [&]<class T>(T) { transpose<T>(stored, part); });
+    } else {
+      part.copy_from(stored.reshape(shapes[i]));
+    }
+    tensors_.release_pages(stored);
+    begin += shapes[i][0];
+  }
+  return rows;
+}
+
+// Fused queries, keys and values, for example, are read once for all three.
+Tensor ParameterReader::shared_rows(const Wanted& p) {
+  Rows& rows = rows_for(p);
+  if (!rows.values.defined()) rows.values = stored_rows(p);
+  return --rows.waiting == 0 ? std::exchange(rows.values, {}) : rows.values;
+}
+
+Tensor ParameterReader::values_of(const Wanted& p) {
+  const Shape& shape = p.found.parameter.tensor->shape();
+  const Transform& t = p.found.transform;
+  const Tensor rows = shared_rows(p);
+  if (t.period == 0 && t.add == 0) return rows.rows(t.first, t.first + shape[0]);
+  const Tensor values = Tensor::empty(shape, {.dtype = rows.dtype()});
+  with_type_of(rows, [&]<class T>(T) { take_rows<T>(rows, t, values); });
+  tensors_.release_pages(rows);
+  return values;
+}
+
+void ParameterReader::fill() {
+  const std::set<const void*> adjacent =
+      weights_ == LoadedWeights::mapped ? adjacent_parameters(module_) : std::set<const void*>{};
+  std::map<std::string, Tensor> replacing;
+  for (const Wanted& p : wanted_) {
+    const Tensor& own = *p.found.parameter.tensor;
+    if (adjacent.contains(own.address())) {
+      const Tensor values = values_of(p);
+      own.copy_from(values);
+      tensors_.release_pages(values);
+    } else if (p.later) {
+      const bool widened = p.storage == Bfloat16::widened;
+      const Tensor without_values = widened ? own : Tensor::empty(own.shape(), {.dtype = DType::bf16});
+      later_[without_values.address()] = &p;
+      replacing.emplace(p.found.parameter.name, without_values);
+    } else {
+      replacing.emplace(p.found.parameter.name, values_of(p));
+    }
+  }
+  replace_parameters(module_, [&](const NamedParameter& p) {
+    const auto place = replacing.find(p.name);
+    return place == replacing.end() ? Tensor{} : place->second;
+  });
+}
+
+Tensor ParameterReader::read(const Tensor& parameter) {
+  const auto found = later_.find(parameter.address());
+  return found == later_.end() ? parameter : values_of(*found->second);
+}
+
+}  // namespace attune

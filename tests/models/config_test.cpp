@@ -1,0 +1,112 @@
+// What a configuration refuses, and what it names then.
+
+#include "attune/models/config.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "tests/models/small_config.h"
+#include "tests/support/errors.h"
+
+namespace attune {
+namespace {
+
+TEST(TransformerConfig, WhatLayersCannotHaveTogether) {
+  const auto message = [](auto&& change) {
+    TransformerConfig c = small_config(Architecture::decoder_lm);
+    change(c);
+    return message_of<ConfigError>([&] { c.validate(); });
+  };
+  using Config = TransformerConfig;
+  const auto expect = [](const std::string& found, const char* part) {
+    EXPECT_NE(found.find(part), std::string::npos) << found;
+  };
+  expect(message([](Config& c) { c.layer_attention = {LayerAttention::local}; }), "layer_attention: has 1 entries");
+  expect(message([](Config& c) {
+           c.layer_attention = {LayerAttention::local, LayerAttention::global};
+         }),
+         "local_window = 0");
+  expect(message([](Config& c) {
+           c.layer_attention = {LayerAttention::local, LayerAttention::global};
+           c.local_window = 2;
+           c.local_positions = AlibiPositions{};
+         }),
+         "local_positions = \"alibi\"");
+  expect(message([](Config& c) {
+           c.first_norm = false;
+           c.share_layers = true;
+         }),
+         "first_norm is false");
+  expect(message([](Config& c) {
+           c.first_norm = false;
+           c.norm = NormPlacement::post;
+         }),
+         "first_norm = false");
+  expect(message([](Config& c) {
+           c.parallel_residual = true;
+           c.norm = NormPlacement::post;
+         }),
+         "parallel_residual = true");
+  expect(message([](Config& c) { c.logit_soft_cap = -1; }), "logit_soft_cap = -1");
+  expect(message([](Config& c) { c.attention = MultiHead{.soft_cap = -1}; }), "attention.soft_cap = -1");
+  expect(message([](Config& c) { c.attention = MultiHead{.head_dim = 5000}; }), "attention.head_dim = 5000");
+  expect(message([](Config& c) {
+           c.architecture = Architecture::encoder_masked_lm;
+           c.embedding_dim = 6;
+         }),
+         "embedding_dim = 6");
+}
+
+TEST(TransformerConfig, CrossAttentionHasNoPlaces) {
+  TransformerConfig c = small_config(Architecture::encoder_decoder);
+  c.cross_attention = MultiHead{.pattern = SlidingWindow{.size = 4}};
+  EXPECT_EQ(message_of<ConfigError>([&] { c.validate(); }),
+            "cross_attention.pattern = \"window\": cross-attention has no common places of queries and keys, needs "
+            "\"full\"");
+  c = small_config(Architecture::encoder_decoder);
+  c.positions = RotaryOptions{};
+  c.cross_attention = MultiHeadLatent{.rotary_dim = 4};
+  EXPECT_EQ(message_of<ConfigError>([&] { c.validate(); }),
+            "cross_attention.rotary_dim = 4: cross-attention has no common places of queries and keys");
+}
+
+TEST(TransformerConfig, ImpossibleNumbersAreRefused) {
+  const auto refuses = [](const std::string& message, const std::function<void(TransformerConfig&)>& change) {
+    TransformerConfig c = small_config(Architecture::decoder_lm);
+    change(c);
+    EXPECT_EQ(message_of<ConfigError>([&] { c.validate(); }), message);
+  };
+  refuses("attention.kv_heads = 3: heads = 4 are not divisible by it",
+          [](auto& c) { c.attention = MultiHead{.kv_heads = 3}; });
+  refuses("positions.max_length = 8 is below context_length = 16",
+          [](auto& c) { c.positions = LearnedPositions{.max_length = 8}; });
+  refuses("positions.dimensions = 6: d_model / heads is 4",
+          [](auto& c) { c.positions = RotaryOptions{.dimensions = 6}; });
+  refuses("positions.clip = 0: needs a number from 1 to 4096",
+          [](auto& c) { c.positions = RelativePositions{.clip = 0}; });
+  refuses("positions.buckets = 5: needs an even number",
+          [](auto& c) { c.positions = RelativeBiasPositions{.buckets = 5}; });
+  refuses("positions.max_distance = 16: needs a number from 17 to 65536",
+          [](auto& c) { c.positions = RelativeBiasPositions{.max_distance = 16}; });
+  refuses("positions.first = -1: needs a number from 0 to 1048576",
+          [](auto& c) { c.positions = SinusoidalPositions{.first = -1}; });
+  refuses("attention.scale = -1: needs a positive number, or 0 for 1 / sqrt(the width of a head)",
+          [](auto& c) { c.attention = MultiHead{.scale = -1}; });
+  refuses("attention.value_dim = 5000: needs a number from 0 to 4096",
+          [](auto& c) { c.attention = MultiHeadLatent{.value_dim = 5000}; });
+  refuses("logit_scale = 0: needs a number above 0", [](auto& c) { c.logit_scale = 0; });
+}
+
+TEST(TransformerConfig, ImpossibleDecodersAreRefused) {
+  TransformerConfig c = small_config(Architecture::encoder_decoder);
+  c.decoder_heads = 3;
+  EXPECT_EQ(message_of<ConfigError>([&] { c.validate(); }), "d_model = 16 is not divisible by decoder_heads = 3");
+  c.decoder_heads = 2;
+  c.decoder_attention = MultiHead{.kv_heads = 4};
+  EXPECT_EQ(message_of<ConfigError>([&] { c.validate(); }),
+            "decoder_attention.kv_heads = 4: needs a number from 0 to 2");
+}
+
+}  // namespace
+}  // namespace attune
