@@ -125,21 +125,13 @@ std::vector<Classification> Classifier::classify_encoded(std::span<const Encodin
   check_least("batch_texts", options.batch_texts, 1);
   check_least("batch_tokens", options.batch_tokens, 1);
   const TransformerConfig& config = model_->config();
-  TokenSequences ids, types;
   std::vector<Classification> results(texts.size());
-  for (size_t i = 0; i < texts.size(); ++i) {
-    results[i].cut_tokens = texts[i].cut;
-    ids.push_back(texts[i].ids);
-    types.push_back(texts[i].type_ids);
-    types.back().resize(ids.back().size());  // without type ids all tokens are of the first text
-  }
+  for (size_t i = 0; i < texts.size(); ++i) results[i].cut_tokens = texts[i].cut;
   const NoGrad no_grad;
   int64_t done = 0;
-  for (const std::vector<size_t>& batch : batches_by_length(ids, options.batch_texts, options.batch_tokens)) {
+  for (const std::vector<size_t>& batch : batches_by_length(texts, options.batch_texts, options.batch_tokens)) {
     check_interrupt(options.interrupt);
-    PackedTokens tokens = pack_batch(ids, batch);
-    if (config.token_types > 1) tokens.types = pack_batch(types, batch).ids;  // with one type all texts have it
-    const Tensor logits = (*model_)(tokens);
+    const Tensor logits = (*model_)(pack_batch(texts, batch, config.token_types));
     const HostView view(logits);
     const auto labels = static_cast<size_t>(logits.size(1));
     for (size_t i = 0; i < batch.size(); ++i) {

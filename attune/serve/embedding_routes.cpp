@@ -53,10 +53,10 @@ std::vector<std::string> read_texts(const Service& service, RequestFields& field
   return texts;
 }
 
-TokenSequences encode_for(const Embedder& embedder, const std::vector<std::string>& texts) {
-  TokenSequences ids;
-  for (const std::string& text : texts) ids.push_back(embedder.encode(text));
-  return ids;
+std::vector<Encoding> encode_for(const Embedder& embedder, const std::vector<std::string>& texts) {
+  std::vector<Encoding> encoded;
+  for (const std::string& text : texts) encoded.push_back(embedder.encode(text));
+  return encoded;
 }
 
 void normalize(std::vector<float>& vector) {
@@ -111,9 +111,8 @@ void answer_openai_embeddings(Service& service, const std::shared_ptr<Call>& cal
   service.set_deadline(*call, fields.number("timeout", 0.001, 1e9));
   fields.ignore({"user"});
   fields.finish();
-  TokenSequences ids = encode_for(embedder, texts);
-  int64_t tokens = 0;
-  for (const auto& text : ids) tokens += static_cast<int64_t>(text.size());
+  std::vector<Encoding> encoded = encode_for(embedder, texts);
+  const int64_t tokens = count_tokens(encoded);
   const auto on_done = [call, format, dimensions, tokens](std::vector<std::vector<float>>&& vectors) {
     Json data = Json::array();
     for (size_t i = 0; i < vectors.size(); ++i) {
@@ -126,7 +125,7 @@ void answer_openai_embeddings(Service& service, const std::shared_ptr<Call>& cal
                        {"model", call->model->name()},
                        {"usage", {{"prompt_tokens", tokens}, {"total_tokens", tokens}}}});
   };
-  encode_texts(service, call, std::move(ids), on_done);
+  encode_texts(service, call, std::move(encoded), on_done);
 }
 
 void answer_embed(Service& service, const std::shared_ptr<Call>& call) {
@@ -157,15 +156,15 @@ void answer_predict(Service& service, const std::shared_ptr<Call>& call) {
   fields.ignore({"truncate", "truncation_direction"});
   service.set_deadline(*call, fields.number("timeout", 0.001, 1e9));
   fields.finish();
-  TokenSequences ids;
-  for (const std::string& text : texts) ids.push_back(model.classifier()->encode(text).ids);
+  std::vector<Encoding> encoded;
+  for (const std::string& text : texts) encoded.push_back(model.classifier()->encode(text));
   const auto on_done = [call, list](std::vector<std::vector<float>>&& probabilities) {
     Json answer = Json::array();
     for (const std::vector<float>& of_text : probabilities)
       answer.push_back(labels_json(*call->model->classifier(), of_text));
     call->respond(list ? answer : answer.front());
   };
-  encode_texts(service, call, std::move(ids), on_done);
+  encode_texts(service, call, std::move(encoded), on_done);
 }
 
 void answer_tokenize(Service& service, const std::shared_ptr<Call>& call) {
