@@ -4,14 +4,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <mutex>
 #include <optional>
-#include <thread>
 
 #include "attune/inference/translation_requests.h"
 #include "tests/support/small_model.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/wait.h"
 
 namespace attune::serve {
 namespace {
@@ -40,14 +39,12 @@ class DecodingWorkerTest : public ::testing::Test {
     return made;
   }
   std::vector<std::string> wait_for_ends(size_t count) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    for (;;) {
-      {
-        const std::lock_guard lock(mutex_);
-        if (ends_.size() >= count || std::chrono::steady_clock::now() > end) return ends_;
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+    const auto found = [&] {
+      const std::lock_guard lock(mutex_);
+      return ends_;
+    };
+    becomes([&] { return found().size() >= count; }, 60);
+    return found();
   }
 
   TemporaryFolder folder_;
