@@ -15,6 +15,13 @@ struct Progress {
 
 }  // namespace
 
+std::vector<std::string> texts_of_field(const Service& service, RequestFields& fields, const char* name) {
+  std::vector<std::string> texts = fields.texts(name, service.config().limits.texts);
+  if (texts.empty()) refuse_field(name, "needs a string or a list of strings that is not empty");
+  for (const std::string& text : texts) service.check_text_bytes(name, text);
+  return texts;
+}
+
 int64_t count_tokens(std::span<const Encoding> texts) {
   int64_t tokens = 0;
   for (const Encoding& text : texts) tokens += static_cast<int64_t>(text.ids.size());

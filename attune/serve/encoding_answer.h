@@ -4,11 +4,15 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "attune/serve/service.h"
 
 namespace attune::serve {
+
+/// The texts of a field, one or a list. Throws HttpError: 400 for none or too many, 413 for one that is too long.
+std::vector<std::string> texts_of_field(const Service& service, RequestFields& fields, const char* name);
 
 int64_t count_tokens(std::span<const Encoding> texts);
 

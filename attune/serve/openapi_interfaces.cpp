@@ -56,6 +56,11 @@ Json list_of(const Json& items) {
   json["items"] = items;
   return json;
 }
+Json of_length(int64_t least, int64_t most, Json list) {
+  list["minItems"] = least;
+  list["maxItems"] = most;
+  return list;
+}
 Json either(const std::vector<Json>& schemas) {
   Json json;
   for (const Json& schema : schemas) json["oneOf"].push_back(schema);
@@ -90,6 +95,9 @@ Json status() {
 }
 Json texts_of_embeddings(const Properties& more) {
   return only(object_with(both({{"model", text()}, {"inputs", one_or_list(text()), kRequired}}, more)));
+}
+Properties cutting_fields() {
+  return {{"truncate", flag()}, {"truncation_direction", text()}, {"timeout", number()}};
 }
 Json usage() {
   return object_with({{"prompt_tokens", integer(), kRequired},
@@ -269,22 +277,43 @@ InterfaceDescription openai_embeddings() {
                                  {"usage", usage(), kRequired}})};
 }
 
+InterfaceDescription predict() {
+  const Json text_or_pair = of_length(1, 2, list_of(text()));
+  return {.path = "/predict",
+          .summary = "Labels of texts and of pairs of texts (text-embeddings-inference)",
+          .tag = "classification",
+          .body = only(object_with(both({{"model", text()},
+                                         {"inputs", either({text(), text_or_pair, list_of(text_or_pair)}), kRequired},
+                                         {"raw_scores", flag()}},
+                                        cutting_fields()))),
+          .answer = one_or_list(list_of(schema_named("Label")))};
+}
+
+InterfaceDescription rerank() {
+  const Json rank = object_with({{"index", integer(), kRequired}, {"score", number(), kRequired}, {"text", text()}});
+  return {.path = "/rerank",
+          .summary = "Texts by how well they fit a query, best first (text-embeddings-inference)",
+          .tag = "classification",
+          .body = only(object_with(both({{"model", text()},
+                                         {"query", text(), kRequired},
+                                         {"texts", list_of(text()), kRequired},
+                                         {"raw_scores", flag()},
+                                         {"return_text", flag()}},
+                                        cutting_fields()))),
+          .answer = list_of(rank)};
+}
+
 std::vector<InterfaceDescription> encoder_interfaces() {
   const Json token =
       object_with({{"id", integer(), kRequired}, {"text", text(), kRequired}, {"special", flag(), kRequired}});
-  const Properties cut = {{"truncate", flag()}, {"truncation_direction", text()}, {"timeout", number()}};
-  const Json labels = list_of(schema_named("Label"));
   return {openai_embeddings(),
           {.path = "/embed",
            .summary = "Vectors of texts (text-embeddings-inference)",
            .tag = "embeddings",
-           .body = texts_of_embeddings(both({{"normalize", flag()}}, cut)),
+           .body = texts_of_embeddings(both({{"normalize", flag()}}, cutting_fields())),
            .answer = list_of(list_of(number()))},
-          {.path = "/predict",
-           .summary = "Labels of texts (text-embeddings-inference)",
-           .tag = "classification",
-           .body = texts_of_embeddings(both({{"raw_scores", flag()}}, cut)),
-           .answer = one_or_list(labels)},
+          predict(),
+          rerank(),
           {.path = "/tokenize",
            .summary = "Tokens of texts (text-embeddings-inference)",
            .tag = "embeddings",
