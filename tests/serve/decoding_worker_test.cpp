@@ -68,7 +68,7 @@ TEST_F(DecodingWorkerTest, ALargeRequestDoesNotKeepASmallOneWaiting) {
 
 // A single sentence among requests of a thousand: no lane makes more than two steps before its source is read.
 TEST_F(DecodingWorkerTest, ASingleSentenceEntersWithinTwoSteps) {
-  constexpr int64_t kBatch = 8, kLanes = 2;
+  constexpr int64_t kBatch = 16, kLanes = 2;
   requests_.emplace(*translator_, TranslateOptions{.batch_sentences = kBatch});
   const std::shared_ptr<const DecodingModel> of_translator(&translator_->scheduler().model(), [](const void*) {});
   const auto model = std::make_shared<CountingModel>(of_translator);
