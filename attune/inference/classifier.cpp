@@ -36,10 +36,9 @@ std::vector<double> scores_of(std::span<const float> logits, LabelScores scores)
   return values;
 }
 
-std::vector<LabelProbability> ranked(std::span<const float> logits, LabelScores scores) {
-  check_finite(logits);
+std::vector<LabelProbability> ranked(const std::vector<double>& probabilities) {
   std::vector<LabelProbability> labels;
-  for (const double score : scores_of(logits, scores)) labels.push_back({static_cast<int32_t>(labels.size()), score});
+  for (const double p : probabilities) labels.push_back({static_cast<int32_t>(labels.size()), p});
   std::stable_sort(labels.begin(), labels.end(),
                    [](const LabelProbability& a, const LabelProbability& b) { return a.probability > b.probability; });
   return labels;
@@ -125,29 +124,36 @@ int64_t Classifier::longest(const ClassifyOptions& options) const {
 
 std::vector<Classification> Classifier::classify_encoded(std::span<const Encoding> texts,
                                                          const ClassifyOptions& options) const {
-  check_least("batch_texts", options.batch_texts, 1);
-  check_least("batch_tokens", options.batch_tokens, 1);
-  const TransformerConfig& config = model_->config();
-  TokenSequences ids, types;
+  const std::vector<std::vector<float>> found = logits(texts, options);
   std::vector<Classification> results(texts.size());
   for (size_t i = 0; i < texts.size(); ++i) {
     results[i].cut_tokens = texts[i].cut;
-    ids.push_back(texts[i].ids);
-    types.push_back(texts[i].type_ids);
-    types.back().resize(ids.back().size());  // without type ids all tokens are of the first text
+    if (!found[i].empty()) results[i].labels = ranked(probabilities(found[i]));
   }
+  return results;
+}
+
+std::vector<double> Classifier::probabilities(std::span<const float> logits) const {
+  return scores_of(logits, model_->config().label_scores);
+}
+
+std::vector<std::vector<float>> Classifier::logits(std::span<const Encoding> texts,
+                                                   const ClassifyOptions& options) const {
+  check_least("batch_texts", options.batch_texts, 1);
+  check_least("batch_tokens", options.batch_tokens, 1);
+  std::vector<std::vector<float>> results(texts.size());
   const NoGrad no_grad;
   int64_t done = 0;
-  for (const std::vector<size_t>& batch : batches_by_length(ids, options.batch_texts, options.batch_tokens)) {
+  for (const std::vector<size_t>& batch : batches_by_length(texts, options.batch_texts, options.batch_tokens)) {
     check_interrupt(options.interrupt);
-    PackedTokens tokens = pack_batch(ids, batch);
-    if (config.token_types > 1) tokens.types = pack_batch(types, batch).ids;  // with one type all texts have it
-    const Tensor logits = (*model_)(tokens);
-    const HostView view(logits);
-    const auto labels = static_cast<size_t>(logits.size(1));
+    const Tensor rows = (*model_)(pack_batch(texts, batch, model_->config().token_types));
+    const HostView view(rows);
+    const auto labels = static_cast<size_t>(rows.size(1));
     for (size_t i = 0; i < batch.size(); ++i) {
+      const auto row = view.as<float>().subspan(i * labels, labels);
       try {
-        results[batch[i]].labels = ranked(view.as<float>().subspan(i * labels, labels), config.label_scores);
+        check_finite(row);
+        results[batch[i]].assign(row.begin(), row.end());
       } catch (const NumericError& error) {
         if (!options.skip) fail<NumericError>("text {}: {}", batch[i] + 1, error.what());
         options.skip(batch[i], error.what());

@@ -80,6 +80,10 @@ class Classifier {
   /// classify() for texts as encode() returns them.
   std::vector<Classification> classify_encoded(std::span<const Encoding> texts,
                                                const ClassifyOptions& options = {}) const;
+  /// The logits of each text, in the order of the labels; none for a text without ids. Throws as classify() does.
+  std::vector<std::vector<float>> logits(std::span<const Encoding> texts, const ClassifyOptions& options = {}) const;
+  /// The probabilities that classify() makes of a text's logits, in the order of the labels.
+  std::vector<double> probabilities(std::span<const float> logits) const;
 
   const std::vector<std::string>& labels() const;
   /// The most tokens of a text that are read, bos and eos included: as many as in training, or as the model has

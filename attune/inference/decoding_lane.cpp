@@ -72,7 +72,7 @@ struct DecodingLane::Reader {
   };
   std::vector<int32_t> parents = {}, tokens = {}, counts = {}, wanted = {};
   std::vector<std::span<const int32_t>> columns = {};
-  std::vector<ActiveRequest*> participants = {};
+  std::vector<ActiveRequest*> participants = {}, prompts = {};
   std::vector<Look> looks = {};
   DecodingOutput output = {};
 
@@ -241,16 +241,33 @@ void DecodingLane::advance(ActiveRequest& a) {
   }
 }
 
-bool DecodingLane::takes_part(ActiveRequest& a, const Reader& reader) {
-  if (a.over || a.fresh || a.reader != reader.by || a.left == 0) return false;
-  if (longest_left(a) <= kShort) return true;
-  if (prompt_room_ <= 0) return false;
-  for (size_t r = 0; r < a.inputs.rows(); ++r) prompt_room_ -= next_piece(a.inputs.counts[r] - a.fed[r]);
-  return true;
+// All users with a few tokens to read, and as many prompts as the step has room for. Prompts take turns: among those
+// that are begun, the one whose last piece is longest ago comes first.
+void DecodingLane::choose_participants(Reader& reader, bool source_attention) {
+  std::vector<ActiveRequest*>& prompts = reader.prompts;
+  prompts.clear();
+  for (ActiveRequest* a : reader.users) {
+    const bool reads = !a->over && !a->fresh && a->reader == reader.by && a->left > 0 &&
+                       a->strategy->source_attention() == source_attention;
+    a->takes_part = reads && longest_left(*a) <= kShort;
+    if (reads && !a->takes_part) prompts.push_back(a);
+  }
+  const auto begun = [](const ActiveRequest* a) { return a->prompt_step >= 0; };
+  std::stable_sort(prompts.begin(), prompts.end(), [&](const ActiveRequest* a, const ActiveRequest* b) {
+    if (begun(a) != begun(b)) return begun(b) == newcomers_read_first_;
+    return a->prompt_step < b->prompt_step;
+  });
+  for (ActiveRequest* a : prompts) {
+    if (prompt_room_ <= 0) return;
+    for (size_t r = 0; r < a->inputs.rows(); ++r) prompt_room_ -= next_piece(a->inputs.counts[r] - a->fed[r]);
+    a->takes_part = true;
+    a->prompt_step = step_;
+  }
 }
 
 // The next piece of each row of those who take part; the logits come with the last piece of a row.
 void DecodingLane::gather_inputs(Reader& reader, bool source_attention) {
+  choose_participants(reader, source_attention);
   reader.tokens.clear();
   reader.counts.clear();
   reader.wanted.clear();
@@ -261,7 +278,7 @@ void DecodingLane::gather_inputs(Reader& reader, bool source_attention) {
   size_t logits = 0;
   for (ActiveRequest* a : reader.users) {
     const auto rows = static_cast<size_t>(a->rows(reader.by));
-    if (a->strategy->source_attention() != source_attention || !takes_part(*a, reader)) {
+    if (!a->takes_part) {
       reader.counts.resize(reader.counts.size() + rows, 0);
       reader.wanted.resize(reader.wanted.size() + rows, 0);
       reader.columns.resize(reader.columns.size() + rows);
@@ -325,12 +342,19 @@ bool DecodingLane::pass(Reader& reader, bool source_attention) {
 }
 
 void DecodingLane::begin_step() {
-  bool generating = false;
+  ++step_;
+  bool generating = false, newcomers = false, begun = false;
   for (const auto& a : requests_) {
     a->end_in_time();
-    generating = generating || (!a->over && !a->fresh && a->left > 0 && longest_left(*a) <= kShort);
+    if (a->over || a->fresh || a->left == 0) continue;
+    const bool prompt = longest_left(*a) > kShort;
+    generating = generating || !prompt;
+    newcomers = newcomers || (prompt && a->prompt_step < 0);
+    begun = begun || (prompt && a->prompt_step >= 0);
   }
   prompt_room_ = generating ? kPromptPiece : kPromptTokens;
+  // Every second step, so that neither long prompts nor a stream of short ones keep the others waiting.
+  newcomers_read_first_ = newcomers && begun && !newcomers_read_first_;
 }
 
 // A draft proposes several tokens, one after the other, before the model judges them in the same step.

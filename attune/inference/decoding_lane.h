@@ -23,6 +23,8 @@ struct ActiveRequest {
   RowInputs inputs;
   std::vector<int32_t> fed;  // of each row: tokens of the inputs that are read
   int64_t left = 0;          // tokens of the inputs that are not
+  int64_t prompt_step = -1;  // the lane's last step that read a piece of its prompt; -1: none has
+  bool takes_part = false;   // in the pass at work
   ReadBy reader = ReadBy::model;
   bool fresh = false;  // true: the rows of the cache are not yet those of the inputs
   int64_t model_rows = 1, draft_rows = 1;
@@ -77,7 +79,7 @@ class DecodingLane {
   void settle(Reader& reader);
   void apply_inputs(Reader& reader);
   bool pass(Reader& reader, bool source_attention);
-  bool takes_part(ActiveRequest& request, const Reader& reader);
+  void choose_participants(Reader& reader, bool source_attention);
   void gather_inputs(Reader& reader, bool source_attention);
   void look(Reader& reader);
   void advance(ActiveRequest& request);
@@ -89,7 +91,9 @@ class DecodingLane {
   std::vector<std::unique_ptr<Reader>> drafts_;
   std::vector<std::unique_ptr<ActiveRequest>> requests_;
   std::vector<std::unique_ptr<ActiveRequest>> done_;
-  int64_t prompt_room_ = 0;  // tokens of prompts that this step may still read
+  int64_t step_ = 0;
+  int64_t prompt_room_ = 0;            // tokens of prompts that this step may still read
+  bool newcomers_read_first_ = false;  // whether prompts of which nothing is read come before the others in this step
 };
 
 }  // namespace attune

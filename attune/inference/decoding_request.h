@@ -83,6 +83,8 @@ struct DecodingRequest {
   std::vector<int32_t> prompt = {};  // what the output continues, at least one token: bos for a translation
   std::variant<BeamSearchRequest, SamplingRequest> search = {};
   BatchLimits batch = {};
+  /// Whether it enters before others that wait, and also where a batch is full: memory alone bounds it.
+  bool at_once = false;
 
   /// Once true, the request ends with what it has so far.
   std::shared_ptr<const std::atomic<bool>> cancel = {};

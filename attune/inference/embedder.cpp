@@ -14,7 +14,6 @@
 #include "attune/io/model_folder.h"
 #include "attune/nn/make_panels.h"
 #include "attune/tensor/host_view.h"
-#include "attune/text/tokenizer.h"
 #include "attune/text/tokenizer_files.h"
 #include "attune/text/unicode.h"
 
@@ -105,18 +104,18 @@ Embedder Embedder::load(const std::filesystem::path& folder) {
 }
 
 std::vector<std::vector<float>> Embedder::embed(std::span<const std::string> texts, const EmbedOptions& options) const {
-  TokenSequences ids;
+  std::vector<Encoding> encoded;
   for (size_t i = 0; i < texts.size(); ++i) {
     check_text(texts[i], "text " + std::to_string(i + 1));
-    ids.push_back(encode(texts[i]));
+    encoded.push_back(encode(texts[i]));
   }
-  return embed_tokens(ids, options);
+  return embed_encoded(encoded, options);
 }
 
-std::vector<int32_t> Embedder::encode(std::string_view text) const {
+Encoding Embedder::encode(std::string_view text) const {
   check_text(text, "text");
   const std::string read = impl_->settings.lowercase ? lowercase(text) : std::string(text);
-  return encode_for_encoder(*impl_->tokenizer, impl_->tokenizer_frames_texts, read, impl_->longest()).ids;
+  return encode_for_encoder(*impl_->tokenizer, impl_->tokenizer_frames_texts, read, impl_->longest());
 }
 
 std::vector<std::vector<float>> Embedder::embed(std::initializer_list<std::string> texts,
@@ -129,15 +128,23 @@ std::vector<float> Embedder::embed(std::string_view text, const EmbedOptions& op
   return std::move(embed(std::span(&copy, 1), options).front());
 }
 
+<<<<<<< HEAD
 std::vector<std::vector<float>> Embedder::embed_tokens(const std::vector<std::vector<int32_t>>& texts,
                                                        const EmbedOptions& options) const {
   check_least("batch_texts", options.batch_texts, 1);
   check_least("batch_tokens", options.batch_tokens, 1);
+=======
+std::vector<std::vector<float>> Embedder::embed_encoded(std::span<const Encoding> texts,
+                                                        const EmbedOptions& options) const {
+  check_at_least_one("batch_texts", options.batch_texts);
+  check_at_least_one("batch_tokens", options.batch_tokens);
+>>>>>>> review-serve
   const int64_t longest = impl_->config.longest_sequence();
   for (size_t i = 0; i < texts.size(); ++i) {
-    if (texts[i].empty() || static_cast<int64_t>(texts[i].size()) > longest)
-      fail<DataError>("text {} has {} tokens, the model reads from 1 to {}", i + 1, texts[i].size(), longest);
-    for (const int32_t id : texts[i])
+    const std::vector<int32_t>& ids = texts[i].ids;
+    if (ids.empty() || static_cast<int64_t>(ids.size()) > longest)
+      fail<DataError>("text {} has {} tokens, the model reads from 1 to {}", i + 1, ids.size(), longest);
+    for (const int32_t id : ids)
       if (id < 0 || id >= impl_->config.vocab)
         fail<DataError>("text {} has token {}, the model has {}", i + 1, id, impl_->config.vocab);
   }
@@ -147,15 +154,15 @@ std::vector<std::vector<float>> Embedder::embed_tokens(const std::vector<std::ve
   std::vector<std::vector<float>> vectors(texts.size());
   int64_t done = 0;
   for (const std::vector<size_t>& batch : batches_by_length(texts, options.batch_texts, options.batch_tokens)) {
-    const HostView states(impl_->encode(pack_batch(texts, batch)));
+    const HostView states(impl_->encode(pack_batch(texts, batch, impl_->config.token_types)));
     size_t row = 0;
     for (const size_t text : batch) {
-      const auto of_text = states.as<float>().subspan(row * width, texts[text].size() * width);
+      const auto of_text = states.as<float>().subspan(row * width, texts[text].ids.size() * width);
       for (const TextPooling pooling : poolings) add_pooled(of_text, width, pooling, vectors[text]);
       if (options.normalize.value_or(impl_->settings.normalize)) normalize(vectors[text]);
       if (!std::ranges::all_of(vectors[text], [](float v) { return std::isfinite(v); }))
         fail<NumericError>("text {}: its vector is not finite", text + 1);
-      row += texts[text].size();
+      row += texts[text].ids.size();
     }
     done += static_cast<int64_t>(batch.size());
     if (options.progress) options.progress(done, static_cast<int64_t>(texts.size()));

@@ -13,10 +13,9 @@
 #include <vector>
 
 #include "attune/base/fields.h"
+#include "attune/text/tokenizer.h"
 
 namespace [[gnu::visibility("default")]] attune {
-
-class Tokenizer;
 
 /// How the states of a text's tokens become one vector.
 ///   cls                the state of the first token
@@ -69,12 +68,12 @@ class Embedder {
   std::vector<std::vector<float>> embed(std::initializer_list<std::string> texts,
                                         const EmbedOptions& options = {}) const;
   std::vector<float> embed(std::string_view text, const EmbedOptions& options = {}) const;
-  /// The tokens of a text as the model reads them, cut where it is too long. Throws DataError.
-  std::vector<int32_t> encode(std::string_view text) const;
-  /// The same for texts as ids, special tokens included, of which nothing is cut. Throws DataError for one without ids,
-  /// with ids that the model does not have, or with more than it reads.
-  std::vector<std::vector<float>> embed_tokens(const std::vector<std::vector<int32_t>>& texts,
-                                               const EmbedOptions& options = {}) const;
+  /// What the model reads of a text, cut where it is too long. Throws DataError.
+  Encoding encode(std::string_view text) const;
+  /// embed() for texts as encode() returns them. Throws DataError for one without ids, with ids that the model does not
+  /// have, or with more than it reads.
+  std::vector<std::vector<float>> embed_encoded(std::span<const Encoding> texts,
+                                                const EmbedOptions& options = {}) const;
 
   int64_t dimension(const EmbedOptions& options = {}) const;
   const EmbeddingSettings& settings() const;

@@ -65,6 +65,7 @@ struct LaneSlot {
     const BatchLimits& limits = a.request.batch;
     if (requests == 0) return true;
     if (rows + a.most_rows > kMostRows || rows + a.most_rows > kMostLogits / vocab) return false;
+    if (a.request.at_once) return true;
     return sequences + a.strategy->sequences() <= limits.sequences &&
            source_tokens + static_cast<int64_t>(a.request.source.size()) <= limits.source_tokens;
   }
@@ -80,7 +81,7 @@ class Scheduler::Impl {
   }
 
   uint64_t submit(DecodingRequest request);
-  void drive();
+  void drive(const std::atomic<bool>* return_soon);
   SchedulerState state() const;
   const DecodingModel& model() const { return *model_; }
 
@@ -95,7 +96,7 @@ class Scheduler::Impl {
   bool fits_budget(const LaneSlot& slot, const ActiveRequest& request);
   bool may_enter(size_t lane, const ActiveRequest& request, int64_t at_first);
   bool enter_next(LaneSlot& slot);
-  void run_lanes();
+  void run_lanes(const std::atomic<bool>* return_soon);
   void collect(Requests& done);
 
   std::shared_ptr<const DecodingModel> model_;
@@ -122,8 +123,12 @@ uint64_t Scheduler::Impl::submit(DecodingRequest request) {
     fail<ConfigError>("request: its cache may come to {} bytes, cache_bytes = {}", bytes, budget_);
   const std::lock_guard lock(mutex_);
   a->id = next_id_++;
-  queue_.push_back(std::move(a));
-  return queue_.back()->id;
+  const uint64_t id = a->id;
+  auto place = queue_.end();
+  if (a->request.at_once)
+    place = std::find_if(queue_.begin(), queue_.end(), [](const auto& other) { return !other->request.at_once; });
+  queue_.insert(place, std::move(a));
+  return id;
 }
 
 SchedulerState Scheduler::Impl::state() const {
@@ -158,7 +163,8 @@ bool Scheduler::Impl::may_enter(size_t lane, const ActiveRequest& a, int64_t at_
   const LaneSlot& slot = lanes_[lane];
   const BatchLimits& limits = a.request.batch;
   if (limits.lanes > 0 && static_cast<int64_t>(lane) >= limits.lanes) return false;
-  if (model_->source_vocab() > 0 && at_first > 0 && 4 * (limits.sequences - at_first) < limits.sequences) return false;
+  const bool gathers = model_->source_vocab() > 0 && at_first > 0 && !a.request.at_once;
+  if (gathers && 4 * (limits.sequences - at_first) < limits.sequences) return false;
   return slot.has_room_for(a, model_->vocab()) && fits_budget(slot, a);
 }
 
@@ -172,12 +178,21 @@ std::vector<Scheduler::Impl::Entering> Scheduler::Impl::admit() {
     entering.push_back({.slot = &lanes_[i]});
     at_first.push_back(lanes_[i].sequences);
   }
+  // Who enters at once whatever there is has to be told where.
+  const auto is_shortest = [&](size_t lane, const BatchLimits& limits) {
+    const auto end = limits.lanes > 0 && limits.lanes < static_cast<int64_t>(lanes) ? entering.begin() + limits.lanes
+                                                                                    : entering.end();
+    return std::none_of(entering.begin(), end,
+                        [&](const Entering& e) { return e.slot->sequences < lanes_[lane].sequences; });
+  };
   const auto fill = [&] {
     bool entered = false;
     for (bool any = true; any && !queue_.empty();) {
       any = false;
       for (size_t i = 0; i < entering.size() && !queue_.empty(); ++i) {
-        if (!may_enter(i, *queue_.front(), at_first[i])) continue;
+        const ActiveRequest& next = *queue_.front();
+        if (!may_enter(i, next, at_first[i])) continue;
+        if (next.request.at_once && !is_shortest(i, next.request.batch)) continue;
         entering[i].slot->count(*queue_.front(), 1);
         entering[i].requests.push_back(std::move(queue_.front()));
         queue_.pop_front();
@@ -216,7 +231,7 @@ bool Scheduler::Impl::enter_next(LaneSlot& slot) {
 }
 
 // Each lane on a thread; the last one has all of them.
-void Scheduler::Impl::run_lanes() {
+void Scheduler::Impl::run_lanes(const std::atomic<bool>* return_soon) {
   std::vector<LaneSlot*> active;
   bool single = true;
   for (LaneSlot& slot : lanes_) {
@@ -226,10 +241,14 @@ void Scheduler::Impl::run_lanes() {
   }
   // Until the threads wait for each other.
   const int64_t steps = active.size() == 1 ? 1 : single ? 32 : 8;
+  const auto goes_on = [&](LaneSlot& slot, int64_t done) {
+    if (done == steps || (done > 0 && return_soon != nullptr && *return_soon)) return false;
+    return slot.lane.busy() || (steps > 1 && enter_next(slot));
+  };
   parallel_tasks(static_cast<int64_t>(active.size()), 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       LaneSlot& slot = *active[static_cast<size_t>(i)];
-      for (int64_t n = 0; n < steps && (slot.lane.busy() || (steps > 1 && enter_next(slot))); ++n) slot.lane.step();
+      for (int64_t n = 0; goes_on(slot, n); ++n) slot.lane.step();
     }
   });
 }
@@ -244,7 +263,7 @@ void Scheduler::Impl::collect(Requests& done) {
   }
 }
 
-void Scheduler::Impl::drive() {
+void Scheduler::Impl::drive(const std::atomic<bool>* return_soon) {
   std::unique_lock lock(mutex_);
   if (driving_) {
     changed_.wait(lock, [&, round = round_] { return !driving_ || round_ != round; });
@@ -279,7 +298,7 @@ void Scheduler::Impl::drive() {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
       entering[i].slot->lane.enter(std::move(entering[i].requests));
   });
-  run_lanes();
+  run_lanes(return_soon);
   {
     const std::lock_guard held(mutex_);
     collect(done);
@@ -294,8 +313,8 @@ Scheduler::~Scheduler() = default;
 uint64_t Scheduler::submit(DecodingRequest request) {
   return impl_->submit(std::move(request));
 }
-void Scheduler::drive() {
-  impl_->drive();
+void Scheduler::drive(const std::atomic<bool>* return_soon) {
+  impl_->drive(return_soon);
 }
 SchedulerState Scheduler::state() const {
   return impl_->state();

@@ -1,6 +1,7 @@
 #pragma once
 // Generates text with one model for many requests at once.
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -25,7 +26,8 @@ struct SchedulerState {
 /// number of threads.
 ///
 /// Safe to use from several threads. It has no thread of its own: a caller that waits for results calls drive(), and
-/// one of these callers does the work of all. Requests are admitted in the order in which they were submitted.
+/// one of these callers does the work of all. Requests are admitted in the order in which they were submitted, those
+/// that are to enter at once before the others.
 class Scheduler {
  public:
   explicit Scheduler(std::shared_ptr<const DecodingModel> model, const SchedulerOptions& options = {});
@@ -40,8 +42,9 @@ class Scheduler {
 
   /// Makes some steps, or waits until another thread that is making steps has made some. Returns at once when there is
   /// nothing to do. Calls on_token (of different requests perhaps from several threads at once) and on_done (from the
-  /// calling thread) of all requests, also of other callers.
-  void drive();
+  /// calling thread) of all requests, also of other callers. `return_soon`: once it is true, no further step begins;
+  /// for a caller who then has more to submit.
+  void drive(const std::atomic<bool>* return_soon = nullptr);
 
   SchedulerState state() const;
   const DecodingModel& model() const;

@@ -43,6 +43,7 @@ void DecodingWorker::add(const std::string& key, std::vector<DecodingRequest> re
   {
     const std::lock_guard lock(mutex_);
     arrivals_.push_back({key, group});
+    has_arrivals_ = true;
   }
   arrived_.notify_one();
 }
@@ -61,6 +62,7 @@ bool DecodingWorker::receive() {
       if (arrivals_.empty()) return false;
     }
     std::swap(arrivals, arrivals_);
+    has_arrivals_ = false;
   }
   for (Arrival& arrival : arrivals) queue_.add(arrival.key, std::move(arrival.group));
   return true;
@@ -69,9 +71,11 @@ bool DecodingWorker::receive() {
 void DecodingWorker::submit(DecodingRequest request, const std::shared_ptr<Queue::Group>& group) {
   --waiting_shown_;
   ++running_shown_;
+  request.at_once = group->running == 1 && large_groups_at_work();
   ++running_;
+  if (group->running == 1) ++groups_at_work_;
   auto on_done = [this, group, then = std::move(request.on_done)](DecodingResult&& result) {
-    --group->running;
+    if (--group->running == 0) --groups_at_work_;
     --running_;
     --running_shown_;
     then(std::move(result));
@@ -88,7 +92,7 @@ void DecodingWorker::feed() {
   const auto over = [&](const Queue::Group& group) { return stopping_ || is_over(group.items.front()); };
   while (auto taken = queue_.next(over)) submit(std::move(taken->first), taken->second);
   const int64_t share = std::max<int64_t>(1, options_.places / 4 * 3);
-  const auto has_place = [&](const Queue::Group& group) { return group.running < share; };
+  const auto has_place = [&](const Queue::Group& group) { return group.running == 0 || running_ < share; };
   while (running_ < options_.places) {
     auto taken = queue_.next(has_place);
     if (!taken) return;
@@ -101,7 +105,8 @@ void DecodingWorker::run() {
   while (receive()) {
     feed();
     try {
-      if (running_ > 0) scheduler_.drive();
+      // Who comes while large groups are at work need not wait for the end of several steps.
+      if (running_ > 0) scheduler_.drive(large_groups_at_work() ? &has_arrivals_ : nullptr);
     } catch (const std::bad_alloc&) {  // for the requests that wait, memory may come back
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }

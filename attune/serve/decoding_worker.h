@@ -19,8 +19,8 @@ struct WorkerLoad {
   int64_t waiting = 0, running = 0;
 };
 
-/// Feeds a scheduler and drives it. Clients take turns (see FairQueue), and one client's group of requests never takes
-/// all places, so that a newcomer enters within a step or two.
+/// Feeds a scheduler and drives it. Clients take turns (see FairQueue). Groups that are at work have three quarters of
+/// the places together; the rest is for groups of which nothing is at work, and these enter within two steps.
 class DecodingWorker {
  public:
   struct Options {
@@ -51,6 +51,7 @@ class DecodingWorker {
   void run();
   bool receive();
   void feed();
+  bool large_groups_at_work() const { return running_ > groups_at_work_; }
   void submit(DecodingRequest request, const std::shared_ptr<Queue::Group>& group);
 
   Scheduler& scheduler_;
@@ -58,9 +59,10 @@ class DecodingWorker {
   std::atomic<bool> stopping_{false};
   mutable std::mutex mutex_;
   std::condition_variable arrived_;
-  std::vector<Arrival> arrivals_;  // guarded by mutex_
-  Queue queue_;                    // of the worker's thread, as is what follows
-  int64_t running_ = 0;
+  std::vector<Arrival> arrivals_;          // guarded by mutex_
+  std::atomic<bool> has_arrivals_{false};  // whether there are any
+  Queue queue_;                            // of the worker's thread, as is what follows
+  int64_t running_ = 0, groups_at_work_ = 0;
   std::atomic<int64_t> waiting_shown_{0}, running_shown_{0};  // for load()
   std::thread thread_;                                        // last: it uses all of them
 };

@@ -1,14 +1,13 @@
-// Embeddings: OpenAI's API and that of text-embeddings-inference; labels and tokens likewise.
+// Embeddings: OpenAI's API and that of text-embeddings-inference; tokens likewise.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <cstdlib>
 
 #include "attune/base/json_fields.h"
 #include "attune/base/version.h"
-#include "attune/models/encoder_classifier.h"
 #include "attune/serve/encoding_answer.h"
 #include "attune/serve/http/http_error.h"
 #include "attune/serve/routes.h"
@@ -46,17 +45,10 @@ Json numbers_json(const std::vector<float>& vector) {
   return numbers;
 }
 
-std::vector<std::string> read_texts(const Service& service, RequestFields& fields, const char* name) {
-  std::vector<std::string> texts = fields.texts(name, service.config().limits.texts);
-  if (texts.empty()) refuse_field(name, "needs a string or a list of strings that is not empty");
-  for (const std::string& text : texts) service.check_text_bytes(name, text);
-  return texts;
-}
-
-TokenSequences encode_for(const Embedder& embedder, const std::vector<std::string>& texts) {
-  TokenSequences ids;
-  for (const std::string& text : texts) ids.push_back(embedder.encode(text));
-  return ids;
+std::vector<Encoding> encode_for(const Embedder& embedder, const std::vector<std::string>& texts) {
+  std::vector<Encoding> encoded;
+  for (const std::string& text : texts) encoded.push_back(embedder.encode(text));
+  return encoded;
 }
 
 void normalize(std::vector<float>& vector) {
@@ -70,16 +62,6 @@ void normalize(std::vector<float>& vector) {
 void shorten(std::vector<float>& vector, int64_t dimensions) {
   vector.resize(static_cast<size_t>(dimensions));
   normalize(vector);
-}
-
-// Labels of a text, likeliest first.
-Json labels_json(const Classifier& classifier, const std::vector<float>& probabilities) {
-  std::vector<size_t> order(probabilities.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return probabilities[a] > probabilities[b]; });
-  Json labels = Json::array();
-  for (const size_t i : order) labels.push_back({{"label", classifier.labels()[i]}, {"score", probabilities[i]}});
-  return labels;
 }
 
 const Tokenizer& tokenizer_of(const ServedModel& model) {
@@ -104,16 +86,15 @@ void answer_openai_embeddings(Service& service, const std::shared_ptr<Call>& cal
   RequestFields fields(call->request());
   ServedModel& model = service.enter(*call, fields.text("model").value_or(""), ModelKind::embedder);
   const Embedder& embedder = *model.embedder();
-  const std::vector<std::string> texts = read_texts(service, fields, "input");
+  const std::vector<std::string> texts = texts_of_field(service, fields, "input");
   const std::string format = fields.text("encoding_format").value_or("float");
   if (format != "float" && format != "base64") refuse_field("encoding_format", "needs float or base64");
   const auto dimensions = fields.integer("dimensions", 1, embedder.dimension());
   service.set_deadline(*call, fields.number("timeout", 0.001, 1e9));
   fields.ignore({"user"});
   fields.finish();
-  TokenSequences ids = encode_for(embedder, texts);
-  int64_t tokens = 0;
-  for (const auto& text : ids) tokens += static_cast<int64_t>(text.size());
+  std::vector<Encoding> encoded = encode_for(embedder, texts);
+  const int64_t tokens = count_tokens(encoded);
   const auto on_done = [call, format, dimensions, tokens](std::vector<std::vector<float>>&& vectors) {
     Json data = Json::array();
     for (size_t i = 0; i < vectors.size(); ++i) {
@@ -126,13 +107,13 @@ void answer_openai_embeddings(Service& service, const std::shared_ptr<Call>& cal
                        {"model", call->model->name()},
                        {"usage", {{"prompt_tokens", tokens}, {"total_tokens", tokens}}}});
   };
-  encode_texts(service, call, std::move(ids), on_done);
+  encode_texts(service, call, std::move(encoded), on_done);
 }
 
 void answer_embed(Service& service, const std::shared_ptr<Call>& call) {
   RequestFields fields(call->request());
   ServedModel& model = service.enter(*call, fields.text("model").value_or(""), ModelKind::embedder);
-  const std::vector<std::string> texts = read_texts(service, fields, "inputs");
+  const std::vector<std::string> texts = texts_of_field(service, fields, "inputs");
   const bool normal = fields.flag("normalize").value_or(true);
   fields.ignore({"truncate", "truncation_direction"});  // longer texts are cut
   service.set_deadline(*call, fields.number("timeout", 0.001, 1e9));
@@ -148,30 +129,10 @@ void answer_embed(Service& service, const std::shared_ptr<Call>& call) {
   encode_texts(service, call, encode_for(*model.embedder(), texts), on_done);
 }
 
-void answer_predict(Service& service, const std::shared_ptr<Call>& call) {
-  RequestFields fields(call->request());
-  ServedModel& model = service.enter(*call, fields.text("model").value_or(""), ModelKind::classifier);
-  const bool list = fields.is_list("inputs");
-  const std::vector<std::string> texts = read_texts(service, fields, "inputs");
-  fields.refuse("raw_scores", false);
-  fields.ignore({"truncate", "truncation_direction"});
-  service.set_deadline(*call, fields.number("timeout", 0.001, 1e9));
-  fields.finish();
-  TokenSequences ids;
-  for (const std::string& text : texts) ids.push_back(model.classifier()->encode(text).ids);
-  const auto on_done = [call, list](std::vector<std::vector<float>>&& probabilities) {
-    Json answer = Json::array();
-    for (const std::vector<float>& of_text : probabilities)
-      answer.push_back(labels_json(*call->model->classifier(), of_text));
-    call->respond(list ? answer : answer.front());
-  };
-  encode_texts(service, call, std::move(ids), on_done);
-}
-
 void answer_tokenize(Service& service, const std::shared_ptr<Call>& call) {
   RequestFields fields(call->request());
   service.enter(*call, any_model(service, fields.text("model").value_or("")));
-  const std::vector<std::string> texts = read_texts(service, fields, "inputs");
+  const std::vector<std::string> texts = texts_of_field(service, fields, "inputs");
   const bool special = fields.flag("add_special_tokens").value_or(true);
   fields.finish();
   const Tokenizer& tokenizer = tokenizer_of(*call->model);
@@ -193,7 +154,8 @@ void answer_info(Service& service, const std::shared_ptr<Call>& call) {
     if (model->embedder() != nullptr) {
       json["model_type"] = {{"embedding", {{"dimension", model->embedder()->dimension()}}}};
     } else if (model->classifier() != nullptr) {
-      json["model_type"] = {{"classifier", {{"labels", model->classifier()->labels()}}}};
+      const std::vector<std::string>& labels = model->classifier()->labels();
+      json["model_type"] = {{labels.size() == 1 ? "reranker" : "classifier", {{"labels", labels}}}};
       json["max_input_length"] = model->classifier()->max_tokens();
     } else {
       json["model_type"] = model->translator() != nullptr ? "translation" : "language_model";

@@ -48,7 +48,7 @@ std::vector<EncoderRequest> EncoderWorker::next_batch() {
   while (!stopping_ && static_cast<int64_t>(batch.size()) < options_.batch_texts && tokens < options_.batch_tokens) {
     auto taken = queue_.next();
     if (!taken) break;
-    tokens += static_cast<int64_t>(taken->first.tokens.size());
+    tokens += static_cast<int64_t>(taken->first.text.ids.size());
     batch.push_back(std::move(taken->first));
   }
   running_ = static_cast<int64_t>(batch.size());
@@ -57,8 +57,8 @@ std::vector<EncoderRequest> EncoderWorker::next_batch() {
 
 // An error of one text is not one of the others: they are tried again one by one.
 void EncoderWorker::encode(std::vector<EncoderRequest>& batch) {
-  TokenSequences texts;
-  for (const EncoderRequest& request : batch) texts.push_back(request.tokens);
+  std::vector<Encoding> texts;
+  for (const EncoderRequest& request : batch) texts.push_back(request.text);
   std::vector<std::vector<float>> numbers;
   try {
     numbers = encode_(texts);

@@ -10,19 +10,20 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "attune/inference/token_sequences.h"
 #include "attune/serve/decoding_worker.h"
 #include "attune/serve/fair_queue.h"
+#include "attune/text/tokenizer.h"
 
 namespace attune::serve {
 
-/// A text for an encoder.
+/// A text, or two, for an encoder.
 struct EncoderRequest {
-  std::vector<int32_t> tokens;
+  Encoding text;
   std::shared_ptr<const std::atomic<bool>> cancel = {};                // once true, nothing is computed
   std::optional<std::chrono::steady_clock::time_point> deadline = {};  // likewise past it
   /// Called once, on the worker's thread: with numbers (a vector, or probabilities) or with an error.
@@ -33,7 +34,7 @@ struct EncoderRequest {
 class EncoderWorker {
  public:
   /// The numbers of each text of a batch.
-  using Encode = std::function<std::vector<std::vector<float>>(const TokenSequences& texts)>;
+  using Encode = std::function<std::vector<std::vector<float>>(std::span<const Encoding> texts)>;
   struct Options {
     int64_t batch_texts = 64;
     int64_t batch_tokens = 8192;

@@ -15,11 +15,23 @@ struct Progress {
 
 }  // namespace
 
-// One worker calls all on_done, one after the other.
-void encode_texts(const Service& service, const std::shared_ptr<Call>& call, TokenSequences texts,
-                  std::function<void(std::vector<std::vector<float>>&&)> on_done) {
+std::vector<std::string> texts_of_field(const Service& service, RequestFields& fields, const char* name) {
+  std::vector<std::string> texts = fields.texts(name, service.config().limits.texts);
+  if (texts.empty()) refuse_field(name, "needs a string or a list of strings that is not empty");
+  for (const std::string& text : texts) service.check_text_bytes(name, text);
+  return texts;
+}
+
+int64_t count_tokens(std::span<const Encoding> texts) {
   int64_t tokens = 0;
-  for (const auto& text : texts) tokens += static_cast<int64_t>(text.size());
+  for (const Encoding& text : texts) tokens += static_cast<int64_t>(text.ids.size());
+  return tokens;
+}
+
+// One worker calls all on_done, one after the other.
+void encode_texts(const Service& service, const std::shared_ptr<Call>& call, std::vector<Encoding> texts,
+                  std::function<void(std::vector<std::vector<float>>&&)> on_done) {
+  const int64_t tokens = count_tokens(texts);
   if (const int64_t most = service.config().limits.tokens; tokens > most)
     throw HttpError(413, fmt::format("the texts have {} tokens, at most {} are accepted", tokens, most));
   call->count_tokens(tokens, 0);
@@ -38,10 +50,8 @@ void encode_texts(const Service& service, const std::shared_ptr<Call>& call, Tok
         call->fail(std::current_exception());
       }
     };
-    requests.push_back({.tokens = std::move(texts[i]),
-                        .cancel = call->gone(),
-                        .deadline = call->deadline,
-                        .on_done = std::move(done)});
+    requests.push_back(
+        {.text = std::move(texts[i]), .cancel = call->gone(), .deadline = call->deadline, .on_done = std::move(done)});
   }
   call->model->encoder().add(call->client.name, std::move(requests));
 }

@@ -3,17 +3,22 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
+#include <span>
+#include <string>
 #include <vector>
 
-#include "attune/inference/token_sequences.h"
 #include "attune/serve/service.h"
 
 namespace attune::serve {
 
+/// The texts of a field, one or a list. Throws HttpError: 400 for none or too many, 413 for one that is too long.
+std::vector<std::string> texts_of_field(const Service& service, RequestFields& fields, const char* name);
+
+int64_t count_tokens(std::span<const Encoding> texts);
+
 /// Hands texts to the worker of the call's model. `on_done` is called once, with the numbers of each text in their
 /// order, on the worker's thread; where a text fails, the call has the error as its answer instead.
-void encode_texts(const Service& service, const std::shared_ptr<Call>& call, TokenSequences texts,
+void encode_texts(const Service& service, const std::shared_ptr<Call>& call, std::vector<Encoding> texts,
                   std::function<void(std::vector<std::vector<float>>&& numbers)> on_done);
 
 }  // namespace attune::serve

@@ -20,6 +20,7 @@ std::span<const Route> routes() {
       {"POST", "/v1/embeddings", ErrorForm::openai, Access::key, answer_openai_embeddings},
       {"POST", "/embed", ErrorForm::text_embeddings, Access::key, answer_embed},
       {"POST", "/predict", ErrorForm::text_embeddings, Access::key, answer_predict},
+      {"POST", "/rerank", ErrorForm::text_embeddings, Access::key, answer_rerank},
       {"POST", "/tokenize", ErrorForm::text_embeddings, Access::key, answer_tokenize},
       {"GET", "/info", ErrorForm::text_embeddings, Access::key, answer_info},
   };

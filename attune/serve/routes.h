@@ -52,8 +52,11 @@ void answer_own_translate(Service& service, const std::shared_ptr<Call>& call);
 // embedding_routes.cpp
 void answer_openai_embeddings(Service& service, const std::shared_ptr<Call>& call);
 void answer_embed(Service& service, const std::shared_ptr<Call>& call);
-void answer_predict(Service& service, const std::shared_ptr<Call>& call);
 void answer_tokenize(Service& service, const std::shared_ptr<Call>& call);
 void answer_info(Service& service, const std::shared_ptr<Call>& call);
+
+// classification_routes.cpp
+void answer_predict(Service& service, const std::shared_ptr<Call>& call);
+void answer_rerank(Service& service, const std::shared_ptr<Call>& call);
 
 }  // namespace attune::serve

@@ -18,18 +18,6 @@ ServedLanguage language_of(const std::string& text) {
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
-std::vector<std::vector<float>> probabilities(const Classifier& classifier, const TokenSequences& texts) {
-  std::vector<Encoding> encoded;
-  for (const std::vector<int32_t>& ids : texts) encoded.push_back({.ids = ids, .type_ids = {}});
-  std::vector<std::vector<float>> result;
-  for (const Classification& found : classifier.classify_encoded(encoded)) {
-    std::vector<float>& of_text = result.emplace_back(found.labels.size());
-    for (const LabelProbability& l : found.labels)
-      of_text[static_cast<size_t>(l.label)] = static_cast<float>(l.probability);
-  }
-  return result;
-}
-
 }  // namespace
 
 ServedModel::ServedModel(std::string name, const ModelConfig& config, int64_t most_requests)
@@ -63,13 +51,13 @@ ServedModel::ServedModel(std::string name, const ModelConfig& config, int64_t mo
     case Architecture::encoder_classifier:
       kind_ = ModelKind::classifier;
       classifier_ = Classifier::load(config_.folder);
-      encode([this](const TokenSequences& texts) { return probabilities(*classifier_, texts); });
+      encode([this](std::span<const Encoding> texts) { return classifier_->logits(texts); });
       break;
     case Architecture::encoder:
     case Architecture::encoder_masked_lm:
       kind_ = ModelKind::embedder;
       embedder_ = Embedder::load(config_.folder);
-      encode([this](const TokenSequences& texts) { return embedder_->embed_tokens(texts); });
+      encode([this](std::span<const Encoding> texts) { return embedder_->embed_encoded(texts); });
       break;
   }
 }

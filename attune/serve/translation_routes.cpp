@@ -236,6 +236,7 @@ void answer_translate(Service& service, const std::shared_ptr<Call>& call) {
   if (request.source == "auto") {
     std::string all;
     for (const std::string& text : request.texts) all += text + "\n";
+    check_utf8(all, "q");
     const DetectedLanguage found = detect_language(all, source_codes(service)).front();
     request.source = found.code;
     detected = {{"language", found.code}, {"confidence", found.confidence}};
@@ -278,6 +279,7 @@ void answer_detect(Service& service, const std::shared_ptr<Call>& call) {
   service.identify(*call, fields.text("api_key").value_or(header_key));
   const std::string text = fields.required_text("q");
   service.check_text_bytes("q", text);
+  check_utf8(text, "q");
   fields.finish();
   Json found = Json::array();
   for (const DetectedLanguage& l : detect_language(text, source_codes(service)))

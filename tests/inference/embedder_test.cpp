@@ -22,6 +22,12 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
+std::vector<Encoding> encoded(const std::vector<std::vector<int32_t>>& texts) {
+  std::vector<Encoding> result;
+  for (const std::vector<int32_t>& ids : texts) result.push_back({.ids = ids, .type_ids = {}});
+  return result;
+}
+
 class EmbedderTest : public ::testing::Test {
  protected:
   EmbedderTest() {
@@ -70,7 +76,7 @@ TEST_F(EmbedderTest, PoolsTheStatesOfTheEncoder) {
     return std::vector<float>(rows.begin() + i * kWidth, rows.begin() + (i + 1) * kWidth);
   };
   const auto embedded = [&](TextPooling pooling, bool normalize = false) {
-    return embedder.embed_tokens({{2, 3}, ids}, {.pooling = pooling, .normalize = normalize})[1];
+    return embedder.embed_encoded(encoded({{2, 3}, ids}), {.pooling = pooling, .normalize = normalize})[1];
   };
   const auto mean = embedded(TextPooling::mean), sum = embedded(TextPooling::mean_sqrt_len),
              max = embedded(TextPooling::max), unit = embedded(TextPooling::mean, true);
@@ -137,8 +143,12 @@ TEST_F(EmbedderTest, Settings) {
 
 TEST_F(EmbedderTest, RefusesTokensThatTheModelDoesNotHave) {
   const Embedder embedder = Embedder::load(folder_.path());
-  EXPECT_THAT(message_of<DataError>([&] { embedder.embed_tokens({{2, 3}, {}}); }), HasSubstr("text 2 has 0 tokens"));
-  EXPECT_THAT(message_of<DataError>([&] { embedder.embed_tokens({{99}}); }), HasSubstr("text 1 has token 99"));
+  EXPECT_THAT(message_of<DataError>([&] {
+                embedder.embed_encoded(encoded({{2, 3}, {}}));
+              }),
+              HasSubstr("text 2 has 0 tokens"));
+  EXPECT_THAT(message_of<DataError>([&] { embedder.embed_encoded(encoded({{99}})); }),
+              HasSubstr("text 1 has token 99"));
   EXPECT_THAT(message_of<DataError>([&] { embedder.embed({"\xFF"}); }), HasSubstr("text 1"));
   EXPECT_THAT(message_of<ConfigError>([&] { embedder.embed({"a"}, {.batch_texts = 0}); }),
               HasSubstr("batch_texts = 0"));

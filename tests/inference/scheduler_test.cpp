@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <map>
 
 #include "attune/base/fail.h"
+#include "attune/base/parallel.h"
 #include "attune/inference/decoding_strategy.h"
 #include "attune/nn/query_groups.h"
+#include "tests/inference/counting_model.h"
 #include "tests/inference/scheduler_models.h"
 #include "tests/support/errors.h"
 #include "tests/support/gradient_check.h"
@@ -74,35 +77,95 @@ TEST(Scheduler, PromptsInPiecesEqualPromptsAtOnceToTheBit) {
   }
 }
 
-// A model that notes how many tokens its rows read in each step.
-class Counting final : public DecodingModel {
- public:
-  explicit Counting(std::shared_ptr<const DecodingModel> model) : model_(std::move(model)) {}
-  int64_t vocab() const override { return model_->vocab(); }
-  int64_t source_vocab() const override { return model_->source_vocab(); }
-  int64_t longest_sequence() const override { return model_->longest_sequence(); }
-  int64_t cache_bytes(int64_t tokens, int64_t sources) const override { return model_->cache_bytes(tokens, sources); }
-  KvCache start() const override { return model_->start(); }
-  void add(std::span<const std::span<const int32_t>> sources, KvCache& cache) const override {
-    model_->add(sources, cache);
-  }
-  void step(const DecodingInput& input, KvCache& cache, DecodingOutput& output) const override {
-    read.push_back(static_cast<int64_t>(input.tokens.size()));
-    model_->step(input, cache, output);
-  }
-  mutable std::vector<int64_t> read;  // step after step
+// A text that grows while prompts are read, so that a step has room for one piece of one prompt.
+DecodingRequest growing_text() {
+  DecodingRequest request = sampling_of({5, 6}, 200);
+  std::get<SamplingRequest>(request.search).never_drawn = {kEos};
+  return request;
+}
 
- private:
-  std::shared_ptr<const DecodingModel> model_;
-};
+TEST(Scheduler, PromptsTakeTurns) {
+  const ThreadScope one_thread(1);
+  const auto model = std::make_shared<CountingModel>(language_model(1, 6 * kPromptPiece + 300));
+  const auto prompt = [](int32_t tokens) { return std::vector<int32_t>(static_cast<size_t>(tokens), 5); };
+  Scheduler scheduler(model);
+  SchedulerClient client(scheduler);
+  client.submit(0, growing_text());
+  client.work();
+  std::vector<DecodingRequest> requests = {growing_text()};
+  for (size_t i = 1; i < 4; ++i) requests.push_back(sampling_of(prompt(6 * kPromptPiece), 3));
+  for (size_t i = 1; i < 4; ++i) client.submit(i, requests[i]);
+  for (int i = 0; i < 4; ++i) client.work();
+  std::map<size_t, DecodingResult> found;
+  for (size_t i = 4; i < 7; ++i) {
+    requests.push_back(sampling_of(prompt(kQueriesByRow + 1 + static_cast<int32_t>(i)), 3));
+    DecodingRequest request = requests.back();
+    bool begun = false;
+    request.on_token = [&begun](const TokenEvent&) { return begun = true; };
+    client.submit(i, request);
+    int steps = 0;
+    for (; !begun; ++steps)
+      for (auto& [tag, result] : client.work()) found[tag] = std::move(result);
+    EXPECT_LE(steps, 2) << "request " << i;
+    while (found.find(i) == found.end())
+      for (auto& [tag, result] : client.work()) found[tag] = std::move(result);
+  }
+  while (client.outstanding() > 0)
+    for (auto& [tag, result] : client.work()) found[tag] = std::move(result);
+  for (size_t i = 0; i < requests.size(); ++i)
+    expect_equal(found.at(i), alone(model, requests[i]), "request " + std::to_string(i));
+}
+
+TEST(Scheduler, AStreamOfPromptsDoesNotKeepALongOneWaiting) {
+  const ThreadScope one_thread(1);
+  constexpr int32_t kPieces = 6;
+  const auto model = language_model(1, kPieces * kPromptPiece + 300);
+  Scheduler scheduler(model);
+  SchedulerClient client(scheduler);
+  client.submit(0, growing_text());
+  client.work();
+  DecodingRequest request = sampling_of(std::vector<int32_t>(kPieces * kPromptPiece, 5), 1);
+  bool begun = false;
+  request.on_token = [&](const TokenEvent&) { return begun = true; };
+  client.submit(1, request);
+  size_t steps = 0;
+  for (; !begun; ++steps) {
+    client.submit(2 + steps, sampling_of(std::vector<int32_t>(kPromptPiece, 5), 1));
+    client.work();
+  }
+  EXPECT_LE(steps, 2 * kPieces + 1);
+  client.cancel();
+}
+
+// A request that is to enter at once does so beside a full batch.
+TEST(Scheduler, WhoEntersAtOnceNeedsNoPlace) {
+  const ThreadScope one_thread(1);
+  const auto model = translation_model();
+  Scheduler scheduler(model);
+  SchedulerClient client(scheduler);
+  BeamSearchRequest beam;
+  beam.options.generation = {.beam_size = 2, .max_length = 50, .min_length = 50};
+  DecodingRequest request{.source = {5, 6, kEos}, .prompt = {kBos}, .search = beam, .batch = {.sequences = 4}};
+  for (size_t i = 0; i < 8; ++i) client.submit(i, request);
+  client.work();
+  EXPECT_EQ(scheduler.state().active, 4);
+  request.at_once = true;
+  client.submit(8, request);
+  client.work();
+  EXPECT_EQ(scheduler.state().active, 5);
+  EXPECT_EQ(scheduler.state().waiting, 4);
+  const DecodingResult expected = alone(model, request);
+  while (client.outstanding() > 0)
+    for (const auto& [tag, result] : client.work()) expect_equal(result, expected, std::to_string(tag));
+}
 
 // A few tokens would be read row by row, not as a part of a prompt, and have other bits.
 TEST(Scheduler, AShortLastPieceOfAPromptIsReadWithTheOneBefore) {
-  const auto model = std::make_shared<Counting>(language_model(1, 3 * kPromptPiece));
+  const auto model = std::make_shared<CountingModel>(language_model(1, 3 * kPromptPiece));
   const auto steps = [&](int64_t length) {
-    model->read.clear();
+    model->tokens.clear();
     alone(model, sampling_of(std::vector<int32_t>(static_cast<size_t>(length), 5), 1));
-    return model->read;
+    return model->tokens;
   };
   EXPECT_THAT(steps(2 * kPromptPiece + kQueriesByRow), ElementsAre(kPromptPiece, kPromptPiece + kQueriesByRow));
   EXPECT_THAT(steps(2 * kPromptPiece + kQueriesByRow + 1), ElementsAre(kPromptPiece, kPromptPiece, kQueriesByRow + 1));

@@ -4,14 +4,14 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <mutex>
 #include <optional>
-#include <thread>
 
 #include "attune/inference/translation_requests.h"
+#include "tests/inference/counting_model.h"
 #include "tests/support/small_model.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/wait.h"
 
 namespace attune::serve {
 namespace {
@@ -40,14 +40,12 @@ class DecodingWorkerTest : public ::testing::Test {
     return made;
   }
   std::vector<std::string> wait_for_ends(size_t count) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    for (;;) {
-      {
-        const std::lock_guard lock(mutex_);
-        if (ends_.size() >= count || std::chrono::steady_clock::now() > end) return ends_;
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+    const auto found = [&] {
+      const std::lock_guard lock(mutex_);
+      return ends_;
+    };
+    becomes([&] { return found().size() >= count; }, 60);
+    return found();
   }
 
   TemporaryFolder folder_;
@@ -66,6 +64,45 @@ TEST_F(DecodingWorkerTest, ALargeRequestDoesNotKeepASmallOneWaiting) {
   ASSERT_EQ(ends.size(), 151u);
   const auto small = std::find(ends.begin(), ends.end(), "small") - ends.begin();
   EXPECT_LT(small, 100);
+}
+
+// A single sentence among requests of a thousand: no lane makes more than two steps before its source is read.
+TEST_F(DecodingWorkerTest, ASingleSentenceEntersWithinTwoSteps) {
+  constexpr int64_t kBatch = 16, kLanes = 2;
+  requests_.emplace(*translator_, TranslateOptions{.batch_sentences = kBatch});
+  const std::shared_ptr<const DecodingModel> of_translator(&translator_->scheduler().model(), [](const void*) {});
+  const auto model = std::make_shared<CountingModel>(of_translator);
+  Scheduler scheduler(model);
+  DecodingWorker worker(scheduler, {.places = kBatch * kLanes, .threads = kLanes});
+  worker.add("a", requests("large", 1000));
+  worker.add("b", requests("large", 1000));
+  wait_for_ends(20);
+  std::string text;
+  for (int i = 0; i < 20; ++i) {
+    text += "dog ";
+    DecodingRequest request = requests_->request(requests_->encode(text, "sentence"), {});
+    const std::vector<int32_t> source = request.source;
+    std::vector<DecodingRequest> one;
+    one.push_back(std::move(request));
+    CountingModel::Steps before, after;
+    {
+      const std::lock_guard no_step(model->gate);
+      before = model->steps;
+      worker.add("b", std::move(one));
+    }
+    const auto entered = [&] {
+      const std::lock_guard lock(model->gate);
+      for (const auto& [found, steps] : model->entered) {
+        if (found != source) continue;
+        after = steps;
+        return true;
+      }
+      return false;
+    };
+    ASSERT_TRUE(becomes(entered));
+    EXPECT_LE(most_steps_between(before, after), 2) << "sentence " << i;
+  }
+  EXPECT_LT(wait_for_ends(0).size(), 1900u) << "or nothing kept them waiting";
 }
 
 TEST_F(DecodingWorkerTest, WhatIsCancelledEndsWhileItWaits) {

@@ -13,12 +13,12 @@
 namespace attune::serve {
 namespace {
 
-// A text's number is that of its tokens; -1 is one that fails.
-std::vector<std::vector<float>> count_tokens(const TokenSequences& texts) {
+// The number of a text's tokens; a text that begins with -1 fails.
+std::vector<std::vector<float>> lengths(std::span<const Encoding> texts) {
   std::vector<std::vector<float>> numbers;
-  for (const auto& text : texts) {
-    if (text.front() < 0) fail<NumericError>("not finite");
-    numbers.push_back({static_cast<float>(text.size())});
+  for (const Encoding& text : texts) {
+    if (text.ids.front() < 0) fail<NumericError>("not finite");
+    numbers.push_back({static_cast<float>(text.ids.size())});
   }
   return numbers;
 }
@@ -28,14 +28,15 @@ struct Result {
   bool failed;
 };
 
-EncoderRequest request(std::vector<int32_t> tokens, const std::shared_ptr<std::promise<Result>>& to) {
-  return {.tokens = std::move(tokens), .on_done = [to](std::vector<float> numbers, std::exception_ptr error) {
+EncoderRequest request(std::vector<int32_t> ids, const std::shared_ptr<std::promise<Result>>& to) {
+  return {.text = {.ids = std::move(ids), .type_ids = {}},
+          .on_done = [to](std::vector<float> numbers, std::exception_ptr error) {
             to->set_value({std::move(numbers), error != nullptr});
           }};
 }
 
 TEST(EncoderWorker, OneTextsErrorIsNotThatOfOthers) {
-  EncoderWorker worker(count_tokens, {.batch_texts = 8, .threads = 1});
+  EncoderWorker worker(lengths, {.batch_texts = 8, .threads = 1});
   std::vector<std::shared_ptr<std::promise<Result>>> results;
   std::vector<EncoderRequest> requests;
   for (int i = 0; i < 20; ++i) {
@@ -53,9 +54,9 @@ TEST(EncoderWorker, OneTextsErrorIsNotThatOfOthers) {
 TEST(EncoderWorker, WhatIsCancelledOrLateIsNotComputed) {
   std::atomic<int> computed{0};
   EncoderWorker worker(
-      [&](const TokenSequences& texts) {
+      [&](std::span<const Encoding> texts) {
         computed += static_cast<int>(texts.size());
-        return count_tokens(texts);
+        return lengths(texts);
       },
       {.threads = 1});
   const auto cancelled = std::make_shared<std::promise<Result>>(), late = std::make_shared<std::promise<Result>>();

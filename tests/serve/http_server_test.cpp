@@ -3,13 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <thread>
 #include <vector>
 
 #include "attune/base/random.h"
 #include "attune/serve/http/http_error.h"
 #include "tests/support/errors.h"
 #include "tests/support/http_client.h"
+#include "tests/support/wait.h"
 
 namespace attune::serve {
 namespace {
@@ -34,15 +34,13 @@ class EchoServer {
     });
   }
   Shared waiting() {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (std::chrono::steady_clock::now() < end) {
-      {
-        const std::lock_guard lock(mutex_);
-        if (!waiting_.empty()) return waiting_.back();
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    return nullptr;
+    Shared found;
+    becomes([&] {
+      const std::lock_guard lock(mutex_);
+      if (!waiting_.empty()) found = waiting_.back();
+      return found != nullptr;
+    });
+    return found;
   }
   HttpClient client() const { return HttpClient(server->port()); }
 
@@ -54,14 +52,13 @@ class EchoServer {
   std::unique_ptr<HttpServer> server;  // goes first
 };
 
-template <class Condition>
-bool becomes(Condition&& condition, int seconds = 20) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return true;
+// What became of the request of a client that sends `bytes`, among them a request of /wait, and goes away.
+Shared left_by_a_client(EchoServer& echo, std::string_view bytes) {
+  HttpClient client = echo.client();
+  client.send(bytes);
+  Shared exchange = echo.waiting();
+  if (exchange == nullptr || *exchange->gone()) return nullptr;
+  return exchange;
 }
 
 TEST(HttpServer, AnswersOneRequestAfterTheOtherOnAConnection) {
@@ -95,14 +92,8 @@ TEST(HttpServer, AStreamComesInChunksAsItIsWritten) {
 
 TEST(HttpServer, AClientThatGoesAwayIsNoticedSoon) {
   EchoServer echo;
-  Shared exchange;
-  {
-    HttpClient client = echo.client();
-    client.get("/wait");
-    exchange = echo.waiting();
-    ASSERT_NE(exchange, nullptr);
-    EXPECT_FALSE(*exchange->gone());
-  }
+  const Shared exchange = left_by_a_client(echo, "GET /wait HTTP/1.1\r\n\r\n");
+  ASSERT_NE(exchange, nullptr);
   EXPECT_TRUE(becomes([&] { return exchange->gone()->load(); }, 2));
   exchange->respond({.body = "nobody reads this"});
   EXPECT_TRUE(becomes([&] { return echo.server->connections() == 0; }));
@@ -110,13 +101,8 @@ TEST(HttpServer, AClientThatGoesAwayIsNoticedSoon) {
 
 TEST(HttpServer, AlsoOneThatHasSentMore) {
   EchoServer echo;
-  Shared exchange;
-  {
-    HttpClient client = echo.client();
-    client.send("GET /wait HTTP/1.1\r\n\r\nGET /later HTTP/1.1\r\n\r\n");
-    exchange = echo.waiting();
-    ASSERT_NE(exchange, nullptr);
-  }
+  const Shared exchange = left_by_a_client(echo, "GET /wait HTTP/1.1\r\n\r\nGET /later HTTP/1.1\r\n\r\n");
+  ASSERT_NE(exchange, nullptr);
   EXPECT_TRUE(becomes([&] { return exchange->gone()->load(); }, 2));
 }
 

@@ -1,11 +1,9 @@
 #pragma once
 // A service without sockets, and requests to it.
 
-#include <chrono>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "attune/base/file.h"
@@ -13,6 +11,7 @@
 #include "attune/serve/service.h"
 #include "tests/support/small_model.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/wait.h"
 
 namespace attune::serve {
 
@@ -42,8 +41,7 @@ struct Answer {
 
 inline Answer wait_for_answer(Exchange& exchange) {
   Answer answer;
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(120);
-  for (;;) {
+  const auto take = [&] {
     Exchange::Outgoing out = exchange.take();
     if (out.head) {
       answer.status = out.head->status;
@@ -51,9 +49,10 @@ inline Answer wait_for_answer(Exchange& exchange) {
       answer.body += out.head->body;
     }
     answer.body += out.piece;
-    if (out.ended || std::chrono::steady_clock::now() > end) return answer;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+    return out.ended;
+  };
+  becomes(take, 120);
+  return answer;
 }
 
 inline HttpRequest post_request(const std::string& path, const std::string& body,
@@ -86,9 +85,7 @@ class TestService {
   Answer get(const std::string& path) { return ask({.method = "GET", .path = path}); }
   /// Until every request is recorded.
   void wait_until_idle() const {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    while (service->open_calls() > 0 && std::chrono::steady_clock::now() < end)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    becomes([&] { return service->open_calls() == 0; }, 60);
   }
   std::filesystem::path folder(const std::string& name) const { return folder_ / name; }
   std::vector<std::string> log() {

@@ -187,20 +187,6 @@ TEST(Service, OwnTranslationsHaveScoresAndConstraints) {
   EXPECT_EQ(t.post("/v1/translate", {{"text", "a"}, {"n_best", 1000}}).json()["error"]["param"], "n_best");
 }
 
-TEST(Service, LabelsAreThoseOfTheClassifier) {
-  TestService t;
-  const Classifier classifier = Classifier::load(t.folder("topics"));
-  const Classification expected = classifier.classify("the old dog");
-  const Answer answer = t.post("/predict", {{"inputs", "the old dog"}});
-  ASSERT_EQ(answer.status, 200) << answer.body;
-  for (size_t i = 0; i < expected.labels.size(); ++i) {
-    EXPECT_EQ(answer.json()[i]["label"], classifier.labels()[static_cast<size_t>(expected.labels[i].label)]);
-    EXPECT_NEAR(answer.json()[i]["score"].get<double>(), expected.labels[i].probability, 1e-6);
-  }
-  EXPECT_EQ(t.post("/predict", {{"inputs", Json::array()}}).status, 422);
-  EXPECT_EQ(t.post("/tokenize", {{"model", "topics"}, {"inputs", "a dog"}}).status, 200);
-}
-
 // Requests that come at random moments have the answers that they have alone.
 TEST(Service, RandomArrivalsChangeNoAnswer) {
   TestService t;

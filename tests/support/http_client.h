@@ -62,6 +62,7 @@ class HttpClient {
   /// Up to the end of the connection.
   std::string read_all(int seconds = 20) { return read_until("\x01 nothing has this", seconds); }
   bool closed() const { return closed_; }
+  int descriptor() const { return socket_.get(); }
 
  private:
   Descriptor socket_;

@@ -1,0 +1,126 @@
+// The whole server, over its socket: clients that go away, whatever their requests are at.
+
+#include "attune/serve/server.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <optional>
+#include <thread>
+
+#include "attune/io/model_folder.h"
+#include "attune/models/build.h"
+#include "attune/text/character_tokenizer.h"
+#include "tests/serve/service_fixture.h"
+#include "tests/support/http_client.h"
+
+namespace attune::serve {
+namespace {
+
+// What a busy machine may take until it notices; on an idle one it is less than 100 ms.
+constexpr double kSoon = 1.5;
+
+constexpr int64_t kPromptTokens = 2048;
+
+// A language model with room for prompts of several pieces.
+void write_language_model_for_prompts(const std::filesystem::path& folder) {
+  const auto tokenizer = CharacterTokenizer::build_from_texts({joined(small_text())});
+  TransformerConfig config;
+  config.architecture = Architecture::decoder_lm;
+  config.vocab = tokenizer.vocab_size();
+  config.d_model = 64;
+  config.heads = 4;
+  config.layers = 4;
+  config.d_ff = 256;
+  config.positions = RotaryOptions{};
+  config.context_length = kPromptTokens + 64;
+  save_model_folder(folder, *build_decoder_lm(config, 1), tokenizer, {.max_tokens = 4}, TextUnit::stream);
+}
+
+class ServerTest : public ::testing::Test {
+ protected:
+  void serve(const std::string& name, int64_t batch) {
+    ServeConfig config;
+    config.http.port = 0;
+    config.limits.texts = 1000;
+    config.limits.tokens = int64_t{1} << 22;
+    config.models[name] = {.folder = (folder_ / name).string(), .batch = batch, .threads = 1};
+    server_.emplace(config, [](const std::string&) {});
+    server_->load();
+    model_ = server_->service().models().find(name);
+    running_ = std::thread([this] { server_->run(stop_, reload_); });
+  }
+  ~ServerTest() override {
+    stop_ = true;
+    if (running_.joinable()) running_.join();
+  }
+  HttpClient client(const std::string& path, const Json& body) const {
+    HttpClient made(server_->port());
+    made.post(path, body.dump());
+    return made;
+  }
+  int64_t at_work() const { return model_->load().waiting + model_->load().running; }
+  bool has_line(const std::string& line) {
+    const auto exchange = std::make_shared<Exchange>(HttpRequest{.method = "GET", .path = "/metrics"});
+    server_->service().handle(exchange);
+    return wait_for_answer(*exchange).body.find(line) != std::string::npos;
+  }
+
+  TemporaryFolder folder_;
+  std::atomic<bool> stop_{false}, reload_{false};
+  std::optional<Server> server_;
+  std::shared_ptr<ServedModel> model_;
+  std::thread running_;
+};
+
+std::string lines_of(int64_t sentences) {
+  std::string text;
+  for (const std::string& sentence : small_text(sentences)) text += sentence + "\n";
+  return text;
+}
+
+TEST_F(ServerTest, AClientThatGoesAwayWhileItsRequestWaitsIsNoticed) {
+  write_small_model(folder_ / "en-de");
+  serve("en-de", 1);
+  const Json body = {{"text", lines_of(900)}, {"beam_size", 16}};
+  const HttpClient first = client("/v1/translate", body);
+  ASSERT_TRUE(becomes([&] { return at_work() > 800; }));
+  {
+    const HttpClient second = client("/v1/translate", body);
+    ASSERT_TRUE(becomes([&] { return model_->admission().requests() == 2 && at_work() > 1000; }));
+  }
+  EXPECT_TRUE(becomes([&] { return model_->admission().requests() == 1; }, kSoon));
+  EXPECT_TRUE(has_line("attune_requests_cancelled_total{model=\"en-de\"} 1\n"));
+  EXPECT_GT(at_work(), 50) << "or the first one left no time to wait";
+}
+
+TEST_F(ServerTest, AClientThatGoesAwayWhileItsRequestIsAtWorkIsNoticed) {
+  write_small_model(folder_ / "en-de");
+  serve("en-de", 1);
+  {
+    const HttpClient only = client("/v1/translate", {{"text", lines_of(900)}, {"beam_size", 16}});
+    ASSERT_TRUE(becomes([&] { return at_work() > 800; }));
+    EXPECT_GT(at_work(), 500);
+  }
+  EXPECT_TRUE(becomes([&] { return at_work() == 0; }, kSoon));
+  EXPECT_TRUE(becomes([&] { return has_line("attune_requests_cancelled_total{model=\"en-de\"} 1\n"); }));
+}
+
+TEST_F(ServerTest, AClientThatGoesAwayWhileItsPromptIsReadIsNoticed) {
+  write_language_model_for_prompts(folder_ / "lm");
+  serve("lm", 64);
+  const Json prompt(std::vector<int32_t>(kPromptTokens, 5));
+  Json prompts = Json::array();
+  for (int i = 0; i < 400; ++i) prompts.push_back(prompt);
+  {
+    const HttpClient only = client("/v1/completions", {{"prompt", std::move(prompts)}, {"max_tokens", 4}});
+    ASSERT_TRUE(becomes([&] { return model_->load().running > 0; }));
+    EXPECT_GT(at_work(), 300);
+  }
+  EXPECT_TRUE(becomes([&] { return at_work() == 0; }, kSoon));
+  EXPECT_EQ(model_->scheduler_state().slots_in_use, 0);
+}
+
+}  // namespace
+}  // namespace attune::serve
