@@ -6,6 +6,7 @@
 #include <string>
 
 #include "attune/base/json_fields.h"
+#include "attune/serve/openapi_interfaces.h"
 #include "attune/serve/routes.h"
 
 namespace attune::serve {
@@ -19,6 +20,7 @@ TEST(OpenApi, HasEveryRouteAndNoOther) {
   for (const Route& route : routes())
     served.insert((route.method == "GET" ? "get " : "post ") + std::string(route.path));
   EXPECT_EQ(described, served);
+  EXPECT_EQ(interface_descriptions().size(), routes().size());
 }
 
 void expect_references(const Json& json, const Json& document) {

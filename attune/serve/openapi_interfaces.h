@@ -1,0 +1,29 @@
+#pragma once
+// What each interface takes and returns, as JSON schemas.
+
+#include <vector>
+
+#include "attune/base/json_fields.h"
+
+namespace attune::serve {
+
+/// A route as people and programs have to know it; the rest is in its Route.
+struct InterfaceDescription {
+  const char* path;
+  const char* summary;
+  const char* tag;
+  Json body = nullptr;  // the schema of a request's body; null: it has none
+  Json answer;          // the schema of the answer
+  const char* answer_type = "application/json";
+  bool streams = false;  // whether it may be a stream of events instead
+  const char* success = "The answer";
+};
+
+std::vector<InterfaceDescription> interface_descriptions();
+
+/// The schemas that others refer to, by name.
+Json named_schemas();
+/// The reference to one of them.
+Json schema_named(const char* name);
+
+}  // namespace attune::serve
