@@ -1,7 +1,4 @@
-// The page in the browser: files that are a part of the binary.
-
-#include <string_view>
-
+#include "attune/serve/page_files.h"
 #include "attune/serve/routes.h"
 
 namespace attune::serve {
@@ -19,21 +16,6 @@ std::string_view server_js();
 
 namespace {
 
-struct PageFile {
-  std::string_view path;
-  std::string_view (*content)();
-  const char* type;
-};
-
-constexpr const char* kScript = "text/javascript; charset=utf-8";
-constexpr PageFile kFiles[] = {
-    {"/", index_html, "text/html; charset=utf-8"}, {"/page/page.css", page_css, "text/css; charset=utf-8"},
-    {"/page/icon.svg", icon_svg, "image/svg+xml"}, {"/page/page.js", page_js, kScript},
-    {"/page/common.js", common_js, kScript},       {"/page/translate.js", translate_js, kScript},
-    {"/page/write.js", write_js, kScript},         {"/page/classify.js", classify_js, kScript},
-    {"/page/server.js", server_js, kScript},
-};
-
 // Nothing is loaded from elsewhere, and no text that a model has written can become a script.
 constexpr const char* kPolicy =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
@@ -41,11 +23,24 @@ constexpr const char* kPolicy =
 
 }  // namespace
 
+std::span<const PageFile> page_files() {
+  static constexpr PageFile kFiles[] = {{"/", "text/html", index_html},
+                                        {"/page/page.css", "text/css", page_css},
+                                        {"/page/icon.svg", "image/svg+xml", icon_svg},
+                                        {"/page/page.js", "text/javascript", page_js},
+                                        {"/page/common.js", "text/javascript", common_js},
+                                        {"/page/translate.js", "text/javascript", translate_js},
+                                        {"/page/write.js", "text/javascript", write_js},
+                                        {"/page/classify.js", "text/javascript", classify_js},
+                                        {"/page/server.js", "text/javascript", server_js}};
+  return kFiles;
+}
+
 void answer_page(Service&, const std::shared_ptr<Call>& call) {
-  for (const PageFile& file : kFiles)
-    if (file.path == call->request().path)
+  for (const PageFile& file : page_files())
+    if (call->request().path == file.path)
       return call->respond(HttpResponse{.body = std::string(file.content()),
-                                        .content_type = file.type,
+                                        .content_type = std::string(file.type) + "; charset=utf-8",
                                         .headers = {{"Content-Security-Policy", kPolicy},
                                                     {"Referrer-Policy", "no-referrer"},
                                                     {"Cache-Control", "no-cache"}}});

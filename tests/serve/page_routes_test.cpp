@@ -6,6 +6,7 @@
 #include <regex>
 #include <set>
 
+#include "attune/serve/page_files.h"
 #include "attune/serve/routes.h"
 #include "tests/serve/service_fixture.h"
 #include "tests/support/paths.h"
@@ -16,14 +17,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
-
-// The parts of the page: the routes that its handler answers.
-std::vector<std::string> page_paths() {
-  std::vector<std::string> paths;
-  for (const Route& route : routes())
-    if (route.handle == answer_page) paths.emplace_back(route.path);
-  return paths;
-}
 
 HttpResponse head_of(TestService& t, const std::string& path) {
   const auto exchange = t.send({.method = "GET", .path = path});
@@ -47,9 +40,10 @@ TEST(Page, IsServedWithoutAKeyAndLoadsNothingFromElsewhere) {
   ServeConfig config;
   config.security.api_keys = (folder / "keys.toml").string();
   TestService t(config, false);
-  ASSERT_GT(page_paths().size(), 3u);
-  for (const std::string& path : page_paths()) {
+  for (const PageFile& file : page_files()) {
+    const std::string path = file.path;
     const HttpResponse response = head_of(t, path);
+    EXPECT_EQ(response.content_type, std::string(file.type) + "; charset=utf-8");
     EXPECT_EQ(response.status, 200) << path;
     EXPECT_FALSE(response.body.empty()) << path;
     EXPECT_THAT(header(response, "Content-Security-Policy"), StartsWith("default-src 'none'; script-src 'self';"));
@@ -57,14 +51,14 @@ TEST(Page, IsServedWithoutAKeyAndLoadsNothingFromElsewhere) {
     EXPECT_EQ(header(response, "X-Content-Type-Options"), "nosniff");
     EXPECT_THAT(response.body, Not(::testing::ContainsRegex("(src|href|from|import)[ =(]*[\"']https?:"))) << path;
   }
-  EXPECT_EQ(head_of(t, "/").content_type, "text/html; charset=utf-8");
-  EXPECT_EQ(head_of(t, "/page/page.css").content_type, "text/css; charset=utf-8");
-  EXPECT_EQ(head_of(t, "/page/page.js").content_type, "text/javascript; charset=utf-8");
-  EXPECT_EQ(head_of(t, "/page/icon.svg").content_type, "image/svg+xml");
 }
 
 TEST(Page, EveryFileIsARoute) {
-  const std::vector<std::string> paths = page_paths();
+  std::vector<std::string> paths, routed;
+  for (const PageFile& file : page_files()) paths.emplace_back(file.path);
+  for (const Route& route : routes())
+    if (route.handle == answer_page) routed.emplace_back(route.path);
+  EXPECT_EQ(paths, routed);
   for (const auto& entry : std::filesystem::directory_iterator(source_dir() / "attune/serve/page")) {
     const std::string name = entry.path().filename().string();
     EXPECT_THAT(paths, ::testing::Contains(name == "index.html" ? "/" : "/page/" + name));
@@ -72,12 +66,11 @@ TEST(Page, EveryFileIsARoute) {
 }
 
 TEST(Page, NamesOnlyPathsThatAreServed) {
-  TestService t({}, false);
   std::set<std::string> served, named;
   for (const Route& route : routes()) served.emplace(route.path);
   const std::regex path(R"(["'](/[a-z0-9_./-]*)["'])");
-  for (const std::string& page : page_paths()) {
-    const std::string text = head_of(t, page).body;
+  for (const PageFile& file : page_files()) {
+    const std::string text(file.content());
     for (auto it = std::sregex_iterator(text.begin(), text.end(), path); it != std::sregex_iterator(); ++it)
       named.insert((*it)[1]);
   }
@@ -89,10 +82,9 @@ TEST(Page, NamesOnlyPathsThatAreServed) {
 
 // What a model writes goes in as text.
 TEST(Page, WritesNoMarkup) {
-  TestService t({}, false);
-  for (const std::string& path : page_paths())
+  for (const PageFile& file : page_files())
     for (const char* way : {"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "localStorage"})
-      EXPECT_THAT(head_of(t, path).body, Not(HasSubstr(way))) << path;
+      EXPECT_THAT(std::string(file.content()), Not(HasSubstr(way))) << file.path;
 }
 
 TEST(Page, InfoSaysWhatItNeedsOfTheModels) {
