@@ -11,9 +11,9 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -25,27 +25,20 @@ SENTENCE = "The old dog sleeps in the garden."
 KEY = "a key of the test 0123456789"
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
 @contextlib.contextmanager
 def server(options, *more):
     """The address of `attune serve` with the three models."""
-    port = free_port()
     command = [options.attune, "serve", f"en-de={options.translation}", f"topics={options.classifier}",
-               f"writer={options.language_model}", "--port", str(port), *more]
+               f"writer={options.language_model}", "--port", "0", *more]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         for line in process.stderr:  # says where it listens once the models are there
-            if "serving on" in line:
+            if found := re.search(r"serving on (http://[0-9.:]+)", line):
                 break
         else:
             raise RuntimeError("the server has ended")
         drain = subprocess.Popen(["cat"], stdin=process.stderr, stdout=subprocess.DEVNULL)  # its log
-        yield f"http://127.0.0.1:{port}"
+        yield found[1]
     finally:
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
