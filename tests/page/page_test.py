@@ -380,12 +380,12 @@ def test_keys(browser, options):
 
 
 def take_pictures(browser, folder):
-    with browser.page(viewport={"width": 900, "height": 1010}, color_scheme="light") as page:
+    with browser.page(viewport={"width": 760, "height": 500}, color_scheme="light") as page:
         translate(page)
         page.locator("#target-words button").nth(2).click()
         page.mouse.move(0, 0)
         page.screenshot(path=folder / "page_translate.png", full_page=True)
-    with browser.page(viewport={"width": 900, "height": 700}, color_scheme="dark") as page:
+    with browser.page(viewport={"width": 760, "height": 500}, color_scheme="dark") as page:
         write(page, "120")
         expect(page.locator("#write-status")).to_contain_text("120 tokens")
         page.locator("#tokens > *").nth(12).click()

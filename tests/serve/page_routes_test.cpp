@@ -94,7 +94,9 @@ TEST(Page, InfoSaysWhatItNeedsOfTheModels) {
       EXPECT_EQ(model["source_languages"], Json::array({"en"}));
       EXPECT_EQ(model["target_languages"], Json::array({"de"}));
     }
-    if (model["model_id"] == "lm") EXPECT_EQ(model["chat"], false);
+    if (model["model_id"] == "lm") {
+      EXPECT_EQ(model["chat"], false);
+    }
   }
   EXPECT_THAT(t.get("/metrics").body, HasSubstr("\nprocess_resident_memory_bytes "));
 }
