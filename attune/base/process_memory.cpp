@@ -1,6 +1,10 @@
 #include "attune/base/process_memory.h"
 
 #include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
 
 namespace attune {
 
@@ -8,6 +12,13 @@ int64_t peak_process_bytes() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
   return int64_t{usage.ru_maxrss} * 1024;  // Linux counts in KiB
+}
+
+std::optional<int64_t> resident_process_bytes() {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen("/proc/self/statm", "re"), &std::fclose);
+  long all = 0, resident = 0;
+  if (file == nullptr || std::fscanf(file.get(), "%ld %ld", &all, &resident) != 2) return std::nullopt;
+  return int64_t{resident} * ::sysconf(_SC_PAGESIZE);
 }
 
 }  // namespace attune

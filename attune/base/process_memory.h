@@ -1,10 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 namespace attune {
 
 /// The most memory that this process has had at once, in bytes: pages of mapped files that it has read are counted.
 int64_t peak_process_bytes();
+/// What it has now, counted likewise; without a value the system does not say.
+std::optional<int64_t> resident_process_bytes();
 
 }  // namespace attune

@@ -80,6 +80,7 @@ TranslationRequests::TranslationRequests(const Translator& translator, const Tra
       required_(encode_phrases("required", translator.target_tokenizer(), options.required)),
       search_options_(search_options(translator, options)),
       start_token_(SearchTokens(search_options_).start),
+      end_token_(SearchTokens(search_options_).ends.front()),
       source_end_(source_end(translator, search_options_)),
       source_language_(source_language(translator, options)),
       frame_(static_cast<int64_t>(read_by_encoder("").size())),
@@ -118,6 +119,20 @@ SentenceConstraints TranslationRequests::encode(const TranslationConstraints& co
     fail<ConfigError>("{}: {}", name, error.what());
   }
   return encoded;
+}
+
+std::vector<int32_t> TranslationRequests::decoder_input(const std::string& translation, const std::string& name) const {
+  check_text(translation, name);
+  std::vector<int32_t> tokens = translator_.target_tokenizer().encode(translation);
+  if (const int64_t forced = search_options_.generation.forced_first_token; forced >= 0)
+    tokens.insert(tokens.begin(), static_cast<int32_t>(forced));
+  return decoder_input(tokens);
+}
+
+std::vector<int32_t> TranslationRequests::decoder_input(std::span<const int32_t> tokens) const {
+  std::vector<int32_t> input = {start_token_};
+  input.insert(input.end(), tokens.begin(), tokens.end());
+  return input;
 }
 
 DecodingRequest TranslationRequests::request(std::vector<int32_t> source, SentenceConstraints constraints) const {

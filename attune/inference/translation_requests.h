@@ -2,6 +2,7 @@
 // Sentences as requests to the scheduler, and what it finds as translations.
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,14 @@ class TranslationRequests {
   std::vector<int32_t> encode(const std::string& sentence, const std::string& name) const;
   /// Throws ConfigError beginning with `name` for constraints that do not fit the options.
   SentenceConstraints encode(const TranslationConstraints& constraints, const std::string& name) const;
+  /// What the decoder has read once it has predicted `translation`, for a pass over both: the start token, the token
+  /// that every output begins with, if there is one, and those of the text. Throws DataError beginning with `name` for
+  /// a text that is too long or not valid UTF-8.
+  std::vector<int32_t> decoder_input(const std::string& translation, const std::string& name) const;
+  /// The same for ScoredText::tokens.
+  std::vector<int32_t> decoder_input(std::span<const int32_t> tokens) const;
+  /// What ends a translation.
+  int32_t end_token() const { return end_token_; }
   /// A request without on_done, for a source that is not empty.
   DecodingRequest request(std::vector<int32_t> source, SentenceConstraints constraints) const;
   /// What a request without an error has found for its source.
@@ -39,8 +48,12 @@ class TranslationRequests {
   TranslateOptions options_;
   TokenSequences required_;  // of every sentence
   BeamSearchOptions search_options_;
+<<<<<<< HEAD
   int32_t start_token_, source_end_, source_language_;
   int64_t frame_;  // tokens that the encoder reads beside those of a sentence
+=======
+  int32_t start_token_, end_token_, source_end_, source_language_;
+>>>>>>> page
   BatchLimits batch_;
 };
 

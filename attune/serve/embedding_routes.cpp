@@ -80,6 +80,12 @@ std::shared_ptr<ServedModel> any_model(const Service& service, const std::string
   return models.front();
 }
 
+Json codes_of(const std::vector<ServedLanguage>& languages) {
+  Json codes = Json::array();
+  for (const ServedLanguage& l : languages) codes.push_back(l.code);
+  return codes;
+}
+
 }  // namespace
 
 void answer_openai_embeddings(Service& service, const std::shared_ptr<Call>& call) {
@@ -160,6 +166,11 @@ void answer_info(Service& service, const std::shared_ptr<Call>& call) {
     } else {
       json["model_type"] = model->translator() != nullptr ? "translation" : "language_model";
     }
+    if (model->translator() != nullptr) {
+      json["source_languages"] = codes_of(model->source_languages());
+      json["target_languages"] = codes_of(model->target_languages());
+    }
+    if (model->generator() != nullptr) json["chat"] = model->chat_template() != nullptr;
     models.push_back(std::move(json));
   }
   call->respond(Json{{"version", version()},

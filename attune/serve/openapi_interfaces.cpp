@@ -2,6 +2,8 @@
 
 #include <initializer_list>
 
+#include "attune/serve/page_files.h"
+
 namespace attune::serve {
 namespace {
 
@@ -105,6 +107,17 @@ Json usage() {
                       {"total_tokens", integer(), kRequired}});
 }
 
+std::vector<InterfaceDescription> page_interfaces() {
+  std::vector<InterfaceDescription> files;
+  for (const PageFile& file : page_files())
+    files.push_back({.path = file.path,
+                     .summary = "A file of the page in the browser",
+                     .tag = "page",
+                     .answer = text(),
+                     .answer_type = file.type});
+  return files;
+}
+
 std::vector<InterfaceDescription> operation_interfaces() {
   const Json model = object_with({{"id", text(), kRequired},
                                   {"object", text(), kRequired},
@@ -172,6 +185,28 @@ InterfaceDescription own_translate() {
           .streams = true};
 }
 
+InterfaceDescription attention() {
+  const Json side = object_with({{"tokens", list_of(text()), kRequired},
+                                 {"words", list_of(text()), kRequired},
+                                 {"word_of_token", list_of(integer()), kRequired}});
+  return {.path = "/v1/attention",
+          .summary = "Where the model looks: the cross-attention of a source and its translation in a layer",
+          .tag = "translation",
+          .body = only(object_with({{"model", text()},
+                                    {"source", text()},
+                                    {"target", text()},
+                                    {"text", text(), kRequired},
+                                    {"translation", one_or_list(text()), kRequired},
+                                    {"layer", at_least(1, integer())},
+                                    {"timeout", number()}})),
+          .answer = object_with({{"model", text(), kRequired},
+                                 {"layer", integer(), kRequired},
+                                 {"layers", integer(), kRequired},
+                                 {"source", side, kRequired},
+                                 {"target", side, kRequired},
+                                 {"heads", list_of(list_of(list_of(number()))), kRequired}})};
+}
+
 std::vector<InterfaceDescription> translation_interfaces() {
   const Json language =
       object_with({{"code", text(), kRequired}, {"name", text(), kRequired}, {"targets", list_of(text()), kRequired}});
@@ -189,7 +224,8 @@ std::vector<InterfaceDescription> translation_interfaces() {
            .summary = "What clients should know (LibreTranslate)",
            .tag = "translation",
            .answer = of_type("object")},
-          own_translate()};
+          own_translate(),
+          attention()};
 }
 
 // The fields that both interfaces of language models have.
@@ -349,6 +385,7 @@ std::vector<InterfaceDescription> interface_descriptions() {
   const auto add = [&](const std::vector<InterfaceDescription>& more) {
     all.insert(all.end(), more.begin(), more.end());
   };
+  add(page_interfaces());
   add(translation_interfaces());
   add({completions(), chat_completions()});
   add(encoder_interfaces());

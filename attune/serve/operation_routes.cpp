@@ -1,6 +1,7 @@
 // Health, metrics and what runs the server.
 
 #include "attune/base/json_fields.h"
+#include "attune/base/process_memory.h"
 #include "attune/serve/http/http_error.h"
 #include "attune/serve/openapi.h"
 #include "attune/serve/routes.h"
@@ -31,6 +32,8 @@ void answer_metrics(Service& service, const std::shared_ptr<Call>& call) {
   add("attune_cache_reserved_bytes", [](const ServedModel& m) { return m.scheduler_state().reserved_bytes; });
   add("attune_cache_slots_in_use", [](const ServedModel& m) { return m.scheduler_state().slots_in_use; });
   gauges.push_back({"attune_ready", "", service.models().ready() && !service.draining() ? 1.0 : 0.0});
+  if (const auto bytes = resident_process_bytes())
+    gauges.push_back({"process_resident_memory_bytes", "", static_cast<double>(*bytes)});
   call->respond(
       HttpResponse{.body = service.metrics().text(gauges), .content_type = "text/plain; version=0.0.4; charset=utf-8"});
 }

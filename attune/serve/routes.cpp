@@ -4,6 +4,15 @@ namespace attune::serve {
 
 std::span<const Route> routes() {
   static constexpr Route kRoutes[] = {
+      {"GET", "/", ErrorForm::openai, Access::open, answer_page},
+      {"GET", "/page/page.css", ErrorForm::openai, Access::open, answer_page},
+      {"GET", "/page/icon.svg", ErrorForm::openai, Access::open, answer_page},
+      {"GET", "/page/page.js", ErrorForm::openai, Access::open, answer_page},
+      {"GET", "/page/common.js", ErrorForm::openai, Access::open, answer_page},
+      {"GET", "/page/translate.js", ErrorForm::openai, Access::open, answer_page},
+      {"GET", "/page/write.js", ErrorForm::openai, Access::open, answer_page},
+      {"GET", "/page/classify.js", ErrorForm::openai, Access::open, answer_page},
+      {"GET", "/page/server.js", ErrorForm::openai, Access::open, answer_page},
       {"GET", "/health", ErrorForm::libretranslate, Access::open, answer_health},
       {"GET", "/ready", ErrorForm::libretranslate, Access::open, answer_ready},
       {"GET", "/metrics", ErrorForm::openai, Access::open, answer_metrics},
@@ -15,6 +24,7 @@ std::span<const Route> routes() {
       {"GET", "/languages", ErrorForm::libretranslate, Access::open, answer_languages},
       {"GET", "/frontend/settings", ErrorForm::libretranslate, Access::open, answer_frontend_settings},
       {"POST", "/v1/translate", ErrorForm::openai, Access::key, answer_own_translate},
+      {"POST", "/v1/attention", ErrorForm::openai, Access::key, answer_attention},
       {"POST", "/v1/completions", ErrorForm::openai, Access::key, answer_completions},
       {"POST", "/v1/chat/completions", ErrorForm::openai, Access::key, answer_chat_completions},
       {"POST", "/v1/embeddings", ErrorForm::openai, Access::key, answer_openai_embeddings},

@@ -42,6 +42,12 @@ void answer_models(Service& service, const std::shared_ptr<Call>& call);
 void answer_completions(Service& service, const std::shared_ptr<Call>& call);
 void answer_chat_completions(Service& service, const std::shared_ptr<Call>& call);
 
+// page_routes.cpp
+void answer_page(Service& service, const std::shared_ptr<Call>& call);
+
+// attention_routes.cpp
+void answer_attention(Service& service, const std::shared_ptr<Call>& call);
+
 // translation_routes.cpp
 void answer_translate(Service& service, const std::shared_ptr<Call>& call);
 void answer_languages(Service& service, const std::shared_ptr<Call>& call);

@@ -21,7 +21,8 @@ struct RequestLimits {
   int64_t samples = 16;            // continuations of all prompts of a request
   int64_t beam_size = 16;
   int64_t stop_strings = 16;
-  double request_seconds = 300;  // the longest that a request may take; it ends with what there is
+  int64_t attention_tokens = 256;  // of a source or translation whose attention is asked for
+  double request_seconds = 300;    // the longest that a request may take; it ends with what there is
 };
 
 template <class FieldVisitor>
@@ -34,6 +35,7 @@ void visit_fields(RequestLimits& c, FieldVisitor& v) {
   v("samples", c.samples);
   v("beam_size", c.beam_size);
   v("stop_strings", c.stop_strings);
+  v("attention_tokens", c.attention_tokens);
   v("request_seconds", c.request_seconds);
 }
 

@@ -73,6 +73,7 @@ Service::~Service() {
 void Service::stop() {
   draining_ = true;
   pool_.stop();
+  aside_.stop();
   models_.stop();
 }
 
@@ -170,7 +171,7 @@ ServedModel& Service::enter(Call& call, const std::string& name, ModelKind kind)
   return entered;
 }
 
-void Service::enter(Call& call, std::shared_ptr<ServedModel> model) const {
+void Service::enter(Call& call, std::shared_ptr<const ServedModel> model) const {
   call.set_model(model->name());
   call.place = model->admission().enter(call.client);
   call.model = std::move(model);
@@ -188,6 +189,19 @@ void Service::set_deadline(Call& call, std::optional<double> timeout) const {
   if (timeout) seconds = std::min(seconds, *timeout);
   call.deadline =
       call.arrival() + std::chrono::duration_cast<Call::Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
+void Service::run_aside(const std::shared_ptr<Call>& call, std::function<void()> work) {
+  aside_.add(call->client.name, [call, work = std::move(work)] {
+    if (*call->gone()) return;
+    try {
+      if (call->deadline && Call::Clock::now() >= *call->deadline)
+        throw HttpError(504, "the time for this request is over", "", "timeout");
+      work();
+    } catch (...) {
+      call->fail(std::current_exception());
+    }
+  });
 }
 
 void Service::check_text_bytes(const char* field, std::string_view text) const {

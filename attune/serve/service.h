@@ -7,6 +7,7 @@
 #include <string>
 
 #include "attune/serve/call.h"
+#include "attune/serve/fair_tasks.h"
 #include "attune/serve/model_registry.h"
 #include "attune/serve/request_fields.h"
 #include "attune/serve/serve_config.h"
@@ -55,9 +56,12 @@ class Service {
   /// Gives the call a model of this kind and a place in its queue. Without a name it is the only one of this kind.
   /// Throws HttpError: 404 for a name that is none, 400 for another kind or where several would do, 429, 503.
   ServedModel& enter(Call& call, const std::string& name, ModelKind kind) const;
-  void enter(Call& call, std::shared_ptr<ServedModel> model) const;
+  void enter(Call& call, std::shared_ptr<const ServedModel> model) const;
   /// The request ends after so many seconds: `timeout`, else the header X-Timeout, at most limits.request_seconds.
   void set_deadline(Call& call, std::optional<double> timeout) const;
+  /// Runs `work`, which forms the call's answer, on a thread beside those of the models; API keys take turns. An error
+  /// that it throws is the answer. It is not run for a client that has gone, nor past the deadline: 504.
+  void run_aside(const std::shared_ptr<Call>& call, std::function<void()> work);
   /// Throws HttpError (400) for a text that is longer than limits.text_bytes.
   void check_text_bytes(const char* field, std::string_view text) const;
 
@@ -72,6 +76,7 @@ class Service {
   std::atomic<bool> draining_{false}, reload_asked_{false};
   std::atomic<int64_t> open_calls_{0};
   ModelRegistry models_;
+  FairTasks aside_;
   TaskPool pool_;  // last: it uses the rest
 };
 

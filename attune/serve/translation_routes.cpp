@@ -9,6 +9,7 @@
 #include "attune/serve/html_text.h"
 #include "attune/serve/http/http_error.h"
 #include "attune/serve/language_detector.h"
+#include "attune/serve/language_pair.h"
 #include "attune/serve/routes.h"
 #include "attune/serve/translation_answer.h"
 #include "attune/text/text_file.h"
@@ -16,40 +17,6 @@
 
 namespace attune::serve {
 namespace {
-
-// A pair of languages that a model translates.
-struct Pair {
-  std::shared_ptr<ServedModel> model;
-  ServedLanguage source = {}, target = {};
-};
-
-std::vector<Pair> pairs_of(const Service& service) {
-  std::vector<Pair> pairs;
-  for (const auto& model : service.models().all())
-    for (const ServedLanguage& source : model->source_languages())
-      for (const ServedLanguage& target : model->target_languages())
-        if (source.code != target.code) pairs.push_back({model, source, target});
-  return pairs;
-}
-
-Pair find_pair(const Service& service, const std::string& source, const std::string& target) {
-  if (!service.models().ready()) throw HttpError(503, "the models are not loaded yet", "", "loading");
-  bool source_known = false;
-  for (Pair& pair : pairs_of(service)) {
-    source_known = source_known || pair.source.code == source;
-    if (pair.source.code == source && pair.target.code == target) return std::move(pair);
-  }
-  if (!source_known) refuse_field("source", source.substr(0, 100) + " is not supported");
-  refuse_field("target", fmt::format("{} is not supported from {}", target.substr(0, 100), source));
-}
-
-TranslateOptions options_of(const Pair& pair) {
-  TranslateOptions options;
-  options.source_language = pair.source.token;
-  options.target_language = pair.target.token;
-  options.batch_sentences = pair.model->config().batch;
-  return options;
-}
 
 // n_best needs as large a beam; the rest is the model's own.
 void set_n_best(const Service& service, TranslateOptions& options, const Translator& translator, int64_t n_best) {
@@ -141,7 +108,7 @@ bool timed_out(const std::vector<TranslatedText>& texts) {
 
 std::vector<std::string> source_codes(const Service& service) {
   std::set<std::string> codes;
-  for (const Pair& pair : pairs_of(service)) codes.insert(pair.source.code);
+  for (const LanguagePair& pair : language_pairs(service)) codes.insert(pair.source.code);
   return {codes.begin(), codes.end()};
 }
 
@@ -205,28 +172,6 @@ Json own_answer(const std::string& model, const std::vector<TranslatedText>& tex
   return {{"model", model}, {"translations", std::move(translations)}};
 }
 
-// By name, or by a pair of languages; else the only one.
-Pair find_model(Service& service, Call& call, RequestFields& fields) {
-  const auto source = fields.text("source"), target = fields.text("target");
-  const std::string name = fields.text("model").value_or("");
-  if (name.empty() && source && target) {
-    Pair pair = find_pair(service, *source, *target);
-    service.enter(call, pair.model);
-    return pair;
-  }
-  ServedModel& model = service.enter(call, name, ModelKind::translation);
-  Pair pair{.model = service.models().find(model.name())};
-  const auto language = [&](const char* field, const std::optional<std::string>& code, const auto& known) {
-    if (!code) return ServedLanguage{};
-    for (const ServedLanguage& l : known)
-      if (l.code == *code) return l;
-    refuse_field(field, code->substr(0, 100) + " is not a language of this model");
-  };
-  pair.source = language("source", source, model.source_languages());
-  pair.target = language("target", target, model.target_languages());
-  return pair;
-}
-
 }  // namespace
 
 void answer_translate(Service& service, const std::shared_ptr<Call>& call) {
@@ -241,9 +186,9 @@ void answer_translate(Service& service, const std::shared_ptr<Call>& call) {
     request.source = found.code;
     detected = {{"language", found.code}, {"confidence", found.confidence}};
   }
-  const Pair pair = find_pair(service, request.source, request.target);
+  const LanguagePair pair = find_language_pair(service, request.source, request.target);
   service.enter(*call, pair.model);
-  TranslateOptions options = options_of(pair);
+  TranslateOptions options = pair.options();
   set_n_best(service, options, *pair.model->translator(), request.alternatives + 1);
   const std::vector<std::vector<HtmlPart>> parts = parts_of(request);
   std::vector<std::string> texts;
@@ -266,7 +211,7 @@ void answer_languages(Service& service, const std::shared_ptr<Call>& call) {
   Json languages = Json::array();
   for (const std::string& code : source_codes(service)) {
     std::set<std::string> targets;
-    for (const Pair& pair : pairs_of(service))
+    for (const LanguagePair& pair : language_pairs(service))
       if (pair.source.code == code) targets.insert(pair.target.code);
     languages.push_back({{"code", code}, {"name", language_name(code)}, {"targets", targets}});
   }
@@ -288,7 +233,7 @@ void answer_detect(Service& service, const std::shared_ptr<Call>& call) {
 }
 
 void answer_frontend_settings(Service& service, const std::shared_ptr<Call>& call) {
-  const std::vector<Pair> pairs = pairs_of(service);
+  const std::vector<LanguagePair> pairs = language_pairs(service);
   const auto language = [](const std::string& code) -> Json {
     return {{"code", code}, {"name", code == "auto" ? "Auto Detect" : language_name(code)}};
   };
@@ -307,8 +252,8 @@ void answer_frontend_settings(Service& service, const std::shared_ptr<Call>& cal
 
 void answer_own_translate(Service& service, const std::shared_ptr<Call>& call) {
   RequestFields fields(call->request());
-  const Pair pair = find_model(service, *call, fields);
-  TranslateOptions options = options_of(pair);
+  const LanguagePair pair = requested_pair(service, *call, fields);
+  TranslateOptions options = pair.options();
   const Translator& translator = *pair.model->translator();
   const bool list = fields.is_list("text");
   const std::vector<std::string> texts = fields.texts("text", service.config().limits.texts);

@@ -32,6 +32,11 @@ TEST(ServeCli, AnswersAndEndsWithWhatItHasBegun) {
   HttpClient client(std::stoll(port));
   client.post("/translate", R"({"q": "The dog sleeps .", "source": "en", "target": "de"})");
   EXPECT_THAT(client.read_until("translatedText"), HasSubstr("200 OK"));
+  HttpClient page(std::stoll(port));
+  page.get("/");
+  const std::string index = page.read_until("</html>");
+  EXPECT_THAT(index, HasSubstr("Content-Type: text/html; charset=utf-8"));
+  EXPECT_THAT(index, HasSubstr("Content-Security-Policy: default-src 'none'"));
   HttpClient stream(std::stoll(port));
   stream.post("/v1/completions", R"({"prompt": "the ", "max_tokens": 30, "stream": true})");
   EXPECT_THAT(stream.read_until("data: "), HasSubstr("text/event-stream"));

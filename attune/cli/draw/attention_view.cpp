@@ -8,10 +8,11 @@
 #include "attune/hub/open_folder.h"
 #include "attune/inference/classifier.h"
 #include "attune/inference/text_generator.h"
+#include "attune/inference/translation_attention.h"
+#include "attune/inference/translation_requests.h"
 #include "attune/inference/translator.h"
 #include "attune/models/decoder_lm.h"
 #include "attune/models/encoder_classifier.h"
-#include "attune/models/transformer.h"
 #include "attune/text/text_file.h"
 #include "attune/text/tokenizer.h"
 
@@ -53,31 +54,31 @@ std::vector<int32_t> translate_greedily(const Translator& translator, const std:
   return translator.translate(std::vector{sentence}, options).front().n_best.front().tokens;
 }
 
-/// The decoder reads bos and the target, and each row predicts the next token.
+/// The decoder reads its start token and the target, and each row predicts the next token.
 AttentionPage view_translation(const AttentionRequest& request) {
   const Translator translator = Translator::load(request.folder);
-  const Tokenizer& source_tokenizer = translator.source_tokenizer();
+  const TranslationRequests requests(translator, {});
   const Tokenizer& target_tokenizer = translator.target_tokenizer();
-  std::vector<int32_t> source = encode_shown(source_tokenizer, "--attention", request.text);
-  std::vector<int32_t> target = request.target.empty() ? translate_greedily(translator, request.text)
-                                                       : encode_shown(target_tokenizer, "--target", request.target);
-  const std::string target_text = request.target.empty() ? target_tokenizer.decode(target) : request.target;
-  source.push_back(source_tokenizer.eos_id());
-  target.insert(target.begin(), target_tokenizer.bos_id());
+  encode_shown(translator.source_tokenizer(), "--attention", request.text);
+  const std::vector<int32_t> source = requests.encode(request.text, "--attention");
+  const std::vector<int32_t> output = request.target.empty()
+                                          ? translate_greedily(translator, request.text)
+                                          : encode_shown(target_tokenizer, "--target", request.target);
+  const std::vector<int32_t> target =
+      request.target.empty() ? requests.decoder_input(output) : requests.decoder_input(request.target, "--target");
+  const std::string target_text = request.target.empty() ? target_tokenizer.decode(output) : request.target;
 
-  const PackedTokens packed_source = one_sequence(source);
-  const EncoderOutput encoded = translator.model().encode_with_weights(packed_source);
-  const DecoderOutput decoded =
-      translator.model().decode_with_weights(encoded.states, packed_source.sequences, one_sequence(target));
-  const auto source_pieces = pieces(source_tokenizer, source), target_pieces = pieces(target_tokenizer, target);
+  const TranslationAttention found = translation_attention(translator.model(), source, target);
+  const auto source_pieces = pieces(translator.source_tokenizer(), source);
+  const auto target_pieces = pieces(target_tokenizer, target);
   const char* const reads_and_predicts = "The decoder has read the tokens up to the row's and predicts the next one.";
   AttentionPage page{.title = "", .texts = {{"Source", request.text}, {"Target", target_text}}, .maps = {}};
   page.maps.push_back(
-      {"Encoder self-attention", "source", "source", source_pieces, source_pieces, "", false, encoded.weights});
+      {"Encoder self-attention", "source", "source", source_pieces, source_pieces, "", false, found.encoder});
   page.maps.push_back({"Decoder self-attention", "target", "target", target_pieces, target_pieces, reads_and_predicts,
-                       true, decoded.self_weights});
-  page.maps.push_back({"Cross-attention", "target", "source", target_pieces, source_pieces, reads_and_predicts, false,
-                       decoded.cross_weights});
+                       true, found.decoder});
+  page.maps.push_back(
+      {"Cross-attention", "target", "source", target_pieces, source_pieces, reads_and_predicts, false, found.cross});
   return page;
 }
 

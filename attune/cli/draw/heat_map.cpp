@@ -8,10 +8,13 @@
 #include "attune/base/fail.h"
 #include "attune/base/fields.h"
 #include "attune/base/json_fields.h"
-#include "attune/cli/draw/heat_map_template.h"
 #include "attune/tensor/host_view.h"
 
 namespace attune::cli {
+
+/// The page around the heat maps, heat_map.html; {{title}}, {{texts}} and {{data}} are filled in below.
+std::string_view heat_map_html();
+
 namespace {
 
 std::string escape_html(std::string_view text) {
@@ -111,7 +114,7 @@ std::string attention_page(const AttentionPage& page) {
   std::string texts;
   for (const auto& [name, text] : page.texts)
     texts += fmt::format("<dt>{}</dt><dd>{}</dd>", escape_html(name), escape_html(text));
-  return fill_template(heat_map_template,
+  return fill_template(heat_map_html(),
                        {{"{{title}}", escape_html(page.title)}, {"{{texts}}", texts}, {"{{data}}", script_json(maps)}});
 }
 
