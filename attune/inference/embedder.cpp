@@ -128,17 +128,10 @@ std::vector<float> Embedder::embed(std::string_view text, const EmbedOptions& op
   return std::move(embed(std::span(&copy, 1), options).front());
 }
 
-<<<<<<< HEAD
-std::vector<std::vector<float>> Embedder::embed_tokens(const std::vector<std::vector<int32_t>>& texts,
-                                                       const EmbedOptions& options) const {
-  check_least("batch_texts", options.batch_texts, 1);
-  check_least("batch_tokens", options.batch_tokens, 1);
-=======
 std::vector<std::vector<float>> Embedder::embed_encoded(std::span<const Encoding> texts,
                                                         const EmbedOptions& options) const {
-  check_at_least_one("batch_texts", options.batch_texts);
-  check_at_least_one("batch_tokens", options.batch_tokens);
->>>>>>> review-serve
+  check_least("batch_texts", options.batch_texts, 1);
+  check_least("batch_tokens", options.batch_tokens, 1);
   const int64_t longest = impl_->config.longest_sequence();
   for (size_t i = 0; i < texts.size(); ++i) {
     const std::vector<int32_t>& ids = texts[i].ids;

@@ -48,12 +48,8 @@ class TranslationRequests {
   TranslateOptions options_;
   TokenSequences required_;  // of every sentence
   BeamSearchOptions search_options_;
-<<<<<<< HEAD
-  int32_t start_token_, source_end_, source_language_;
-  int64_t frame_;  // tokens that the encoder reads beside those of a sentence
-=======
   int32_t start_token_, end_token_, source_end_, source_language_;
->>>>>>> page
+  int64_t frame_;  // tokens that the encoder reads beside those of a sentence
   BatchLimits batch_;
 };
 
