@@ -17,9 +17,9 @@ import time
 from pathlib import Path
 from typing import Callable
 
-BASE = ["--steps", "6", "--warmup", "2"]
+BASE = ["--steps", "8", "--warmup", "2"]
 GPT2 = ["--d-model", "768", "--heads", "12", "--layers", "12", "--d-ff", "3072", "--vocab", "50257",
-        "--contexts", "256", "--kinds", "standard", "--steps", "8", "--repeats", "3"]
+        "--contexts", "256", "--kinds", "standard"]
 
 
 def told(attune: str, arguments: list[str]) -> dict:
@@ -97,8 +97,8 @@ def main() -> None:
             "translate, float32, batch 64": translate(model, 64, 300),
             "translate, int8, batch 1": translate(int8, 1, 40),
             "translate, int8, batch 64": translate(int8, 64, 300),
-            "generation, GPT-2's shape, batch 1": bench("decode", *GPT2, "--batch", "1"),
-            "generation, GPT-2's shape, batch 16": bench("decode", *GPT2, "--batch", "16"),
+            "generation, GPT-2's shape, batch 1": bench("decode", *GPT2, "--batch", "1", "--steps", "40", "--repeats", "6"),
+            "generation, GPT-2's shape, batch 16": bench("decode", *GPT2, "--batch", "16", "--steps", "12", "--repeats", "4"),
         }
         chosen = {name: row for name, row in rows.items() if not options.rows or options.rows in name}
         ratios: dict[str, list[float]] = {name: [] for name in chosen}
