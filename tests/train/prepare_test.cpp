@@ -80,10 +80,17 @@ class PrepareTest : public ::testing::Test {
   PreparedIndex index_;
 };
 
-class PreparedRun : public PrepareTest, public ::testing::WithParamInterface<Architecture> {};
+struct PreparedCase {
+  Architecture architecture;
+};
+void PrintTo(const PreparedCase& c, std::ostream* out) {
+  *out << enum_name(c.architecture);
+}
+
+class PreparedRun : public PrepareTest, public ::testing::WithParamInterface<PreparedCase> {};
 
 TEST_P(PreparedRun, OneShardTrainsAsTheTextDoes) {
-  RunConfig config = config_of(GetParam());
+  RunConfig config = config_of(GetParam().architecture);
   config.train.steps = 12;
   config.train.checkpoint_every = 12;
   const TrainedRun text = train(config, folder_ / "text");
@@ -96,14 +103,14 @@ TEST_P(PreparedRun, OneShardTrainsAsTheTextDoes) {
 }
 
 TEST_P(PreparedRun, ManyShardsResumeBitForBit) {
-  RunConfig config = prepared(config_of(GetParam()));
+  RunConfig config = prepared(config_of(GetParam().architecture));
   EXPECT_GT(index_.shards.size(), 3);
   config.train.accumulate = 2;
   expect_resume_is_exact(config, folder_);
 }
 
 TEST_P(PreparedRun, TheNumberOfThreadsChangesNothing) {
-  RunConfig config = prepared(config_of(GetParam()));
+  RunConfig config = prepared(config_of(GetParam().architecture));
   config.train.steps = 10;
   train(config, folder_ / "one");
   const ThreadScope two_threads(2);
@@ -113,9 +120,11 @@ TEST_P(PreparedRun, TheNumberOfThreadsChangesNothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Prepare, PreparedRun,
-                         ::testing::Values(Architecture::encoder_decoder, Architecture::encoder_classifier,
-                                           Architecture::encoder_masked_lm, Architecture::decoder_lm),
-                         [](const auto& test) { return enum_name(test.param); });
+                         ::testing::Values(PreparedCase{Architecture::encoder_decoder},
+                                           PreparedCase{Architecture::encoder_classifier},
+                                           PreparedCase{Architecture::encoder_masked_lm},
+                                           PreparedCase{Architecture::decoder_lm}),
+                         [](const auto& test) { return enum_name(test.param.architecture); });
 
 TEST_F(PrepareTest, AStreamIsCutWhereAShardIsFull) {
   const RunConfig config = config_of(Architecture::decoder_lm);
