@@ -11,14 +11,13 @@
 namespace attune {
 namespace {
 
-using enum FeedForwardActivation;
-constexpr FeedForwardActivation kActivations[] = {relu, gelu, gelu_tanh, silu, tanh, swiglu, geglu, geglu_tanh, reglu};
-
 bool gated(FeedForwardActivation activation) {
+  using enum FeedForwardActivation;
   return activation == swiglu || activation == geglu || activation == geglu_tanh || activation == reglu;
 }
 
 double act(FeedForwardActivation activation, double x) {
+  using enum FeedForwardActivation;
   switch (activation) {
     case relu:
     case reglu:
@@ -77,7 +76,7 @@ Tensor plain_feed_forward(const FeedForwardConfig& c, const std::map<std::string
 }
 
 TEST(FeedForward, EqualsTheFormula) {
-  for (const FeedForwardActivation activation : kActivations) {
+  for (const auto& [activation, name] : EnumNames<FeedForwardActivation>::values) {
     for (const bool bias : {true, false}) {
       for (const DType dtype : {DType::f32, DType::f64}) {
         const FeedForwardConfig config{.d_model = 12, .d_ff = 21, .activation = activation, .bias = bias};
@@ -95,7 +94,7 @@ TEST(FeedForward, EqualsTheFormula) {
 }
 
 TEST(FeedForward, GradientMatchesFiniteDifferences) {
-  for (const FeedForwardActivation activation : kActivations) {
+  for (const auto& [activation, name] : EnumNames<FeedForwardActivation>::values) {
     FeedForward module({.d_model = 4, .d_ff = 5, .activation = activation});
     randomise(module, DType::f64);
     const std::vector<NamedParameter> parameters = named_parameters(module);
@@ -110,7 +109,7 @@ TEST(FeedForward, GradientMatchesFiniteDifferences) {
 }
 
 TEST(FeedForward, ParametersAreNamedAndShaped) {
-  for (const FeedForwardActivation activation : kActivations) {
+  for (const auto& [activation, name] : EnumNames<FeedForwardActivation>::values) {
     for (const bool bias : {true, false}) {
       FeedForward module({.d_model = 6, .d_ff = 8, .activation = activation, .bias = bias});
       std::map<std::string, Shape> found;
@@ -125,7 +124,7 @@ TEST(FeedForward, ParametersAreNamedAndShaped) {
 
 // With every product the identity: what is dropped is the activation's output, and the rest is scaled.
 TEST(FeedForward, DropoutComesAfterTheActivation) {
-  for (const FeedForwardActivation activation : {relu, swiglu}) {
+  for (const FeedForwardActivation activation : {FeedForwardActivation::relu, FeedForwardActivation::swiglu}) {
     constexpr int64_t d = 64;
     FeedForward module({.d_model = d, .d_ff = d, .activation = activation, .dropout = 0.5});
     for (const NamedParameter& p : named_parameters(module))
