@@ -19,7 +19,7 @@ namespace {
 
 // A pair of languages that a model translates.
 struct Pair {
-  std::shared_ptr<ServedModel> model;
+  std::shared_ptr<const ServedModel> model;
   ServedLanguage source = {}, target = {};
 };
 
@@ -214,8 +214,8 @@ Pair find_model(Service& service, Call& call, RequestFields& fields) {
     service.enter(call, pair.model);
     return pair;
   }
-  ServedModel& model = service.enter(call, name, ModelKind::translation);
-  Pair pair{.model = service.models().find(model.name())};
+  const ServedModel& model = service.enter(call, name, ModelKind::translation);
+  Pair pair{.model = call.model};
   const auto language = [&](const char* field, const std::optional<std::string>& code, const auto& known) {
     if (!code) return ServedLanguage{};
     for (const ServedLanguage& l : known)
