@@ -75,7 +75,8 @@ int64_t tokens_in(const Prompts& prompts) {
 
 void check_prompts(const Prompts& prompts, int64_t samples, const RequestLimits& limits, const char* field) {
   if (const int64_t tokens = tokens_in(prompts); tokens > limits.tokens)
-    refuse_field(field, fmt::format("has {} tokens, at most {} are accepted", tokens, limits.tokens));
+    throw HttpError(413, fmt::format("{}: has {} tokens, at most {} are accepted", field, tokens, limits.tokens),
+                    field);
   if (static_cast<int64_t>(prompts.size()) * samples > std::max(limits.samples, limits.texts))
     refuse_field("n", "gives too many texts");
 }

@@ -90,7 +90,7 @@ Json codes_of(const std::vector<ServedLanguage>& languages) {
 
 void answer_openai_embeddings(Service& service, const std::shared_ptr<Call>& call) {
   RequestFields fields(call->request());
-  ServedModel& model = service.enter(*call, fields.text("model").value_or(""), ModelKind::embedder);
+  const ServedModel& model = service.enter(*call, fields.text("model").value_or(""), ModelKind::embedder);
   const Embedder& embedder = *model.embedder();
   const std::vector<std::string> texts = texts_of_field(service, fields, "input");
   const std::string format = fields.text("encoding_format").value_or("float");
@@ -118,7 +118,7 @@ void answer_openai_embeddings(Service& service, const std::shared_ptr<Call>& cal
 
 void answer_embed(Service& service, const std::shared_ptr<Call>& call) {
   RequestFields fields(call->request());
-  ServedModel& model = service.enter(*call, fields.text("model").value_or(""), ModelKind::embedder);
+  const ServedModel& model = service.enter(*call, fields.text("model").value_or(""), ModelKind::embedder);
   const std::vector<std::string> texts = texts_of_field(service, fields, "inputs");
   const bool normal = fields.flag("normalize").value_or(true);
   fields.ignore({"truncate", "truncation_direction"});  // longer texts are cut

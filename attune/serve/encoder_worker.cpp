@@ -1,11 +1,20 @@
 #include "attune/serve/encoder_worker.h"
 
+#include <iterator>
 #include <utility>
 
 #include "attune/base/parallel.h"
 #include "attune/serve/http/http_error.h"
 
 namespace attune::serve {
+namespace {
+
+bool is_over(const EncoderRequest& request) {
+  return (request.cancel != nullptr && request.cancel->load()) ||
+         (request.deadline && std::chrono::steady_clock::now() >= *request.deadline);
+}
+
+}  // namespace
 
 EncoderWorker::EncoderWorker(Encode encode, const Options& options)
     : encode_(std::move(encode)), options_(options), thread_([this] { run(); }) {}
@@ -40,11 +49,14 @@ WorkerLoad EncoderWorker::load() const {
   return {.waiting = queue_.size(), .running = running_};
 }
 
+// Requests that are over come with the batch, wherever they wait, and take none of its room. Empty: at the end.
 std::vector<EncoderRequest> EncoderWorker::next_batch() {
   std::unique_lock lock(mutex_);
   arrived_.wait(lock, [&] { return stopping_ || !queue_.empty(); });
-  std::vector<EncoderRequest> batch;
+  std::vector<EncoderRequest> over, batch;
   int64_t tokens = 0;
+  const auto first_is_over = [](const Queue::Group& group) { return is_over(group.items.front()); };
+  while (auto taken = stopping_ ? std::nullopt : queue_.next(first_is_over)) over.push_back(std::move(taken->first));
   while (!stopping_ && static_cast<int64_t>(batch.size()) < options_.batch_texts && tokens < options_.batch_tokens) {
     auto taken = queue_.next();
     if (!taken) break;
@@ -52,6 +64,7 @@ std::vector<EncoderRequest> EncoderWorker::next_batch() {
     batch.push_back(std::move(taken->first));
   }
   running_ = static_cast<int64_t>(batch.size());
+  batch.insert(batch.end(), std::make_move_iterator(over.begin()), std::make_move_iterator(over.end()));
   return batch;
 }
 
@@ -81,13 +94,11 @@ void EncoderWorker::run() {
   for (;;) {
     std::vector<EncoderRequest> batch = next_batch();
     if (batch.empty()) return;
-    std::erase_if(batch, [now = std::chrono::steady_clock::now()](const EncoderRequest& request) {
-      const bool cancelled = request.cancel != nullptr && request.cancel->load();
-      const bool late = request.deadline && now >= *request.deadline;
-      if (cancelled || late)
-        request.on_done({},
-                        std::make_exception_ptr(HttpError(504, "the time for this request is over", "", "timeout")));
-      return cancelled || late;
+    const auto late = std::make_exception_ptr(HttpError(504, "the time for this request is over", "", "timeout"));
+    std::erase_if(batch, [&](const EncoderRequest& request) {
+      if (!is_over(request)) return false;
+      request.on_done({}, late);
+      return true;
     });
     if (!batch.empty()) encode(batch);
     running_ = 0;

@@ -151,8 +151,8 @@ void Service::reload() {
     if (log_) log_(show(Json{{"time", now_as_text()}, {"reload", line}}));
 }
 
-ServedModel& Service::enter(Call& call, const std::string& name, ModelKind kind) const {
-  std::shared_ptr<ServedModel> model;
+const ServedModel& Service::enter(Call& call, const std::string& name, ModelKind kind) const {
+  std::shared_ptr<const ServedModel> model;
   if (!name.empty()) {
     model = models_.find(name);
     if (model->kind() != kind) refuse_field("model", "\"" + name + "\" is not " + name_of(kind));
@@ -166,7 +166,7 @@ ServedModel& Service::enter(Call& call, const std::string& name, ModelKind kind)
     if (model == nullptr)
       throw HttpError(404, std::string("there is not ") + name_of(kind) + " here", "model", "model_not_found");
   }
-  ServedModel& entered = *model;
+  const ServedModel& entered = *model;
   enter(call, std::move(model));
   return entered;
 }

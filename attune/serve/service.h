@@ -55,7 +55,7 @@ class Service {
   bool keys_are_on() const { return keys_.on(); }
   /// Gives the call a model of this kind and a place in its queue. Without a name it is the only one of this kind.
   /// Throws HttpError: 404 for a name that is none, 400 for another kind or where several would do, 429, 503.
-  ServedModel& enter(Call& call, const std::string& name, ModelKind kind) const;
+  const ServedModel& enter(Call& call, const std::string& name, ModelKind kind) const;
   void enter(Call& call, std::shared_ptr<const ServedModel> model) const;
   /// The request ends after so many seconds: `timeout`, else the header X-Timeout, at most limits.request_seconds.
   void set_deadline(Call& call, std::optional<double> timeout) const;

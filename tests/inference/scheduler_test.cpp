@@ -144,7 +144,7 @@ TEST(Scheduler, WhoEntersAtOnceNeedsNoPlace) {
   Scheduler scheduler(model);
   SchedulerClient client(scheduler);
   BeamSearchRequest beam;
-  beam.options.generation = {.beam_size = 2, .max_length = 50, .min_length = 50};
+  beam.options.generation = {.beam_size = 2, .max_length = 50, .min_length = 40};
   DecodingRequest request{.source = {5, 6, kEos}, .prompt = {kBos}, .search = beam, .batch = {.sequences = 4}};
   for (size_t i = 0; i < 8; ++i) client.submit(i, request);
   client.work();

@@ -81,6 +81,7 @@ TEST_F(DecodingWorkerTest, ASingleSentenceEntersWithinTwoSteps) {
   for (int i = 0; i < 20; ++i) {
     text += "dog ";
     DecodingRequest request = requests_->request(requests_->encode(text, "sentence"), {});
+    request.on_done = [](DecodingResult&&) {};
     const std::vector<int32_t> source = request.source;
     std::vector<DecodingRequest> one;
     one.push_back(std::move(request));

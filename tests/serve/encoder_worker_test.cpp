@@ -4,7 +4,7 @@
 
 #include <atomic>
 #include <future>
-#include <mutex>
+#include <semaphore>
 
 #include "attune/base/fail.h"
 #include "attune/serve/admission.h"
@@ -69,6 +69,39 @@ TEST(EncoderWorker, WhatIsCancelledOrLateIsNotComputed) {
   EXPECT_TRUE(cancelled->get_future().get().failed);
   EXPECT_TRUE(late->get_future().get().failed);
   EXPECT_EQ(computed, 0);
+}
+
+// Among texts of another request, when no more than one batch of two is computed.
+TEST(EncoderWorker, WhatIsCancelledEndsWhileItWaits) {
+  std::counting_semaphore<> batches(0);
+  std::atomic<int> computed{0};
+  const auto slow = [&](std::span<const Encoding> texts) {
+    batches.acquire();
+    computed += static_cast<int>(texts.size());
+    return lengths(texts);
+  };
+  EncoderWorker worker(slow, {.batch_texts = 2, .threads = 1});
+  std::vector<EncoderRequest> others, cancelled;
+  for (int i = 0; i < 100; ++i)
+    others.push_back({.text = {.ids = {1}, .type_ids = {}}, .on_done = [](const auto&, const auto&) {}});
+  std::vector<std::shared_ptr<std::promise<Result>>> results;
+  for (int i = 0; i < 50; ++i) {
+    results.push_back(std::make_shared<std::promise<Result>>());
+    cancelled.push_back(request({1}, results.back()));
+    cancelled.back().cancel = std::make_shared<std::atomic<bool>>(true);
+  }
+  worker.add("", std::move(others));
+  worker.add("", std::move(cancelled));
+  batches.release();
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  size_t ended = 0;
+  for (const auto& result : results) {
+    std::future<Result> future = result->get_future();
+    ended += future.wait_until(end) == std::future_status::ready && future.get().failed ? 1 : 0;
+  }
+  EXPECT_EQ(ended, results.size());
+  EXPECT_LE(computed, 2);
+  batches.release(100);
 }
 
 TEST(Admission, CountsRequestsOfAllAndOfEach) {
