@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "attune/inference/beam_search.h"
+#include "attune/inference/translation_requests.h"
 #include "attune/tensor/host_view.h"
+#include "attune/text/whitespace_tokenizer.h"
 #include "tests/inference/random_model.h"
 
 namespace attune {
@@ -64,6 +66,25 @@ TEST(TranslationAttention, HasEveryLayerAndItsRowsSumToOne) {
   expect_rows(attention.encoder, 5, 5);
   expect_rows(attention.decoder, 3, 3);
   expect_rows(attention.cross, 3, 5);
+}
+
+// As Marian's start token, and the language that each output of mBART begins with.
+TEST(TranslationAttention, TheDecoderBeginsAsTheSearchDoes) {
+  std::vector<std::string> words;
+  for (int i = 0; i < 36; ++i) words.push_back("w" + std::to_string(i));
+  const auto tokenizer = std::make_shared<const WhitespaceTokenizer>(words);
+  const std::shared_ptr<Transformer> model = random_model(small_config(MultiHead{}, NormPlacement::pre));
+  GenerationConfig generation{.beam_size = 1, .max_length = 6};
+  generation.start_token = 0;
+  generation.forced_first_token = 7;
+  const Translator translator(model, tokenizer, tokenizer, generation);
+  const TranslationRequests requests(translator, {});
+  const int32_t word = tokenizer->token_id("w5");
+  EXPECT_EQ(requests.decoder_input("w5 w5", "text"), (std::vector<int32_t>{0, 7, word, word}));
+  EXPECT_EQ(requests.end_token(), tokenizer->eos_id());
+  const std::vector<int32_t> found = translator.translate("w1 w2").n_best.front().tokens;
+  ASSERT_EQ(found.front(), 7);
+  EXPECT_EQ(requests.decoder_input(found).size(), found.size() + 1);
 }
 
 }  // namespace

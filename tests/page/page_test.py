@@ -165,12 +165,14 @@ def test_writing(browser):
         expected = post(browser.address, "/v1/completions", {
             "model": "writer", "prompt": "The ", "max_tokens": 40, "seed": 1, "temperature": 0.8})["choices"][0]["text"]
         assert page.locator("#tokens").inner_text().replace("↵", "").strip() == expected.strip()
+        # A small model is done before anybody can press a button.
+        page.evaluate("""() => new MutationObserver(() => {
+          if (document.querySelectorAll("#tokens > *").length === 10) document.getElementById("stop").click();
+        }).observe(document.getElementById("tokens"), {childList: true})""")
         write(page, "2000")
-        expect(page.locator("#tokens > *").nth(10)).to_be_attached()
-        page.get_by_role("button", name="Stop").click()
         expect(page.locator("#write-status")).to_contain_text("stopped")
         count = page.locator("#tokens > *").count()
-        assert 10 <= count < 2000, count
+        assert 10 <= count < 100, count
         page.wait_for_timeout(300)
         assert page.locator("#tokens > *").count() == count
         expect(page.get_by_role("button", name="Write", exact=True)).to_be_enabled()
@@ -351,10 +353,15 @@ def test_errors_are_said(browser):
         page.locator("#n-best").fill("99")
         page.locator("#n-best").press("Enter")
         expect(page.locator("#problem")).to_contain_text("n_best")
-        page.locator("#n-best").fill("2")
+        page.locator("#n-best").fill("1")
         page.locator("#n-best").press("Enter")
         expect(page.locator("#problem")).to_be_hidden()
-    del browser.complaints[before:]  # chromium notes the answer 400
+        page.locator("#source").fill("dog " * 260)
+        expect(page.locator("#problem")).to_contain_text("at most 256")
+        expect(page.locator("#weights")).to_be_empty()
+        translate(page)
+        expect(page.locator("#problem")).to_be_hidden()
+    del browser.complaints[before:]  # chromium notes the answers 400 and 413
 
 
 def test_keys(browser, options):

@@ -61,15 +61,27 @@ const look = latest(async signal => {
   const body = { ...wanted(), text: sentences[index].source, translation: candidateOf(index).tokens };
   if (layer) body.layer = layer;
   const name = JSON.stringify(body);
-  if (!answers.has(name)) answers.set(name, await (await ask("/v1/attention", body, signal)).json());
-  if (signal.aborted) return;
-  attention = answers.get(name);
+  attention = null;  // what is shown belongs to another choice until the answer is there
+  let found = answers.get(name);
+  try {
+    found = found || await (await ask("/v1/attention", body, signal)).json();
+  } catch (error) {
+    if (!signal.aborted) showNothing();
+    throw error;
+  }
+  if (signal.aborted || byId("look").hidden) return;
+  answers.set(name, found);
+  attention = found;
   const numbers = count => Array.from({ length: count }, (_, i) => [String(i + 1), String(i + 1)]);
   fill(byId("layer"), numbers(attention.layers));
   byId("layer").value = String(attention.layer);
   fill(byId("head"), [["mean", "mean of all"], ...numbers(attention.heads.length)]);
   showAttention();
 });
+
+function showNothing() {
+  for (const id of ["target-words", "source-words", "looked", "weights"]) byId(id).replaceChildren();
+}
 
 // The tokens of a side as they are, or put together as words; special tokens stay alone.
 function groupsOf(side, words) {

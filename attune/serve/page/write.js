@@ -81,6 +81,7 @@ async function write() {
   try {
     const [path, body] = request();
     for await (const event of events(await ask(path, body, controller.signal))) {
+      if (controller.signal.aborted) break;  // several events may have come together
       const choice = event.choices[0], tokens = tokensOf(choice.logprobs);
       count += tokens.length;
       const text = choice.text ?? choice.delta.content;
