@@ -303,11 +303,15 @@ TEST_F(ResumeTest, StateThatNoRunComesToIsRefused) {
   Checkpoint checkpoint;
   for (const std::string& name : reader.names()) checkpoint.tensors.push_back({name, reader.load(name)});
   const Json good = checkpoint_state(reader);
-  const std::vector<std::pair<std::string, Json>> wrong = {
-      {"/training/step", -1},          {"/training/epoch", -5},
-      {"/training/seconds", -1.0},     {"/training/seconds", nullptr},
-      {"/training/best_step", 21},     {"/training/last_validation", 1000},
-      {"/training/tokens", -1}, {"/training/window/tokens", -1}, {"/training/without_improvement", int64_t{1} << 60}};
+  const std::vector<std::pair<std::string, Json>> wrong = {{"/training/step", -1},
+                                                           {"/training/epoch", -5},
+                                                           {"/training/seconds", -1.0},
+                                                           {"/training/seconds", nullptr},
+                                                           {"/training/best_step", 21},
+                                                           {"/training/last_validation", 1000},
+                                                           {"/training/tokens", -1},
+                                                           {"/training/window/tokens", -1},
+                                                           {"/training/without_improvement", int64_t{1} << 60}};
   for (const auto& [field, value] : wrong) {
     checkpoint.state = good;
     checkpoint.state[Json::json_pointer(field)] = value;
