@@ -162,7 +162,8 @@ TEST_F(ClassificationRoutes, RerankNamesWhatIsWrong) {
 }
 
 TEST_F(ClassificationRoutes, InfoSaysWhatRanks) {
-  for (const Json& model : service_->get("/info").json()["models"]) {
+  const Json info = service_->get("/info").json();
+  for (const Json& model : info["models"]) {
     const bool ranks = model["model_type"].contains("reranker");
     EXPECT_EQ(ranks, model["model_id"] == "ranker");
   }

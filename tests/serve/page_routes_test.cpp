@@ -89,7 +89,8 @@ TEST(Page, WritesNoMarkup) {
 
 TEST(Page, InfoSaysWhatItNeedsOfTheModels) {
   TestService t;
-  for (const Json& model : t.get("/info").json()["models"]) {
+  const Json info = t.get("/info").json();
+  for (const Json& model : info["models"]) {
     if (model["model_id"] == "en-de") {
       EXPECT_EQ(model["source_languages"], Json::array({"en"}));
       EXPECT_EQ(model["target_languages"], Json::array({"de"}));
