@@ -35,7 +35,9 @@ class TrainFixture : public ::testing::Test {
     if (resume) words.emplace_back("--resume");
     if (ranks == 1) return words;
     const std::string write_process = "echo $$ > " + (folder_ / "pid.$OMPI_COMM_WORLD_RANK").string();
-    const std::vector<std::string> launcher = {"mpirun",
+    const std::vector<std::string> launcher = {"env",
+                                               "ASAN_OPTIONS=detect_leaks=0",  // MPI's libraries have some
+                                               "mpirun",
                                                "-n",
                                                std::to_string(ranks),
                                                "--oversubscribe",
