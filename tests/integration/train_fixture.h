@@ -18,12 +18,6 @@ namespace attune {
 
 class TrainFixture : public ::testing::Test {
  protected:
-  TrainFixture() {
-    write_reverse_text(folder_, "train", 200, 2, 5, 1);
-    write_reverse_text(folder_, "valid", 10, 2, 5, 2);
-    config_ = reverse_config(folder_);
-  }
-
   static bool has_several_ranks() { return has_mpi() && run_command({"sh", "-c", "command -v mpirun"}).status == 0; }
 
   /// The command that trains with config_ into the folder `run`. Each of several ranks writes its process to pid.<rank>
@@ -88,7 +82,7 @@ class TrainFixture : public ::testing::Test {
 
   static inline const CommandOptions kOptions = {.input = {}, .timeout = std::chrono::seconds(250)};
   TemporaryFolder folder_{memory_folder()};
-  RunConfig config_;
+  RunConfig config_ = make_reverse_task(folder_, 200, 10);
 
  private:
   std::filesystem::path process_file(int rank) const { return folder_ / ("pid." + std::to_string(rank)); }

@@ -61,16 +61,11 @@ void without_dropout(RunConfig& config) {
 
 class RanksTest : public ::testing::Test {
  protected:
-  RanksTest() {
-    write_reverse_text(folder_, "train", 100, 2, 5, 1);
-    write_reverse_text(folder_, "valid", 10, 2, 5, 2);
-    config_ = reverse_config(folder_);
-  }
   fs::path checkpoint(const std::string& run, int64_t step = 20) const { return checkpoint_file(folder_ / run, step); }
 
   OneThread one_thread_;
   TemporaryFolder folder_;
-  RunConfig config_;
+  RunConfig config_ = make_reverse_task(folder_, 100, 10);
 };
 
 struct EqualCase {

@@ -10,6 +10,7 @@
 #include "attune/io/checkpoint.h"
 #include "tests/support/errors.h"
 #include "tests/train/reverse_training.h"
+#include "tests/train/small_tasks.h"
 
 namespace attune {
 namespace {
@@ -22,7 +23,6 @@ using ::testing::SizeIs;
 
 class ResumeTest : public ReverseTraining {};
 
-// Steps 1 to 20 at once, or 1 to 10 and later the rest.
 struct ResumeCase {
   const char* name;
   std::function<void(RunConfig&)> change;
@@ -34,23 +34,8 @@ void PrintTo(const ResumeCase& c, std::ostream* out) {
 class Resume : public ResumeTest, public ::testing::WithParamInterface<ResumeCase> {};
 
 TEST_P(Resume, ContinuesBitForBit) {
-  config_.train.valid_every = 5;
-  config_.train.checkpoint_every = 5;
   GetParam().change(config_);
-  const TrainedRun whole = train(config_, folder_ / "whole");
-  RunConfig half = config_;
-  half.train.steps = 10;
-  train(half, folder_ / "parts");
-  const TrainedRun rest = train(config_, folder_ / "parts", true);
-  EXPECT_EQ(rest.seen.start.step, 10);
-  EXPECT_EQ(rest.seen.steps.size(), 10);
-  EXPECT_EQ(rest.result.step, 20);
-  EXPECT_EQ(tensors_of(checkpoint_file(folder_ / "parts", 20)), tensors_of(checkpoint_file(folder_ / "whole", 20)));
-  EXPECT_EQ(tensors_of(folder_ / "parts" / "model" / "model.safetensors"),
-            tensors_of(folder_ / "whole" / "model" / "model.safetensors"));
-  EXPECT_EQ(metrics_of(folder_ / "parts"), metrics_of(folder_ / "whole"));
-  EXPECT_EQ(rest.result.best_step, whole.result.best_step);
-  EXPECT_EQ(rest.result.best_value, whole.result.best_value);
+  expect_resume_is_exact(config_, folder_);
 }
 
 INSTANTIATE_TEST_SUITE_P(Trainer, Resume,

@@ -43,4 +43,11 @@ inline RunConfig reverse_config(const TemporaryFolder& folder) {
   return config;
 }
 
+/// Writes the texts of that configuration, with lines of 2 to 5 words, and returns it.
+inline RunConfig make_reverse_task(const TemporaryFolder& folder, int64_t train_lines, int64_t valid_lines) {
+  write_reverse_text(folder, "train", train_lines, 2, 5, 1);
+  write_reverse_text(folder, "valid", valid_lines, 2, 5, 2);
+  return reverse_config(folder);
+}
+
 }  // namespace attune

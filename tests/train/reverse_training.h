@@ -9,14 +9,9 @@ namespace attune {
 /// A text to be reversed, and the configuration of a small model on it.
 class ReverseTraining : public ::testing::Test {
  protected:
-  ReverseTraining() {
-    write_reverse_text(folder_, "train", 200, 2, 5, 1);
-    write_reverse_text(folder_, "valid", 20, 2, 5, 2);
-    config_ = reverse_config(folder_);
-  }
   OneThread one_thread_;
   TemporaryFolder folder_;
-  RunConfig config_;
+  RunConfig config_ = make_reverse_task(folder_, 200, 20);
 };
 
 }  // namespace attune

@@ -100,11 +100,14 @@ inline void expect_resume_is_exact(RunConfig config, const TemporaryFolder& fold
   train(part, folder / "parts");
   const TrainedRun rest = train(config, folder / "parts", true);
   EXPECT_EQ(rest.seen.start.step, 10);
+  EXPECT_EQ(rest.seen.steps.size(), 10);
+  EXPECT_EQ(rest.result.step, 20);
   EXPECT_EQ(whole.seen.validations.size(), 4);
   EXPECT_EQ(tensors_of(checkpoint_file(folder / "parts", 20)), tensors_of(checkpoint_file(folder / "whole", 20)));
   EXPECT_EQ(tensors_of(folder / "parts" / "model" / "model.safetensors"),
             tensors_of(folder / "whole" / "model" / "model.safetensors"));
   EXPECT_EQ(metrics_of(folder / "parts"), metrics_of(folder / "whole"));
+  EXPECT_EQ(rest.result.best_step, whole.result.best_step);
   EXPECT_EQ(rest.result.best_value, whole.result.best_value);
 }
 

@@ -105,28 +105,12 @@ void HuggingFaceTokenizer::encode_word(std::string_view word, Workspace& workspa
 }
 
 Encoding HuggingFaceTokenizer::encode_for_model(std::string_view text, const EncodeOptions& options) const {
-  std::vector<int32_t> ids = encode(text);
-  int64_t cut = 0;
-  if (options.truncation) {
-    const int64_t added = options.special_tokens ? PostProcessor::added(parts_.post_processor.single) : 0;
-    cut = truncate(*options.truncation, added, ids, nullptr);
-  }
-  Encoding encoding = parts_.post_processor.apply(ids, nullptr, options.special_tokens);
-  encoding.cut = cut;
-  return encoding;
+  return parts_.post_processor.apply(encode(text), options);
 }
 
 Encoding HuggingFaceTokenizer::encode_pair(std::string_view first, std::string_view second,
                                            const EncodeOptions& options) const {
-  std::vector<int32_t> ids = encode(first), second_ids = encode(second);
-  int64_t cut = 0;
-  if (options.truncation) {
-    const int64_t added = options.special_tokens ? PostProcessor::added(parts_.post_processor.pair) : 0;
-    cut = truncate(*options.truncation, added, ids, &second_ids);
-  }
-  Encoding encoding = parts_.post_processor.apply(ids, &second_ids, options.special_tokens);
-  encoding.cut = cut;
-  return encoding;
+  return parts_.post_processor.apply(encode(first), encode(second), options);
 }
 
 std::string HuggingFaceTokenizer::piece(int32_t id) const {

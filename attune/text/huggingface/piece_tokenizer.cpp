@@ -216,22 +216,12 @@ std::vector<int32_t> PieceTokenizer::encode(std::string_view text) const {
 }
 
 Encoding PieceTokenizer::encode_for_model(std::string_view text, const EncodeOptions& options) const {
-  std::vector<int32_t> ids = encode(text);
-  const int64_t added = options.special_tokens ? PostProcessor::added(layout_.around.single) : 0;
-  const int64_t cut = options.truncation ? truncate(*options.truncation, added, ids, nullptr) : 0;
-  Encoding encoding = layout_.around.apply(ids, nullptr, options.special_tokens);
-  encoding.cut = cut;
-  return encoding;
+  return layout_.around.apply(encode(text), options);
 }
 
 Encoding PieceTokenizer::encode_pair(std::string_view first, std::string_view second,
                                      const EncodeOptions& options) const {
-  std::vector<int32_t> ids = encode(first), second_ids = encode(second);
-  const int64_t added = options.special_tokens ? PostProcessor::added(layout_.around.pair) : 0;
-  const int64_t cut = options.truncation ? truncate(*options.truncation, added, ids, &second_ids) : 0;
-  Encoding encoding = layout_.around.apply(ids, &second_ids, options.special_tokens);
-  encoding.cut = cut;
-  return encoding;
+  return layout_.around.apply(encode(first), encode(second), options);
 }
 
 int32_t PieceTokenizer::token_id(std::string_view token) const {

@@ -71,6 +71,26 @@ std::optional<PostProcessor> read_one(const Fields& fields) {
   fields.refuse("type", "a post-processor that is known here");
 }
 
+// Cuts the texts and puts them into a template. `second` is null where there is one text.
+Encoding fill(const Template& pieces, std::vector<int32_t>& first, std::vector<int32_t>* second,
+              const EncodeOptions& options) {
+  Encoding result;
+  if (options.truncation) {
+    int64_t added = 0;
+    for (const TemplatePiece& piece : pieces)
+      if (options.special_tokens) added += static_cast<int64_t>(piece.tokens.size());
+    result.cut = truncate(*options.truncation, added, first, second);
+  }
+  for (const TemplatePiece& piece : pieces) {
+    if (piece.kind == Kind::tokens && !options.special_tokens) continue;
+    if (piece.kind == Kind::second && second == nullptr) continue;
+    const auto& ids = piece.kind == Kind::tokens ? piece.tokens : piece.kind == Kind::first ? first : *second;
+    result.ids.insert(result.ids.end(), ids.begin(), ids.end());
+    result.type_ids.resize(result.ids.size(), piece.type_id);
+  }
+  return result;
+}
+
 }  // namespace
 
 PostProcessor surrounded_by(const Surroundings& tokens) {
@@ -84,23 +104,12 @@ PostProcessor surrounded_by(const Surroundings& tokens) {
   return result;
 }
 
-int64_t PostProcessor::added(const Template& pieces) {
-  int64_t count = 0;
-  for (const TemplatePiece& piece : pieces) count += static_cast<int64_t>(piece.tokens.size());
-  return count;
+Encoding PostProcessor::apply(std::vector<int32_t> ids, const EncodeOptions& options) const {
+  return fill(single, ids, nullptr, options);
 }
-
-Encoding PostProcessor::apply(const std::vector<int32_t>& first, const std::vector<int32_t>* second,
-                              bool special_tokens) const {
-  Encoding result;
-  for (const TemplatePiece& piece : second == nullptr ? single : pair) {
-    if (piece.kind == Kind::tokens && !special_tokens) continue;
-    if (piece.kind == Kind::second && second == nullptr) continue;
-    const auto& ids = piece.kind == Kind::tokens ? piece.tokens : piece.kind == Kind::first ? first : *second;
-    result.ids.insert(result.ids.end(), ids.begin(), ids.end());
-    result.type_ids.resize(result.ids.size(), piece.type_id);
-  }
-  return result;
+Encoding PostProcessor::apply(std::vector<int32_t> first, std::vector<int32_t> second,
+                              const EncodeOptions& options) const {
+  return fill(pair, first, &second, options);
 }
 
 PostProcessor read_post_processor(const nlohmann::json* value, const std::string& where) {

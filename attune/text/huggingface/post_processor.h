@@ -22,11 +22,11 @@ struct PostProcessor {
   Template single = {{TemplatePiece::Kind::first, 0}};
   Template pair = {{TemplatePiece::Kind::first, 0}, {TemplatePiece::Kind::second, 1}};
 
-  /// How many tokens the template adds.
-  static int64_t added(const Template& pieces);
-
-  /// `second`: null where there is one text.
-  Encoding apply(const std::vector<int32_t>& first, const std::vector<int32_t>* second, bool special_tokens) const;
+  /// The tokens of a text between those of the template, and no longer than options.truncation says. Throws DataError
+  /// when a text cannot be cut so far.
+  Encoding apply(std::vector<int32_t> ids, const EncodeOptions& options) const;
+  /// The same for two texts.
+  Encoding apply(std::vector<int32_t> first, std::vector<int32_t> second, const EncodeOptions& options) const;
 };
 
 /// What a value describes; texts alone for null. Throws FileError.
