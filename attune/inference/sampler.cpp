@@ -45,11 +45,13 @@ std::vector<Candidate> checked_candidates(std::span<const float> logits) {
   return candidates;
 }
 
+// Takes a candidate for every token, in the order of their ids: a model may exclude a tail of ten thousands.
 void keep_possible(std::vector<Candidate>& candidates, std::span<const int32_t> excluded) {
-  std::erase_if(candidates, [&](const Candidate& c) {
-    return c.value == -std::numeric_limits<double>::infinity() ||
-           std::find(excluded.begin(), excluded.end(), c.token) != excluded.end();
-  });
+  constexpr double kImpossible = -std::numeric_limits<double>::infinity();
+  for (const int32_t token : excluded)
+    if (token >= 0 && static_cast<size_t>(token) < candidates.size())
+      candidates[static_cast<size_t>(token)].value = kImpossible;
+  std::erase_if(candidates, [](const Candidate& c) { return c.value == kImpossible; });
   if (candidates.empty()) fail<NumericError>("sampling: no token is possible, every logit that counts is -inf");
 }
 
