@@ -36,6 +36,14 @@ std::shared_ptr<const Tokenizer> load_hub_tokenizer(const std::filesystem::path&
   return tokenizer;
 }
 
+template <class Model>
+void fill_encoder(const HubFolder& hub, const std::filesystem::path& folder, const char* task, LoadedWeights weights,
+                  EncoderFolderOf<Model>& files) {
+  files.tokenizer = load_hub_tokenizer(folder, hub.config().vocab);
+  files.tokenizer_frames_texts = true;
+  files.model = load_as<Model>(hub, folder, task, weights);
+}
+
 }  // namespace
 
 ConfigFile open_config(const std::filesystem::path& folder) {
@@ -75,10 +83,17 @@ ClassifierFolder open_classifier_folder(const std::filesystem::path& folder, Loa
   const auto hub = HubFolder::open(folder);
   if (!hub) return load_classifier_folder(folder, weights);
   ClassifierFolder files;
-  files.tokenizer = load_hub_tokenizer(folder, hub->config().vocab);
-  files.tokenizer_frames_texts = true;
   files.max_tokens = std::min(files.max_tokens, hub->config().longest_sequence());
-  files.model = load_as<EncoderClassifier>(*hub, folder, "classification", weights);
+  fill_encoder<EncoderClassifier>(*hub, folder, "classification", weights, files);
+  return files;
+}
+
+EncoderFolder open_encoder_folder(const std::filesystem::path& folder, LoadedWeights weights) {
+  const auto hub = HubFolder::open(folder);
+  if (!hub) return load_encoder_folder(folder, weights);
+  EncoderFolder files;
+  files.max_tokens = std::min(kMostTextTokens, hub->config().longest_sequence());
+  fill_encoder<EncoderModel>(*hub, folder, "embedding", weights, files);
   return files;
 }
 

@@ -12,14 +12,14 @@ namespace [[gnu::visibility("default")]] attune {
 /// against it. Throws FileError or ConfigError.
 ConfigFile open_config(const std::filesystem::path& folder);
 
-/// As load_model_folder(), load_language_model_folder() and load_classifier_folder(), which read Attune's own folders,
-/// and also for folders of the hub: their generation_config.json is honoured, and their tokenizers put special tokens
-/// around texts as they were made to. Throw FileError or ConfigError naming the file, and the field that is not
-/// supported.
+/// As load_model_folder() and its like, which read Attune's own folders, and also for folders of the hub: their
+/// generation_config.json is honoured, and their tokenizers put special tokens around texts as they were made to. Throw
+/// FileError or ConfigError naming the file, and the field that is not supported.
 ModelFolder open_model_folder(const std::filesystem::path& folder, LoadedWeights weights = LoadedWeights::mapped);
 LanguageModelFolder open_language_model_folder(const std::filesystem::path& folder,
                                                LoadedWeights weights = LoadedWeights::mapped);
 ClassifierFolder open_classifier_folder(const std::filesystem::path& folder,
                                         LoadedWeights weights = LoadedWeights::mapped);
+EncoderFolder open_encoder_folder(const std::filesystem::path& folder, LoadedWeights weights = LoadedWeights::mapped);
 
 }  // namespace attune

@@ -11,6 +11,7 @@
 #include "attune/inference/batches.h"
 #include "attune/inference/encoder_text.h"
 #include "attune/inference/text_limits.h"
+#include "attune/io/config_file.h"
 #include "attune/io/model_folder.h"
 #include "attune/nn/make_panels.h"
 #include "attune/tensor/host_view.h"
@@ -55,16 +56,15 @@ void add_pooled(std::span<const float> states, size_t width, TextPooling pooling
   for (const double sum : sums) vector.push_back(static_cast<float>(sum * scale));
 }
 
-// To length 1, where the length is not 0.
+}  // namespace
+
 void normalize(std::vector<float>& vector) {
-  constexpr double kLeast = 1e-12;  // as torch.nn.functional.normalize
+  constexpr double kLeast = 1e-12;
   double squares = 0;
   for (const float v : vector) squares += static_cast<double>(v) * v;
   const double length = std::max(std::sqrt(squares), kLeast);
   for (float& v : vector) v = static_cast<float>(v / length);
 }
-
-}  // namespace
 
 struct Embedder::Impl {
   Encode encode;
@@ -90,11 +90,18 @@ Embedder Embedder::load(const std::filesystem::path& folder) {
     impl->tokenizer_frames_texts = true;
     model = hub->load(LoadedWeights::panels);
   } else {
-    ClassifierFolder files = load_classifier_folder(folder, LoadedWeights::panels);
-    impl->config = files.model->config();
-    impl->tokenizer = std::move(files.tokenizer);
-    impl->settings.max_tokens = std::min(impl->settings.max_tokens, files.max_tokens);
-    model = std::move(files.model);
+    const auto take = [&](auto files) {
+      impl->config = files.model->config();
+      impl->tokenizer = std::move(files.tokenizer);
+      impl->tokenizer_frames_texts = files.tokenizer_frames_texts;
+      impl->settings.max_tokens = std::min(impl->settings.max_tokens, files.max_tokens);
+      model = std::move(files.model);
+    };
+    if (read_model_config(folder).architecture == Architecture::encoder) {
+      take(load_encoder_folder(folder, LoadedWeights::panels));
+    } else {
+      take(load_classifier_folder(folder, LoadedWeights::panels));
+    }
   }
   impl->encode = encoder_of(model, folder);
   if (impl->tokenizer->vocab_size() > impl->config.vocab)

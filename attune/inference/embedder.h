@@ -56,7 +56,7 @@ struct EmbedOptions {
 /// nothing else.
 class Embedder {
  public:
-  /// From a folder of the Hugging Face hub with an encoder, or one of Attune's with a classifier. modules.json,
+  /// From a folder of the Hugging Face hub with an encoder, or one of Attune's with an encoder or a classifier. modules.json,
   /// 1_Pooling/config.json and sentence_bert_config.json of sentence-transformers are honoured; without them pooling is
   /// `mean` and vectors are not normalised. Throws FileError or ConfigError.
   static Embedder load(const std::filesystem::path& folder);
@@ -85,8 +85,13 @@ class Embedder {
   std::shared_ptr<const Impl> impl_;
 };
 
+/// Divides a vector by its length; numbers below 1e-12 count as that length, as in torch.nn.functional.normalize.
+void normalize(std::vector<float>& vector);
+
 /// Reads modules.json and what it names: the files of sentence-transformers. Without modules.json the defaults hold.
 /// Throws FileError, and ConfigError naming the module or the pooling that is not supported.
 EmbeddingSettings read_embedding_settings(const std::filesystem::path& folder);
+/// Writes what read_embedding_settings() reads, into a folder that is there. Throws FileError.
+void write_embedding_settings(const std::filesystem::path& folder, const EmbeddingSettings& settings);
 
 }  // namespace attune

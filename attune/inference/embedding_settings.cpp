@@ -13,6 +13,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kTransformerFile = "sentence_bert_config.json";
+
 // A folder's file; an empty object where there is none.
 Json read_if_there(const fs::path& path) {
   if (!is_there(path)) return Json::object();
@@ -61,7 +63,7 @@ std::vector<TextPooling> read_pooling(const fs::path& path) {
 }
 
 void read_transformer(const fs::path& folder, EmbeddingSettings& settings) {
-  const fs::path path = folder / "sentence_bert_config.json";
+  const fs::path path = folder / kTransformerFile;
   const Json config = read_if_there(path);
   const Json most = config.value("max_seq_length", Json());
   if (!most.is_null()) {
@@ -101,6 +103,25 @@ EmbeddingSettings read_embedding_settings(const fs::path& folder) {
                         in_quotes(place.get<std::string>()));
   }
   return settings;
+}
+
+void write_embedding_settings(const fs::path& folder, const EmbeddingSettings& settings) {
+  constexpr const char* kPoolingFolder = "1_Pooling";
+  Json modules = Json::array(), modes = Json::array();
+  const auto add = [&](const char* type, const char* place) {
+    modules.push_back({{"idx", modules.size()}, {"path", place}, {"type", type}});
+  };
+  add("sentence_transformers.models.Transformer", "");
+  add("sentence_transformers.models.Pooling", kPoolingFolder);
+  if (settings.normalize) add("sentence_transformers.models.Normalize", "2_Normalize");
+  for (const TextPooling pooling : settings.pooling)
+    modes.push_back(std::ranges::find(kModes, pooling, [](const auto& mode) { return mode.second; })->first);
+  Json transformer = {{"do_lower_case", settings.lowercase}};
+  if (settings.max_tokens < EmbeddingSettings{}.max_tokens) transformer["max_seq_length"] = settings.max_tokens;
+  make_directories(folder / kPoolingFolder);
+  write_json_file(folder / kPoolingFolder / "config.json", {{"pooling_mode", modes}});
+  write_json_file(folder / kTransformerFile, transformer);
+  write_json_file(folder / "modules.json", modules);
 }
 
 }  // namespace attune

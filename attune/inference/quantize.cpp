@@ -4,6 +4,7 @@
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
 #include "attune/hub/open_folder.h"
+#include "attune/inference/embedder.h"
 #include "attune/io/config_file.h"
 #include "attune/io/panel_parameters.h"
 #include "attune/io/parameter_file.h"
@@ -19,14 +20,14 @@ namespace fs = std::filesystem;
 struct Opened {
   std::unique_ptr<Module> model;
   TokenizerPair tokenizers;
-  std::function<void(const fs::path& folder)> write_generation;
+  std::function<void(const fs::path& folder)> write_settings;
 };
 
 template <class Folder>
 Opened opened(std::shared_ptr<Folder> files) {
   return {.model = std::move(files->model),
           .tokenizers = {files->tokenizer, files->tokenizer},
-          .write_generation = [files](const fs::path& folder) { write_generation_config(folder, *files); }};
+          .write_settings = [files](const fs::path& folder) { write_generation_config(folder, *files); }};
 }
 
 Opened open(const fs::path& folder, Architecture architecture) {
@@ -35,7 +36,7 @@ Opened open(const fs::path& folder, Architecture architecture) {
       ModelFolder files = open_model_folder(folder, LoadedWeights::stored);
       return {.model = std::move(files.model),
               .tokenizers = {files.source_tokenizer, files.target_tokenizer},
-              .write_generation = [generation = files.generation](const fs::path& to) {
+              .write_settings = [generation = files.generation](const fs::path& to) {
                 write_generation_config(to, generation);
               }};
     }
@@ -43,8 +44,15 @@ Opened open(const fs::path& folder, Architecture architecture) {
       return opened(std::make_shared<LanguageModelFolder>(open_language_model_folder(folder, LoadedWeights::stored)));
     case Architecture::encoder_classifier:
       return opened(std::make_shared<ClassifierFolder>(open_classifier_folder(folder, LoadedWeights::stored)));
-    case Architecture::encoder:
-      fail<ConfigError>("{}: architecture is \"encoder\", which is not used with panels", folder.string());
+    case Architecture::encoder: {
+      Opened files = opened(std::make_shared<EncoderFolder>(open_encoder_folder(folder, LoadedWeights::stored)));
+      files.write_settings = [first = files.write_settings,
+                              settings = read_embedding_settings(folder)](const auto& to) {
+        first(to);
+        write_embedding_settings(to, settings);
+      };
+      return files;
+    }
     case Architecture::encoder_masked_lm:
       break;
   }
@@ -76,7 +84,7 @@ QuantizedModel quantize_model_folder(const fs::path& model, const fs::path& out,
   write_model_config(folder.temporary(), config.model, weights);
   save_panel_parameters(folder.temporary() / kParameterFile, *files.model, weights, before_each);
   save_tokenizers(folder.temporary(), *files.tokenizers.source, *files.tokenizers.target);
-  files.write_generation(folder.temporary());
+  files.write_settings(folder.temporary());
   if (const auto style = read_source_text(model)) write_source_text(folder.temporary(), *style);
   done.bytes_before = weight_bytes(model);
   done.bytes_after = file_bytes(folder.temporary() / kParameterFile);

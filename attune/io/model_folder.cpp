@@ -61,19 +61,19 @@ void visit_fields(LanguageModelSettings& c, FieldVisitor& v) {
   v("tokenizer_frames_texts", c.tokenizer_frames_texts);
 }
 
-// What it holds for a classifier.
-struct ClassifierSettings {
+// What it holds for a classifier and an encoder.
+struct EncoderSettings {
   int64_t max_tokens = ClassifierFolder{}.max_tokens;
   bool tokenizer_frames_texts = false;
   void validate() const {
-    constexpr int64_t kLeast = 3, kMost = 1 << 16;  // bos, a token, eos
-    if (max_tokens < kLeast || max_tokens > kMost)
-      fail<ConfigError>("max_tokens = {}: needs a number from {} to {}", max_tokens, kLeast, kMost);
+    constexpr int64_t kLeast = 3;  // bos, a token, eos
+    if (max_tokens < kLeast || max_tokens > kMostTextTokens)
+      fail<ConfigError>("max_tokens = {}: needs a number from {} to {}", max_tokens, kLeast, kMostTextTokens);
   }
 };
 
 template <class FieldVisitor>
-void visit_fields(ClassifierSettings& c, FieldVisitor& v) {
+void visit_fields(EncoderSettings& c, FieldVisitor& v) {
   v("max_tokens", c.max_tokens);
   v("tokenizer_frames_texts", c.tokenizer_frames_texts);
 }
@@ -92,6 +92,13 @@ Config read_generation_config(const fs::path& folder) {
   return config;
 }
 
+template <class Model>
+void write_encoder_settings(const fs::path& folder, const EncoderFolderOf<Model>& files) {
+  write_json_file(folder / kGenerationConfigFile,
+                  write_fields(EncoderSettings{.max_tokens = files.max_tokens,
+                                               .tokenizer_frames_texts = files.tokenizer_frames_texts}));
+}
+
 const char* use_of(Architecture architecture) {
   switch (architecture) {
     case Architecture::encoder_classifier:
@@ -99,7 +106,7 @@ const char* use_of(Architecture architecture) {
     case Architecture::encoder_masked_lm:
       return "attune train makes classifiers from it";
     case Architecture::encoder:
-      return "it gives states of tokens";
+      return "attune embed runs it";
     case Architecture::decoder_lm:
       return "attune generate runs it";
     default:
@@ -134,6 +141,17 @@ auto build_for_use(Build build, const ConfigFile& config, const fs::path& folder
       make_panels(*model, WeightFormat::float32, {.done = [&](const Tensor& weight) { reader.release_pages(weight); }});
   }
   return model;
+}
+
+template <class Folder, class Build>
+Folder load_encoder(Build build, const ConfigFile& config, const fs::path& folder, LoadedWeights weights) {
+  Folder files;
+  const auto settings = read_generation_config<EncoderSettings>(folder);
+  files.tokenizer = load_only_tokenizer(folder, config.model, settings.tokenizer_frames_texts);
+  files.tokenizer_frames_texts = settings.tokenizer_frames_texts;
+  files.max_tokens = std::min(settings.max_tokens, config.model.longest_sequence());
+  files.model = build_for_use(build, config, folder, weights);
+  return files;
 }
 
 // Everything but generation_config.json, for a model with one vocabulary.
@@ -176,9 +194,11 @@ void write_generation_config(const fs::path& folder, const LanguageModelFolder& 
 }
 
 void write_generation_config(const fs::path& folder, const ClassifierFolder& files) {
-  write_json_file(folder / kGenerationConfigFile,
-                  write_fields(ClassifierSettings{.max_tokens = files.max_tokens,
-                                                  .tokenizer_frames_texts = files.tokenizer_frames_texts}));
+  write_encoder_settings(folder, files);
+}
+
+void write_generation_config(const fs::path& folder, const EncoderFolder& files) {
+  write_encoder_settings(folder, files);
 }
 
 void save_model_folder(const fs::path& folder, Transformer& model, const Tokenizer& source_tokenizer,
@@ -202,7 +222,7 @@ void save_model_folder(const fs::path& folder, DecoderLm& model, const Tokenizer
 
 void save_model_folder(const fs::path& folder, EncoderClassifier& model, const Tokenizer& tokenizer,
                        int64_t max_tokens) {
-  const ClassifierSettings settings{.max_tokens = max_tokens};
+  const EncoderSettings settings{.max_tokens = max_tokens};
   settings.validate();
   save_model_and_tokenizer(folder, model, tokenizer);
   write_json_file(folder / kGenerationConfigFile, write_fields(settings));
@@ -236,13 +256,12 @@ LanguageModelFolder load_language_model_folder(const fs::path& folder, LoadedWei
 
 ClassifierFolder load_classifier_folder(const fs::path& folder, LoadedWeights weights) {
   const ConfigFile config = read_config_of(folder, Architecture::encoder_classifier, "classification");
-  ClassifierFolder files;
-  const auto settings = read_generation_config<ClassifierSettings>(folder);
-  files.tokenizer = load_only_tokenizer(folder, config.model, settings.tokenizer_frames_texts);
-  files.tokenizer_frames_texts = settings.tokenizer_frames_texts;
-  files.max_tokens = std::min(settings.max_tokens, config.model.longest_sequence());
-  files.model = build_for_use(build_encoder_classifier, config, folder, weights);
-  return files;
+  return load_encoder<ClassifierFolder>(build_encoder_classifier, config, folder, weights);
+}
+
+EncoderFolder load_encoder_folder(const fs::path& folder, LoadedWeights weights) {
+  const ConfigFile config = read_config_of(folder, Architecture::encoder, "embedding");
+  return load_encoder<EncoderFolder>(build_encoder_model, config, folder, weights);
 }
 
 }  // namespace attune

@@ -35,13 +35,20 @@ struct LanguageModelFolder {
   bool tokenizer_frames_texts = false;
 };
 
-struct ClassifierFolder {
-  std::unique_ptr<EncoderClassifier> model;
+inline constexpr int64_t kMostTextTokens = 1 << 16;  // that max_tokens may be
+
+/// A model that reads one text at a time, without a decoder.
+template <class Model>
+struct EncoderFolderOf {
+  std::unique_ptr<Model> model;
   std::shared_ptr<const Tokenizer> tokenizer;
   int64_t max_tokens = 4096;  // of a text, bos and eos included, as in training: longer ones are cut
   /// Texts have the special tokens that the tokenizer itself puts around them, in place of bos and eos.
   bool tokenizer_frames_texts = false;
 };
+
+struct ClassifierFolder : EncoderFolderOf<EncoderClassifier> {};
+struct EncoderFolder : EncoderFolderOf<EncoderModel> {};
 
 /// How many tokens a model has: as many as its tokenizer, or some more, as models of the Hugging Face hub have.
 enum class VocabularySize { exact, padded };
@@ -59,6 +66,7 @@ void check_vocabulary(const TransformerConfig& config, const Tokenizer& tokenize
 void write_generation_config(const std::filesystem::path& folder, const GenerationConfig& generation);
 void write_generation_config(const std::filesystem::path& folder, const LanguageModelFolder& files);
 void write_generation_config(const std::filesystem::path& folder, const ClassifierFolder& files);
+void write_generation_config(const std::filesystem::path& folder, const EncoderFolder& files);
 
 /// Writes config.json, model.safetensors, generation_config.json and the tokenizers: tokenizer.model or vocabulary.json
 /// where both are one object, else one for each side. Tokenizers that the folder had before are
@@ -97,5 +105,6 @@ LanguageModelFolder load_language_model_folder(const std::filesystem::path& fold
                                                LoadedWeights weights = LoadedWeights::mapped);
 ClassifierFolder load_classifier_folder(const std::filesystem::path& folder,
                                         LoadedWeights weights = LoadedWeights::mapped);
+EncoderFolder load_encoder_folder(const std::filesystem::path& folder, LoadedWeights weights = LoadedWeights::mapped);
 
 }  // namespace attune

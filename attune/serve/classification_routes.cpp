@@ -62,13 +62,6 @@ Json labels_json(const std::vector<std::string>& labels, const std::vector<doubl
   return json;
 }
 
-// Longer texts are cut, whatever the request says.
-void read_common_fields(const Service& service, Call& call, RequestFields& fields) {
-  fields.ignore({"truncate", "truncation_direction"});
-  service.set_deadline(call, fields.number("timeout", 0.001, 1e9));
-  fields.finish();
-}
-
 // The query is read once for each text: together no more than a body may have.
 void check_query_bytes(const Service& service, const std::string& query, size_t texts) {
   service.check_text_bytes("query", query);
@@ -104,7 +97,7 @@ void answer_predict(Service& service, const std::shared_ptr<Call>& call) {
   const Classifier& classifier = *model.classifier();
   const PredictInputs inputs = predict_inputs(service, fields, "inputs");
   const bool raw_scores = fields.flag("raw_scores").value_or(false);
-  read_common_fields(service, *call, fields);
+  read_last_fields(service, *call, fields);
   std::vector<Encoding> encoded;
   for (const TextOrPair& text : inputs.texts)
     encoded.push_back(std::visit([&](const auto& t) { return classifier.encode(t); }, text));
@@ -132,7 +125,7 @@ void answer_rerank(Service& service, const std::shared_ptr<Call>& call) {
   check_query_bytes(service, query, texts.size());
   const bool raw_scores = fields.flag("raw_scores").value_or(false);
   const bool return_text = fields.flag("return_text").value_or(false);
-  read_common_fields(service, *call, fields);
+  read_last_fields(service, *call, fields);
   std::vector<Encoding> encoded;
   for (const std::string& text : texts) encoded.push_back(classifier.encode(TextPair{query, text}));
   const auto on_done = [call, raw_scores, kept = return_text ? texts : std::vector<std::string>()](

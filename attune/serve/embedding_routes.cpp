@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 
 #include "attune/base/json_fields.h"
@@ -49,13 +48,6 @@ std::vector<Encoding> encode_for(const Embedder& embedder, const std::vector<std
   std::vector<Encoding> encoded;
   for (const std::string& text : texts) encoded.push_back(embedder.encode(text));
   return encoded;
-}
-
-void normalize(std::vector<float>& vector) {
-  double squares = 0;
-  for (const float v : vector) squares += static_cast<double>(v) * v;
-  if (squares == 0) return;
-  for (float& v : vector) v = static_cast<float>(v / std::sqrt(squares));
 }
 
 // The first numbers of a vector, of length 1 again: for models that were trained for it (Kusupati et al. 2022).
@@ -121,9 +113,7 @@ void answer_embed(Service& service, const std::shared_ptr<Call>& call) {
   const ServedModel& model = service.enter(*call, fields.text("model").value_or(""), ModelKind::embedder);
   const std::vector<std::string> texts = texts_of_field(service, fields, "inputs");
   const bool normal = fields.flag("normalize").value_or(true);
-  fields.ignore({"truncate", "truncation_direction"});  // longer texts are cut
-  service.set_deadline(*call, fields.number("timeout", 0.001, 1e9));
-  fields.finish();
+  read_last_fields(service, *call, fields);
   const auto on_done = [call, normal](std::vector<std::vector<float>>&& vectors) {
     Json answer = Json::array();
     for (std::vector<float>& vector : vectors) {

@@ -22,6 +22,12 @@ std::vector<std::string> texts_of_field(const Service& service, RequestFields& f
   return texts;
 }
 
+void read_last_fields(const Service& service, Call& call, RequestFields& fields) {
+  fields.ignore({"truncate", "truncation_direction"});
+  service.set_deadline(call, fields.number("timeout", 0.001, 1e9));
+  fields.finish();
+}
+
 int64_t count_tokens(std::span<const Encoding> texts) {
   int64_t tokens = 0;
   for (const Encoding& text : texts) tokens += static_cast<int64_t>(text.ids.size());

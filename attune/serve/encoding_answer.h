@@ -14,6 +14,10 @@ namespace attune::serve {
 /// The texts of a field, one or a list. Throws HttpError: 400 for none or too many, 413 for one that is too long.
 std::vector<std::string> texts_of_field(const Service& service, RequestFields& fields, const char* name);
 
+/// What requests of text-embeddings-inference have in common, after all other fields: a deadline, and how longer texts
+/// are cut, which is ignored. Throws HttpError for a field that nobody read.
+void read_last_fields(const Service& service, Call& call, RequestFields& fields);
+
 int64_t count_tokens(std::span<const Encoding> texts);
 
 /// Hands texts to the worker of the call's model. `on_done` is called once, with the numbers of each text in their

@@ -141,6 +141,29 @@ TEST_F(EmbedderTest, Settings) {
   EXPECT_THAT(refusal(), HasSubstr("max_seq_length is 0"));
 }
 
+TEST_F(EmbedderTest, SettingsThatAreWrittenAreRead) {
+  const EmbeddingSettings cases[] = {
+      {},
+      {.pooling = {TextPooling::last_token, TextPooling::max}, .normalize = true, .lowercase = true, .max_tokens = 7},
+      {.pooling = {TextPooling::cls, TextPooling::mean_sqrt_len}}};
+  for (const EmbeddingSettings& settings : cases) {
+    write_embedding_settings(folder_.path(), settings);
+    const EmbeddingSettings found = read_embedding_settings(folder_.path());
+    EXPECT_EQ(found.pooling, settings.pooling);
+    EXPECT_EQ(found.normalize, settings.normalize);
+    EXPECT_EQ(found.lowercase, settings.lowercase);
+    EXPECT_EQ(found.max_tokens, settings.max_tokens);
+  }
+}
+
+TEST_F(EmbedderTest, NormalizeLeavesNothingAsItIs) {
+  std::vector<float> vector = {3, -4}, zero = {0, 0};
+  normalize(vector);
+  normalize(zero);
+  EXPECT_THAT(vector, ElementsAre(0.6F, -0.8F));
+  EXPECT_THAT(zero, ElementsAre(0, 0));
+}
+
 TEST_F(EmbedderTest, RefusesTokensThatTheModelDoesNotHave) {
   const Embedder embedder = Embedder::load(folder_.path());
   EXPECT_THAT(message_of<DataError>([&] {

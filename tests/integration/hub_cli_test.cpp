@@ -3,11 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "attune/inference/classifier.h"
 #include "attune/inference/embedder.h"
 #include "attune/inference/text_generator.h"
 #include "attune/inference/translator.h"
 #include "attune/io/json_file.h"
+#include "attune/io/safetensors.h"
 #include "attune/text/tokenizer.h"
 #include "tests/integration/cli_fixture.h"
 #include "tests/support/paths.h"
@@ -144,6 +147,39 @@ TEST(HubCli, AQuantizedFolderIsAModel) {
     output_of({"quantize", model(name).string(), "--out", out});
     EXPECT_THAT(output_of({"inspect", out}), HasSubstr("int8")) << name;
   }
+}
+
+// With its pooling, and nearly the vectors of the folder that it was made from.
+TEST(HubCli, AQuantizedEncoderEmbeds) {
+  const TemporaryFolder folder;
+  std::filesystem::copy(model("bert-classifier"), folder / "hub", std::filesystem::copy_options::recursive);
+  Json config = read_json_file(folder / "hub" / "config.json");
+  config["architectures"] = {"BertModel"};
+  write_json_file(folder / "hub" / "config.json", config);
+  const SafetensorsReader reader(model("bert-classifier") / "model.safetensors");
+  std::vector<NamedTensor> tensors;
+  for (const std::string& name : reader.names())
+    if (!name.starts_with("classifier.")) tensors.push_back({name, reader.load(name)});
+  write_safetensors(folder / "hub" / "model.safetensors", tensors);
+  write_embedding_settings(folder / "hub", {.pooling = {TextPooling::cls, TextPooling::mean}, .max_tokens = 6});
+  output_of({"quantize", (folder / "hub").string(), "--out", (folder / "int8").string()});
+  const auto vector = [&](const std::string& name, const std::string& text) {
+    return json_lines(output_of({"embed", (folder / name).string(), text}))
+        .at(0)
+        .at("embedding")
+        .get<std::vector<float>>();
+  };
+  const std::vector<float> expected = vector("hub", "Hello world!"), found = vector("int8", "Hello world!");
+  ASSERT_EQ(found.size(), expected.size());
+  double product = 0, of_expected = 0, of_found = 0;
+  for (size_t i = 0; i < found.size(); ++i) {
+    product += found[i] * expected[i];
+    of_expected += expected[i] * expected[i];
+    of_found += found[i] * found[i];
+  }
+  EXPECT_GT(product / std::sqrt(of_expected * of_found), 0.999);
+  EXPECT_EQ(vector("int8", "Hello world!"), vector("int8", "Hello world! This is cut.")) << "after six tokens";
+  EXPECT_NE(vector("int8", "Hello world!"), vector("int8", "Hello there!"));
 }
 
 }  // namespace

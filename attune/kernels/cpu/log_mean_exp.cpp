@@ -5,6 +5,8 @@
 #include <hwy/highway.h>
 
 #include <cmath>
+#include <limits>
+#include <span>
 #include <vector>
 
 #include "attune/base/parallel.h"
