@@ -125,6 +125,28 @@ TEST(HubTraps, ScoresAreNotScaledWhereGpt2SaysSo) {
   EXPECT_EQ(std::get<MultiHead>(gpt2.open().config().attention).scale, 1);
 }
 
+TEST(HubTraps, ScoresAreScaledByLayerWhereGpt2SaysSo) {
+  ChangedFolder gpt2("gpt2");
+  gpt2.config["reorder_and_upcast_attn"] = true;  // changes the precision of transformers alone
+  EXPECT_FALSE(std::get<MultiHead>(gpt2.open().config().attention).scale_by_layer);
+  const std::vector<float> before = outputs(gpt2.open());
+  gpt2.config["scale_attn_by_inverse_layer_idx"] = true;
+  EXPECT_TRUE(std::get<MultiHead>(gpt2.open().config().attention).scale_by_layer);
+  const std::vector<float> found = outputs(gpt2.open());
+  EXPECT_NE(found, before);
+  // The same as queries that are divided by the number of the layer.
+  gpt2.config["scale_attn_by_inverse_layer_idx"] = false;
+  for (auto& [name, tensor] : gpt2.tensors) {
+    if (!name.starts_with("transformer.h.1.attn.c_attn")) continue;
+    const int64_t columns = tensor.size(-1);
+    tensor = tensor.clone();
+    const auto values = tensor.values<float>();
+    for (size_t i = 0; i < values.size(); ++i)
+      if (static_cast<int64_t>(i) % columns < columns / 3) values[i] /= 2;
+  }
+  EXPECT_LT(relative_difference(outputs(gpt2.open()), found), 1e-6);
+}
+
 TEST(HubTraps, OnlyGemma2CapsItsScores) {
   const HubTensors tensors(source_dir() / "tests/hub/models/gpt2", "model.");
   for (const auto& [type, cap] : {std::pair("gemma2", 30.0), std::pair("gemma3_text", 0.0)}) {
@@ -155,8 +177,8 @@ TEST(HubTraps, WhatIsNotSupportedIsRefusedWithFieldAndValue) {
   EXPECT_THAT(refusal("model_type", "rwkv"), HasSubstr("model_type = \"rwkv\": is not supported, needs one of albert"));
   EXPECT_THAT(refusal("architectures", {"GPT2DoubleHeadsModel"}),
               HasSubstr("architectures = [\"GPT2DoubleHeadsModel\"]: is not supported"));
-  EXPECT_THAT(refusal("activation_function", "quick_gelu"), HasSubstr("activation_function = \"quick_gelu\""));
-  EXPECT_THAT(refusal("scale_attn_by_inverse_layer_idx", true), HasSubstr("scale_attn_by_inverse_layer_idx = true"));
+  EXPECT_THAT(refusal("activation_function", "laplace"), HasSubstr("activation_function = \"laplace\""));
+  EXPECT_THAT(refusal("add_cross_attention", true), HasSubstr("add_cross_attention = true"));
   EXPECT_THAT(refusal("n_embd", 1e9), HasSubstr("d_model = 1000000000"));
   EXPECT_THAT(refusal("n_embd", -64), HasSubstr("n_embd = -64"));
   EXPECT_THAT(refusal("n_embd", "64"), HasSubstr("n_embd = \"64\": needs an integer"));
