@@ -193,7 +193,8 @@ constexpr KeyHelp kHelp[] = {
     {"generation.diversity_penalty", "For each earlier group that takes the same token", ""},
     {"generation.min_length", "Tokens of an output before eos", "tokens"},
     {"generation.no_repeat_ngram_size", "So many tokens in a row never occur twice; 0: no such limit", "tokens"},
-    {"generation.repetition_penalty", "Above 1: tokens that the output has are less likely", ""},
+    {"generation.repetition_penalty", "Above 1: tokens that the text has are less likely", ""},
+    {"generation.penalize_log_probabilities", "A beam of several multiplies log probabilities by it, not logits", ""},
     {"generation.rank_unfinished", "Outputs that the length limit cuts off rank by their score alone", ""},
     {"generation.start_token", "What the decoder reads first; -1: bos", ""},
     {"generation.eos_tokens", "Each of them ends an output; none: eos", ""},
@@ -217,6 +218,8 @@ constexpr KeyHelp kHelp[] = {
     {"sampling.eos_tokens", "Each of them ends a text; none: eos", ""},
     {"sampling.suppressed_tokens", "Tokens in no text", ""},
     {"sampling.suppressed_at_begin", "Tokens that no continuation begins with", ""},
+    {"sampling.forced_first_token", "What follows a prompt of one token, where a text begins; -1: nothing", ""},
+    {"sampling.forced_last_token", "What a continuation of max_tokens ends with; -1: nothing", ""},
     {"sampling.special_tokens", "Whether texts may have bos, pad and unk", ""},
 };
 

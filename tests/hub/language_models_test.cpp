@@ -113,6 +113,13 @@ TEST_P(HubLanguageModels, BeamsAreNotWorseThanThoseOfTransformers) {
     g.rank_unfinished = true;
     g.special_tokens = true;
     g.eos_tokens = c.sampling.eos_tokens;
+    g.suppressed_tokens = c.sampling.suppressed_tokens;
+    g.suppressed_at_begin = c.sampling.suppressed_at_begin;
+    g.min_length = c.sampling.min_tokens;
+    g.no_repeat_ngram_size = c.sampling.no_repeat_ngram_size;
+    g.repetition_penalty = c.sampling.repetition_penalty;
+    g.penalize_log_probabilities = true;
+    g.forced_last_token = c.sampling.forced_last_token;
     const DecodingResult result = c.result_of({.prompt = c.prompts[i], .search = search});
     if (result.error) std::rethrow_exception(result.error);
     const Tokens found = result.hypotheses.at(0).tokens;

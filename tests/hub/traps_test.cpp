@@ -312,7 +312,10 @@ TEST(HubTraps, RulesOfALanguageModelAreHonouredOrRefused) {
   const TemporaryFolder folder;
   const auto write = [&](const char* json) { write_json_file(folder / "generation_config.json", Json::parse(json)); };
   const auto read = [&] { return read_hub_sampling(folder.path(), config_of(R"({"eos_token_id": 2})")); };
-  write(R"({"min_new_tokens": 3, "no_repeat_ngram_size": 2, "begin_suppress_tokens": [5]})");
+  write(R"({"min_new_tokens": 3, "no_repeat_ngram_size": 2, "begin_suppress_tokens": [5],
+            "forced_bos_token_id": 6, "forced_eos_token_id": 2})");
+  EXPECT_EQ(read().forced_first_token, 6);
+  EXPECT_EQ(read().forced_last_token, 2);
   EXPECT_EQ(read().min_tokens, 3);
   EXPECT_EQ(read().no_repeat_ngram_size, 2);
   EXPECT_THAT(read().suppressed_at_begin, testing::ElementsAre(5));
@@ -320,7 +323,7 @@ TEST(HubTraps, RulesOfALanguageModelAreHonouredOrRefused) {
            {R"({"num_beams": 4})", "num_beams = 4: is not supported, needs 1"},
            {R"({"min_length": 9})", "min_length = 9: counts the prompt too"},
            {R"({"typical_p": 0.5})", "typical_p = 0.5: is not supported, needs 1.0"},
-           {R"({"forced_eos_token_id": 2})", "forced_eos_token_id = 2: is not supported for a language model"}}) {
+           {R"({"forced_eos_token_id": [2, 3]})", "forced_eos_token_id = [2,3]: several tokens"}}) {
     write(json);
     EXPECT_THAT(message_of<ConfigError>(read), HasSubstr(message));
   }
