@@ -58,8 +58,9 @@ void HubFolder::fill(Module& model, LoadedWeights weights) const {
   ParameterReader reader(model, find_parameters(model, family_.names(config_, files()), tensors_, family_.ignored),
                          tensors_, weights);
   reader.fill();
-  if (weights != LoadedWeights::panels) return;
-  make_panels(model, {},
+  if (!are_panels(weights)) return;
+  const bool rounded = weights == LoadedWeights::bfloat16_panels;
+  make_panels(model, panel_format(rounded ? ProductPrecision::bfloat16 : ProductPrecision::float32),
               {.read = [&](const Tensor& weight) { return reader.read(weight); },
                .done = [&](const Tensor& weight) { tensors_.release_pages(weight); }});
   keep_panels_alone(model);

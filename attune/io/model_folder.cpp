@@ -124,14 +124,18 @@ auto build_for_use(Build build, const ConfigFile& config, const fs::path& folder
     const NoInitialization no_values;
     return build(config.model, 1);
   }();
+  const auto made = weights == LoadedWeights::bfloat16_panels ? WeightFormat::bfloat16 : WeightFormat::float32;
   if (config.weight_format) {
+    if (made == WeightFormat::bfloat16 && *config.weight_format != made)
+      fail<ConfigError>("{}: its weights are {} panels; bfloat16 products need bfloat16 panels or matrices",
+                        folder.string(), enum_name(*config.weight_format));
     map_panel_parameters(folder / kParameterFile, *model, *config.weight_format);
-    if (weights == LoadedWeights::panels) ensure_panels(*model);  // what is float32 there
+    if (are_panels(weights)) ensure_panels(*model, made);  // what is float32 there
   } else {
     const SafetensorsReader reader = open_parameters(folder / kParameterFile);
     map_parameters(reader, *model, named_parameters(*model), {});
-    if (weights == LoadedWeights::panels)
-      make_panels(*model, WeightFormat::float32, {.done = [&](const Tensor& weight) { reader.release_pages(weight); }});
+    if (are_panels(weights))
+      make_panels(*model, made, {.done = [&](const Tensor& weight) { reader.release_pages(weight); }});
   }
   return model;
 }
