@@ -86,13 +86,14 @@ Embedder Embedder::load(const std::filesystem::path& folder, ProductPrecision pr
   impl->precision = precision;
   impl->settings = read_embedding_settings(folder);
   std::shared_ptr<Module> model;
-  if (const auto hub = HubFolder::open(folder)) {
+  const auto opened = HubFolder::open(folder);
+  if (const auto* hub = std::get_if<HubFolder>(&opened)) {
     impl->config = hub->config();
     impl->tokenizer = load_tokenizers(folder).source;
     impl->tokenizer_frames_texts = true;
     model = hub->load(panels_for(precision));
   } else {
-    ClassifierFolder files = load_classifier_folder(folder, panels_for(precision));
+    ClassifierFolder files = load_classifier_folder(folder, std::get<ConfigFile>(opened), panels_for(precision));
     impl->config = files.model->config();
     impl->tokenizer = std::move(files.tokenizer);
     impl->settings.max_tokens = std::min(impl->settings.max_tokens, files.max_tokens);

@@ -107,14 +107,12 @@ const char* use_of(Architecture architecture) {
   }
 }
 
-ConfigFile read_config_of(const fs::path& folder, Architecture needed, const char* task) {
-  ConfigFile file = read_config_file(folder);
+void check_config(const fs::path& folder, const ConfigFile& file, Architecture needed, const char* task) {
   const Architecture found = file.model.architecture;
   if (found != needed)
     fail<ConfigError>("{}: architecture is \"{}\", {} needs \"{}\" ({})", folder.string(), enum_name(found), task,
                       enum_name(needed), use_of(found));
   check_parameter_file(folder, file.model, file.weight_format);
-  return file;
 }
 
 // `build` makes a model of the configuration. Its parameters are only read, so that they may be the file's own pages.
@@ -218,7 +216,11 @@ void save_model_folder(const fs::path& folder, EncoderMaskedLm& model, const Tok
 }
 
 ModelFolder load_model_folder(const fs::path& folder, LoadedWeights weights) {
-  const ConfigFile config = read_config_of(folder, Architecture::encoder_decoder, "translation");
+  return load_model_folder(folder, read_config_file(folder), weights);
+}
+
+ModelFolder load_model_folder(const fs::path& folder, const ConfigFile& config, LoadedWeights weights) {
+  check_config(folder, config, Architecture::encoder_decoder, "translation");
   ModelFolder files;
   load_both_tokenizers(folder, config.model, files);
   files.generation = read_generation_config<GenerationConfig>(folder);
@@ -227,7 +229,12 @@ ModelFolder load_model_folder(const fs::path& folder, LoadedWeights weights) {
 }
 
 LanguageModelFolder load_language_model_folder(const fs::path& folder, LoadedWeights weights) {
-  const ConfigFile config = read_config_of(folder, Architecture::decoder_lm, "generation");
+  return load_language_model_folder(folder, read_config_file(folder), weights);
+}
+
+LanguageModelFolder load_language_model_folder(const fs::path& folder, const ConfigFile& config,
+                                               LoadedWeights weights) {
+  check_config(folder, config, Architecture::decoder_lm, "generation");
   LanguageModelFolder files;
   const auto settings = read_generation_config<LanguageModelSettings>(folder);
   files.tokenizer = load_only_tokenizer(folder, config.model, settings.tokenizer_frames_texts);
@@ -239,7 +246,11 @@ LanguageModelFolder load_language_model_folder(const fs::path& folder, LoadedWei
 }
 
 ClassifierFolder load_classifier_folder(const fs::path& folder, LoadedWeights weights) {
-  const ConfigFile config = read_config_of(folder, Architecture::encoder_classifier, "classification");
+  return load_classifier_folder(folder, read_config_file(folder), weights);
+}
+
+ClassifierFolder load_classifier_folder(const fs::path& folder, const ConfigFile& config, LoadedWeights weights) {
+  check_config(folder, config, Architecture::encoder_classifier, "classification");
   ClassifierFolder files;
   const auto settings = read_generation_config<ClassifierSettings>(folder);
   files.tokenizer = load_only_tokenizer(folder, config.model, settings.tokenizer_frames_texts);

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "attune/base/execution.h"
+#include "attune/io/config_file.h"
 #include "attune/models/decoder_lm.h"
 #include "attune/models/encoder_classifier.h"
 #include "attune/models/generation_config.h"
@@ -107,5 +108,11 @@ LanguageModelFolder load_language_model_folder(const std::filesystem::path& fold
                                                LoadedWeights weights = LoadedWeights::mapped);
 ClassifierFolder load_classifier_folder(const std::filesystem::path& folder,
                                         LoadedWeights weights = LoadedWeights::mapped);
+/// The same with what config.json says.
+ModelFolder load_model_folder(const std::filesystem::path& folder, const ConfigFile& config, LoadedWeights weights);
+LanguageModelFolder load_language_model_folder(const std::filesystem::path& folder, const ConfigFile& config,
+                                               LoadedWeights weights);
+ClassifierFolder load_classifier_folder(const std::filesystem::path& folder, const ConfigFile& config,
+                                        LoadedWeights weights);
 
 }  // namespace attune
