@@ -2,8 +2,9 @@
 """Makes a small random folder of the Hugging Face hub with what transformers computes of it, for attune_hub_test.
 
     make_model.py ElectraForSequenceClassification OUT '{"hidden_size": 16, "num_attention_heads": 2, ...}'
+    make_model.py GPT2LMHeadModel OUT '{"n_embd": 16, ...}' '{"no_repeat_ngram_size": 2}'
 
-The class is one of transformers, the JSON has the fields of its configuration. Folders in tests/hub/models are walked
+The class is one of transformers. The JSON has the fields of its configuration, and of its generation settings. Folders in tests/hub/models are walked
 by attune_hub_test, and so are those of another folder that ATTUNE_HF_MODELS names.
 """
 
@@ -59,9 +60,12 @@ def expected_of(model, ids, mask):
 
 def main():
     name, out, fields = sys.argv[1], pathlib.Path(sys.argv[2]), json.loads(sys.argv[3])
+    generation = json.loads(sys.argv[4]) if len(sys.argv) > 4 else {}
     model_class = getattr(transformers, name)
     model = model_class(model_class.config_class(**fields)).eval()
     randomise(model, seed=1)
+    for key, value in generation.items():
+        setattr(model.generation_config, key, value)
     model.save_pretrained(out)
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     pieces += [f"w{i}" for i in range(model.config.vocab_size - len(pieces))]

@@ -147,6 +147,30 @@ TEST(HubTraps, ScoresAreScaledByLayerWhereGpt2SaysSo) {
   EXPECT_LT(relative_difference(outputs(gpt2.open()), found), 1e-6);
 }
 
+TEST(HubTraps, QuickGeluIsTheSigmoidFormOfGelu) {
+  ChangedFolder gpt2("gpt2");
+  gpt2.config["activation_function"] = "quick_gelu";
+  EXPECT_EQ(gpt2.open().config().activation, FeedForwardActivation::gelu_sigmoid);
+}
+
+TEST(HubTraps, LayersOfAlbertAreThoseOfItsGroups) {
+  ChangedFolder albert("albert-groups");
+  const TransformerConfig found = albert.open().config();
+  EXPECT_EQ(found.layers, 8);
+  EXPECT_EQ(found.layer_groups, 2);
+  EXPECT_EQ(found.layer_block, 2);
+  EXPECT_EQ(found.embedding_dim, found.d_model);  // a projection all the same
+  albert.config["num_hidden_groups"] = 3;
+  EXPECT_THAT(albert.refusal(), HasSubstr("layer_groups = 3 and layer_block = 2: their product has to divide"));
+}
+
+TEST(HubTraps, ElectraProjectsItsEmbeddingsWhereTheyHaveAnotherWidth) {
+  ChangedFolder electra("electra-classifier");
+  EXPECT_EQ(electra.open().config().embedding_dim, 8);
+  electra.tensors.erase("electra.embeddings_project.weight");
+  EXPECT_THAT(electra.refusal(), HasSubstr("has no tensor \"electra.embeddings_project.weight\""));
+}
+
 TEST(HubTraps, OnlyGemma2CapsItsScores) {
   const HubTensors tensors(source_dir() / "tests/hub/models/gpt2", "model.");
   for (const auto& [type, cap] : {std::pair("gemma2", 30.0), std::pair("gemma3_text", 0.0)}) {
