@@ -124,8 +124,12 @@ TEST_P(HubLanguageModels, BeamsAreNotWorseThanThoseOfTransformers) {
     if (result.error) std::rethrow_exception(result.error);
     const Tokens found = result.hypotheses.at(0).tokens;
     const Tokens wanted = c.continuation(c.expected.json.at("beam_4").at(i), i);
-    if (found != wanted) {
+    if (found == wanted) continue;
+    const bool same_scores = g.no_repeat_ngram_size == 0 && g.repetition_penalty == 1;  // with and without the rules
+    if (same_scores) {
       EXPECT_GT(c.score(c.prompts[i], found), c.score(c.prompts[i], wanted) - 1e-4) << "prompt " << i;
+    } else {
+      EXPECT_EQ(found, wanted) << "prompt " << i;
     }
   }
 }
