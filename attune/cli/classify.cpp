@@ -10,6 +10,7 @@
 #include "attune/cli/command.h"
 #include "attune/cli/line_progress.h"
 #include "attune/cli/model_argument.h"
+#include "attune/cli/precision_option.h"
 #include "attune/cli/text_input.h"
 #include "attune/cli/text_output.h"
 #include "attune/cli/threads_option.h"
@@ -19,7 +20,7 @@ namespace attune::cli {
 namespace {
 
 struct ClassifyCommand {
-  std::string model, file, output;
+  std::string model, file, output, precision;
   std::vector<std::string> text;
   int64_t top = 1, batch_texts = 64, threads = 0;
   bool json = false, pair = false;
@@ -68,7 +69,7 @@ void write_json(TextOutput& output, const std::string& text, const Classificatio
 int classify(ClassifyCommand command) {
   exchange_if_in_wrong_order(command.model, command.text);
   const ThreadScope threads = use_threads(command.threads);
-  const Classifier classifier = Classifier::load(command.model);
+  const Classifier classifier = Classifier::load(command.model, precision_of(command.precision));
   const auto labels = static_cast<int64_t>(classifier.labels().size());
   if (command.top < 1) fail<ConfigError>("--top {}: needs a number from 1", command.top);
   if (command.batch_texts < 1) fail<ConfigError>("--batch-size {}: needs a number from 1", command.batch_texts);
@@ -132,6 +133,7 @@ void add_classify(CLI::App& app) {
   command->add_flag("--pair", c->pair, "Each text is two, with a TAB between them: a question and an answer, say");
   command->add_flag("--json", c->json, "For programs");
   command->add_option("--batch-size", c->batch_texts, "Texts classified at once")->capture_default_str();
+  add_precision(*command, c->precision);
   add_threads(*command, c->threads);
 }
 

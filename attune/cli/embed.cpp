@@ -10,6 +10,7 @@
 #include "attune/cli/command.h"
 #include "attune/cli/line_progress.h"
 #include "attune/cli/model_argument.h"
+#include "attune/cli/precision_option.h"
 #include "attune/cli/text_input.h"
 #include "attune/cli/text_output.h"
 #include "attune/cli/threads_option.h"
@@ -19,7 +20,7 @@ namespace attune::cli {
 namespace {
 
 struct EmbedCommand {
-  std::string model, file, output, pooling;
+  std::string model, file, output, pooling, precision;
   std::vector<std::string> text;
   bool normalize = false, no_normalize = false;  // neither: as the folder says
   int64_t batch_texts = EmbedOptions{}.batch_texts, threads = 0;
@@ -57,7 +58,7 @@ int embed(EmbedCommand command) {
   exchange_if_in_wrong_order(command.model, command.text);
   const ThreadScope threads = use_threads(command.threads);
   EmbedOptions options = options_of(command);
-  const Embedder embedder = Embedder::load(command.model);
+  const Embedder embedder = Embedder::load(command.model, precision_of(command.precision));
   const bool npy = command.output.ends_with(".npy");
 
   InputLines source(command.text, command.file);
@@ -103,6 +104,7 @@ void add_embed(CLI::App& app) {
   auto* const normalize = command->add_flag("--normalize", c->normalize, "Vectors of length 1 [as the folder says]");
   command->add_flag("--no-normalize", c->no_normalize, "Vectors as they are")->excludes(normalize);
   command->add_option("--batch-size", c->batch_texts, "Texts at once")->capture_default_str();
+  add_precision(*command, c->precision);
   add_threads(*command, c->threads);
 }
 

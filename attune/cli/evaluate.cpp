@@ -12,12 +12,14 @@
 #include "attune/cli/generation_options.h"
 #include "attune/cli/line_progress.h"
 #include "attune/cli/model_argument.h"
+#include "attune/cli/precision_option.h"
 #include "attune/cli/text_output.h"
 #include "attune/cli/threads_option.h"
 #include "attune/hub/open_folder.h"
 #include "attune/metrics/bleu.h"
 #include "attune/metrics/chrf.h"
 #include "attune/metrics/ter.h"
+#include "attune/ops/precision.h"
 #include "attune/text/text_file.h"
 #include "attune/train/evaluate.h"
 
@@ -122,7 +124,8 @@ Evaluation evaluate_model(const EvaluateCommand& command) {
   if (sources.empty()) fail<DataError>("{}: has no line", command.source);
 
   const ThreadScope threads = use_threads(command.generation.threads);
-  const Translator translator = Translator::load(command.model);
+  const ProductPrecision precision = precision_of(command.generation.precision);
+  const Translator translator = Translator::load(command.model, {.precision = precision});
   const Tokenizer& target_tokenizer = translator.target_tokenizer();
   const TranslateOptions options = command.generation.for_model(translator);
   std::vector<ParallelExample> examples;
@@ -135,7 +138,10 @@ Evaluation evaluate_model(const EvaluateCommand& command) {
   const bool words = bleu_tokenizer_for(target_tokenizer) == BleuTokenizer::none;
   result.tokenizer = !command.bleu_tokenizer.empty() ? command.bleu_tokenizer : words ? "none" : "13a";
   tokenizer_of(result.tokenizer);  // before the work
-  result.loss = evaluate(translator.model(), examples, target_tokenizer.bos_id());
+  {
+    const ProductPrecisionScope products(precision);
+    result.loss = evaluate(translator.model(), examples, target_tokenizer.bos_id());
+  }
   const Lines translations = translate(translator, options, sources, result);
   score(command, translations, references, result);
   if (!command.output.empty()) {
@@ -213,7 +219,8 @@ void write_table(TextOutput& out, const Evaluation& e) {
 }
 
 /// A classifier or a language model.
-int run_evaluate_text(const EvaluateCommand& command, Architecture architecture) {
+int run_evaluate_text(const EvaluateCommand& command, const ConfigFile& config) {
+  const Architecture architecture = config.model.architecture;
   if (command.text.data.empty())
     fail<ConfigError>("a model of architecture \"{}\" needs --data", enum_name(architecture));
   if (!command.source.empty() || !command.references.empty() || !command.output.empty())
@@ -222,6 +229,10 @@ int run_evaluate_text(const EvaluateCommand& command, Architecture architecture)
   TextEvaluation text = command.text;
   text.model = command.model;
   text.json = command.json;
+  text.precision = precision_of(command.generation.precision);
+  // Matrices that the folder has in bfloat16 stay that.
+  if (text.precision == ProductPrecision::bfloat16 || config.bfloat16_numbers > 0)
+    text.weights = panels_for(text.precision);
   TextOutput out;
   evaluate_text(text, architecture, out);
   out.finish();
@@ -230,7 +241,7 @@ int run_evaluate_text(const EvaluateCommand& command, Architecture architecture)
 
 /// Refuses options that would do nothing for what is evaluated.
 void check_options(const CLI::App& app, const char* evaluated, std::vector<std::string> known) {
-  for (const char* always : {"--help", "model", "--json", "--threads"}) known.emplace_back(always);
+  for (const char* always : {"--help", "model", "--json", "--precision", "--threads"}) known.emplace_back(always);
   for (const CLI::Option* option : app.get_options())
     if (option->count() > 0 && std::find(known.begin(), known.end(), option->get_name()) == known.end())
       fail<ConfigError>("{} is not for {}", option->get_name(), evaluated);
@@ -252,9 +263,9 @@ int run_evaluate(const EvaluateCommand& command, const CLI::App& app) {
   if (command.model.empty() && command.hypotheses.empty())
     fail<ConfigError>("evaluate needs a model, or --hypotheses with translations");
   if (command.hypotheses.empty()) {
-    const Architecture architecture = open_config(command.model).model.architecture;
-    check_options(app, architecture);
-    if (architecture != Architecture::encoder_decoder) return run_evaluate_text(command, architecture);
+    const ConfigFile config = open_config(command.model);
+    check_options(app, config.model.architecture);
+    if (config.model.architecture != Architecture::encoder_decoder) return run_evaluate_text(command, config);
   }
   if (!command.text.data.empty()) fail<ConfigError>("--data is for classifiers and language models");
   for (const char* other : {"--format", "--label-field", "--text-field", "--stride"})

@@ -13,6 +13,7 @@
 #include "attune/data/labelled_corpus.h"
 #include "attune/hub/open_folder.h"
 #include "attune/metrics/classification_scores.h"
+#include "attune/ops/precision.h"
 #include "attune/train/config.h"
 #include "attune/train/evaluate.h"
 
@@ -35,7 +36,7 @@ struct LabelEvaluation {
 
 LabelEvaluation evaluate_labels(const TextEvaluation& evaluation) {
   const LabelledFormat format = named<LabelledFormat>("--format", evaluation.format);
-  const ClassifierFolder files = open_classifier_folder(evaluation.model);
+  const ClassifierFolder files = open_classifier_folder(evaluation.model, evaluation.weights);
   const std::vector<std::string>& labels = files.model->config().labels;
   if (!evaluation.confusion.empty()) check_confusion_file(evaluation.confusion, labels.size());  // before the work
   const auto texts = read_labelled(
@@ -43,6 +44,7 @@ LabelEvaluation evaluate_labels(const TextEvaluation& evaluation) {
   const LabelledCorpus corpus = naming({evaluation.data}, [&] {
     return encode_labelled(texts, labels, *files.tokenizer, {.max_tokens = files.max_tokens});
   });
+  const ProductPrecisionScope precision(evaluation.precision);
   const ClassifierEvaluation result = evaluate(*files.model, corpus.examples);
 
   std::vector<int32_t> references;
@@ -140,7 +142,7 @@ int64_t count_bytes(const std::string& file) {
 }
 
 PredictionEvaluation evaluate_predictions(const TextEvaluation& evaluation) {
-  const LanguageModelFolder files = open_language_model_folder(evaluation.model);
+  const LanguageModelFolder files = open_language_model_folder(evaluation.model, evaluation.weights);
   PredictionEvaluation result;
   result.context = files.model->config().context_length;
   result.stride = evaluation.stride == 0 ? result.context : evaluation.stride;
@@ -148,6 +150,7 @@ PredictionEvaluation evaluate_predictions(const TextEvaluation& evaluation) {
     fail<ConfigError>("--stride {}: needs a number from 1 to the model's context of {}", evaluation.stride,
                       result.context);
   const TokenDocuments documents = load_text({evaluation.data}, *files.tokenizer, {.unit = files.text_unit});
+  const ProductPrecisionScope precision(evaluation.precision);
   result.loss = evaluate(*files.model, documents, result.stride);
   result.text_unit = files.text_unit;
   result.documents = documents.documents();

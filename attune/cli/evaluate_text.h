@@ -5,6 +5,7 @@
 #include <string>
 
 #include "attune/cli/text_output.h"
+#include "attune/io/model_folder.h"
 #include "attune/models/config.h"
 
 namespace attune::cli {
@@ -15,6 +16,8 @@ struct TextEvaluation {
   std::string confusion;                                                         // file for the picture; "": none
   int64_t stride = 0;                                                            // of a language model; 0: its context
   bool json = false;
+  ProductPrecision precision = ProductPrecision::float32;
+  LoadedWeights weights = LoadedWeights::mapped;  // panels for that precision, or matrices in float32
 };
 
 /// Writes a table, or JSON. Throws ConfigError for other architectures.

@@ -14,6 +14,7 @@
 #include "attune/cli/chat_prompts.h"
 #include "attune/cli/command.h"
 #include "attune/cli/model_argument.h"
+#include "attune/cli/precision_option.h"
 #include "attune/cli/text_input.h"
 #include "attune/cli/text_output.h"
 #include "attune/cli/threads_option.h"
@@ -26,7 +27,7 @@ namespace attune::cli {
 namespace {
 
 struct GenerateCommand {
-  std::string model, file, draft;
+  std::string model, file, draft, precision;
   std::vector<std::string> prompts, stop;
   int64_t samples = 1, threads = 0, draft_tokens = GenerateOptions{}.draft_tokens;
   bool json = false, echo = false, slide = false, chat = false;
@@ -155,8 +156,9 @@ void explain_unknown(const std::vector<std::string>& prompts, const TextGenerato
   }
 }
 
-std::unique_ptr<DecoderLm> load_draft(const std::string& folder, const TextGenerator& generator) {
-  LanguageModelFolder files = open_language_model_folder(folder, LoadedWeights::panels);
+std::unique_ptr<DecoderLm> load_draft(const std::string& folder, const TextGenerator& generator,
+                                      ProductPrecision precision) {
+  LanguageModelFolder files = open_language_model_folder(folder, panels_for(precision));
   const Tokenizer& own = generator.tokenizer();
   bool same = files.tokenizer->vocab_size() == own.vocab_size();
   for (int32_t id = 0; same && id < own.vocab_size(); ++id) same = files.tokenizer->piece(id) == own.piece(id);
@@ -166,7 +168,8 @@ std::unique_ptr<DecoderLm> load_draft(const std::string& folder, const TextGener
 
 int generate(const GenerateCommand& command) {
   const ThreadScope threads = use_threads(command.threads);
-  const TextGenerator generator = TextGenerator::load(command.model);
+  const ProductPrecision precision = precision_of(command.precision);
+  const TextGenerator generator = TextGenerator::load(command.model, {.precision = precision});
   if (command.samples < 1 || command.samples > 1 << 16)
     fail<ConfigError>("--n {}: needs a number from 1 to {}", command.samples, 1 << 16);
   std::vector<std::string> prompts = prompts_of(command);
@@ -175,7 +178,7 @@ int generate(const GenerateCommand& command) {
   GenerateOptions options{
       .sampling = sampling_of(command, generator), .stop = command.stop, .samples = command.samples};
   std::unique_ptr<DecoderLm> draft;
-  if (!command.draft.empty()) draft = load_draft(command.draft, generator);
+  if (!command.draft.empty()) draft = load_draft(command.draft, generator, precision);
   options.draft = draft.get();
   options.draft_tokens = command.draft_tokens;
   catch_stop_signals();
@@ -240,6 +243,7 @@ void add_generate(CLI::App& app) {
   command->add_flag("--slide", c->slide, "Go on when the context is full, with its last half");
   command->add_flag("--echo", c->echo, "Write the prompt too");
   command->add_flag("--json", c->json, "For programs");
+  add_precision(*command, c->precision);
   add_threads(*command, c->threads);
 }
 

@@ -18,6 +18,7 @@ struct GenerationOptions {
   std::optional<int64_t> beam_groups, min_length, no_repeat_ngram_size;
   std::string source_language, target_language;  // of models of many languages; "": as the folder says
   std::string early_stopping;
+  std::string precision;  // "": float32
   int64_t batch_sentences = 64;
   int64_t threads = 0;  // 0: default_thread_count()
 

@@ -183,7 +183,7 @@ void write_parameters(TextOutput& out, const Inspected& inspected, bool layers) 
   for (const auto& [name, count] : parts_of(inspected.config, n)) row(name, count);
   row("total", n.total());
   if (!layers) return;
-  out.line(inspected.config.share_layers ? "Layers, one for all places" : "Layers");
+  out.line(inspected.config.share_layers ? "Layers, without those that share their parameters" : "Layers");
   out.line(fmt::format("  {:<12}{:>14}{:>14}{:>14}{:>10}{:>16}", "", "self-att.",
                        n.decoder_layer.cross_attention > 0 ? "cross-att." : "", "feed-forward", "norms", "total"));
   write_layers(out, "encoder", n.encoder_layers, n.encoder_layer);

@@ -70,7 +70,9 @@ std::string sharing_text(const TransformerConfig& c) {
     if (shared) text += (text.empty() ? "" : ", ") + std::string(what);
   };
   const bool two_stacks = c.architecture == Architecture::encoder_decoder;
-  add(c.share_layers, "all layers");
+  const std::string layers =
+      c.distinct_layers() == 1 ? "all layers" : fmt::format("layers ({} differ)", c.distinct_layers());
+  add(c.share_layers, layers.c_str());
   add(two_stacks && c.share_embeddings, "source and target embedding");
   add(c.architecture != Architecture::encoder_classifier && c.share_projection,
       two_stacks ? "target embedding and projection" : "embedding and projection");

@@ -7,6 +7,7 @@
 #include "attune/cli/generation_options.h"
 #include "attune/cli/line_progress.h"
 #include "attune/cli/model_argument.h"
+#include "attune/cli/precision_option.h"
 #include "attune/cli/text_input.h"
 #include "attune/cli/text_output.h"
 #include "attune/cli/threads_option.h"
@@ -126,7 +127,8 @@ int translate(TranslateCommand command) {
   const ThreadScope threads = use_threads(command.generation.threads);
   std::vector<std::filesystem::path> folders = {command.model};
   folders.insert(folders.end(), command.ensemble.begin(), command.ensemble.end());
-  const Translator translator = Translator::load_ensemble(folders);
+  const Translator translator =
+      Translator::load_ensemble(folders, {.precision = precision_of(command.generation.precision)});
   TranslateOptions options = options_of(command, translator);
   InputLines source(command.text, command.file);
   const bool skips = command.on_error == "skip";

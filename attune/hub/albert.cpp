@@ -1,4 +1,6 @@
-// ALBERT: Lan et al. 2020. All layers are one, and the tables of embeddings are narrow.
+// ALBERT: Lan et al. 2020. Layers share parameters, and the tables of embeddings are narrow.
+
+#include <fmt/format.h>
 
 #include "attune/hub/bert.h"
 #include "attune/hub/families.h"
@@ -9,26 +11,25 @@ namespace {
 
 TransformerConfig translate(const HubFiles& files) {
   const HubConfig& hub = files.config;
-  hub.require("num_hidden_groups", 1);
-  hub.require("inner_group_num", 1);
   TransformerConfig c = bert_encoder(files);
   c.activation = activation_of(hub, "hidden_act", "gelu_new");
   c.share_layers = true;
+  c.layer_groups = hub.integer("num_hidden_groups", 1);
+  c.layer_block = hub.integer("inner_group_num", 1);
+  c.layers *= c.layer_block;  // each layer of transformers is a block
   c.embedding_dim = hub.integer("embedding_size", 128);
-  if (c.embedding_dim == c.d_model) hub.refuse("embedding_size", "is not supported where it is hidden_size");
+  if (c.embedding_dim == 0) hub.refuse("embedding_size", "needs a number above 0");
   c.pooler = true;
   set_masked_lm_head(c, files, "predictions.decoder", head_activation_of(hub, "hidden_act", "gelu_new"));
   return c;
 }
 
-NameTable names(const TransformerConfig&, const HubFiles& files) {
-  const std::string ours = "encoder.layers.*.", theirs = "albert.encoder.albert_layer_groups.0.albert_layers.0.";
+// Of a layer with parameters of its own.
+NameTable layer_names(const TransformerConfig& c, int64_t layer) {
+  const std::string ours = fmt::format("encoder.layers.{}.", layer);
+  const std::string theirs = fmt::format("albert.encoder.albert_layer_groups.{}.albert_layers.{}.",
+                                         layer / (c.layers / c.layer_groups), layer % c.layer_block);
   return {
-      {"embedding", {"albert.embeddings.word_embeddings"}},
-      {"embedding.type", {"albert.embeddings.token_type_embeddings"}},
-      {"embedding.position", {"albert.embeddings.position_embeddings"}},
-      {"embedding.norm", {"albert.embeddings.LayerNorm"}},
-      {"embedding.projection", {"albert.encoder.embedding_hidden_mapping_in"}},
       {ours + "self_attention.w_q", {theirs + "attention.query"}},
       {ours + "self_attention.w_k", {theirs + "attention.key"}},
       {ours + "self_attention.w_v", {theirs + "attention.value"}},
@@ -37,6 +38,16 @@ NameTable names(const TransformerConfig&, const HubFiles& files) {
       {ours + "feed_forward.linear_1", {theirs + "ffn"}},
       {ours + "feed_forward.linear_2", {theirs + "ffn_output"}},
       {ours + "residual_2.norm", {theirs + "full_layer_layer_norm"}},
+  };
+}
+
+NameTable names(const TransformerConfig& c, const HubFiles& files) {
+  NameTable table = {
+      {"embedding", {"albert.embeddings.word_embeddings"}},
+      {"embedding.type", {"albert.embeddings.token_type_embeddings"}},
+      {"embedding.position", {"albert.embeddings.position_embeddings"}},
+      {"embedding.norm", {"albert.embeddings.LayerNorm"}},
+      {"embedding.projection", {"albert.encoder.embedding_hidden_mapping_in"}},
       {"pooler", {"albert.pooler"}},
       {"head", {"classifier"}},
       {"transform", {"predictions.dense"}},
@@ -44,6 +55,12 @@ NameTable names(const TransformerConfig&, const HubFiles& files) {
       {"projection", {"predictions.decoder"}},
       {"projection.bias", {first_stored(files, {"predictions.decoder.bias", "predictions.bias"})}},
   };
+  for (int64_t i = 0; i < c.layers; ++i) {
+    if (c.first_with_parameters_of(i) != i) continue;
+    const NameTable layer = layer_names(c, i);
+    table.insert(table.end(), layer.begin(), layer.end());
+  }
+  return table;
 }
 
 }  // namespace

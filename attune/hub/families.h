@@ -12,6 +12,7 @@ Family bart_family();  // and mBART
 Family bert_family();
 Family deepseek_family();
 Family distilbert_family();
+Family electra_family();
 Family gemma_family();  // 2 and 3
 Family gpt2_family();
 Family gpt_neox_family();

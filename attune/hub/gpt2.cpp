@@ -8,7 +8,6 @@ namespace {
 
 TransformerConfig translate(const HubFiles& files) {
   const HubConfig& hub = files.config;
-  hub.require("scale_attn_by_inverse_layer_idx", false);
   hub.require("add_cross_attention", false);
   TransformerConfig c = language_model(files, "lm_head");
   c.d_model = hub.integer("n_embd");
@@ -17,7 +16,8 @@ TransformerConfig translate(const HubFiles& files) {
   c.d_ff = hub.integer("n_inner", 4 * c.d_model);
   c.context_length = hub.integer("n_positions", 1024);
   c.positions = LearnedPositions{};
-  if (!hub.flag("scale_attn_weights", true)) c.attention = MultiHead{.scale = 1};
+  c.attention = MultiHead{.scale = hub.flag("scale_attn_weights", true) ? 0.0 : 1.0,
+                          .scale_by_layer = hub.flag("scale_attn_by_inverse_layer_idx", false)};
   c.activation = activation_of(hub, "activation_function", "gelu_new");
   c.norm_epsilon = hub.number("layer_norm_epsilon", 1e-5);
   return c;

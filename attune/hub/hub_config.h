@@ -21,6 +21,7 @@ class HubConfig {
   HubConfig(Json json, std::string where);
 
   const std::string& where() const { return where_; }
+  const Json& json() const { return json_; }
   bool has(std::string_view field) const;
   bool has_text(std::string_view field) const;
   /// From 0 to 2^31 - 1, so that sums and products of two do not overflow.

@@ -2,7 +2,7 @@
 
 #include "attune/hub/families.h"
 #include "attune/hub/parameter_reader.h"
-#include "attune/io/config_file.h"
+#include "attune/io/config_json.h"
 #include "attune/io/json_file.h"
 #include "attune/models/build.h"
 #include "attune/nn/make_panels.h"
@@ -26,9 +26,9 @@ void check_size(const TransformerConfig& config, const HubTensors& tensors) {
 
 }  // namespace
 
-std::optional<HubFolder> HubFolder::open(const std::filesystem::path& folder) {
+std::variant<HubFolder, ConfigFile> HubFolder::open(const std::filesystem::path& folder) {
   HubConfig config = read_hub_config(folder);
-  if (config.text("model_type") == kModelType) return {};
+  if (config.text("model_type") == kModelType) return config_of(config.json(), config.where());
   return HubFolder(folder, std::move(config));
 }
 
@@ -58,8 +58,9 @@ void HubFolder::fill(Module& model, LoadedWeights weights) const {
   ParameterReader reader(model, find_parameters(model, family_.names(config_, files()), tensors_, family_.ignored),
                          tensors_, weights);
   reader.fill();
-  if (weights != LoadedWeights::panels) return;
-  make_panels(model, {},
+  if (!are_panels(weights)) return;
+  const bool rounded = weights == LoadedWeights::bfloat16_panels;
+  make_panels(model, panel_format(rounded ? ProductPrecision::bfloat16 : ProductPrecision::float32),
               {.read = [&](const Tensor& weight) { return reader.read(weight); },
                .done = [&](const Tensor& weight) { tensors_.release_pages(weight); }});
   keep_panels_alone(model);

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 #include <memory>
-#include <optional>
+#include <variant>
 
 #include "attune/hub/family.h"
 #include "attune/io/model_folder.h"
@@ -15,8 +15,9 @@ class HubFolder {
   /// Reads config.json and the headers of the tensors. Checks the sizes of the model against those of the files, so
   /// that nothing of a hostile size is built. Throws FileError, and ConfigError naming the field that is not supported.
   explicit HubFolder(const std::filesystem::path& folder);
-  /// The same; none for Attune's own folders. Throws ConfigError too when config.json is no object with a "model_type".
-  static std::optional<HubFolder> open(const std::filesystem::path& folder);
+  /// The same, or, of one of Attune's own folders, what its config.json says. Throws ConfigError too when config.json
+  /// is no object with a "model_type".
+  static std::variant<HubFolder, ConfigFile> open(const std::filesystem::path& folder);
 
   const TransformerConfig& config() const { return config_; }
   const HubConfig& hub_config() const { return hub_; }

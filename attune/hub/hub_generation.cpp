@@ -89,6 +89,7 @@ void read(GenerationConfig& g, const HubConfig& hub, const HubConfig& config) {
   g.early_stopping = early_stopping_of(hub);
   g.no_repeat_ngram_size = hub.integer("no_repeat_ngram_size", 0);
   g.repetition_penalty = hub.number("repetition_penalty", 1);
+  g.penalize_log_probabilities = true;
   g.rank_unfinished = true;
   set_lengths(g, hub);
   set_tokens(g, hub, config);
@@ -96,8 +97,6 @@ void read(GenerationConfig& g, const HubConfig& hub, const HubConfig& config) {
 }
 
 void read(SamplingConfig& s, const HubConfig& hub, const HubConfig& config) {
-  for (const char* field : {"forced_bos_token_id", "forced_eos_token_id"})
-    if (hub.has(field)) hub.refuse(field, "is not supported for a language model");
   hub.require("num_beams", 1);
   if (hub.integer("min_length", 0) > 0)
     hub.refuse("min_length", "counts the prompt too, which is not supported; min_new_tokens is");
@@ -116,6 +115,8 @@ void read(SamplingConfig& s, const HubConfig& hub, const HubConfig& config) {
   s.eos_tokens = (hub.has("eos_token_id") ? hub : config).integers("eos_token_id");
   s.suppressed_tokens = hub.integers("suppress_tokens");
   s.suppressed_at_begin = hub.integers("begin_suppress_tokens");
+  s.forced_first_token = token_of(hub, "forced_bos_token_id");
+  s.forced_last_token = token_of(hub, "forced_eos_token_id");
   add_bad_words(s, hub);
 }
 

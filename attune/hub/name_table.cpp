@@ -48,16 +48,17 @@ struct Place {
 
 Place place_of(const std::string& parameter, const NameTable& table) {
   const auto [pattern, number] = numbered(parameter);
-  const size_t point = pattern.rfind('.');
-  const std::string module = pattern.substr(0, point), last = pattern.substr(point);  // ".weight"
+  const auto module_of = [](const std::string& name) { return name.substr(0, name.rfind('.')); };
+  const std::string module = module_of(parameter), module_pattern = module_of(pattern);
+  const std::string last = parameter.substr(parameter.rfind('.'));  // ".weight"
   const NameRow* of_module = nullptr;
   for (const NameRow& row : table) {
     Place place{.theirs = {}, .transform = row.transform};
-    if (row.ours == pattern) {
+    if (row.ours == pattern || row.ours == parameter) {
       for (const std::string& name : row.theirs) place.theirs.push_back(with_number(name, number));
       return place;
     }
-    if (row.ours == module) of_module = &row;
+    if (row.ours == module || row.ours == module_pattern) of_module = &row;
   }
   if (of_module == nullptr) fail<FileError>("the family's table has no row for {}", parameter);
   Place place{.theirs = {}, .transform = of_module->transform};

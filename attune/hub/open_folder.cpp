@@ -47,16 +47,18 @@ void fill_encoder(const HubFolder& hub, const std::filesystem::path& folder, con
 }  // namespace
 
 ConfigFile open_config(const std::filesystem::path& folder) {
-  if (const auto hub = HubFolder::open(folder))
+  const auto opened = HubFolder::open(folder);
+  if (const auto* hub = std::get_if<HubFolder>(&opened))
     return {.model = hub->config(), .bfloat16_numbers = hub->bfloat16_count(), .weight_format = {}};
-  const ConfigFile file = read_config_file(folder);
+  const ConfigFile& file = std::get<ConfigFile>(opened);
   check_parameter_file(folder, file.model, file.weight_format);
   return file;
 }
 
 ModelFolder open_model_folder(const std::filesystem::path& folder, LoadedWeights weights) {
-  const auto hub = HubFolder::open(folder);
-  if (!hub) return load_model_folder(folder, weights);
+  const auto opened = HubFolder::open(folder);
+  const auto* const hub = std::get_if<HubFolder>(&opened);
+  if (hub == nullptr) return load_model_folder(folder, std::get<ConfigFile>(opened), weights);
   ModelFolder files;
   TokenizerPair tokenizers = load_tokenizers(folder);
   check_size(*tokenizers.source, "source_vocab", hub->config().source_vocab, folder);
@@ -69,8 +71,9 @@ ModelFolder open_model_folder(const std::filesystem::path& folder, LoadedWeights
 }
 
 LanguageModelFolder open_language_model_folder(const std::filesystem::path& folder, LoadedWeights weights) {
-  const auto hub = HubFolder::open(folder);
-  if (!hub) return load_language_model_folder(folder, weights);
+  const auto opened = HubFolder::open(folder);
+  const auto* const hub = std::get_if<HubFolder>(&opened);
+  if (hub == nullptr) return load_language_model_folder(folder, std::get<ConfigFile>(opened), weights);
   LanguageModelFolder files;
   files.tokenizer = load_hub_tokenizer(folder, hub->config().vocab);
   files.sampling = read_hub_sampling(folder, hub->hub_config());
@@ -80,8 +83,9 @@ LanguageModelFolder open_language_model_folder(const std::filesystem::path& fold
 }
 
 ClassifierFolder open_classifier_folder(const std::filesystem::path& folder, LoadedWeights weights) {
-  const auto hub = HubFolder::open(folder);
-  if (!hub) return load_classifier_folder(folder, weights);
+  const auto opened = HubFolder::open(folder);
+  const auto* const hub = std::get_if<HubFolder>(&opened);
+  if (hub == nullptr) return load_classifier_folder(folder, std::get<ConfigFile>(opened), weights);
   ClassifierFolder files;
   files.max_tokens = std::min(files.max_tokens, hub->config().longest_sequence());
   fill_encoder<EncoderClassifier>(*hub, folder, "classification", weights, files);
@@ -89,8 +93,9 @@ ClassifierFolder open_classifier_folder(const std::filesystem::path& folder, Loa
 }
 
 EncoderFolder open_encoder_folder(const std::filesystem::path& folder, LoadedWeights weights) {
-  const auto hub = HubFolder::open(folder);
-  if (!hub) return load_encoder_folder(folder, weights);
+  const auto opened = HubFolder::open(folder);
+  const auto* const hub = std::get_if<HubFolder>(&opened);
+  if (hub == nullptr) return load_encoder_folder(folder, std::get<ConfigFile>(opened), weights);
   EncoderFolder files;
   files.max_tokens = std::min(kMostTextTokens, hub->config().longest_sequence());
   fill_encoder<EncoderModel>(*hub, folder, "embedding", weights, files);

@@ -11,7 +11,7 @@ TransformerConfig translate(const HubFiles& files) {
   hub.require("layer_norm_elementwise_affine", true);
   TransformerConfig c = language_model(files, "lm_head");
   c.d_model = hub.integer("hidden_size");
-  c.embedding_dim = hub.integer("word_embed_proj_dim", c.d_model);
+  set_embedding_dim(c, hub.integer("word_embed_proj_dim", c.d_model));
   c.heads = hub.integer("num_attention_heads");
   c.layers = hub.integer("num_hidden_layers");
   c.d_ff = hub.integer("ffn_dim");

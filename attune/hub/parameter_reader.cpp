@@ -106,7 +106,7 @@ ParameterReader::ParameterReader(Module& module, std::vector<FoundParameter> fou
     const bool stays_bfloat16 =
         weights != LoadedWeights::mapped && p.transform.add == 0 && uses.is_matrix(own) &&
         std::ranges::all_of(p.stored, [&](const std::string& name) { return tensors.is_bfloat16(name); });
-    const bool later = weights == LoadedWeights::panels && uses.is_multiplied_alone(own) &&
+    const bool later = are_panels(weights) && uses.is_multiplied_alone(own) &&
                        !(stays_bfloat16 && is_stored_so(p));  // then there are pages of the file
     wanted_.push_back({std::move(p), stays_bfloat16 ? Bfloat16::kept : Bfloat16::widened, later});
     ++rows_for(wanted_.back()).waiting;

@@ -17,13 +17,14 @@ struct NamedActivation {
   std::optional<FeedForwardActivation> gated;
 };
 
-constexpr std::array<NamedActivation, 9> kActivations = {{
+constexpr std::array<NamedActivation, 10> kActivations = {{
     {"relu", FeedForwardActivation::relu, FeedForwardActivation::reglu},
     {"gelu", FeedForwardActivation::gelu, FeedForwardActivation::geglu},
     {"gelu_new", FeedForwardActivation::gelu_tanh, FeedForwardActivation::geglu_tanh},
     {"gelu_fast", FeedForwardActivation::gelu_tanh, FeedForwardActivation::geglu_tanh},
     {"gelu_pytorch_tanh", FeedForwardActivation::gelu_tanh, FeedForwardActivation::geglu_tanh},
     {"gelu_accurate", FeedForwardActivation::gelu_tanh, FeedForwardActivation::geglu_tanh},
+    {"quick_gelu", FeedForwardActivation::gelu_sigmoid, {}},
     {"silu", FeedForwardActivation::silu, FeedForwardActivation::swiglu},
     {"swish", FeedForwardActivation::silu, FeedForwardActivation::swiglu},
     {"tanh", FeedForwardActivation::tanh, {}},
@@ -178,6 +179,10 @@ void set_masked_lm_head(TransformerConfig& c, const HubFiles& files, std::string
   c.share_projection = !files.tensors.contains(std::string(head) + ".weight");
 }
 
+void set_embedding_dim(TransformerConfig& c, int64_t width) {
+  c.embedding_dim = width == c.d_model ? 0 : width;
+}
+
 void set_layer_attention(TransformerConfig& c, const HubConfig& config,
                          const std::function<bool(int64_t layer)>& is_local) {
   const std::vector<std::string> types = config.texts("layer_types");
@@ -201,6 +206,8 @@ Activation head_activation_of(const HubConfig& config, std::string_view field, c
       return Activation::gelu;
     case FeedForwardActivation::gelu_tanh:
       return Activation::gelu_tanh;
+    case FeedForwardActivation::gelu_sigmoid:
+      return Activation::gelu_sigmoid;
     case FeedForwardActivation::tanh:
       return Activation::tanh;
     default:

@@ -31,6 +31,9 @@ TransformerConfig encoder_model(const HubFiles& files);
 /// files have no "HEAD.weight". Does nothing for other architectures.
 void set_masked_lm_head(TransformerConfig& c, const HubFiles& files, std::string_view head, Activation activation);
 
+/// The width of the tables of embeddings of a family that projects them where it is not d_model.
+void set_embedding_dim(TransformerConfig& c, int64_t width);
+
 /// The class of layer i is taken from "layer_types", else from is_local(i). Local layers have the window of
 /// "sliding_window" and the positions of all layers, until the caller sets others.
 void set_layer_attention(TransformerConfig& c, const HubConfig& config,

@@ -8,10 +8,11 @@
 
 namespace attune {
 
-Beam::Beam(const BeamSearchOptions& options, const SentenceConstraints& constraints, int64_t source_tokens,
-           int64_t limit)
+Beam::Beam(const BeamSearchOptions& options, const SentenceConstraints& constraints, std::vector<int32_t> prompt,
+           int64_t source_tokens, int64_t limit)
     : options_(options),
       special_(options),
+      prompt_(std::move(prompt)),
       prefix_(constraints.prefix),
       required_(constraints.required),
       source_tokens_(source_tokens),
@@ -30,7 +31,7 @@ Beam::Beam(const BeamSearchOptions& options, const SentenceConstraints& constrai
 bool Beam::has_rules() const {
   const GenerationConfig& g = options_.generation;
   return static_cast<size_t>(length_) < prefix_.size() || !required_.empty() || !options_.banned.empty() ||
-         g.no_repeat_ngram_size > 0 || length_ < g.min_length || (length_ == 0 && !g.suppressed_at_begin.empty()) ||
+         g.no_repeat_ngram_size > 0 || length_ < g.min_length || (at_begin() && !g.suppressed_at_begin.empty()) ||
          (g.forced_last_token >= 0 && length_ + 1 == limit_);
 }
 
@@ -41,8 +42,11 @@ const Beam::Live& Beam::in_row(int64_t row) const {
   fail<ShapeError>("beam search: no hypothesis in row {}", row);
 }
 
-std::vector<int32_t> Beam::past(int64_t row) const {
-  return hypothesis(in_row(row).node).tokens;
+std::vector<int32_t> Beam::text(int64_t row) const {
+  std::vector<int32_t> tokens = prompt_;
+  const std::vector<int32_t> output = hypothesis(in_row(row).node).tokens;
+  tokens.insert(tokens.end(), output.begin(), output.end());
+  return tokens;
 }
 
 CandidateRules Beam::rules(int64_t row) const {
@@ -57,10 +61,10 @@ CandidateRules Beam::rules(int64_t row) const {
   const auto exclude = [&](const auto& tokens) {
     rules.excluded.insert(rules.excluded.end(), tokens.begin(), tokens.end());
   };
-  if (length_ == 0) exclude(g.suppressed_at_begin);
+  if (at_begin()) exclude(g.suppressed_at_begin);
   if (length_ < g.min_length) exclude(special_.ends);
   if (!options_.banned.empty() || g.no_repeat_ngram_size > 0) {
-    const std::vector<int32_t> tokens = past(row);
+    const std::vector<int32_t> tokens = text(row);
     append_banned(options_.banned, tokens, rules.excluded);
     append_repeats(g.no_repeat_ngram_size, tokens, rules.excluded);
   }

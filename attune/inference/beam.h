@@ -24,8 +24,9 @@ struct StepResult {
 /// sentence. With groups, several hypotheses begin in one row.
 class Beam {
  public:
-  /// `options` has to outlive the beam. An output has at most `limit` tokens, eos included.
-  Beam(const BeamSearchOptions& options, const SentenceConstraints& constraints, int64_t source_tokens, int64_t limit);
+  /// `options` has to outlive the beam. An output continues `prompt`, and has at most `limit` tokens, eos included.
+  Beam(const BeamSearchOptions& options, const SentenceConstraints& constraints, std::vector<int32_t> prompt,
+       int64_t source_tokens, int64_t limit);
 
   int64_t rows() const { return static_cast<int64_t>(tokens_.size()); }
   /// The last token of each row, which the model reads next.
@@ -35,8 +36,8 @@ class Beam {
 
   bool has_rules() const;
   CandidateRules rules(int64_t row) const;
-  /// The tokens of the row's output so far.
-  std::vector<int32_t> past(int64_t row) const;
+  /// The prompt and the row's output so far.
+  std::vector<int32_t> text(int64_t row) const;
 
   void advance(const StepResult& step);
   bool done() const;
@@ -69,6 +70,8 @@ class Beam {
     int64_t finished_count = 0;        // with those that were not among the best
   };
 
+  /// Whether the next token is the first one that is not forced.
+  bool at_begin() const { return length_ == (options_.generation.forced_first_token >= 0 ? 1 : 0); }
   bool ends(const Extension& e) const { return special_.ends_with(e.candidate.token); }
   int64_t width() const { return options_.generation.beam_size / options_.generation.beam_groups; }
   int64_t wanted() const { return std::min(options_.n_best, width()); }
@@ -90,6 +93,7 @@ class Beam {
 
   const BeamSearchOptions& options_;
   const SearchTokens special_;
+  std::vector<int32_t> prompt_;
   std::vector<int32_t> prefix_;  // with a forced first token in front
   RequiredPhrases required_;
   int64_t source_tokens_;

@@ -30,7 +30,7 @@ struct BeamSearchOptions {
   GenerationConfig generation = {};
   int64_t n_best = 1;          // at most beam_size
   SpecialIds special = {};     // of the target vocabulary; pad may be eos; -1 where SearchTokens needs none
-  TokenSequences banned = {};  // phrases that no output has
+  TokenSequences banned = {};  // phrases that no output has, nor has with the end of its prompt
   bool alignments = false;     // whether Hypothesis::alignment is wanted
   /// When set, a translation consists of the tokens that the shortlist has for the sentence and of those that
   /// constraints require; probabilities are those among these tokens.

@@ -44,6 +44,9 @@ class BeamStrategy final : public DecodingStrategy {
   int64_t candidates_of_row() const { return (1 + ends_) * options_.generation.beam_size; }
   void choose_columns();
   void prepare_rules();
+  /// Whether the repetition penalty is for log probabilities, see GenerationConfig.
+  bool penalizes_log_probabilities() const;
+  std::vector<int32_t> penalized(int64_t row) const;
 
   BeamSearchOptions options_;
   SentenceConstraints constraints_;
@@ -107,7 +110,7 @@ void BeamStrategy::choose_columns() {
 void BeamStrategy::start() {
   excluded_ = SearchTokens(options_).never;
   choose_columns();
-  beam_.emplace(options_, constraints_, static_cast<int64_t>(source_.size()), limit_);
+  beam_.emplace(options_, constraints_, prompt_, static_cast<int64_t>(source_.size()), limit_);
 }
 
 void BeamStrategy::prepare_rules() {
@@ -131,26 +134,51 @@ ReadBy BeamStrategy::next(RowInputs& inputs) {
   prepare_rules();
   size_t most_wanted = 0;
   for (const CandidateRules& rules : rules_) most_wanted = std::max(most_wanted, rules.wanted.size());
+  if (penalizes_log_probabilities()) most_wanted += 2 * beam_->text(0).size();
   const auto rows = inputs.rows();
   candidates_.reset(rows, static_cast<size_t>(candidates_of_row()) + most_wanted);
   attention_.resize(rows * stride_);
   return ReadBy::model;
 }
 
+bool BeamStrategy::penalizes_log_probabilities() const {
+  const GenerationConfig& g = options_.generation;
+  return g.penalize_log_probabilities && g.repetition_penalty != 1 && g.beam_size > 1;
+}
+
+// The columns of the tokens of a row's text, rising; none without a penalty.
+std::vector<int32_t> BeamStrategy::penalized(int64_t row) const {
+  if (options_.generation.repetition_penalty == 1) return {};
+  std::vector<int32_t> tokens = beam_->text(row);
+  std::sort(tokens.begin(), tokens.end());
+  tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
+  to_columns(columns_, tokens);
+  return tokens;
+}
+
 void BeamStrategy::look(size_t row, std::span<const LogitsRow> logits) {
   const LogitsRow& after = logits.front();
   const CandidateRow candidates{.logits = *after.logits, .row = after.row, .size = after.size};
-  if (const double penalty = options_.generation.repetition_penalty; penalty != 1) {
-    std::vector<int32_t> past = beam_->past(static_cast<int64_t>(row));
-    std::sort(past.begin(), past.end());
-    past.erase(std::unique(past.begin(), past.end()), past.end());
-    to_columns(columns_, past);
-    penalize_tokens(candidates, past, penalty);
-  }
-  const CandidateQuery query{
+  const double penalty = options_.generation.repetition_penalty;
+  const std::vector<int32_t> seen = penalized(static_cast<int64_t>(row));
+  CandidateQuery query{
       .count = candidates_of_row(), .excluded = excluded_, .rules = rules_.empty() ? nullptr : &rules_[row]};
+  CandidateRules with_seen;
+  if (penalizes_log_probabilities()) {  // then all of these are candidates, besides as many others as are needed
+    if (query.rules != nullptr) with_seen = *query.rules;
+    if (!with_seen.only_wanted) {
+      with_seen.wanted.insert(with_seen.wanted.end(), seen.begin(), seen.end());
+      query.count += std::ssize(seen);
+    }
+    query.rules = &with_seen;
+  } else if (penalty != 1) {
+    penalize_tokens(candidates, seen, penalty);
+  }
   const size_t found = top_candidates(candidates, query, candidates_.room(row));
   candidates_.set_count(row, found);
+  if (penalizes_log_probabilities())
+    for (Candidate& c : candidates_[row])
+      if (std::binary_search(seen.begin(), seen.end(), c.token)) c.log_probability *= penalty;
   if (!columns_.empty())
     for (Candidate& c : candidates_[row]) c.token = columns_[static_cast<size_t>(c.token)];
   std::copy_n(after.attention.begin(), stride_, attention_.begin() + static_cast<std::ptrdiff_t>(row * stride_));

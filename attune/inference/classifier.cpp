@@ -13,6 +13,7 @@
 #include "attune/inference/encoder_text.h"
 #include "attune/inference/text_limits.h"
 #include "attune/nn/make_panels.h"
+#include "attune/ops/precision.h"
 #include "attune/tensor/host_view.h"
 
 namespace attune {
@@ -50,17 +51,18 @@ Encoding encode_checked(const Tokenizer& tokenizer, const TextPair& pair, int64_
 
 }  // namespace
 
-Classifier::Classifier(ClassifierFolder files)
+Classifier::Classifier(ClassifierFolder files, ProductPrecision precision)
     : tokenizer_(std::move(files.tokenizer)),
       max_tokens_(files.max_tokens),
-      tokenizer_frames_texts_(files.tokenizer_frames_texts) {
+      tokenizer_frames_texts_(files.tokenizer_frames_texts),
+      precision_(precision) {
   check_vocabulary(files.model->config(), *tokenizer_, vocabulary_size(tokenizer_frames_texts_));
-  ensure_panels(*files.model);
+  ensure_panels(*files.model, panel_format(precision));
   model_ = std::move(files.model);
 }
 
-Classifier Classifier::load(const std::filesystem::path& folder) {
-  return Classifier(open_classifier_folder(folder, LoadedWeights::panels));
+Classifier Classifier::load(const std::filesystem::path& folder, ProductPrecision precision) {
+  return Classifier(open_classifier_folder(folder, panels_for(precision)), precision);
 }
 
 const std::vector<std::string>& Classifier::labels() const {
@@ -143,6 +145,7 @@ std::vector<std::vector<float>> Classifier::logits(std::span<const Encoding> tex
   check_least("batch_tokens", options.batch_tokens, 1);
   std::vector<std::vector<float>> results(texts.size());
   const NoGrad no_grad;
+  const ProductPrecisionScope precision(precision_);
   int64_t done = 0;
   for (const std::vector<size_t>& batch : batches_by_length(texts, options.batch_texts, options.batch_tokens)) {
     check_interrupt(options.interrupt);

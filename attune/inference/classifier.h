@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "attune/base/execution.h"
 #include "attune/base/interrupt.h"
 #include "attune/text/tokenizer.h"
 
@@ -58,10 +59,11 @@ class Classifier {
  public:
   /// Takes the model over. Makes the panels of its weights, unless it has them. Throws ConfigError when the tokenizer's
   /// vocabulary is not the model's.
-  explicit Classifier(ClassifierFolder files);
+  /// `precision`: see SchedulerOptions.
+  explicit Classifier(ClassifierFolder files, ProductPrecision precision = ProductPrecision::float32);
 
   /// From a model folder. Throws FileError or ConfigError.
-  static Classifier load(const std::filesystem::path& folder);
+  static Classifier load(const std::filesystem::path& folder, ProductPrecision precision = ProductPrecision::float32);
 
   /// Returns the probabilities of the labels for each text, in the order of the texts; those of one text do not depend
   /// on the other texts. A text without tokens is read as bos and eos. Throws ConfigError for options that do not fit,
@@ -100,6 +102,7 @@ class Classifier {
   std::shared_ptr<const Tokenizer> tokenizer_;
   int64_t max_tokens_;
   bool tokenizer_frames_texts_;  // see ClassifierFolder
+  ProductPrecision precision_;
 };
 
 }  // namespace attune

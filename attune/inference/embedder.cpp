@@ -13,7 +13,7 @@
 #include "attune/inference/text_limits.h"
 #include "attune/io/config_file.h"
 #include "attune/io/model_folder.h"
-#include "attune/nn/make_panels.h"
+#include "attune/ops/precision.h"
 #include "attune/tensor/host_view.h"
 #include "attune/text/tokenizer_files.h"
 #include "attune/text/unicode.h"
@@ -71,6 +71,7 @@ struct Embedder::Impl {
   TransformerConfig config;
   std::shared_ptr<const Tokenizer> tokenizer;
   EmbeddingSettings settings;
+  ProductPrecision precision = ProductPrecision::float32;
   bool tokenizer_frames_texts = false;  // it knows the special tokens around a text; else these are bos and eos
 
   std::vector<TextPooling> pooling(const EmbedOptions& options) const {
@@ -80,16 +81,19 @@ struct Embedder::Impl {
   int64_t longest() const { return std::min(settings.max_tokens, config.longest_sequence()); }
 };
 
-Embedder Embedder::load(const std::filesystem::path& folder) {
+Embedder Embedder::load(const std::filesystem::path& folder, ProductPrecision precision) {
   auto impl = std::make_shared<Impl>();
+  impl->precision = precision;
   impl->settings = read_embedding_settings(folder);
   std::shared_ptr<Module> model;
-  if (const auto hub = HubFolder::open(folder)) {
+  const auto opened = HubFolder::open(folder);
+  if (const auto* hub = std::get_if<HubFolder>(&opened)) {
     impl->config = hub->config();
     impl->tokenizer = load_tokenizers(folder).source;
     impl->tokenizer_frames_texts = true;
-    model = hub->load(LoadedWeights::panels);
+    model = hub->load(panels_for(precision));
   } else {
+    const auto& config = std::get<ConfigFile>(opened);
     const auto take = [&](auto files) {
       impl->config = files.model->config();
       impl->tokenizer = std::move(files.tokenizer);
@@ -97,10 +101,10 @@ Embedder Embedder::load(const std::filesystem::path& folder) {
       impl->settings.max_tokens = std::min(impl->settings.max_tokens, files.max_tokens);
       model = std::move(files.model);
     };
-    if (read_model_config(folder).architecture == Architecture::encoder) {
-      take(load_encoder_folder(folder, LoadedWeights::panels));
+    if (config.model.architecture == Architecture::encoder) {
+      take(load_encoder_folder(folder, config, panels_for(precision)));
     } else {
-      take(load_classifier_folder(folder, LoadedWeights::panels));
+      take(load_classifier_folder(folder, config, panels_for(precision)));
     }
   }
   impl->encode = encoder_of(model, folder);
@@ -149,6 +153,7 @@ std::vector<std::vector<float>> Embedder::embed_encoded(std::span<const Encoding
         fail<DataError>("text {} has token {}, the model has {}", i + 1, id, impl_->config.vocab);
   }
   const NoGrad no_grad;
+  const ProductPrecisionScope precision(impl_->precision);
   const std::vector<TextPooling> poolings = impl_->pooling(options);
   const auto width = static_cast<size_t>(impl_->config.d_model);
   std::vector<std::vector<float>> vectors(texts.size());

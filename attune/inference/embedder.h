@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "attune/base/execution.h"
 #include "attune/base/fields.h"
 #include "attune/text/tokenizer.h"
 
@@ -58,8 +59,8 @@ class Embedder {
  public:
   /// From a folder of the Hugging Face hub with an encoder, or one of Attune's with an encoder or a classifier. modules.json,
   /// 1_Pooling/config.json and sentence_bert_config.json of sentence-transformers are honoured; without them pooling is
-  /// `mean` and vectors are not normalised. Throws FileError or ConfigError.
-  static Embedder load(const std::filesystem::path& folder);
+  /// `mean` and vectors are not normalised. `precision`: see SchedulerOptions. Throws FileError or ConfigError.
+  static Embedder load(const std::filesystem::path& folder, ProductPrecision precision = ProductPrecision::float32);
 
   /// Returns a vector of dimension() numbers for each text, in the order of the texts; one text's does not depend on
   /// the other texts. Throws ConfigError for options that do not fit, DataError naming the text (counted from 1) that

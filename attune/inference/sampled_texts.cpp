@@ -23,6 +23,10 @@ SampledTexts::SampledTexts(const DecodingModel& model, DecodingRequest& request)
       fail<ConfigError>("suppressed_tokens: {} is outside the vocabulary of {}", id, model.vocab());
   if (static_cast<int64_t>(prompt_tokens_) > context_ && !options_.config.slide)
     fail<DataError>("prompt: has {} tokens, the model reads at most {}", prompt_tokens_, context_);
+  for (const int64_t id : {options_.config.forced_first_token, options_.config.forced_last_token})
+    if (id >= model.vocab())
+      fail<ConfigError>("forced_first_token and forced_last_token: {} is outside the vocabulary of {}", id,
+                        model.vocab());
   for (int64_t i = 0; i < options_.samples; ++i) {
     texts_.push_back({.number = options_.first_sample + static_cast<uint64_t>(i), .tokens = request.prompt});
     slide(texts_.back());
@@ -34,10 +38,26 @@ void SampledTexts::slide(SampledText& text) const {
     text.window_begin = text.tokens.size() - static_cast<size_t>(std::max<int64_t>(1, context_ / 2));
 }
 
+TokenDistribution SampledTexts::distribution(std::span<const float> logits, std::span<const int32_t> past,
+                                             size_t generated) const {
+  if (const int64_t token = forced(generated); token >= 0)
+    return {.tokens = {static_cast<int32_t>(token)}, .probabilities = {1.0}};
+  return token_distribution(logits, past, options_.config, excluded(past, generated));
+}
+
+int64_t SampledTexts::forced(size_t generated) const {
+  const SamplingConfig& config = options_.config;
+  if (config.forced_last_token >= 0 && static_cast<int64_t>(generated) + 1 == config.max_tokens)
+    return config.forced_last_token;
+  return generated == 0 && prompt_tokens_ == 1 ? config.forced_first_token : -1;
+}
+
 std::vector<int32_t> SampledTexts::excluded(std::span<const int32_t> past, size_t generated) const {
   const SamplingConfig& config = options_.config;
   std::vector<int32_t> tokens = options_.never_drawn;
-  if (generated == 0) tokens.insert(tokens.end(), config.suppressed_at_begin.begin(), config.suppressed_at_begin.end());
+  const bool first_is_forced = config.forced_first_token >= 0 && prompt_tokens_ == 1;
+  if (generated == (first_is_forced ? 1 : 0))
+    tokens.insert(tokens.end(), config.suppressed_at_begin.begin(), config.suppressed_at_begin.end());
   if (static_cast<int64_t>(generated) < config.min_tokens)
     tokens.insert(tokens.end(), options_.eos.begin(), options_.eos.end());
   append_repeats(config.no_repeat_ngram_size, past, tokens);

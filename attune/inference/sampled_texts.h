@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "attune/inference/decoding_request.h"
+#include "attune/inference/sampler.h"
 
 namespace attune {
 
@@ -33,8 +34,9 @@ class SampledTexts {
   SampledText& operator[](size_t i) { return texts_[i]; }
   const SampledText& operator[](size_t i) const { return texts_[i]; }
 
-  /// The tokens that may not follow `past`, a text of which so many tokens were generated.
-  std::vector<int32_t> excluded(std::span<const int32_t> past, size_t generated) const;
+  /// The distribution of the token that follows `past`, a text of which so many tokens were generated, by the options:
+  /// token_distribution(), or the one token that has to follow.
+  TokenDistribution distribution(std::span<const float> logits, std::span<const int32_t> past, size_t generated) const;
   /// Appends a token to text i; returns false when the text ends with it. When the context is full and `slide` is on,
   /// the second half of the window becomes the new window. `scores` are for on_token.
   bool accept(size_t i, int32_t token, const TokenScores* scores = nullptr);
@@ -44,6 +46,9 @@ class SampledTexts {
   int64_t most_tokens(int64_t context) const;
 
  private:
+  /// The tokens that may not follow; the token that has to, or -1.
+  std::vector<int32_t> excluded(std::span<const int32_t> past, size_t generated) const;
+  int64_t forced(size_t generated) const;
   void slide(SampledText& text) const;
 
   SamplingRequest options_;

@@ -57,8 +57,7 @@ ReadBy SamplingStrategy::next(RowInputs& inputs) {
 void SamplingStrategy::look(size_t row, std::span<const LogitsRow> logits) {
   const SamplingRequest& options = texts_.options();
   const SampledText& first = texts_[alive_[row]];
-  const TokenDistribution next = token_distribution(logits.front().host, first.tokens, options.config,
-                                                    texts_.excluded(first.tokens, first.generated));
+  const TokenDistribution next = texts_.distribution(logits.front().host, first.tokens, first.generated);
   const auto draw_for = [&](size_t i) {
     next_[i] = draw(next, random_number(options.config.seed, texts_[i].number, texts_[i].generated));
     if (!scores_.empty()) scores_[i] = token_scores(logits.front().host, next_[i], options.likeliest);

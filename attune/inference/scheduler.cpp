@@ -12,6 +12,7 @@
 #include "attune/base/parallel.h"
 #include "attune/base/parallel_tasks.h"
 #include "attune/inference/decoding_lane.h"
+#include "attune/ops/precision.h"
 
 namespace attune {
 namespace {
@@ -76,7 +77,9 @@ struct LaneSlot {
 class Scheduler::Impl {
  public:
   Impl(std::shared_ptr<const DecodingModel> model, const SchedulerOptions& options)
-      : model_(std::move(model)), budget_(options.cache_bytes > 0 ? options.cache_bytes : machine_memory() / 4 * 3) {
+      : model_(std::move(model)),
+        budget_(options.cache_bytes > 0 ? options.cache_bytes : machine_memory() / 4 * 3),
+        precision_(options.precision) {
     if (options.cache_bytes < 0) fail<ConfigError>("cache_bytes = {}: needs a number from 0", options.cache_bytes);
   }
 
@@ -101,6 +104,7 @@ class Scheduler::Impl {
 
   std::shared_ptr<const DecodingModel> model_;
   int64_t budget_;
+  ProductPrecision precision_;
   mutable std::mutex mutex_;  // of all that follows, but the lanes: these are the driving thread's
   std::condition_variable changed_;
   bool driving_ = false;
@@ -285,8 +289,8 @@ void Scheduler::Impl::drive(const std::atomic<bool>* return_soon) {
   const ExecutionScope scope([](Execution& e) {
     e.recording = false;
     e.dropout = {};
-    e.precision = ProductPrecision::float32;
   });
+  const ProductPrecisionScope precision(precision_);
   Requests done;
   std::vector<Entering> entering;
   {

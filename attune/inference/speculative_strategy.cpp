@@ -134,8 +134,7 @@ double SpeculativeStrategy::number_for(const Row& row, size_t offset, Purpose pu
 
 TokenDistribution SpeculativeStrategy::distribution(const Row& row, const LogitsRow& logits,
                                                     std::span<const int32_t> past, size_t offset) const {
-  return token_distribution(logits.host, past, texts_.options().config,
-                            texts_.excluded(past, texts_[row.text].generated + offset));
+  return texts_.distribution(logits.host, past, texts_[row.text].generated + offset);
 }
 
 void SpeculativeStrategy::look(size_t row, std::span<const LogitsRow> logits) {

@@ -21,7 +21,7 @@ struct TextGenerator::Impl {
   Scheduler scheduler;
 
   Impl(LanguageModelFolder files, const SchedulerOptions& options)
-      : model(prepared(files)),
+      : model(prepared(files, options)),
         tokenizer(std::move(files.tokenizer)),
         sampling(files.sampling),
         text_unit(files.text_unit),
@@ -29,10 +29,10 @@ struct TextGenerator::Impl {
         scheduler(std::make_shared<LanguageDecodingModel>(model), options) {}
 
   // With panels.
-  static std::shared_ptr<const DecoderLm> prepared(LanguageModelFolder& files) {
+  static std::shared_ptr<const DecoderLm> prepared(LanguageModelFolder& files, const SchedulerOptions& options) {
     files.sampling.validate();
     check_vocabulary(files.model->config(), *files.tokenizer, vocabulary_size(files.tokenizer_frames_texts));
-    ensure_panels(*files.model);
+    ensure_panels(*files.model, panel_format(options.precision));
     return std::move(files.model);
   }
 };
@@ -142,7 +142,7 @@ TextGenerator::TextGenerator(LanguageModelFolder files, const SchedulerOptions& 
     : impl_(std::make_shared<Impl>(std::move(files), options)) {}
 
 TextGenerator TextGenerator::load(const std::filesystem::path& folder, const SchedulerOptions& options) {
-  return TextGenerator(open_language_model_folder(folder, LoadedWeights::panels), options);
+  return TextGenerator(open_language_model_folder(folder, panels_for(options.precision)), options);
 }
 
 const DecoderLm& TextGenerator::model() const {

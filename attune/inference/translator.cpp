@@ -19,8 +19,8 @@ constexpr int64_t kReadAhead = 2048;  // sentences of a stream that are read and
 
 using Models = std::vector<std::shared_ptr<const Transformer>>;
 
-std::shared_ptr<const Transformer> with_panels(std::unique_ptr<Transformer> model) {
-  ensure_panels(*model);
+std::shared_ptr<const Transformer> with_panels(std::unique_ptr<Transformer> model, const SchedulerOptions& options) {
+  ensure_panels(*model, panel_format(options.precision));
   return model;
 }
 
@@ -67,15 +67,16 @@ struct Translator::Impl {
 Translator::Translator(const std::shared_ptr<Transformer>& model, std::shared_ptr<const Tokenizer> source_tokenizer,
                        std::shared_ptr<const Tokenizer> target_tokenizer, const GenerationConfig& generation,
                        const SchedulerOptions& options)
-    : impl_(std::make_shared<Impl>(Models{inference_copy(*model)}, std::move(source_tokenizer),
-                                   std::move(target_tokenizer), generation, options)) {}
+    : impl_(std::make_shared<Impl>(Models{inference_copy(*model, panel_format(options.precision))},
+                                   std::move(source_tokenizer), std::move(target_tokenizer), generation, options)) {}
 
 Translator::Translator(ModelFolder files, const SchedulerOptions& options)
-    : impl_(std::make_shared<Impl>(Models{with_panels(std::move(files.model))}, std::move(files.source_tokenizer),
-                                   std::move(files.target_tokenizer), files.generation, options)) {}
+    : impl_(std::make_shared<Impl>(Models{with_panels(std::move(files.model), options)},
+                                   std::move(files.source_tokenizer), std::move(files.target_tokenizer),
+                                   files.generation, options)) {}
 
 Translator Translator::load(const std::filesystem::path& folder, const SchedulerOptions& options) {
-  return Translator(open_model_folder(folder, LoadedWeights::panels), options);
+  return Translator(open_model_folder(folder, panels_for(options.precision)), options);
 }
 
 Translator Translator::load_ensemble(const std::vector<std::filesystem::path>& folders,
@@ -84,8 +85,8 @@ Translator Translator::load_ensemble(const std::vector<std::filesystem::path>& f
   Models models;
   ModelFolder first;
   for (const auto& folder : folders) {
-    ModelFolder files = open_model_folder(folder, LoadedWeights::panels);
-    models.push_back(with_panels(std::move(files.model)));
+    ModelFolder files = open_model_folder(folder, panels_for(options.precision));
+    models.push_back(with_panels(std::move(files.model), options));
     if (models.size() == 1) {
       first = std::move(files);
       continue;

@@ -6,6 +6,7 @@
 #include "attune/base/fail.h"
 #include "attune/base/json_fields.h"
 #include "attune/base/version.h"
+#include "attune/io/config_json.h"
 #include "attune/io/json_file.h"
 #include "attune/io/parameter_file.h"
 #include "attune/io/safetensors.h"
@@ -60,8 +61,11 @@ void write_model_config(const std::filesystem::path& folder, const TransformerCo
 }
 
 ConfigFile read_config_file(const std::filesystem::path& folder) {
-  const std::string where = (folder / kConfigFile).string();
-  Json json = read_json_file(where);
+  const std::filesystem::path path = folder / kConfigFile;
+  return config_of(read_json_file(path), path.string());
+}
+
+ConfigFile config_of(Json json, const std::string& where) {
   if (!json.is_object()) fail<FileError>("{}: needs an object, found {}", where, json.type_name());
   const std::string type = take_text(json, "model_type", where);
   if (type != kModelType) fail<FileError>("{}: model_type is {}, needs \"{}\"", where, in_quotes(type), kModelType);

@@ -114,14 +114,12 @@ const char* use_of(Architecture architecture) {
   }
 }
 
-ConfigFile read_config_of(const fs::path& folder, Architecture needed, const char* task) {
-  ConfigFile file = read_config_file(folder);
+void check_config(const fs::path& folder, const ConfigFile& file, Architecture needed, const char* task) {
   const Architecture found = file.model.architecture;
   if (found != needed)
     fail<ConfigError>("{}: architecture is \"{}\", {} needs \"{}\" ({})", folder.string(), enum_name(found), task,
                       enum_name(needed), use_of(found));
   check_parameter_file(folder, file.model, file.weight_format);
-  return file;
 }
 
 // `build` makes a model of the configuration. Its parameters are only read, so that they may be the file's own pages.
@@ -131,14 +129,18 @@ auto build_for_use(Build build, const ConfigFile& config, const fs::path& folder
     const NoInitialization no_values;
     return build(config.model, 1);
   }();
+  const auto made = weights == LoadedWeights::bfloat16_panels ? WeightFormat::bfloat16 : WeightFormat::float32;
   if (config.weight_format) {
+    if (made == WeightFormat::bfloat16 && *config.weight_format != made)
+      fail<ConfigError>("{}: its weights are {} panels; bfloat16 products need bfloat16 panels or matrices",
+                        folder.string(), enum_name(*config.weight_format));
     map_panel_parameters(folder / kParameterFile, *model, *config.weight_format);
-    if (weights == LoadedWeights::panels) ensure_panels(*model);  // what is float32 there
+    if (are_panels(weights)) ensure_panels(*model, made);  // what is float32 there
   } else {
     const SafetensorsReader reader = open_parameters(folder / kParameterFile);
     map_parameters(reader, *model, named_parameters(*model), {});
-    if (weights == LoadedWeights::panels)
-      make_panels(*model, WeightFormat::float32, {.done = [&](const Tensor& weight) { reader.release_pages(weight); }});
+    if (are_panels(weights))
+      make_panels(*model, made, {.done = [&](const Tensor& weight) { reader.release_pages(weight); }});
   }
   return model;
 }
@@ -234,7 +236,11 @@ void save_model_folder(const fs::path& folder, EncoderMaskedLm& model, const Tok
 }
 
 ModelFolder load_model_folder(const fs::path& folder, LoadedWeights weights) {
-  const ConfigFile config = read_config_of(folder, Architecture::encoder_decoder, "translation");
+  return load_model_folder(folder, read_config_file(folder), weights);
+}
+
+ModelFolder load_model_folder(const fs::path& folder, const ConfigFile& config, LoadedWeights weights) {
+  check_config(folder, config, Architecture::encoder_decoder, "translation");
   ModelFolder files;
   load_both_tokenizers(folder, config.model, files);
   files.generation = read_generation_config<GenerationConfig>(folder);
@@ -243,7 +249,12 @@ ModelFolder load_model_folder(const fs::path& folder, LoadedWeights weights) {
 }
 
 LanguageModelFolder load_language_model_folder(const fs::path& folder, LoadedWeights weights) {
-  const ConfigFile config = read_config_of(folder, Architecture::decoder_lm, "generation");
+  return load_language_model_folder(folder, read_config_file(folder), weights);
+}
+
+LanguageModelFolder load_language_model_folder(const fs::path& folder, const ConfigFile& config,
+                                               LoadedWeights weights) {
+  check_config(folder, config, Architecture::decoder_lm, "generation");
   LanguageModelFolder files;
   const auto settings = read_generation_config<LanguageModelSettings>(folder);
   files.tokenizer = load_only_tokenizer(folder, config.model, settings.tokenizer_frames_texts);
@@ -255,12 +266,20 @@ LanguageModelFolder load_language_model_folder(const fs::path& folder, LoadedWei
 }
 
 ClassifierFolder load_classifier_folder(const fs::path& folder, LoadedWeights weights) {
-  const ConfigFile config = read_config_of(folder, Architecture::encoder_classifier, "classification");
+  return load_classifier_folder(folder, read_config_file(folder), weights);
+}
+
+ClassifierFolder load_classifier_folder(const fs::path& folder, const ConfigFile& config, LoadedWeights weights) {
+  check_config(folder, config, Architecture::encoder_classifier, "classification");
   return load_encoder<ClassifierFolder>(build_encoder_classifier, config, folder, weights);
 }
 
 EncoderFolder load_encoder_folder(const fs::path& folder, LoadedWeights weights) {
-  const ConfigFile config = read_config_of(folder, Architecture::encoder, "embedding");
+  return load_encoder_folder(folder, read_config_file(folder), weights);
+}
+
+EncoderFolder load_encoder_folder(const fs::path& folder, const ConfigFile& config, LoadedWeights weights) {
+  check_config(folder, config, Architecture::encoder, "embedding");
   return load_encoder<EncoderFolder>(build_encoder_model, config, folder, weights);
 }
 

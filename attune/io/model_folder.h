@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <memory>
 
+#include "attune/base/execution.h"
+#include "attune/io/config_file.h"
 #include "attune/models/decoder_lm.h"
 #include "attune/models/encoder_classifier.h"
 #include "attune/models/generation_config.h"
@@ -88,14 +90,23 @@ void save_model_folder(const std::filesystem::path& folder, EncoderClassifier& m
 void save_model_folder(const std::filesystem::path& folder, EncoderMaskedLm& model, const Tokenizer& tokenizer);
 
 /// What parameters are after loading.
-///   mapped   float32: pages of the file where it has that, see map_parameters(), else copies
-///   panels   panels for inference, see make_panels(); pages of the file that panels were made of leave memory until
-///   they
-///            are read again (by embeddings, a row at a time)
-///   stored   as mapped, for conversion to panels
-/// With `panels` and `stored`, matrices of products and embeddings that a folder of the hub has in bfloat16 stay that.
-/// Products take such matrices as panels alone.
-enum class LoadedWeights { mapped, panels, stored };
+///   mapped            float32: pages of the file where it has that, see map_parameters(), else copies
+///   panels            panels for inference, see make_panels(); pages of the file that panels were made of leave memory
+///                     until they are read again (by embeddings, a row at a time)
+///   bfloat16_panels   the same with all of them in bfloat16, float32 rounded; for ProductPrecision::bfloat16. Folders
+///                     with panels of another type are refused
+///   stored            as mapped, for conversion to panels
+/// But for `mapped`, matrices of products and embeddings that a folder of the hub has in bfloat16 stay that. Products
+/// take such matrices as panels alone.
+enum class LoadedWeights { mapped, panels, bfloat16_panels, stored };
+
+inline bool are_panels(LoadedWeights weights) {
+  return weights == LoadedWeights::panels || weights == LoadedWeights::bfloat16_panels;
+}
+/// The panels that products of this precision read.
+inline LoadedWeights panels_for(ProductPrecision precision) {
+  return precision == ProductPrecision::bfloat16 ? LoadedWeights::bfloat16_panels : LoadedWeights::panels;
+}
 
 /// Read what save_model_folder() wrote; without generation_config.json its defaults hold. The folder may be hostile: no
 /// more memory is allocated than its files have bytes. Throw FileError or ConfigError naming the file, ConfigError when
@@ -106,5 +117,12 @@ LanguageModelFolder load_language_model_folder(const std::filesystem::path& fold
 ClassifierFolder load_classifier_folder(const std::filesystem::path& folder,
                                         LoadedWeights weights = LoadedWeights::mapped);
 EncoderFolder load_encoder_folder(const std::filesystem::path& folder, LoadedWeights weights = LoadedWeights::mapped);
+/// The same with what config.json says.
+ModelFolder load_model_folder(const std::filesystem::path& folder, const ConfigFile& config, LoadedWeights weights);
+LanguageModelFolder load_language_model_folder(const std::filesystem::path& folder, const ConfigFile& config,
+                                               LoadedWeights weights);
+ClassifierFolder load_classifier_folder(const std::filesystem::path& folder, const ConfigFile& config,
+                                        LoadedWeights weights);
+EncoderFolder load_encoder_folder(const std::filesystem::path& folder, const ConfigFile& config, LoadedWeights weights);
 
 }  // namespace attune

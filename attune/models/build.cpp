@@ -15,20 +15,18 @@ const TransformerConfig& validated(const TransformerConfig& c, Architecture want
   return c;
 }
 
-std::unique_ptr<Attention> build_attention(const AttentionKind& kind, const AttentionSetting& setting) {
+std::unique_ptr<Attention> build_attention(const AttentionKind& kind, AttentionSetting setting, int64_t layer) {
+  setting.layer = layer;
   return std::visit([&](const auto& attention) { return attention.build(setting); }, kind);
 }
 
-// The layers of a stack; with share_layers all elements are the same object.
+// The layers of a stack; those that share parameters are the same object.
 template <class Layer, class Make>
 std::vector<std::shared_ptr<Layer>> build_layers(const TransformerConfig& c, Make&& make) {
   std::vector<std::shared_ptr<Layer>> layers;
   for (int64_t i = 0; i < c.layers; ++i) {
-    if (i > 0 && c.share_layers) {
-      layers.push_back(layers.front());
-    } else {
-      layers.push_back(make(i));
-    }
+    const int64_t first = c.first_with_parameters_of(i);
+    layers.push_back(first < i ? layers[static_cast<size_t>(first)] : make(i));
   }
   return layers;
 }
@@ -47,7 +45,7 @@ LayerOptions layer_options(const TransformerConfig& c, int64_t layer) {
 std::unique_ptr<Attention> build_self_attention(const AttentionKind* of_stack, const TransformerConfig& c,
                                                 int64_t layer, const std::shared_ptr<RelativeBias>& bias) {
   const TransformerConfig own = c.of_layer(layer);
-  return build_attention(of_stack ? *of_stack : own.attention, self_attention_setting(own, bias));
+  return build_attention(of_stack ? *of_stack : own.attention, self_attention_setting(own, bias), layer);
 }
 
 std::unique_ptr<Encoder> build_encoder(const AttentionKind* of_stack, const TransformerConfig& c) {
@@ -66,7 +64,7 @@ std::unique_ptr<Decoder> build_decoder(const AttentionKind* of_stack, const Atte
   const auto make = [&](int64_t layer) {
     return std::make_shared<DecoderLayer>(
         build_self_attention(of_stack, c, layer, bias),
-        cross_attention ? build_attention(*cross_attention, cross_attention_setting(c)) : nullptr,
+        cross_attention ? build_attention(*cross_attention, cross_attention_setting(c), layer) : nullptr,
         feed_forward_config(c), residual_config(c), layer_options(c, layer));
   };
   return std::make_unique<Decoder>(build_layers<DecoderLayer>(c, make), build_final_norm(c), bias);
@@ -75,13 +73,14 @@ std::unique_ptr<Decoder> build_decoder(const AttentionKind* of_stack, const Atte
 std::unique_ptr<Embeddings> build_embeddings(std::unique_ptr<InputEmbedding> token, const TransformerConfig& c) {
   const bool with_positions = is_added(c.positions) && !c.embedding_norm;  // one pass for both
   const int64_t width = c.position_width();
+  const bool decoder = c.architecture == Architecture::decoder_lm;
   Embeddings::Parts parts{.token = std::move(token)};
-  if (c.embedding_width() != width)
+  if (c.embedding_dim > 0 && decoder)
     parts.token_projection = std::make_unique<Linear>(c.embedding_width(), width, false);
   if (c.token_types > 0) parts.type = std::make_unique<InputEmbedding>(c.token_types, width, false);
   parts.position = build(c.positions, position_setting(c), with_positions ? c.dropout : 0.0);
   if (c.embedding_norm) parts.norm = std::make_unique<LayerNorm>(width, norm_config(c));
-  if (width != c.d_model) parts.projection = std::make_unique<Linear>(width, c.d_model);
+  if (c.embedding_dim > 0 && !decoder) parts.projection = std::make_unique<Linear>(width, c.d_model);
   return std::make_unique<Embeddings>(std::move(parts), with_positions ? 0.0 : c.dropout);
 }
 
@@ -155,13 +154,13 @@ std::unique_ptr<DecoderLm> build_decoder_lm(const TransformerConfig& config, uin
   const TransformerConfig& c = validated(config, Architecture::decoder_lm);
   auto embedding = build_embeddings(c);
   const Tensor table = embedding->weight();
-  const int64_t width = c.embedding_width();
   auto model = std::make_unique<DecoderLm>(
-      c, DecoderLm::Parts{
-             .embedding = std::move(embedding),
-             .decoder = build_decoder(nullptr, nullptr, c),
-             .state_projection = width != c.d_model ? std::make_unique<Linear>(c.d_model, width, false) : nullptr,
-             .projection = build_projection(table, c.vocab, c)});
+      c,
+      DecoderLm::Parts{.embedding = std::move(embedding),
+                       .decoder = build_decoder(nullptr, nullptr, c),
+                       .state_projection =
+                           c.embedding_dim > 0 ? std::make_unique<Linear>(c.d_model, c.embedding_dim, false) : nullptr,
+                       .projection = build_projection(table, c.vocab, c)});
   finish(*model, c, seed, {table});
   return model;
 }

@@ -79,6 +79,15 @@ void check_labels(const TransformerConfig& c) {
   }
 }
 
+void check_layer_sharing(const TransformerConfig& c) {
+  const int64_t most = c.share_layers ? c.layers : 1;
+  check_range("layer_groups", c.layer_groups, 1, most);
+  check_range("layer_block", c.layer_block, 1, most);
+  if (c.share_layers && c.layers % (c.layer_groups * c.layer_block) != 0)
+    fail<ConfigError>("layer_groups = {} and layer_block = {}: their product has to divide the layers, {}",
+                      c.layer_groups, c.layer_block, c.layers);
+}
+
 void check_sharing(const TransformerConfig& c) {
   if (c.share_embeddings && c.source_vocab != c.target_vocab)
     fail<ConfigError>("share_embeddings = true needs one vocabulary, but source_vocab = {} and target_vocab = {}",
@@ -94,6 +103,12 @@ int64_t TransformerConfig::longest_sequence() const {
 int64_t TransformerConfig::head_dim() const {
   const AttentionKind& kind = architecture == Architecture::encoder_decoder ? encoder_attention : attention;
   return std::visit([&](const auto& k) { return k.head_dim > 0 ? k.head_dim : d_model / heads; }, kind);
+}
+
+int64_t TransformerConfig::first_with_parameters_of(int64_t i) const {
+  if (!share_layers) return i;
+  const int64_t group = layers / layer_groups;
+  return i / group * group + i % layer_block;
 }
 
 TransformerConfig TransformerConfig::of_layer(int64_t i) const {
@@ -116,12 +131,14 @@ TransformerConfig TransformerConfig::of_decoder() const {
 void TransformerConfig::validate() const {
   constexpr int64_t kMostVocab = int64_t{1} << 24;
   check_sizes(*this);
+  check_layer_sharing(*this);
   if (architecture == Architecture::encoder_decoder) {
     check_range("source_vocab", source_vocab, 1, kMostVocab);
     check_range("target_vocab", target_vocab, 1, kMostVocab);
     check_sharing(*this);
     check_attention("encoder_attention", encoder_attention, self_attention_setting(*this));
     const TransformerConfig decoder = of_decoder();
+    check_layer_sharing(decoder);
     const char* const heads_field = decoder_heads > 0 ? "decoder_heads" : "heads";
     AttentionSetting self = self_attention_setting(decoder), cross = cross_attention_setting(decoder);
     self.heads_field = cross.heads_field = heads_field;

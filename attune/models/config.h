@@ -76,16 +76,20 @@ struct TransformerConfig {
   bool feed_forward_bias = true;
   bool scale_embeddings = true;  // by sqrt(d_model), section 3.4
   bool embedding_norm = false;   // a norm on the sum of embeddings and positions, Devlin et al. 2019
-  /// The width of the tables of embeddings, 0: d_model. In an encoder that of all of them, and their sum is projected,
-  /// Lan et al. 2020; in a decoder_lm that of tokens alone, which are projected, as are the states in front of the
-  /// projection to logits, Zhang et al. 2022 (OPT).
+  /// The width of the tables of embeddings, which is then projected to d_model; 0: d_model, and no projection. In an
+  /// encoder it is that of all tables, and their sum is projected, Lan et al. 2020; in a decoder_lm that of tokens
+  /// alone, which are projected, as are the states in front of the projection to logits, Zhang et al. 2022 (OPT).
   int64_t embedding_dim = 0;
   int64_t token_types = 0;  // of an encoder: a table for the segments of a text, Devlin et al. 2019; 0: none
   Initialization initialization = Initialization::xavier;
   EmbeddingInitialization embedding_initialization = EmbeddingInitialization::as_matrices;
   bool share_embeddings = false;  // encoder_decoder: source and target share one embedding table and one vocabulary
   bool share_projection = false;  // the projection's weight is the (target) embedding, section 3.4
-  bool share_layers = false;      // all layers of a stack share parameters, Lan et al. 2020 (ALBERT)
+  /// Layers of a stack share parameters, Lan et al. 2020 (ALBERT): all of them, or those of each of layer_groups groups
+  /// of equal size, one after the other (section 4.5 there). A group repeats a block of layer_block layers. Both are 1
+  /// without share_layers.
+  bool share_layers = false;
+  int64_t layer_groups = 1, layer_block = 1;
   bool projection_bias = true;
   double logit_scale = 1;         // the last states are multiplied with it, Raffel et al. 2020: 1 / sqrt(d_model)
   double logit_soft_cap = 0;      // c > 0: logits l become c tanh(l / c), Gemma Team 2024; 0: none
@@ -105,6 +109,10 @@ struct TransformerConfig {
 
   /// The width of a head of the (encoder's) queries.
   int64_t head_dim() const;
+  /// The first layer that has the parameters of layer i: i itself unless layers share parameters.
+  int64_t first_with_parameters_of(int64_t i) const;
+  /// The number of layers with parameters of their own.
+  int64_t distinct_layers() const { return share_layers ? layer_groups * layer_block : layers; }
   /// The width of the table of tokens.
   int64_t embedding_width() const { return embedding_dim > 0 ? embedding_dim : d_model; }
   /// The width to which types and positions are added.
@@ -162,9 +170,13 @@ struct EnumNames<LayerAttention> {
 };
 template <>
 struct EnumNames<Activation> {
-  static constexpr std::pair<Activation, const char*> values[] = {
-      {Activation::none, "none"},           {Activation::relu, "relu"}, {Activation::gelu, "gelu"},
-      {Activation::gelu_tanh, "gelu_tanh"}, {Activation::silu, "silu"}, {Activation::tanh, "tanh"}};
+  static constexpr std::pair<Activation, const char*> values[] = {{Activation::none, "none"},
+                                                                  {Activation::relu, "relu"},
+                                                                  {Activation::gelu, "gelu"},
+                                                                  {Activation::gelu_tanh, "gelu_tanh"},
+                                                                  {Activation::gelu_sigmoid, "gelu_sigmoid"},
+                                                                  {Activation::silu, "silu"},
+                                                                  {Activation::tanh, "tanh"}};
 };
 template <>
 struct EnumNames<Initialization> {
@@ -249,6 +261,8 @@ void visit_fields(TransformerConfig& c, FieldVisitor& v) {
     v("logit_soft_cap", c.logit_soft_cap);
   }
   v("share_layers", c.share_layers);
+  v("layer_groups", c.layer_groups);
+  v("layer_block", c.layer_block);
   if (c.architecture == Architecture::decoder_lm) v("context_length", c.context_length);
   if (c.architecture == Architecture::encoder_classifier) {
     v("labels", c.labels);

@@ -46,8 +46,11 @@ struct GenerationConfig {
   int64_t beam_groups = 1;           // divides beam_size: diverse beam search, Vijayakumar et al. 2016
   double diversity_penalty = 0;      // lambda, for each time that an earlier group takes a token in the same step
   int64_t min_length = 0;            // tokens of an output before eos
-  int64_t no_repeat_ngram_size = 0;  // no n tokens in a row occur twice in an output, Paulus et al. 2018; 0: no limit
-  double repetition_penalty = 1;     // > 1: tokens that the output has are less likely, Keskar et al. 2019, section 4.1
+  int64_t no_repeat_ngram_size = 0;  // no n tokens in a row occur twice in a text, Paulus et al. 2018; 0: no limit
+  double repetition_penalty = 1;     // > 1: tokens that the text has are less likely, Keskar et al. 2019, section 4.1
+  /// Whether this penalty multiplies log probabilities, as transformers does in beam search, and not logits as in the
+  /// paper; where beam_size is 1 it is always the logits. The text is the prompt with the output.
+  bool penalize_log_probabilities = false;
 
   /// Whether an output that the length limit cuts off ranks by its score alone, as in transformers; else it comes after
   /// all that have ended.
@@ -93,6 +96,7 @@ void visit_fields(GenerationConfig& c, FieldVisitor& v) {
   v("min_length", c.min_length);
   v("no_repeat_ngram_size", c.no_repeat_ngram_size);
   v("repetition_penalty", c.repetition_penalty);
+  v("penalize_log_probabilities", c.penalize_log_probabilities);
   v("rank_unfinished", c.rank_unfinished);
   v("start_token", c.start_token);
   v("eos_tokens", c.eos_tokens);

@@ -22,10 +22,11 @@ int64_t transform_parameters(int64_t out, const TransformerConfig& c) {
 
 // The parameters of a stack's embeddings without the table of tokens: types, positions, norm and projection.
 int64_t position_parameters(const TransformerConfig& c) {
-  const int64_t width = c.position_width(), of_tokens = c.embedding_width();
+  const int64_t width = c.position_width();
+  const bool bias = c.architecture != Architecture::decoder_lm;  // of the projection
   return c.token_types * width + embedding_parameters(c.positions, position_setting(c)) +
          (c.embedding_norm ? LayerNorm::parameter_count(width, c.norm_form, c.norm_bias) : 0) +
-         (of_tokens != width ? c.d_model * of_tokens : 0) + (width != c.d_model ? c.d_model * (width + 1) : 0);
+         (c.embedding_dim > 0 ? c.d_model * (c.embedding_dim + (bias ? 1 : 0)) : 0);
 }
 
 ParameterCounts::Layer layer(const AttentionKind& attention, const TransformerConfig& c) {
@@ -38,11 +39,6 @@ int64_t projection_parameters(int64_t vocab, const TransformerConfig& c) {
   return (c.share_projection ? 0 : vocab * c.embedding_width()) + (c.projection_bias ? vocab : 0);
 }
 
-// Layers of the stack that have parameters of their own.
-int64_t distinct_layers(const TransformerConfig& c) {
-  return c.share_layers ? 1 : c.layers;
-}
-
 }  // namespace
 
 ParameterCounts count_parameters(const TransformerConfig& c) {
@@ -50,8 +46,8 @@ ParameterCounts count_parameters(const TransformerConfig& c) {
   ParameterCounts counts;
   if (c.architecture == Architecture::encoder_decoder) {
     const TransformerConfig decoder = c.of_decoder();
-    counts.encoder_layers = distinct_layers(c);
-    counts.decoder_layers = distinct_layers(decoder);
+    counts.encoder_layers = c.distinct_layers();
+    counts.decoder_layers = decoder.distinct_layers();
     counts.encoder_layer = layer(c.encoder_attention, c);
     counts.decoder_layer = layer(c.decoder_attention, decoder);
     counts.decoder_layer.cross_attention = attention_parameters(c.cross_attention, cross_attention_setting(decoder));
@@ -65,7 +61,7 @@ ParameterCounts count_parameters(const TransformerConfig& c) {
     return counts;
   }
   const bool decoder = c.architecture == Architecture::decoder_lm;
-  (decoder ? counts.decoder_layers : counts.encoder_layers) = distinct_layers(c);
+  (decoder ? counts.decoder_layers : counts.encoder_layers) = c.distinct_layers();
   (decoder ? counts.decoder_layer : counts.encoder_layer) = layer(c.attention, c);
   counts.source_embedding = c.vocab * c.embedding_width() + position_parameters(c);
   counts.final_norms = final_norm - (c.first_norm ? 0 : norm_parameters(c));
@@ -76,7 +72,7 @@ ParameterCounts count_parameters(const TransformerConfig& c) {
   } else if (c.architecture != Architecture::encoder) {
     const int64_t width = c.embedding_width();
     counts.projection = projection_parameters(c.vocab, c);
-    if (decoder && width != c.d_model) counts.projection += width * c.d_model;
+    if (decoder && c.embedding_dim > 0) counts.projection += width * c.d_model;
     if (!decoder && c.prediction_transform) counts.projection += transform_parameters(width, c);
   }
   return counts;

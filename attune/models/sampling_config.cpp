@@ -8,8 +8,8 @@
 namespace attune {
 namespace {
 
-void check_token(const char* field, int64_t token) {
-  check_range<int64_t>(field, token, 0, std::numeric_limits<int32_t>::max());
+void check_token(const char* field, int64_t token, int64_t least = 0) {
+  check_range<int64_t>(field, token, least, std::numeric_limits<int32_t>::max());
 }
 
 }  // namespace
@@ -27,6 +27,8 @@ void SamplingConfig::validate() const {
   for (const int64_t token : eos_tokens) check_token("eos_tokens", token);
   for (const int64_t token : suppressed_tokens) check_token("suppressed_tokens", token);
   for (const int64_t token : suppressed_at_begin) check_token("suppressed_at_begin", token);
+  check_token("forced_first_token", forced_first_token, -1);
+  check_token("forced_last_token", forced_last_token, -1);
   check_range<uint64_t>("seed", seed, 0, (uint64_t{1} << 63) - 1);
 }
 

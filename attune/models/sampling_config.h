@@ -25,7 +25,9 @@ struct SamplingConfig {
   std::vector<int64_t> eos_tokens = {};           // each of them ends a text; none: as the tokenizer says
   std::vector<int64_t> suppressed_tokens = {};    // in no text
   std::vector<int64_t> suppressed_at_begin = {};  // not the first token of a continuation
-  bool special_tokens = false;                    // whether texts may have bos, pad and unk
+  int64_t forced_first_token = -1;  // what follows a prompt of one token, which is where a text begins; -1: nothing
+  int64_t forced_last_token = -1;   // the last one of a continuation of max_tokens; -1: nothing
+  bool special_tokens = false;      // whether texts may have bos, pad and unk
 
   /// Throws ConfigError naming the field and the value.
   void validate() const;
@@ -47,6 +49,8 @@ void visit_fields(SamplingConfig& c, FieldVisitor& v) {
   v("eos_tokens", c.eos_tokens);
   v("suppressed_tokens", c.suppressed_tokens);
   v("suppressed_at_begin", c.suppressed_at_begin);
+  v("forced_first_token", c.forced_first_token);
+  v("forced_last_token", c.forced_last_token);
   v("special_tokens", c.special_tokens);
 }
 

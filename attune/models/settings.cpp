@@ -8,14 +8,19 @@ AttentionSetting self_attention_setting(const TransformerConfig& c, std::shared_
                            .dropout = c.attention_dropout,
                            .positions = in_attention(c.positions),
                            .relative_bias = std::holds_alternative<RelativeBiasPositions>(c.positions),
-                           .norm = norm_config(c)};
+                           .norm = norm_config(c),
+                           .shared_layers = c.share_layers};
   setting.positions.bias = std::move(bias);
   return setting;
 }
 
 AttentionSetting cross_attention_setting(const TransformerConfig& c) {
-  return {
-      .d_model = c.d_model, .heads = c.heads, .dropout = c.attention_dropout, .self = false, .norm = norm_config(c)};
+  return {.d_model = c.d_model,
+          .heads = c.heads,
+          .dropout = c.attention_dropout,
+          .self = false,
+          .norm = norm_config(c),
+          .shared_layers = c.share_layers};
 }
 
 PositionSetting position_setting(const TransformerConfig& c) {

@@ -133,7 +133,8 @@ DecoderStep Decoder::steps(const Tensor& x, std::span<const int32_t> counts, con
 
 void Decoder::visit(Visitor& v) {
   for (size_t i = 0; i < layers_.size(); ++i)
-    if (i == 0 || layers_[i] != layers_[0]) v("layers." + std::to_string(i), *layers_[i]);
+    if (std::find(layers_.begin(), layers_.end(), layers_[i]) - layers_.begin() == static_cast<std::ptrdiff_t>(i))
+      v("layers." + std::to_string(i), *layers_[i]);
   if (norm_) v("norm", *norm_);
   if (relative_bias_) v("relative_bias", *relative_bias_);
 }

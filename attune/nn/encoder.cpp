@@ -1,5 +1,7 @@
 #include "attune/nn/encoder.h"
 
+#include <algorithm>
+
 namespace attune {
 
 Encoder::Encoder(std::vector<std::shared_ptr<EncoderLayer>> layers, std::unique_ptr<LayerNorm> final_norm,
@@ -26,7 +28,8 @@ EncoderOutput Encoder::forward(const Tensor& x, AttentionMask mask) const {
 
 void Encoder::visit(Visitor& v) {
   for (size_t i = 0; i < layers_.size(); ++i)
-    if (i == 0 || layers_[i] != layers_[0]) v("layers." + std::to_string(i), *layers_[i]);
+    if (std::find(layers_.begin(), layers_.end(), layers_[i]) - layers_.begin() == static_cast<std::ptrdiff_t>(i))
+      v("layers." + std::to_string(i), *layers_[i]);
   if (norm_) v("norm", *norm_);
   if (relative_bias_) v("relative_bias", *relative_bias_);
 }

@@ -14,6 +14,8 @@ Activation fused_activation(FeedForwardActivation activation) {
       return Activation::gelu;
     case FeedForwardActivation::gelu_tanh:
       return Activation::gelu_tanh;
+    case FeedForwardActivation::gelu_sigmoid:
+      return Activation::gelu_sigmoid;
     case FeedForwardActivation::silu:
       return Activation::silu;
     case FeedForwardActivation::tanh:

@@ -11,15 +11,20 @@ namespace [[gnu::visibility("default")]] attune {
 
 /// The last four are gated units, Shazeer 2020: SwiGLU gates with silu, GEGLU with gelu or its tanh form, ReGLU with
 /// relu.
-enum class FeedForwardActivation { relu, gelu, gelu_tanh, silu, tanh, swiglu, geglu, geglu_tanh, reglu };
+enum class FeedForwardActivation { relu, gelu, gelu_tanh, gelu_sigmoid, silu, tanh, swiglu, geglu, geglu_tanh, reglu };
 
 template <>
 struct EnumNames<FeedForwardActivation> {
   static constexpr std::pair<FeedForwardActivation, const char*> values[] = {
-      {FeedForwardActivation::relu, "relu"},           {FeedForwardActivation::gelu, "gelu"},
-      {FeedForwardActivation::gelu_tanh, "gelu_tanh"}, {FeedForwardActivation::silu, "silu"},
-      {FeedForwardActivation::tanh, "tanh"},           {FeedForwardActivation::swiglu, "swiglu"},
-      {FeedForwardActivation::geglu, "geglu"},         {FeedForwardActivation::geglu_tanh, "geglu_tanh"},
+      {FeedForwardActivation::relu, "relu"},
+      {FeedForwardActivation::gelu, "gelu"},
+      {FeedForwardActivation::gelu_tanh, "gelu_tanh"},
+      {FeedForwardActivation::gelu_sigmoid, "gelu_sigmoid"},
+      {FeedForwardActivation::silu, "silu"},
+      {FeedForwardActivation::tanh, "tanh"},
+      {FeedForwardActivation::swiglu, "swiglu"},
+      {FeedForwardActivation::geglu, "geglu"},
+      {FeedForwardActivation::geglu_tanh, "geglu_tanh"},
       {FeedForwardActivation::reglu, "reglu"}};
 };
 /// Returns the activation of a gated unit's gate; nothing if `activation` is not a gated unit.

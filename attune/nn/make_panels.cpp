@@ -71,10 +71,10 @@ void make_panels(Module& module, std::optional<WeightFormat> format, const Panel
     if (may_have_panels(*p)) p->panels = panels.at(p->tensor.address());
 }
 
-void ensure_panels(Module& module) {
+void ensure_panels(Module& module, std::optional<WeightFormat> format) {
   const Places places(module);
   if (std::ranges::any_of(places.parameters, [](const Parameter* p) { return may_have_panels(*p) && !p->panels; }))
-    make_panels(module);
+    make_panels(module, format);
 }
 
 void keep_panels_alone(Module& module) {

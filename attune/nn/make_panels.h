@@ -3,6 +3,7 @@
 #include <functional>
 #include <optional>
 
+#include "attune/base/execution.h"
 #include "attune/nn/module.h"
 #include "attune/ops/panel_weight.h"
 
@@ -24,8 +25,14 @@ struct PanelInputs {
 /// those that have only panels are not changed.
 void make_panels(Module& module, std::optional<WeightFormat> format = {}, const PanelInputs& inputs = {});
 
-/// Calls make_panels() without a format, unless every parameter that it would give panels has panels already.
-void ensure_panels(Module& module);
+/// Calls make_panels(), unless every parameter that it would give panels has panels already.
+void ensure_panels(Module& module, std::optional<WeightFormat> format = {});
+
+/// The format of panels that products of this precision need; none: that of their tensors.
+inline std::optional<WeightFormat> panel_format(ProductPrecision precision) {
+  if (precision == ProductPrecision::bfloat16) return WeightFormat::bfloat16;
+  return std::nullopt;
+}
 
 /// Removes the tensors that only products and lookups read, where there are panels. An embedding whose table is also a
 /// product's then reads the panels, so that the matrix is in memory once.

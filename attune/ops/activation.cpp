@@ -35,6 +35,9 @@ Tensor gelu(const Tensor& x) {
 Tensor gelu_tanh(const Tensor& x) {
   return activate("gelu_tanh", Activation::gelu_tanh, x);
 }
+Tensor gelu_sigmoid(const Tensor& x) {
+  return activate("gelu_sigmoid", Activation::gelu_sigmoid, x);
+}
 Tensor silu(const Tensor& x) {
   return activate("silu", Activation::silu, x);
 }

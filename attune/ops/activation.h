@@ -13,6 +13,9 @@ Tensor gelu(const Tensor& x);
 /// The approximation of gelu x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2, same source. Any shape; differentiable.
 Tensor gelu_tanh(const Tensor& x);
 
+/// The coarser approximation of gelu x sigmoid(1.702 x), same source. Any shape; differentiable.
+Tensor gelu_sigmoid(const Tensor& x);
+
 /// x sigmoid(x), Hendrycks & Gimpel 2016; called Swish by Ramachandran et al. 2017. Any shape; differentiable.
 Tensor silu(const Tensor& x);
 

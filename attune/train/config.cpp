@@ -206,8 +206,8 @@ ValidationMetric RunConfig::best_metric() const {
 
 std::string precision_note(ProductPrecision precision) {
   if (precision == ProductPrecision::float32 || has_bfloat16_products()) return "";
-  return "train.precision = \"bfloat16\": this processor has no instructions for it, so that products are formed in "
-         "float32 from the same rounded numbers, and take longer than with \"float32\"";
+  return "precision bfloat16: this processor has no instructions for it, so that products are formed in "
+         "float32 from the same rounded numbers, and take longer than with float32";
 }
 
 RunConfig default_config(Architecture architecture) {

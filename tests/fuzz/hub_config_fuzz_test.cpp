@@ -65,8 +65,9 @@ TEST_F(HubConfigFuzz, MutatedConfigurations) {
   for (int i = 0; i < kMutations; ++i) {
     write_file(folder_ / "config.json", mutate(config_, kDictionary, random));
     try {
-      const auto hub = HubFolder::open(folder_.path());
-      if (!hub) continue;
+      const auto opened = HubFolder::open(folder_.path());
+      const auto* const hub = std::get_if<HubFolder>(&opened);
+      if (hub == nullptr) continue;
       hub->load(LoadedWeights::mapped);
       ++loaded;
     } catch (const Error&) {

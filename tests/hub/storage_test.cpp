@@ -70,5 +70,17 @@ TEST_P(HubStorage, Bfloat16StaysBfloat16AndIsThereOnce) {
   for (const NamedParameter& p : named_parameters(*wide)) EXPECT_EQ(p.tensor->dtype(), DType::f32) << p.name;
 }
 
+// Of products with float32 weights that are rounded too.
+TEST_P(HubStorage, Bfloat16ActivationsAreNear) {
+  const HubFolder hub(hub_models() / GetParam());
+  const std::unique_ptr<Module> wide = hub.load(LoadedWeights::mapped),
+                                narrow = hub.load(LoadedWeights::bfloat16_panels);
+  const std::vector<float> expected = model_outputs(*wide, packed(kTexts));
+  const ProductPrecisionScope bfloat16(ProductPrecision::bfloat16);
+  const double difference = relative_difference(model_outputs(*narrow, packed(kTexts)), expected);
+  EXPECT_GT(difference, 1e-4);
+  EXPECT_LT(difference, 0.1);
+}
+
 }  // namespace
 }  // namespace attune

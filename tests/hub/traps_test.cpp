@@ -125,6 +125,52 @@ TEST(HubTraps, ScoresAreNotScaledWhereGpt2SaysSo) {
   EXPECT_EQ(std::get<MultiHead>(gpt2.open().config().attention).scale, 1);
 }
 
+TEST(HubTraps, ScoresAreScaledByLayerWhereGpt2SaysSo) {
+  ChangedFolder gpt2("gpt2");
+  gpt2.config["reorder_and_upcast_attn"] = true;  // changes the precision of transformers alone
+  EXPECT_FALSE(std::get<MultiHead>(gpt2.open().config().attention).scale_by_layer);
+  const std::vector<float> before = outputs(gpt2.open());
+  gpt2.config["scale_attn_by_inverse_layer_idx"] = true;
+  EXPECT_TRUE(std::get<MultiHead>(gpt2.open().config().attention).scale_by_layer);
+  const std::vector<float> found = outputs(gpt2.open());
+  EXPECT_NE(found, before);
+  // The same as queries that are divided by the number of the layer.
+  gpt2.config["scale_attn_by_inverse_layer_idx"] = false;
+  for (auto& [name, tensor] : gpt2.tensors) {
+    if (!name.starts_with("transformer.h.1.attn.c_attn")) continue;
+    const int64_t columns = tensor.size(-1);
+    tensor = tensor.clone();
+    const auto values = tensor.values<float>();
+    for (size_t i = 0; i < values.size(); ++i)
+      if (static_cast<int64_t>(i) % columns < columns / 3) values[i] /= 2;
+  }
+  EXPECT_LT(relative_difference(outputs(gpt2.open()), found), 1e-6);
+}
+
+TEST(HubTraps, QuickGeluIsTheSigmoidFormOfGelu) {
+  ChangedFolder gpt2("gpt2");
+  gpt2.config["activation_function"] = "quick_gelu";
+  EXPECT_EQ(gpt2.open().config().activation, FeedForwardActivation::gelu_sigmoid);
+}
+
+TEST(HubTraps, LayersOfAlbertAreThoseOfItsGroups) {
+  ChangedFolder albert("albert-groups");
+  const TransformerConfig found = albert.open().config();
+  EXPECT_EQ(found.layers, 8);
+  EXPECT_EQ(found.layer_groups, 2);
+  EXPECT_EQ(found.layer_block, 2);
+  EXPECT_EQ(found.embedding_dim, found.d_model);  // a projection all the same
+  albert.config["num_hidden_groups"] = 3;
+  EXPECT_THAT(albert.refusal(), HasSubstr("layer_groups = 3 and layer_block = 2: their product has to divide"));
+}
+
+TEST(HubTraps, ElectraProjectsItsEmbeddingsWhereTheyHaveAnotherWidth) {
+  ChangedFolder electra("electra-classifier");
+  EXPECT_EQ(electra.open().config().embedding_dim, 8);
+  electra.tensors.erase("electra.embeddings_project.weight");
+  EXPECT_THAT(electra.refusal(), HasSubstr("has no tensor \"electra.embeddings_project.weight\""));
+}
+
 TEST(HubTraps, OnlyGemma2CapsItsScores) {
   const HubTensors tensors(source_dir() / "tests/hub/models/gpt2", "model.");
   for (const auto& [type, cap] : {std::pair("gemma2", 30.0), std::pair("gemma3_text", 0.0)}) {
@@ -155,8 +201,8 @@ TEST(HubTraps, WhatIsNotSupportedIsRefusedWithFieldAndValue) {
   EXPECT_THAT(refusal("model_type", "rwkv"), HasSubstr("model_type = \"rwkv\": is not supported, needs one of albert"));
   EXPECT_THAT(refusal("architectures", {"GPT2DoubleHeadsModel"}),
               HasSubstr("architectures = [\"GPT2DoubleHeadsModel\"]: is not supported"));
-  EXPECT_THAT(refusal("activation_function", "quick_gelu"), HasSubstr("activation_function = \"quick_gelu\""));
-  EXPECT_THAT(refusal("scale_attn_by_inverse_layer_idx", true), HasSubstr("scale_attn_by_inverse_layer_idx = true"));
+  EXPECT_THAT(refusal("activation_function", "laplace"), HasSubstr("activation_function = \"laplace\""));
+  EXPECT_THAT(refusal("add_cross_attention", true), HasSubstr("add_cross_attention = true"));
   EXPECT_THAT(refusal("n_embd", 1e9), HasSubstr("d_model = 1000000000"));
   EXPECT_THAT(refusal("n_embd", -64), HasSubstr("n_embd = -64"));
   EXPECT_THAT(refusal("n_embd", "64"), HasSubstr("n_embd = \"64\": needs an integer"));
@@ -290,7 +336,10 @@ TEST(HubTraps, RulesOfALanguageModelAreHonouredOrRefused) {
   const TemporaryFolder folder;
   const auto write = [&](const char* json) { write_json_file(folder / "generation_config.json", Json::parse(json)); };
   const auto read = [&] { return read_hub_sampling(folder.path(), config_of(R"({"eos_token_id": 2})")); };
-  write(R"({"min_new_tokens": 3, "no_repeat_ngram_size": 2, "begin_suppress_tokens": [5]})");
+  write(R"({"min_new_tokens": 3, "no_repeat_ngram_size": 2, "begin_suppress_tokens": [5],
+            "forced_bos_token_id": 6, "forced_eos_token_id": 2})");
+  EXPECT_EQ(read().forced_first_token, 6);
+  EXPECT_EQ(read().forced_last_token, 2);
   EXPECT_EQ(read().min_tokens, 3);
   EXPECT_EQ(read().no_repeat_ngram_size, 2);
   EXPECT_THAT(read().suppressed_at_begin, testing::ElementsAre(5));
@@ -298,7 +347,7 @@ TEST(HubTraps, RulesOfALanguageModelAreHonouredOrRefused) {
            {R"({"num_beams": 4})", "num_beams = 4: is not supported, needs 1"},
            {R"({"min_length": 9})", "min_length = 9: counts the prompt too"},
            {R"({"typical_p": 0.5})", "typical_p = 0.5: is not supported, needs 1.0"},
-           {R"({"forced_eos_token_id": 2})", "forced_eos_token_id = 2: is not supported for a language model"}}) {
+           {R"({"forced_eos_token_id": [2, 3]})", "forced_eos_token_id = [2,3]: several tokens"}}) {
     write(json);
     EXPECT_THAT(message_of<ConfigError>(read), HasSubstr(message));
   }

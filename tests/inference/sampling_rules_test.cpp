@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "attune/base/error.h"
 #include "attune/inference/scheduler.h"
 #include "tests/inference/random_language_model.h"
 
@@ -17,7 +18,7 @@ constexpr int64_t kVocab = 12;
 
 class SamplingRules : public testing::TestWithParam<bool> {  // with a draft
  protected:
-  Tokens continuation(SamplingRequest request) const {
+  Tokens continuation(SamplingRequest request, const Tokens& prompt = {3, 7}) const {
     request.config.temperature = 0;
     request.config.special_tokens = true;
     if (GetParam())
@@ -25,7 +26,7 @@ class SamplingRules : public testing::TestWithParam<bool> {  // with a draft
           std::make_shared<LanguageDecodingModel>(random_language_model(small_language_config(kVocab, 64), 2));
     Scheduler scheduler(std::make_shared<LanguageDecodingModel>(model_));
     SchedulerClient client(scheduler);
-    client.submit(0, {.prompt = {3, 7}, .search = request});
+    client.submit(0, {.prompt = prompt, .search = request});
     for (;;)
       for (auto& [tag, result] : client.work()) {
         if (result.error) std::rethrow_exception(result.error);
@@ -57,6 +58,34 @@ TEST_P(SamplingRules, ATextIsAtLeastAsLongAsAsked) {
 TEST_P(SamplingRules, TheFirstTokenIsNoneOfThoseSuppressedThere) {
   const int32_t first = continuation({.config = {.max_tokens = 1}}).at(0);
   EXPECT_NE(continuation({.config = {.max_tokens = 1, .suppressed_at_begin = {first}}}).at(0), first);
+}
+
+TEST_P(SamplingRules, ATextOfOneTokenGoesOnWithTheForcedOne) {
+  const Tokens free = continuation({.config = {.max_tokens = 4}}, {3});
+  const auto forced = static_cast<int32_t>((free.at(0) + 1) % kVocab);
+  const Tokens found = continuation({.config = {.max_tokens = 4, .forced_first_token = forced}}, {3});
+  EXPECT_EQ(found.at(0), forced);
+  // What is suppressed at the begin is suppressed behind it.
+  const Tokens other = continuation(
+      {.config = {.max_tokens = 4, .suppressed_at_begin = {found.at(1)}, .forced_first_token = forced}}, {3});
+  EXPECT_EQ(other.at(0), forced);
+  EXPECT_NE(other.at(1), found.at(1));
+  // A longer prompt has its second token.
+  EXPECT_EQ(continuation({.config = {.max_tokens = 4, .forced_first_token = forced}}),
+            continuation({.config = {.max_tokens = 4}}));
+}
+
+TEST_P(SamplingRules, AContinuationOfFullLengthEndsWithTheForcedToken) {
+  const Tokens free = continuation({.config = {.max_tokens = 6}});
+  const auto forced = static_cast<int32_t>((free.at(5) + 1) % kVocab);
+  Tokens expected = free;
+  expected.back() = forced;
+  EXPECT_EQ(continuation({.config = {.max_tokens = 6, .forced_last_token = forced}}), expected);
+}
+
+TEST_P(SamplingRules, ForcedTokensThatTheModelDoesNotHaveAreRefused) {
+  EXPECT_THROW(continuation({.config = {.forced_last_token = kVocab}}), ConfigError);
+  EXPECT_THROW(continuation({.config = {.forced_first_token = kVocab}}), ConfigError);
 }
 
 }  // namespace

@@ -12,6 +12,8 @@
 
 #include "attune/autograd/graph.h"
 #include "attune/inference/beam_search.h"
+#include "attune/inference/scheduler.h"
+#include "tests/inference/random_language_model.h"
 #include "tests/inference/random_model.h"
 #include "tests/support/errors.h"
 
@@ -34,7 +36,7 @@ BeamSearchOptions options_with(const GenerationConfig& generation, int64_t n_bes
 }
 
 std::vector<double> next_log_probabilities(const Transformer& model, const Tokens& source, const Tokens& prefix,
-                                           double repetition_penalty = 1) {
+                                           const GenerationConfig& generation = {}) {
   const NoGrad no_grad;
   Tokens input = {kBos};
   input.insert(input.end(), prefix.begin(), prefix.end());
@@ -42,13 +44,17 @@ std::vector<double> next_log_probabilities(const Transformer& model, const Token
   const Tensor hidden = model.decode(model.encode(src), src.sequences, pack_sentences({input}));
   const Tensor logits = model.project(hidden.rows(hidden.size(0) - 1, hidden.size(0)));
   std::vector<double> result(logits.values<float>().begin(), logits.values<float>().end());
-  for (const int32_t token : std::set<int32_t>(prefix.begin(), prefix.end())) {
-    double& x = result[static_cast<size_t>(token)];
-    x = x > 0 ? x / repetition_penalty : x * repetition_penalty;
-  }
+  const auto penalize = [&] {
+    for (const int32_t token : std::set<int32_t>(input.begin(), input.end())) {
+      double& x = result[static_cast<size_t>(token)];
+      x = x > 0 ? x / generation.repetition_penalty : x * generation.repetition_penalty;
+    }
+  };
+  if (!generation.penalize_log_probabilities) penalize();
   double sum = 0;
   for (const double x : result) sum += std::exp(x);
   for (double& x : result) x -= std::log(sum);
+  if (generation.penalize_log_probabilities) penalize();
   return result;
 }
 
@@ -58,7 +64,7 @@ std::vector<Hypothesis> every_output(const Transformer& model, const GenerationC
   for (int64_t length = 1; length <= kLength; ++length) {
     std::vector<Hypothesis> longer;
     for (const Hypothesis& h : prefixes) {
-      const auto next = next_log_probabilities(model, kSource, h.tokens, generation.repetition_penalty);
+      const auto next = next_log_probabilities(model, kSource, h.tokens, generation);
       for (const int32_t token : {1, 3, 4, 5, 6}) {
         Hypothesis e = h;
         e.log_probability += next[static_cast<size_t>(token)];
@@ -163,8 +169,66 @@ TEST_F(SearchOptions, RepetitionPenalty) {
   GenerationConfig g = everything();
   const auto plain = beam_search(*model_, pack_sentences({kSource}), options_with(g, 20)).at(0);
   g.repetition_penalty = 1.7;
-  expect_best(*model_, options_with(g, 20), {}, [](const Tokens& t) { return t != Tokens{1, 1, 1, 1}; });
-  EXPECT_NE(beam_search(*model_, pack_sentences({kSource}), options_with(g, 20)).at(0)[5].score, plain[5].score);
+  for (const bool of_log_probabilities : {false, true}) {
+    g.penalize_log_probabilities = of_log_probabilities;
+    expect_best(*model_, options_with(g, 20), {}, [](const Tokens& t) { return t != Tokens{1, 1, 1, 1}; });
+    EXPECT_NE(beam_search(*model_, pack_sentences({kSource}), options_with(g, 20)).at(0)[5].score, plain[5].score);
+  }
+}
+
+// A beam of a few keeps them by their log probabilities with the penalty, wherever these are among all tokens.
+TEST_F(SearchOptions, ASmallBeamWithPenalizedLogProbabilities) {
+  for (const double penalty : {0.3, 3.0}) {
+    const GenerationConfig g{
+        .beam_size = 2, .max_length = 1, .repetition_penalty = penalty, .penalize_log_probabilities = true};
+    BeamSearchOptions options = options_with(g, 2);
+    options.generation.special_tokens = true;
+    options.generation.start_token = 5;
+    options.generation.eos_tokens = {kEos};
+    const auto found = beam_search(*model_, pack_sentences({kSource}), options).at(0);
+    options.generation.repetition_penalty = 1;
+    options.generation.beam_size = options.n_best = kVocab;
+    auto all = beam_search(*model_, pack_sentences({kSource}), options).at(0);
+    for (Hypothesis& h : all)
+      if (h.tokens == Tokens{5}) h.log_probability *= penalty;
+    std::sort(all.begin(), all.end(),
+              [](const Hypothesis& a, const Hypothesis& b) { return a.log_probability > b.log_probability; });
+    ASSERT_EQ(found.size(), 2u);
+    EXPECT_NEAR(std::max(found[0].log_probability, found[1].log_probability), all[0].log_probability, 1e-6);
+    EXPECT_NEAR(std::min(found[0].log_probability, found[1].log_probability), all[1].log_probability, 1e-6);
+  }
+}
+
+TEST_F(SearchOptions, WhatIsSuppressedAtTheBeginIsSuppressedBehindAForcedToken) {
+  BeamSearchOptions options = options_with({.beam_size = 4, .max_length = 6, .min_length = 3, .forced_first_token = 5});
+  const auto first = [&] { return beam_search(*model_, pack_sentences({kSource}), options).at(0).at(0).tokens; };
+  const Tokens free = first();
+  ASSERT_EQ(free.at(0), 5);
+  options.generation.suppressed_at_begin = {free.at(1)};
+  const Tokens found = first();
+  EXPECT_EQ(found.at(0), 5);
+  EXPECT_NE(found.at(1), free.at(1));
+}
+
+// The token before has been followed by all others but two.
+TEST(SearchOptionsOfTheModel, PairsOfThePromptAreNotRepeated) {
+  constexpr int32_t kTokens = 12, kLast = 3, kFree = 11;
+  Tokens prompt;
+  for (int32_t token = 0; token < kFree; ++token)
+    if (token != kLast) prompt.insert(prompt.end(), {kLast, token});
+  prompt.push_back(kLast);
+  const std::shared_ptr<const DecoderLm> model = random_language_model(small_language_config(kTokens, 64));
+  Scheduler scheduler(std::make_shared<LanguageDecodingModel>(model));
+  SchedulerClient client(scheduler);
+  BeamSearchRequest search;
+  search.options = options_with(
+      {.beam_size = 4, .max_length = 6, .no_repeat_ngram_size = 2, .eos_tokens = {0}, .special_tokens = true}, 4);
+  client.submit(0, {.prompt = prompt, .search = search});
+  while (client.outstanding() > 0)
+    for (auto& [tag, result] : client.work()) {
+      ASSERT_EQ(result.error, nullptr);
+      for (const Hypothesis& h : result.hypotheses) EXPECT_TRUE(h.tokens.at(0) == kLast || h.tokens.at(0) == kFree);
+    }
 }
 
 // A small beam cannot hold the unlikely phrase without its banks.

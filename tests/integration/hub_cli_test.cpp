@@ -11,7 +11,9 @@
 #include "attune/inference/translator.h"
 #include "attune/io/json_file.h"
 #include "attune/io/safetensors.h"
+#include "attune/ops/precision.h"
 #include "attune/text/tokenizer.h"
+#include "attune/train/config.h"
 #include "tests/integration/cli_fixture.h"
 #include "tests/support/paths.h"
 
@@ -138,6 +140,75 @@ TEST(HubCli, EvaluateGivesAPerplexity) {
   write_file(folder / "text.txt", "Hello world! This is a text.\n");
   EXPECT_THAT(output_of({"evaluate", model("gpt2").string(), "--data", (folder / "text.txt").string()}),
               HasSubstr("perplexity"));
+}
+
+// What the program says where the processor has no instructions for bfloat16.
+std::string bfloat16_note() {
+  const std::string note = precision_note(ProductPrecision::bfloat16);
+  return note.empty() ? "" : "attune: " + note + "\n";
+}
+
+TEST(HubCli, PrecisionRoundsActivations) {
+  constexpr auto kNarrow = ProductPrecision::bfloat16;
+  const auto output = [](std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), {"--precision", "bfloat16"});
+    return output_of(std::move(arguments), "", bfloat16_note());
+  };
+  EXPECT_EQ(
+      json_lines(output({"generate", model("gpt2").string(), "--prompt", "Hello world", "--json"})).at(0).at("text"),
+      TextGenerator::load(model("gpt2"), {.precision = kNarrow}).generate("Hello world").text);
+  EXPECT_EQ(output({"translate", model("marian").string(), "Hello world!"}),
+            Translator::load(model("marian"), {.precision = kNarrow}).translate("Hello world!").text() + "\n");
+  const std::string bert = model("bert-classifier").string();
+  const auto narrow = Classifier::load(bert, kNarrow).classify("A question.").labels.front();
+  const auto wide = Classifier::load(bert).classify("A question.").labels.front();
+  EXPECT_EQ(json_lines(output({"classify", bert, "A question.", "--json"})).at(0).at("probability"),
+            narrow.probability);
+  EXPECT_NE(narrow.probability, wide.probability);
+  EXPECT_NEAR(narrow.probability, wide.probability, 0.05);
+  EXPECT_EQ(json_lines(output({"embed", bert, "A text."})).at(0).at("embedding").get<std::vector<float>>(),
+            Embedder::load(bert, kNarrow).embed("A text."));
+}
+
+TEST(HubCli, PrecisionNeedsMatricesOrPanelsThatAreBfloat16) {
+  const TemporaryFolder folder;
+  const std::string bert = model("bert-classifier").string();
+  EXPECT_THAT(refusal_of({"classify", bert, "A text.", "--precision", "float16"}), HasSubstr("--precision"));
+  for (const char* type : {"int8", "bfloat16"})
+    output_of({"quantize", bert, "--type", type, "--out", (folder / type).string()});
+  EXPECT_THAT(refusal_of({"classify", (folder / "int8").string(), "A text.", "--precision", "bfloat16"}),
+              HasSubstr("its weights are int8 panels; bfloat16 products need bfloat16 panels or matrices"));
+  EXPECT_EQ(output_of({"classify", (folder / "bfloat16").string(), "A text.", "--precision", "bfloat16"}, "",
+                      bfloat16_note()),
+            output_of({"classify", bert, "A text.", "--precision", "bfloat16"}, "", bfloat16_note()));
+}
+
+// The same numbers as in float32: bfloat16 weights are not widened beforehand.
+TEST(HubCli, EvaluateTakesBfloat16AsItIs) {
+  const TemporaryFolder folder;
+  write_file(folder / "text.txt", "Hello world! This is a text.\n");
+  const SafetensorsReader reader(model("gpt2") / "model.safetensors");
+  for (const bool narrow : {true, false}) {
+    const std::filesystem::path to = folder / (narrow ? "narrow" : "wide");
+    std::filesystem::copy(model("gpt2"), to, std::filesystem::copy_options::recursive);
+    std::vector<NamedTensor> tensors;
+    for (const std::string& name : reader.names()) {
+      const Tensor rounded = to_bfloat16(reader.load(name));
+      tensors.push_back({name, narrow ? rounded : to_float32(rounded)});
+    }
+    write_safetensors(to / "model.safetensors", tensors);
+  }
+  const auto nll = [&](const char* name, const std::string& precision) {
+    const std::string note = precision == "bfloat16" ? bfloat16_note() : "";
+    return Json::parse(output_of({"evaluate", (folder / name).string(), "--data", (folder / "text.txt").string(),
+                                  "--json", "--precision", precision},
+                                 "", note))
+        .at("nll")
+        .get<double>();
+  };
+  EXPECT_NEAR(nll("narrow", "float32"), nll("wide", "float32"), 1e-5);
+  EXPECT_NE(nll("narrow", "bfloat16"), nll("narrow", "float32"));
+  EXPECT_NEAR(nll("narrow", "bfloat16"), nll("narrow", "float32"), 0.05);
 }
 
 TEST(HubCli, AQuantizedFolderIsAModel) {

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <map>
 
 #include "attune/autograd/graph.h"
 #include "attune/base/json_fields.h"
@@ -39,7 +40,7 @@ const std::vector<AttentionKind> kAttention = {
     MultiHead{},
     MultiHead{.bias = AttentionBias::none},
     MultiHead{.kv_heads = 2, .bias = AttentionBias::query_key_value},
-    MultiHead{.kv_heads = 1, .bias = AttentionBias::output, .scale = 1},
+    MultiHead{.kv_heads = 1, .bias = AttentionBias::output, .scale = 1, .scale_by_layer = true},
     MultiHead{.kv_heads = 2, .head_dim = 6, .bias = AttentionBias::none, .head_norm = true, .soft_cap = 0.8},
     MultiHeadLatent{},
     MultiHeadLatent{.latent_dim = 6, .query_latent_dim = 5, .latent_norm = true},
@@ -59,9 +60,10 @@ const std::vector<AttentionPattern> kPatterns = {FullAttention{}, SlidingWindow{
 
 const std::vector<NormForm> kNormForms = {NormForm::variance, NormForm::unbiased_std, NormForm::rms};
 const std::vector<FeedForwardActivation> kActivations = {
-    FeedForwardActivation::relu,  FeedForwardActivation::gelu,       FeedForwardActivation::gelu_tanh,
-    FeedForwardActivation::silu,  FeedForwardActivation::tanh,       FeedForwardActivation::swiglu,
-    FeedForwardActivation::geglu, FeedForwardActivation::geglu_tanh, FeedForwardActivation::reglu};
+    FeedForwardActivation::relu,         FeedForwardActivation::gelu,  FeedForwardActivation::gelu_tanh,
+    FeedForwardActivation::gelu_sigmoid, FeedForwardActivation::silu,  FeedForwardActivation::tanh,
+    FeedForwardActivation::swiglu,       FeedForwardActivation::geglu, FeedForwardActivation::geglu_tanh,
+    FeedForwardActivation::reglu};
 
 // The lists above are complete: whoever adds an alternative adds it there.
 template <class V>
@@ -350,12 +352,61 @@ TEST(Choices, Sharing) {
             c.share_projection = projection;
             if (architecture == Architecture::encoder_decoder) c.share_embeddings = embeddings;
             if (refused(attention, c.positions) != nullptr) continue;
+            const auto* multi_head = std::get_if<MultiHead>(&attention);
+            if (layers && multi_head && multi_head->scale_by_layer) continue;  // refused
             c.attention = c.encoder_attention = c.decoder_attention = c.cross_attention = attention;
             if (architecture == Architecture::encoder_decoder) c.attention = MultiHead{};
             SCOPED_TRACE(write_fields(c).dump());
             check_works(c);
             if (HasFatalFailure()) return;
           }
+}
+
+// Models with 6 layers, of which this many groups repeat a block of so many.
+TEST(Choices, GroupsOfLayersThatShareParameters) {
+  for (const Architecture architecture :
+       {Architecture::decoder_lm, Architecture::encoder_decoder, Architecture::encoder_classifier})
+    for (const auto& [groups, block] : {std::pair(2, 1), std::pair(1, 2), std::pair(3, 2), std::pair(6, 1)}) {
+      TransformerConfig c = small_config(architecture);
+      c.layers = 6;
+      c.share_layers = true;
+      c.layer_groups = groups;
+      c.layer_block = block;
+      SCOPED_TRACE(write_fields(c).dump());
+      check_works(c);
+      const auto model = build_model(c);
+      convert_parameters(*model, DType::f64);
+      check_folder(*model, c);
+      // The same as layers of their own with these parameters.
+      TransformerConfig alone = c;
+      alone.share_layers = false;
+      alone.layer_groups = alone.layer_block = 1;
+      const auto copy = build_model(alone, 2);
+      convert_parameters(*copy, DType::f64);
+      std::map<std::string, Tensor> values;
+      for (const NamedParameter& p : named_parameters(*model)) values[p.name] = *p.tensor;
+      for (const NamedParameter& p : named_parameters(*copy)) {
+        std::string name = p.name;
+        if (const size_t at = name.find("layers."); at != std::string::npos) {
+          const size_t digit = at + std::string("layers.").size();
+          name[digit] = static_cast<char>('0' + (name[digit] - '0') / (6 / groups) * (6 / groups) +
+                                          (name[digit] - '0') % (6 / groups) % block);
+        }
+        p.tensor->copy_from(values.at(name));
+      }
+      EXPECT_EQ(loss_of(*copy, architecture).item(), loss_of(*model, architecture).item());
+      if (HasFatalFailure()) return;
+    }
+}
+
+TEST(Choices, EmbeddingsAsWideAsTheModelAreProjectedWhereTheyHaveAWidth) {
+  for (const Architecture architecture : {Architecture::decoder_lm, Architecture::encoder_classifier}) {
+    TransformerConfig c = small_config(architecture);
+    const int64_t without = count_parameters(c).total();
+    c.embedding_dim = c.d_model;
+    EXPECT_GT(count_parameters(c).total(), without);
+    check_works(c);
+  }
 }
 
 TEST(Choices, EachIsWrittenAndReadBack) {

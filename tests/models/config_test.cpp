@@ -50,6 +50,19 @@ TEST(TransformerConfig, WhatLayersCannotHaveTogether) {
          "parallel_residual = true");
   expect(message([](Config& c) { c.logit_soft_cap = -1; }), "logit_soft_cap = -1");
   expect(message([](Config& c) { c.attention = MultiHead{.soft_cap = -1}; }), "attention.soft_cap = -1");
+  expect(message([](Config& c) { c.layer_groups = 2; }), "layer_groups = 2: needs");
+  expect(message([](Config& c) {
+           c.layers = 6;
+           c.share_layers = true;
+           c.layer_groups = 2;
+           c.layer_block = 2;
+         }),
+         "layer_groups = 2 and layer_block = 2: their product has to divide the layers, 6");
+  expect(message([](Config& c) {
+           c.attention = MultiHead{.scale_by_layer = true};
+           c.share_layers = true;
+         }),
+         "attention.scale_by_layer = true: needs share_layers = false");
   expect(message([](Config& c) { c.attention = MultiHead{.head_dim = 5000}; }), "attention.head_dim = 5000");
   expect(message([](Config& c) {
            c.architecture = Architecture::encoder_masked_lm;

@@ -28,6 +28,8 @@ double act(FeedForwardActivation activation, double x) {
     case gelu_tanh:
     case geglu_tanh:
       return x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))) / 2;
+    case gelu_sigmoid:
+      return x / (1 + std::exp(-1.702 * x));
     case silu:
     case swiglu:
       return x / (1 + std::exp(-x));

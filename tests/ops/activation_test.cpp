@@ -41,6 +41,8 @@ const Smooth kSmooth[] = {
        const double t = std::tanh(cubic(x));
        return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * std::sqrt(2 / M_PI) * (1 + 3 * 0.044715 * x * x);
      }},
+    {Activation::gelu_sigmoid, gelu_sigmoid, [](double x) { return x * sigmoid(1.702 * x); },
+     [](double x) { return sigmoid(1.702 * x) * (1 + 1.702 * x * (1 - sigmoid(1.702 * x))); }},
     {Activation::silu, silu, [](double x) { return x * sigmoid(x); },
      [](double x) { return sigmoid(x) * (1 + x * (1 - sigmoid(x))); }},
     {Activation::tanh, tanh, [](double x) { return std::tanh(x); },

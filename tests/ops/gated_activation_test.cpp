@@ -12,7 +12,8 @@
 namespace attune {
 namespace {
 
-constexpr Activation kKinds[] = {Activation::relu, Activation::gelu, Activation::gelu_tanh, Activation::silu};
+constexpr Activation kKinds[] = {Activation::relu, Activation::gelu, Activation::gelu_tanh, Activation::gelu_sigmoid,
+                                 Activation::silu};
 
 double plain(Activation kind, double x) {
   switch (kind) {
@@ -24,6 +25,8 @@ double plain(Activation kind, double x) {
       return x * (1 + std::erf(x / std::sqrt(2.0))) / 2;
     case Activation::gelu_tanh:
       return x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))) / 2;
+    case Activation::gelu_sigmoid:
+      return x / (1 + std::exp(-1.702 * x));
     case Activation::silu:
       return x / (1 + std::exp(-x));
     case Activation::tanh:

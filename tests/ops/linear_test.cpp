@@ -20,8 +20,9 @@
 namespace attune {
 namespace {
 
-constexpr Activation kActivations[] = {Activation::none,      Activation::relu, Activation::gelu,
-                                       Activation::gelu_tanh, Activation::silu, Activation::tanh};
+constexpr Activation kActivations[] = {Activation::none,      Activation::relu,         Activation::gelu,
+                                       Activation::gelu_tanh, Activation::gelu_sigmoid, Activation::silu,
+                                       Activation::tanh};
 
 // One number at a time.
 Tensor reference(const Tensor& x, const Tensor& w, const Tensor& b, Activation activation) {
@@ -36,6 +37,7 @@ Tensor reference(const Tensor& x, const Tensor& w, const Tensor& b, Activation a
       if (activation == Activation::gelu) sum *= 0.5 * (1 + std::erf(sum / std::numbers::sqrt2));
       if (activation == Activation::gelu_tanh)
         sum *= 0.5 * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (sum + 0.044715 * sum * sum * sum)));
+      if (activation == Activation::gelu_sigmoid) sum /= 1 + std::exp(-1.702 * sum);
       if (activation == Activation::silu) sum /= 1 + std::exp(-sum);
       if (activation == Activation::tanh) sum = std::tanh(sum);
       y.data<double>()[i * w.size(0) + o] = sum;
@@ -77,6 +79,8 @@ Tensor separate(Activation activation, const Tensor& x) {
       return gelu(x);
     case Activation::gelu_tanh:
       return gelu_tanh(x);
+    case Activation::gelu_sigmoid:
+      return gelu_sigmoid(x);
     case Activation::silu:
       return silu(x);
     case Activation::tanh:
@@ -117,7 +121,8 @@ TEST(Linear, EpiloguesEqualAPassOfTheirOwn) {
 
 TEST(Linear, SmoothActivationsKeepNaN) {
   const Tensor one = Tensor::full({1, 1}, 1.0), broken = Tensor::full({20, 1}, NAN);
-  for (const Activation activation : {Activation::gelu, Activation::gelu_tanh, Activation::silu, Activation::tanh})
+  for (const Activation activation :
+       {Activation::gelu, Activation::gelu_tanh, Activation::gelu_sigmoid, Activation::silu, Activation::tanh})
     for (const float y : linear(one, broken, {}, activation).values<float>()) EXPECT_TRUE(std::isnan(y));
 }
 

@@ -165,11 +165,10 @@ TEST(PanelLinear, RowsDoNotDependOnTheBatchNorOnThreads) {
 
 TEST(PanelLinear, AppliesActivations) {
   for_each_target([&](const char* target) {
-    const std::pair<Activation, Tensor (*)(const Tensor&)> activations[] = {{Activation::relu, relu},
-                                                                            {Activation::gelu, gelu},
-                                                                            {Activation::gelu_tanh, gelu_tanh},
-                                                                            {Activation::silu, silu},
-                                                                            {Activation::tanh, tanh}};
+    const std::pair<Activation, Tensor (*)(const Tensor&)> activations[] = {
+        {Activation::relu, relu},           {Activation::gelu, gelu},
+        {Activation::gelu_tanh, gelu_tanh}, {Activation::gelu_sigmoid, gelu_sigmoid},
+        {Activation::silu, silu},           {Activation::tanh, tanh}};
     for (const WeightFormat format : kFormats) {
       const PanelWeight w = PanelWeight::pack(random({40, 33}, 1), format);
       const Tensor b = random({40}, 3);
@@ -260,7 +259,7 @@ TEST(PanelLinear, IsTheSameOnThePlainDevice) {
       for (const Tensor& b : {random({50}, 3), Tensor{}}) {
         const Tensor b_plain = b.defined() ? b.to(Plain{}) : b;
         for (const Activation activation : {Activation::none, Activation::relu, Activation::gelu, Activation::gelu_tanh,
-                                            Activation::silu, Activation::tanh})
+                                            Activation::gelu_sigmoid, Activation::silu, Activation::tanh})
           expect_like_cpu(panel_linear(x.to(Plain{}), on_plain, b_plain, activation), panel_linear(x, w, b, activation),
                           exact && (activation == Activation::none || activation == Activation::relu));
       }

@@ -40,9 +40,10 @@ TEST(PlainDevice, Softmax) {
 }
 
 TEST(PlainDevice, Activations) {
-  for (const auto function : {relu, gelu, gelu_tanh, silu, tanh})
+  for (const auto function : {relu, gelu, gelu_tanh, gelu_sigmoid, silu, tanh})
     expect_same([&](const Inputs& x) { return function(x[0]); }, {{7, 19}});
-  for (const Activation activation : {Activation::relu, Activation::gelu, Activation::gelu_tanh, Activation::silu})
+  for (const Activation activation :
+       {Activation::relu, Activation::gelu, Activation::gelu_tanh, Activation::gelu_sigmoid, Activation::silu})
     expect_same([&](const Inputs& x) { return gated_activation(x[0], activation); }, {{7, 22}});
 }
 

@@ -25,8 +25,9 @@
 namespace attune {
 namespace {
 
-constexpr Activation kActivations[] = {Activation::none,      Activation::relu, Activation::gelu,
-                                       Activation::gelu_tanh, Activation::silu, Activation::tanh};
+constexpr Activation kActivations[] = {Activation::none,      Activation::relu,         Activation::gelu,
+                                       Activation::gelu_tanh, Activation::gelu_sigmoid, Activation::silu,
+                                       Activation::tanh};
 
 // Of 8 bits of precision: half a unit in the last place, and the sums of a few dozen such errors.
 constexpr double kRounding = 1.0 / 256;

@@ -89,15 +89,13 @@ TEST(CharacterTokenizer, RefusesHostileJson) {
   EXPECT_EQ(error_of_characters(R"([7])"), "tokenizer.json: character 0 is not a string");
   EXPECT_EQ(error_of_characters(R"({"a": "b"})"),
             R"(tokenizer.json: the field "characters" is missing or not an array)");
-  EXPECT_EQ(error_of_characters("[[[]]]"),
-            "tokenizer.json: not a characters vocabulary: nested more than 2 levels deep");
+  EXPECT_EQ(error_of_characters("[[[]]]"), "tokenizer.json: JSON is nested more than 2 levels deep");
   EXPECT_EQ(error_of_characters(R"([], "pieces": [])"),
             R"(tokenizer.json: not a characters vocabulary: the field "pieces" is unknown)");
-  EXPECT_EQ(error_of_characters(R"(["a"], "characters": ["b"])"),
-            R"(tokenizer.json: has the field "characters" twice)");
+  EXPECT_EQ(error_of_characters(R"(["a"], "characters": ["b"])"), R"(tokenizer.json: JSON has key "characters" twice)");
   std::string many = "[\"a\"";
   for (int i = 0; i < 5 << 20; ++i) many += ",\"a\"";
-  EXPECT_EQ(error_of_characters(many + "]"), "tokenizer.json: has more than 4194304 pieces");
+  EXPECT_EQ(error_of_characters(many + "]"), "tokenizer.json: JSON has more than 4194304 values");
 }
 
 TEST(ByteTokenizer, MapsBytesToIdsAndBack) {
@@ -138,8 +136,8 @@ TEST(LoadTokenizer, DispatchesOnTheType) {
   EXPECT_EQ(error_of(R"({"type": "BPE"})"), R"(v.json: not a vocabulary: the field "type" is "BPE)" + unknown);
   for (const char* json : {"{}", "[]", R"(["type"])", R"({"type": 1})", R"({"type": {"type": "bytes"}})"})
     EXPECT_EQ(error_of(json), R"(v.json: not a vocabulary: the field "type" is ")" + unknown) << json;
-  EXPECT_EQ(error_of(std::string(1 << 20, '[')), "v.json: not a vocabulary: nested more than 2 levels deep");
-  EXPECT_EQ(error_of("{"), "v.json: not valid JSON in UTF-8 (byte 2)");
+  EXPECT_EQ(error_of(std::string(1 << 20, '[')), "v.json: JSON is nested more than 2 levels deep");
+  EXPECT_EQ(error_of("{"), "v.json: is not valid JSON at byte 2");
 }
 
 }  // namespace

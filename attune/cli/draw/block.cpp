@@ -72,6 +72,7 @@ StackPart feed_forward(const TransformerConfig& c) {
       {FeedForwardActivation::relu, "ReLU"},
       {FeedForwardActivation::gelu, "GELU"},
       {FeedForwardActivation::gelu_tanh, "GELU (tanh)"},
+      {FeedForwardActivation::gelu_sigmoid, "GELU (sigmoid)"},
       {FeedForwardActivation::silu, "SiLU"},
       {FeedForwardActivation::tanh, "tanh"},
       {FeedForwardActivation::swiglu, "SwiGLU"},
@@ -114,7 +115,10 @@ void add_embedding(Stack& stack, const TransformerConfig& c, int64_t vocab, cons
 }
 
 void begin_layers(Stack& stack, const TransformerConfig& c) {
-  stack.push_back({.kind = Kind::frame_begin, .name = fmt::format("{} ×{}", c.layers, c.share_layers ? " (one)" : "")});
+  const std::string shared = !c.share_layers            ? ""
+                             : c.distinct_layers() == 1 ? " (one)"
+                                                        : fmt::format(" ({} differ)", c.distinct_layers());
+  stack.push_back({.kind = Kind::frame_begin, .name = fmt::format("{} ×{}", c.layers, shared)});
 }
 
 void end_layers(Stack& stack, const TransformerConfig& c) {

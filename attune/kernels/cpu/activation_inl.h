@@ -95,6 +95,23 @@ struct SiluFunction {
   }
 };
 
+// x sigmoid(1.702 x)
+struct GeluSigmoidFunction {
+  template <class D, class V = hn::Vec<D>>
+  HWY_INLINE V Scaled(D d, V x) const {
+    return hn::Mul(x, hn::Set(d, hn::TFromD<D>(1.702)));
+  }
+  template <class D, class V = hn::Vec<D>>
+  HWY_INLINE V Value(D d, V x) const {
+    return hn::Mul(x, Sigmoid(d, Scaled(d, x)).value);
+  }
+  template <class D, class V = hn::Vec<D>>
+  HWY_INLINE V Gradient(D d, V x, V dy) const {
+    const SigmoidOf<V> sigmoid = Sigmoid(d, Scaled(d, x));
+    return hn::Mul(dy, hn::MulAdd(x, Scaled(d, sigmoid.slope), sigmoid.value));
+  }
+};
+
 // (1 + tanh(u)) / 2 = sigmoid(2 u)
 struct GeluTanhFunction {
   // Bounded, so that the slope of 2 u stays finite where that of the sigmoid has long been 0.
@@ -149,6 +166,8 @@ HWY_INLINE void WithActivation(Activation kind, F&& f) {
       return f(GeluFunction{});
     case Activation::gelu_tanh:
       return f(GeluTanhFunction{});
+    case Activation::gelu_sigmoid:
+      return f(GeluSigmoidFunction{});
     case Activation::silu:
       return f(SiluFunction{});
     case Activation::tanh:

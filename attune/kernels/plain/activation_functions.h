@@ -20,6 +20,9 @@ inline double gelu_tanh_slope(double x) {
   return std::sqrt(2 / std::numbers::pi) * (1 + 3 * 0.044715 * x * x);
 }
 
+// Of gelu_sigmoid, x sigmoid(kGeluSigmoidSlope x).
+constexpr double kGeluSigmoidSlope = 1.702;
+
 /// Phi(x), the distribution function of the normal distribution.
 inline double normal_distribution(double x) {
   return (1 + std::erf(x / std::numbers::sqrt2)) / 2;
@@ -35,6 +38,8 @@ inline double activation_of(Activation activation, double x) {
       return x * normal_distribution(x);
     case Activation::gelu_tanh:
       return x / 2 * (1 + std::tanh(gelu_tanh_argument(x)));
+    case Activation::gelu_sigmoid:
+      return x * sigmoid(kGeluSigmoidSlope * x);
     case Activation::silu:
       return x * sigmoid(x);
     case Activation::tanh:
@@ -54,6 +59,10 @@ inline double slope_of(Activation activation, double x) {
     case Activation::gelu_tanh: {
       const double t = std::tanh(gelu_tanh_argument(x));
       return (1 + t) / 2 + x / 2 * (1 - t * t) * gelu_tanh_slope(x);
+    }
+    case Activation::gelu_sigmoid: {
+      const double s = sigmoid(kGeluSigmoidSlope * x);
+      return s + kGeluSigmoidSlope * x * s * (1 - s);
     }
     case Activation::silu: {
       const double s = sigmoid(x);

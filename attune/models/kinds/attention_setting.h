@@ -17,6 +17,8 @@ struct AttentionSetting {
   AttentionPositions positions = {};  // of the model; the defaults for cross-attention
   bool relative_bias = false;         // the layers of the stack share one, see RelativeBiasPositions
   LayerNormConfig norm = {};          // of the model
+  int64_t layer = 0;                  // that the attention is in
+  bool shared_layers = false;         // whether it may be in several, see TransformerConfig::share_layers
 
   int64_t head_dim() const { return d_model / heads; }
 };

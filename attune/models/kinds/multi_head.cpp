@@ -18,11 +18,19 @@ bool MultiHead::has_output_bias() const {
   return bias == AttentionBias::all || bias == AttentionBias::output;
 }
 
+double MultiHead::scale_in(const AttentionSetting& setting) const {
+  const auto width = static_cast<double>(head_width(setting.d_model, setting.heads));
+  const double of_all = scale > 0 ? scale : 1 / std::sqrt(width);
+  return scale_by_layer ? of_all / static_cast<double>(setting.layer + 1) : of_all;
+}
+
 void MultiHead::validate(const std::string& field, const AttentionSetting& setting) const {
   check_range(field + ".kv_heads", kv_heads, 0, setting.heads);
   if (setting.heads % key_heads(setting.heads) != 0)
     fail<ConfigError>("{}.kv_heads = {}: heads = {} are not divisible by it", field, kv_heads, setting.heads);
   check_attention_scale(field, scale);
+  if (scale_by_layer && setting.shared_layers)
+    fail<ConfigError>("{}.scale_by_layer = true: needs share_layers = false", field);
   check_range(field + ".head_dim", head_dim, 0, 1 << 12);
   if (head_dim == 0) check_divides_width(setting);
   if (!(soft_cap >= 0 && std::isfinite(soft_cap)))
@@ -57,7 +65,7 @@ std::unique_ptr<Attention> MultiHead::build(const AttentionSetting& setting) con
                                   .head_norm = head_norm,
                                   .norm = setting.norm,
                                   .soft_cap = soft_cap,
-                                  .scale = scale,
+                                  .scale = scale_in(setting),
                                   .dropout = setting.dropout,
                                   .positions = setting.positions};
   config.positions.pattern = pattern;
@@ -76,6 +84,7 @@ std::string MultiHead::summary(int64_t, int64_t heads) const {
   if (head_norm) text += ", norms of queries and keys";
   if (soft_cap > 0) text += fmt::format(", scores capped at {}", soft_cap);
   if (scale > 0) text += fmt::format(", scale {}", scale);
+  if (scale_by_layer) text += ", scale divided by the layer's number";
   return text;
 }
 

@@ -22,9 +22,10 @@ struct MultiHead {
                          // attention, Shazeer 2019; 0: as many as heads
   int64_t head_dim = 0;  // the width of a head; 0: d_model / heads
   AttentionBias bias = AttentionBias::all;
-  bool head_norm = false;  // a norm on each head of queries and keys, Henry et al. 2020
-  double soft_cap = 0;     // c > 0: scores s become c tanh(s / c), Gemma Team 2024; 0: none
-  double scale = 0;        // of the scores; 0: 1 / sqrt(the width of a head); T5 has 1, Raffel et al. 2020
+  bool head_norm = false;       // a norm on each head of queries and keys, Henry et al. 2020
+  double soft_cap = 0;          // c > 0: scores s become c tanh(s / c), Gemma Team 2024; 0: none
+  double scale = 0;             // of the scores; 0: 1 / sqrt(the width of a head); T5 has 1, Raffel et al. 2020
+  bool scale_by_layer = false;  // the scale in layer l, counted from 1, is divided by l, Karamcheti et al. 2021
   AttentionPattern pattern = FullAttention{};
   bool operator==(const MultiHead&) const = default;
 
@@ -34,6 +35,8 @@ struct MultiHead {
   int64_t head_width(int64_t d_model, int64_t heads) const { return head_dim > 0 ? head_dim : d_model / heads; }
   bool has_query_key_value_bias() const;
   bool has_output_bias() const;
+  /// The scale of the scores in the layer of the setting.
+  double scale_in(const AttentionSetting& setting) const;
 
   // What every kind of attention has; see AttentionKind.
   void validate(const std::string& field, const AttentionSetting& setting) const;
@@ -63,6 +66,7 @@ void visit_fields(MultiHead& c, FieldVisitor& v) {
   v("head_norm", c.head_norm);
   v("soft_cap", c.soft_cap);
   v("scale", c.scale);
+  v("scale_by_layer", c.scale_by_layer);
   v("pattern", c.pattern);
 }
 

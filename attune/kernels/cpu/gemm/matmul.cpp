@@ -40,6 +40,8 @@ T activate(Activation activation, T x) {
       const T u = std::numbers::sqrt2_v<T> * std::numbers::inv_sqrtpi_v<T> * x * (1 + T(0.044715) * x * x);
       return x / (1 + std::exp(-2 * u));  // (1 + tanh(u)) / 2 = 1 / (1 + e^-2u)
     }
+    case Activation::gelu_sigmoid:
+      return x / (1 + std::exp(T(-1.702) * x));
     case Activation::silu:
       return x / (1 + std::exp(-x));
     case Activation::tanh:

@@ -73,6 +73,7 @@ dnnl::algorithm algorithm_of(Activation activation) {
       return dnnl::algorithm::eltwise_gelu_erf;
     case Activation::gelu_tanh:
       return dnnl::algorithm::eltwise_gelu_tanh;
+    case Activation::gelu_sigmoid:
     case Activation::silu:
       return dnnl::algorithm::eltwise_swish;
     case Activation::tanh:
@@ -83,12 +84,18 @@ dnnl::algorithm algorithm_of(Activation activation) {
   return dnnl::algorithm::undef;
 }
 
+// The alpha of oneDNN's swish, x sigmoid(alpha x); other functions take none.
+float alpha_of(Activation activation) {
+  if (activation == Activation::gelu_sigmoid) return 1.702f;
+  return activation == Activation::silu ? 1.0f : 0.0f;
+}
+
 dnnl::primitive_attr attributes(const MatmulShape& shape) {
   dnnl::post_ops operations;
   if (shape.accumulate) operations.append_sum(1.0f);
   if (shape.activation != Activation::none) {
     const auto algorithm = algorithm_of(shape.activation);
-    const float alpha = shape.activation == Activation::silu ? 1.0f : 0.0f;  // oneDNN's swish: x sigmoid(alpha x)
+    const float alpha = alpha_of(shape.activation);
 #if DNNL_VERSION_MAJOR >= 3
     operations.append_eltwise(algorithm, alpha, 0.0f);
 #else

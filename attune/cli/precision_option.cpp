@@ -1,0 +1,22 @@
+#include "attune/cli/precision_option.h"
+
+#include "attune/base/fields.h"
+#include "attune/cli/text_output.h"
+#include "attune/train/config.h"
+
+namespace attune::cli {
+
+void add_precision(CLI::App& command, std::string& precision) {
+  command.add_option("--precision", precision,
+                     "Of products: float32, or bfloat16, which rounds activations and weights and is faster on\n"
+                     "processors with instructions for it [float32]");
+}
+
+ProductPrecision precision_of(const std::string& given) {
+  if (given.empty()) return ProductPrecision::float32;
+  const auto precision = named<ProductPrecision>("--precision", given);
+  if (const std::string note = precision_note(precision); !note.empty()) write_note(note);
+  return precision;
+}
+
+}  // namespace attune::cli

@@ -1,0 +1,48 @@
+// ELECTRA: Clark et al. 2020. BERT, perhaps with narrow tables of embeddings, and with other heads.
+
+#include "attune/hub/bert.h"
+#include "attune/hub/families.h"
+#include "attune/hub/translate.h"
+
+namespace attune {
+namespace {
+
+TransformerConfig translate(const HubFiles& files) {
+  TransformerConfig c = bert_encoder(files);
+  set_embedding_dim(c, files.config.integer("embedding_size", 128));
+  c.pooler = true;
+  c.transform_activation = Activation::gelu;
+  set_masked_lm_head(c, files, "generator_lm_head", Activation::gelu);
+  return c;
+}
+
+NameTable names(const TransformerConfig&, const HubFiles&) {
+  NameTable table = bert_encoder_names("electra.");
+  const NameTable more = {
+      {"embedding.projection", {"electra.embeddings_project"}},
+      {"pooler", {"classifier.dense"}},
+      {"head", {"classifier.out_proj"}},
+      {"transform", {"generator_predictions.dense"}},
+      {"transform.norm", {"generator_predictions.LayerNorm"}},
+      {"projection", {"generator_lm_head"}},
+  };
+  table.insert(table.end(), more.begin(), more.end());
+  return table;
+}
+
+}  // namespace
+
+Family electra_family() {
+  return {.model_types = {"electra"},
+          .classes = {{"ElectraModel", Architecture::encoder},
+                      {"ElectraForPreTraining", Architecture::encoder},  // its head tells replaced tokens from others
+                      {"ElectraForMaskedLM", Architecture::encoder_masked_lm},
+                      {"ElectraForSequenceClassification", Architecture::encoder_classifier}},
+          .prefix = "electra.",
+          .translate = translate,
+          .names = names,
+          // Of the other heads that a file may have.
+          .ignored = {"*embeddings.position_ids", "discriminator_predictions.*", "generator_*"}};
+}
+
+}  // namespace attune
