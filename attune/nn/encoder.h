@@ -13,9 +13,9 @@ struct EncoderOutput {
   std::vector<Tensor> weights;
 };
 
-/// A stack of encoder layers, followed by `final_norm` unless it is null. `relative_bias` is what the layers were
-/// built with, or null. All elements of `layers` may be one layer
-/// (Lan et al. 2020); it then has one name, and the same dropout mask each time it is applied.
+/// A stack of encoder layers, followed by `final_norm` unless it is null. `relative_bias` is what the layers were built
+/// with, or null. All elements of `layers` may be one layer (Lan et al. 2020); it then has one name, and the same
+/// dropout mask each time it is applied.
 class Encoder final : public Module {
  public:
   Encoder(std::vector<std::shared_ptr<EncoderLayer>> layers, std::unique_ptr<LayerNorm> final_norm,
