@@ -228,14 +228,17 @@ void add_generate(CLI::App& app) {
                       "Below 1: likelier tokens; 0: always the likeliest [the model's]");
   command->add_option("--top-k", c->top_k, "Only the k likeliest tokens; 0: all [the model's]");
   command->add_option("--top-p", c->top_p, "Only the likeliest that together have this probability [the model's]");
-  command->add_option("--min-p", c->min_p, "Only those with this share of the likeliest one's probability [the model's]");
-  command->add_option("--repetition-penalty", c->repetition_penalty, "Above 1: tokens that occurred are less likely [the model's]");
+  command->add_option("--min-p", c->min_p,
+                      "Only those with this share of the likeliest one's probability [the model's]");
+  command->add_option("--repetition-penalty", c->repetition_penalty,
+                      "Above 1: tokens that occurred are less likely [the model's]");
   command->add_option("--max-tokens", c->max_tokens, "Most tokens of a text [the model's]");
   command->add_option("--seed", c->seed, "The same one gives the same text [the model's]");
   command->add_option("--timeout", c->timeout, "Most seconds of generating; then the texts end as they are");
   add_repeated_text(*command, "--stop", c->stop, "Text that ends the output before it; may be given several times");
   command->add_option("--n", c->samples, "Texts for each prompt")->capture_default_str();
-  command->add_option("--draft", c->draft, "A smaller model with the same tokens that proposes the next ones: speculative decoding");
+  command->add_option("--draft", c->draft,
+                      "A smaller model with the same tokens that proposes the next ones: speculative decoding");
   command->add_option("--draft-tokens", c->draft_tokens, "Tokens that it proposes at once")->capture_default_str();
   command->add_flag("--slide", c->slide, "Continue when the context is full, from its last half");
   command->add_flag("--echo", c->echo, "Write the prompt too");

@@ -167,7 +167,8 @@ void add_search(CLI::App& command, TranslateCommand& c) {
   add_repeated_text(command, "--require", c.required, "A phrase that every translation has; likewise");
   command.add_option("--prefixes", c.prefixes,
                      "File with the beginning of each translation, a line each; may be empty");
-  command.add_option("--shortlist", c.shortlist, "File of attune shortlist: only its targets of the sentence's tokens are considered");
+  command.add_option("--shortlist", c.shortlist,
+                     "File of attune shortlist: only its targets of the sentence's tokens are considered");
   c.generation.add_to(command);
 }
 

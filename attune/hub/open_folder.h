@@ -8,8 +8,8 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// The model's configuration; that of a folder of the hub is translated into ours. Checks the sizes of the files against
-/// it. Throws FileError or ConfigError.
+/// The model's configuration; that of a folder of the hub is translated into ours. Checks the sizes of the files
+/// against it. Throws FileError or ConfigError.
 ConfigFile open_config(const std::filesystem::path& folder);
 
 /// As load_model_folder(), load_language_model_folder() and load_classifier_folder(), which read Attune's own folders,
