@@ -129,7 +129,7 @@ void add_classify(CLI::App& app) {
   add_texts(*command, "text", c->text, "Texts; without them --file, else standard input");
   command->add_option("--file", c->file, "Texts to classify, one a line, plain or gzip");
   command->add_option("--output", c->output, "File for the labels, written whole or not at all");
-  command->add_option("--top", c->top, "So many labels for each text")->capture_default_str();
+  command->add_option("--top", c->top, "Labels for each text")->capture_default_str();
   command->add_flag("--pair", c->pair, "Each text is two, with a TAB between them: a question and an answer, say");
   command->add_flag("--json", c->json, "For programs");
   command->add_option("--batch-size", c->batch_texts, "Texts classified at once")->capture_default_str();

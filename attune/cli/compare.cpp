@@ -335,7 +335,7 @@ int compare(const CompareCommand& command) {
 void add_compare(CLI::App& app) {
   const auto c = std::make_shared<CompareCommand>();
   CLI::App* command = add_command(
-      app, "compare", "What differs between runs: configuration, size, time, best figures",
+      app, "compare", "Compare runs: configuration, size, time, best figures",
       "  attune compare runs/a runs/b\n"
       "  attune compare runs/seed1 runs/seed2 runs/seed3           # mean and spread over seeds\n"
       "  attune compare runs/a runs/b --source test.en --reference test.de   # is the difference of BLEU chance?\n"

@@ -155,7 +155,7 @@ std::string script_of(const Shell& shell, const std::vector<Place>& places) {
 
 void add_completion(CLI::App& app) {
   const auto name = std::make_shared<std::string>();
-  CLI::App* command = add_command(app, "completion", "Write the script for a shell's TAB key",
+  CLI::App* command = add_command(app, "completion", "Write the completion script for a shell",
                                   "  source <(attune completion bash)\n"
                                   "  attune completion zsh > ~/.zfunc/_attune\n"
                                   "  attune completion fish > ~/.config/fish/completions/attune.fish",

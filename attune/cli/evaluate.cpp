@@ -287,7 +287,7 @@ int run_evaluate(const EvaluateCommand& command, const CLI::App& app) {
 void add_evaluate(CLI::App& app) {
   const auto c = std::make_shared<EvaluateCommand>();
   CLI::App* command =
-      add_command(app, "evaluate", "How good a model is on given text, or BLEU, chrF and TER of translations",
+      add_command(app, "evaluate", "Measure a model on given text, or score translations: BLEU, chrF, TER",
                   "  attune evaluate runs/demo/model --source test.en --reference test.de\n"
                   "  attune evaluate runs/demo/model --source test.en --reference test.de --json --output test.out.de\n"
                   "  attune evaluate --hypotheses test.out.de --reference test.de --bleu-tokenizer none\n"
@@ -300,7 +300,7 @@ void add_evaluate(CLI::App& app) {
                   [c, &app] { return run_evaluate(*c, *app.get_subcommand("evaluate")); });
   add_model(*command, c->model);
   command->add_option("--source", c->source, "Text to translate, plain or gzip");
-  command->add_option("--reference", c->references, "Its translation, line by line; given again: another of every line")
+  command->add_option("--reference", c->references, "Its translation, line by line; may be given several times")
       ->expected(1)
       ->take_all();
   command->add_option("--hypotheses", c->hypotheses, "Translations to score in place of a model's");

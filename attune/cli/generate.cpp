@@ -211,7 +211,7 @@ int generate(const GenerateCommand& command) {
 void add_generate(CLI::App& app) {
   const auto c = std::make_shared<GenerateCommand>();
   CLI::App* command = add_command(
-      app, "generate", "Go on from a prompt with a language model",
+      app, "generate", "Continue a prompt with a language model",
       "  attune generate runs/shakespeare/model --prompt \"ROMEO:\" --echo\n"
       "  attune generate runs/shakespeare/model --temperature 0.8 --top-k 200 --max-tokens 500 --seed 7\n"
       "  attune generate runs/stories/model --prompt \"Once upon a time\" --top-p 0.9 --stop \"The end\" --n 3\n"
@@ -229,18 +229,21 @@ void add_generate(CLI::App& app) {
                     "message, or a JSON list of messages");
   command->add_option("--temperature", c->temperature,
                       "Below 1: likelier tokens; 0: always the likeliest [the model's]");
-  command->add_option("--top-k", c->top_k, "Only so many of the likeliest tokens; 0: all [the model's]");
+  command->add_option("--top-k", c->top_k, "Only the k likeliest tokens; 0: all [the model's]");
   command->add_option("--top-p", c->top_p, "Only the likeliest that together have this probability [the model's]");
-  command->add_option("--min-p", c->min_p, "Only those with this share of the likeliest one's [the model's]");
-  command->add_option("--repetition-penalty", c->repetition_penalty, "Above 1: against repetition [the model's]");
+  command->add_option("--min-p", c->min_p,
+                      "Only those with this share of the likeliest one's probability [the model's]");
+  command->add_option("--repetition-penalty", c->repetition_penalty,
+                      "Above 1: tokens that occurred are less likely [the model's]");
   command->add_option("--max-tokens", c->max_tokens, "Most tokens of a text [the model's]");
   command->add_option("--seed", c->seed, "The same one gives the same text [the model's]");
   command->add_option("--timeout", c->timeout, "Most seconds of generating; then the texts end as they are");
   add_repeated_text(*command, "--stop", c->stop, "Text that ends the output before it; may be given several times");
-  command->add_option("--n", c->samples, "So many texts for each prompt")->capture_default_str();
-  command->add_option("--draft", c->draft, "A smaller model of the same tokens that proposes what comes; same texts");
-  command->add_option("--draft-tokens", c->draft_tokens, "So many at once")->capture_default_str();
-  command->add_flag("--slide", c->slide, "Go on when the context is full, with its last half");
+  command->add_option("--n", c->samples, "Texts for each prompt")->capture_default_str();
+  command->add_option("--draft", c->draft,
+                      "A smaller model with the same tokens that proposes the next ones: speculative decoding");
+  command->add_option("--draft-tokens", c->draft_tokens, "Tokens that it proposes at once")->capture_default_str();
+  command->add_flag("--slide", c->slide, "Continue when the context is full, from its last half");
   command->add_flag("--echo", c->echo, "Write the prompt too");
   command->add_flag("--json", c->json, "For programs");
   add_precision(*command, c->precision);

@@ -10,19 +10,23 @@ namespace attune::cli {
 
 void GenerationOptions::add_to(CLI::App& command) {
   command.add_option("--beam-size", beam_size, "Hypotheses kept in the search; 1: greedy [the model's]");
-  command.add_option("--length-penalty", length_penalty, "0: none; more favours longer translations [the model's]");
+  command.add_option("--length-penalty", length_penalty, "0: none; larger favours longer translations [the model's]");
   command.add_option("--max-length", max_length, "Most tokens of a translation [the model's]");
-  command.add_option("--min-length", min_length, "Least tokens of a translation [the model's]");
+  command.add_option("--min-length", min_length, "Fewest tokens of a translation [the model's]");
   command.add_option("--coverage-penalty", coverage_penalty,
-                     "0: none; more favours translations that attend to all of the source [the model's]");
-  command.add_option("--early-stopping", early_stopping,
-                     "bound: no better one can come; first: as many as the beam are finished; patience [the model's]");
-  command.add_option("--patience", patience, "So many times the beam have to be finished [the model's]");
-  command.add_option("--beam-groups", beam_groups, "Parts of the beam that avoid each other's tokens [the model's]");
-  command.add_option("--diversity-penalty", diversity_penalty, "What a token of an earlier group costs [the model's]");
+                     "0: none; larger favours translations that attend to all of the source [the model's]");
+  command.add_option(
+      "--early-stopping", early_stopping,
+      "When the search ends. bound: nothing better can come; first: beam-size translations are finished; "
+      "patience: patience * beam-size are [the model's]");
+  command.add_option("--patience", patience, "Factor of --early-stopping patience [the model's]");
+  command.add_option("--beam-groups", beam_groups, "Groups of diverse beam search; divides the beam [the model's]");
+  command.add_option("--diversity-penalty", diversity_penalty,
+                     "Cost of a token that an earlier group has taken [the model's]");
   command.add_option("--no-repeat-ngram-size", no_repeat_ngram_size,
-                     "So many tokens in a row never come twice; 0: no limit [the model's]");
-  command.add_option("--repetition-penalty", repetition_penalty, "Above 1: against repetition [the model's]");
+                     "No n-gram of this size occurs twice; 0: no limit [the model's]");
+  command.add_option("--repetition-penalty", repetition_penalty,
+                     "Above 1: tokens that occurred are less likely [the model's]");
   command.add_option("--source-lang", source_language, "Language of the input, of models of many: deu_Latn, de_DE, de");
   command.add_option("--target-lang", target_language, "Language of the translations, likewise");
   command.add_option("--batch-size", batch_sentences, "Sentences translated at once")->capture_default_str();

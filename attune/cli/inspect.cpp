@@ -259,7 +259,7 @@ int inspect(const InspectCommand& command) {
 void add_inspect(CLI::App& app) {
   const auto c = std::make_shared<InspectCommand>();
   CLI::App* command =
-      add_command(app, "inspect", "Say what a model consists of and costs, and draw its attention weights",
+      add_command(app, "inspect", "Show what a model consists of and costs, and draw its attention weights",
                   "  attune inspect runs/demo/model\n"
                   "  attune inspect examples/demo.toml --layers\n"
                   "  attune inspect runs/demo/model --json\n"

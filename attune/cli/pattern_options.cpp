@@ -9,7 +9,7 @@ namespace attune::cli {
 void PatternOptions::add_to(CLI::App& command) {
   command.add_option("--size", size, "window: |i - j| < size")->capture_default_str();
   command.add_option("--stride", stride, "strided, fixed")->capture_default_str();
-  command.add_option("--summary", summary, "fixed: last places of a block that all may attend to")
+  command.add_option("--summary", summary, "fixed: last positions of a block that all may attend to")
       ->capture_default_str();
 }
 

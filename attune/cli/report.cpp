@@ -164,7 +164,7 @@ int report_run(const ReportCommand& command) {
 void add_report(CLI::App& app) {
   const auto c = std::make_shared<ReportCommand>();
   CLI::App* command =
-      add_command(app, "report", "A run as one HTML page: curves, translations, attention, configuration",
+      add_command(app, "report", "Write a run as one HTML page: curves, translations, attention, configuration",
                   "  attune report runs/demo                      # writes runs/demo/report.html\n"
                   "  attune report runs/lm --text \"Once upon a time\" --out lm.html\n"
                   "The page needs nothing from outside and has no scripts",

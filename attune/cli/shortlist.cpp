@@ -56,10 +56,9 @@ void add_shortlist(CLI::App& app) {
   command->add_option("--target", c->target, "Its translation, line by line")->required();
   command->add_option("--output", c->output, "File for the shortlist, written whole or not at all")->required();
   command->add_option("--best", c->lexicon.best, "Targets of each source token, at most")->capture_default_str();
-  command->add_option("--frequent", c->frequent, "So many frequent targets go with every sentence")
-      ->capture_default_str();
+  command->add_option("--frequent", c->frequent, "Frequent targets that every sentence has")->capture_default_str();
   command->add_option("--iterations", c->lexicon.iterations, "Of the training of IBM model 1")->capture_default_str();
-  command->add_option("--sentences", c->sentences, "Learn from so many pairs; 0: all")->capture_default_str();
+  command->add_option("--sentences", c->sentences, "Pairs to learn from; 0: all")->capture_default_str();
 }
 
 }  // namespace attune::cli

@@ -169,7 +169,8 @@ void add_search(CLI::App& command, TranslateCommand& c) {
   add_repeated_text(command, "--require", c.required, "A phrase that every translation has; likewise");
   command.add_option("--prefixes", c.prefixes,
                      "File with the beginning of each translation, a line each; may be empty");
-  command.add_option("--shortlist", c.shortlist, "File of attune shortlist: only targets of a sentence's own tokens");
+  command.add_option("--shortlist", c.shortlist,
+                     "File of attune shortlist: only its targets of the sentence's tokens are considered");
   c.generation.add_to(command);
 }
 
@@ -201,7 +202,7 @@ void add_translate(CLI::App& app) {
   command->add_option("--output", c->output, "File for the translations, written whole or not at all");
   command->add_option("--on-error", c->on_error, "A line that cannot be read: stop, or skip it with an empty one")
       ->capture_default_str();
-  command->add_option("--n-best", c->n_best, "So many translations of each sentence")->capture_default_str();
+  command->add_option("--n-best", c->n_best, "Translations of each sentence")->capture_default_str();
   command->add_flag("--scores", c->scores, "Write the score before each translation");
   command->add_flag("--token-scores", c->token_scores, "Write the log probability of each token");
   command->add_flag("--alignments", c->alignments, "Write which words of the source each word attends to most");

@@ -8,7 +8,7 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// The model's configuration; that of a folder of the hub in our terms. Checks the sizes of the files
+/// The model's configuration; that of a folder of the hub is translated into ours. Checks the sizes of the files
 /// against it. Throws FileError or ConfigError.
 ConfigFile open_config(const std::filesystem::path& folder);
 

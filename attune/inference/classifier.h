@@ -53,8 +53,8 @@ struct ClassifyOptions {
   const std::atomic<bool>* interrupt = nullptr;
 };
 
-/// A model with its tokenizer. The model reads bos, the text's tokens and eos, as in encode_labelled(). Safe to use
-/// from several threads at once, copies too: they share the weights and nothing else.
+/// A model with its tokenizer. The model reads bos, the text's tokens and eos, or what the tokenizer of a hub folder
+/// puts around texts. Safe to use from several threads at once, copies too: they share the weights and nothing else.
 class Classifier {
  public:
   /// Takes the model over. Makes the panels of its weights, unless it has them. Throws ConfigError when the tokenizer's
@@ -96,7 +96,7 @@ class Classifier {
   const Tokenizer& tokenizer() const { return *tokenizer_; }
 
  private:
-  int64_t longest(const ClassifyOptions& options) const;  // text; throws ConfigError for options that do not fit
+  int64_t longest(const ClassifyOptions& options) const;  // most tokens of a text; throws ConfigError for bad options
 
   std::shared_ptr<const EncoderClassifier> model_;
   std::shared_ptr<const Tokenizer> tokenizer_;

@@ -62,8 +62,8 @@ class Embedder {
   /// `mean` and vectors are not normalised. `precision`: see SchedulerOptions. Throws FileError or ConfigError.
   static Embedder load(const std::filesystem::path& folder, ProductPrecision precision = ProductPrecision::float32);
 
-  /// Returns a vector of dimension() numbers for each text, in the order of the texts; one text's does not depend on
-  /// the other texts. Throws ConfigError for options that do not fit, DataError naming the text (counted from 1) that
+  /// Returns a vector of dimension() numbers for each text, in the order of the texts; it does not depend on the other
+  /// texts. Throws ConfigError for options that do not fit, DataError naming the text (counted from 1) that
   /// is not valid UTF-8, NumericError naming the one whose vector is not finite.
   std::vector<std::vector<float>> embed(std::span<const std::string> texts, const EmbedOptions& options = {}) const;
   std::vector<std::vector<float>> embed(std::initializer_list<std::string> texts,

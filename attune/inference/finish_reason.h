@@ -9,7 +9,7 @@ namespace [[gnu::visibility("default")]] attune {
 /// Why a text ends.
 enum class FinishReason {
   eos,          // the model predicted eos
-  stop,         // a stop string, or on_token returned false
+  stop,         // a stop string, or DecodingRequest::on_token returned false
   length,       // max_tokens
   context,      // the context of the model is full, and `slide` is off
   interrupted,  // cancelled

@@ -45,9 +45,9 @@ struct GenerateOptions {
   const std::atomic<bool>* interrupt = nullptr;
   /// The time at which generation ends and returns what it has, with FinishReason::deadline. None: no limit.
   std::optional<std::chrono::steady_clock::time_point> deadline = {};
-  /// A smaller model with the same vocabulary that proposes up to draft_tokens tokens at once, see
-  /// speculative_strategy.h. The texts have the same distribution as without it. It has to outlive the call. Null:
-  /// none.
+  /// A smaller model with the same vocabulary that proposes up to draft_tokens tokens at once, which the model accepts
+  /// or replaces (Leviathan et al. 2023). The texts have the same distribution as without it. It has to outlive the
+  /// call. Null: none.
   const DecoderLm* draft = nullptr;
   int64_t draft_tokens = 4;
 };
@@ -79,8 +79,8 @@ class TextGenerator {
   /// The continuation of one prompt; `samples` is 1.
   GeneratedText generate(std::string_view prompt, const GenerateOptions& options = {}) const;
 
-  /// The tokens of a prompt, as load_text() encodes such text for training: lines and paragraphs begin with bos. In a
-  /// stream, each line end that the tokenizer does not keep is an eos. Never empty: the stream of an empty prompt
+  /// The tokens of a prompt, as such text is encoded in training: lines and paragraphs begin with bos. In a stream,
+  /// each line end that the tokenizer does not keep is an eos. Never empty: the stream of an empty prompt
   /// begins after a line end, or with bos where the vocabulary has no line end.
   std::vector<int32_t> encode_prompt(std::string_view prompt) const;
   /// Whether eos is a line break within a text and does not end it.

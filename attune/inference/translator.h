@@ -31,11 +31,11 @@ struct ModelFolder;
 
 struct ScoredText {
   std::string text;
-  double score = 0;                                  // see Hypothesis
+  double score = 0;                                  // log_probability / length_divisor(), plus the coverage penalty
   std::vector<int32_t> tokens;                       // of the target vocabulary, without bos and eos
   bool finished = true;                              // not cut off by the length limit
   std::vector<double> token_log_probabilities = {};  // of each token, and of eos where it is finished
-  double log_probability = 0;                        // of all of them
+  double log_probability = 0;                        // their sum
   WordAlignment alignment = {};                      // on request
 };
 
@@ -54,7 +54,7 @@ struct Translation {
 struct TranslateOptions {
   std::optional<GenerationConfig> generation = {};  // else the model's own
   int64_t n_best = 1;                               // at most beam_size
-  int64_t batch_sentences = 64;                     // most sentences at once (1, or 16 and more: by each thread) ...
+  int64_t batch_sentences = 64;                     // most sentences at once; 1, or 16 and more: for each thread ...
   int64_t batch_tokens = 8192;                      // ... and most source tokens; at least one sentence
   int64_t max_source_tokens = 1024;                 // a longer sentence is a DataError
 
@@ -103,7 +103,7 @@ struct TranslationStream {
 /// does the work of all. Functions that you pass to a call are called from the thread that made the call.
 class Translator {
  public:
-  /// Works on a copy of the model as it is now, see inference_copy(), so that the model may be trained meanwhile.
+  /// Works on a copy of the model as it is now, with panels of its own, so that the model may be trained meanwhile.
   /// Throws ConfigError when a tokenizer's vocabulary is not the model's.
   Translator(const std::shared_ptr<Transformer>& model, std::shared_ptr<const Tokenizer> source_tokenizer,
              std::shared_ptr<const Tokenizer> target_tokenizer, const GenerationConfig& generation,

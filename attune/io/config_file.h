@@ -23,7 +23,7 @@ struct ConfigFile {
   TransformerConfig model;
   /// Of a folder of the hub: how many of its numbers are stored in bfloat16. Matrices stay that in memory.
   int64_t bfloat16_numbers = 0;
-  std::optional<WeightFormat> weight_format;  // format of the panels, see save_panel_parameters(); none: matrices
+  std::optional<WeightFormat> weight_format;  // of the panels, see docs/file-formats.md; none: weights are matrices
 };
 
 /// Returns a valid configuration. Throws FileError or ConfigError.

@@ -71,14 +71,12 @@ void write_generation_config(const std::filesystem::path& folder, const Classifi
 void write_generation_config(const std::filesystem::path& folder, const EncoderFolder& files);
 
 /// Writes config.json, model.safetensors, generation_config.json and the tokenizers: tokenizer.model or vocabulary.json
-/// where both are one object, else one for each side. Tokenizers that the folder had before are
-/// removed. Each file is written whole or not at all. Throws FileError, and ConfigError when a vocabulary is not the
-/// model's.
+/// where both are one object, else one for each side. Tokenizers that the folder had before are removed. Each file is
+/// written whole or not at all. Throws FileError, and ConfigError when a vocabulary is not the model's.
 void save_model_folder(const std::filesystem::path& folder, Transformer& model, const Tokenizer& source_tokenizer,
                        const Tokenizer& target_tokenizer, const GenerationConfig& generation);
 
-/// The same; generation_config.json holds the fields of SamplingConfig, "text_unit" and
-/// "tokenizer_frames_texts".
+/// The same; generation_config.json holds the fields of SamplingConfig, "text_unit" and "tokenizer_frames_texts".
 void save_model_folder(const std::filesystem::path& folder, DecoderLm& model, const Tokenizer& tokenizer,
                        const SamplingConfig& sampling, TextUnit text_unit);
 
@@ -91,8 +89,8 @@ void save_model_folder(const std::filesystem::path& folder, EncoderMaskedLm& mod
 
 /// What parameters are after loading.
 ///   mapped            float32: pages of the file where it has that, see map_parameters(), else copies
-///   panels            panels for inference, see make_panels(); pages of the file that panels were made of leave memory
-///                     until they are read again (by embeddings, a row at a time)
+///   panels            panels for inference where products read a parameter, else as mapped; pages of the file that
+///                     panels were made of leave memory until embeddings read rows of them again
 ///   bfloat16_panels   the same with all of them in bfloat16, float32 rounded; for ProductPrecision::bfloat16. Folders
 ///                     with panels of another type are refused
 ///   stored            as mapped, for conversion to panels

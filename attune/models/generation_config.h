@@ -40,12 +40,12 @@ struct GenerationConfig {
   int64_t max_length = 256;       // tokens of an output, eos included, and ...
   double max_length_ratio = 2.0;  // ... no more than ratio * source tokens + offset; 0: no such limit
   int64_t max_length_offset = 50;
-  double coverage_penalty = 0;  // beta of Wu et al. 2016, equation 14, see beam_search(); 0: none
+  double coverage_penalty = 0;  // beta of Wu et al. 2016, equation 14; 0: none
   EarlyStopping early_stopping = EarlyStopping::first;
-  double patience = 1;               // of that rule
+  double patience = 1;               // factor of EarlyStopping::patience
   int64_t beam_groups = 1;           // divides beam_size: diverse beam search, Vijayakumar et al. 2016
   double diversity_penalty = 0;      // lambda, for each time that an earlier group takes a token in the same step
-  int64_t min_length = 0;            // tokens of an output before eos
+  int64_t min_length = 0;            // fewest tokens of an output before eos
   int64_t no_repeat_ngram_size = 0;  // no n tokens in a row occur twice in a text, Paulus et al. 2018; 0: no limit
   double repetition_penalty = 1;     // > 1: tokens that the text has are less likely, Keskar et al. 2019, section 4.1
   /// Whether this penalty multiplies log probabilities, as transformers does in beam search, and not logits as in the

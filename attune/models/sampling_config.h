@@ -15,8 +15,8 @@ struct SamplingConfig {
   int64_t top_k = 0;              // only the k likeliest, Fan et al. 2018, section 5.4; 0: all
   double top_p = 1;               // only the fewest likeliest that sum to this, Holtzman et al. 2020, section 3.1
   double min_p = 0;               // only those with this share of the likeliest one's probability, Nguyen et al. 2024
-  int64_t max_tokens = 256;       // of a continuation
-  int64_t min_tokens = 0;         // of a continuation before it may end
+  int64_t max_tokens = 256;       // most tokens of a continuation
+  int64_t min_tokens = 0;         // fewest tokens of a continuation before it may end
   int64_t no_repeat_ngram_size = 0;  // no n tokens in a row occur twice in a text, Paulus et al. 2018; 0: no limit
   uint64_t seed = 1;                 // below 2^63; the same one gives the same text
   bool slide = false;                // continues past the context of the model, see TextGenerator

@@ -26,8 +26,7 @@ struct DecoderStep {
 void check_step_tokens(std::span<const int32_t> tokens, std::span<const int32_t> counts, const KvCache& cache);
 
 /// A stack of decoder layers, followed by `final_norm` unless it is null. `relative_bias` is what the layers were built
-/// with, or null. As in Encoder, a layer may be several
-/// elements of `layers`.
+/// with, or null. As in Encoder, a layer may be several elements of `layers`.
 class Decoder final : public Module {
  public:
   Decoder(std::vector<std::shared_ptr<DecoderLayer>> layers, std::unique_ptr<LayerNorm> final_norm,

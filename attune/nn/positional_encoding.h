@@ -13,8 +13,8 @@ namespace [[gnu::visibility("default")]] attune {
 /// PE(pos, 2i) = sin(pos / base^(2i / d_model)), PE(pos, 2i + 1) = cos(pos / base^(2i / d_model)), or in another order
 /// and with other frequencies, see SinusoidOptions. Row r is position options.first + r. With options.padding_token a
 /// row of zeros, for that token, comes before the others. Returns float32 [length, d_model], with the row of zeros
-/// [length + 1, d_model]; d_model even, at least 4 with full_range, else ConfigError. Source: Vaswani et al. 2017,
-/// section 3.5.
+/// [length + 1, d_model]. Throws ConfigError unless d_model is even, and at least 4 with full_range. Source: Vaswani et
+/// al. 2017, section 3.5.
 Tensor sinusoidal_positions(int64_t length, int64_t d_model, double base = 10000.0,
                             const SinusoidOptions& options = {});
 
@@ -35,7 +35,7 @@ class PositionalEncoding final : public Positions {
   void visit(Visitor& v) override { v("dropout", dropout_); }
 
  private:
-  Tensor table_for(int64_t rows, const Tensor& x) const;  // of the table, at least
+  Tensor table_for(int64_t rows, const Tensor& x) const;  // the table, with at least so many rows
 
   int64_t d_model_;
   SinusoidOptions options_;

@@ -32,7 +32,7 @@ struct AttentionOptions {
   /// clamp(j - i, -reach, reach) + reach. Undefined: nothing is added.
   Tensor distance_bias = {};
   /// On the weights, after the softmax. The row of the mask is query row * heads + head; the column is the key's index
-  /// in its sequence, or with a pattern dropout_column() of attention_plan.h.
+  /// in its sequence, or with a pattern a number that depends on query and key alone.
   DropoutMask dropout = {};
   double scale = 0;  // 0: 1 / sqrt(d_k)
   /// c > 0: the scaled score s is replaced by c tanh(s / c), before the mask; not together with alibi or distance_bias.

@@ -102,9 +102,9 @@ struct TrainConfig {
   uint64_t seed = 1;                 // below 2^63
   int64_t log_every = 50;
   int64_t valid_every = 1000;   // steps; 0: at the end of an epoch
-  int64_t valid_sentences = 0;  // how many sentences or texts, from the first (not for decoder_lm); 0: all
-  int64_t valid_beam_size = 1;  // encoder_decoder: for BLEU in validation
-  int64_t valid_stride = 0;     // decoder_lm: from window to window, see sliding_windows(); 0: context_length
+  int64_t valid_sentences = 0;  // only the first so many sentences or texts (not for decoder_lm); 0: all
+  int64_t valid_beam_size = 1;  // encoder_decoder: for BLEU in validation; 1: greedy
+  int64_t valid_stride = 0;     // decoder_lm: tokens from one window to the next; 0: context_length
   ValidationMetric best_metric = ValidationMetric::automatic;  // decides which model is best, and when patience ends
   int64_t patience = 0;                 // validations without improvement before stopping; 0: off
   int64_t checkpoint_every = 1000;      // steps; 0: at each validation

@@ -3,7 +3,7 @@
 //
 //   config.toml                                  the configuration
 //   tokenizer.model (or .json, or one each side) the vocabulary
-//   metrics.jsonl, events.out.tfevents.*         what was measured, see EventLog
+//   metrics.jsonl, events.out.tfevents.*         what was measured, see docs/file-formats.md
 //   checkpoints/step-00001000.safetensors        the last train.keep_checkpoints
 //   best/                                        the model that was best in validation, by RunConfig::best_metric()
 //   model/                                       what a user should use, written at the end: the mean of the last
@@ -42,7 +42,7 @@ struct StepReport {
   double gradient_norm = 0;      // before clipping
   double tokens_per_second = 0;  // of the target, where there are two sides
   double seconds = 0;            // of training since step 0
-  bool logged = false;           // these numbers are in metrics.jsonl
+  bool logged = false;           // whether these numbers are in metrics.jsonl
 };
 
 /// Called with the progress of a run, on the thread that runs it.
@@ -69,20 +69,20 @@ struct TrainingResult {
 
 class Trainer {
  public:
-  /// Once `stop_requested` is true, the step at work is finished (a validation is given up, and made when the run is
-  /// resumed), a checkpoint is written and run() returns. Both
-  /// references must outlive this. Throws ConfigError.
+  /// Once `stop_requested` is true, the step at work is finished, a checkpoint is written and run() returns; a
+  /// validation that is at work is made again when the run is resumed. Both references must outlive this. Throws
+  /// ConfigError.
   ///
   /// With several ranks, each makes a Trainer with the same configuration and folder, which all must see. Only the
-  /// first rank writes, validates and calls the observer; the others read from the folder. A request to stop at one
-  /// rank stops all.
+  /// first rank writes and calls the observer; the others read from the folder. All share a validation. A request to
+  /// stop at one rank stops all.
   Trainer(RunConfig config, std::filesystem::path run_folder, TrainingObserver& observer,
           const std::atomic<bool>& stop_requested,
           std::shared_ptr<Communicator> communicator = std::make_shared<LocalCommunicator>());
 
   /// Trains until one of the limits. With `resume` it continues from the newest valid checkpoint, bit for bit as if
   /// there had been no interruption, or begins anew where there is none. Steps, schedule, validation and the like may
-  /// have changed; what restore_checkpoint() lists may not. Throws ConfigError when there are checkpoints and `resume`
+  /// have changed; docs/training.md lists what may not. Throws ConfigError when there are checkpoints and `resume`
   /// is false; FileError, for instance when the disk is full (older checkpoints stay); DataError; and NumericError when
   /// a loss, a gradient, or a parameter that is to be validated or saved is not finite, and then writes nothing. When
   /// one rank throws, the others may wait for it forever: its process has to abort() them.

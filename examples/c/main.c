@@ -1,4 +1,4 @@
-/* Translates the lines of standard input, and lets a language model go on from a prompt as it is written.
+/* Translates the lines of standard input, then continues a prompt with a language model, written token by token.
 
      c TRANSLATION_MODEL LANGUAGE_MODEL < sentences.txt */
 

@@ -356,7 +356,7 @@ TEST(RunConfig, TheBestModelIsChosenByWhatTheArchitectureIsFor) {
 TEST(RunConfig, DescriptionHasEveryKeyOnce) {
   const std::string text = describe_config({});
   EXPECT_THAT(text,
-              HasSubstr("[schedule]\n# How the learning rate goes on after the warm-up. One of noam, inverse_sqrt, "
+              HasSubstr("[schedule]\n# How the learning rate changes after the warm-up. One of noam, inverse_sqrt, "
                         "cosine, linear, constant [\"noam\"]\nkind = \"noam\"\n"));
   EXPECT_THAT(text, HasSubstr("beta_2 = 0.98\n"));
   // Read back as TOML it is the default, written out in full.

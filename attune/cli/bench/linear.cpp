@@ -81,7 +81,7 @@ void add_bench_linear(CLI::App& bench) {
   size("--rows", o->rows, "Of the input");
   size("--in", o->in, "Numbers of a row");
   size("--out", o->out, "Outputs");
-  size("--rounds", o->rounds, "The median of so many is taken");
+  size("--rounds", o->rounds, "Of which the median is told");
   add_threads(*command, o->threads);
 }
 

@@ -65,7 +65,7 @@ std::string draw_mask(const MaskCommand& c) {
 
 void add_draw_mask(CLI::App& draw) {
   const auto c = std::make_shared<MaskCommand>();
-  CLI::App* command = add_picture(draw, "mask", "Who may attend to whom",
+  CLI::App* command = add_picture(draw, "mask", "Which positions may attend to which",
                                   "  attune draw mask --causal --length 16 --out causal.svg\n"
                                   "  attune draw mask --pattern window --size 4 --out window.svg\n"
                                   "  attune draw mask --pattern fixed --stride 8 --summary 2 --causal --out fixed.svg\n"
@@ -74,7 +74,7 @@ void add_draw_mask(CLI::App& draw) {
   command->add_option("--pattern", c->pattern, "full, window, strided or fixed")->capture_default_str();
   c->sizes.add_to(*command);
   command->add_flag("--causal", c->causal, "A query sees no later key");
-  command->add_option("--length", c->length, "Places of the sequence")->capture_default_str();
+  command->add_option("--length", c->length, "Positions of the sequence")->capture_default_str();
   command->add_option("--lengths", c->lengths, "Sequences of a padded batch, in place of --length")->delimiter(',');
 }
 

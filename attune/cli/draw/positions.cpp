@@ -136,14 +136,14 @@ std::string draw_positions(const PositionsCommand& c) {
 
 void add_draw_positions(CLI::App& draw) {
   const auto c = std::make_shared<PositionsCommand>();
-  CLI::App* command = add_picture(draw, "positions", "How a model knows where a token stands",
+  CLI::App* command = add_picture(draw, "positions", "Encodings and biases of positions",
                                   "  attune draw positions --length 64 --d-model 128 --out sinusoidal.svg\n"
                                   "  attune draw positions --kind rotary --d-head 64 --out rotary.svg\n"
                                   "  attune draw positions --kind alibi --heads 8 --length 128 --out alibi.svg\n"
                                   "  attune draw positions --kind relative --clip 8 --length 32 --out relative.svg",
                                   [c] { return draw_positions(*c); });
   command->add_option("--kind", c->kind, "sinusoidal, rotary, alibi or relative")->capture_default_str();
-  command->add_option("--length", c->length, "Places")->capture_default_str();
+  command->add_option("--length", c->length, "Positions")->capture_default_str();
   command->add_option("--d-model", c->d_model, "sinusoidal: dimensions, even")->capture_default_str();
   command->add_option("--d-head", c->d_head, "rotary: dimensions of a head, even")->capture_default_str();
   command->add_option("--heads", c->heads, "alibi")->capture_default_str();
