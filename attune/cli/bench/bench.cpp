@@ -270,6 +270,7 @@ void add_bench(CLI::App& app) {
   add_bench_machine(*bench);
   add_bench_linear(*bench);
   add_bench_requests(*bench);
+  add_bench_serve(*bench);
   add_bench_tokenizer(*bench);
 
   auto train = std::make_shared<Options>();
