@@ -31,6 +31,7 @@ class Embedding:
     def __init__(self, o: argparse.Namespace):
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = o.threads, 1
+        options.add_session_config_entry("session.intra_op.allow_spinning", "1" if o.spinning else "0")
         self.session = onnxruntime.InferenceSession(str(o.onnx), options, providers=["CPUExecutionProvider"])
         self.tokenizer = Tokenizer.from_file(str(o.tokenizer))
         self.tokenizer.enable_truncation(o.max_tokens)
@@ -87,6 +88,7 @@ def main() -> int:
     p.add_argument("--tokenizer", type=Path, required=True, help="tokenizer.json")
     p.add_argument("--max-tokens", type=int, default=256, help="longer texts are cut")
     p.add_argument("--one-by-one", action="store_true")
+    p.add_argument("--spinning", action="store_true", help="of idle threads")
     p.add_argument("--batch-size", type=int, default=64, help="at most")
     p.add_argument("--wait-ms", type=float, default=5, help="for others to come")
     p.add_argument("--threads", type=int, default=1)

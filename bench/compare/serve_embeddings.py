@@ -16,7 +16,7 @@ import numpy as np
 
 from in_turn import Failure, add_options, check_at_least_1, check_model_folders, check_options, numbers, run, spread
 from model_folder import read_json
-from served import Load, Server, read_answers, send, tell
+from served import Load, Server, add_server_options, environment, read_answers, send, tell
 
 CONTENDERS = ("attune", "onnxruntime", "one-by-one")
 RATE = "texts_per_s"
@@ -37,15 +37,16 @@ class Comparison:
         self.max_tokens = read_json(settings).get("max_seq_length", 512) if settings.is_file() else 512
 
     def server(self, contender: str) -> Server:
-        o, threads = self.o, {"OMP_NUM_THREADS": str(self.o.threads)}
+        o = self.o
         if contender == "attune":
             command = [o.attune, "serve", f"embed={o.model}", "--port", "PORT", "--threads", str(o.threads)]
-            return Server(command, "/ready", threads)
+            return Server(command, "/ready", environment(o))
         script = str(Path(__file__).with_name("fastapi_embeddings.py"))
         command = [o.python, script, "--onnx", str(self.onnx), "--tokenizer", str(o.model / "tokenizer.json")]
         command += ["--max-tokens", str(self.max_tokens), "--threads", str(o.threads), "--wait-ms", str(o.wait_ms)]
         command += ["--one-by-one"] if contender == "one-by-one" else []
-        return Server([*command, "--port", "PORT"], "/health", threads)
+        command += ["--spinning"] if o.wait_policy == "active" else []
+        return Server([*command, "--port", "PORT"], "/health", environment(o))
 
     def measure(self, contender: str) -> dict[int, dict]:
         """By number of clients."""
@@ -137,7 +138,7 @@ def parse_options() -> argparse.Namespace:
     p.add_argument("--texts", type=int, default=2000, help="the first ones of the text")
     p.add_argument("--requests-alone", type=int, default=200, help="of one client")
     p.add_argument("--wait-ms", type=float, default=5, help="of the queue before ONNX Runtime")
-    p.add_argument("--rounds", type=int, default=5)
+    add_server_options(p)
     o = p.parse_args()
     o.clients = numbers(p, o, "clients")
     if o.compared not in o.clients:

@@ -26,7 +26,7 @@ from in_turn import (
     run,
     spread,
 )
-from served import Load, Server, read_answers, send, tell
+from served import Load, Server, add_server_options, environment, read_answers, send, tell
 
 OF_ATTUNE = ("attune", "attune-int8")
 OF_PYTHON = {"llama-cpp-python": "f32", "llama-cpp-python-q8": "q8_0"}
@@ -88,17 +88,16 @@ class Comparison:
 
     def server(self, c: str) -> Server:
         o, model, threads = self.o, str(self.models[c]), str(self.o.threads)
-        environment = {"OMP_NUM_THREADS": threads}
         if c in OF_ATTUNE:
             command = [o.attune, "serve", f"lm={model}", "--port", "PORT", "--threads", threads]
-            return Server(command, "/ready", environment)
+            return Server(command, "/ready", environment(o))
         if c in OF_PYTHON:
             command = [o.python, "-m", "llama_cpp.server", "--model", model, "--port", "PORT", "--n_threads", threads]
             command += ["--n_threads_batch", threads, "--n_ctx", str(CONTEXT), "--interrupt_requests", "false"]
-            return Server([*command, "--verbose", "false"], "/v1/models", environment)
+            return Server([*command, "--verbose", "false"], "/v1/models", environment(o))
         command = [o.llama_server, "--model", model, "--port", "PORT", "--threads", threads]
         command += ["--ctx-size", str(CONTEXT * o.streams), "--parallel", str(o.streams), "--no-webui"]
-        return Server(command, "/health", environment)
+        return Server(command, "/health", environment(o))
 
     def load(self, c: str, rate: float) -> Load:
         o = self.o
@@ -203,7 +202,7 @@ def parse_options() -> argparse.Namespace:
     p.add_argument("--shortest-prompt", type=int, default=16, help="words")
     p.add_argument("--longest-prompt", type=int, default=200, help="words")
     p.add_argument("--seed", type=int, default=1, help="of prompts and arrivals")
-    p.add_argument("--rounds", type=int, default=5)
+    add_server_options(p)
     o = p.parse_args()
     check_at_least_1(p, o, ("streams", "requests", "tokens", "shortest_prompt", "rounds", "threads"))
     if o.longest_prompt < o.shortest_prompt:

@@ -25,7 +25,7 @@ from in_turn import (
     run,
     spread,
 )
-from served import Load, Server, read_answers, send, tell
+from served import Load, Server, add_server_options, environment, read_answers, send, tell
 from translate import with_search
 
 OF_SERVE = ("attune", "attune-int8")
@@ -90,17 +90,17 @@ class Comparison:
         self.tokens[int8] = [sum(len(s["n_best"][0]["tokens"]) for s in t["sentences"]) for t in found]
 
     def server(self, contender: str) -> Server:
-        o, threads = self.o, {"OMP_NUM_THREADS": str(self.o.threads)}
+        o = self.o
         if contender in OF_SERVE:
             command = [o.attune, "serve", f"en-de={self.models[contender]}", "--port", "PORT"]
-            return Server([*command, "--threads", str(o.threads)], "/ready", threads)
+            return Server([*command, "--threads", str(o.threads)], "/ready", environment(o))
         of_type = "int8" if is_int8(contender) else "float32"
         script = str(Path(__file__).with_name("fastapi_translation.py"))
         command = [o.python, script, "--model", str(o.model), "--converted", str(self.models[f"ctranslate2-{of_type}"])]
         command += ["--compute-type", of_type, "--beam-size", str(o.beam_size), "--threads", str(o.threads)]
         command += ["--length-penalty", str(o.length_penalty), "--max-length", str(o.max_length), "--port", "PORT"]
         command += ["--one-by-one"] if contender.startswith("one-by-one") else []
-        return Server([*command, "--wait-ms", str(o.wait_ms)], "/health", threads)
+        return Server([*command, "--wait-ms", str(o.wait_ms)], "/health", environment(o))
 
     def measure(self, contender: str) -> dict[int, dict]:
         """By number of clients; of `translate` as if there were the one that is compared."""
@@ -153,7 +153,7 @@ class Comparison:
             return usage.ru_utime + usage.ru_stime
 
         before = of_children()
-        run(command, {"OMP_NUM_THREADS": str(o.threads)})
+        run(command, environment(o))
         return of_children() - before
 
     def compare(self, int8: bool, texts: list[str]) -> tuple[int, float]:
@@ -230,7 +230,7 @@ def parse_options() -> argparse.Namespace:
     p.add_argument("--length-penalty", type=float, default=1.0)
     p.add_argument("--max-length", type=int, default=256, help="most tokens of a translation")
     p.add_argument("--wait-ms", type=float, default=5, help="of the queue before CTranslate2")
-    p.add_argument("--rounds", type=int, default=5)
+    add_server_options(p)
     o = p.parse_args()
     o.search = "matched"
     o.clients = numbers(p, o, "clients")

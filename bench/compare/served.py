@@ -1,5 +1,6 @@
 """Servers that answer the same requests, in turn: each is started, loaded by `attune bench serve`, and stopped."""
 
+import argparse
 import json
 import os
 import signal
@@ -16,6 +17,16 @@ from typing import NamedTuple
 from in_turn import Failure, run
 
 START_S = 300
+
+
+def add_server_options(p: argparse.ArgumentParser) -> None:
+    p.add_argument("--wait-policy", choices=["passive", "active"], default="passive", help="of idle threads, for all")
+    p.add_argument("--rounds", type=int, default=5)
+
+
+def environment(o: argparse.Namespace) -> dict[str, str]:
+    """Of every contender."""
+    return {"OMP_NUM_THREADS": str(o.threads), "OMP_WAIT_POLICY": o.wait_policy}
 
 
 def free_port() -> int:
