@@ -111,7 +111,7 @@ async def mutated(
         except (ValueError, KeyError, asyncio.LimitOverrunError) as error:
             findings.add(f"{attack.path}: {attack.kind}: the answer is no HTTP: {error!r}", attack.data)
             return
-        except ConnectionError:
+        except OSError:  # reset while it is written
             pass
         status = 0 if answer is None else answer.status
         statuses[status] = statuses.get(status, 0) + 1
@@ -161,10 +161,10 @@ async def slow(victim: Victim, count: int, seed: int, expected: Expected, findin
                     connection.writer.write_eof()
                 # way 5: nothing is sent
                 await asyncio.wait_for(connection.reader.read(), 30 * victim.patience)  # to the end
-        except ConnectionError:
-            pass
         except (TimeoutError, asyncio.TimeoutError):
             findings.add(f"slow client, way {way}: the server does not close the connection")
+        except OSError:
+            pass
 
     over = asyncio.Event()
     asking = asyncio.create_task(expected.keep_asking(over, 0.05))
@@ -202,7 +202,7 @@ async def disconnects(
                 else:
                     await asyncio.wait_for(connection.reader.read(draw.randrange(1, 4000)), 10 * victim.patience)
                 connection.close(reset=draw.random() < 0.5)
-        except (TimeoutError, asyncio.TimeoutError, ConnectionError):
+        except (asyncio.TimeoutError, OSError):
             pass  # of a request that was cut off
 
     async def worker() -> None:

@@ -5,6 +5,7 @@ import random
 from typing import NamedTuple
 from urllib.parse import urlencode
 
+BODY_BYTES = 4 << 20  # that the server takes
 TEXTS = (
     "The old dog sleeps in the garden .",
     "",
@@ -254,7 +255,8 @@ class Mutator:
     # What is wrong in HTTP.
 
     def whole(self, route: Route, body: bytes, kind: str, content_type: str = "application/json") -> Attack:
-        return Attack(route.path, self.message(route, body, [f"Content-Type: {content_type}"]), kind, True)
+        data = self.message(route, body, [f"Content-Type: {content_type}"])
+        return Attack(route.path, data, kind, len(body) <= BODY_BYTES)
 
     def message(self, route: Route, body: bytes, headers: list[str], length: str | None = None) -> bytes:
         """`length`: of the header, "" for none."""

@@ -9,17 +9,12 @@ import subprocess
 import time
 from pathlib import Path
 
-# Short, so that clients who keep the server waiting are seen to go; the log is read at the end.
-CONFIG = """
-drain_seconds = 5
-[http]
-header_seconds = 2
-body_seconds = 2
-idle_seconds = 5
-write_seconds = 2
-[limits]
-request_seconds = 30
-"""
+# Short, so that clients who keep the server waiting are seen to go. Multiplied by the patience.
+CONFIG = {
+    "": {"drain_seconds": 5},
+    "http": {"header_seconds": 2, "body_seconds": 2, "idle_seconds": 5, "write_seconds": 2},
+    "limits": {"request_seconds": 30},
+}
 SENTENCE = "The old dog sleeps in the garden . A small child reads a book ."
 AT_REST = (
     "attune_queue_requests",
@@ -36,6 +31,14 @@ def free_port() -> int:
         return s.getsockname()[1]
 
 
+def config_text(patience: float) -> str:
+    lines = []
+    for table, fields in CONFIG.items():
+        lines += [f"[{table}]"] if table else []
+        lines += [f"{name} = {value * patience}" for name, value in fields.items()]
+    return "\n".join(lines) + "\n"
+
+
 class Victim:
     def __init__(self, attune: str, models: dict[str, Path], folder: Path, patience: float):
         """`models`: folders by name. `patience`: a factor for all waiting, for builds that are slow."""
@@ -43,7 +46,7 @@ class Victim:
         self.port = free_port()
         self.log = folder / "log"
         self.config = folder / "serve.toml"
-        self.config.write_text(CONFIG, encoding="utf-8")
+        self.config.write_text(config_text(patience), encoding="utf-8")
         self.process: subprocess.Popen | None = None
 
     def start(self) -> float:

@@ -58,8 +58,8 @@ class BenchServe : public ::testing::Test {
     write_small_model(folder_ / "en-de");
     write_small_language_model(folder_ / "lm");
     write_file(folder_ / "texts", "The dog sleeps .\nThe cat\n\nA small child reads .\n");
-    server_.emplace(attune_command({"serve", (folder_ / "en-de").string(), "lm=" + (folder_ / "lm").string(), "--port",
-                                    port_, "--threads", "1"}));
+    server_.emplace(attune_command(
+        {"serve", (folder_ / "en-de").string(), "lm=" + (folder_ / "lm").string(), "--port", port_, "--threads", "1"}));
     ASSERT_TRUE(server_->wait_for_error_text("serving on"));
   }
   CommandResult load(std::vector<std::string> more) const {

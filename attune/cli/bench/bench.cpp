@@ -17,6 +17,7 @@
 #include "attune/cli/bench/batches.h"
 #include "attune/cli/bench/median.h"
 #include "attune/cli/bench/profile.h"
+#include "attune/cli/bench/serve.h"
 #include "attune/cli/bench/tokenizer.h"
 #include "attune/cli/command.h"
 #include "attune/cli/threads_option.h"

@@ -1,5 +1,7 @@
 #include "attune/cli/bench/load_client.h"
 
+#include <utility>  // Asio of Boost 1.74 uses it without including it
+
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -112,7 +114,8 @@ class Client {
   }
 
   awaitable<void> exchange(Connection& c, int64_t request, Clock::time_point arrival) {
-    LoadAnswer answer{.request = request};
+    LoadAnswer answer;
+    answer.request = request;
     for (;;) {
       error_code error;
       if (!c.open) co_await connect(c, error);
@@ -154,8 +157,7 @@ class Client {
     parser.eager(true);
     while (!error && !parser.is_done()) {
       co_await http::async_read_some(c.stream, c.buffer, parser, redirect_error(use_awaitable, error));
-      if (answer.first_event_seconds == 0 &&
-          parser.get()[http::field::content_type].starts_with("text/event-stream") &&
+      if (answer.first_event_seconds == 0 && parser.get()[http::field::content_type].starts_with("text/event-stream") &&
           parser.get().body().find("data:") != std::string::npos)
         answer.first_event_seconds = seconds_between(arrival, Clock::now());
     }

@@ -33,9 +33,9 @@ struct LoadAnswer {
   double first_event_seconds = 0;  // to the first event of a stream; 0: the answer is none
 };
 
-/// Opens all connections, sends all requests and calls `on_answer` for each, in the order in which they end. Returns the
-/// seconds from the first request to the last answer. A kept connection that the server has closed between two requests
-/// is opened again. Throws ConfigError where the address is none, and Error where nobody listens there.
+/// Opens all connections, sends all requests and calls `on_answer` for each, in the order in which they end. Returns
+/// the seconds from the first request to the last answer. A kept connection that the server has closed between two
+/// requests is opened again. Throws ConfigError where the address is none, and Error where nobody listens there.
 double run_load(const Load& load, const std::function<void(const LoadAnswer&)>& on_answer);
 
 }  // namespace attune::cli

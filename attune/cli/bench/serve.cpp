@@ -14,6 +14,7 @@
 #include "attune/cli/bench/load_client.h"
 #include "attune/cli/bench/median.h"
 #include "attune/cli/bench/process_usage.h"
+#include "attune/cli/bench/serve.h"
 #include "attune/cli/command.h"
 #include "attune/cli/draw/draw.h"
 #include "attune/text/text_file.h"
@@ -30,9 +31,8 @@ struct ServeBench {
 // Which field of a request has the text, by its path.
 const std::map<std::string, std::string>& text_fields() {
   static const std::map<std::string, std::string> fields = {
-      {"/translate", "q"},         {"/v1/translate", "text"}, {"/v1/completions", "prompt"},
-      {"/v1/embeddings", "input"}, {"/embed", "inputs"},      {"/predict", "inputs"},
-      {"/tokenize", "inputs"}};
+      {"/translate", "q"},  {"/v1/translate", "text"}, {"/v1/completions", "prompt"}, {"/v1/embeddings", "input"},
+      {"/embed", "inputs"}, {"/predict", "inputs"},    {"/tokenize", "inputs"}};
   return fields;
 }
 
@@ -210,8 +210,10 @@ int bench_serve(ServeBench& b) {
 void add_bench_serve(CLI::App& bench) {
   const auto b = std::make_shared<ServeBench>();
   CLI::App* command = add_command(
-      bench, "serve", "Requests of many clients to a server that runs: times, tokens, and what the server takes for them",
-      "  attune bench serve test.en --path /translate --fields '{\"source\": \"en\", \"target\": \"de\"}' --connections 64\n"
+      bench, "serve",
+      "Requests of many clients to a server that runs: times, tokens, and what the server takes for them",
+      "  attune bench serve test.en --path /translate --fields '{\"source\": \"en\", \"target\": \"de\"}' "
+      "--connections 64\n"
       "  attune bench serve prompts.txt --path /v1/completions --fields '{\"stream\": true, \"max_tokens\": 64}'\\\n"
       "    --connections 16 --rate 4\n"
       "  attune bench serve texts.txt --path /v1/embeddings --requests 1000000 --process 4711\n"
