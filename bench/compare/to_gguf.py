@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Converts a language model of Attune with the architecture of GPT-2 to GGUF, llama.cpp's format, without a vocabulary.
+"""Converts a language model of Attune with the architecture of GPT-2 to GGUF, llama.cpp's format.
 
-With --type q8_0 matrices are rounded to 8 bits in groups of 32, as llama-quantize does it: all but learned positions.
+The vocabulary is written where it is GPT-2's, in Hugging Face's format; others are left out. With --type q8_0 matrices are rounded to 8 bits in groups of 32, as llama-quantize does it: all but learned positions.
 """
 
 import argparse
@@ -11,7 +11,7 @@ from pathlib import Path
 import gguf
 import numpy as np
 
-from model_folder import ModelFolder
+from model_folder import ModelFolder, read_json
 
 TYPES = {"f32": gguf.GGMLQuantizationType.F32, "q8_0": gguf.GGMLQuantizationType.Q8_0}
 FILE_TYPES = {"f32": gguf.LlamaFileType.ALL_F32, "q8_0": gguf.LlamaFileType.MOSTLY_Q8_0}
@@ -57,6 +57,23 @@ def tensors_of(model: ModelFolder) -> dict[str, np.ndarray]:
     return tensors | both("output_norm", "decoder.norm")
 
 
+def add_vocabulary(writer: gguf.GGUFWriter, tokenizer: dict) -> None:
+    if tokenizer.get("type") == "whitespace":
+        writer.add_tokenizer_model("no_vocab")
+        return
+    of, special = tokenizer["model"], {t["id"]: t["content"] for t in tokenizer["added_tokens"]}
+    pieces = {id: piece for piece, id in of["vocab"].items()} | special
+    merges = [merge if isinstance(merge, str) else " ".join(merge) for merge in of["merges"]]
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("gpt-2")
+    writer.add_token_list([pieces[i] for i in range(len(pieces))])
+    writer.add_token_types([gguf.TokenType.CONTROL if i in special else gguf.TokenType.NORMAL for i in range(len(pieces))])
+    writer.add_token_merges(merges)
+    for add in (writer.add_bos_token_id, writer.add_eos_token_id):
+        add(max(special))
+    writer.add_add_bos_token(False)
+
+
 def convert(folder: Path, output: Path, of_type: str) -> None:
     """Throws ValueError, of it NotSupported, and OSError."""
     model = ModelFolder(folder, "decoder_lm")
@@ -70,7 +87,7 @@ def convert(folder: Path, output: Path, of_type: str) -> None:
     writer.add_head_count(c["heads"])
     writer.add_layer_norm_eps(c["norm_epsilon"])
     writer.add_vocab_size(c["vocab"])
-    writer.add_tokenizer_model("no_vocab")
+    add_vocabulary(writer, read_json(folder / "tokenizer.json"))
     writer.add_file_type(FILE_TYPES[of_type])
     for name, x in tensors_of(model).items():
         if of_type != "f32" and x.ndim == 2 and name != "position_embd.weight":

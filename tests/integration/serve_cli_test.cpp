@@ -3,8 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <csignal>
+#include <unistd.h>
 
+#include <csignal>
+#include <optional>
+
+#include "attune/base/file.h"
+#include "attune/base/json_fields.h"
 #include "attune/serve/http/http_server.h"
 #include "tests/support/http_client.h"
 #include "tests/support/run_command.h"
@@ -45,6 +50,78 @@ TEST(ServeCli, AnswersAndEndsWithWhatItHasBegun) {
   const CommandResult result = server.wait();
   EXPECT_EQ(result.status, 0) << result.errors;
   EXPECT_THAT(result.errors, HasSubstr("\"path\":\"/translate\""));
+}
+
+class BenchServe : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    write_small_model(folder_ / "en-de");
+    write_small_language_model(folder_ / "lm");
+    write_file(folder_ / "texts", "The dog sleeps .\nThe cat\n\nA small child reads .\n");
+    server_.emplace(attune_command(
+        {"serve", (folder_ / "en-de").string(), "lm=" + (folder_ / "lm").string(), "--port", port_, "--threads", "1"}));
+    ASSERT_TRUE(server_->wait_for_error_text("serving on"));
+  }
+  CommandResult load(std::vector<std::string> more) const {
+    more.insert(more.begin(), {"bench", "serve", (folder_ / "texts").string(), "--port", port_});
+    return run_attune(more);
+  }
+  Json measured(const std::vector<std::string>& more) const {
+    const CommandResult result = load(more);
+    EXPECT_EQ(result.status, 0) << result.errors;
+    return Json::parse(result.output);
+  }
+
+  TemporaryFolder folder_;
+  const std::string port_ = std::to_string(free_port());
+  std::optional<RunningCommand> server_;
+};
+
+TEST_F(BenchServe, CountsAnswersAndTheirTokens) {
+  const std::string answers = (folder_ / "answers").string();
+  const Json result = measured({"--path", "/v1/translate", "--connections", "3", "--requests", "20", "--answers",
+                                answers, "--process", std::to_string(::getpid())});
+  EXPECT_EQ(result.at("statuses"), (Json{{"200", 20}}));
+  EXPECT_EQ(result.at("failures"), Json::object());
+  EXPECT_GT(result.at("latency_s").at("p50"), 0);
+  EXPECT_GE(result.at("latency_s").at("p99"), result.at("latency_s").at("p50"));
+  EXPECT_EQ(result.at("first_token_s"), nullptr);
+  EXPECT_EQ(result.at("server").at("samples").size(), 11u);  // of this process, which is not the server
+  EXPECT_EQ(result.at("server").at("samples").back().at("requests"), 20);
+  EXPECT_GT(result.at("server").at("memory_bytes_at_end"), 1 << 20);
+  EXPECT_GT(result.at("server").at("descriptors_at_end"), 2);
+  int64_t tokens = 0;
+  const std::vector<std::string> lines = split_lines(read_file(answers));
+  ASSERT_EQ(lines.size(), 20u);
+  for (const std::string& line : lines) {
+    const Json body = Json::parse(Json::parse(line).at("body").get<std::string>());
+    for (const Json& sentence : body.at("translations")[0].at("sentences"))
+      tokens += static_cast<int64_t>(sentence.at("n_best")[0].at("tokens").size());
+  }
+  EXPECT_EQ(result.at("output_tokens"), tokens);
+}
+
+TEST_F(BenchServe, StreamsArriveAtRandomAndHaveAFirstToken) {
+  const std::string fields = R"({"max_tokens": 5, "stream": true, "stream_options": {"include_usage": true}})";
+  const Json result = measured({"--path", "/v1/completions", "--fields", fields, "--connections", "2", "--requests",
+                                "12", "--rate", "200", "--seed", "7"});
+  EXPECT_EQ(result.at("statuses"), (Json{{"200", 12}}));
+  EXPECT_EQ(result.at("output_tokens"), 60);
+  EXPECT_GT(result.at("first_token_s").at("p50"), 0);
+  EXPECT_LE(result.at("first_token_s").at("p50"), result.at("latency_s").at("p50"));
+  EXPECT_GT(result.at("seconds"), 0.01);  // 12 arrivals at 200 a second
+}
+
+TEST_F(BenchServe, WhatIsRefusedAndWhatCannotBeSentIsTold) {
+  const Json refused = measured({"--path", "/v1/embeddings"});
+  EXPECT_EQ(refused.at("statuses"), (Json{{"404", 3}}));  // no model of embeddings; an empty line is not sent
+  EXPECT_EQ(refused.at("latency_s"), nullptr);
+  EXPECT_THAT(load({"--path", "/somewhere"}).errors, HasSubstr("--text-field"));
+  EXPECT_THAT(load({"--path", "/translate", "--fields", "[1]"}).errors, HasSubstr("--fields: needs a JSON object"));
+  server_.reset();
+  const CommandResult nobody = load({"--path", "/translate"});
+  EXPECT_EQ(nobody.status, 1);
+  EXPECT_THAT(nobody.errors, HasSubstr("127.0.0.1:" + port_));
 }
 
 TEST(ServeCli, WhatCannotBeServedIsNamed) {

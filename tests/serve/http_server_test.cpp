@@ -14,7 +14,9 @@
 namespace attune::serve {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 using Shared = std::shared_ptr<Exchange>;
 
@@ -88,6 +90,34 @@ TEST(HttpServer, AStreamComesInChunksAsItIsWritten) {
   EXPECT_THAT(client.read_until("0\r\n\r\n"), HasSubstr("0\r\n\r\n"));
   client.get("/next");
   EXPECT_THAT(client.read_until("/next"), HasSubstr("200 OK"));
+}
+
+TEST(HttpServer, AStreamForAnOlderClientEndsWithTheConnection) {
+  EchoServer echo;
+  HttpClient client = echo.client();
+  client.send("GET /wait HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+  const Shared exchange = echo.waiting();
+  ASSERT_NE(exchange, nullptr);
+  exchange->begin({.content_type = "text/event-stream"});
+  exchange->write("one");
+  exchange->write("two");
+  exchange->end();
+  const std::string answer = client.read_all();
+  EXPECT_THAT(answer, EndsWith("\r\n\r\nonetwo"));
+  EXPECT_THAT(answer, Not(HasSubstr("chunked")));
+  EXPECT_TRUE(client.closed());
+}
+
+TEST(HttpServer, ABodyInAnotherCodingIsNotTheNextRequest) {
+  const EchoServer echo;
+  for (const char* coding : {"gzip", "gzip, chunked", "identity"}) {
+    HttpClient client = echo.client();
+    client.send("POST /p HTTP/1.1\r\nTransfer-Encoding: " + std::string(coding) +
+                "\r\n\r\nGET /smuggled HTTP/1.1\r\n\r\n");
+    const std::string answer = client.read_all();
+    EXPECT_THAT(answer, StartsWith("HTTP/1.1 501")) << coding;
+    EXPECT_THAT(answer, Not(HasSubstr("smuggled"))) << coding;
+  }
 }
 
 TEST(HttpServer, AClientThatGoesAwayIsNoticedSoon) {

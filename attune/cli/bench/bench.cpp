@@ -17,6 +17,7 @@
 #include "attune/cli/bench/batches.h"
 #include "attune/cli/bench/median.h"
 #include "attune/cli/bench/profile.h"
+#include "attune/cli/bench/serve.h"
 #include "attune/cli/bench/tokenizer.h"
 #include "attune/cli/command.h"
 #include "attune/cli/threads_option.h"
@@ -270,6 +271,7 @@ void add_bench(CLI::App& app) {
   add_bench_machine(*bench);
   add_bench_linear(*bench);
   add_bench_requests(*bench);
+  add_bench_serve(*bench);
   add_bench_tokenizer(*bench);
 
   auto train = std::make_shared<Options>();

@@ -144,12 +144,6 @@ class Run {
   SchedulerClient client_;
 };
 
-// The value below which this share of the values lies.
-double percentile(std::vector<double> values, double share) {
-  std::sort(values.begin(), values.end());
-  return values[static_cast<size_t>(share * static_cast<double>(values.size() - 1))];
-}
-
 struct Way {
   std::string name;
   std::vector<double> tokens_per_s = {}, first_median = {}, first_p95 = {}, whole_median = {};

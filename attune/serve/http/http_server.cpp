@@ -88,6 +88,12 @@ bool peer_is_gone(tcp::socket& socket) {
   return ::poll(&descriptor, 1, 0) > 0 && (descriptor.revents & (POLLRDHUP | POLLERR | POLLHUP | POLLNVAL)) != 0;
 }
 
+// A body in a coding that is not undone would be read as the next request.
+bool has_other_coding(const http::request<http::string_body>& message) {
+  const beast::string_view coding = message[http::field::transfer_encoding];
+  return !coding.empty() && !beast::iequals(coding, "chunked");
+}
+
 HttpResponse refusal(int status, const std::string& message) {
   return {.status = status, .body = fmt::format("{{\"error\":\"{}\"}}", message)};
 }
@@ -222,6 +228,8 @@ awaitable<void> HttpServer::Impl::requests(Stream& stream, const std::string& cl
     idle.insert(&lowest);
     co_await http::async_read_header(stream, buffer, parser, redirect_error(use_awaitable, error));
     idle.erase(&lowest);
+    if (!error && has_other_coding(parser.get()))
+      co_return co_await refuse(stream, 501, "the only transfer coding is chunked");
     if (!error && beast::iequals(parser.get()[http::field::expect], "100-continue")) {
       http::response<http::empty_body> go_on(http::status::continue_, parser.get().version());
       co_await http::async_write(stream, go_on, redirect_error(use_awaitable, error));
@@ -272,6 +280,7 @@ awaitable<bool> HttpServer::Impl::answer(Stream& stream, Exchange& exchange, con
   const Abandon at_end{exchange};
   beast::tcp_stream& lowest = beast::get_lowest_layer(stream);
   const bool head_only = exchange.request().method == "HEAD";
+  const bool chunked = version >= 11;  // a stream for an older client ends with the connection
   lowest.expires_never();
   watch(lowest.socket(), waker);
   for (;;) {
@@ -288,19 +297,23 @@ awaitable<bool> HttpServer::Impl::answer(Stream& stream, Exchange& exchange, con
     if (out.head && !out.streamed)
       co_return co_await send_whole(stream, std::move(*out.head), version, keep_alive, head_only);
     if (out.head) {
-      auto head = message_of<http::empty_body>(*out.head, version, keep_alive);
-      head.chunked(true);
+      auto head = message_of<http::empty_body>(*out.head, version, keep_alive && chunked);
+      head.chunked(chunked);
       http::response_serializer<http::empty_body> serializer(head);
       co_await http::async_write_header(stream, serializer, redirect_error(use_awaitable, error));
     }
     if (!error && !out.piece.empty()) {
       const asio::const_buffer bytes(out.piece.data(), out.piece.size());
-      co_await asio::async_write(stream, http::make_chunk(bytes), redirect_error(use_awaitable, error));
+      if (chunked) {
+        co_await asio::async_write(stream, http::make_chunk(bytes), redirect_error(use_awaitable, error));
+      } else {
+        co_await asio::async_write(stream, bytes, redirect_error(use_awaitable, error));
+      }
     }
-    if (!error && out.ended)
+    if (!error && out.ended && chunked)
       co_await asio::async_write(stream, http::make_chunk_last(), redirect_error(use_awaitable, error));
     if (error) co_return false;
-    if (out.ended) co_return true;
+    if (out.ended) co_return chunked;
     lowest.expires_never();
   }
 }
