@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <utility>
 
 namespace [[gnu::visibility("default")]] attune {
@@ -26,12 +25,11 @@ class Device {
   Device() = default;                    // the CPU
   Device(Cpu) {}                         // NOLINT: a kernel's device is a device
   Device(Plain) : kind_(Kind::plain) {}  // NOLINT
-  /// Takes "cpu" or "plain". Throws ConfigError, naming the known devices, for anything else.
-  static Device parse(std::string_view text);
 
   Kind kind() const { return kind_; }
   /// Whether the host reads and writes this memory with plain pointers.
   bool is_host() const { return kind_ == Kind::cpu; }
+  /// Returns the name of the device, as errors have it: "cpu" or "plain".
   std::string text() const;
   bool operator==(const Device&) const = default;
 
@@ -52,7 +50,12 @@ class PlainAccess {
 /// at its outermost point: everything in f runs on the device.
 template <class F>
 decltype(auto) dispatch(const Device& device, F&& f) {
-  if (device.is_host()) return std::forward<F>(f)(Cpu{});
+  switch (device.kind()) {
+    case Device::Kind::cpu:
+      return std::forward<F>(f)(Cpu{});
+    case Device::Kind::plain:
+      break;
+  }
   const PlainAccess access;
   return std::forward<F>(f)(Plain{});
 }

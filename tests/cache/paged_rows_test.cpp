@@ -2,14 +2,17 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/devices.h"
 #include "tests/support/errors.h"
 #include "tests/support/gradient_check.h"
 
 namespace attune {
 namespace {
 
-TEST(PagedRows, KeepsRowsInAnyOrderOfSlotsOnBothDevices) {
-  for (const Device& device : {Device(Cpu{}), Device(Plain{})}) {
+TEST(PagedRows, KeepsRowsInAnyOrderOfSlotsOnEveryDevice) {
+  std::vector<Device> devices = devices_under_test();
+  devices.push_back(Cpu{});
+  for (const Device& device : devices) {
     for (const DType dtype : {DType::f32, DType::f64}) {
       PagedRows rows(6, dtype);
       EXPECT_EQ(rows.append(normal({2, 6}, {.dtype = dtype, .seed = 1}).to(device)), 0);

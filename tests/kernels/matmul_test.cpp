@@ -4,6 +4,7 @@
 
 #include "attune/base/parallel.h"
 #include "attune/kernels/column_sums.h"
+#include "tests/support/devices.h"
 #include "tests/support/gradient_check.h"
 
 namespace attune {
@@ -27,16 +28,17 @@ Tensor run(const Types& types, int64_t k, const MatmulForm& form, bool with_bias
   return c.to(Cpu{});
 }
 
-TEST(MatmulKernel, IsTheSameOnThePlainDevice) {
+TEST(MatmulKernel, IsTheSameOnEveryDevice) {
   for (const Types& types : kTypes) {
     for (const int64_t k : {0, 1, 40}) {
       for (int bits = 0; bits < 16; ++bits) {
         MatmulForm form{.transpose_a = (bits & 1) != 0, .transpose_b = (bits & 2) != 0, .accumulate = (bits & 4) != 0};
         if (!form.accumulate) form.activation = (bits & 8) != 0 ? Activation::silu : Activation::relu;
         const bool with_bias = (bits & 8) != 0 && !form.accumulate;
-        EXPECT_LT(relative_error(run(types, k, form, with_bias, Plain{}), run(types, k, form, with_bias, Cpu{})),
-                  types.tolerance)
-            << name_of(types.in) << " " << name_of(types.out) << " " << k << " " << bits;
+        const Tensor expected = run(types, k, form, with_bias, Cpu{});
+        for (const Device& device : devices_under_test())
+          EXPECT_LT(relative_error(run(types, k, form, with_bias, device), expected), types.tolerance)
+              << device.text() << " " << name_of(types.in) << " " << name_of(types.out) << " " << k << " " << bits;
       }
     }
   }
@@ -102,7 +104,7 @@ TEST(MatmulKernel, CountsRowsOfAllOuterDimensions) {
   EXPECT_TRUE(same_bits(c.reshape({6, 7}), d));
 }
 
-TEST(ColumnSums, AreTheSameOnThePlainDevice) {
+TEST(ColumnSums, AreTheSameOnEveryDevice) {
   for (const DType dtype : {DType::f32, DType::f64}) {
     for (const int64_t rows : {0, 1, 7, 300}) {
       for (const bool accumulate : {false, true}) {
@@ -112,7 +114,8 @@ TEST(ColumnSums, AreTheSameOnThePlainDevice) {
           dispatch(device, [&](auto d) { column_sums(d, x, out, accumulate); });
           return out.to(Cpu{});
         };
-        EXPECT_LT(relative_error(run(Plain{}), run(Cpu{})), dtype == DType::f32 ? 1e-5 : 1e-12) << rows << accumulate;
+        for (const Device& device : devices_under_test())
+          EXPECT_LT(relative_error(run(device), run(Cpu{})), dtype == DType::f32 ? 1e-5 : 1e-12) << rows << accumulate;
       }
     }
   }

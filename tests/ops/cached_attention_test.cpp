@@ -279,28 +279,34 @@ TEST(CachedAttention, TakesManyHeads) {
   }
 }
 
-TEST(CachedAttention, PlainDeviceAgrees) {
+void expect_same_on(const Device& device, DType dtype, int64_t kv_heads) {
   const SlotTableData table = prefixes({1, 2, 7, 8, 0, 300, 300, 140});
   const auto rows = static_cast<int64_t>(table.begin.size());
-  for (const DType dtype : {DType::f32, DType::f64}) {
-    for (const int64_t kv_heads : {1, 2, 4}) {
-      const Cache cache(300, kv_heads, dtype), plain(300, kv_heads, dtype, Plain{});
-      const Tensor q = normal({rows, kHeads, kKeyWidth}, {.dtype = dtype, .seed = 1});
-      for (CachedAttentionOptions options : every_option(kv_heads, dtype)) {
-        const AttentionResult expected = cached_attention(q, cache.keys, cache.values, table, options, true);
-        for (Tensor* t : {&options.relative_keys, &options.relative_values, &options.distance_bias})
-          if (t->defined()) *t = t->to(Plain{});
-        const AttentionResult found = cached_attention(q.to(Plain{}), plain.keys, plain.values, table, options, true);
-        const double tolerance = dtype == DType::f32 ? 1e-5 : 1e-12;
-        EXPECT_LT(relative_error(found.heads, expected.heads), tolerance) << options.pattern.index();
-        EXPECT_LT(relative_error(found.weights, expected.weights), tolerance) << options.pattern.index();
-      }
-      const CachedAttentionOptions latent{.kv_heads = kv_heads, .d_v = kValueWidth, .scale = 0.2};
-      EXPECT_LT(relative_error(cached_attention(q.to(Plain{}), plain.keys, plain.keys, table, latent),
-                               cached_attention(q, cache.keys, cache.keys, table, latent)),
-                dtype == DType::f32 ? 1e-5 : 1e-12);
-    }
+  const double tolerance = dtype == DType::f32 ? 1e-5 : 1e-12;
+  const Cache cache(300, kv_heads, dtype), there(300, kv_heads, dtype, device);
+  const Tensor q = normal({rows, kHeads, kKeyWidth}, {.dtype = dtype, .seed = 1});
+  for (CachedAttentionOptions options : every_option(kv_heads, dtype)) {
+    const AttentionResult expected = cached_attention(q, cache.keys, cache.values, table, options, true);
+    for (Tensor* t : {&options.relative_keys, &options.relative_values, &options.distance_bias})
+      if (t->defined()) *t = t->to(device);
+    const AttentionResult found = cached_attention(q.to(device), there.keys, there.values, table, options, true);
+    EXPECT_LT(relative_error(found.heads, expected.heads), tolerance) << options.pattern.index();
+    EXPECT_LT(relative_error(found.weights, expected.weights), tolerance) << options.pattern.index();
   }
+  const CachedAttentionOptions latent{.kv_heads = kv_heads, .d_v = kValueWidth, .scale = 0.2};
+  EXPECT_LT(relative_error(cached_attention(q.to(device), there.keys, there.keys, table, latent),
+                           cached_attention(q, cache.keys, cache.keys, table, latent)),
+            tolerance);
+}
+
+TEST(CachedAttention, IsTheSameOnEveryDevice) {
+  for (const Device& device : devices_under_test()) {
+    for (const DType dtype : {DType::f32, DType::f64})
+      for (const int64_t kv_heads : {1, 2, 4}) expect_same_on(device, dtype, kv_heads);
+  }
+}
+
+TEST(CachedAttention, RefusesACacheOfAnotherDevice) {
   const Cache plain(3, 1, DType::f32, Plain{});
   EXPECT_EQ(message_of<ShapeError>([&] {
               cached_attention(Tensor::zeros({1, 2, kKeyWidth}), plain.keys, plain.values, prefixes({3}), {});

@@ -216,7 +216,7 @@ void expect_same(const CrossEntropy& found, const CrossEntropy& expected, double
   EXPECT_EQ(found.correct, expected.correct);
 }
 
-TEST(CrossEntropy, IsTheSameOnThePlainDevice) {
+TEST(CrossEntropy, IsTheSameOnEveryDevice) {
   const Indices labels = with_ignored(uniform_ids(70, 45), {3, 69});
   for (const DType dtype : {DType::f32, DType::f64}) {
     const double tolerance = dtype == DType::f32 ? 1e-5 : 1e-12;
@@ -226,15 +226,16 @@ TEST(CrossEntropy, IsTheSameOnThePlainDevice) {
         const CrossEntropyOptions options{.label_smoothing = smoothing, .scale = scale};
         EXPECT_LT(device_error([&](auto& t) { return cross_entropy(t[0], labels, options).loss; }, {logits}),
                   tolerance);
-        expect_same(cross_entropy(logits.to(Plain{}), labels, options), cross_entropy(logits, labels, options),
-                    tolerance);
+        for (const Device& device : devices_under_test())
+          expect_same(cross_entropy(logits.to(device), labels, options), cross_entropy(logits, labels, options),
+                      tolerance);
       }
     }
   }
 }
 
 // 1300 rows are three pieces.
-TEST(CrossEntropy, LinearIsTheSameOnThePlainDevice) {
+TEST(CrossEntropy, LinearIsTheSameOnEveryDevice) {
   const Indices labels = with_ignored(uniform_ids(1300, 45), {3, 600, 1299});
   for (const DType dtype : {DType::f32, DType::f64}) {
     const double tolerance = dtype == DType::f32 ? 1e-5 : 1e-12;
@@ -247,9 +248,11 @@ TEST(CrossEntropy, LinearIsTheSameOnThePlainDevice) {
     };
     EXPECT_LT(device_error([&](auto& x) { return with_bias(x).loss; }, t), tolerance);
     EXPECT_LT(device_error([&](auto& x) { return linear_cross_entropy(x[0], x[1], {}, labels).loss; }, t), tolerance);
-    const CrossEntropy found = with_bias({t[0].to(Plain{}), t[1].to(Plain{}), t[2].to(Plain{})});  // not recorded
-    expect_same(found, with_bias(t), tolerance);
-    EXPECT_LT(relative_error(found.loss, with_bias(t).loss), tolerance);
+    for (const Device& device : devices_under_test()) {
+      const CrossEntropy found = with_bias(copies_on(device, t));  // not recorded
+      expect_same(found, with_bias(t), tolerance);
+      EXPECT_LT(relative_error(found.loss, with_bias(t).loss), tolerance);
+    }
   }
 }
 

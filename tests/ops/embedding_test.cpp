@@ -5,6 +5,7 @@
 
 #include "attune/autograd/graph.h"
 #include "attune/ops/precision.h"
+#include "tests/support/devices.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/targets.h"
 
@@ -36,7 +37,8 @@ TEST(Embedding, WidensATableInBfloat16) {
     const Tensor expected = embedding(ids, to_float32(table), 0.7);
     for_each_target(
         [&](const char* target) { EXPECT_TRUE(same_bits(embedding(ids, table, 0.7), expected)) << target; });
-    EXPECT_TRUE(same_bits(embedding(ids, table.to(Plain{}), 0.7).to(Cpu{}), expected));
+    for (const Device& device : devices_under_test())
+      EXPECT_TRUE(same_bits(embedding(ids, table.to(device), 0.7).to(Cpu{}), expected)) << device.text();
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "attune/ops/linear.h"
+#include "tests/support/devices.h"
 #include "tests/support/errors.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/targets.h"
@@ -40,25 +41,29 @@ TEST(LinearColumns, AreThoseOfLinear) {
   });
 }
 
-TEST(LinearColumns, AreTheSameOnThePlainDevice) {
+void expect_same_columns_on(const Device& device, DType dtype, bool with_bias) {
   const std::vector<int32_t> some = {0, 7, 8, 49}, others = {3}, none;
   const std::vector<std::span<const int32_t>> columns = {some, some, others, none, some};
-  for (const DType dtype : {DType::f32, DType::f64}) {
-    const Tensor x = normal({5, 37}, {.dtype = dtype, .seed = 1}), w = normal({50, 37}, {.dtype = dtype, .seed = 2});
-    for (const Tensor& bias : {normal({50}, {.dtype = dtype, .seed = 3}), Tensor{}}) {
-      const Tensor expected = linear_columns(x, w, bias, columns);
-      const Tensor found =
-          linear_columns(x.to(Plain{}), w.to(Plain{}), bias.defined() ? bias.to(Plain{}) : bias, columns).to(Cpu{});
-      ASSERT_EQ(found.shape(), expected.shape());
-      for (int64_t r = 0; r < 5; ++r) {
-        const auto used = static_cast<int64_t>(columns[static_cast<size_t>(r)].size());
-        const auto row = [&](const Tensor& y, int64_t begin, int64_t end) {
-          return y.reshape({-1}).rows(r * 4 + begin, r * 4 + end);
-        };
-        EXPECT_LT(relative_error(row(found, 0, used), row(expected, 0, used)), dtype == DType::f32 ? 1e-5 : 1e-12);
-        EXPECT_TRUE(same_bits(row(found, used, 4), row(expected, used, 4)));
-      }
-    }
+  const Tensor x = normal({5, 37}, {.dtype = dtype, .seed = 1}), w = normal({50, 37}, {.dtype = dtype, .seed = 2});
+  const Tensor bias = with_bias ? normal({50}, {.dtype = dtype, .seed = 3}) : Tensor{};
+  const Tensor expected = linear_columns(x, w, bias, columns);
+  const Tensor found =
+      linear_columns(x.to(device), w.to(device), with_bias ? bias.to(device) : bias, columns).to(Cpu{});
+  ASSERT_EQ(found.shape(), expected.shape());
+  for (int64_t r = 0; r < 5; ++r) {
+    const auto used = static_cast<int64_t>(columns[static_cast<size_t>(r)].size());
+    const auto row = [&](const Tensor& y, int64_t begin, int64_t end) {
+      return y.reshape({-1}).rows(r * 4 + begin, r * 4 + end);
+    };
+    EXPECT_LT(relative_error(row(found, 0, used), row(expected, 0, used)), dtype == DType::f32 ? 1e-5 : 1e-12);
+    EXPECT_TRUE(same_bits(row(found, used, 4), row(expected, used, 4)));
+  }
+}
+
+TEST(LinearColumns, AreTheSameOnEveryDevice) {
+  for (const Device& device : devices_under_test()) {
+    for (const DType dtype : {DType::f32, DType::f64})
+      for (const bool with_bias : {false, true}) expect_same_columns_on(device, dtype, with_bias);
   }
 }
 

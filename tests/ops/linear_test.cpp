@@ -334,7 +334,7 @@ constexpr double device_tolerance(DType dtype) {
   return dtype == DType::f32 ? 1e-5 : 1e-12;
 }
 
-TEST(Linear, IsTheSameOnThePlainDevice) {
+TEST(Linear, IsTheSameOnEveryDevice) {
   for (const DType dtype : {DType::f32, DType::f64}) {
     const std::vector<Tensor> t{normal({2, 9, 8}, {.dtype = dtype, .seed = 1}),
                                 normal({33, 8}, {.dtype = dtype, .seed = 2}),
@@ -345,8 +345,8 @@ TEST(Linear, IsTheSameOnThePlainDevice) {
         const auto with_bias = [&](const std::vector<Tensor>& x) { return linear(x[0], x[1], x[2], options); };
         EXPECT_LT(device_error(with_bias, t), device_tolerance(dtype)) << static_cast<int>(activation) << dropped;
         const NoGrad no_grad;  // the activation is in the product's epilogue then
-        EXPECT_LT(relative_error(with_bias({t[0].to(Plain{}), t[1].to(Plain{}), t[2].to(Plain{})}), with_bias(t)),
-                  device_tolerance(dtype));
+        for (const Device& device : devices_under_test())
+          EXPECT_LT(relative_error(with_bias(copies_on(device, t)), with_bias(t)), device_tolerance(dtype));
       }
     }
     EXPECT_LT(device_error([](const std::vector<Tensor>& x) { return linear(x[0], x[1]); }, t),
@@ -360,7 +360,7 @@ TEST(Linear, IsTheSameOnThePlainDevice) {
   }
 }
 
-TEST(LinearSideBySide, IsTheSameOnThePlainDevice) {
+TEST(LinearSideBySide, IsTheSameOnEveryDevice) {
   for (const DType dtype : {DType::f32, DType::f64}) {
     const auto random = [&](const Shape& shape, uint64_t seed) {
       return normal(shape, {.dtype = dtype, .seed = seed});
@@ -381,7 +381,7 @@ TEST(Linear, RefusesTensorsOfTwoDevices) {
   EXPECT_THROW(matmul(x, w.to(Plain{}), {.transpose_b = true}), ShapeError);
 }
 
-TEST(LinearGradient, IsTheSameOnThePlainDevice) {
+TEST(LinearGradient, IsTheSameOnEveryDevice) {
   struct Types {
     DType dy, dz, d_bias;
   };
@@ -402,15 +402,18 @@ TEST(LinearGradient, IsTheSameOnThePlainDevice) {
         dispatch(device, [&](auto d) { linear_gradient(d, arguments); });
         return std::pair(dz.to(Cpu{}), sums.to(Cpu{}));
       };
-      const auto found = run(Plain{}), expected = run(Cpu{});
+      const auto expected = run(Cpu{});
       const double tolerance = dz_type == DType::bf16 ? 1.0 / 256 : device_tolerance(dz_type);
-      EXPECT_LT(relative_error(found.first, expected.first), tolerance) << static_cast<int>(activation);
-      EXPECT_LT(relative_error(found.second, expected.second), device_tolerance(d_bias_type));
+      for (const Device& device : devices_under_test()) {
+        const auto found = run(device);
+        EXPECT_LT(relative_error(found.first, expected.first), tolerance) << static_cast<int>(activation);
+        EXPECT_LT(relative_error(found.second, expected.second), device_tolerance(d_bias_type));
+      }
     }
   }
 }
 
-TEST(Matmul, IsTheSameOnThePlainDevice) {
+TEST(Matmul, IsTheSameOnEveryDevice) {
   for (const DType dtype : {DType::f32, DType::f64}) {
     for (const bool ta : {false, true}) {
       for (const bool tb : {false, true}) {

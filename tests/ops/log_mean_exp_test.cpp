@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "attune/base/error.h"
+#include "tests/support/devices.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/targets.h"
 
@@ -45,6 +46,16 @@ TEST(LogMeanExp, KeepsWhatIsTooSmallForAProbability) {
     EXPECT_EQ(y.data<float>()[1], -INFINITY) << target;
     EXPECT_TRUE(std::isnan(y.data<float>()[2])) << target;
   });
+}
+
+TEST(LogMeanExp, IsTheSameOnEveryDevice) {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    const std::vector<Tensor> x = {normal({6, 37}, {.dtype = dtype, .seed = 1, .deviation = 4}),
+                                   normal({6, 37}, {.dtype = dtype, .seed = 2, .deviation = 4})};
+    for (const Device& device : devices_under_test())
+      EXPECT_LT(relative_error(log_mean_exp(copies_on(device, x)), log_mean_exp(x)), dtype == DType::f32 ? 1e-6 : 1e-13)
+          << device.text();
+  }
 }
 
 TEST(LogMeanExp, RefusesWhatDoesNotFit) {

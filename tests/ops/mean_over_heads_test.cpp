@@ -8,10 +8,12 @@
 namespace attune {
 namespace {
 
-TEST(MeanOverHeads, AddsTheHeadsUpOnBothDevices) {
+TEST(MeanOverHeads, AddsTheHeadsUpOnEveryDevice) {
   const Tensor weights = Tensor::from<double>({2, 2, 3}, std::vector<double>{1, 2, 3, 5, 6, 7, 0, 0, 2, 1, 0, 4});
+  std::vector<Device> devices = devices_under_test();
+  devices.push_back(Cpu{});
   for (const DType dtype : {DType::f32, DType::f64}) {
-    for (const Device& device : {Device(Cpu{}), Device(Plain{})}) {
+    for (const Device& device : devices) {
       const Tensor mean = mean_over_heads(weights.to(dtype).to(device)).to(Cpu{}).to(DType::f64);
       EXPECT_TRUE(same_bits(mean, Tensor::from<double>({2, 3}, std::vector<double>{3, 4, 5, 0.5, 0, 3})));
     }

@@ -10,6 +10,7 @@
 
 #include "attune/ops/activation.h"
 #include "attune/ops/precision.h"
+#include "tests/support/devices.h"
 #include "tests/support/errors.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/targets.h"
@@ -131,8 +132,10 @@ TEST(PanelLinear, OfBfloat16InputsAgreesWithTheFormulaForAnyRows) {
         const Tensor some = panel_linear(x.rows(begin, end), w, b, Activation::relu);
         EXPECT_TRUE(same_bits(some, one.rows(begin, end))) << target << " " << in << " " << begin << " to " << end;
       }
-      const Tensor on_plain = panel_linear(x.to(Plain{}), w.to(Plain{}), b.to(Plain{}), Activation::relu);
-      EXPECT_LT(relative_error(on_plain.to(Cpu{}).to(DType::f64), expected), 4e-6);
+      for (const Device& device : devices_under_test()) {
+        const Tensor found = panel_linear(x.to(device), w.to(device), b.to(device), Activation::relu);
+        EXPECT_LT(relative_error(found.to(Cpu{}).to(DType::f64), expected), 4e-6) << device.text();
+      }
       const std::vector<int32_t> some = {0, 7, 8, 332};
       const std::vector<std::span<const int32_t>> columns = {some, some, {}};
       const Tensor selected = panel_linear_columns(x.rows(0, 3), w, b, columns), all = panel_linear(x.rows(0, 3), w, b);
@@ -248,59 +251,64 @@ void expect_like_cpu(const Tensor& found, const Tensor& expected, bool exactly) 
   }
 }
 
-TEST(PanelLinear, IsTheSameOnThePlainDevice) {
-  for (const WeightFormat format : kFormats) {
-    SCOPED_TRACE(enum_name(format));
-    const bool exact = is_quantised(format);
-    for (const int64_t in : {64, 75}) {
-      const PanelWeight w = PanelWeight::pack(random({50, in}, 1), format), on_plain = w.to(Plain{});
-      Tensor x = random({2, 9, in}, 2);
-      std::fill_n(x.data<float>(), in, 0.0f);  // a row without a scale
-      for (const Tensor& b : {random({50}, 3), Tensor{}}) {
-        const Tensor b_plain = b.defined() ? b.to(Plain{}) : b;
-        for (const Activation activation : {Activation::none, Activation::relu, Activation::gelu, Activation::gelu_tanh,
-                                            Activation::gelu_sigmoid, Activation::silu, Activation::tanh})
-          expect_like_cpu(panel_linear(x.to(Plain{}), on_plain, b_plain, activation), panel_linear(x, w, b, activation),
-                          exact && (activation == Activation::none || activation == Activation::relu));
-      }
+// Calls f with each of devices_under_test() and each format, and whether that format's products are exact.
+template <class F>
+void for_each_device_and_format(F&& f) {
+  for (const Device& device : devices_under_test()) {
+    for (const WeightFormat format : kFormats) {
+      SCOPED_TRACE(device.text() + " " + enum_name(format));
+      f(device, format, is_quantised(format));
     }
   }
 }
 
-TEST(PanelLinear, SeveralAreTheSameOnThePlainDevice) {
-  for (const WeightFormat format : kFormats) {
-    SCOPED_TRACE(enum_name(format));
-    const bool exact = is_quantised(format);
-    const PanelWeight w_0 = PanelWeight::pack(random({40, 64}, 1), format),
-                      w_1 = PanelWeight::pack(random({17, 64}, 2), format), on_plain_0 = w_0.to(Plain{}),
-                      on_plain_1 = w_1.to(Plain{});
-    const Tensor x = random({9, 64}, 6), b = random({40}, 4);
-    const std::vector<PanelParameters> parameters = {{&w_0, b}, {&w_1, {}}};
-    const std::vector<PanelParameters> on_plain = {{&on_plain_0, b.to(Plain{})}, {&on_plain_1, {}}};
-    expect_like_cpu(fused_panel_linear(x.to(Plain{}), on_plain), fused_panel_linear(x, parameters), exact);
-    std::array<Tensor, 2> found, expected;
-    panel_linear_each(x.to(Plain{}), on_plain, found);
-    panel_linear_each(x, parameters, expected);
-    for (size_t i = 0; i < 2; ++i) expect_like_cpu(found[i], expected[i], exact);
-  }
+TEST(PanelLinear, IsTheSameOnEveryDevice) {
+  for_each_device_and_format([](const Device& device, WeightFormat format, bool exact) {
+    for (const int64_t in : {64, 75}) {
+      const PanelWeight w = PanelWeight::pack(random({50, in}, 1), format), on_device = w.to(device);
+      Tensor x = random({2, 9, in}, 2);
+      std::fill_n(x.data<float>(), in, 0.0f);  // a row without a scale
+      for (const Tensor& b : {random({50}, 3), Tensor{}}) {
+        const Tensor bias = b.defined() ? b.to(device) : b;
+        for (const Activation activation : {Activation::none, Activation::relu, Activation::gelu, Activation::gelu_tanh,
+                                            Activation::gelu_sigmoid, Activation::silu, Activation::tanh})
+          expect_like_cpu(panel_linear(x.to(device), on_device, bias, activation), panel_linear(x, w, b, activation),
+                          exact && (activation == Activation::none || activation == Activation::relu));
+      }
+    }
+  });
 }
 
-TEST(PanelLinear, ColumnsAreTheSameOnThePlainDevice) {
+TEST(PanelLinear, SeveralAreTheSameOnEveryDevice) {
+  for_each_device_and_format([](const Device& device, WeightFormat format, bool exact) {
+    const PanelWeight w_0 = PanelWeight::pack(random({40, 64}, 1), format),
+                      w_1 = PanelWeight::pack(random({17, 64}, 2), format), there_0 = w_0.to(device),
+                      there_1 = w_1.to(device);
+    const Tensor x = random({9, 64}, 6), b = random({40}, 4);
+    const std::vector<PanelParameters> parameters = {{&w_0, b}, {&w_1, {}}};
+    const std::vector<PanelParameters> there = {{&there_0, b.to(device)}, {&there_1, {}}};
+    expect_like_cpu(fused_panel_linear(x.to(device), there), fused_panel_linear(x, parameters), exact);
+    std::array<Tensor, 2> found, expected;
+    panel_linear_each(x.to(device), there, found);
+    panel_linear_each(x, parameters, expected);
+    for (size_t i = 0; i < 2; ++i) expect_like_cpu(found[i], expected[i], exact);
+  });
+}
+
+TEST(PanelLinear, ColumnsAreTheSameOnEveryDevice) {
   const std::vector<int32_t> some = {0, 7, 8, 499}, others = {3, 17, 400, 20};
   const std::vector<std::span<const int32_t>> columns = {some, some, others};
   const std::vector<int32_t> shorter = {5};
   const std::vector<std::span<const int32_t>> with_infinities = {shorter, some, {}};
-  for (const WeightFormat format : kFormats) {
-    SCOPED_TRACE(enum_name(format));
-    const bool exact = is_quantised(format);
-    const PanelWeight w = PanelWeight::pack(random({500, 75}, 1), format), on_plain = w.to(Plain{});
+  for_each_device_and_format([&](const Device& device, WeightFormat format, bool exact) {
+    const PanelWeight w = PanelWeight::pack(random({500, 75}, 1), format), on_device = w.to(device);
     const Tensor x = random({3, 75}, 2), b = random({500}, 3);
-    expect_like_cpu(panel_linear_columns(x.to(Plain{}), on_plain, b.to(Plain{}), columns),
+    expect_like_cpu(panel_linear_columns(x.to(device), on_device, b.to(device), columns),
                     panel_linear_columns(x, w, b, columns), exact);
     if (exact)
-      expect_like_cpu(panel_linear_columns(x.to(Plain{}), on_plain, {}, with_infinities),
+      expect_like_cpu(panel_linear_columns(x.to(device), on_device, {}, with_infinities),
                       panel_linear_columns(x, w, {}, with_infinities), exact);
-  }
+  });
 }
 
 // Quantised products stay near those of the weights that the panels were made from.
@@ -328,14 +336,23 @@ TEST(PanelLinear, ShowsBrokenRowsAndKeepsOthers) {
       x.data<float>()[40 + 7] = std::nanf("");
       x.data<float>()[80 + 39] = std::numeric_limits<float>::infinity();
       const Tensor after = panel_linear(x, w, {});
-      const Tensor on_plain = panel_linear(x.to(Plain{}), w.to(Plain{}), {}).to(Cpu{});
       EXPECT_TRUE(same_bits(after.rows(0, 1), before.rows(0, 1))) << target;
       EXPECT_TRUE(same_bits(after.rows(3, 4), before.rows(3, 4))) << target;
       for (int64_t i = 20; i < 60; ++i)
-        EXPECT_FALSE(std::isfinite(after.data<float>()[i]) || std::isfinite(on_plain.data<float>()[i]))
-            << target << " " << enum_name(format) << " " << i;
+        EXPECT_FALSE(std::isfinite(after.data<float>()[i])) << target << " " << enum_name(format) << " " << i;
       for (int64_t i = 20; i < 60; ++i) EXPECT_EQ(before.data<float>()[i], 0) << target;  // of a row of zeros
     }
+  });
+}
+
+TEST(PanelLinear, ShowsBrokenRowsOnEveryDevice) {
+  for_each_device_and_format([](const Device& device, WeightFormat format, bool) {
+    Tensor x = Tensor::zeros({2, 40});
+    x.data<float>()[7] = std::nanf("");
+    x.data<float>()[40 + 39] = std::numeric_limits<float>::infinity();
+    const PanelWeight w = PanelWeight::pack(random({20, 40}, 1), format).to(device);
+    const Tensor y = panel_linear(x.to(device), w, {}).to(Cpu{});
+    for (int64_t i = 0; i < y.numel(); ++i) EXPECT_FALSE(std::isfinite(y.data<float>()[i])) << i;
   });
 }
 

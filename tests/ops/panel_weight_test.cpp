@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "attune/ops/precision.h"
+#include "tests/support/devices.h"
 #include "tests/support/errors.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/targets.h"
@@ -93,22 +94,26 @@ TEST(PanelWeight, HasTheSameBytesOnEveryProcessor) {
   }
 }
 
-TEST(PanelWeight, HasTheSameBytesOnThePlainDevice) {
-  for (const WeightFormat format : kFormats) {
-    for (const auto& [out, in] : {std::pair<int64_t, int64_t>{50, 75}, {16, 64}, {1, 1}, {0, 4}}) {
-      const Tensor w = matrix(out, in);
-      const PanelWeight expected = PanelWeight::pack(w, format), found = PanelWeight::pack(w.to(Plain{}), format);
-      EXPECT_EQ(found.storage().device(), Device(Plain{}));
-      EXPECT_TRUE(same_bits(found.storage().to(Cpu{}), expected.storage())) << enum_name(format);
-      if (expected.scales().defined()) {
-        EXPECT_TRUE(same_bits(found.scales().to(Cpu{}), expected.scales())) << enum_name(format);
-      }
-      EXPECT_TRUE(same_bits(found.unpack().to(Cpu{}), expected.unpack())) << enum_name(format);
-      EXPECT_TRUE(same_bits(expected.to(Plain{}).unpack().to(Cpu{}), expected.unpack())) << enum_name(format);
-      if (out == 50) {
-        EXPECT_TRUE(same_bits(found.rows({49, 0, 16, 0}).to(Cpu{}), expected.rows({49, 0, 16, 0})))
-            << enum_name(format);
-      }
+void expect_same_bytes_on(const Device& device, const Tensor& w, WeightFormat format) {
+  const PanelWeight expected = PanelWeight::pack(w, format), found = PanelWeight::pack(w.to(device), format);
+  EXPECT_EQ(found.storage().device(), device);
+  EXPECT_TRUE(same_bits(found.storage().to(Cpu{}), expected.storage()));
+  if (expected.scales().defined()) {
+    EXPECT_TRUE(same_bits(found.scales().to(Cpu{}), expected.scales()));
+  }
+  EXPECT_TRUE(same_bits(found.unpack().to(Cpu{}), expected.unpack()));
+  EXPECT_TRUE(same_bits(expected.to(device).unpack().to(Cpu{}), expected.unpack()));
+  if (w.size(0) == 50) {
+    EXPECT_TRUE(same_bits(found.rows({49, 0, 16, 0}).to(Cpu{}), expected.rows({49, 0, 16, 0})));
+  }
+}
+
+TEST(PanelWeight, HasTheSameBytesOnEveryDevice) {
+  for (const Device& device : devices_under_test()) {
+    for (const WeightFormat format : kFormats) {
+      SCOPED_TRACE(device.text() + " " + enum_name(format));
+      for (const auto& [out, in] : {std::pair<int64_t, int64_t>{50, 75}, {16, 64}, {1, 1}, {0, 4}})
+        expect_same_bytes_on(device, matrix(out, in), format);
     }
   }
 }
@@ -122,8 +127,10 @@ TEST(PanelWeight, PacksBfloat16AsItsValuesInFloat32) {
       for (const WeightFormat format : kFormats) {
         const PanelWeight expected = PanelWeight::pack(wide, format), found = PanelWeight::pack(narrow, format);
         EXPECT_TRUE(same_bits(found.storage(), expected.storage())) << enum_name(format) << " " << out << " " << in;
-        const PanelWeight on_plain = PanelWeight::pack(narrow.to(Plain{}), format);
-        EXPECT_TRUE(same_bits(on_plain.storage().to(Cpu{}), expected.storage())) << enum_name(format);
+        for (const Device& device : devices_under_test()) {
+          const PanelWeight there = PanelWeight::pack(narrow.to(device), format);
+          EXPECT_TRUE(same_bits(there.storage().to(Cpu{}), expected.storage())) << enum_name(format);
+        }
       }
     }
   }

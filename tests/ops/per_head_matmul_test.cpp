@@ -8,7 +8,7 @@
 namespace attune {
 namespace {
 
-TEST(PerHeadMatmul, IsTheSameOnThePlainDevice) {
+TEST(PerHeadMatmul, IsTheSameOnEveryDevice) {
   for (const DType dtype : {DType::f32, DType::f64}) {
     for (const int64_t rows : {0, 1, 40}) {
       const Tensor x = normal({rows, 3, 20}, {.dtype = dtype, .seed = 1});
@@ -16,11 +16,13 @@ TEST(PerHeadMatmul, IsTheSameOnThePlainDevice) {
       const Tensor by_columns = normal({3 * 9, 20}, {.dtype = dtype, .seed = 3});
       const NoGrad no_grad;
       const double tolerance = dtype == DType::f32 ? 1e-5 : 1e-12;
-      EXPECT_LT(relative_error(per_head_matmul(x.to(Plain{}), by_rows.to(Plain{})), per_head_matmul(x, by_rows)),
-                tolerance);
-      EXPECT_LT(relative_error(per_head_matmul_transposed(x.to(Plain{}), by_columns.to(Plain{})),
-                               per_head_matmul_transposed(x, by_columns)),
-                tolerance);
+      for (const Device& device : devices_under_test()) {
+        EXPECT_LT(relative_error(per_head_matmul(x.to(device), by_rows.to(device)), per_head_matmul(x, by_rows)),
+                  tolerance);
+        EXPECT_LT(relative_error(per_head_matmul_transposed(x.to(device), by_columns.to(device)),
+                                 per_head_matmul_transposed(x, by_columns)),
+                  tolerance);
+      }
     }
   }
 }

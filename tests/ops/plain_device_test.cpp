@@ -1,7 +1,9 @@
-// Each operation gives the same outputs and gradients on the plain device, whose memory the host cannot read, as on the
-// CPU. Operations with many variants compare them in their own tests.
+// Each operation gives the same outputs and gradients on devices_under_test() as on the CPU. Operations with many
+// variants compare them in their own tests.
 
 #include <gtest/gtest.h>
+
+#include <cmath>
 
 #include "attune/kernels/reduce.h"
 #include "attune/kernels/top_candidates.h"
@@ -15,6 +17,7 @@
 #include "attune/ops/residual.h"
 #include "attune/ops/softmax.h"
 #include "attune/tensor/host_view.h"
+#include "attune/tensor/memory.h"
 #include "tests/support/devices.h"
 
 namespace attune {
@@ -72,24 +75,36 @@ TEST(PlainDevice, Lookups) {
   expect_same([&](const Inputs& x) { return mean_pool(x[0], sequences); }, {{5, 6}});
 }
 
-TEST(PlainDevice, Tensors) {
+void expect_tensors_work_on(const Device& device) {
   const Tensor x = normal({4, 5}, {.dtype = DType::f32, .seed = 1});
-  const Tensor on_device = x.to(Plain{});
-  EXPECT_EQ(on_device.device(), Device(Plain{}));
+  const Tensor on_device = x.to(device);
+  EXPECT_EQ(on_device.device(), device);
   EXPECT_EQ(host_values<float>(on_device), host_values<float>(x));
   EXPECT_EQ(host_values<double>(on_device.to(DType::f64)), host_values<double>(x.to(DType::f64)));
   EXPECT_EQ(host_values<float>(on_device.clone().rows(1, 3)), host_values<float>(x.rows(1, 3)));
-  EXPECT_EQ(Tensor::full({}, 2.5, {.device = Plain{}}).item(), 2.5);
-  EXPECT_EQ(host_values<int64_t>(Tensor::zeros({3}, {DType::i64, Plain{}})), (std::vector<int64_t>{0, 0, 0}));
+  EXPECT_EQ(Tensor::full({}, 2.5, {.device = device}).item(), 2.5);
+  EXPECT_EQ(host_values<int64_t>(Tensor::zeros({3}, {DType::i64, device})), (std::vector<int64_t>{0, 0, 0}));
   const Tensor sum = on_device.clone();
   add_in_place(sum, on_device);
   EXPECT_EQ(sum.rows(0, 1).reshape({5}).rows(0, 1).item(), 2 * x.rows(0, 1).reshape({5}).rows(0, 1).item());
   EXPECT_EQ(first_not_finite(on_device), -1);
+  EXPECT_EQ(first_not_finite(Tensor::full({3}, INFINITY, {.dtype = DType::f32, .device = device})), 0);
+  const Tensor threes = Tensor::full({4, 5}, 3, {.dtype = DType::f32, .device = device});
+  dispatch(device, [&](auto d) { swap_values(d, sum, threes); });
+  EXPECT_EQ(host_values<float>(sum), std::vector<float>(20, 3));
+  EXPECT_EQ(threes.rows(0, 1).reshape({5}).rows(0, 1).item(), 2 * x.rows(0, 1).reshape({5}).rows(0, 1).item());
   EXPECT_THROW(on_device.host_bytes(), ShapeError);
   EXPECT_THROW(softmax(on_device).copy_from(x.rows(0, 2)), ShapeError);
   EXPECT_THROW(residual_dropout(x, on_device, {}), ShapeError);
-  EXPECT_DOUBLE_EQ(dispatch(on_device.device(), [&](auto device) { return sum_of_squares(device, on_device); }),
-                   dispatch(x.device(), [&](auto device) { return sum_of_squares(device, x); }));
+  EXPECT_DOUBLE_EQ(dispatch(device, [&](auto d) { return sum_of_squares(d, on_device); }), sum_of_squares(Cpu{}, x));
+}
+
+TEST(PlainDevice, Tensors) {
+  for (const Device& device : devices_under_test()) {
+    SCOPED_TRACE(device.text());
+    expect_tensors_work_on(device);
+    EXPECT_NE(device.text(), Device().text());
+  }
 }
 
 TEST(PlainDeviceDeathTest, TheHostCannotReadIt) {
@@ -115,13 +130,25 @@ TEST(PlainDevice, TopCandidates) {
     }
     return lists;
   };
-  const CandidateLists found = lists_on(logits.to(Plain{})), expected = lists_on(logits);
-  for (size_t row = 0; row < 3; ++row) {
-    ASSERT_EQ(found[row].size(), expected[row].size());
-    for (size_t i = 0; i < found[row].size(); ++i) {
-      EXPECT_EQ(found[row][i].token, expected[row][i].token);
-      EXPECT_NEAR(found[row][i].log_probability, expected[row][i].log_probability, 1e-5);
+  const CandidateLists expected = lists_on(logits);
+  for (const Device& device : devices_under_test()) {
+    const CandidateLists found = lists_on(logits.to(device));
+    for (size_t row = 0; row < 3; ++row) {
+      ASSERT_EQ(found[row].size(), expected[row].size());
+      for (size_t i = 0; i < found[row].size(); ++i) {
+        EXPECT_EQ(found[row][i].token, expected[row][i].token);
+        EXPECT_NEAR(found[row][i].log_probability, expected[row][i].log_probability, 1e-5);
+      }
     }
+  }
+}
+
+TEST(PlainDevice, PenalizedTokens) {
+  const std::vector<int32_t> tokens = {0, 3};
+  for (const Device& device : devices_under_test()) {
+    const Tensor logits = Tensor::from({2, 4}, std::vector<float>{1, 1, 1, 1, 3, 3, -3, -3}, device);
+    dispatch(device, [&](auto d) { penalize_tokens(d, {logits, 1, 4}, tokens, 2); });
+    EXPECT_EQ(host_values<float>(logits), (std::vector<float>{1, 1, 1, 1, 1.5, 3, -3, -6})) << device.text();
   }
 }
 

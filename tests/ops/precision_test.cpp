@@ -75,9 +75,11 @@ TEST(Bfloat16, EveryTargetConvertsAlike) {
     }
     EXPECT_EQ(all.data<bfloat16>()[n].bits, 0) << target;
   });
-  const Tensor on_plain = to_bfloat16(from.to(Plain{}));
-  EXPECT_TRUE(same_bits(on_plain.to(Cpu{}), to_bfloat16(from)));
-  EXPECT_TRUE(same_bits(to_float32(on_plain).to(Cpu{}), to_float32(to_bfloat16(from))));
+  for (const Device& device : devices_under_test()) {
+    const Tensor found = to_bfloat16(from.to(device));
+    EXPECT_TRUE(same_bits(found.to(Cpu{}), to_bfloat16(from))) << device.text();
+    EXPECT_TRUE(same_bits(to_float32(found).to(Cpu{}), to_float32(to_bfloat16(from)))) << device.text();
+  }
 }
 
 struct LinearResult {
@@ -224,7 +226,7 @@ TEST(Bfloat16Products, LossAndItsGradientsAgreeWithFloat64) {
 }
 
 // Sums are rounded to bfloat16 at the same places, but may fall on either side of a tie.
-TEST(Bfloat16Products, AreTheSameOnThePlainDevice) {
+TEST(Bfloat16Products, AreTheSameOnEveryDevice) {
   const ProductPrecisionScope scope(ProductPrecision::bfloat16);
   const Tensor w = normal({24, 40}, {.dtype = DType::f32, .seed = 2, .deviation = 0.15});
   const std::vector<Tensor> t{random32({50, 40}, 1), w, random32({24}, 3)};
@@ -234,7 +236,8 @@ TEST(Bfloat16Products, AreTheSameOnThePlainDevice) {
           .activation = activation, .dropout = {.probability = 0.3, .seed = 5}, .bf16_output = bf16_output};
       if (activation == Activation::relu) {  // whose slope jumps where a sum is almost 0
         const auto y = [&](const std::vector<Tensor>& x) { return linear(x[0], x[1], x[2], options); };
-        EXPECT_LT(relative_error(y({t[0].to(Plain{}), t[1].to(Plain{}), t[2].to(Plain{})}), y(t)), kRounding);
+        for (const Device& device : devices_under_test())
+          EXPECT_LT(relative_error(y(copies_on(device, t)), y(t)), kRounding);
         continue;
       }
       EXPECT_LT(device_error([&](const std::vector<Tensor>& x) { return linear(x[0], x[1], x[2], options); }, t),

@@ -1,5 +1,5 @@
 #pragma once
-// The same work on the plain device and on the CPU.
+// The same work on other devices and on the CPU.
 
 #include <vector>
 
@@ -12,6 +12,13 @@ namespace attune {
 /// The devices that tests compare with the CPU.
 inline std::vector<Device> devices_under_test() {
   return {Plain{}};
+}
+
+/// Copies of tensors on a device.
+inline std::vector<Tensor> copies_on(const Device& device, const std::vector<Tensor>& tensors) {
+  std::vector<Tensor> copies;
+  for (const Tensor& tensor : tensors) copies.push_back(tensor.to(device));
+  return copies;
 }
 
 /// Outputs and gradients of f(inputs) on one device, for one random cotangent of the first output. The results are on

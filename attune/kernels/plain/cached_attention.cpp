@@ -11,9 +11,9 @@ namespace {
 
 // One query head of one row; positions are those of its sequence.
 template <class T>
-class Query {
+class CachedQuery {
  public:
-  Query(const CachedAttention& arguments, int64_t row, int64_t head)
+  CachedQuery(const CachedAttention& arguments, int64_t row, int64_t head)
       : a_(arguments),
         head_(head),
         kv_head_(head / (arguments.q.size(1) / arguments.kv_heads)),
@@ -86,7 +86,8 @@ void cached_attention_forward(Plain, const CachedAttention& a) {
     T* weights = data_or_null<T>(a.weights);
     for (int64_t row = 0; row < a.q.size(0); ++row) {
       for (int64_t head = 0; head < a.q.size(1); ++head)
-        Query<T>(a, row, head).attend(weights ? weights + (row * a.q.size(1) + head) * a.weights.size(2) : nullptr);
+        CachedQuery<T>(a, row, head)
+            .attend(weights ? weights + (row * a.q.size(1) + head) * a.weights.size(2) : nullptr);
     }
   });
 }
