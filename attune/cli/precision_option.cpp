@@ -1,6 +1,7 @@
 #include "attune/cli/precision_option.h"
 
 #include "attune/base/fields.h"
+#include "attune/cli/command.h"
 #include "attune/cli/text_output.h"
 #include "attune/train/config.h"
 
