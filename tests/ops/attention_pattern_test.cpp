@@ -203,7 +203,7 @@ TEST(AttentionPattern, EveryTargetAgreesWithTheFormula) {
   }
 }
 
-TEST(AttentionPattern, PlainDeviceAgrees) {
+TEST(AttentionPattern, IsTheSameOnEveryDevice) {
   for (const DType dtype : {DType::f32, DType::f64}) {
     for (const Variant& variant : variants({.queries = {75, 0, 1}, .keys = {75, 0, 3}}, dtype)) {
       std::optional<NoGrad> output_alone;  // a single key weighs 1 whatever its score: q and k have no gradient

@@ -242,7 +242,7 @@ TEST(Attention, HeadsThatOverlapHaveAGradientEach) {
             "attention: 2 heads of 3 from column 7 on do not lie in q [5, 12]");
 }
 
-TEST(Attention, PlainDeviceAgrees) {
+TEST(Attention, IsTheSameOnEveryDevice) {
   for (const DType dtype : {DType::f32, DType::f64}) {
     auto all = problems(dtype);
     all.emplace_back("empty", random_problem({.queries = {2, 0, 3}, .keys = {0, 4, 3}}, dtype));
@@ -251,12 +251,15 @@ TEST(Attention, PlainDeviceAgrees) {
     all.emplace_back("tiles", random_problem({.queries = {130}, .keys = {140}, .heads = 1, .kv_heads = 1}, dtype));
     all.back().second.options.causal = true;
     all.back().second.options.dropout = {.probability = 0.3, .seed = 5};
+    all.emplace_back("soft cap", random_problem({.queries = {7, 70}, .keys = {7, 70}}, dtype));
+    all.back().second.options.causal = true;
+    all.back().second.options.soft_cap = 1.5;
     for (const auto& [name, p] : all) EXPECT_LT(device_error(p), dtype == DType::f32 ? 1e-5 : 1e-12) << name;
   }
 }
 
 // Queries, keys and values that share rows share a gradient there, too; columns that nobody reads have zeros.
-TEST(Attention, PlainDeviceAgreesOnHeadsWithinLongerRows) {
+TEST(Attention, HeadsWithinLongerRowsAreTheSameOnEveryDevice) {
   const AttentionOptions options{.query_sequences = Sequences::from_lengths({6, 1}),
                                  .key_sequences = Sequences::from_lengths({6, 1}),
                                  .causal = true};

@@ -61,7 +61,7 @@ TEST(ConcatHeads, NamesWhatDoesNotFit) {
   EXPECT_THROW(concat_heads(Tensor::zeros({2, 3, 4}), Tensor::zeros({2, 3, 4}, {.dtype = DType::f64})), ShapeError);
 }
 
-TEST(ConcatHeads, PlainDeviceAgrees) {
+TEST(ConcatHeads, IsTheSameOnEveryDevice) {
   for (const DType dtype : {DType::f32, DType::f64}) {
     for (const int64_t b_heads : {3, 1}) {
       EXPECT_LT(device_error([](const std::vector<Tensor>& t) { return concat_heads(t[0], t[1]); },

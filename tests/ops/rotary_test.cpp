@@ -236,7 +236,7 @@ TEST(Rotary, TurnsTheFirstHeadsAndCopiesTheOthers) {
             "rotary: x [6, 5, 8] has 5 heads, 6 are to be rotated");
 }
 
-TEST(Rotary, PlainDeviceAgrees) {
+TEST(Rotary, IsTheSameOnEveryDevice) {
   for (const DType dtype : {DType::f32, DType::f64}) {
     const Tensor x = normal({4, 3, 10}, {.dtype = dtype, .seed = 1});
     for (const RotaryOptions& options : kForms) {

@@ -20,7 +20,7 @@ TEST(Scale, GradientMatchesFiniteDifferences) {
   EXPECT_LT(gradient_error([](auto& t) { return scaled(t, -1.7); }, x), 1e-7);
 }
 
-TEST(Scale, PlainDeviceAgrees) {
+TEST(Scale, IsTheSameOnEveryDevice) {
   const Tensor x = normal({3, 5}, {.dtype = DType::f32, .seed = 7});
   EXPECT_LT(device_error([](const std::vector<Tensor>& t) { return scaled(t[0], 3.5); }, {x}), 1e-6);
 }
