@@ -181,7 +181,7 @@ RunConfig read_config(const Options& options) {
   return read_run_config(file, options.set, options.preset);
 }
 
-int train(const Options& options, std::shared_ptr<Communicator> communicator) {
+int train(const Options& options, const std::shared_ptr<Communicator>& communicator) {
   const RunConfig config = read_config(options);
   if (options.out.empty()) fail<ConfigError>("--out is needed: the folder of the run");
   catch_stop_signals();

@@ -13,7 +13,7 @@
 namespace attune::serve {
 namespace {
 
-const ServeConfig& validated(const ServeConfig& config) {
+ServeConfig validated(ServeConfig config) {
   config.validate();
   return config;
 }
@@ -60,7 +60,7 @@ const Route& route_of(const HttpRequest& request) {
 }  // namespace
 
 Service::Service(ServeConfig config, std::function<void(const std::string&)> log)
-    : config_(validated(config)),
+    : config_(validated(std::move(config))),
       log_(std::move(log)),
       keys_(config_.security.api_keys.empty() ? ApiKeys() : ApiKeys(config_.security.api_keys)),
       models_(config_),

@@ -53,7 +53,7 @@ Encoding Tokenizer::encode_pair(std::string_view, std::string_view, const Encode
 
 namespace {
 
-std::unique_ptr<Tokenizer> tokenizer_from_json(std::string bytes, const std::filesystem::path& file) {
+std::unique_ptr<Tokenizer> tokenizer_from_json(const std::string& bytes, const std::filesystem::path& file) {
   const std::string name = file.string();
   if (huggingface::is_tokenizer_json(bytes)) return huggingface::load_tokenizer_json(bytes, file);
   const std::string type = vocabulary_type(bytes, name);
@@ -136,7 +136,7 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path) {
   const std::string extension = path.extension().string();
   const size_t first = bytes.find_first_not_of(" \t\r\n");
   const bool is_object = first != std::string::npos && bytes[first] == '{';
-  if (extension == ".json" || (extension != ".model" && is_object)) return tokenizer_from_json(std::move(bytes), path);
+  if (extension == ".json" || (extension != ".model" && is_object)) return tokenizer_from_json(bytes, path);
   return std::make_unique<SentencePieceTokenizer>(std::move(bytes), path.string());
 }
 
