@@ -20,7 +20,8 @@ struct WorkerLoad {
 };
 
 /// Feeds a scheduler and drives it. Clients take turns (see FairQueue). Groups that are at work have three quarters of
-/// the places together; the rest is for groups of which nothing is at work, and these enter within two steps.
+/// the places together; the rest is for groups of which nothing is at work. These enter within two steps where there is
+/// a place and the cache has memory.
 class DecodingWorker {
  public:
   struct Options {

@@ -292,6 +292,7 @@ TEST(DataParallel, ALateGradientIsNoticed) {
                   DataParallel ranks(communicator, named_parameters(*model), false);
                   const TrainingBatch batch = training_batch(*model, lm_batch(communicator.rank()));
                   backward(batch.loss({}).loss, {}, [&](const GradientNode& leaf) { ranks.on_complete(leaf); });
+                  communicator.barrier();  // while gradients travel, nobody else may read them
                   backward(batch.loss({}).loss);
                   ranks.reduce();
                 });
