@@ -299,7 +299,8 @@ void add_evaluate(CLI::App& app) {
                   "  attune evaluate --hypotheses test.out.de --reference test.a.de --reference test.b.de\n"
                   "  attune evaluate runs/reviews/model --data test.tsv --confusion labels.html\n"
                   "  attune evaluate runs/shakespeare/model --data valid.txt --stride 128\n"
-                  "Of a model that translates: BLEU, chrF, TER, nll, perplexity, alignment errors. Of a classifier: accuracy, precision, "
+                  "Of a model that translates: BLEU, chrF, TER, nll, perplexity, alignment errors. Of a classifier: "
+                  "accuracy, precision, "
                   "recall and F1 of\n"
                   "each label, which label is taken for which. Of a language model: nll, perplexity, bits per byte",
                   [c, &app] { return run_evaluate(*c, *app.get_subcommand("evaluate")); });
@@ -308,8 +309,9 @@ void add_evaluate(CLI::App& app) {
   command->add_option("--reference", c->references, "Its translation, line by line; given again: another of every line")
       ->expected(1)
       ->take_all();
-  command->add_option("--alignments", c->alignments,
-                      "Right word alignments of source and (first) reference, a line each: 0-0 1-2; for the error rate");
+  command->add_option(
+      "--alignments", c->alignments,
+      "Right word alignments of source and (first) reference, a line each: 0-0 1-2; for the error rate");
   command->add_option("--hypotheses", c->hypotheses, "Translations to score in place of a model's");
   command->add_option("--output", c->output, "File for the model's translations");
   command->add_option("--bleu-tokenizer", c->bleu_tokenizer,

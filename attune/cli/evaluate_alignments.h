@@ -10,7 +10,7 @@ namespace attune::cli {
 
 struct AlignmentEvaluation {
   AlignmentErrorRate rate;
-  std::string origin;                       // what the alignments were read from
+  std::string origin;                      // what the alignments were read from
   std::vector<std::vector<double>> heads;  // the error rate of each head, [layers][heads]
 };
 

@@ -43,7 +43,10 @@ EnglishVerb english_modal(const Clause& c) {
   const bool past = *modal.past != 0;
   const std::string_view inflected = past || third(c) ? modal.third : modal.base;
   return {"", join({marked(inflected, kAuxiliary), verb}), base,
-          marked(past ? "did" : third(c) ? "does" : "do", kAuxiliary)};
+          marked(past       ? "did"
+                 : third(c) ? "does"
+                            : "do",
+                 kAuxiliary)};
 }
 
 EnglishVerb english_present(const Clause& c) {
@@ -88,7 +91,7 @@ Clause with_marks(Clause c) {
                                       {'m', &c.manner},
                                       {'l', &c.place}})
     *phrase = linked(scope, *phrase);
-  if (c.negative_accusative) c.accusative.german = first_marked(c.accusative.german, kNot);  // "kein"
+  if (c.negative_accusative) c.accusative.german = first_marked(c.accusative.german, kNot);       // "kein"
   if (c.verb->frame == Frame::oblique) c.oblique.german = first_marked(c.oblique.german, kMain);  // "auf": "wait for"
   return c;
 }

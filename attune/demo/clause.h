@@ -63,8 +63,8 @@ struct Clause {
 /// Words and phrases in a row, one space between, the empty ones left out.
 std::string join(std::initializer_list<std::string_view> words);
 
-// Clauses as text with marks. A word that only its phrase knows has the phrase's marks behind a letter for its role; verb,
-// negation and the like have capitals of their own.
+// Clauses as text with marks. A word that only its phrase knows has the phrase's marks behind a letter for its role;
+// verb, negation and the like have capitals of their own.
 
 std::string english_statement(const Clause& clause);
 /// "Does the teacher read the book"; after a wh-word as well.

@@ -14,7 +14,8 @@ inline constexpr Tense kAnyTense[] = {Tense::present,     Tense::present, Tense:
                                       Tense::future,      Tense::future,  Tense::modal,   Tense::modal};
 inline constexpr Tense kStates[] = {Tense::present, Tense::present, Tense::present, Tense::past};
 
-/// Returns both sides with a capital letter and the closing punctuation, and links the words with common marks (marks.h).
+/// Returns both sides with a capital letter and the closing punctuation, and links the words with common marks
+/// (marks.h).
 SentencePair pair(const std::string& english, const std::string& german, char mark = '.');
 
 /// A date and a time of day as phrases whose words are linked.

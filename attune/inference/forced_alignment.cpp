@@ -50,8 +50,7 @@ class LayerWeights {
 }  // namespace
 
 ForcedAligner::ForcedAligner(const Translator& translator)
-    : translator_(translator),
-      requests_(std::make_unique<const TranslationRequests>(translator, TranslateOptions{})) {}
+    : translator_(translator), requests_(std::make_unique<const TranslationRequests>(translator, TranslateOptions{})) {}
 
 ForcedAligner::~ForcedAligner() = default;
 

@@ -17,8 +17,8 @@ struct ForcedAlignment {
   std::vector<std::vector<WordAlignment>> heads;  // of each head of each layer's cross-attention, [layers][heads]
 };
 
-/// Aligns by teacher forcing: the decoder reads the given translation, and each of its tokens is aligned with the source
-/// token that gets the most attention when it is predicted.
+/// Aligns by teacher forcing: the decoder reads the given translation, and each of its tokens is aligned with the
+/// source token that gets the most attention when it is predicted.
 class ForcedAligner {
  public:
   /// The translator has to outlive this.

@@ -53,8 +53,8 @@ struct CachedQueries {
 };
 
 struct AttentionOutput {
-  Tensor states;   // [queries, d_model]
-  Tensor weights;  // of each head, if with_weights; else undefined
+  Tensor states;            // [queries, d_model]
+  Tensor weights;           // of each head, if with_weights; else undefined
   Tensor guided_loss = {};  // a scalar, with a guide; else undefined
 };
 

@@ -55,8 +55,8 @@ class Decoder final : public Module {
                     const AttentionMask& cross_mask) const;
   /// The same with the attention weights. Keeps all activations for the gradient.
   DecoderOutput forward(const Tensor& x, const Tensor& memory, AttentionMask self_mask, AttentionMask cross_mask) const;
-  /// The states of operator() and the loss of cross_mask.guide in the cross-attention of `layer`, from 0, which keeps its
-  /// activations. Throws ConfigError where there is no such cross-attention.
+  /// The states of operator() and the loss of cross_mask.guide in the cross-attention of `layer`, from 0, which keeps
+  /// its activations. Throws ConfigError where there is no such cross-attention.
   GuidedDecoderOutput guided(const Tensor& x, const Tensor& memory, const AttentionMask& self_mask,
                              const AttentionMask& cross_mask, int64_t layer) const;
 

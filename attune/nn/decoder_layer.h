@@ -36,8 +36,8 @@ class DecoderLayer final : public CheckpointedLayer {
   /// memory and cross_mask are ignored.
   Tensor operator()(const Tensor& x, const Tensor& memory, const AttentionMask& self_mask,
                     const AttentionMask& cross_mask) const;
-  /// The same, plus the weights of attentions whose masks have with_weights, and the loss of the cross-attention's guide.
-  /// Keeps all activations for the gradient.
+  /// The same, plus the weights of attentions whose masks have with_weights, and the loss of the cross-attention's
+  /// guide. Keeps all activations for the gradient.
   DecoderLayerOutput forward(const Tensor& x, const Tensor& memory, const AttentionMask& self_mask,
                              const AttentionMask& cross_mask) const;
 

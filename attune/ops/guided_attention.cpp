@@ -89,9 +89,8 @@ Tensor guided_attention_loss(const HeadColumns& q, const HeadColumns& k, const G
                                         .k = detached(k),
                                         .options = options,
                                         .log_sum_exp = Tensor::empty({q.x.size(0)}, {DType::f64, q.x.device()})});
-  const double sum = dispatch(q.x.device(), [&](auto device) {
-    return guided_attention_forward(device, kept->inputs(), kept->log_sum_exp);
-  });
+  const double sum = dispatch(
+      q.x.device(), [&](auto device) { return guided_attention_forward(device, kept->inputs(), kept->log_sum_exp); });
   Tensor loss = Tensor::full({}, sum * options.loss_scale, {q.x.dtype(), q.x.device()});
   record(kOp, {q.x, k.x}, loss, [kept](const Tensor& dy) {
     const HeadColumns dq{Tensor::zeros_like(kept->q.x), kept->q.column, kept->q.heads, kept->q.d};

@@ -80,8 +80,7 @@ std::string pharaoh(const WordAlignment& alignment) {
   return text;
 }
 
-WordAlignment parse_pharaoh(std::string_view line, int64_t source_words, int64_t target_words,
-                            std::string_view place) {
+WordAlignment parse_pharaoh(std::string_view line, int64_t source_words, int64_t target_words, std::string_view place) {
   WordAlignment pairs;
   for (size_t begin = 0; begin < line.size();) {
     size_t end = begin;

@@ -31,7 +31,6 @@ WordAlignment align_words(std::span<const int32_t> source_words, std::span<const
 std::string pharaoh(const WordAlignment& alignment);
 /// Reads such a line; the pairs may be in any order and may be repeated. Throws DataError beginning with `place`
 /// ("train.align:7") for what is no pair of numbers, and for a word that the sentences do not have.
-WordAlignment parse_pharaoh(std::string_view line, int64_t source_words, int64_t target_words,
-                            std::string_view place);
+WordAlignment parse_pharaoh(std::string_view line, int64_t source_words, int64_t target_words, std::string_view place);
 
 }  // namespace attune

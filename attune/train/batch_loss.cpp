@@ -51,8 +51,9 @@ TrainingBatch training_batch(const Transformer& model, PackedBatch batch) {
 TrainingBatch training_batch(const Transformer& model, PackedBatch batch, GuidedAlignment guided) {
   TrainingBatch made{.labels = size_of(batch.labels), .tokens = size_of(batch.labels), .loss = {}};
   made.loss = [&model, kept = std::make_shared<const PackedBatch>(std::move(batch)),
-               guide = std::make_shared<const GuidedAlignment>(std::move(guided))](
-                  const CrossEntropyOptions& options) { return batch_loss(model, *kept, options, *guide); };
+               guide = std::make_shared<const GuidedAlignment>(std::move(guided))](const CrossEntropyOptions& options) {
+    return batch_loss(model, *kept, options, *guide);
+  };
   return made;
 }
 

@@ -233,8 +233,7 @@ RunConfig with_absolute_paths(RunConfig config) {
   };
   DataConfig& data = config.data;
   for (std::vector<std::string>* files : {&data.train_source, &data.train_target, &data.train_alignments,
-                                          &data.valid_source, &data.valid_target, &data.train_files,
-                                          &data.valid_files})
+                                          &data.valid_source, &data.valid_target, &data.train_files, &data.valid_files})
     std::ranges::for_each(*files, complete);
   for (std::string* path :
        {&data.tokenizer, &data.source_tokenizer, &data.target_tokenizer, &data.prepared, &config.train.initialize_from})

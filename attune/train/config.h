@@ -64,7 +64,7 @@ struct DataConfig {
   std::vector<std::string> train_source;  // line i of file k is translated by line i of train_target's file k
   std::vector<std::string> train_target;
   std::vector<std::string> train_alignments;  // line i of file k: Pharaoh's word alignment of line i of train_source's
-  std::vector<std::string> valid_source;  // none: no validation
+  std::vector<std::string> valid_source;      // none: no validation
   std::vector<std::string> valid_target;
   // The other architectures: texts with labels for encoder_classifier, else text.
   std::vector<std::string> train_files;

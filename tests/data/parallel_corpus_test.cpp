@@ -74,10 +74,9 @@ TEST_F(ParallelCorpusFiles, LinksTheTokensOfAlignedWords) {
   const WhitespaceTokenizer pieces({"a@@", "b", "c"}, "@@");
   const auto en = write("1.en", "a@@ b c\nc c c c\n\nb c\n"), de = write("1.de", "x y\nx\nx\ny x\n");
   const auto align = write("1.align", "0-0 1-1 0-1 2-1\n3-0\n\n1-0\n");
-  const auto corpus =
-      load_parallel_corpus({en}, {de}, pieces, german_, {.max_tokens = 4, .alignments = {align}});
+  const auto corpus = load_parallel_corpus({en}, {de}, pieces, german_, {.max_tokens = 4, .alignments = {align}});
   ASSERT_EQ(corpus.examples.size(), 2u);  // a pair that is left out takes its alignment with it
-  EXPECT_EQ(corpus.unaligned, 1);  // "a@@ b" is one word of the tokens and two of the text
+  EXPECT_EQ(corpus.unaligned, 1);         // "a@@ b" is one word of the tokens and two of the text
   EXPECT_TRUE(corpus.examples[0].links.empty());
   EXPECT_EQ(corpus.examples[1].links, (std::vector<TokenLink>{{0, 1}}));
 

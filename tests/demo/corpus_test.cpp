@@ -99,7 +99,8 @@ TEST(GrammarMorphology, PossessivesNegationAndDemonstratives) {
   p.plural = true;
   EXPECT_EQ(declension(p), "unsere neuen Mäntel | unsere neuen Mäntel | unseren neuen Mänteln | unserer neuen Mäntel");
   EXPECT_EQ(without_marks(p.english()), "our new coats");
-  EXPECT_EQ(without_marks(phrase("apple", Determiner::indefinite, "fresh").german(Case::accusative, true)), "keinen frischen Apfel");
+  EXPECT_EQ(without_marks(phrase("apple", Determiner::indefinite, "fresh").german(Case::accusative, true)),
+            "keinen frischen Apfel");
   EXPECT_EQ(without_marks(phrase("apple", Determiner::indefinite, "fresh", true).german(Case::accusative, true)),
             "keine frischen Äpfel");
   EXPECT_EQ(without_marks(phrase("dog", Determiner::demonstrative, "big").german(Case::dative)), "diesem großen Hund");
@@ -364,9 +365,9 @@ TEST(GrammarAlignment, LinksWhatBecameAnotherOrder) {
   c.verb = &verb("buy");
   c.negated = c.negative_accusative = true;
   c.accusative = {window.english(), window.german(Case::accusative, true)};
-  EXPECT_EQ(links_of(pair(english_statement(c), german_statement(c))),
-            (Links{"The=Der", "teacher=Lehrer", "does=kauft", "not=kein", "buy=kauft", "a=kein", "red=rotes",
-                   "car.=Auto."}));
+  EXPECT_EQ(
+      links_of(pair(english_statement(c), german_statement(c))),
+      (Links{"The=Der", "teacher=Lehrer", "does=kauft", "not=kein", "buy=kauft", "a=kein", "red=rotes", "car.=Auto."}));
 }
 
 TEST(GrammarAlignment, ContractionsHaveBothWords) {

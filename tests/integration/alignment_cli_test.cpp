@@ -18,7 +18,8 @@ class AlignmentCliTest : public ::testing::Test {
   static void SetUpTestSuite() {
     ::setenv("OMP_NUM_THREADS", "1", 0);  // the models are too small for more
     shared_ = std::make_unique<TemporaryFolder>();
-    run_attune({"demo-corpus", "--out", (*shared_ / "data").string(), "--train", "3000", "--valid", "5", "--test", "60"});
+    run_attune(
+        {"demo-corpus", "--out", (*shared_ / "data").string(), "--train", "3000", "--valid", "5", "--test", "60"});
   }
   static void TearDownTestSuite() { shared_.reset(); }
 
@@ -44,8 +45,11 @@ class AlignmentCliTest : public ::testing::Test {
     return words;
   }
   std::vector<std::string> evaluation(const std::string& run) const {
-    return {"evaluate",    (folder_ / run / "model").string(), "--source", data("test.en"), "--reference",
-            data("test.de"), "--beam-size", "1", "--alignments", data("test.align")};
+    return {"evaluate",     (folder_ / run / "model").string(),
+            "--source",     data("test.en"),
+            "--reference",  data("test.de"),
+            "--beam-size",  "1",
+            "--alignments", data("test.align")};
   }
   Json evaluate(const std::string& run) const {
     std::vector<std::string> words = evaluation(run);
@@ -114,7 +118,8 @@ TEST_F(AlignmentCliTest, WhatIsWrongIsSaidInOneLine) {
   EXPECT_THAT(refusal(run_attune({"train", "--out", (folder_ / "run").string(), "--set", given, "--set",
                                   "data.prepared=" + folder_.path().string()})),
               HasSubstr("data.train_alignments names "));
-  EXPECT_THAT(refusal(run_attune(training("run", {"model.alignment_layer=3"}))), HasSubstr("model.alignment_layer = 3"));
+  EXPECT_THAT(refusal(run_attune(training("run", {"model.alignment_layer=3"}))),
+              HasSubstr("model.alignment_layer = 3"));
   EXPECT_THAT(refusal(run_attune({"evaluate", "--hypotheses", data("test.de"), "--reference", data("test.de"),
                                   "--alignments", data("test.align")})),
               HasSubstr("--alignments"));

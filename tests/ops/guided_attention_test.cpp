@@ -41,11 +41,10 @@ TEST(GuidedAttention, IsTheCrossEntropyOfTheAttentionWeights) {
     GuidedAttentionOptions options = some_links();
     options.soft_cap = soft_cap;
     const Tensor values = normal({10, 2, 3});
-    const AttentionResult attended =
-        attention(head_columns(heads.q), head_columns(heads.k), head_columns(values),
-                  {.query_sequences = options.query_sequences, .key_sequences = options.key_sequences,
-                   .soft_cap = soft_cap},
-                  true);
+    const AttentionResult attended = attention(
+        head_columns(heads.q), head_columns(heads.k), head_columns(values),
+        {.query_sequences = options.query_sequences, .key_sequences = options.key_sequences, .soft_cap = soft_cap},
+        true);
     double expected = 0;
     int64_t row = 0;
     for (int64_t s = 0; s < 3; ++s) {
@@ -87,8 +86,8 @@ TEST(GuidedAttention, ReadsHeadsWithinLongerRows) {
             1e-7);
 }
 
-// With a head of width 1, keys that are unit vectors would be needed to read scores off; instead the scores are made by a
-// query and keys of width n: q = scores, k = the identity.
+// With a head of width 1, keys that are unit vectors would be needed to read scores off; instead the scores are made by
+// a query and keys of width n: q = scores, k = the identity.
 TEST(GuidedAttention, TheGradientOfTheScoresIsAttentionLessAlignment) {
   const std::vector<double> scores = {0.3, -1, 2};
   Tensor q = Tensor::from({1, 1, 3}, scores);
@@ -123,10 +122,10 @@ TEST(GuidedAttention, ThreadsDoNotChangeABit) {
   }
   const auto results = [&](int64_t threads) {
     const ThreadScope scope(threads);
-    return outputs_and_gradients([&](const std::vector<Tensor>& t) { return loss_of(t, options); },
-                                 {normal({231, 1, 5}, {.dtype = DType::f32, .seed = 4}),
-                                  normal({231, 1, 5}, {.dtype = DType::f32, .seed = 5})},
-                                 Cpu{});
+    return outputs_and_gradients(
+        [&](const std::vector<Tensor>& t) { return loss_of(t, options); },
+        {normal({231, 1, 5}, {.dtype = DType::f32, .seed = 4}), normal({231, 1, 5}, {.dtype = DType::f32, .seed = 5})},
+        Cpu{});
   };
   const std::vector<Tensor> one = results(1), three = results(3);
   for (size_t i = 0; i < one.size(); ++i) EXPECT_TRUE(same_bits(one[i], three[i])) << i;

@@ -71,8 +71,8 @@ INSTANTIATE_TEST_SUITE_P(Trainer, Resume,
                                                       }},
                                            ResumeCase{"guided_alignment",
                                                       [](RunConfig& c) {
-                                                        const auto source = std::filesystem::path(
-                                                            c.data.train_source.at(0));
+                                                        const auto source =
+                                                            std::filesystem::path(c.data.train_source.at(0));
                                                         write_reversed_alignments(source);
                                                         c.data.train_alignments = {source.string() + ".align"};
                                                         c.train.checkpoint_activations = true;
