@@ -6,7 +6,7 @@
 #include "attune/base/parallel.h"
 #include "attune/c/call.h"
 #include "attune/inference/translator.h"
-#include "attune/inference/word_alignment.h"
+#include "attune/text/word_alignment.h"
 
 struct attune_translator {
   attune::Translator translator;

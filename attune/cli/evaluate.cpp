@@ -8,6 +8,7 @@
 #include "attune/base/fail.h"
 #include "attune/base/json_fields.h"
 #include "attune/cli/command.h"
+#include "attune/cli/evaluate_alignments.h"
 #include "attune/cli/evaluate_text.h"
 #include "attune/cli/generation_options.h"
 #include "attune/cli/line_progress.h"
@@ -29,7 +30,7 @@ namespace {
 using Lines = std::vector<std::string>;
 
 struct EvaluateCommand {
-  std::string model, source, hypotheses, output;
+  std::string model, source, hypotheses, output, alignments;
   std::vector<std::string> references;
   std::string bleu_tokenizer;  // "": the one that fits the model
   bool lowercase = false, json = false;
@@ -47,6 +48,7 @@ struct Evaluation {
   std::optional<CorpusLoss> loss;  // the rest is only known of a model
   int64_t output_tokens = 0;
   double translation_seconds = 0;
+  std::optional<AlignmentEvaluation> alignments;  // on request
 
   double tokens_per_second() const {
     return translation_seconds > 0 ? static_cast<double>(output_tokens) / translation_seconds : 0;
@@ -141,6 +143,8 @@ Evaluation evaluate_model(const EvaluateCommand& command) {
   {
     const ProductPrecisionScope products(precision);
     result.loss = evaluate(translator.model(), examples, target_tokenizer.bos_id());
+    if (!command.alignments.empty())
+      result.alignments = evaluate_alignments(translator, sources, references[0], command.alignments);
   }
   const Lines translations = translate(translator, options, sources, result);
   score(command, translations, references, result);
@@ -153,8 +157,9 @@ Evaluation evaluate_model(const EvaluateCommand& command) {
 }
 
 Evaluation evaluate_hypotheses(const EvaluateCommand& command) {
-  if (!command.model.empty() || !command.source.empty() || !command.output.empty())
-    fail<ConfigError>("--hypotheses is scored without a model: leave out the model, --source and --output");
+  if (!command.model.empty() || !command.source.empty() || !command.output.empty() || !command.alignments.empty())
+    fail<ConfigError>(
+        "--hypotheses is scored without a model: leave out the model, --source, --alignments and --output");
   if (command.references.empty()) fail<ConfigError>("--hypotheses needs --reference");
   const Lines hypotheses = read_lines(command.hypotheses);
   const std::vector<Lines> references = read_references(command, command.hypotheses, hypotheses);
@@ -187,6 +192,12 @@ Json to_json(const Evaluation& e) {
   json["output_tokens"] = e.output_tokens;
   json["translation_seconds"] = e.translation_seconds;
   json["tokens_per_second"] = e.tokens_per_second();
+  if (!e.alignments) return json;
+  json["aer"] = e.alignments->rate.score;
+  json["alignment_precision"] = e.alignments->rate.precision;
+  json["alignment_recall"] = e.alignments->rate.recall;
+  json["alignment_origin"] = e.alignments->origin;
+  json["aer_of_heads"] = e.alignments->heads;
   return json;
 }
 
@@ -208,6 +219,10 @@ void write_table(TextOutput& out, const Evaluation& e) {
     row("perplexity", fmt::format("{:.4g}", e.loss->perplexity), "");
     row("accuracy", fmt::format("{:.1f}%", 100 * e.loss->accuracy), "of the next token");
   }
+  if (e.alignments)
+    row("AER", fmt::format("{:.2f}", e.alignments->rate.score),
+        fmt::format("alignment errors, {}: precision {:.1f}%, recall {:.1f}%; less is better", e.alignments->origin,
+                    e.alignments->rate.precision, e.alignments->rate.recall));
   row("sentences", std::to_string(e.sentences), "");
   if (e.loss)
     row("time", fmt::format("{:.2f} s", e.translation_seconds),
@@ -223,8 +238,8 @@ int run_evaluate_text(const EvaluateCommand& command, const ConfigFile& config) 
   const Architecture architecture = config.model.architecture;
   if (command.text.data.empty())
     fail<ConfigError>("a model of architecture \"{}\" needs --data", enum_name(architecture));
-  if (!command.source.empty() || !command.references.empty() || !command.output.empty())
-    fail<ConfigError>("--source, --reference and --output are for a model that translates");
+  if (!command.source.empty() || !command.references.empty() || !command.output.empty() || !command.alignments.empty())
+    fail<ConfigError>("--source, --reference, --alignments and --output are for a model that translates");
   const ThreadScope threads = use_threads(command.generation.threads);
   TextEvaluation text = command.text;
   text.model = command.model;
@@ -249,7 +264,7 @@ void check_options(const CLI::App& app, const char* evaluated, std::vector<std::
 
 void check_options(const CLI::App& app, Architecture architecture) {
   // The files of a translator have a message of their own.
-  std::vector<std::string> known = {"--data", "--source", "--reference", "--output"};
+  std::vector<std::string> known = {"--data", "--source", "--reference", "--alignments", "--output"};
   if (architecture == Architecture::encoder_classifier) {
     known.insert(known.end(), {"--format", "--label-field", "--text-field", "--confusion"});
     check_options(app, "a classifier", known);
@@ -290,11 +305,13 @@ void add_evaluate(CLI::App& app) {
       add_command(app, "evaluate", "Measure a model on given text, or score translations: BLEU, chrF, TER",
                   "  attune evaluate runs/demo/model --source test.en --reference test.de\n"
                   "  attune evaluate runs/demo/model --source test.en --reference test.de --json --output test.out.de\n"
+                  "  attune evaluate runs/demo/model --source test.en --reference test.de --alignments test.align\n"
                   "  attune evaluate --hypotheses test.out.de --reference test.de --bleu-tokenizer none\n"
                   "  attune evaluate --hypotheses test.out.de --reference test.a.de --reference test.b.de\n"
                   "  attune evaluate runs/reviews/model --data test.tsv --confusion labels.html\n"
                   "  attune evaluate runs/shakespeare/model --data valid.txt --stride 128\n"
-                  "Of a model that translates: BLEU, chrF, TER, nll, perplexity. Of a classifier: accuracy, precision, "
+                  "Of a model that translates: BLEU, chrF, TER, nll, perplexity, alignment errors. Of a classifier: "
+                  "accuracy, precision, "
                   "recall and F1 of\n"
                   "each label, which label is taken for which. Of a language model: nll, perplexity, bits per byte",
                   [c, &app] { return run_evaluate(*c, *app.get_subcommand("evaluate")); });
@@ -303,6 +320,9 @@ void add_evaluate(CLI::App& app) {
   command->add_option("--reference", c->references, "Its translation, line by line; may be given several times")
       ->expected(1)
       ->take_all();
+  command->add_option(
+      "--alignments", c->alignments,
+      "Right word alignments of source and (first) reference, a line each: 0-0 1-2; for the error rate");
   command->add_option("--hypotheses", c->hypotheses, "Translations to score in place of a model's");
   command->add_option("--output", c->output, "File for the model's translations");
   command->add_option("--bleu-tokenizer", c->bleu_tokenizer,

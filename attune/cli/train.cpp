@@ -83,6 +83,7 @@ std::string text_line(const StartReport& report) {
   if (corpus.validation_examples > 0) line += fmt::format("; {} for validation", corpus.validation_examples);
   if (architecture == Architecture::encoder_decoder || corpus.skipped_long + corpus.skipped_empty > 0)
     line += fmt::format("; left out: {} too long, {} empty", corpus.skipped_long, corpus.skipped_empty);
+  if (corpus.unaligned > 0) line += fmt::format("; {} whose alignment does not fit their tokens", corpus.unaligned);
   if (corpus.cut > 0) line += fmt::format("; {} too long and cut", corpus.cut);
   return line;
 }

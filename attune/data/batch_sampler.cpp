@@ -83,7 +83,8 @@ PackedBatch pack(std::span<const ParallelExample> examples, std::span<const int3
   batch.source_offsets.assign(1, 0);
   batch.target_offsets.assign(1, 0);
   for (const int32_t index : indices) {
-    const auto& [source, target] = examples[static_cast<size_t>(index)];
+    const std::vector<int32_t>& source = examples[static_cast<size_t>(index)].source;
+    const std::vector<int32_t>& target = examples[static_cast<size_t>(index)].target;
     batch.source.insert(batch.source.end(), source.begin(), source.end());
     batch.target_input.push_back(bos_id);
     batch.target_input.insert(batch.target_input.end(), target.begin(), target.end() - 1);
@@ -124,8 +125,8 @@ std::vector<std::vector<int32_t>> BatchSampler::epoch(int64_t epoch) const {
 std::vector<std::pair<int32_t, int32_t>> lengths_of(std::span<const ParallelExample> examples) {
   Lengths lengths;
   lengths.reserve(examples.size());
-  for (const auto& [source, target] : examples)
-    lengths.emplace_back(static_cast<int32_t>(source.size()), static_cast<int32_t>(target.size()));
+  for (const ParallelExample& e : examples)
+    lengths.emplace_back(static_cast<int32_t>(e.source.size()), static_cast<int32_t>(e.target.size()));
   return lengths;
 }
 

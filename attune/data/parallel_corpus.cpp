@@ -1,5 +1,7 @@
 #include "attune/data/parallel_corpus.h"
 
+#include <fmt/format.h>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -15,27 +17,59 @@ constexpr int64_t kPairsPerTask = 64;
 
 struct TextPair {
   std::string source, target;
+  WordAlignment alignment = {};
 };
 
-[[noreturn]] void fail_line_counts(LineReader& source, LineReader& target) {
+[[noreturn]] void fail_line_counts(LineReader& source, LineReader& other) {
   std::string line;
   while (source.next(line)) continue;
-  while (target.next(line)) continue;
-  fail<DataError>("{} has {} lines but {} has {}", source.name(), source.line_number(), target.name(),
-                  target.line_number());
+  while (other.next(line)) continue;
+  fail<DataError>("{} has {} lines but {} has {}", source.name(), source.line_number(), other.name(),
+                  other.line_number());
 }
 
-/// Fills `pairs` with the next lines of both files; false when there are none left.
-bool read_block(LineReader& source, LineReader& target, std::vector<TextPair>& pairs) {
+// The files that belong together.
+struct Readers {
+  LineReader source, target;
+  std::optional<LineReader> alignments;
+
+  Readers(const std::filesystem::path& source_file, const std::filesystem::path& target_file,
+          const std::filesystem::path* alignment_file)
+      : source(source_file), target(target_file) {
+    if (alignment_file != nullptr) alignments.emplace(*alignment_file);
+  }
+  int64_t bytes_read() const { return source.bytes_read() + target.bytes_read(); }
+};
+
+/// Fills `pairs` with the next lines of the files; false when there are none left.
+bool read_block(Readers& readers, std::vector<TextPair>& pairs) {
   pairs.clear();
   TextPair pair;
+  std::string line;
   while (pairs.size() < kBlockPairs) {
-    const bool more = source.next(pair.source);
-    if (target.next(pair.target) != more) fail_line_counts(source, target);
+    const bool more = readers.source.next(pair.source);
+    if (readers.target.next(pair.target) != more) fail_line_counts(readers.source, readers.target);
+    LineReader* const alignments = readers.alignments ? &*readers.alignments : nullptr;
+    if (alignments != nullptr && alignments->next(line) != more) fail_line_counts(readers.source, *alignments);
     if (!more) break;
+    if (alignments != nullptr)
+      pair.alignment = parse_pharaoh(line, count_words(pair.source), count_words(pair.target),
+                                     fmt::format("{}:{}", alignments->name(), alignments->line_number()));
     pairs.push_back(pair);
   }
   return !pairs.empty();
+}
+
+// The links of a pair's tokens; nothing where they do not have the words of the text, as with unknown characters.
+std::optional<std::vector<TokenLink>> links_of(const TextPair& pair, const ParallelExample& example,
+                                               const Tokenizer& source, const Tokenizer& target) {
+  const std::vector<int32_t> source_words = words_of_tokens(source, example.source);
+  const std::vector<int32_t> target_words = words_of_tokens(target, example.target);
+  const auto has_words_of = [](const std::vector<int32_t>& words, const std::string& text) {
+    return !words.empty() && words.back() + 1 == count_words(text);
+  };
+  if (!has_words_of(source_words, pair.source) || !has_words_of(target_words, pair.target)) return std::nullopt;
+  return token_links(pair.alignment, source_words, target_words);
 }
 
 using Take = std::function<void(ParallelExample&&)>;
@@ -43,24 +77,32 @@ using Take = std::function<void(ParallelExample&&)>;
 void encode_block(const std::vector<TextPair>& pairs, const Tokenizer& source, const Tokenizer& target,
                   const ParallelCorpusOptions& options, SkippedPairs& skipped, const Take& take) {
   std::vector<ParallelExample> encoded(pairs.size());
+  std::vector<char> unaligned(pairs.size());
   parallel_for(static_cast<int64_t>(pairs.size()), kPairsPerTask, [&](int64_t begin, int64_t end) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
       encoded[i].source = source.encode(pairs[i].source);
       encoded[i].target = target.encode(pairs[i].target);
+      if (options.alignments.empty()) continue;
+      auto links = links_of(pairs[i], encoded[i], source, target);
+      unaligned[i] = !links;
+      if (links) encoded[i].links = std::move(*links);
     }
   });
   const auto limit = static_cast<size_t>(options.max_tokens);
-  for (ParallelExample& example : encoded) {
+  for (size_t i = 0; i < encoded.size(); ++i) {
+    ParallelExample& example = encoded[i];
     if (options.skip_empty && (example.source.empty() || example.target.empty())) {
       ++skipped.skipped_empty;
       continue;
     }
     example.source.push_back(source.eos_id());
     example.target.push_back(target.eos_id());
-    if (example.source.size() > limit || example.target.size() > limit)
+    if (example.source.size() > limit || example.target.size() > limit) {
       ++skipped.skipped_long;
-    else
-      take(std::move(example));
+      continue;
+    }
+    skipped.unaligned += unaligned[i];
+    take(std::move(example));
   }
 }
 
@@ -73,18 +115,22 @@ SkippedPairs read_parallel_corpus(const std::vector<std::filesystem::path>& sour
   if (source_files.empty()) fail<ConfigError>("a parallel corpus needs at least one source file");
   if (source_files.size() != target_files.size())
     fail<ConfigError>("there are {} source files but {} target files", source_files.size(), target_files.size());
+  if (!options.alignments.empty() && options.alignments.size() != source_files.size())
+    fail<ConfigError>("there are {} source files but {} files of alignments", source_files.size(),
+                      options.alignments.size());
   SkippedPairs skipped;
   int64_t taken = 0;
   std::vector<TextPair> pairs;
   for (size_t file = 0; file < source_files.size(); ++file) {
-    LineReader source_lines(source_files[file]), target_lines(target_files[file]);
+    Readers readers(source_files[file], target_files[file],
+                    options.alignments.empty() ? nullptr : &options.alignments[file]);
     int64_t reported = 0;
-    while (read_block(source_lines, target_lines, pairs)) {
+    while (read_block(readers, pairs)) {
       encode_block(pairs, source, target, options, skipped, [&](ParallelExample&& example) {
         ++taken;
         take(std::move(example));
       });
-      const int64_t read = source_lines.bytes_read() + target_lines.bytes_read();
+      const int64_t read = readers.bytes_read();
       if (options.on_read) options.on_read(read - std::exchange(reported, read));
     }
   }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <vector>
 
+#include "attune/data/token_alignment.h"
 #include "attune/text/text_file.h"
 #include "attune/text/tokenizer.h"
 
@@ -14,16 +15,21 @@ namespace attune {
 /// One sentence pair. Both sides end with eos; bos is added by the batch.
 struct ParallelExample {
   std::vector<int32_t> source, target;
+  std::vector<TokenLink> links = {};  // of corpora with alignments, see token_links()
 };
 
 struct ParallelCorpusOptions {
   int64_t max_tokens = 256;  // of either side, eos included; longer pairs are left out
   bool skip_empty = true;    // leave out pairs where one side has only eos
+  /// Files with word alignments in Pharaoh's format (text/word_alignment.h), one for each source file, a line for each
+  /// pair; none: examples have no links.
+  std::vector<std::filesystem::path> alignments = {};
   ReadProgress on_read = {};
 };
 
 struct SkippedPairs {
   int64_t skipped_long = 0, skipped_empty = 0;  // pairs left out
+  int64_t unaligned = 0;  // pairs without links, because their tokens have other words than their text
 };
 
 struct ParallelCorpus : SkippedPairs {
@@ -32,7 +38,8 @@ struct ParallelCorpus : SkippedPairs {
 
 /// Reads files with one sentence a line, plain or gzip; line i of the target translates line i of the source. The first
 /// source file goes with the first target file, and so on. Encodes in parallel; the order of the lines is kept. Throws
-/// DataError when two files have different numbers of lines or no pair is left, ConfigError on bad options. The second
+/// DataError when two files have different numbers of lines or no pair is left, or naming the line of an alignment that
+/// parse_pharaoh() refuses, and ConfigError on bad options. The second
 /// form calls a function with each pair in turn and holds no more than a block of lines.
 ParallelCorpus load_parallel_corpus(const std::vector<std::filesystem::path>& source_files,
                                     const std::vector<std::filesystem::path>& target_files, const Tokenizer& source,

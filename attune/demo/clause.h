@@ -10,12 +10,18 @@
 
 namespace attune::grammar {
 
-/// A constituent in both languages, the German one in the case that its role asks for. Empty: absent.
+/// A constituent in both languages, the German one in the case that its role asks for. Empty: absent. Words may have
+/// marks (marks.h).
 struct Phrase {
   std::string english, german;
   bool pronoun = false;     // German pronoun objects stand right after verb and subject
   bool indefinite = false;  // German indefinite accusatives stand after adverbials
 };
+
+/// The phrase with the letter before each of its marks. One without marks gets some first: its words are linked one by
+/// one where both languages have as many, else each with each. "_" in place of a space makes two words count as one:
+/// "by train" and "mit dem_Zug".
+Phrase linked(char scope, Phrase phrase);
 
 /// A noun with determiner, adjective and number.
 struct NounPhrase {
@@ -56,6 +62,9 @@ struct Clause {
 
 /// Words and phrases in a row, one space between, the empty ones left out.
 std::string join(std::initializer_list<std::string_view> words);
+
+// Clauses as text with marks. A word that only its phrase knows has the phrase's marks behind a letter for its role;
+// verb, negation and the like have capitals of their own.
 
 std::string english_statement(const Clause& clause);
 /// "Does the teacher read the book"; after a wh-word as well.

@@ -1,17 +1,16 @@
-#include <fmt/format.h>
-
-#include "attune/demo/writer.h"
+#include "attune/demo/marks.h"
+#include "attune/demo/sentences.h"
 
 namespace attune::grammar {
 namespace {
 
 constexpr Adverbial kHabits[] = {{"every day", "jeden Tag"},     {"every morning", "jeden Morgen"},
                                  {"every week", "jede Woche"},   {"every evening", "jeden Abend"},
-                                 {"on Sundays", "sonntags"},     {"on Fridays", "freitags"},
-                                 {"in the winter", "im Winter"}, {"in the summer", "im Sommer"}};
+                                 {"on_Sundays", "sonntags"},     {"on_Fridays", "freitags"},
+                                 {"in_the winter", "im Winter"}, {"in_the summer", "im Sommer"}};
 constexpr Adverbial kFrequencies[] = {
     {"often", "oft"}, {"always", "immer"}, {"sometimes", "manchmal"}, {"never", "nie"}, {"rarely", "selten"}};
-constexpr Adverbial kNow[] = {{"now", "jetzt"}, {"at the moment", "im Moment"}, {"today", "heute"}};
+constexpr Adverbial kNow[] = {{"now", "jetzt"}, {"at_the moment", "im Moment"}, {"today", "heute"}};
 constexpr Adverbial kPastDays[] = {{"yesterday", "gestern"},
                                    {"yesterday evening", "gestern Abend"},
                                    {"the day before yesterday", "vorgestern"},
@@ -25,19 +24,19 @@ constexpr Adverbial kComingDays[] = {{"tomorrow", "morgen"},
 constexpr Adverbial kComingEpochs[] = {{"next week", "nächste Woche"},
                                        {"next year", "nächstes Jahr"},
                                        {"next month", "nächsten Monat"},
-                                       {"in the summer", "im Sommer"}};
+                                       {"in_the summer", "im Sommer"}};
 constexpr Adverbial kSoFar[] = {{"today", "heute"}, {"this week", "diese Woche"}, {"this morning", "heute Morgen"}};
 constexpr Adverbial kWeekdays[] = {{"on Monday", "am Montag"},      {"on Tuesday", "am Dienstag"},
                                    {"on Wednesday", "am Mittwoch"}, {"on Thursday", "am Donnerstag"},
                                    {"on Friday", "am Freitag"},     {"on Saturday", "am Samstag"},
                                    {"on Sunday", "am Sonntag"}};
-constexpr Adverbial kCauses[] = {{"because of the rain", "wegen des Regens"},
-                                 {"because of the snow", "wegen des Schnees"},
-                                 {"because of the weather", "wegen des Wetters"},
+constexpr Adverbial kCauses[] = {{"because_of the rain", "wegen des Regens"},
+                                 {"because_of the snow", "wegen des Schnees"},
+                                 {"because_of the weather", "wegen des Wetters"},
                                  {"during the holidays", "während der Ferien"}};
 constexpr Adverbial kUnits[] = {{"weeks", "Wochen"}, {"months", "Monaten"}, {"years", "Jahren"}};
 constexpr Adverbial kMeans[] = {
-    {"by train", "mit dem Zug"}, {"by bus", "mit dem Bus"}, {"by car", "mit dem Auto"}, {"by ship", "mit dem Schiff"}};
+    {"by train", "mit dem_Zug"}, {"by bus", "mit dem_Bus"}, {"by car", "mit dem_Auto"}, {"by ship", "mit dem_Schiff"}};
 
 Phrase phrase(const Adverbial& adverbial) {
   return {adverbial.english, adverbial.german};
@@ -67,7 +66,7 @@ Clause Writer::clause(const ClauseOptions& options, const Verb& drawn, const Sub
   add_tense(c, options.tenses);
   const bool habit = c.tense == Tense::present && !(drawn.traits & kStative);
   c.likes = habit && !(drawn.traits & kPunctual) && drawn.subject == 0 && chance(15);
-  c.negated = options.negation && !c.likes && chance(16) && !c.subject.english.starts_with("every ") &&
+  c.negated = options.negation && !c.likes && chance(16) && !has_every(c) &&
               (c.tense != Tense::modal || c.modal->negatable) && !(habit && (drawn.traits & kPunctual));
   c.yet = c.negated && c.tense == Tense::perfect && chance(60);
   add_objects(c, who, options.adjectives);
@@ -123,7 +122,7 @@ void Writer::add_objects(Clause& c, const Subject& who, bool adjectives) {
   }
   const Noun& n = noun(v.object);
   if (n.tags & kPeople) {
-    const Phrase other = person_object(kPeople, v.preposition_case, who, true, adjectives);
+    const Phrase other = linked('x', person_object(kPeople, v.preposition_case, who, true, adjectives));
     c.oblique = {other.english, join({v.preposition, other.german})};
   } else {
     const NounPhrase p = thing(n, &who, adjectives);
@@ -181,7 +180,7 @@ void Writer::add_time(Clause& c) {
   if (routine && (scheduled || chance(35))) {
     const int64_t hour = between(1, 12);
     const int64_t minute = between(0, 11) * 5;
-    c.time = {english_clock(hour, minute), german_clock(hour, minute)};
+    c.time = clock(hour, minute);
     c.time_in_front = chance(35);
     return;
   }
@@ -231,22 +230,22 @@ Phrase Writer::past_epoch() {
   if (chance(50)) return phrase(pick(kPastEpochs));
   const int64_t count = between(2, 12);
   const Adverbial& unit = pick(kUnits);
-  return {fmt::format("{} {} ago", english_number(count), unit.english),
-          fmt::format("vor {} {}", german_number(count), unit.german)};
+  return {join({marked(english_number(count), "c"), marked(unit.english, "n"), marked("ago", "p")}),
+          join({marked("vor", "p"), marked(german_number(count), "c"), marked(unit.german, "n")})};
 }
 
 Phrase Writer::date(bool with_year) {
   const int64_t day = between(1, 28);
   const int64_t month = between(1, 12);
   const int64_t year = with_year ? between(1950, 2023) : 0;
-  return {english_date(day, month, year), german_date(day, month, year)};
+  return grammar::date(day, month, year);
 }
 
 /// "too tired", "sehr müde".
 void Writer::add_predicate(Clause& c, const Adjective& quality) {
   constexpr Adverbial kDegrees[] = {{"very", "sehr"}, {"too", "zu"}, {"really", "wirklich"}};
   c.verb = &kBe;
-  c.negated = !c.subject.english.starts_with("every ") && chance(18);
+  c.negated = !has_every(c) && chance(18);
   const bool gradable = *quality.english_comparative || (quality.predicative & kMood);
   const Adverbial degree = !c.negated && gradable && chance(45) ? pick(kDegrees) : Adverbial{"", ""};
   c.predicate = {join({degree.english, quality.english}), join({degree.german, quality.german})};

@@ -1,4 +1,5 @@
 // Sentences of two clauses: conjunctions, reported speech, conditions, relative clauses.
+#include "attune/demo/marks.h"
 #include "attune/demo/sentences.h"
 
 namespace attune::grammar {
@@ -14,8 +15,8 @@ constexpr Tense kPresent[] = {present};
 
 /// Two clauses joined by a conjunction, the subordinate one first or last.
 SentencePair subordinate(const Clause& main, const Adverbial& conjunction, const Clause& clause, bool clause_first) {
-  const std::string english = join({conjunction.english, english_statement(clause)});
-  const std::string german = join({conjunction.german, german_subordinate(clause)});
+  const std::string english = join({marked(conjunction.english, "j"), scoped('c', english_statement(clause))});
+  const std::string german = join({marked(conjunction.german, "j"), scoped('c', german_subordinate(clause))});
   if (clause_first) return pair(english + ", " + english_statement(main), german_statement(main, german + ","));
   return pair(join({english_statement(main), english}), german_statement(main) + ", " + german);
 }
@@ -66,8 +67,8 @@ SentencePair Writer::joined() {
   }
   settle(reason);
   if (chance(15)) {
-    const std::string english = english_statement(main) + ", but " + english_statement(reason);
-    return pair(english, german_statement(main) + ", aber " + german_statement(reason));
+    return pair(join({english_statement(main) + ",", marked("but", "j"), scoped('c', english_statement(reason))}),
+                join({german_statement(main) + ",", marked("aber", "j"), scoped('c', german_statement(reason))}));
   }
   const Adverbial& conjunction = kConjunctions[random_.below(in_past ? 4 : 3)];
   const bool first = chance(35);
@@ -80,7 +81,7 @@ SentencePair Writer::reported() {
   constexpr Adverbial kJudgements[] = {{"it is good", "es ist gut"},
                                        {"it is possible", "es ist möglich"},
                                        {"it is important", "es ist wichtig"},
-                                       {"it is a pity", "es ist schade"}};
+                                       {"it is a_pity", "es ist schade"}};
   const Verb& verb = pick(matrix_verbs());
   const Subject who = subject(kPerson | kRelative, false);
   Clause main = clause({.tenses = kPresent, .time = false, .negation = false, .extras = false}, verb, who);
@@ -94,11 +95,12 @@ SentencePair Writer::reported() {
   }
   settle(content);
   if (judged) {
-    const Adverbial& judgement = pick(kJudgements);
-    return pair(join({judgement.english, "that", english_statement(content)}),
-                std::string(judgement.german) + ", dass " + german_subordinate(content));
+    const Adverbial& drawn = pick(kJudgements);
+    const Phrase judgement = linked('w', {drawn.english, drawn.german});
+    return pair(join({judgement.english, marked("that", "j"), scoped('c', english_statement(content))}),
+                join({judgement.german + ",", marked("dass", "j"), scoped('c', german_subordinate(content))}));
   }
-  if (std::string_view(verb.english) == "know" && chance(60) && !main.subject.english.starts_with("every ")) {
+  if (std::string_view(verb.english) == "know" && chance(60) && !has_every(main)) {
     main.negated = true;
     return subordinate(main, {"whether", "ob"}, content, false);
   }
@@ -149,11 +151,13 @@ SentencePair Writer::relative() {
   if (of_object) {
     inner.accusative = {};
     inner.negative_accusative = false;
-    english = join({head.english(), "that", english_statement(inner)});
+    english = join({scoped('h', head.english()), marked("that", "r"), scoped('i', english_statement(inner))});
   } else {
-    english = join({head.english(), "who", english_statement(inner)});
+    english = join({scoped('h', head.english()), marked("who", "r"), scoped('i', english_statement(inner))});
   }
-  german = join({head.german(Case::nominative) + ",", pronoun, german_subordinate(inner)}) + ",";
+  german = join({scoped('h', head.german(Case::nominative)) + ",", marked(pronoun, "r"),
+                 scoped('i', german_subordinate(inner))}) +
+           ",";
   Clause main;
   if (!of_object && chance(60)) {
     Subject described;

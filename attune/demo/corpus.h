@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace attune {
@@ -14,6 +15,8 @@ namespace attune {
 struct SentencePair {
   std::string source;
   std::string target;
+  /// Which words translate each other: (English word, German word), counted from 0, rising. Spaces separate words.
+  std::vector<std::pair<int32_t, int32_t>> alignment;
 };
 
 struct GrammarCorpus {

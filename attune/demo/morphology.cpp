@@ -3,6 +3,7 @@
 #include <array>
 
 #include "attune/base/error.h"
+#include "attune/demo/marks.h"
 
 namespace attune::grammar {
 namespace {
@@ -154,12 +155,12 @@ std::string german_prepositional(std::string_view preposition, std::string_view 
   struct Contraction {
     std::string_view preposition, article, result;
   };
-  constexpr Contraction kContractions[] = {{"in", "dem ", "im "},  {"an", "dem ", "am "},   {"zu", "dem ", "zum "},
-                                           {"zu", "der ", "zur "}, {"von", "dem ", "vom "}, {"in", "das ", "ins "}};
+  constexpr Contraction kContractions[] = {{"in", "dem", "im"},  {"an", "dem", "am"},   {"zu", "dem", "zum"},
+                                           {"zu", "der", "zur"}, {"von", "dem", "vom"}, {"in", "das", "ins"}};
+  const FirstWord first = first_word(preposition), article = first_word(noun_phrase);
   for (const auto& c : kContractions) {
-    if (preposition == c.preposition && noun_phrase.starts_with(c.article)) {
-      return std::string(c.result).append(noun_phrase.substr(c.article.size()));
-    }
+    if (first.word == c.preposition && article.word == c.article)
+      return std::string(c.result).append(first.marks).append(article.marks).append(article.rest);
   }
   return std::string(preposition).append(" ").append(noun_phrase);
 }

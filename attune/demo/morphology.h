@@ -39,6 +39,7 @@ std::string german_pronoun(Person person, Case grammatical_case);
 std::string german_finite(const Verb& verb, Agreement agreement, bool past);
 
 /// "in dem" -> "im", "zu der" -> "zur", "von dem" -> "vom", "in das" -> "ins"; `noun_phrase` begins with the article.
+/// Both may have marks (marks.h); the contraction has those of both words.
 std::string german_prepositional(std::string_view preposition, std::string_view noun_phrase);
 
 std::string english_pronoun(Person person, bool object);

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "attune/demo/marks.h"
 #include "attune/demo/writer.h"
 
 namespace attune::grammar {
@@ -17,7 +18,8 @@ bool clash(Person a, Person b) {
 
 Phrase prepositional(std::string_view english, std::string_view german, const NounPhrase& phrase,
                      Case grammatical_case) {
-  return {join({english, phrase.english()}), german_prepositional(german, phrase.german(grammatical_case))};
+  return {join({marked(english, "p"), phrase.english()}),
+          german_prepositional(marked(german, "p"), phrase.german(grammatical_case))};
 }
 
 }  // namespace
@@ -209,8 +211,8 @@ Phrase Writer::direction(const Verb& verb) {
 
 /// "with my brother": a person other than the subject.
 Phrase Writer::companion(const Subject& subject) {
-  const Phrase other = person_object(kRelative, Case::dative, subject, true, false);
-  return {join({"with", other.english}), join({"mit", other.german})};
+  const Phrase other = linked('x', person_object(kRelative, Case::dative, subject, true, false));
+  return {join({marked("with", "p"), other.english}), join({marked("mit", "p"), other.german})};
 }
 
 }  // namespace attune::grammar

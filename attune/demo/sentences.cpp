@@ -1,6 +1,8 @@
+#include "attune/demo/sentences.h"
+
 #include <fmt/format.h>
 
-#include "attune/demo/sentences.h"
+#include "attune/demo/marks.h"
 
 namespace attune::grammar {
 
@@ -23,10 +25,32 @@ std::string closed(std::string line, char mark) {
   return line + mark;
 }
 
+/// Makes several words count as one in linked(), where the text has them in a row.
+std::string tied(std::string text, std::string_view words) {
+  const size_t at = text.find(words);
+  if (at == std::string::npos) return text;
+  for (size_t i = at; i < at + words.size(); ++i)
+    if (text[i] == ' ') text[i] = '_';
+  return text;
+}
+
 }  // namespace
 
 SentencePair pair(const std::string& english, const std::string& german, char mark) {
-  return {closed(english, mark), closed(german, mark)};
+  return {closed(without_marks(english), mark), closed(without_marks(german), mark), linked_words(english, german)};
+}
+
+Phrase date(int64_t day, int64_t month, int64_t year) {
+  return linked('a', {tied(tied(english_date(day, month, year), "on the"), english_ordinal(day) + " of"),
+                      german_date(day, month, year)});
+}
+
+Phrase clock(int64_t hour, int64_t minute) {
+  Phrase time{english_clock(hour, minute), german_clock(hour, minute)};
+  for (const char* words : {"half past", "a quarter", "twenty-five past", "twenty-five to"})
+    time.english = tied(time.english, words);
+  for (const char* words : {"fünf vor halb", "fünf nach halb"}) time.german = tied(time.german, words);
+  return linked('a', time);
 }
 
 SentencePair Writer::sentence() {
@@ -91,14 +115,17 @@ SentencePair Writer::comparison() {
     c.agreement = first.agreement();
     other = {second.english(), second.german(Case::nominative)};
   }
+  other = linked('x', other);
   if (chance(65)) {
     const bool much = chance(20);
-    c.predicate = {join({much ? "much" : "", adjective->english_comparative, "than", other.english}),
-                   join({much ? "viel" : "", adjective->german_comparative, "als", other.german})};
+    c.predicate = {join({marked(much ? "much" : "", "m"), marked(adjective->english_comparative, "a"),
+                         marked("than", "t"), other.english}),
+                   join({marked(much ? "viel" : "", "m"), marked(adjective->german_comparative, "a"),
+                         marked("als", "t"), other.german})};
   } else {
-    c.negated = chance(60) && !c.subject.english.starts_with("every ");
-    c.predicate = {join({"as", adjective->english, "as", other.english}),
-                   join({"so", adjective->german, "wie", other.german})};
+    c.negated = chance(60) && !has_every(c);
+    c.predicate = {join({marked("as", "s"), marked(adjective->english, "a"), marked("as", "t"), other.english}),
+                   join({marked("so", "s"), marked(adjective->german, "a"), marked("wie", "t"), other.german})};
   }
   return pair(english_statement(c), german_statement(c));
 }
@@ -138,7 +165,8 @@ SentencePair Writer::wh_question() {
     if (chance(40)) {
       const Noun& n = noun(verb->object);
       const char* ending = n.gender == Gender::masculine ? "en" : n.gender == Gender::feminine ? "e" : "es";
-      asked = {join({"which", n.english}), fmt::format("welch{} {}", ending, decline(n, Case::accusative, false))};
+      asked = {join({marked("which", "d"), marked(n.english, "n")}),
+               join({marked(std::string("welch") + ending, "d"), marked(decline(n, Case::accusative, false), "n")})};
     }
   } else {
     size_t choice = random_.below(4);
@@ -146,6 +174,7 @@ SentencePair Writer::wh_question() {
     if (choice == 3 && c.tense != present && c.tense != past) choice = 1;
     asked = {kAdverbs[choice].english, kAdverbs[choice].german};
   }
+  asked = linked('w', asked);
   return pair(join({asked.english, english_question(c)}), join({asked.german, german_question(asked_in_german(c))}),
               '?');
 }
@@ -164,8 +193,8 @@ SentencePair Writer::position() {
   if (put) who = subject(kPerson | kRelative, false);
   const NounPhrase p = thing(n, put ? &who : nullptr, true);
   const std::string where =
-      german_prepositional(preposition.german, spot.german(put ? Case::accusative : Case::dative));
-  const Phrase there{join({preposition.english, spot.english()}), where};
+      german_prepositional(marked(preposition.german, "p"), spot.german(put ? Case::accusative : Case::dative));
+  const Phrase there{join({marked(preposition.english, "p"), spot.english()}), where};
   if (!put) {
     constexpr Tense kLying[] = {progressive, progressive, past_progressive};
     c.verb = stands ? &kStand : &kLie;
@@ -194,15 +223,18 @@ SentencePair Writer::imperative() {
   const Clause c = clause({.tenses = kOrdered, .negation = false, .extras = chance(40)}, *verb, you);
   Clause order = c;
   settle(order);
-  return pair(join({"please", english_imperative(order)}), join({"bitte", german_imperative(order)}));
+  return pair(join({marked("please", "P"), english_imperative(order)}),
+              join({marked("bitte", "P"), german_imperative(order)}));
 }
 
 /// Numbers in words: prices, lengths, ages, inhabitants, and what there is.
 SentencePair Writer::amount() {
   const auto say = [](const NounPhrase& p, std::string_view en_verb, std::string_view de_verb, int64_t number,
                       std::string_view en_unit, std::string_view de_unit) {
-    return pair(join({p.english(), en_verb, english_number(number), en_unit}),
-                join({p.german(Case::nominative), de_verb, german_number(number), de_unit}));
+    const Phrase what = linked('s', {p.english(), p.german(Case::nominative)});
+    const Phrase unit = linked('u', {std::string(en_unit), std::string(de_unit)});
+    return pair(join({what.english, marked(en_verb, "V"), marked(english_number(number), "C"), unit.english}),
+                join({what.german, marked(de_verb, "V"), marked(german_number(number), "C"), unit.german}));
   };
   const uint64_t kind = random_.below(100);
   if (kind < 50) {
@@ -236,12 +268,13 @@ SentencePair Writer::amount() {
   what.plural = true;
   what.count = people ? between(13, 999) : between(2, 40);
   const bool past = chance(30);
-  const std::string place = german_prepositional("in", where.german(Case::dative));
-  const std::string_view gives = past ? "gab" : "gibt";
-  const std::string there = join({past ? "there were" : "there are", what.english()});
-  const std::string in = join({"in", where.english()});
-  if (chance(50)) return pair(join({in, there}), join({place, gives, "es", what.german(Case::accusative)}));
-  return pair(join({there, in}), join({"es", gives, place, what.german(Case::accusative)}));
+  const Phrase in = linked('l', {join({marked("in", "p"), where.english()}),
+                                 german_prepositional(marked("in", "p"), where.german(Case::dative))});
+  const Phrase things = linked('o', {what.english(), what.german(Case::accusative)});
+  const std::string there = join({marked("there", "E"), marked(past ? "were" : "are", "V"), things.english});
+  const std::string gives = marked(past ? "gab" : "gibt", "V"), es = marked("es", "E");
+  if (chance(50)) return pair(join({in.english, there}), join({in.german, gives, es, things.german}));
+  return pair(join({there, in.english}), join({es, gives, in.german, things.german}));
 }
 
 /// Births, buildings and the dates of events.
@@ -254,22 +287,26 @@ SentencePair Writer::dated() {
     Subject who = subject(kPerson | kRelative, false);
     const std::string_view was = who.agreement == Agreement::plural ? "were" : "was";
     const std::string_view wurde = who.agreement == Agreement::plural ? "wurden" : "wurde";
-    return pair(join({who.phrase.english, was, "born", english_date(day, month, year)}),
-                join({who.phrase.german, wurde, german_date(day, month, year), "geboren"}));
+    const Phrase name = linked('s', who.phrase), when = linked('t', grammar::date(day, month, year));
+    return pair(join({name.english, marked(was, "A"), marked("born", "V"), when.english}),
+                join({name.german, marked(wurde, "A"), when.german, marked("geboren", "V")}));
   }
   if (kind < 70) {
     const NounPhrase p = known_thing(kBuilding);
-    return pair(join({p.english(), "was built in", fmt::to_string(year)}),
-                join({p.german(Case::nominative), "wurde im Jahr", fmt::to_string(year), "gebaut"}));
+    const Phrase what = linked('s', {p.english(), p.german(Case::nominative)});
+    const Phrase when = linked('t', {fmt::format("in {}", year), fmt::format("im_Jahr {}", year)});
+    return pair(join({what.english, marked("was", "A"), marked("built", "V"), when.english}),
+                join({what.german, marked("wurde", "A"), when.german, marked("gebaut", "V")}));
   }
   const NounPhrase p = known_thing(kEvent);
-  const bool clock = chance(50);
+  const bool with_time = chance(50);
   const int64_t hour = between(1, 12);
   const int64_t minute = between(0, 11) * 5;
-  const std::string english_time = clock ? " " + english_clock(hour, minute) : "";
-  const std::string german_time = clock ? " " + german_clock(hour, minute) : "";
-  return pair(join({p.english(), "takes place", english_date(day, month, 0)}) + english_time,
-              join({p.german(Case::nominative), "findet", german_date(day, month, 0)}) + german_time + " statt");
+  const Phrase what = linked('s', {p.english(), p.german(Case::nominative)});
+  const Phrase on = linked('t', grammar::date(day, month, 0));
+  const Phrase at = with_time ? linked('k', clock(hour, minute)) : Phrase{};
+  return pair(join({what.english, marked("takes place", "V"), on.english, at.english}),
+              join({what.german, marked("findet", "V"), on.german, at.german, marked("statt", "V")}));
 }
 
 }  // namespace attune::grammar

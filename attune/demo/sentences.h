@@ -14,8 +14,18 @@ inline constexpr Tense kAnyTense[] = {Tense::present,     Tense::present, Tense:
                                       Tense::future,      Tense::future,  Tense::modal,   Tense::modal};
 inline constexpr Tense kStates[] = {Tense::present, Tense::present, Tense::present, Tense::past};
 
-/// Returns both sides with a capital letter and the closing mark.
+/// Returns both sides with a capital letter and the closing punctuation, and links the words with common marks
+/// (marks.h).
 SentencePair pair(const std::string& english, const std::string& german, char mark = '.');
+
+/// A date and a time of day as phrases whose words are linked.
+Phrase date(int64_t day, int64_t month, int64_t year);
+Phrase clock(int64_t hour, int64_t minute);
+
+/// "Every man" is not negated: "not every man" is another thought.
+inline bool has_every(const Clause& clause) {
+  return clause.subject.english.starts_with("every");
+}
 
 /// A clause that begins with a conjunction, a question word or a relative pronoun does not begin with its time.
 inline void settle(Clause& clause) {

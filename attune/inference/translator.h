@@ -18,8 +18,8 @@
 #include "attune/base/interrupt.h"
 #include "attune/inference/finish_reason.h"
 #include "attune/inference/scheduler_options.h"
-#include "attune/inference/word_alignment.h"
 #include "attune/models/generation_config.h"
+#include "attune/text/word_alignment.h"
 
 namespace [[gnu::visibility("default")]] attune {
 

@@ -144,6 +144,8 @@ void TransformerConfig::validate() const {
     self.heads_field = cross.heads_field = heads_field;
     check_attention("decoder_attention", decoder_attention, self);
     check_attention("cross_attention", cross_attention, cross);
+    check_range<int64_t>("alignment_layer", alignment_layer, 0, decoder.layers);
+    check_range<int64_t>("alignment_head", alignment_head, 1, decoder.heads);
   } else {
     check_range("vocab", vocab, 1, kMostVocab);
     check_attention("attention", attention, self_attention_setting(*this));

@@ -91,6 +91,9 @@ struct TransformerConfig {
   bool share_layers = false;
   int64_t layer_groups = 1, layer_block = 1;
   bool projection_bias = true;
+  /// encoder_decoder: the decoder layer, from 1, with the head of cross-attention, from 1, that was trained on word
+  /// alignments, Chen et al. 2016; 0: none.
+  int64_t alignment_layer = 0, alignment_head = 1;
   double logit_scale = 1;         // the last states are multiplied with it, Raffel et al. 2020: 1 / sqrt(d_model)
   double logit_soft_cap = 0;      // c > 0: logits l become c tanh(l / c), Gemma Team 2024; 0: none
   int64_t context_length = 1024;  // decoder_lm: the most tokens that a prediction may see
@@ -253,7 +256,11 @@ void visit_fields(TransformerConfig& c, FieldVisitor& v) {
   if (!two_stacks && c.architecture != Architecture::decoder_lm) v("token_types", c.token_types);
   v("initialization", c.initialization);
   v("embedding_initialization", c.embedding_initialization);
-  if (two_stacks) v("share_embeddings", c.share_embeddings);
+  if (two_stacks) {
+    v("alignment_layer", c.alignment_layer);
+    v("alignment_head", c.alignment_head);
+    v("share_embeddings", c.share_embeddings);
+  }
   if (c.architecture != Architecture::encoder_classifier && c.architecture != Architecture::encoder) {
     v("share_projection", c.share_projection);
     v("projection_bias", c.projection_bias);

@@ -1,8 +1,11 @@
 #include "attune/models/transformer.h"
 
+#include <algorithm>
+
 #include "attune/autograd/graph.h"
 #include "attune/base/fail.h"
 #include "attune/ops/gather.h"
+#include "attune/ops/residual.h"
 #include "attune/tensor/host_view.h"
 
 namespace attune {
@@ -71,6 +74,26 @@ CrossEntropy Transformer::loss(const PackedTokens& src, const PackedTokens& tgt,
   return parts_.projection->loss(decode(encode(src), src.sequences, tgt), labels, options);
 }
 
+std::optional<CrossHead> Transformer::alignment_head() const {
+  if (config_.alignment_layer == 0) return {};
+  return CrossHead{.layer = config_.alignment_layer - 1, .head = config_.alignment_head - 1};
+}
+
+CrossEntropy Transformer::loss(const PackedTokens& src, const PackedTokens& tgt, const Indices& labels,
+                               const CrossEntropyOptions& options, const GuidedAlignment& guided) const {
+  const std::optional<CrossHead> head = alignment_head();
+  if (!head) fail<ConfigError>("alignment_layer = 0: the model has no head that alignments could guide");
+  DecoderInput in = decoder_input(encode(src), src.sequences, tgt);
+  const double scale =
+      options.scale != 0 ? options.scale : 1.0 / static_cast<double>(std::max<int64_t>(labels.size(), 1));
+  const AttentionGuide guide{.links = guided.links, .head = head->head, .loss_scale = guided.weight * scale};
+  in.cross_mask.guide = &guide;
+  const GuidedDecoderOutput decoded = parts_.decoder->guided(in.x, in.memory, in.self_mask, in.cross_mask, head->layer);
+  CrossEntropy result = parts_.projection->loss(decoded.states, labels, options);
+  result.loss = residual_dropout(result.loss.reshape({1}), decoded.loss.reshape({1})).reshape({});
+  return result;
+}
+
 KvCache Transformer::start(const Tensor& memory, const Sequences& source) const {
   KvCache cache = start();
   add(memory, source, cache);
@@ -93,7 +116,7 @@ DecoderStep Transformer::step_states(std::span<const int32_t> tokens, std::span<
   const NoGrad no_grad;
   const Indices positions = cache.positions(counts);
   const Tensor x = (*parts_.target_embedding)(Indices(tokens), positions);
-  return parts_.decoder->steps(x, counts, positions, cache, with_cross_weights);
+  return parts_.decoder->steps(x, counts, positions, cache, {.wanted = with_cross_weights, .head = alignment_head()});
 }
 
 Transformer::EncoderInput Transformer::encoder_input(const Tensor& src, const Mask& src_mask) const {

@@ -2,6 +2,7 @@
 // The encoder-decoder Transformer of Vaswani et al. 2017.
 
 #include <memory>
+#include <optional>
 
 #include "attune/models/config.h"
 #include "attune/models/packed_tokens.h"
@@ -12,6 +13,12 @@
 #include "attune/nn/projection_layer.h"
 
 namespace [[gnu::visibility("default")]] attune {
+
+/// What a head of the decoder's cross-attention learns beside the translation.
+struct GuidedAlignment {
+  AlignmentLinks links = {};
+  double weight = 0;
+};
 
 class Transformer final : public Module {
  public:
@@ -52,6 +59,10 @@ class Transformer final : public Module {
   /// Cross entropy of `labels` [target tokens] given src and the decoder input tgt.
   CrossEntropy loss(const PackedTokens& src, const PackedTokens& tgt, const Indices& labels,
                     const CrossEntropyOptions& options) const;
+  /// The same, with weight * guided_attention_loss() of the config's alignment head, for links of tgt's rows with src,
+  /// added to the loss before it is scaled. Throws ConfigError for a model without such a head.
+  CrossEntropy loss(const PackedTokens& src, const PackedTokens& tgt, const Indices& labels,
+                    const CrossEntropyOptions& options, const GuidedAlignment& guided) const;
 
   // Decoding step by step. `memory` is encode(src).
 
@@ -69,6 +80,8 @@ class Transformer final : public Module {
                           bool with_cross_weights = false) const;
 
   const TransformerConfig& config() const { return config_; }
+  /// The head that word alignments were trained on; nothing without one.
+  std::optional<CrossHead> alignment_head() const;
   const Encoder& encoder() const { return *parts_.encoder; }
   const Decoder& decoder() const { return *parts_.decoder; }
   void visit(Visitor& v) override;

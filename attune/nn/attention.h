@@ -10,9 +10,17 @@
 #include "attune/nn/relative_bias.h"
 #include "attune/ops/attention.h"
 #include "attune/ops/cached_attention.h"
+#include "attune/ops/guided_attention.h"
 #include "attune/ops/rotary.h"
 
 namespace [[gnu::visibility("default")]] attune {
+
+/// Trains one head to attend to the keys that its queries are aligned with, see guided_attention_loss().
+struct AttentionGuide {
+  AlignmentLinks links = {};
+  int64_t head = 0;       // from 0
+  double loss_scale = 1;  // factor of the loss
+};
 
 /// Which query may attend to which key, for packed rows.
 struct AttentionMask {
@@ -21,6 +29,7 @@ struct AttentionMask {
   bool causal = false;
   Tensor allowed = {};        // uint8 [sequences or 1, most queries, most keys], or undefined; see AttentionOptions
   bool with_weights = false;  // the output contains the weights too
+  const AttentionGuide* guide = nullptr;  // the output contains its loss too; not together with `causal` or `allowed`
 };
 
 /// How self-attention uses the positions of queries and keys. Cross-attention has the defaults.
@@ -44,9 +53,15 @@ struct CachedQueries {
 };
 
 struct AttentionOutput {
-  Tensor states;   // [queries, d_model]
-  Tensor weights;  // of each head, if with_weights; else undefined
+  Tensor states;            // [queries, d_model]
+  Tensor weights;           // of each head, if with_weights; else undefined
+  Tensor guided_loss = {};  // a scalar, with a guide; else undefined
 };
+
+/// guided_attention_loss() of the mask's guide, of heads whose scores have this scale and soft cap; undefined without a
+/// guide. Throws ConfigError where the mask hides keys.
+Tensor guided_loss(const HeadColumns& q, const HeadColumns& k, const AttentionMask& mask, double scale,
+                   double soft_cap = 0);
 
 class Attention : public Module {
  public:

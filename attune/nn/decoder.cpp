@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "attune/base/fail.h"
+#include "attune/ops/gather.h"
 #include "attune/ops/mean_over_heads.h"
 #include "attune/ops/precision.h"
 
@@ -42,6 +43,27 @@ DecoderOutput Decoder::forward(const Tensor& x, const Tensor& memory, AttentionM
   }
   if (norm_) result.states = (*norm_)(result.states);
   return result;
+}
+
+GuidedDecoderOutput Decoder::guided(const Tensor& x, const Tensor& memory, const AttentionMask& self_mask,
+                                    const AttentionMask& cross_mask, int64_t layer) const {
+  if (layer < 0 || layer >= std::ssize(layers_) || layers_[static_cast<size_t>(layer)]->cross_attention() == nullptr)
+    fail<ConfigError>("decoder: layer {} of {} has no cross-attention to guide", layer + 1, layers_.size());
+  AttentionMask other_mask = cross_mask;
+  other_mask.guide = nullptr;
+  GuidedDecoderOutput output{.states = x, .loss = {}};
+  const Tensor source = for_products(memory);
+  for (int64_t i = 0; i < std::ssize(layers_); ++i) {
+    const DecoderLayer& at = *layers_[static_cast<size_t>(i)];
+    if (i != layer) {
+      output.states = at(output.states, source, self_mask, other_mask);
+      continue;
+    }
+    const DecoderLayerOutput guided = at.forward(output.states, source, self_mask, cross_mask);
+    output = {.states = guided.states, .loss = guided.guided_loss};
+  }
+  if (norm_) output.states = (*norm_)(output.states);
+  return output;
 }
 
 KvCache Decoder::make_cache(int64_t rows) const {
@@ -105,8 +127,20 @@ Tensor Decoder::prompts(const Tensor& x, std::span<const int32_t> counts, KvCach
   return norm_ ? (*norm_)(h) : h;
 }
 
+namespace {
+
+// The weights [rows, heads, keys] of one head: [rows, keys].
+Tensor weights_of_head(const Tensor& weights, int64_t head) {
+  std::vector<int32_t> rows;
+  for (int64_t row = 0; row < weights.size(0); ++row)
+    rows.push_back(static_cast<int32_t>(row * weights.size(1) + head));
+  return gather(weights.reshape({-1, weights.size(2)}), Indices(rows));
+}
+
+}  // namespace
+
 DecoderStep Decoder::steps(const Tensor& x, std::span<const int32_t> counts, const Indices& positions, KvCache& cache,
-                           bool with_cross_weights) const {
+                           const CrossWeights& cross_weights) const {
   check_tokens("decoder step", x, counts, cache);
   CachedStep step{.slots = cache.past.extend(counts), .self = {}, .cross = {}};
   step.self = step.cross = {.positions = positions};
@@ -119,14 +153,15 @@ DecoderStep Decoder::steps(const Tensor& x, std::span<const int32_t> counts, con
   step.self.table = &self;
   step.cross.table = &cross;
   DecoderStep result{.states = x};
-  Tensor weights;
+  const std::optional<CrossHead>& head = cross_weights.head;
+  const size_t layer = head ? static_cast<size_t>(head->layer) : layers_.size() - 1;
   for (size_t i = 0; i < layers_.size(); ++i) {
-    step.cross.with_weights = with_cross_weights && i + 1 == layers_.size();
+    step.cross.with_weights = cross_weights.wanted && i == layer;
     const AttentionOutput output = layers_[i]->step(result.states, step, cache.layers[i]);
     result.states = output.states;
-    weights = output.weights;
+    if (output.weights.defined())
+      result.cross_weights = head ? weights_of_head(output.weights, head->head) : mean_over_heads(output.weights);
   }
-  if (weights.defined()) result.cross_weights = mean_over_heads(weights);
   if (norm_) result.states = (*norm_)(result.states);
   return result;
 }

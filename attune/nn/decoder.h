@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -14,11 +15,27 @@ struct DecoderOutput {
   std::vector<Tensor> self_weights, cross_weights;  // undefined tensors where there is no cross-attention
 };
 
+/// States [target tokens, d_model] and the loss of a guided head, a scalar.
+struct GuidedDecoderOutput {
+  Tensor states, loss;
+};
+
+/// A head of the cross-attention; both count from 0.
+struct CrossHead {
+  int64_t layer = 0, head = 0;
+};
+
+/// Which cross-attention weights a decoding step returns.
+struct CrossWeights {
+  bool wanted = false;
+  std::optional<CrossHead> head = {};  // none: the mean over the heads of the last layer
+};
+
 /// The result of a decoding step.
 struct DecoderStep {
   Tensor states;  // [new tokens, d_model]
-  /// On request, the cross-attention weights of each new token in the last layer, the mean over the heads: [new tokens,
-  /// longest source], zeros beyond a source; else undefined.
+  /// On request, the cross-attention weights of each new token: [new tokens, longest source], zeros beyond a source;
+  /// else undefined.
   Tensor cross_weights = {};
 };
 
@@ -37,6 +54,10 @@ class Decoder final : public Module {
                     const AttentionMask& cross_mask) const;
   /// The same with the attention weights. Keeps all activations for the gradient.
   DecoderOutput forward(const Tensor& x, const Tensor& memory, AttentionMask self_mask, AttentionMask cross_mask) const;
+  /// The states of operator() and the loss of cross_mask.guide in the cross-attention of `layer`, from 0, which keeps
+  /// its activations. Throws ConfigError where there is no such cross-attention.
+  GuidedDecoderOutput guided(const Tensor& x, const Tensor& memory, const AttentionMask& self_mask,
+                             const AttentionMask& cross_mask, int64_t layer) const;
 
   /// A cache of `rows` rows. For a decoder with cross-attention, begin with 0 rows and call add_sources().
   KvCache make_cache(int64_t rows = 0) const;
@@ -50,7 +71,7 @@ class Decoder final : public Module {
   /// cache.positions(counts). The states equal those that operator() gives for these tokens, and those of steps() with
   /// one token at a time. Throws ShapeError.
   DecoderStep steps(const Tensor& x, std::span<const int32_t> counts, const Indices& positions, KvCache& cache,
-                    bool with_cross_weights = false) const;
+                    const CrossWeights& cross_weights = {}) const;
 
   const std::vector<std::shared_ptr<DecoderLayer>>& layers() const { return layers_; }
   void visit(Visitor& v) override;

@@ -24,17 +24,18 @@ Tensor DecoderLayer::operator()(const Tensor& x, const Tensor& memory, const Att
 DecoderLayerOutput DecoderLayer::forward(const Tensor& x, const Tensor& memory, const AttentionMask& self_mask,
                                          const AttentionMask& cross_mask) const {
   DecoderLayerOutput output;
-  const auto attend = [](const Attention& attention, const Tensor& y, const Tensor& keys, const AttentionMask& mask,
-                         Tensor& weights) {
-    const AttentionOutput attended = attention.forward(y, keys, mask);
-    weights = attended.weights;
+  Tensor h = residual_1_(x, [&](const Tensor& y) {
+    AttentionOutput attended = self_attention_->forward(y, y, self_mask);
+    output.self_weights = attended.weights;
     return attended.states;
-  };
-  Tensor h =
-      residual_1_(x, [&](const Tensor& y) { return attend(*self_attention_, y, y, self_mask, output.self_weights); });
+  });
   if (cross_attention_)
-    h = (*residual_2_)(
-        h, [&](const Tensor& y) { return attend(*cross_attention_, y, memory, cross_mask, output.cross_weights); });
+    h = (*residual_2_)(h, [&](const Tensor& y) {
+      AttentionOutput attended = cross_attention_->forward(y, memory, cross_mask);
+      output.cross_weights = attended.weights;
+      output.guided_loss = attended.guided_loss;
+      return attended.states;
+    });
   output.states = feed_forward(x, h);
   return output;
 }
@@ -64,7 +65,7 @@ AttentionOutput DecoderLayer::step(const Tensor& x, const CachedStep& step, KvCa
       attended = cross_attention_->attend(y, step.cross, layer.cross);
       return attended.states;
     });
-  return {feed_forward(x, h), attended.weights};
+  return {.states = feed_forward(x, h), .weights = attended.weights};
 }
 
 void DecoderLayer::visit(Visitor& v) {

@@ -21,6 +21,7 @@ struct CachedStep {
 struct DecoderLayerOutput {
   Tensor states;                       // [target tokens, d_model]
   Tensor self_weights, cross_weights;  // on request, else undefined; see AttentionOutput
+  Tensor guided_loss;                  // of the cross-attention, on request
 };
 
 /// Masked self-attention, cross-attention to the encoder's output and feed-forward, each within a residual connection:
@@ -35,7 +36,8 @@ class DecoderLayer final : public CheckpointedLayer {
   /// memory and cross_mask are ignored.
   Tensor operator()(const Tensor& x, const Tensor& memory, const AttentionMask& self_mask,
                     const AttentionMask& cross_mask) const;
-  /// The same, plus the weights of attentions whose masks have with_weights. Keeps all activations for the gradient.
+  /// The same, plus the weights of attentions whose masks have with_weights, and the loss of the cross-attention's
+  /// guide. Keeps all activations for the gradient.
   DecoderLayerOutput forward(const Tensor& x, const Tensor& memory, const AttentionMask& self_mask,
                              const AttentionMask& cross_mask) const;
 

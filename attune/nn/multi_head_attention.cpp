@@ -105,7 +105,7 @@ AttentionOptions MultiHeadAttention::attention_options(const AttentionMask& mask
 AttentionOutput MultiHeadAttention::attend(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v,
                                            const AttentionMask& mask) const {
   const auto [heads, weights] = attention(q, k, v, attention_options(mask), mask.with_weights);
-  return {w_o_.bf16_output(heads.reshape({-1, heads_ * d_head_})), weights};
+  return {w_o_.bf16_output(heads.reshape({-1, heads_ * d_head_})), weights, guided_loss(q, k, mask, scale_, soft_cap_)};
 }
 
 AttentionOutput MultiHeadAttention::attend(const Tensor& q, const KeysAndValues& memory,
@@ -182,7 +182,7 @@ AttentionOutput MultiHeadAttention::attend(const Tensor& query, const CachedQuer
 AttentionOutput MultiHeadAttention::attend_cached(const Tensor& query, const CachedQueries& q,
                                                   const AttentionCache& cache) const {
   const auto [heads, weights] = cached_heads(query, q, cache);
-  return {w_o_(heads.reshape({-1, heads_ * d_head_})), weights};
+  return {.states = w_o_(heads.reshape({-1, heads_ * d_head_})), .weights = weights};
 }
 
 // Which way a row goes depends on its own sequence alone.

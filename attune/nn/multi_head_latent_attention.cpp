@@ -123,7 +123,7 @@ AttentionOutput MultiHeadLatentAttention::attend(const HeadColumns& q, const Hea
                                            .dropout = dropout_.mask(),
                                            .scale = scale()},
                                           mask.with_weights);
-  return {w_o_.bf16_output(heads.reshape({-1, config_.heads * d_value_})), weights};
+  return {w_o_.bf16_output(heads.reshape({-1, config_.heads * d_value_})), weights, guided_loss(q, k, mask, scale())};
 }
 
 AttentionOutput MultiHeadLatentAttention::forward(const Tensor& query, const Tensor& memory,
@@ -186,7 +186,7 @@ AttentionOutput MultiHeadLatentAttention::attend(const Tensor& query, const Cach
     out.rows(g.begin, g.end)
         .copy_from(expanded[i] ? attend_expanded(rows, part, cache) : attend_absorbed(rows, part, cache).states);
   }
-  return {out, {}};  // if weights are wanted, all groups are absorbed
+  return {.states = out, .weights = {}};  // if weights are wanted, all groups are absorbed
 }
 
 // Computes keys and values as in training, from latents that are gathered from the cache.
@@ -219,7 +219,7 @@ AttentionOutput MultiHeadLatentAttention::attend_absorbed(const Tensor& query, c
                                                     .distance_bias = config_.positions.distance_bias()},
                                                    q.with_weights);
   const Tensor heads = per_head_matmul_transposed(latents, w_v_decompress_.projection().weight.tensor);
-  return {w_o_(heads.reshape({-1, config_.heads * d_value_})), weights};
+  return {.states = w_o_(heads.reshape({-1, config_.heads * d_value_})), .weights = weights};
 }
 
 void MultiHeadLatentAttention::visit(Visitor& v) {

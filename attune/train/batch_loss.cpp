@@ -25,6 +25,12 @@ CrossEntropy batch_loss(const Transformer& model, const PackedBatch& batch, cons
                     pack_tokens(batch.target_input, batch.target_offsets), Indices(batch.labels), options);
 }
 
+CrossEntropy batch_loss(const Transformer& model, const PackedBatch& batch, const CrossEntropyOptions& options,
+                        const GuidedAlignment& guided) {
+  return model.loss(pack_tokens(batch.source, batch.source_offsets),
+                    pack_tokens(batch.target_input, batch.target_offsets), Indices(batch.labels), options, guided);
+}
+
 CrossEntropy batch_loss(const EncoderClassifier& model, const LabelledBatch& batch,
                         const CrossEntropyOptions& options) {
   return model.loss(pack_tokens(batch.tokens, batch.offsets), Indices(batch.labels), options);
@@ -40,6 +46,15 @@ CrossEntropy batch_loss(const DecoderLm& model, const LanguageModelBatch& batch,
 
 TrainingBatch training_batch(const Transformer& model, PackedBatch batch) {
   return make(model, std::move(batch), size_of(batch.labels));
+}
+
+TrainingBatch training_batch(const Transformer& model, PackedBatch batch, GuidedAlignment guided) {
+  TrainingBatch made{.labels = size_of(batch.labels), .tokens = size_of(batch.labels), .loss = {}};
+  made.loss = [&model, kept = std::make_shared<const PackedBatch>(std::move(batch)),
+               guide = std::make_shared<const GuidedAlignment>(std::move(guided))](const CrossEntropyOptions& options) {
+    return batch_loss(model, *kept, options, *guide);
+  };
+  return made;
 }
 
 TrainingBatch training_batch(const EncoderClassifier& model, LabelledBatch batch) {

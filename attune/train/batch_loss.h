@@ -14,6 +14,9 @@ namespace attune {
 
 /// Cross entropy of the batch's labels, given its source and, at each position, the target before it (teacher forcing).
 CrossEntropy batch_loss(const Transformer& model, const PackedBatch& batch, const CrossEntropyOptions& options);
+/// The same, with the loss of a guided head, see Transformer::loss().
+CrossEntropy batch_loss(const Transformer& model, const PackedBatch& batch, const CrossEntropyOptions& options,
+                        const GuidedAlignment& guided);
 /// Cross entropy of the texts' labels; a text with the label -1 does not count.
 CrossEntropy batch_loss(const EncoderClassifier& model, const LabelledBatch& batch, const CrossEntropyOptions& options);
 /// Cross entropy of the tokens that were hidden.
@@ -23,6 +26,7 @@ CrossEntropy batch_loss(const DecoderLm& model, const LanguageModelBatch& batch,
 
 /// A batch as update() takes it. The model has to outlive it; all labels count.
 TrainingBatch training_batch(const Transformer& model, PackedBatch batch);
+TrainingBatch training_batch(const Transformer& model, PackedBatch batch, GuidedAlignment guided);
 TrainingBatch training_batch(const EncoderClassifier& model, LabelledBatch batch);
 TrainingBatch training_batch(const EncoderMaskedLm& model, MaskedBatch batch);
 TrainingBatch training_batch(const DecoderLm& model, LanguageModelBatch batch);

@@ -30,6 +30,12 @@ void check_pairs(const char* source, const char* target, const DataConfig& data,
   if (sources != targets) fail<ConfigError>("{} names {} files but {} names {}", source, sources, target, targets);
 }
 
+void check_alignments(const DataConfig& data) {
+  if (!data.train_alignments.empty() && data.train_alignments.size() != data.train_source.size())
+    fail<ConfigError>("data.train_alignments names {} files but data.train_source names {}",
+                      data.train_alignments.size(), data.train_source.size());
+}
+
 void check_tokenizers(const DataConfig& data) {
   if (data.source_tokenizer.empty() != data.target_tokenizer.empty())
     fail<ConfigError>("data.source_tokenizer = \"{}\" and data.target_tokenizer = \"{}\": needs both or none",
@@ -54,6 +60,7 @@ void check_prepared(const DataConfig& data) {
   if (data.prepared.empty()) return;
   for (const auto& [field, files] : {std::pair{"data.train_source", &data.train_source},
                                      {"data.train_target", &data.train_target},
+                                     {"data.train_alignments", &data.train_alignments},
                                      {"data.train_files", &data.train_files}})
     if (!files->empty())
       fail<ConfigError>("{} names {}: data.prepared = \"{}\" is the training text", field, files->front(),
@@ -73,6 +80,7 @@ void check_data(const DataConfig& data, const TransformerConfig& model) {
   check_pairs("data.valid_source", "data.valid_target", data, false);
   check_tokenizers(data);
   check_prepared(data);
+  check_alignments(data);
   check_below_one("data.valid_fraction", data.valid_fraction);
   if (data.valid_fraction > 0 && !data.valid_files.empty())
     fail<ConfigError>("data.valid_fraction = {}: there are data.valid_files to validate on", data.valid_fraction);
@@ -120,6 +128,7 @@ void check_train(const TrainConfig& train) {
   check_range<int64_t>("train.batch_tokens", train.batch_tokens, 1, 1 << 26);
   check_range<int64_t>("train.accumulate", train.accumulate, 1, 1 << 20);
   check_below_one("train.label_smoothing", train.label_smoothing);
+  check_range<double>("train.guided_alignment", train.guided_alignment, 0, 1e6);
   if (!(train.mask_probability > 0 && train.mask_probability <= 1))
     fail<ConfigError>("train.mask_probability = {}: needs a number above 0, at most 1", train.mask_probability);
   check_below_one("train.word_dropout", train.word_dropout);
@@ -223,8 +232,8 @@ RunConfig with_absolute_paths(RunConfig config) {
     if (!path.empty()) path = std::filesystem::absolute(path).lexically_normal().string();
   };
   DataConfig& data = config.data;
-  for (std::vector<std::string>* files : {&data.train_source, &data.train_target, &data.valid_source,
-                                          &data.valid_target, &data.train_files, &data.valid_files})
+  for (std::vector<std::string>* files : {&data.train_source, &data.train_target, &data.train_alignments,
+                                          &data.valid_source, &data.valid_target, &data.train_files, &data.valid_files})
     std::ranges::for_each(*files, complete);
   for (std::string* path :
        {&data.tokenizer, &data.source_tokenizer, &data.target_tokenizer, &data.prepared, &config.train.initialize_from})

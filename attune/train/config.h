@@ -63,7 +63,8 @@ struct DataConfig {
   // encoder_decoder: files with one sentence a line.
   std::vector<std::string> train_source;  // line i of file k is translated by line i of train_target's file k
   std::vector<std::string> train_target;
-  std::vector<std::string> valid_source;  // none: no validation
+  std::vector<std::string> train_alignments;  // line i of file k: Pharaoh's word alignment of line i of train_source's
+  std::vector<std::string> valid_source;      // none: no validation
   std::vector<std::string> valid_target;
   // The other architectures: texts with labels for encoder_classifier, else text.
   std::vector<std::string> train_files;
@@ -97,6 +98,7 @@ struct TrainConfig {
   int64_t batch_tokens = 4096;       // of a batch; source or target tokens, whichever are more
   int64_t accumulate = 1;            // batches whose gradients make one update
   double label_smoothing = 0.1;      // 0.1 for encoder_decoder, else 0
+  double guided_alignment = 0.1;     // with data.train_alignments: weight of the guided head's loss
   double mask_probability = 0.15;    // encoder_masked_lm: share of tokens that are hidden
   double word_dropout = 0;           // encoder_classifier: share of tokens that are read as unknown in training
   uint64_t seed = 1;                 // below 2^63
@@ -171,6 +173,7 @@ template <class FieldVisitor>
 void visit_fields(DataConfig& c, FieldVisitor& v) {
   v("train_source", c.train_source);
   v("train_target", c.train_target);
+  v("train_alignments", c.train_alignments);
   v("valid_source", c.valid_source);
   v("valid_target", c.valid_target);
   v("train_files", c.train_files);
@@ -201,6 +204,7 @@ void visit_fields(TrainConfig& c, FieldVisitor& v) {
   v("batch_tokens", c.batch_tokens);
   v("accumulate", c.accumulate);
   v("label_smoothing", c.label_smoothing);
+  v("guided_alignment", c.guided_alignment);
   v("mask_probability", c.mask_probability);
   v("word_dropout", c.word_dropout);
   v("seed", c.seed);

@@ -28,6 +28,7 @@ constexpr const char* kNothing = "has no use for it";
 constexpr OwnedField kOwnedFields[] = {
     {"data.train_source", kTranslation, "reads data.train_files"},
     {"data.train_target", kTranslation, "reads data.train_files"},
+    {"data.train_alignments", kTranslation, kNothing},
     {"data.valid_source", kTranslation, "reads data.valid_files"},
     {"data.valid_target", kTranslation, "reads data.valid_files"},
     {"data.train_files", kOneText, "reads data.train_source and data.train_target"},
@@ -42,6 +43,7 @@ constexpr OwnedField kOwnedFields[] = {
     {"data.target_tokenizer", kTranslation, "has one tokenizer, data.tokenizer"},
     {"data.joint_vocab", kTranslation, kNothing},
     {"data.max_tokens_per_sentence", kTranslation, kNothing},
+    {"train.guided_alignment", kTranslation, kNothing},
     {"train.mask_probability", kMaskedLm, kNothing},
     {"train.word_dropout", kClassifier, kNothing},
     {"train.valid_sentences", kTranslation | kClassifier | kMaskedLm, "validates on all of its text"},

@@ -55,6 +55,11 @@ constexpr KeyHelp kHelp[] = {
     {"model.initialization", "Initialisation of matrices: Xavier, N(0, 0.02^2), or that scaled by depth as in GPT-2",
      ""},
     {"model.embedding_initialization", "Initialisation of embeddings: like every matrix, or N(0, 1 / d_model)", ""},
+    {"model.alignment_layer",
+     "Decoder layer, from 1, with the head that data.train_alignments guide and word alignments are read from; 0: the "
+     "last one with train_alignments, else none",
+     ""},
+    {"model.alignment_head", "That head of the layer's cross-attention, from 1", ""},
     {"model.share_embeddings", "Source and target have one embedding table and one vocabulary", ""},
     {"model.share_projection", "The projection to logits is the (target) embedding's table (section 3.4)", ""},
     {"model.projection_bias", "Whether the projection to logits has a bias", ""},
@@ -120,6 +125,10 @@ constexpr KeyHelp kHelp[] = {
 
     {"data.train_source", "Text files: line i of file k is translated by line i of train_target's file k", ""},
     {"data.train_target", "Text files with the translations", ""},
+    {"data.train_alignments",
+     "Files with word alignments, one line for each pair: 0-0 1-2, source-target, counted from 0; none: attention is "
+     "not guided",
+     ""},
     {"data.valid_source", "Text files to validate on; none: no validation", ""},
     {"data.valid_target", "Text files with the translations of valid_source", ""},
     {"data.train_files", "Text files; of a classifier texts with labels", ""},
@@ -163,6 +172,7 @@ constexpr KeyHelp kHelp[] = {
      "Probability that label smoothing spreads over all tokens; 0 for other "
      "architectures than encoder_decoder",
      ""},
+    {"train.guided_alignment", "With data.train_alignments: weight of the guided head's loss", ""},
     {"train.mask_probability", "Share of tokens that are hidden", ""},
     {"train.word_dropout", "Share of tokens that are read as unknown in training", ""},
     {"train.seed", "Seed of everything random, below 2^63", ""},

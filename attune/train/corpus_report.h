@@ -16,6 +16,7 @@ struct CorpusReport {
   CorpusSize size;
   int64_t skipped_long = 0, skipped_empty = 0;  // examples that were left out
   int64_t cut = 0;                              // texts that were too long: their beginning was kept
+  int64_t unaligned = 0;                        // pairs whose alignment does not fit their tokens, see SkippedPairs
   int64_t validation_examples = 0;              // 0: there is no validation
 };
 

@@ -207,6 +207,9 @@ PreparedIndex prepare_corpus(const RunConfig& config, const fs::path& folder, co
   options.validate();
   if (!config.data.prepared.empty())
     fail<ConfigError>("data.prepared = \"{}\": a text is prepared from its files", config.data.prepared);
+  if (!config.data.train_alignments.empty())
+    fail<ConfigError>("data.train_alignments names {}: what is prepared has no alignments; train on the text itself",
+                      config.data.train_alignments.front());
   if (config.data.valid_fraction > 0)
     fail<ConfigError>("data.valid_fraction = {}: what is prepared is for training; validation needs files of its own",
                       config.data.valid_fraction);

@@ -41,7 +41,12 @@ class TranslationTask final : public TaskOf<Transformer, int32_t> {
       return ExampleSize{.labels = target, .tokens = target, .work = source + target};
     };
     return make_part(all, part, size, [&, &shard = *shard](std::span<const int32_t> indices) {
-      return training_batch(*model_, pack_pairs(shard, indices, tokenizers_.target->bos_id()));
+      PackedBatch pairs = pack_pairs(shard, indices, tokenizers_.target->bos_id());
+      if (!alignments_) return training_batch(*model_, std::move(pairs));
+      PackedLinks links = alignments_->pack(indices, pairs.target_offsets);
+      return training_batch(*model_, std::move(pairs),
+                            {.links = {.offsets = std::move(links.offsets), .keys = std::move(links.sources)},
+                             .weight = config_.train.guided_alignment});
     });
   }
   ValidationReport validate(const ValidationWork& work) override { return validation_->measure(model_, work); }
@@ -57,7 +62,8 @@ class TranslationTask final : public TaskOf<Transformer, int32_t> {
   void load();
 
   TokenizerPair tokenizers_;
-  std::optional<TextStyle> source_text_;  // none of text that was prepared
+  std::optional<TextStyle> source_text_;       // none of text that was prepared
+  std::optional<TokenAlignments> alignments_;  // of the examples, with data.train_alignments
   std::optional<TranslationValidation> validation_;
 };
 
@@ -66,14 +72,20 @@ void TranslationTask::load() {
   source_text_ = text_style_of(data.train_source);
   const ParallelCorpus text =
       load_parallel_corpus(paths(data.train_source), paths(data.train_target), *tokenizers_.source, *tokenizers_.target,
-                           {.max_tokens = data.max_tokens_per_sentence});
+                           {.max_tokens = data.max_tokens_per_sentence, .alignments = paths(data.train_alignments)});
+  if (!data.train_alignments.empty()) {
+    alignments_.emplace();
+    for (const ParallelExample& example : text.examples) alignments_->add(example.links);
+    if (config_.model.alignment_layer == 0) config_.model.alignment_layer = config_.model.of_decoder().layers;
+  }
   TokenShard shard(examples_of(text.examples),
                    {.sides = 2, .vocab = {tokenizers_.source->vocab_size(), tokenizers_.target->vocab_size()}});
   corpus_ = {.size = {.examples = shard.examples(),
                       .tokens = shard.tokens_of_side(0),
                       .target_tokens = shard.tokens_of_side(1)},
              .skipped_long = text.skipped_long,
-             .skipped_empty = text.skipped_empty};
+             .skipped_empty = text.skipped_empty,
+             .unaligned = text.unaligned};
   set_text(TokenCorpus(std::move(shard)), batches_by_length(config_.train));
 }
 

@@ -60,13 +60,47 @@ TEST_F(ParallelCorpusFiles, KeepsTheOrderOfManyLinesAndFiles) {
                                            {write("1.de", de), write("2.de", "x\n")}, english_, german_);
   ASSERT_EQ(corpus.examples.size(), size_t{lines} + 1);
   for (int i = 0; i < lines; ++i) {
-    const auto& [source, target] = corpus.examples[static_cast<size_t>(i)];
+    const auto& [source, target, links] = corpus.examples[static_cast<size_t>(i)];
+    EXPECT_TRUE(links.empty());
     for (size_t bit = 0; bit < 16; ++bit) {
       ASSERT_EQ(source[bit], (i >> bit & 1) != 0 ? 4 : 5) << i;
       ASSERT_EQ(target[bit], (i >> bit & 1) != 0 ? 4 : 5) << i;
     }
   }
   EXPECT_EQ(corpus.examples.back().source, (Ids{6, 3}));
+}
+
+TEST_F(ParallelCorpusFiles, LinksTheTokensOfAlignedWords) {
+  const WhitespaceTokenizer pieces({"a@@", "b", "c"}, "@@");
+  const auto en = write("1.en", "a@@ b c\nc c c c\n\nb c\n"), de = write("1.de", "x y\nx\nx\ny x\n");
+  const auto align = write("1.align", "0-0 1-1 0-1 2-1\n3-0\n\n1-0\n");
+  const auto corpus = load_parallel_corpus({en}, {de}, pieces, german_, {.max_tokens = 4, .alignments = {align}});
+  ASSERT_EQ(corpus.examples.size(), 2u);  // a pair that is left out takes its alignment with it
+  EXPECT_EQ(corpus.unaligned, 1);         // "a@@ b" is one word of the tokens and two of the text
+  EXPECT_TRUE(corpus.examples[0].links.empty());
+  EXPECT_EQ(corpus.examples[1].links, (std::vector<TokenLink>{{0, 1}}));
+
+  const auto words = load_parallel_corpus({en}, {de}, english_, german_, {.max_tokens = 4, .alignments = {align}});
+  EXPECT_EQ(words.unaligned, 0);
+  EXPECT_EQ(words.examples[0].links, (std::vector<TokenLink>{{0, 0}, {1, 0}, {1, 1}, {1, 2}}));
+}
+
+TEST_F(ParallelCorpusFiles, RefusesAlignmentsThatDoNotFit) {
+  const auto en = write("1.en", "a b\nc\n"), de = write("1.de", "x\ny x\n");
+  const auto refused = [&](const std::string& text) {
+    const auto file = write("1.align", text);
+    return message_of<DataError>([&] { load_parallel_corpus({en}, {de}, english_, german_, {.alignments = {file}}); });
+  };
+  const std::string name = (folder_.path() / "1.align").string();
+  EXPECT_EQ(refused("0-0\n1-1\n"), name + ":2: 1-1 is outside of the sentences, which have 1 and 2 words");
+  EXPECT_EQ(refused("0-0\n0;1\n"), name + ":2: \"0;1\" is no pair of words, needs two numbers as in 0-1");
+  EXPECT_EQ(refused("0-0\n"), en.string() + " has 2 lines but " + name + " has 1");
+  EXPECT_EQ(refused("0-0\n0-0\n\n"), en.string() + " has 2 lines but " + name + " has 3");
+  const auto file = write("1.align", "0-0\n0-0\n");
+  EXPECT_EQ(message_of<ConfigError>([&] {
+              load_parallel_corpus({en}, {de}, english_, german_, {.alignments = {file, file}});
+            }),
+            "there are 1 source files but 2 files of alignments");
 }
 
 TEST_F(ParallelCorpusFiles, SaysHowManyLinesEachFileHas) {

@@ -10,6 +10,7 @@
 
 #include "attune/base/error.h"
 #include "attune/demo/clause.h"
+#include "attune/demo/marks.h"
 #include "attune/demo/sentences.h"
 
 namespace attune {
@@ -46,7 +47,7 @@ const Adjective& adjective(std::string_view english) {
 /// Nominative, accusative, dative and genitive, " | " between.
 std::string declension(NounPhrase p) {
   std::string line;
-  for (const Case c : kCases) line += (line.empty() ? "" : " | ") + p.german(c);
+  for (const Case c : kCases) line += (line.empty() ? "" : " | ") + without_marks(p.german(c));
   return line;
 }
 
@@ -97,12 +98,13 @@ TEST(GrammarMorphology, PossessivesNegationAndDemonstratives) {
   p.owner = Person::we;
   p.plural = true;
   EXPECT_EQ(declension(p), "unsere neuen Mäntel | unsere neuen Mäntel | unseren neuen Mänteln | unserer neuen Mäntel");
-  EXPECT_EQ(p.english(), "our new coats");
-  EXPECT_EQ(phrase("apple", Determiner::indefinite, "fresh").german(Case::accusative, true), "keinen frischen Apfel");
-  EXPECT_EQ(phrase("apple", Determiner::indefinite, "fresh", true).german(Case::accusative, true),
+  EXPECT_EQ(without_marks(p.english()), "our new coats");
+  EXPECT_EQ(without_marks(phrase("apple", Determiner::indefinite, "fresh").german(Case::accusative, true)),
+            "keinen frischen Apfel");
+  EXPECT_EQ(without_marks(phrase("apple", Determiner::indefinite, "fresh", true).german(Case::accusative, true)),
             "keine frischen Äpfel");
-  EXPECT_EQ(phrase("dog", Determiner::demonstrative, "big").german(Case::dative), "diesem großen Hund");
-  EXPECT_EQ(phrase("girl", Determiner::every, "clever").german(Case::accusative), "jedes kluge Mädchen");
+  EXPECT_EQ(without_marks(phrase("dog", Determiner::demonstrative, "big").german(Case::dative)), "diesem großen Hund");
+  EXPECT_EQ(without_marks(phrase("girl", Determiner::every, "clever").german(Case::accusative)), "jedes kluge Mädchen");
 }
 
 TEST(GrammarMorphology, NounsThatAreNotRegular) {
@@ -137,8 +139,8 @@ TEST(GrammarMorphology, EnglishForms) {
   EXPECT_EQ(english_third_person("play"), "plays");
   EXPECT_EQ(english_third_person("wash"), "washes");
   EXPECT_EQ(english_third_person("have"), "has");
-  EXPECT_EQ(phrase("apple", Determiner::indefinite, "fresh").english(), "a fresh apple");
-  EXPECT_EQ(phrase("man", Determiner::indefinite, "old").english(), "an old man");
+  EXPECT_EQ(without_marks(phrase("apple", Determiner::indefinite, "fresh").english()), "a fresh apple");
+  EXPECT_EQ(without_marks(phrase("man", Determiner::indefinite, "old").english()), "an old man");
 }
 
 TEST(GrammarMorphology, Contractions) {
@@ -220,49 +222,49 @@ Clause opening(Tense tense) {
 }
 
 TEST(GrammarClause, SeparableVerbInEveryTense) {
-  EXPECT_EQ(german_statement(opening(Tense::present)), "der Lehrer macht das Fenster auf");
-  EXPECT_EQ(german_statement(opening(Tense::past)), "der Lehrer machte das Fenster auf");
-  EXPECT_EQ(german_statement(opening(Tense::perfect)), "der Lehrer hat das Fenster aufgemacht");
-  EXPECT_EQ(german_statement(opening(Tense::future)), "der Lehrer wird das Fenster aufmachen");
-  EXPECT_EQ(english_statement(opening(Tense::progressive)), "the teacher is opening the window");
-  EXPECT_EQ(english_statement(opening(Tense::perfect)), "the teacher has opened the window");
+  EXPECT_EQ(without_marks(german_statement(opening(Tense::present))), "der Lehrer macht das Fenster auf");
+  EXPECT_EQ(without_marks(german_statement(opening(Tense::past))), "der Lehrer machte das Fenster auf");
+  EXPECT_EQ(without_marks(german_statement(opening(Tense::perfect))), "der Lehrer hat das Fenster aufgemacht");
+  EXPECT_EQ(without_marks(german_statement(opening(Tense::future))), "der Lehrer wird das Fenster aufmachen");
+  EXPECT_EQ(without_marks(english_statement(opening(Tense::progressive))), "the teacher is opening the window");
+  EXPECT_EQ(without_marks(english_statement(opening(Tense::perfect))), "the teacher has opened the window");
 }
 
 TEST(GrammarClause, VerbFirstSecondAndLast) {
   Clause c = opening(Tense::past);
   c.time = {"yesterday", "gestern"};
   c.time_in_front = true;
-  EXPECT_EQ(english_statement(c), "yesterday the teacher opened the window");
-  EXPECT_EQ(german_statement(c), "gestern machte der Lehrer das Fenster auf");
+  EXPECT_EQ(without_marks(english_statement(c)), "yesterday the teacher opened the window");
+  EXPECT_EQ(without_marks(german_statement(c)), "gestern machte der Lehrer das Fenster auf");
   c.time_in_front = false;
-  EXPECT_EQ(german_statement(c), "der Lehrer machte gestern das Fenster auf");
-  EXPECT_EQ(german_subordinate(c), "der Lehrer gestern das Fenster aufmachte");
-  EXPECT_EQ(german_question(opening(Tense::perfect)), "hat der Lehrer das Fenster aufgemacht");
-  EXPECT_EQ(german_subordinate(opening(Tense::perfect)), "der Lehrer das Fenster aufgemacht hat");
-  EXPECT_EQ(english_question(opening(Tense::past)), "did the teacher open the window");
-  EXPECT_EQ(english_question(opening(Tense::present)), "does the teacher open the window");
-  EXPECT_EQ(german_statement(opening(Tense::present), "weil es regnet,"),
+  EXPECT_EQ(without_marks(german_statement(c)), "der Lehrer machte gestern das Fenster auf");
+  EXPECT_EQ(without_marks(german_subordinate(c)), "der Lehrer gestern das Fenster aufmachte");
+  EXPECT_EQ(without_marks(german_question(opening(Tense::perfect))), "hat der Lehrer das Fenster aufgemacht");
+  EXPECT_EQ(without_marks(german_subordinate(opening(Tense::perfect))), "der Lehrer das Fenster aufgemacht hat");
+  EXPECT_EQ(without_marks(english_question(opening(Tense::past))), "did the teacher open the window");
+  EXPECT_EQ(without_marks(english_question(opening(Tense::present))), "does the teacher open the window");
+  EXPECT_EQ(without_marks(german_statement(opening(Tense::present), "weil es regnet,")),
             "weil es regnet, macht der Lehrer das Fenster auf");
-  EXPECT_EQ(german_imperative(opening(Tense::present)), "machen Sie das Fenster auf");
+  EXPECT_EQ(without_marks(german_imperative(opening(Tense::present))), "machen Sie das Fenster auf");
 }
 
 TEST(GrammarClause, NegationAndPronouns) {
   Clause c = opening(Tense::perfect);
   c.negated = c.yet = true;
-  EXPECT_EQ(english_statement(c), "the teacher has not opened the window yet");
-  EXPECT_EQ(german_statement(c), "der Lehrer hat das Fenster noch nicht aufgemacht");
+  EXPECT_EQ(without_marks(english_statement(c)), "the teacher has not opened the window yet");
+  EXPECT_EQ(without_marks(german_statement(c)), "der Lehrer hat das Fenster noch nicht aufgemacht");
   c = opening(Tense::present);
   c.negated = true;
   c.place = {"in the school", "in der Schule"};
-  EXPECT_EQ(english_statement(c), "the teacher does not open the window in the school");
-  EXPECT_EQ(german_statement(c), "der Lehrer macht das Fenster nicht in der Schule auf");
+  EXPECT_EQ(without_marks(english_statement(c)), "the teacher does not open the window in the school");
+  EXPECT_EQ(without_marks(german_statement(c)), "der Lehrer macht das Fenster nicht in der Schule auf");
   c = opening(Tense::past);
   c.verb = &verb("give");
   c.time = {"yesterday", "gestern"};
   c.accusative = {"a book", "ein Buch", false, true};
   c.dative = {"him", "ihm", true};
-  EXPECT_EQ(english_statement(c), "the teacher gave him a book yesterday");
-  EXPECT_EQ(german_statement(c), "der Lehrer gab ihm gestern ein Buch");
+  EXPECT_EQ(without_marks(english_statement(c)), "the teacher gave him a book yesterday");
+  EXPECT_EQ(without_marks(german_statement(c)), "der Lehrer gab ihm gestern ein Buch");
 }
 
 TEST(GrammarClause, PerfectWithSeinAndModals) {
@@ -271,18 +273,18 @@ TEST(GrammarClause, PerfectWithSeinAndModals) {
   c.agreement = Agreement::first_singular;
   c.verb = &verb("get up");
   c.tense = Tense::perfect;
-  EXPECT_EQ(german_statement(c), "ich bin aufgestanden");
+  EXPECT_EQ(without_marks(german_statement(c)), "ich bin aufgestanden");
   c.tense = Tense::modal;
   for (const Modal& m : modals()) {
     c.modal = &m;
     c.negated = m.negatable && std::string_view(m.auxiliary) == "can";
     if (std::string_view(m.third) == "wants to ") {
-      EXPECT_EQ(english_question(c), "do I want to get up");
-      EXPECT_EQ(german_question(c), "will ich aufstehen");
+      EXPECT_EQ(without_marks(english_question(c)), "do I want to get up");
+      EXPECT_EQ(without_marks(german_question(c)), "will ich aufstehen");
     }
     if (c.negated) {
-      EXPECT_EQ(english_statement(c), "I cannot get up");
-      EXPECT_EQ(german_statement(c), "ich kann nicht aufstehen");
+      EXPECT_EQ(without_marks(english_statement(c)), "I cannot get up");
+      EXPECT_EQ(without_marks(german_statement(c)), "ich kann nicht aufstehen");
     }
   }
 }
@@ -309,6 +311,91 @@ bool is_line(std::string_view text) {
 
 double words(std::string_view text) {
   return 1.0 + static_cast<double>(std::ranges::count(text, ' '));
+}
+
+/// The linked words as text, "teacher=Lehrer".
+std::vector<std::string> links_of(const SentencePair& pair) {
+  const auto words = [](const std::string& text) {
+    std::vector<std::string> all(1);
+    for (const char c : text) {
+      if (c == ' ') {
+        all.emplace_back();
+      } else {
+        all.back() += c;
+      }
+    }
+    return all;
+  };
+  const std::vector<std::string> source = words(pair.source), target = words(pair.target);
+  std::vector<std::string> links;
+  for (const auto& [s, t] : pair.alignment)
+    links.push_back(source.at(static_cast<size_t>(s)) + "=" + target.at(static_cast<size_t>(t)));
+  return links;
+}
+
+using Links = std::vector<std::string>;
+
+TEST(GrammarAlignment, LinksWhatOneWordBecame) {
+  Clause c = opening(Tense::perfect);
+  c.negated = c.yet = true;
+  EXPECT_EQ(links_of(pair(english_statement(c), german_statement(c))),
+            (Links{"The=Der", "teacher=Lehrer", "has=hat", "not=nicht", "opened=aufgemacht.", "the=das",
+                   "window=Fenster", "yet.=noch"}));
+  c = opening(Tense::past);  // one word is two
+  EXPECT_EQ(links_of(pair(english_statement(c), german_statement(c))),
+            (Links{"The=Der", "teacher=Lehrer", "opened=machte", "opened=auf.", "the=das", "window.=Fenster"}));
+  EXPECT_EQ(links_of(pair(english_question(c), german_question(opening(Tense::perfect)), '?')),
+            (Links{"Did=Hat", "the=der", "teacher=Lehrer", "open=aufgemacht?", "the=das", "window?=Fenster"}));
+  EXPECT_EQ(links_of(pair(english_statement(c), german_subordinate(c))).at(2), "opened=aufmachte.");
+}
+
+TEST(GrammarAlignment, LinksWhatBecameAnotherOrder) {
+  Clause c = opening(Tense::past);
+  c.verb = &verb("wait for");
+  c.accusative = {};
+  c.time = linked('x', {"three months ago", "vor drei Monaten"});
+  c.oblique = {"the guest", "auf den Gast"};
+  EXPECT_EQ(links_of(pair(english_statement(c), german_statement(c))),
+            (Links{"The=Der", "teacher=Lehrer", "waited=wartete", "waited=auf", "for=wartete", "for=auf", "the=auf",
+                   "the=den", "the=Gast.", "guest=auf", "guest=den", "guest=Gast.", "three=vor", "months=drei",
+                   "ago.=Monaten"}));  // phrases without marks: each with each, or one by one
+
+  NounPhrase window = phrase("car", Determiner::indefinite, "red");
+  c = opening(Tense::present);
+  c.verb = &verb("buy");
+  c.negated = c.negative_accusative = true;
+  c.accusative = {window.english(), window.german(Case::accusative, true)};
+  EXPECT_EQ(
+      links_of(pair(english_statement(c), german_statement(c))),
+      (Links{"The=Der", "teacher=Lehrer", "does=kauft", "not=kein", "buy=kauft", "a=kein", "red=rotes", "car.=Auto."}));
+}
+
+TEST(GrammarAlignment, ContractionsHaveBothWords) {
+  NounPhrase garden = phrase("garden", Determiner::definite, "quiet");
+  garden.adjective = nullptr;
+  Clause c = opening(Tense::present);
+  c.place = {join({marked("in", "p"), garden.english()}),
+             german_prepositional(marked("in", "p"), garden.german(Case::dative))};
+  const Links links = links_of(pair(english_statement(c), german_statement(c)));
+  EXPECT_EQ(Links(links.end() - 3, links.end()), (Links{"in=im", "the=im", "garden.=Garten"}));
+}
+
+TEST(GrammarAlignment, LeavesFewWordsOfTheCorpusAlone) {
+  size_t target_words = 0, linked_targets = 0;
+  for (const SentencePair& p : grammar_corpus(5000, 0, 0, 11).train) {
+    std::set<int32_t> targets;
+    for (const auto& [s, t] : p.alignment) {
+      ASSERT_LT(s, words(p.source)) << p.source;
+      ASSERT_LT(t, words(p.target)) << p.target;
+      targets.insert(t);
+    }
+    EXPECT_TRUE(std::ranges::is_sorted(p.alignment));
+    target_words += static_cast<size_t>(words(p.target));
+    linked_targets += targets.size();
+    EXPECT_EQ((p.source + p.target).find_first_of("_\x01\x02"), std::string::npos) << p.source;
+  }
+  EXPECT_GT(static_cast<double>(linked_targets) / static_cast<double>(target_words), 0.97);
+  EXPECT_LT(linked_targets, target_words);  // "Sie" of an imperative, "das" of a possessor have none
 }
 
 TEST(GrammarCorpus, SizesAndDisjointSplits) {
@@ -401,6 +488,8 @@ TEST(GrammarCorpus, SameSeedSamePairs) {
 TEST(GrammarCorpus, FirstPairsOfSeedOne) {
   const GrammarCorpus corpus = grammar_corpus(0, 0, 3, 1);
   EXPECT_EQ(corpus.test[0].source, "Did my strong boss sing on Friday?");
+  EXPECT_EQ(links_of(corpus.test[0]),
+            (Links{"Did=Hat", "my=mein", "strong=starker", "boss=Chef", "sing=gesungen?", "on=am", "Friday?=Freitag"}));
   EXPECT_EQ(corpus.test[0].target, "Hat mein starker Chef am Freitag gesungen?");
   EXPECT_EQ(corpus.test[1].source, "Why are you going to the hotel?");
   EXPECT_EQ(corpus.test[1].target, "Warum gehen Sie ins Hotel?");

@@ -46,6 +46,27 @@ TEST(TranslationAttention, IsWhatTheSearchAlignsBy) {
   }
 }
 
+TEST(TranslationAttention, AGuidedHeadIsWhatTheSearchAlignsBy) {
+  for (TransformerConfig config : small_configs()) {
+    config.alignment_layer = 1;
+    config.alignment_head = 3;
+    const auto model = random_model(config);
+    for (const std::vector<int32_t>& source : random_sentences(3, 9, config.source_vocab)) {
+      BeamSearchOptions options{.alignments = true};
+      options.generation.max_length = 12;
+      const Hypothesis found = beam_search(*model, pack_sentences({source}), options).front().front();
+      std::vector<int32_t> target = {options.special.bos};
+      target.insert(target.end(), found.tokens.begin(), found.tokens.end());
+      const Tensor weights = translation_attention(*model, source, target).cross[0];  // [1, heads, queries, keys]
+      const int64_t size = weights.size(2) * weights.size(3);
+      std::vector<int32_t> best = most_attended(
+          weights.reshape({-1}).rows(2 * size, 3 * size).reshape({1, 1, weights.size(2), weights.size(3)}));
+      best.resize(found.alignment.size());
+      EXPECT_EQ(best, found.alignment) << name_of(config);
+    }
+  }
+}
+
 TEST(TranslationAttention, HasEveryLayerAndItsRowsSumToOne) {
   const TransformerConfig config = small_config(MultiHeadLatent{}, NormPlacement::pre);
   const auto model = random_model(config);

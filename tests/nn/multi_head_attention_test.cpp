@@ -110,5 +110,22 @@ TEST(MultiHeadAttention, OneProductIsThreeProducts) {
   }
 }
 
+TEST(MultiHeadAttention, AGuidedHeadNeedsEveryKeyInSight) {
+  MultiHeadAttention attention(config_of(false));
+  initialize_parameters(attention, 5);
+  const Sequences lengths = Sequences::from_lengths({4, 7});
+  const Tensor x = normal({11, 16}, {.dtype = DType::f32, .seed = 1});
+  const Tensor memory = normal({11, 16}, {.dtype = DType::f32, .seed = 2});
+  AttentionGuide guide{.links = {.offsets = std::vector<int32_t>(12, 1), .keys = {3}}};
+  guide.links.offsets[0] = 0;
+  AttentionMask mask{.queries = lengths, .keys = lengths, .guide = &guide};
+  EXPECT_GT(attention.forward(x, memory, mask).guided_loss.item(), 0);
+  EXPECT_TRUE(same_bits(attention.forward(x, memory, mask).states,
+                        attention(x, memory, {.queries = lengths, .keys = lengths})));
+  EXPECT_FALSE(attention.forward(x, memory, {.queries = lengths, .keys = lengths}).guided_loss.defined());
+  mask.causal = true;
+  EXPECT_THROW(attention.forward(x, memory, mask), ConfigError);
+}
+
 }  // namespace
 }  // namespace attune

@@ -54,6 +54,14 @@ INSTANTIATE_TEST_SUITE_P(Trainer, Resume,
                                                             c.model.cross_attention = MultiHeadLatent{};
                                                         c.train.average_checkpoints = 3;
                                                       }},
+                                           ResumeCase{"guided_alignment",
+                                                      [](RunConfig& c) {
+                                                        const auto source =
+                                                            std::filesystem::path(c.data.train_source.at(0));
+                                                        write_reversed_alignments(source);
+                                                        c.data.train_alignments = {source.string() + ".align"};
+                                                        c.train.checkpoint_activations = true;
+                                                      }},
                                            ResumeCase{"sentence_piece_for_each_side",
                                                       [](RunConfig& c) {
                                                         c.data.tokenizer_type = TokenizerKind::unigram;

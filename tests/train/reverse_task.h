@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "attune/base/random.h"
+#include "attune/text/text_file.h"
+#include "attune/text/word_alignment.h"
 #include "tests/train/training_run.h"
 
 namespace attune {
@@ -26,6 +28,18 @@ inline void write_reverse_text(const TemporaryFolder& folder, const std::string&
   }
   write_file(folder / (name + ".src"), source);
   write_file(folder / (name + ".tgt"), target);
+}
+
+/// Writes the word alignments of a source file of that text beside it, with the name's end ".align".
+inline void write_reversed_alignments(const std::filesystem::path& source) {
+  std::string text;
+  for (const std::string& line : read_lines(source)) {
+    const auto words = static_cast<int32_t>(count_words(line));
+    WordAlignment alignment;
+    for (int32_t i = 0; i < words; ++i) alignment.emplace_back(i, words - 1 - i);
+    text += pharaoh(alignment) + "\n";
+  }
+  write_file(source.string() + ".align", text);
 }
 
 /// A small model on that text, with every kind of dropout. No limits, validations or checkpoints are near.

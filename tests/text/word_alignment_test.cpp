@@ -1,0 +1,76 @@
+#include "attune/text/word_alignment.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "attune/base/error.h"
+#include "attune/text/character_tokenizer.h"
+#include "attune/text/whitespace_tokenizer.h"
+#include "tests/support/errors.h"
+
+namespace attune {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+TEST(WordAlignment, TokensBelongToWordsOfTheText) {
+  const WhitespaceTokenizer subwords({"a@@", "b@@", "c", "d"}, "@@");
+  EXPECT_THAT(words_of_tokens(subwords, subwords.encode("a@@ b@@ c d a@@ c")), ElementsAre(0, 0, 0, 1, 2, 2));
+  const auto characters = CharacterTokenizer::build_from_texts({" ab"});
+  EXPECT_THAT(words_of_tokens(characters, characters.encode("ab  a b")), ElementsAre(0, 0, 1, 1, 1, 2, 2));
+  EXPECT_THAT(words_of_tokens(characters, characters.encode(" a ")), ElementsAre(0, 0, 0));
+  EXPECT_THAT(words_of_tokens(characters, characters.encode("  ")), ElementsAre(-1, -1));
+  EXPECT_THAT(words_of_tokens(characters, {}), IsEmpty());
+}
+
+TEST(WordAlignment, PairsOfWordsInPharaohsFormat) {
+  // Source tokens 0 and 1 are one word; token 3 would be eos.
+  const std::vector<int32_t> source = {0, 0, 1}, target = {0, 1, 1, 2, 3}, alignment = {2, 0, 1, 3, 0};
+  const WordAlignment pairs = align_words(source, target, alignment);
+  EXPECT_EQ(pharaoh(pairs), "0-1 0-3 1-0");
+  EXPECT_EQ(pharaoh({}), "");
+}
+
+TEST(WordAlignment, ReadsPharaohsFormat) {
+  EXPECT_EQ(parse_pharaoh("0-1  2-0\t0-0 2-0", 3, 2, "x"), (WordAlignment{{0, 0}, {0, 1}, {2, 0}}));
+  EXPECT_THAT(parse_pharaoh("", 0, 0, "x"), IsEmpty());
+  EXPECT_THAT(parse_pharaoh(" \t", 1, 1, "x"), IsEmpty());
+}
+
+TEST(WordAlignment, RefusesWhatIsNoAlignmentOfTheSentences) {
+  for (const char* bad : {"0", "0-", "-0", "0-0-0", "a-b", "0:1", "0-1x", "x0-1", "--", "0--1", "-1-0", "+1-0", "1.0-2",
+                          "99999999999999999999-0", "0-2147483648", "0-0,1-1"})
+    EXPECT_EQ(message_of<DataError>([&] { parse_pharaoh("1-1 " + std::string(bad), 9, 9, "a.align:7"); }),
+              "a.align:7: \"" + std::string(bad) + "\" is no pair of words, needs two numbers as in 0-1");
+  EXPECT_EQ(message_of<DataError>([] { parse_pharaoh("3-0", 3, 2, "a.align:7"); }),
+            "a.align:7: 3-0 is outside of the sentences, which have 3 and 2 words");
+  EXPECT_THROW(parse_pharaoh("0-2", 3, 2, "x"), DataError);
+  EXPECT_THROW(parse_pharaoh("0-0", 0, 0, "x"), DataError);
+}
+
+RC_GTEST_PROP(WordAlignment, WritingAndReadingIsTheSame, ()) {
+  auto alignment = *rc::gen::container<WordAlignment>(
+      rc::gen::pair(rc::gen::inRange<int32_t>(0, 50), rc::gen::inRange<int32_t>(0, 40)));
+  std::sort(alignment.begin(), alignment.end());
+  alignment.erase(std::unique(alignment.begin(), alignment.end()), alignment.end());
+  RC_ASSERT(parse_pharaoh(pharaoh(alignment), 50, 40, "x") == alignment);
+}
+
+RC_GTEST_PROP(WordAlignment, AnyTextIsReadOrRefused, (const std::vector<char>& bytes)) {
+  static constexpr std::string_view kLikely = "0123456789- ";
+  std::string text;
+  for (const char c : bytes) text += c % 4 == 0 ? c : kLikely[static_cast<unsigned char>(c) % kLikely.size()];
+  try {
+    for (const auto& [source, target] : parse_pharaoh(text, 30, 20, "x")) {
+      RC_ASSERT(source >= 0 && source < 30);
+      RC_ASSERT(target >= 0 && target < 20);
+    }
+  } catch (const DataError& error) {
+    RC_ASSERT(std::string_view(error.what()).starts_with("x: "));
+  }
+}
+
+}  // namespace
+}  // namespace attune
