@@ -20,15 +20,16 @@ def read_json(path: Path) -> dict:
     return content
 
 
-def read_safetensors(path: Path) -> dict[str, np.ndarray]:
-    """By name, mapped from the file; what is written to them stays in this process. All are float32."""
+def read_safetensors(path: Path, left_out: tuple[str, ...] = ()) -> dict[str, np.ndarray]:
+    """By name, mapped from the file; what is written to them stays in this process. All are float32 but those that are
+    left out, whose names end so."""
     with open(path, "rb") as file:
         (length,) = struct.unpack("<Q", file.read(8))
         header = json.loads(file.read(length))
     numbers = np.memmap(path, dtype=np.uint8, mode="c", offset=8 + length)
     tensors = {}
     for name, entry in header.items():
-        if name == "__metadata__":
+        if name == "__metadata__" or name.endswith(left_out):
             continue
         if entry["dtype"] != "F32":
             raise NotSupported(f"{path}: {name} is {entry['dtype']}, expected F32")

@@ -77,7 +77,8 @@ def convert(folder: Path, output: Path) -> None:
     for name, expected in (("model_type", "bert"), ("hidden_act", "gelu")):
         if config.get(name) != expected:
             raise NotSupported(f"{folder}: expected {name} = {expected}, found {config.get(name)}")
-    tensors = {n.removeprefix("bert."): x for n, x in read_safetensors(folder / "model.safetensors").items()}
+    found = read_safetensors(folder / "model.safetensors", left_out=("embeddings.position_ids",))
+    tensors = {name.removeprefix("bert."): x for name, x in found.items()}
     graph = Graph(tensors, config["layer_norm_eps"])
     x = embeddings(graph)
     for i in range(config["num_hidden_layers"]):
