@@ -63,7 +63,7 @@ Json content(const std::vector<const char*>& types, const Json& schema) {
 
 Json responses(const Route& route, const InterfaceDescription& description) {
   Json answer = content({description.answer_type}, description.answer);
-  if (description.streams) answer["text/event-stream"]["schema"]["type"] = "string";
+  if (description.streams) answer["text/event-stream"]["schema"] = schema_named("Event");
   Json all;
   all["200"] = {{"description", description.success}, {"content", std::move(answer)}};
   const std::vector<int> errors = error_statuses(route);

@@ -404,6 +404,7 @@ Json named_schemas() {
   schemas["Detected"] = object_with({{"language", text(), kRequired}, {"confidence", number(), kRequired}});
   schemas["Label"] = object_with({{"label", text(), kRequired}, {"score", number(), kRequired}});
   schemas["Sentence"] = sentence();
+  schemas["Event"] = object_with({{"data", text(), kRequired}});  // of a stream: JSON, or [DONE] at its end
   return schemas;
 }
 

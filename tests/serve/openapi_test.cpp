@@ -37,5 +37,15 @@ TEST(OpenApi, EveryReferenceLeadsSomewhere) {
   expect_references(document, document);
 }
 
+// As programs read it that check answers: event by event.
+TEST(OpenApi, AStreamIsDescribedByItsEvents) {
+  const Json document = Json::parse(openapi_document());
+  for (const char* path : {"/v1/translate", "/v1/completions", "/v1/chat/completions"}) {
+    const Json& answer = document["paths"][path]["post"]["responses"]["200"]["content"]["text/event-stream"];
+    EXPECT_EQ(answer["schema"]["$ref"], "#/components/schemas/Event") << path;
+  }
+  EXPECT_EQ(document["components"]["schemas"]["Event"]["required"], Json::array({"data"}));
+}
+
 }  // namespace
 }  // namespace attune::serve
