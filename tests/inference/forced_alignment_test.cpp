@@ -39,7 +39,9 @@ TEST(ForcedAlignment, OfATranslationIsThatOfTheSearch) {
       EXPECT_EQ(forced.words, found.alignment) << sentence << " with layer " << layer;
       ASSERT_THAT(forced.heads, SizeIs(2));
       EXPECT_THAT(forced.heads, Each(SizeIs(4)));
-      if (layer > 0) EXPECT_EQ(forced.heads[static_cast<size_t>(layer) - 1][1], found.alignment);
+      if (layer > 0) {
+        EXPECT_EQ(forced.heads[static_cast<size_t>(layer) - 1][1], found.alignment);
+      }
     }
   }
 }
