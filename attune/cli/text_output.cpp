@@ -72,7 +72,9 @@ std::string one_line(std::string_view text, std::string_view kept) {
     const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
     if (kept.find(text[i]) != std::string_view::npos) {
       line += text[i];
-    } else if (byte == '\n' || byte == '\r') {
+      continue;
+    }
+    if (byte == '\n' || byte == '\r') {
       line += ' ';
     } else if (byte == '\t') {
       line += "\\t";
