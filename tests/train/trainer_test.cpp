@@ -125,7 +125,7 @@ TEST_F(TrainerTest, StopsByTime) {
   const TrainedRun run = train(config_, folder_ / "run");
   EXPECT_EQ(run.result.reason, StopReason::minutes);
   EXPECT_GE(run.result.seconds, 0.3);
-  EXPECT_LT(run.seen.steps[run.seen.steps.size() - 2].seconds, 0.3);
+  for (size_t i = 1; i < run.seen.steps.size(); ++i) EXPECT_LT(run.seen.steps[i - 1].seconds, 0.3);
   EXPECT_TRUE(fs::exists(folder_ / "run" / "model" / "model.safetensors"));
 }
 
