@@ -70,7 +70,9 @@ TEST(GuidedAlignment, ComputingActivationsAgainChangesNoBit) {
     }
     for (size_t i = 0; i < gradients[0].size(); ++i) {
       ASSERT_EQ(gradients[0][i].defined(), gradients[1][i].defined());
-      if (gradients[0][i].defined()) EXPECT_TRUE(same_bits(gradients[0][i], gradients[1][i])) << i;
+      if (gradients[0][i].defined()) {
+        EXPECT_TRUE(same_bits(gradients[0][i], gradients[1][i])) << i;
+      }
     }
   }
 }
