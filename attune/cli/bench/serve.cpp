@@ -66,8 +66,9 @@ int64_t output_tokens(std::string_view body, bool stream) {
   int64_t tokens = 0;
   if (stream) {
     for (size_t at = body.find("data: {"); at != std::string_view::npos; at = body.find("data: {", at + 1)) ++tokens;
-  } else if (body.starts_with("{\"model\":") && body.find("\"translations\":") != std::string_view::npos) {
-    for (const Json& text : parse_json(body, "answer").at("translations"))
+  } else if (body.find("\"translations\":") != std::string_view::npos) {
+    const Json answer = parse_json(body, "answer");  // lives as long as the walk
+    for (const Json& text : answer.at("translations"))
       for (const Json& sentence : text.at("sentences"))
         tokens += static_cast<int64_t>(sentence.at("n_best").at(0).at("tokens").size());
   }
