@@ -57,9 +57,10 @@ struct EmbedOptions {
 /// nothing else.
 class Embedder {
  public:
-  /// From a folder of the Hugging Face hub with an encoder, or one of Attune's with an encoder or a classifier. modules.json,
-  /// 1_Pooling/config.json and sentence_bert_config.json of sentence-transformers are honoured; without them pooling is
-  /// `mean` and vectors are not normalised. `precision`: see SchedulerOptions. Throws FileError or ConfigError.
+  /// From a folder of the Hugging Face hub with an encoder, or one of Attune's with an encoder or a classifier.
+  /// modules.json, 1_Pooling/config.json and sentence_bert_config.json of sentence-transformers are honoured; without
+  /// them pooling is `mean` and vectors are not normalised. `precision`: see SchedulerOptions. Throws FileError or
+  /// ConfigError.
   static Embedder load(const std::filesystem::path& folder, ProductPrecision precision = ProductPrecision::float32);
 
   /// Returns a vector of dimension() numbers for each text, in the order of the texts; it does not depend on the other

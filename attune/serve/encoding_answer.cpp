@@ -36,7 +36,7 @@ int64_t count_tokens(std::span<const Encoding> texts) {
 
 // One worker calls all on_done, one after the other.
 void encode_texts(const Service& service, const std::shared_ptr<Call>& call, std::vector<Encoding> texts,
-                  std::function<void(std::vector<std::vector<float>>&&)> on_done) {
+                  const std::function<void(std::vector<std::vector<float>>&&)>& on_done) {
   const int64_t tokens = count_tokens(texts);
   if (const int64_t most = service.config().limits.tokens; tokens > most)
     throw HttpError(413, fmt::format("the texts have {} tokens, at most {} are accepted", tokens, most));
@@ -46,7 +46,7 @@ void encode_texts(const Service& service, const std::shared_ptr<Call>& call, std
       std::make_shared<Progress>(Progress{std::vector<std::vector<float>>(texts.size()), texts.size()});
   std::vector<EncoderRequest> requests;
   for (size_t i = 0; i < texts.size(); ++i) {
-    auto done = [call, progress, on_done, i](std::vector<float> numbers, std::exception_ptr error) {
+    auto done = [call, progress, on_done, i](std::vector<float> numbers, const std::exception_ptr& error) {
       if (error && !std::exchange(progress->failed, true)) call->fail(error);
       progress->numbers[i] = std::move(numbers);
       if (--progress->left > 0 || progress->failed) return;

@@ -16,17 +16,17 @@ namespace {
 const Json kNothing = nullptr;
 
 // Several values of one name become a list, as in q=one&q=two.
-Json object_of(FormFields fields) {
+Json object_of(const FormFields& fields) {
   Json object = Json::object();
-  for (auto& [name, value] : fields) {
+  for (const auto& [name, value] : fields) {
     if (!valid_utf8(name) || !valid_utf8(value)) throw HttpError(400, "the form is not valid UTF-8");
     Json& place = object[name];
     if (place.is_null()) {
-      place = std::move(value);
+      place = value;
     } else if (place.is_array()) {
-      place.push_back(std::move(value));
+      place.push_back(value);
     } else {
-      place = Json::array({place, std::move(value)});
+      place = Json::array({place, value});
     }
   }
   return object;
@@ -103,9 +103,7 @@ std::optional<int64_t> RequestFields::integer(const char* name, int64_t least, i
   const Json& json = value(name);
   if (json.is_null()) return {};
   std::optional<int64_t> found;
-  if (json.is_number_unsigned() && json.get<uint64_t>() <= INT64_MAX) {
-    found = json.get<int64_t>();
-  } else if (json.is_number_integer() && !json.is_number_unsigned()) {
+  if (json.is_number_integer() && (!json.is_number_unsigned() || json.get<uint64_t>() <= INT64_MAX)) {
     found = json.get<int64_t>();
   } else if (form_ && json.is_string()) {
     found = parsed<int64_t>(json.get<std::string>());
