@@ -19,7 +19,7 @@ std::unique_ptr<Model> load_as(const HubFolder& hub, const std::filesystem::path
   if (wanted == nullptr)
     fail<ConfigError>("{}: its architecture, in our terms, is \"{}\", which is not for {}", folder.string(),
                       enum_name(hub.config().architecture), task);
-  model.release();
+  static_cast<void>(model.release());
   return std::unique_ptr<Model>(wanted);
 }
 

@@ -38,7 +38,7 @@ void ScoreTile(const CachedAttentionPiece<T>& p, int64_t query, int64_t begin, i
       for (int64_t u = 0; u < kRows; ++u) rows[u] = p.key_rows[std::min(j + u, end - 1)];
       DotTile<kQueries>(d, p.q + query, rows, offset, p.d_k, dots);
     }
-    for (int i = 0; i < kQueries; ++i) {
+    for (int64_t i = 0; i < kQueries; ++i) {
       T* scores = p.weights + (query + i) * kStride + j;
       for (int64_t u = 0; u < count; ++u) scores[u] = dots[i * kRows + u] * p.scale;
     }

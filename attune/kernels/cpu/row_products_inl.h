@@ -37,7 +37,7 @@ HWY_INLINE void SumsOfLanes(D d, V* v, T* HWY_RESTRICT sums) {
   for (int first = 0; first < kCount; first += kLanes) {
     V* group = v + first;
     for (int count = kLanes; count > 1; count /= 2) {
-      for (int i = 0; i < count / 2; ++i) {
+      for (ptrdiff_t i = 0; i < count / 2; ++i) {
         const V a = group[2 * i], b = group[2 * i + 1];
         group[i] = hn::Add(hn::ConcatEven(d, b, a), hn::ConcatOdd(d, b, a));
       }
