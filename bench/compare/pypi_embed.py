@@ -25,6 +25,7 @@ def sentence_transformer(o: argparse.Namespace):
 
 def export(model: str, to: Path, int8: bool) -> Path:
     """The fused graph, and its weights in 8 bits where those are asked for."""
+    import onnx
     import torch
     import transformers
     from onnxruntime.quantization import QuantType, quantize_dynamic
@@ -56,7 +57,8 @@ def export(model: str, to: Path, int8: bool) -> Path:
     if not int8:
         return fused
     if not quantized.exists():
-        quantize_dynamic(str(fused), str(quantized), weight_type=QuantType.QInt8)
+        types = {"DefaultTensorType": onnx.TensorProto.FLOAT}  # of what fused nodes give
+        quantize_dynamic(str(fused), str(quantized), weight_type=QuantType.QInt8, extra_options=types)
     return quantized
 
 
