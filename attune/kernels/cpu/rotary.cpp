@@ -72,7 +72,7 @@ void RotateRows(const RotaryRows& a, int64_t begin, int64_t end) {
   T* y = a.y.data<T>();
   const T sign = a.back ? T{-1} : T{1};
   for (int64_t row = begin; row < end; ++row) {
-    const T* cosines = table + table_rows[row] * 2 * pairs;
+    const T* cosines = table + 2 * pairs * table_rows[row];
     const T* sines = cosines + pairs;
     for (int64_t h = 0; h < a.rotated; ++h) {
       const int64_t at = (row * heads + h) * d;
