@@ -50,6 +50,8 @@ class Connection:
                 return Answer(status, headers, b"")
             if headers.get("transfer-encoding") == "chunked":
                 return Answer(status, headers, await self.chunks())
+            if headers.get("connection") == "close" and "content-length" not in headers:  # a stream for HTTP/1.0
+                return Answer(status, headers, await self.reader.read())
             return Answer(status, headers, await self.reader.readexactly(int(headers["content-length"])))
         except (asyncio.IncompleteReadError, ConnectionError):
             return None
