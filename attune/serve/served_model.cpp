@@ -25,7 +25,7 @@ ServedModel::ServedModel(std::string name, const ModelConfig& config, int64_t mo
       config_(config),
       created_(seconds_since_1970()),
       admission_(std::make_shared<Admission>(most_requests)) {
-  const SchedulerOptions scheduling{.cache_bytes = config_.cache_bytes};
+  const SchedulerOptions scheduling{.cache_bytes = config_.cache_bytes, .precision = config_.precision};
   const int64_t lanes = config_.threads > 0 ? config_.threads : default_thread_count();
   const auto decode = [&](Scheduler& scheduler, int64_t places) {
     decoder_ = std::make_unique<DecodingWorker>(scheduler,
@@ -50,13 +50,13 @@ ServedModel::ServedModel(std::string name, const ModelConfig& config, int64_t mo
       break;
     case Architecture::encoder_classifier:
       kind_ = ModelKind::classifier;
-      classifier_ = Classifier::load(config_.folder);
+      classifier_ = Classifier::load(config_.folder, config_.precision);
       encode([this](std::span<const Encoding> texts) { return classifier_->logits(texts); });
       break;
     case Architecture::encoder:
     case Architecture::encoder_masked_lm:
       kind_ = ModelKind::embedder;
-      embedder_ = Embedder::load(config_.folder);
+      embedder_ = Embedder::load(config_.folder, config_.precision);
       encode([this](std::span<const Encoding> texts) { return embedder_->embed_encoded(texts); });
       break;
   }
