@@ -1,6 +1,8 @@
 #include "attune/hub/open_folder.h"
 
 #include <algorithm>
+#include <utility>
+#include <variant>
 
 #include "attune/base/fail.h"
 #include "attune/hub/hub_folder.h"
@@ -46,60 +48,91 @@ void fill_encoder(const HubFolder& hub, const std::filesystem::path& folder, con
 
 }  // namespace
 
+struct OpenedFolder::Contents {
+  std::filesystem::path folder;
+  std::variant<HubFolder, ConfigFile> opened;
+  ConfigFile config;
+};
+
+OpenedFolder::OpenedFolder(const std::filesystem::path& folder) {
+  std::variant<HubFolder, ConfigFile> opened = HubFolder::open(folder);
+  const auto* const hub = std::get_if<HubFolder>(&opened);
+  ConfigFile config = hub == nullptr ? std::get<ConfigFile>(opened)
+                                     : ConfigFile{.model = hub->config(), .bfloat16_numbers = hub->bfloat16_count(), .weight_format = {}};
+  contents_ = std::make_shared<const Contents>(Contents{folder, std::move(opened), std::move(config)});
+}
+
+const std::filesystem::path& OpenedFolder::path() const {
+  return contents_->folder;
+}
+
+const ConfigFile& OpenedFolder::config() const {
+  return contents_->config;
+}
+
+const HubFolder* OpenedFolder::hub() const {
+  return std::get_if<HubFolder>(&contents_->opened);
+}
+
+ModelFolder OpenedFolder::load_model(LoadedWeights weights) const {
+  if (hub() == nullptr) return load_model_folder(path(), config(), weights);
+  ModelFolder files;
+  TokenizerPair tokenizers = load_tokenizers(path());
+  check_size(*tokenizers.source, "source_vocab", config().model.source_vocab, path());
+  check_size(*tokenizers.target, "target_vocab", config().model.target_vocab, path());
+  files.source_tokenizer = std::move(tokenizers.source);
+  files.target_tokenizer = std::move(tokenizers.target);
+  files.generation = read_hub_generation(path(), hub()->hub_config());
+  files.model = load_as<Transformer>(*hub(), path(), "translation", weights);
+  return files;
+}
+
+LanguageModelFolder OpenedFolder::load_language_model(LoadedWeights weights) const {
+  if (hub() == nullptr) return load_language_model_folder(path(), config(), weights);
+  LanguageModelFolder files;
+  files.tokenizer = load_hub_tokenizer(path(), config().model.vocab);
+  files.sampling = read_hub_sampling(path(), hub()->hub_config());
+  files.tokenizer_frames_texts = true;
+  files.model = load_as<DecoderLm>(*hub(), path(), "generation", weights);
+  return files;
+}
+
+ClassifierFolder OpenedFolder::load_classifier(LoadedWeights weights) const {
+  if (hub() == nullptr) return load_classifier_folder(path(), config(), weights);
+  ClassifierFolder files;
+  files.max_tokens = std::min(files.max_tokens, config().model.longest_sequence());
+  fill_encoder<EncoderClassifier>(*hub(), path(), "classification", weights, files);
+  return files;
+}
+
+EncoderFolder OpenedFolder::load_encoder(LoadedWeights weights) const {
+  if (hub() == nullptr) return load_encoder_folder(path(), config(), weights);
+  EncoderFolder files;
+  files.max_tokens = std::min(kMostTextTokens, config().model.longest_sequence());
+  fill_encoder<EncoderModel>(*hub(), path(), "embedding", weights, files);
+  return files;
+}
+
 ConfigFile open_config(const std::filesystem::path& folder) {
-  const auto opened = HubFolder::open(folder);
-  if (const auto* hub = std::get_if<HubFolder>(&opened))
-    return {.model = hub->config(), .bfloat16_numbers = hub->bfloat16_count(), .weight_format = {}};
-  const ConfigFile& file = std::get<ConfigFile>(opened);
-  check_parameter_file(folder, file.model, file.weight_format);
-  return file;
+  const OpenedFolder opened(folder);
+  if (opened.hub() == nullptr) check_parameter_file(folder, opened.config().model, opened.config().weight_format);
+  return opened.config();
 }
 
 ModelFolder open_model_folder(const std::filesystem::path& folder, LoadedWeights weights) {
-  const auto opened = HubFolder::open(folder);
-  const auto* const hub = std::get_if<HubFolder>(&opened);
-  if (hub == nullptr) return load_model_folder(folder, std::get<ConfigFile>(opened), weights);
-  ModelFolder files;
-  TokenizerPair tokenizers = load_tokenizers(folder);
-  check_size(*tokenizers.source, "source_vocab", hub->config().source_vocab, folder);
-  check_size(*tokenizers.target, "target_vocab", hub->config().target_vocab, folder);
-  files.source_tokenizer = std::move(tokenizers.source);
-  files.target_tokenizer = std::move(tokenizers.target);
-  files.generation = read_hub_generation(folder, hub->hub_config());
-  files.model = load_as<Transformer>(*hub, folder, "translation", weights);
-  return files;
+  return OpenedFolder(folder).load_model(weights);
 }
 
 LanguageModelFolder open_language_model_folder(const std::filesystem::path& folder, LoadedWeights weights) {
-  const auto opened = HubFolder::open(folder);
-  const auto* const hub = std::get_if<HubFolder>(&opened);
-  if (hub == nullptr) return load_language_model_folder(folder, std::get<ConfigFile>(opened), weights);
-  LanguageModelFolder files;
-  files.tokenizer = load_hub_tokenizer(folder, hub->config().vocab);
-  files.sampling = read_hub_sampling(folder, hub->hub_config());
-  files.tokenizer_frames_texts = true;
-  files.model = load_as<DecoderLm>(*hub, folder, "generation", weights);
-  return files;
+  return OpenedFolder(folder).load_language_model(weights);
 }
 
 ClassifierFolder open_classifier_folder(const std::filesystem::path& folder, LoadedWeights weights) {
-  const auto opened = HubFolder::open(folder);
-  const auto* const hub = std::get_if<HubFolder>(&opened);
-  if (hub == nullptr) return load_classifier_folder(folder, std::get<ConfigFile>(opened), weights);
-  ClassifierFolder files;
-  files.max_tokens = std::min(files.max_tokens, hub->config().longest_sequence());
-  fill_encoder<EncoderClassifier>(*hub, folder, "classification", weights, files);
-  return files;
+  return OpenedFolder(folder).load_classifier(weights);
 }
 
 EncoderFolder open_encoder_folder(const std::filesystem::path& folder, LoadedWeights weights) {
-  const auto opened = HubFolder::open(folder);
-  const auto* const hub = std::get_if<HubFolder>(&opened);
-  if (hub == nullptr) return load_encoder_folder(folder, std::get<ConfigFile>(opened), weights);
-  EncoderFolder files;
-  files.max_tokens = std::min(kMostTextTokens, hub->config().longest_sequence());
-  fill_encoder<EncoderModel>(*hub, folder, "embedding", weights, files);
-  return files;
+  return OpenedFolder(folder).load_encoder(weights);
 }
 
 }  // namespace attune

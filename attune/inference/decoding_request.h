@@ -30,7 +30,7 @@ struct BeamSearchRequest {
 /// seed, of first_sample + i and of the token's position.
 struct SamplingRequest {
   SamplingConfig config = {};
-  std::vector<int32_t> never_drawn = {};
+  std::vector<int32_t> never_drawn = {};  // beside the config's suppressed_tokens
   std::vector<int32_t> eos = {};  // each of them ends a text
   int64_t samples = 1;            // texts
   uint64_t first_sample = 0;
