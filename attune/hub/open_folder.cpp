@@ -12,17 +12,11 @@
 namespace attune {
 namespace {
 
-// A hub model of this architecture. Throws ConfigError for another one.
+// A hub model, whose architecture has been checked.
 template <class Model>
-std::unique_ptr<Model> load_as(const HubFolder& hub, const std::filesystem::path& folder, const char* task,
-                               LoadedWeights weights) {
+std::unique_ptr<Model> load_as(const HubFolder& hub, LoadedWeights weights) {
   std::unique_ptr<Module> model = hub.load(weights);
-  auto* wanted = dynamic_cast<Model*>(model.get());
-  if (wanted == nullptr)
-    fail<ConfigError>("{}: its architecture, in our terms, is \"{}\", which is not for {}", folder.string(),
-                      enum_name(hub.config().architecture), task);
-  static_cast<void>(model.release());
-  return std::unique_ptr<Model>(wanted);
+  return std::unique_ptr<Model>(&dynamic_cast<Model&>(*model.release()));
 }
 
 // A model's vocabulary may be padded, so that it has more tokens than the tokenizer.
@@ -39,11 +33,12 @@ std::shared_ptr<const Tokenizer> load_hub_tokenizer(const std::filesystem::path&
 }
 
 template <class Model>
-void fill_encoder(const HubFolder& hub, const std::filesystem::path& folder, const char* task, LoadedWeights weights,
-                  EncoderFolderOf<Model>& files) {
-  files.tokenizer = load_hub_tokenizer(folder, hub.config().vocab);
+void fill_encoder(const OpenedFolder& folder, LoadedWeights weights, EncoderFolderOf<Model>& files) {
+  const TransformerConfig& config = folder.config().model;
+  files.max_tokens = std::min(kMostTextTokens, config.longest_sequence());
+  files.tokenizer = load_hub_tokenizer(folder.path(), config.vocab);
   files.tokenizer_frames_texts = true;
-  files.model = load_as<Model>(hub, folder, task, weights);
+  files.model = load_as<Model>(*folder.hub(), weights);
 }
 
 }  // namespace
@@ -76,6 +71,7 @@ const HubFolder* OpenedFolder::hub() const {
 
 ModelFolder OpenedFolder::load_model(LoadedWeights weights) const {
   if (hub() == nullptr) return load_model_folder(path(), config(), weights);
+  check_architecture(path(), config().model.architecture, Architecture::encoder_decoder, "translation");
   ModelFolder files;
   TokenizerPair tokenizers = load_tokenizers(path());
   check_size(*tokenizers.source, "source_vocab", config().model.source_vocab, path());
@@ -83,33 +79,43 @@ ModelFolder OpenedFolder::load_model(LoadedWeights weights) const {
   files.source_tokenizer = std::move(tokenizers.source);
   files.target_tokenizer = std::move(tokenizers.target);
   files.generation = read_hub_generation(path(), hub()->hub_config());
-  files.model = load_as<Transformer>(*hub(), path(), "translation", weights);
+  files.model = load_as<Transformer>(*hub(), weights);
   return files;
 }
 
 LanguageModelFolder OpenedFolder::load_language_model(LoadedWeights weights) const {
   if (hub() == nullptr) return load_language_model_folder(path(), config(), weights);
+  check_architecture(path(), config().model.architecture, Architecture::decoder_lm, "generation");
   LanguageModelFolder files;
   files.tokenizer = load_hub_tokenizer(path(), config().model.vocab);
   files.sampling = read_hub_sampling(path(), hub()->hub_config());
   files.tokenizer_frames_texts = true;
-  files.model = load_as<DecoderLm>(*hub(), path(), "generation", weights);
+  files.model = load_as<DecoderLm>(*hub(), weights);
   return files;
 }
 
 ClassifierFolder OpenedFolder::load_classifier(LoadedWeights weights) const {
   if (hub() == nullptr) return load_classifier_folder(path(), config(), weights);
+  check_architecture(path(), config().model.architecture, Architecture::encoder_classifier, "classification");
   ClassifierFolder files;
-  files.max_tokens = std::min(files.max_tokens, config().model.longest_sequence());
-  fill_encoder<EncoderClassifier>(*hub(), path(), "classification", weights, files);
+  fill_encoder(*this, weights, files);
+  files.max_tokens = std::min(files.max_tokens, ClassifierFolder{}.max_tokens);
   return files;
 }
 
 EncoderFolder OpenedFolder::load_encoder(LoadedWeights weights) const {
   if (hub() == nullptr) return load_encoder_folder(path(), config(), weights);
+  check_architecture(path(), config().model.architecture, Architecture::encoder, "embedding");
   EncoderFolder files;
-  files.max_tokens = std::min(kMostTextTokens, config().model.longest_sequence());
-  fill_encoder<EncoderModel>(*hub(), path(), "embedding", weights, files);
+  fill_encoder(*this, weights, files);
+  return files;
+}
+
+MaskedLmFolder OpenedFolder::load_masked_lm(LoadedWeights weights) const {
+  if (hub() == nullptr) return load_masked_lm_folder(path(), config(), weights);
+  check_architecture(path(), config().model.architecture, Architecture::encoder_masked_lm, "masked tokens");
+  MaskedLmFolder files;
+  fill_encoder(*this, weights, files);
   return files;
 }
 
@@ -133,6 +139,10 @@ ClassifierFolder open_classifier_folder(const std::filesystem::path& folder, Loa
 
 EncoderFolder open_encoder_folder(const std::filesystem::path& folder, LoadedWeights weights) {
   return OpenedFolder(folder).load_encoder(weights);
+}
+
+MaskedLmFolder open_masked_lm_folder(const std::filesystem::path& folder, LoadedWeights weights) {
+  return OpenedFolder(folder).load_masked_lm(weights);
 }
 
 }  // namespace attune

@@ -28,6 +28,7 @@ class OpenedFolder {
   LanguageModelFolder load_language_model(LoadedWeights weights = LoadedWeights::mapped) const;
   ClassifierFolder load_classifier(LoadedWeights weights = LoadedWeights::mapped) const;
   EncoderFolder load_encoder(LoadedWeights weights = LoadedWeights::mapped) const;
+  MaskedLmFolder load_masked_lm(LoadedWeights weights = LoadedWeights::mapped) const;
 
  private:
   struct Contents;
@@ -47,5 +48,7 @@ LanguageModelFolder open_language_model_folder(const std::filesystem::path& fold
 ClassifierFolder open_classifier_folder(const std::filesystem::path& folder,
                                         LoadedWeights weights = LoadedWeights::mapped);
 EncoderFolder open_encoder_folder(const std::filesystem::path& folder, LoadedWeights weights = LoadedWeights::mapped);
+MaskedLmFolder open_masked_lm_folder(const std::filesystem::path& folder,
+                                     LoadedWeights weights = LoadedWeights::mapped);
 
 }  // namespace attune

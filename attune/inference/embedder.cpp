@@ -105,10 +105,13 @@ Embedder Embedder::load(const OpenedFolder& opened, ProductPrecision precision) 
       impl->settings.max_tokens = std::min(impl->settings.max_tokens, files.max_tokens);
       model = std::move(files.model);
     };
-    if (opened.config().model.architecture == Architecture::encoder) {
-      take(opened.load_encoder(panels_for(precision)));
-    } else {
+    const Architecture architecture = opened.config().model.architecture;
+    if (architecture == Architecture::encoder_classifier) {
       take(opened.load_classifier(panels_for(precision)));
+    } else if (architecture == Architecture::encoder_masked_lm) {
+      take(opened.load_masked_lm(panels_for(precision)));
+    } else {
+      take(opened.load_encoder(panels_for(precision)));
     }
   }
   impl->encode = encoder_of(model, folder);

@@ -59,7 +59,8 @@ struct EmbedOptions {
 /// nothing else.
 class Embedder {
  public:
-  /// From a folder of the Hugging Face hub with an encoder, or one of Attune's with an encoder or a classifier.
+  /// From a folder of the Hugging Face hub with an encoder, or one of Attune's with an encoder, a classifier or a
+  /// model of masked tokens.
   /// modules.json, 1_Pooling/config.json and sentence_bert_config.json of sentence-transformers are honoured; without
   /// them pooling is `mean` and vectors are not normalised. `precision`: see SchedulerOptions. Throws FileError or
   /// ConfigError.

@@ -30,11 +30,20 @@ Opened opened(std::shared_ptr<Folder> files) {
           .write_settings = [files](const fs::path& folder) { write_generation_config(folder, *files); }};
 }
 
+// With how vectors are pooled and normalised.
+Opened with_embedding_settings(Opened files, const fs::path& from) {
+  files.write_settings = [first = files.write_settings, settings = read_embedding_settings(from)](const auto& to) {
+    first(to);
+    write_embedding_settings(to, settings);
+  };
+  return files;
+}
+
 Opened open(const OpenedFolder& folder) {
-  const Architecture architecture = folder.config().model.architecture;
-  switch (architecture) {
+  constexpr auto kStored = LoadedWeights::stored;
+  switch (folder.config().model.architecture) {
     case Architecture::encoder_decoder: {
-      ModelFolder files = folder.load_model(LoadedWeights::stored);
+      ModelFolder files = folder.load_model(kStored);
       return {.model = std::move(files.model),
               .tokenizers = {files.source_tokenizer, files.target_tokenizer},
               .write_settings = [generation = files.generation](const fs::path& to) {
@@ -42,23 +51,17 @@ Opened open(const OpenedFolder& folder) {
               }};
     }
     case Architecture::decoder_lm:
-      return opened(std::make_shared<LanguageModelFolder>(folder.load_language_model(LoadedWeights::stored)));
+      return opened(std::make_shared<LanguageModelFolder>(folder.load_language_model(kStored)));
     case Architecture::encoder_classifier:
-      return opened(std::make_shared<ClassifierFolder>(folder.load_classifier(LoadedWeights::stored)));
-    case Architecture::encoder: {
-      Opened files = opened(std::make_shared<EncoderFolder>(folder.load_encoder(LoadedWeights::stored)));
-      files.write_settings = [first = files.write_settings,
-                              settings = read_embedding_settings(folder.path())](const auto& to) {
-        first(to);
-        write_embedding_settings(to, settings);
-      };
-      return files;
-    }
+      return opened(std::make_shared<ClassifierFolder>(folder.load_classifier(kStored)));
+    case Architecture::encoder:
+      return with_embedding_settings(opened(std::make_shared<EncoderFolder>(folder.load_encoder(kStored))),
+                                     folder.path());
     case Architecture::encoder_masked_lm:
       break;
   }
-  fail<ConfigError>("{}: architecture is \"{}\", which is for training alone; its weights stay as they are",
-                    folder.path().string(), enum_name(architecture));
+  return with_embedding_settings(opened(std::make_shared<MaskedLmFolder>(folder.load_masked_lm(kStored))),
+                                 folder.path());
 }
 
 // Of the files that hold the weights.
