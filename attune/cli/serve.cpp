@@ -69,7 +69,8 @@ int serve_models(const ServeCommand& command) {
   catch_stop_signals();
   std::signal(SIGHUP, on_reload_signal);
   const serve::ServeConfig config = config_of(command);
-  if (std::ranges::any_of(config.models, [](const auto& m) { return m.second.precision == ProductPrecision::bfloat16; }))
+  if (std::ranges::any_of(config.models,
+                          [](const auto& m) { return m.second.precision == ProductPrecision::bfloat16; }))
     note_precision(ProductPrecision::bfloat16);
   serve::Server server(config, write_log_line);
   server.load();

@@ -52,8 +52,10 @@ struct OpenedFolder::Contents {
 OpenedFolder::OpenedFolder(const std::filesystem::path& folder) {
   std::variant<HubFolder, ConfigFile> opened = HubFolder::open(folder);
   const auto* const hub = std::get_if<HubFolder>(&opened);
-  ConfigFile config = hub == nullptr ? std::get<ConfigFile>(opened)
-                                     : ConfigFile{.model = hub->config(), .bfloat16_numbers = hub->bfloat16_count(), .weight_format = {}};
+  ConfigFile config =
+      hub == nullptr
+          ? std::get<ConfigFile>(opened)
+          : ConfigFile{.model = hub->config(), .bfloat16_numbers = hub->bfloat16_count(), .weight_format = {}};
   contents_ = std::make_shared<const Contents>(Contents{folder, std::move(opened), std::move(config)});
 }
 

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <new>
 
@@ -55,9 +56,9 @@ namespace {
 
 using Files = std::map<std::string, std::string>;  // bytes by name
 
-const std::vector<std::string> kPieces = {"null",   "-1",     "0",        "1e999",   "[]",      "{}",
-                                          "\"",     ",",      ":",        "\\u0000", "\"F16\"", "\"BF16\"",
-                                          "\"I64\"", "[2,16]", "\xEF\xBB\xBF", "\xFF",    "{{",      "{% for x in y %}"};
+const std::vector<std::string> kPieces = {
+    "null",    "-1",      "0",        "1e999",   "[]",     "{}",           "\"",   ",",  ":",
+    "\\u0000", "\"F16\"", "\"BF16\"", "\"I64\"", "[2,16]", "\xEF\xBB\xBF", "\xFF", "{{", "{% for x in y %}"};
 
 const char* const kValues = R"([null, true, false, -1, 0, 1, 2, 3, 7, 16, 63, 64, 65, 4096, 65536, 1000000, 2147483647,
     4294967296, 9223372036854775807, 0.5, 0.999, 1e-300, 1e300, "", "a", "\u0000", "gelu", "quick_gelu", "yarn", "longrope",
@@ -71,7 +72,7 @@ std::string changed_json(const std::string& text, Random& random) {
   Json json = Json::parse(text, nullptr, false);
   Json* value = &json;
   while (value->is_structured() && !value->empty() && random.below(6) > 0) {
-    const auto child = value->begin() + static_cast<std::ptrdiff_t>(random.below(value->size()));
+    const auto child = std::next(value->begin(), static_cast<std::ptrdiff_t>(random.below(value->size())));
     if (random.below(12) == 0) {
       value->erase(child);
       return show(json);

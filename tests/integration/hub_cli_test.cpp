@@ -55,8 +55,9 @@ TEST(HubCli, GenerateWritesAChatWithTheFoldersTemplate) {
 }
 
 TEST(HubCli, AModelForAnotherCommandIsNamed) {
-  EXPECT_THAT(refusal_of({"translate", model("gpt2").string(), "A text."}),
-              HasSubstr("architecture is \"decoder_lm\", translation needs \"encoder_decoder\" (attune generate runs it)"));
+  EXPECT_THAT(
+      refusal_of({"translate", model("gpt2").string(), "A text."}),
+      HasSubstr("architecture is \"decoder_lm\", translation needs \"encoder_decoder\" (attune generate runs it)"));
   EXPECT_THAT(refusal_of({"generate", model("t5").string(), "--prompt", "A text."}),
               HasSubstr("(attune translate runs it)"));
 }

@@ -43,7 +43,8 @@ TEST(ServeConfig, WhatIsWrongIsNamed) {
   const std::string model = "[models.a]\nfolder = \"a\"\n";
   EXPECT_THAT(message("[http]\nprot = 1\n" + model), HasSubstr("port"));
   EXPECT_THAT(message("[models.a]\nfodler = \"a\"\n"), HasSubstr("folder"));
-  EXPECT_THAT(message(model + "precision = \"float16\"\n"), HasSubstr("precision: is \"float16\", needs one of float32, bfloat16"));
+  EXPECT_THAT(message(model + "precision = \"float16\"\n"),
+              HasSubstr("precision: is \"float16\", needs one of float32, bfloat16"));
   EXPECT_THAT(message("[models.\"a b\"]\nfolder = \"a\"\n"), HasSubstr("a b"));
   EXPECT_THAT(message("[limits]\ntexts = 0\n" + model), HasSubstr("limits.texts = 0"));
   EXPECT_THAT(message("[http]\nhost = \"0.0.0.0\"\n" + model), HasSubstr("api_keys"));
