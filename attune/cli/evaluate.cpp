@@ -118,7 +118,7 @@ Lines translate(const Translator& translator, const TranslateOptions& given, con
   return texts;
 }
 
-Evaluation evaluate_model(const EvaluateCommand& command) {
+Evaluation evaluate_model(const EvaluateCommand& command, const OpenedFolder& model) {
   if (command.source.empty() || command.references.empty())
     fail<ConfigError>("a model that translates needs --source and --reference");
   const Lines sources = read_lines(command.source);
@@ -127,7 +127,7 @@ Evaluation evaluate_model(const EvaluateCommand& command) {
 
   const ThreadScope threads = use_threads(command.generation.threads);
   const ProductPrecision precision = precision_of(command.generation.precision);
-  const Translator translator = Translator::load(command.model, {.precision = precision});
+  const Translator translator(model.load_model(panels_for(precision)), {.precision = precision});
   const Tokenizer& target_tokenizer = translator.target_tokenizer();
   const TranslateOptions options = command.generation.for_model(translator);
   std::vector<ParallelExample> examples;
@@ -234,22 +234,21 @@ void write_table(TextOutput& out, const Evaluation& e) {
 }
 
 /// A classifier or a language model.
-int run_evaluate_text(const EvaluateCommand& command, const ConfigFile& config) {
-  const Architecture architecture = config.model.architecture;
+int run_evaluate_text(const EvaluateCommand& command, const OpenedFolder& model) {
+  const Architecture architecture = model.config().model.architecture;
   if (command.text.data.empty())
     fail<ConfigError>("a model of architecture \"{}\" needs --data", enum_name(architecture));
   if (!command.source.empty() || !command.references.empty() || !command.output.empty() || !command.alignments.empty())
     fail<ConfigError>("--source, --reference, --alignments and --output are for a model that translates");
   const ThreadScope threads = use_threads(command.generation.threads);
   TextEvaluation text = command.text;
-  text.model = command.model;
   text.json = command.json;
   text.precision = precision_of(command.generation.precision);
   // Matrices that the folder has in bfloat16 stay that.
-  if (text.precision == ProductPrecision::bfloat16 || config.bfloat16_numbers > 0)
+  if (text.precision == ProductPrecision::bfloat16 || model.config().bfloat16_numbers > 0)
     text.weights = panels_for(text.precision);
   TextOutput out;
-  evaluate_text(text, architecture, out);
+  evaluate_text(text, model, out);
   out.finish();
   return 0;
 }
@@ -277,16 +276,17 @@ void check_options(const CLI::App& app, Architecture architecture) {
 int run_evaluate(const EvaluateCommand& command, const CLI::App& app) {
   if (command.model.empty() && command.hypotheses.empty())
     fail<ConfigError>("evaluate needs a model, or --hypotheses with translations");
+  std::optional<OpenedFolder> model;
   if (command.hypotheses.empty()) {
-    const ConfigFile config = open_config(command.model);
-    check_options(app, config.model.architecture);
-    if (config.model.architecture != Architecture::encoder_decoder) return run_evaluate_text(command, config);
+    const Architecture architecture = model.emplace(command.model).config().model.architecture;
+    check_options(app, architecture);
+    if (architecture != Architecture::encoder_decoder) return run_evaluate_text(command, *model);
   }
   if (!command.text.data.empty()) fail<ConfigError>("--data is for classifiers and language models");
   for (const char* other : {"--format", "--label-field", "--text-field", "--stride"})
     if (app.count(other) > 0) fail<ConfigError>("{} is for classifiers and language models", other);
   if (app.count("--confusion") > 0) fail<ConfigError>("--confusion is for classifiers");
-  const Evaluation result = command.hypotheses.empty() ? evaluate_model(command) : evaluate_hypotheses(command);
+  const Evaluation result = model ? evaluate_model(command, *model) : evaluate_hypotheses(command);
   TextOutput out;
   if (command.json) {
     out.line(to_json(result).dump(2));

@@ -11,7 +11,6 @@
 #include "attune/cli/command.h"
 #include "attune/cli/confusion.h"
 #include "attune/data/labelled_corpus.h"
-#include "attune/hub/open_folder.h"
 #include "attune/metrics/classification_scores.h"
 #include "attune/ops/precision.h"
 #include "attune/train/config.h"
@@ -34,9 +33,9 @@ struct LabelEvaluation {
   int64_t max_tokens = 0;  // of a text, bos and eos included
 };
 
-LabelEvaluation evaluate_labels(const TextEvaluation& evaluation) {
+LabelEvaluation evaluate_labels(const TextEvaluation& evaluation, const OpenedFolder& model) {
   const LabelledFormat format = named<LabelledFormat>("--format", evaluation.format);
-  const ClassifierFolder files = open_classifier_folder(evaluation.model, evaluation.weights);
+  const ClassifierFolder files = model.load_classifier(evaluation.weights);
   const std::vector<std::string>& labels = files.model->config().labels;
   if (!evaluation.confusion.empty()) check_confusion_file(evaluation.confusion, labels.size());  // before the work
   const auto texts = read_labelled(
@@ -141,8 +140,8 @@ int64_t count_bytes(const std::string& file) {
   return bytes;
 }
 
-PredictionEvaluation evaluate_predictions(const TextEvaluation& evaluation) {
-  const LanguageModelFolder files = open_language_model_folder(evaluation.model, evaluation.weights);
+PredictionEvaluation evaluate_predictions(const TextEvaluation& evaluation, const OpenedFolder& model) {
+  const LanguageModelFolder files = model.load_language_model(evaluation.weights);
   PredictionEvaluation result;
   result.context = files.model->config().context_length;
   result.stride = evaluation.stride == 0 ? result.context : evaluation.stride;
@@ -193,16 +192,17 @@ void write_result(TextOutput& out, const Result& result, bool json) {
 
 }  // namespace
 
-void evaluate_text(const TextEvaluation& evaluation, Architecture architecture, TextOutput& out) {
+void evaluate_text(const TextEvaluation& evaluation, const OpenedFolder& model, TextOutput& out) {
+  const Architecture architecture = model.config().model.architecture;
   switch (architecture) {
     case Architecture::encoder_classifier: {
-      const LabelEvaluation result = evaluate_labels(evaluation);
+      const LabelEvaluation result = evaluate_labels(evaluation, model);
       if (!evaluation.confusion.empty())
         write_file(evaluation.confusion, draw_confusion(evaluation.confusion, result.labels, result.scores.confusion));
       return write_result(out, result, evaluation.json);
     }
     case Architecture::decoder_lm:
-      return write_result(out, evaluate_predictions(evaluation), evaluation.json);
+      return write_result(out, evaluate_predictions(evaluation, model), evaluation.json);
     default:
       fail<ConfigError>("evaluate: a model of architecture \"{}\" is measured while it is trained",
                         enum_name(architecture));

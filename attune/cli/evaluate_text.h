@@ -5,13 +5,12 @@
 #include <string>
 
 #include "attune/cli/text_output.h"
-#include "attune/io/model_folder.h"
-#include "attune/models/config.h"
+#include "attune/hub/open_folder.h"
 
 namespace attune::cli {
 
 struct TextEvaluation {
-  std::string model, data;
+  std::string data;
   std::string format = "automatic", label_field = "label", text_field = "text";  // of labelled texts
   std::string confusion;                                                         // file for the picture; "": none
   int64_t stride = 0;                                                            // of a language model; 0: its context
@@ -20,7 +19,7 @@ struct TextEvaluation {
   LoadedWeights weights = LoadedWeights::mapped;  // panels for that precision, or matrices in float32
 };
 
-/// Writes a table, or JSON. Throws ConfigError for other architectures.
-void evaluate_text(const TextEvaluation& evaluation, Architecture architecture, TextOutput& out);
+/// Writes a table, or JSON. Throws ConfigError for models of other architectures.
+void evaluate_text(const TextEvaluation& evaluation, const OpenedFolder& model, TextOutput& out);
 
 }  // namespace attune::cli

@@ -13,10 +13,14 @@ void add_precision(CLI::App& command, std::string& precision) {
                      "processors with instructions for it [float32]");
 }
 
+void note_precision(ProductPrecision precision) {
+  if (const std::string note = precision_note(precision); !note.empty()) write_note(note);
+}
+
 ProductPrecision precision_of(const std::string& given) {
   if (given.empty()) return ProductPrecision::float32;
   const auto precision = named<ProductPrecision>("--precision", given);
-  if (const std::string note = precision_note(precision); !note.empty()) write_note(note);
+  note_precision(precision);
   return precision;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -11,6 +12,7 @@
 
 #include "attune/base/process_memory.h"
 #include "attune/cli/command.h"
+#include "attune/cli/precision_option.h"
 #include "attune/cli/text_output.h"
 #include "attune/io/config_file.h"
 #include "attune/serve/server.h"
@@ -32,7 +34,7 @@ void write_log_line(const std::string& line) {
 
 struct ServeCommand {
   std::vector<std::string> models;
-  std::string config, host, api_keys, tls_certificate, tls_key;
+  std::string config, host, api_keys, tls_certificate, tls_key, precision;
   std::vector<std::string> cors_origins;
   std::optional<int64_t> port, threads;
   std::optional<double> drain_seconds;
@@ -54,6 +56,7 @@ serve::ServeConfig config_of(const ServeCommand& command) {
   config.drain_seconds = command.drain_seconds.value_or(config.drain_seconds);
   for (auto& [name, model] : config.models) {
     model.threads = command.threads.value_or(model.threads);
+    if (!command.precision.empty()) model.precision = named<ProductPrecision>("--precision", command.precision);
     std::error_code ignored;
     const std::filesystem::path inner = std::filesystem::path(model.folder) / "model";
     if (std::filesystem::exists(inner / kConfigFile, ignored)) model.folder = inner.string();  // of a run
@@ -65,7 +68,11 @@ int serve_models(const ServeCommand& command) {
   const auto begin = std::chrono::steady_clock::now();
   catch_stop_signals();
   std::signal(SIGHUP, on_reload_signal);
-  serve::Server server(config_of(command), write_log_line);
+  const serve::ServeConfig config = config_of(command);
+  if (std::ranges::any_of(config.models,
+                          [](const auto& m) { return m.second.precision == ProductPrecision::bfloat16; }))
+    note_precision(ProductPrecision::bfloat16);
+  serve::Server server(config, write_log_line);
   server.load();
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
   const auto& http = server.service().config().http;
@@ -102,6 +109,7 @@ void add_serve(CLI::App& app) {
   command->add_option("--tls-key", c->tls_key, "Its key, PEM");
   command->add_option("--drain-seconds", c->drain_seconds, "Time for what runs when the server is stopped [30]");
   command->add_option("--threads", c->threads, "Of each model; 0: what the machine or ATTUNE_THREADS allow [0]");
+  add_precision(*command, c->precision);
 }
 
 }  // namespace attune::cli

@@ -10,7 +10,7 @@ const std::vector<Family>& families() {
   static const std::vector<Family> all = {
       albert_family(),     bart_family(), bert_family(),     deepseek_family(), distilbert_family(), electra_family(),
       gemma_family(),      gpt2_family(), gpt_neox_family(), llama_family(),    m2m100_family(),     marian_family(),
-      modernbert_family(), opt_family(),  phi3_family(),     roberta_family(),  t5_family()};
+      modernbert_family(), opt_family(),  phi3_family(),     roberta_family(),  starcoder2_family(), t5_family()};
   return all;
 }
 

@@ -23,7 +23,8 @@ Family modernbert_family();
 Family opt_family();
 Family phi3_family();
 Family roberta_family();  // and XLM-R
-Family t5_family();       // and mT5
+Family starcoder2_family();
+Family t5_family();  // and mT5
 
 /// The family of config.json's model_type. Throws ConfigError for one that is not known, and for a mixture of experts.
 const Family& family_of(const HubConfig& config);

@@ -21,6 +21,11 @@ void set_gemma3_positions(TransformerConfig& c, const HubConfig& hub, int64_t he
                                                  : RotaryOptions{.base = hub.number("rope_local_base_freq", 10000)};
 }
 
+// Null: no cap.
+double cap_of(const HubConfig& hub, std::string_view field, double fallback) {
+  return hub.is_null(field) ? 0 : hub.number(field, fallback);
+}
+
 // Scores are capped in Gemma 2 alone: transformers has the field for Gemma 3 too and does not apply it.
 TransformerConfig translate(const HubFiles& files) {
   const HubConfig& hub = files.config;
@@ -39,9 +44,9 @@ TransformerConfig translate(const HubFiles& files) {
                           .head_dim = head_dim,
                           .bias = hub.flag("attention_bias", false) ? AttentionBias::all : AttentionBias::none,
                           .head_norm = gemma3,
-                          .soft_cap = gemma3 ? 0 : hub.number("attn_logit_softcapping", 0),
+                          .soft_cap = gemma3 ? 0 : cap_of(hub, "attn_logit_softcapping", 50),
                           .scale = 1 / std::sqrt(of_scale)};
-  c.logit_soft_cap = hub.number("final_logit_softcapping", 0);
+  c.logit_soft_cap = cap_of(hub, "final_logit_softcapping", gemma3 ? 0 : 30);
   c.context_length = hub.integer("max_position_embeddings");
   if (gemma3) {
     set_gemma3_positions(c, hub, head_dim);

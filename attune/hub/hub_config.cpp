@@ -24,6 +24,11 @@ bool HubConfig::has_text(std::string_view field) const {
   return has(field) && find(field)->is_string();
 }
 
+bool HubConfig::is_null(std::string_view field) const {
+  const auto found = json_.find(field);
+  return found != json_.end() && found->is_null();
+}
+
 const Json& HubConfig::get(std::string_view field) const {
   const Json* found = find(field);
   if (found == nullptr) fail<ConfigError>("{}: needs \"{}\"", where_, field);

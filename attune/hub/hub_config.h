@@ -24,6 +24,8 @@ class HubConfig {
   const Json& json() const { return json_; }
   bool has(std::string_view field) const;
   bool has_text(std::string_view field) const;
+  /// For the fields whose null does not mean their default.
+  bool is_null(std::string_view field) const;
   /// From 0 to 2^31 - 1, so that sums and products of two do not overflow.
   int64_t integer(std::string_view field, std::optional<int64_t> fallback = {}) const;
   double number(std::string_view field, std::optional<double> fallback = {}) const;  // finite

@@ -14,7 +14,7 @@ AttentionBias bias_of(const HubConfig& hub) {
 
 // The layers of Qwen2 and Qwen3 with a sliding window: "layer_types", or those from "max_window_layers" on.
 void set_windows(TransformerConfig& c, const HubConfig& hub) {
-  if (!hub.flag("use_sliding_window", false)) return;
+  if (!hub.flag("use_sliding_window", false) || hub.is_null("sliding_window")) return;
   set_layer_attention(c, hub, [&](int64_t layer) { return layer >= hub.integer("max_window_layers", 28); });
 }
 
@@ -28,8 +28,8 @@ TransformerConfig translate(const HubFiles& files) {
   MultiHead attention = {.kv_heads = hub.integer("num_key_value_heads", c.heads), .bias = bias_of(hub)};
   attention.head_dim = head_dim_of(c, hub);
   attention.head_norm = type == "qwen3";
-  if (type == "mistral" && hub.has("sliding_window"))
-    attention.pattern = SlidingWindow{.size = hub.integer("sliding_window")};
+  if (type == "mistral" && !hub.is_null("sliding_window"))
+    attention.pattern = SlidingWindow{.size = hub.integer("sliding_window", 4096)};
   c.attention = attention;
   set_rotary(c, hub, {.head_dim = attention.head_dim});
   if (type.starts_with("qwen")) set_windows(c, hub);

@@ -3,6 +3,7 @@
 
 #include "attune/hub/encoder_decoder.h"
 #include "attune/hub/families.h"
+#include "attune/hub/translate.h"
 
 namespace attune {
 namespace {
@@ -14,6 +15,7 @@ TransformerConfig translate(const HubFiles& files) {
   const int64_t pad = files.config.integer("pad_token_id", 1);
   c.positions =
       SinusoidalPositions{.order = SinusoidOrder::halves, .full_range = true, .first = pad + 1, .padding_token = pad};
+  c.activation = activation_of(files.config, "activation_function", "relu");
   c.scale_embeddings = files.config.flag("scale_embedding", true);
   return c;
 }

@@ -1,6 +1,8 @@
 #include "attune/hub/open_folder.h"
 
 #include <algorithm>
+#include <utility>
+#include <variant>
 
 #include "attune/base/fail.h"
 #include "attune/hub/hub_folder.h"
@@ -10,17 +12,11 @@
 namespace attune {
 namespace {
 
-// A hub model of this architecture. Throws ConfigError for another one.
+// A hub model, whose architecture has been checked.
 template <class Model>
-std::unique_ptr<Model> load_as(const HubFolder& hub, const std::filesystem::path& folder, const char* task,
-                               LoadedWeights weights) {
+std::unique_ptr<Model> load_as(const HubFolder& hub, LoadedWeights weights) {
   std::unique_ptr<Module> model = hub.load(weights);
-  auto* wanted = dynamic_cast<Model*>(model.get());
-  if (wanted == nullptr)
-    fail<ConfigError>("{}: its architecture, in our terms, is \"{}\", which is not for {}", folder.string(),
-                      enum_name(hub.config().architecture), task);
-  static_cast<void>(model.release());
-  return std::unique_ptr<Model>(wanted);
+  return std::unique_ptr<Model>(&dynamic_cast<Model&>(*model.release()));
 }
 
 // A model's vocabulary may be padded, so that it has more tokens than the tokenizer.
@@ -37,69 +33,118 @@ std::shared_ptr<const Tokenizer> load_hub_tokenizer(const std::filesystem::path&
 }
 
 template <class Model>
-void fill_encoder(const HubFolder& hub, const std::filesystem::path& folder, const char* task, LoadedWeights weights,
-                  EncoderFolderOf<Model>& files) {
-  files.tokenizer = load_hub_tokenizer(folder, hub.config().vocab);
+void fill_encoder(const OpenedFolder& folder, LoadedWeights weights, EncoderFolderOf<Model>& files) {
+  const TransformerConfig& config = folder.config().model;
+  files.max_tokens = std::min(kMostTextTokens, config.longest_sequence());
+  files.tokenizer = load_hub_tokenizer(folder.path(), config.vocab);
   files.tokenizer_frames_texts = true;
-  files.model = load_as<Model>(hub, folder, task, weights);
+  files.model = load_as<Model>(*folder.hub(), weights);
 }
 
 }  // namespace
 
+struct OpenedFolder::Contents {
+  std::filesystem::path folder;
+  std::variant<HubFolder, ConfigFile> opened;
+  ConfigFile config;
+};
+
+OpenedFolder::OpenedFolder(const std::filesystem::path& folder) {
+  std::variant<HubFolder, ConfigFile> opened = HubFolder::open(folder);
+  const auto* const hub = std::get_if<HubFolder>(&opened);
+  ConfigFile config =
+      hub == nullptr
+          ? std::get<ConfigFile>(opened)
+          : ConfigFile{.model = hub->config(), .bfloat16_numbers = hub->bfloat16_count(), .weight_format = {}};
+  contents_ = std::make_shared<const Contents>(Contents{folder, std::move(opened), std::move(config)});
+}
+
+const std::filesystem::path& OpenedFolder::path() const {
+  return contents_->folder;
+}
+
+const ConfigFile& OpenedFolder::config() const {
+  return contents_->config;
+}
+
+const HubFolder* OpenedFolder::hub() const {
+  return std::get_if<HubFolder>(&contents_->opened);
+}
+
+ModelFolder OpenedFolder::load_model(LoadedWeights weights) const {
+  if (hub() == nullptr) return load_model_folder(path(), config(), weights);
+  check_architecture(path(), config().model.architecture, Architecture::encoder_decoder, "translation");
+  ModelFolder files;
+  TokenizerPair tokenizers = load_tokenizers(path());
+  check_size(*tokenizers.source, "source_vocab", config().model.source_vocab, path());
+  check_size(*tokenizers.target, "target_vocab", config().model.target_vocab, path());
+  files.source_tokenizer = std::move(tokenizers.source);
+  files.target_tokenizer = std::move(tokenizers.target);
+  files.generation = read_hub_generation(path(), hub()->hub_config());
+  files.model = load_as<Transformer>(*hub(), weights);
+  return files;
+}
+
+LanguageModelFolder OpenedFolder::load_language_model(LoadedWeights weights) const {
+  if (hub() == nullptr) return load_language_model_folder(path(), config(), weights);
+  check_architecture(path(), config().model.architecture, Architecture::decoder_lm, "generation");
+  LanguageModelFolder files;
+  files.tokenizer = load_hub_tokenizer(path(), config().model.vocab);
+  files.sampling = read_hub_sampling(path(), hub()->hub_config());
+  files.tokenizer_frames_texts = true;
+  files.model = load_as<DecoderLm>(*hub(), weights);
+  return files;
+}
+
+ClassifierFolder OpenedFolder::load_classifier(LoadedWeights weights) const {
+  if (hub() == nullptr) return load_classifier_folder(path(), config(), weights);
+  check_architecture(path(), config().model.architecture, Architecture::encoder_classifier, "classification");
+  ClassifierFolder files;
+  fill_encoder(*this, weights, files);
+  files.max_tokens = std::min(files.max_tokens, ClassifierFolder{}.max_tokens);
+  return files;
+}
+
+EncoderFolder OpenedFolder::load_encoder(LoadedWeights weights) const {
+  if (hub() == nullptr) return load_encoder_folder(path(), config(), weights);
+  check_architecture(path(), config().model.architecture, Architecture::encoder, "embedding");
+  EncoderFolder files;
+  fill_encoder(*this, weights, files);
+  return files;
+}
+
+MaskedLmFolder OpenedFolder::load_masked_lm(LoadedWeights weights) const {
+  if (hub() == nullptr) return load_masked_lm_folder(path(), config(), weights);
+  check_architecture(path(), config().model.architecture, Architecture::encoder_masked_lm, "masked tokens");
+  MaskedLmFolder files;
+  fill_encoder(*this, weights, files);
+  return files;
+}
+
 ConfigFile open_config(const std::filesystem::path& folder) {
-  const auto opened = HubFolder::open(folder);
-  if (const auto* hub = std::get_if<HubFolder>(&opened))
-    return {.model = hub->config(), .bfloat16_numbers = hub->bfloat16_count(), .weight_format = {}};
-  const ConfigFile& file = std::get<ConfigFile>(opened);
-  check_parameter_file(folder, file.model, file.weight_format);
-  return file;
+  const OpenedFolder opened(folder);
+  if (opened.hub() == nullptr) check_parameter_file(folder, opened.config().model, opened.config().weight_format);
+  return opened.config();
 }
 
 ModelFolder open_model_folder(const std::filesystem::path& folder, LoadedWeights weights) {
-  const auto opened = HubFolder::open(folder);
-  const auto* const hub = std::get_if<HubFolder>(&opened);
-  if (hub == nullptr) return load_model_folder(folder, std::get<ConfigFile>(opened), weights);
-  ModelFolder files;
-  TokenizerPair tokenizers = load_tokenizers(folder);
-  check_size(*tokenizers.source, "source_vocab", hub->config().source_vocab, folder);
-  check_size(*tokenizers.target, "target_vocab", hub->config().target_vocab, folder);
-  files.source_tokenizer = std::move(tokenizers.source);
-  files.target_tokenizer = std::move(tokenizers.target);
-  files.generation = read_hub_generation(folder, hub->hub_config());
-  files.model = load_as<Transformer>(*hub, folder, "translation", weights);
-  return files;
+  return OpenedFolder(folder).load_model(weights);
 }
 
 LanguageModelFolder open_language_model_folder(const std::filesystem::path& folder, LoadedWeights weights) {
-  const auto opened = HubFolder::open(folder);
-  const auto* const hub = std::get_if<HubFolder>(&opened);
-  if (hub == nullptr) return load_language_model_folder(folder, std::get<ConfigFile>(opened), weights);
-  LanguageModelFolder files;
-  files.tokenizer = load_hub_tokenizer(folder, hub->config().vocab);
-  files.sampling = read_hub_sampling(folder, hub->hub_config());
-  files.tokenizer_frames_texts = true;
-  files.model = load_as<DecoderLm>(*hub, folder, "generation", weights);
-  return files;
+  return OpenedFolder(folder).load_language_model(weights);
 }
 
 ClassifierFolder open_classifier_folder(const std::filesystem::path& folder, LoadedWeights weights) {
-  const auto opened = HubFolder::open(folder);
-  const auto* const hub = std::get_if<HubFolder>(&opened);
-  if (hub == nullptr) return load_classifier_folder(folder, std::get<ConfigFile>(opened), weights);
-  ClassifierFolder files;
-  files.max_tokens = std::min(files.max_tokens, hub->config().longest_sequence());
-  fill_encoder<EncoderClassifier>(*hub, folder, "classification", weights, files);
-  return files;
+  return OpenedFolder(folder).load_classifier(weights);
 }
 
 EncoderFolder open_encoder_folder(const std::filesystem::path& folder, LoadedWeights weights) {
-  const auto opened = HubFolder::open(folder);
-  const auto* const hub = std::get_if<HubFolder>(&opened);
-  if (hub == nullptr) return load_encoder_folder(folder, std::get<ConfigFile>(opened), weights);
-  EncoderFolder files;
-  files.max_tokens = std::min(kMostTextTokens, hub->config().longest_sequence());
-  fill_encoder<EncoderModel>(*hub, folder, "embedding", weights, files);
-  return files;
+  return OpenedFolder(folder).load_encoder(weights);
+}
+
+MaskedLmFolder open_masked_lm_folder(const std::filesystem::path& folder, LoadedWeights weights) {
+  return OpenedFolder(folder).load_masked_lm(weights);
 }
 
 }  // namespace attune

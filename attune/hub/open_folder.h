@@ -2,11 +2,38 @@
 // Opens model folders for use: Attune's own (io/model_folder.h) and those of the Hugging Face hub, as they are.
 
 #include <filesystem>
+#include <memory>
 
 #include "attune/io/config_file.h"
 #include "attune/io/model_folder.h"
 
 namespace [[gnu::visibility("default")]] attune {
+
+class HubFolder;
+
+/// A folder whose config.json has been read, once for those who ask what it is before they load it.
+class OpenedFolder {
+ public:
+  /// Throws FileError or ConfigError.
+  explicit OpenedFolder(const std::filesystem::path& folder);
+
+  const std::filesystem::path& path() const;
+  /// The model's configuration; that of a folder of the hub is translated into ours.
+  const ConfigFile& config() const;
+  /// Null for Attune's own folders.
+  const HubFolder* hub() const;
+
+  /// As open_model_folder() and its like.
+  ModelFolder load_model(LoadedWeights weights = LoadedWeights::mapped) const;
+  LanguageModelFolder load_language_model(LoadedWeights weights = LoadedWeights::mapped) const;
+  ClassifierFolder load_classifier(LoadedWeights weights = LoadedWeights::mapped) const;
+  EncoderFolder load_encoder(LoadedWeights weights = LoadedWeights::mapped) const;
+  MaskedLmFolder load_masked_lm(LoadedWeights weights = LoadedWeights::mapped) const;
+
+ private:
+  struct Contents;
+  std::shared_ptr<const Contents> contents_;
+};
 
 /// The model's configuration; that of a folder of the hub is translated into ours. Checks the sizes of the files
 /// against it. Throws FileError or ConfigError.
@@ -21,5 +48,7 @@ LanguageModelFolder open_language_model_folder(const std::filesystem::path& fold
 ClassifierFolder open_classifier_folder(const std::filesystem::path& folder,
                                         LoadedWeights weights = LoadedWeights::mapped);
 EncoderFolder open_encoder_folder(const std::filesystem::path& folder, LoadedWeights weights = LoadedWeights::mapped);
+MaskedLmFolder open_masked_lm_folder(const std::filesystem::path& folder,
+                                     LoadedWeights weights = LoadedWeights::mapped);
 
 }  // namespace attune

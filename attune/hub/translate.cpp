@@ -195,7 +195,7 @@ void set_layer_attention(TransformerConfig& c, const HubConfig& config,
   if (std::ranges::find(c.layer_attention, LayerAttention::local) == c.layer_attention.end())
     return c.layer_attention.clear();
   c.local_positions = c.positions;
-  c.local_window = config.integer("sliding_window", 0);
+  c.local_window = config.integer("sliding_window", 4096);
 }
 
 Activation head_activation_of(const HubConfig& config, std::string_view field, const std::string& fallback) {

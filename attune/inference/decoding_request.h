@@ -30,9 +30,9 @@ struct BeamSearchRequest {
 /// seed, of first_sample + i and of the token's position.
 struct SamplingRequest {
   SamplingConfig config = {};
-  std::vector<int32_t> never_drawn = {};
-  std::vector<int32_t> eos = {};  // each of them ends a text
-  int64_t samples = 1;            // texts
+  std::vector<int32_t> never_drawn = {};  // beside the config's suppressed_tokens
+  std::vector<int32_t> eos = {};          // each of them ends a text
+  int64_t samples = 1;                    // texts
   uint64_t first_sample = 0;
   /// A smaller model of the same tokens that proposes up to draft_tokens at once, see speculative_strategy.h. Null:
   /// none.

@@ -8,6 +8,7 @@
 #include "attune/base/check.h"
 #include "attune/base/fail.h"
 #include "attune/hub/hub_folder.h"
+#include "attune/hub/open_folder.h"
 #include "attune/inference/batches.h"
 #include "attune/inference/encoder_text.h"
 #include "attune/inference/text_limits.h"
@@ -82,18 +83,21 @@ struct Embedder::Impl {
 };
 
 Embedder Embedder::load(const std::filesystem::path& folder, ProductPrecision precision) {
+  return load(OpenedFolder(folder), precision);
+}
+
+Embedder Embedder::load(const OpenedFolder& opened, ProductPrecision precision) {
+  const std::filesystem::path& folder = opened.path();
   auto impl = std::make_shared<Impl>();
   impl->precision = precision;
   impl->settings = read_embedding_settings(folder);
   std::shared_ptr<Module> model;
-  const auto opened = HubFolder::open(folder);
-  if (const auto* hub = std::get_if<HubFolder>(&opened)) {
+  if (const HubFolder* const hub = opened.hub()) {
     impl->config = hub->config();
     impl->tokenizer = load_tokenizers(folder).source;
     impl->tokenizer_frames_texts = true;
     model = hub->load(panels_for(precision));
   } else {
-    const auto& config = std::get<ConfigFile>(opened);
     const auto take = [&](auto files) {
       impl->config = files.model->config();
       impl->tokenizer = std::move(files.tokenizer);
@@ -101,10 +105,13 @@ Embedder Embedder::load(const std::filesystem::path& folder, ProductPrecision pr
       impl->settings.max_tokens = std::min(impl->settings.max_tokens, files.max_tokens);
       model = std::move(files.model);
     };
-    if (config.model.architecture == Architecture::encoder) {
-      take(load_encoder_folder(folder, config, panels_for(precision)));
+    const Architecture architecture = opened.config().model.architecture;
+    if (architecture == Architecture::encoder_classifier) {
+      take(opened.load_classifier(panels_for(precision)));
+    } else if (architecture == Architecture::encoder_masked_lm) {
+      take(opened.load_masked_lm(panels_for(precision)));
     } else {
-      take(load_classifier_folder(folder, config, panels_for(precision)));
+      take(opened.load_encoder(panels_for(precision)));
     }
   }
   impl->encode = encoder_of(model, folder);

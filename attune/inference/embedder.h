@@ -18,6 +18,8 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
+class OpenedFolder;
+
 /// How the states of a text's tokens become one vector.
 ///   cls                the state of the first token
 ///   max                the largest value of each column
@@ -57,11 +59,13 @@ struct EmbedOptions {
 /// nothing else.
 class Embedder {
  public:
-  /// From a folder of the Hugging Face hub with an encoder, or one of Attune's with an encoder or a classifier.
+  /// From a folder of the Hugging Face hub with an encoder, or one of Attune's with an encoder, a classifier or a
+  /// model of masked tokens.
   /// modules.json, 1_Pooling/config.json and sentence_bert_config.json of sentence-transformers are honoured; without
   /// them pooling is `mean` and vectors are not normalised. `precision`: see SchedulerOptions. Throws FileError or
   /// ConfigError.
   static Embedder load(const std::filesystem::path& folder, ProductPrecision precision = ProductPrecision::float32);
+  static Embedder load(const OpenedFolder& folder, ProductPrecision precision = ProductPrecision::float32);
 
   /// Returns a vector of dimension() numbers for each text, in the order of the texts; it does not depend on the other
   /// texts. Throws ConfigError for options that do not fit, DataError naming the text (counted from 1) that

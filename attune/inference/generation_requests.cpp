@@ -17,7 +17,6 @@ SamplingRequest sampling_request(const TextGenerator& generator, const GenerateO
   const SamplingConfig& sampling = request.config;
   request.eos.assign(sampling.eos_tokens.begin(), sampling.eos_tokens.end());
   if (request.eos.empty() && !generator.eos_is_line_end()) request.eos = {tokenizer.eos_id()};
-  request.never_drawn.assign(sampling.suppressed_tokens.begin(), sampling.suppressed_tokens.end());
   if (!sampling.special_tokens)
     for (const int32_t id : {tokenizer.bos_id(), tokenizer.pad_id(), tokenizer.unk_id()})
       if (id != tokenizer.eos_id()) request.never_drawn.push_back(id);

@@ -30,10 +30,20 @@ Opened opened(std::shared_ptr<Folder> files) {
           .write_settings = [files](const fs::path& folder) { write_generation_config(folder, *files); }};
 }
 
-Opened open(const fs::path& folder, Architecture architecture) {
-  switch (architecture) {
+// With how vectors are pooled and normalised.
+Opened with_embedding_settings(Opened files, const fs::path& from) {
+  files.write_settings = [first = files.write_settings, settings = read_embedding_settings(from)](const auto& to) {
+    first(to);
+    write_embedding_settings(to, settings);
+  };
+  return files;
+}
+
+Opened open(const OpenedFolder& folder) {
+  constexpr auto kStored = LoadedWeights::stored;
+  switch (folder.config().model.architecture) {
     case Architecture::encoder_decoder: {
-      ModelFolder files = open_model_folder(folder, LoadedWeights::stored);
+      ModelFolder files = folder.load_model(kStored);
       return {.model = std::move(files.model),
               .tokenizers = {files.source_tokenizer, files.target_tokenizer},
               .write_settings = [generation = files.generation](const fs::path& to) {
@@ -41,23 +51,17 @@ Opened open(const fs::path& folder, Architecture architecture) {
               }};
     }
     case Architecture::decoder_lm:
-      return opened(std::make_shared<LanguageModelFolder>(open_language_model_folder(folder, LoadedWeights::stored)));
+      return opened(std::make_shared<LanguageModelFolder>(folder.load_language_model(kStored)));
     case Architecture::encoder_classifier:
-      return opened(std::make_shared<ClassifierFolder>(open_classifier_folder(folder, LoadedWeights::stored)));
-    case Architecture::encoder: {
-      Opened files = opened(std::make_shared<EncoderFolder>(open_encoder_folder(folder, LoadedWeights::stored)));
-      files.write_settings = [first = files.write_settings,
-                              settings = read_embedding_settings(folder)](const auto& to) {
-        first(to);
-        write_embedding_settings(to, settings);
-      };
-      return files;
-    }
+      return opened(std::make_shared<ClassifierFolder>(folder.load_classifier(kStored)));
+    case Architecture::encoder:
+      return with_embedding_settings(opened(std::make_shared<EncoderFolder>(folder.load_encoder(kStored))),
+                                     folder.path());
     case Architecture::encoder_masked_lm:
       break;
   }
-  fail<ConfigError>("{}: architecture is \"{}\", which is for training alone; its weights stay as they are",
-                    folder.string(), enum_name(architecture));
+  return with_embedding_settings(opened(std::make_shared<MaskedLmFolder>(folder.load_masked_lm(kStored))),
+                                 folder.path());
 }
 
 // Of the files that hold the weights.
@@ -76,10 +80,11 @@ int64_t weight_bytes(const fs::path& folder) {
 
 QuantizedModel quantize_model_folder(const fs::path& model, const fs::path& out, WeightFormat weights,
                                      const std::function<void()>& before_each) {
-  const ConfigFile config = open_config(model);
+  const OpenedFolder source(model);
+  const ConfigFile& config = source.config();
   if (config.weight_format) refuse_panels(model, "quantize");
   AtomicFolder folder(out);
-  const Opened files = open(model, config.model.architecture);
+  const Opened files = open(source);
   QuantizedModel done{.parameters = parameter_count(*files.model)};
   write_model_config(folder.temporary(), config.model, weights);
   save_panel_parameters(folder.temporary() / kParameterFile, *files.model, weights, before_each);

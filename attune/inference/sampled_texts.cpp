@@ -18,7 +18,10 @@ SampledTexts::SampledTexts(const DecodingModel& model, DecodingRequest& request)
   check_range<int64_t>("likeliest", options_.likeliest, -1, model.vocab());
   if (options_.draft != nullptr && options_.likeliest >= 0)
     fail<ConfigError>("likeliest = {}: not with a draft", options_.likeliest);
-  for (const int32_t id : options_.never_drawn)
+  std::vector<int32_t>& never_drawn = options_.never_drawn;
+  const std::vector<int64_t>& suppressed = options_.config.suppressed_tokens;
+  never_drawn.insert(never_drawn.end(), suppressed.begin(), suppressed.end());
+  for (const int32_t id : never_drawn)
     if (id < 0 || id >= model.vocab())
       fail<ConfigError>("suppressed_tokens: {} is outside the vocabulary of {}", id, model.vocab());
   if (static_cast<int64_t>(prompt_tokens_) > context_ && !options_.config.slide)

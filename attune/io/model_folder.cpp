@@ -28,11 +28,12 @@ void check_vocab(const std::string& where, const Tokenizer& tokenizer, const cha
     fail<ConfigError>("{}: has {} tokens, but the model has {} = {}", where, tokens, field, vocab);
 }
 
-void load_both_tokenizers(const fs::path& folder, const TransformerConfig& config, ModelFolder& files) {
+void load_both_tokenizers(const fs::path& folder, const TransformerConfig& config, VocabularySize size,
+                          ModelFolder& files) {
   const TokenizerFiles found = find_tokenizers(folder);
   TokenizerPair tokenizers = load_tokenizers(found);
-  check_vocab(found.source.string(), *tokenizers.source, "source_vocab", config.source_vocab);
-  check_vocab(found.target.string(), *tokenizers.target, "target_vocab", config.target_vocab);
+  check_vocab(found.source.string(), *tokenizers.source, "source_vocab", config.source_vocab, size);
+  check_vocab(found.target.string(), *tokenizers.target, "target_vocab", config.target_vocab, size);
   files.source_tokenizer = std::move(tokenizers.source);
   files.target_tokenizer = std::move(tokenizers.target);
 }
@@ -104,7 +105,6 @@ const char* use_of(Architecture architecture) {
     case Architecture::encoder_classifier:
       return "attune classify runs it";
     case Architecture::encoder_masked_lm:
-      return "attune train makes classifiers from it";
     case Architecture::encoder:
       return "attune embed runs it";
     case Architecture::decoder_lm:
@@ -115,10 +115,7 @@ const char* use_of(Architecture architecture) {
 }
 
 void check_config(const fs::path& folder, const ConfigFile& file, Architecture needed, const char* task) {
-  const Architecture found = file.model.architecture;
-  if (found != needed)
-    fail<ConfigError>("{}: architecture is \"{}\", {} needs \"{}\" ({})", folder.string(), enum_name(found), task,
-                      enum_name(needed), use_of(found));
+  check_architecture(folder, file.model.architecture, needed, task);
   check_parameter_file(folder, file.model, file.weight_format);
 }
 
@@ -174,6 +171,12 @@ void remove_generation_config(const fs::path& folder) {
 
 }  // namespace
 
+void check_architecture(const fs::path& folder, Architecture found, Architecture needed, const char* task) {
+  if (found != needed)
+    fail<ConfigError>("{}: architecture is \"{}\", {} needs \"{}\" ({})", folder.string(), enum_name(found), task,
+                      enum_name(needed), use_of(found));
+}
+
 void check_vocabularies(const TransformerConfig& config, const Tokenizer& source_tokenizer,
                         const Tokenizer& target_tokenizer, VocabularySize size) {
   check_vocab("source tokenizer", source_tokenizer, "source_vocab", config.source_vocab, size);
@@ -200,6 +203,10 @@ void write_generation_config(const fs::path& folder, const ClassifierFolder& fil
 }
 
 void write_generation_config(const fs::path& folder, const EncoderFolder& files) {
+  write_encoder_settings(folder, files);
+}
+
+void write_generation_config(const fs::path& folder, const MaskedLmFolder& files) {
   write_encoder_settings(folder, files);
 }
 
@@ -242,8 +249,8 @@ ModelFolder load_model_folder(const fs::path& folder, LoadedWeights weights) {
 ModelFolder load_model_folder(const fs::path& folder, const ConfigFile& config, LoadedWeights weights) {
   check_config(folder, config, Architecture::encoder_decoder, "translation");
   ModelFolder files;
-  load_both_tokenizers(folder, config.model, files);
   files.generation = read_generation_config<GenerationConfig>(folder);
+  load_both_tokenizers(folder, config.model, vocabulary_size(files.generation.special_tokens), files);
   files.model = build_for_use(build_transformer, config, folder, weights);
   return files;
 }
@@ -281,6 +288,15 @@ EncoderFolder load_encoder_folder(const fs::path& folder, LoadedWeights weights)
 EncoderFolder load_encoder_folder(const fs::path& folder, const ConfigFile& config, LoadedWeights weights) {
   check_config(folder, config, Architecture::encoder, "embedding");
   return load_encoder<EncoderFolder>(build_encoder_model, config, folder, weights);
+}
+
+MaskedLmFolder load_masked_lm_folder(const fs::path& folder, LoadedWeights weights) {
+  return load_masked_lm_folder(folder, read_config_file(folder), weights);
+}
+
+MaskedLmFolder load_masked_lm_folder(const fs::path& folder, const ConfigFile& config, LoadedWeights weights) {
+  check_config(folder, config, Architecture::encoder_masked_lm, "masked tokens");
+  return load_encoder<MaskedLmFolder>(build_encoder_masked_lm, config, folder, weights);
 }
 
 }  // namespace attune

@@ -51,6 +51,7 @@ struct EncoderFolderOf {
 
 struct ClassifierFolder : EncoderFolderOf<EncoderClassifier> {};
 struct EncoderFolder : EncoderFolderOf<EncoderModel> {};
+struct MaskedLmFolder : EncoderFolderOf<EncoderMaskedLm> {};
 
 /// How many tokens a model has: as many as its tokenizer, or some more, as models of the Hugging Face hub have.
 enum class VocabularySize { exact, padded };
@@ -64,11 +65,16 @@ void check_vocabularies(const TransformerConfig& config, const Tokenizer& source
 void check_vocabulary(const TransformerConfig& config, const Tokenizer& tokenizer,
                       VocabularySize size = VocabularySize::exact);
 
+/// Throws ConfigError that names the folder, both architectures and the command for `found` unless `found` is `needed`,
+/// which `task` ("translation") needs.
+void check_architecture(const std::filesystem::path& folder, Architecture found, Architecture needed, const char* task);
+
 /// Write generation_config.json: what the loaders below read of it. Throw FileError.
 void write_generation_config(const std::filesystem::path& folder, const GenerationConfig& generation);
 void write_generation_config(const std::filesystem::path& folder, const LanguageModelFolder& files);
 void write_generation_config(const std::filesystem::path& folder, const ClassifierFolder& files);
 void write_generation_config(const std::filesystem::path& folder, const EncoderFolder& files);
+void write_generation_config(const std::filesystem::path& folder, const MaskedLmFolder& files);
 
 /// Writes config.json, model.safetensors, generation_config.json and the tokenizers: tokenizer.model or vocabulary.json
 /// where both are one object, else one for each side. Tokenizers that the folder had before are removed. Each file is
@@ -115,6 +121,8 @@ LanguageModelFolder load_language_model_folder(const std::filesystem::path& fold
 ClassifierFolder load_classifier_folder(const std::filesystem::path& folder,
                                         LoadedWeights weights = LoadedWeights::mapped);
 EncoderFolder load_encoder_folder(const std::filesystem::path& folder, LoadedWeights weights = LoadedWeights::mapped);
+MaskedLmFolder load_masked_lm_folder(const std::filesystem::path& folder,
+                                     LoadedWeights weights = LoadedWeights::mapped);
 /// The same with what config.json says.
 ModelFolder load_model_folder(const std::filesystem::path& folder, const ConfigFile& config, LoadedWeights weights);
 LanguageModelFolder load_language_model_folder(const std::filesystem::path& folder, const ConfigFile& config,
@@ -122,5 +130,7 @@ LanguageModelFolder load_language_model_folder(const std::filesystem::path& fold
 ClassifierFolder load_classifier_folder(const std::filesystem::path& folder, const ConfigFile& config,
                                         LoadedWeights weights);
 EncoderFolder load_encoder_folder(const std::filesystem::path& folder, const ConfigFile& config, LoadedWeights weights);
+MaskedLmFolder load_masked_lm_folder(const std::filesystem::path& folder, const ConfigFile& config,
+                                     LoadedWeights weights);
 
 }  // namespace attune

@@ -13,7 +13,13 @@ namespace attune {
 namespace {
 
 std::string panels_name(const std::string& name) {
-  return name + ".packed";
+  return name + ".panels";
+}
+
+// The tensor that has the panels; files of before 2027 call it "NAME.packed".
+std::string stored_panels_name(const SafetensorsReader& reader, const std::string& name) {
+  const std::string old_name = name + ".packed";
+  return reader.contains(old_name) && !reader.contains(panels_name(name)) ? old_name : panels_name(name);
 }
 
 std::string scales_name(const std::string& name) {
@@ -67,8 +73,9 @@ void check_part(const SafetensorsReader& reader, const std::string& name, const 
 std::shared_ptr<const PanelWeight> map_panels(const SafetensorsReader& reader, const Collector::Matrix& matrix,
                                               WeightFormat format) {
   const int64_t out = matrix.weight.size(0), in = matrix.weight.size(1);
-  check_part(reader, panels_name(matrix.name), {PanelWeight::storage_bytes(format, out, in)}, format);
-  const Tensor storage = reader.map_or_copy(panels_name(matrix.name), DType::u8, alignof(float));
+  const std::string name = stored_panels_name(reader, matrix.name);
+  check_part(reader, name, {PanelWeight::storage_bytes(format, out, in)}, format);
+  const Tensor storage = reader.map_or_copy(name, DType::u8, alignof(float));
   Tensor scales;
   if (is_quantised(format)) {
     check_part(reader, scales_name(matrix.name), PanelWeight::scales_shape(format, out, in), format);
@@ -106,7 +113,7 @@ void map_panel_parameters(const std::filesystem::path& path, Module& module, Wei
   std::set<std::string> known;
   for (const Collector::Matrix& matrix : found.matrices) {
     panels.push_back(map_panels(reader, matrix, format));
-    known.insert(panels_name(matrix.name));
+    known.insert(stored_panels_name(reader, matrix.name));
     if (is_quantised(format)) known.insert(scales_name(matrix.name));
   }
   map_parameters(reader, module, found.others, known);

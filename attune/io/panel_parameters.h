@@ -10,7 +10,7 @@
 namespace attune {
 
 /// Writes the parameters of the module as save_parameters() does, except that matrices which products and embeddings
-/// read become panels "NAME.packed" and "NAME.scales" in `format`, see PanelWeight. The decompressions of latent
+/// read become panels "NAME.panels" and "NAME.scales" in `format`, see PanelWeight. The decompressions of latent
 /// attention stay matrices, because decoding reads them by rows and by columns. Calls `before_each` before each matrix;
 /// when that throws, no file is left. Throws FileError.
 void save_panel_parameters(const std::filesystem::path& path, Module& module, WeightFormat format,

@@ -10,6 +10,7 @@
 #include "attune/inference/translation_attention.h"
 #include "attune/inference/translation_requests.h"
 #include "attune/models/transformer.h"
+#include "attune/ops/precision.h"
 #include "attune/serve/http/http_error.h"
 #include "attune/serve/language_pair.h"
 #include "attune/serve/routes.h"
@@ -110,6 +111,7 @@ Json heads_json(const Tensor& weights) {
 
 Json attention_json(const ServedModel& model, const AttentionRequest& request) {
   const Translator& translator = *model.translator();
+  const ProductPrecisionScope precision(model.config().precision);  // as in the search
   const TranslationAttention found = translation_attention(translator.model(), request.source, request.target);
   return {{"model", model.name()},
           {"layer", request.layer},

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "attune/base/precision_names.h"
 #include "attune/serve/http/http_server.h"
 
 namespace attune::serve {
@@ -63,6 +64,7 @@ struct ModelConfig {
   int64_t batch = 64;       // sentences or texts at once
   int64_t cache_bytes = 0;  // of all its requests; 0: half of the machine's memory, shared by the models
   int64_t threads = 0;      // 0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow
+  ProductPrecision precision = ProductPrecision::float32;  // see SchedulerOptions
 };
 
 template <class FieldVisitor>
@@ -73,6 +75,7 @@ void visit_fields(ModelConfig& c, FieldVisitor& v) {
   v("batch", c.batch);
   v("cache_bytes", c.cache_bytes);
   v("threads", c.threads);
+  v("precision", c.precision);
 }
 
 struct SecurityConfig {

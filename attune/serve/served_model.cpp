@@ -25,7 +25,7 @@ ServedModel::ServedModel(std::string name, const ModelConfig& config, int64_t mo
       config_(config),
       created_(seconds_since_1970()),
       admission_(std::make_shared<Admission>(most_requests)) {
-  const SchedulerOptions scheduling{.cache_bytes = config_.cache_bytes};
+  const SchedulerOptions scheduling{.cache_bytes = config_.cache_bytes, .precision = config_.precision};
   const int64_t lanes = config_.threads > 0 ? config_.threads : default_thread_count();
   const auto decode = [&](Scheduler& scheduler, int64_t places) {
     decoder_ = std::make_unique<DecodingWorker>(scheduler,
@@ -35,28 +35,30 @@ ServedModel::ServedModel(std::string name, const ModelConfig& config, int64_t mo
     encoder_ = std::make_unique<EncoderWorker>(
         std::move(function), EncoderWorker::Options{.batch_texts = config_.batch, .threads = config_.threads});
   };
-  switch (open_config(config_.folder).model.architecture) {
+  const OpenedFolder folder(config_.folder);
+  const LoadedWeights weights = panels_for(config_.precision);
+  switch (folder.config().model.architecture) {
     case Architecture::encoder_decoder:
       kind_ = ModelKind::translation;
-      translator_ = Translator::load(config_.folder, scheduling);
+      translator_ = Translator(folder.load_model(weights), scheduling);
       set_languages();
       decode(translator_->scheduler(), config_.batch * lanes);
       break;
     case Architecture::decoder_lm:
       kind_ = ModelKind::language_model;
-      generator_ = TextGenerator::load(config_.folder, scheduling);
+      generator_ = TextGenerator(folder.load_language_model(weights), scheduling);
       chat_template_ = ChatTemplate::load(config_.folder);
       decode(generator_->scheduler(), config_.batch);
       break;
     case Architecture::encoder_classifier:
       kind_ = ModelKind::classifier;
-      classifier_ = Classifier::load(config_.folder);
+      classifier_ = Classifier(folder.load_classifier(weights), config_.precision);
       encode([this](std::span<const Encoding> texts) { return classifier_->logits(texts); });
       break;
     case Architecture::encoder:
     case Architecture::encoder_masked_lm:
       kind_ = ModelKind::embedder;
-      embedder_ = Embedder::load(config_.folder);
+      embedder_ = Embedder::load(folder, config_.precision);
       encode([this](std::span<const Encoding> texts) { return embedder_->embed_encoded(texts); });
       break;
   }

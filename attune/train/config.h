@@ -9,12 +9,11 @@
 #include <string_view>
 #include <vector>
 
-#include "attune/base/fields.h"
+#include "attune/base/precision_names.h"
 #include "attune/data/labelled_format.h"
 #include "attune/models/config.h"
 #include "attune/models/generation_config.h"
 #include "attune/models/sampling_config.h"
-#include "attune/ops/precision.h"
 #include "attune/optim/config.h"
 #include "attune/text/text_unit.h"
 
@@ -44,11 +43,6 @@ struct EnumNames<ValidationMetric> {
                                                                         {ValidationMetric::loss, "loss"},
                                                                         {ValidationMetric::accuracy, "accuracy"},
                                                                         {ValidationMetric::macro_f1, "macro_f1"}};
-};
-template <>
-struct EnumNames<ProductPrecision> {
-  static constexpr std::pair<ProductPrecision, const char*> values[] = {{ProductPrecision::float32, "float32"},
-                                                                        {ProductPrecision::bfloat16, "bfloat16"}};
 };
 template <>
 struct EnumNames<LabelledFormat> {

@@ -21,7 +21,7 @@ namespace {
 const std::vector<std::string> kDictionary = {"\"int8\"",    "\"int4\"",
                                               "\"float32\"", "\"U8\"",
                                               "\"F32\"",     "\"BF16\"",
-                                              ".packed",     ".scales",
+                                              ".panels",     ".scales",
                                               ".weight",     "quant_method",
                                               "\"attune\"",  "\"gptq\"",
                                               "\"weights\"", "[",

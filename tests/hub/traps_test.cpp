@@ -300,6 +300,32 @@ TEST(HubTraps, AnUnknownScalingIsRefused) {
               HasSubstr("config.json.rope_scaling: type = \"stretched\": is not supported"));
 }
 
+TEST(HubTraps, AMissingFieldHasItsDefaultAndNullHasNone) {
+  const HubTensors tensors(source_dir() / "tests/hub/models/gpt2", "");
+  const auto translated = [&](const Json& fields) {
+    Json json = {{"vocab_size", 64},       {"hidden_size", 16},       {"num_attention_heads", 2},
+                 {"num_hidden_layers", 2}, {"intermediate_size", 24}, {"max_position_embeddings", 8192}};
+    json.update(fields);
+    const HubConfig config(json, "config.json");
+    const Family& family = family_of(config);
+    return family.translate(
+        {.config = config, .tensors = tensors, .architecture = Architecture::decoder_lm, .class_name = ""});
+  };
+  const TransformerConfig gemma = translated({{"model_type", "gemma2"}});
+  EXPECT_EQ(gemma.logit_soft_cap, 30);
+  EXPECT_EQ(std::get<MultiHead>(gemma.attention).soft_cap, 50);
+  EXPECT_EQ(gemma.local_window, 4096);
+  const TransformerConfig bare =
+      translated({{"model_type", "gemma2"}, {"final_logit_softcapping", nullptr}, {"attn_logit_softcapping", nullptr}});
+  EXPECT_EQ(bare.logit_soft_cap, 0);
+  EXPECT_EQ(std::get<MultiHead>(bare.attention).soft_cap, 0);
+  EXPECT_EQ(translated({{"model_type", "gemma3_text"}}).logit_soft_cap, 0);
+  const auto pattern_of = [&](const Json& fields) { return std::get<MultiHead>(translated(fields).attention).pattern; };
+  EXPECT_EQ(std::get<SlidingWindow>(pattern_of({{"model_type", "mistral"}})).size, 4096);
+  EXPECT_FALSE(
+      std::holds_alternative<SlidingWindow>(pattern_of({{"model_type", "mistral"}, {"sliding_window", nullptr}})));
+}
+
 // The scores of labels follow the text classification of transformers.
 
 TEST(HubTraps, OneLabelAndSeveralThatHoldTogetherHaveASigmoid) {

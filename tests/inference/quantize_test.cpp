@@ -1,24 +1,26 @@
 #include "attune/inference/quantize.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "attune/inference/embedder.h"
 #include "attune/inference/translator.h"
+#include "attune/io/json_file.h"
 #include "attune/io/model_folder.h"
 #include "attune/io/parameter_file.h"
 #include "attune/io/safetensors.h"
 #include "attune/models/build.h"
 #include "attune/text/sentence_piece_tokenizer.h"
-#include "tests/support/errors.h"
 #include "tests/support/gradient_check.h"
 #include "tests/support/memory.h"
+#include "tests/support/paths.h"
 #include "tests/support/small_model.h"
 #include "tests/support/temporary_folder.h"
 
 namespace attune {
 namespace {
-
-using ::testing::HasSubstr;
 
 namespace fs = std::filesystem;
 
@@ -31,6 +33,22 @@ class QuantizeTest : public ::testing::Test {
     TransformerConfig config = small_model_config();
     config.d_ff = 1 << 15;
     save_model_folder(folder_ / "model", *build_transformer(config, 1), tokenizer, tokenizer, {.max_length = 12});
+  }
+
+  // The model of a folder of the hub with some rows more in the table of its embeddings.
+  void write_padded_model(const fs::path& hub) {
+    fs::copy(hub, folder_ / "model");
+    std::vector<NamedTensor> tensors;
+    const SafetensorsReader reader(hub / kParameterFile);
+    for (const std::string& name : reader.names()) tensors.push_back({name, reader.load(name)});
+    Tensor& table = std::ranges::find(tensors, "shared.weight", &NamedTensor::name)->tensor;
+    const Tensor padded = Tensor::zeros({table.size(0) + 13, table.size(1)});
+    std::ranges::copy(table.values<float>(), padded.data<float>());
+    table = padded;
+    write_safetensors(folder_ / "model" / kParameterFile, tensors);
+    Json config = read_json_file(hub / kConfigFile);
+    config["vocab_size"] = padded.size(0);
+    write_json_file(folder_ / "model" / kConfigFile, config);
   }
 
   TemporaryFolder folder_;
@@ -104,17 +122,30 @@ TEST_F(QuantizeTest, AFileThatIsReplacedMeanwhileChangesNothing) {
   EXPECT_TRUE(differs);
 }
 
-TEST_F(QuantizeTest, ModelsForTrainingAloneAreRefused) {
+TEST_F(QuantizeTest, ModelsOfMaskedTokensGiveEmbeddings) {
   write_small_model(folder_ / "translation");  // for its tokenizer
   const SentencePieceTokenizer tokenizer(folder_ / "translation" / "tokenizer.model");
   TransformerConfig config = small_model_config();
   config.architecture = Architecture::encoder_masked_lm;
   config.vocab = tokenizer.vocab_size();
   save_model_folder(folder_ / "masked", *build_encoder_masked_lm(config), tokenizer);
-  EXPECT_THAT(message_of<ConfigError>(
-                  [&] { quantize_model_folder(folder_ / "masked", folder_ / "small", WeightFormat::int8); }),
-              HasSubstr("is for training alone"));
-  EXPECT_FALSE(fs::exists(folder_ / "small"));
+  quantize_model_folder(folder_ / "masked", folder_ / "float32", WeightFormat::float32);
+  quantize_model_folder(folder_ / "masked", folder_ / "int8", WeightFormat::int8);
+  const std::vector<float> expected = Embedder::load(folder_ / "masked").embed("The old dog sleeps.");
+  EXPECT_EQ(Embedder::load(folder_ / "float32").embed("The old dog sleeps."), expected);
+  const std::vector<float> rounded = Embedder::load(folder_ / "int8").embed("The old dog sleeps.");
+  EXPECT_NE(rounded, expected);
+  EXPECT_NEAR(rounded.at(0), expected.at(0), 0.1);
+}
+
+// As T5's is; what is added has no text.
+TEST_F(QuantizeTest, AVocabularyMayBePadded) {
+  const fs::path t5 = source_dir() / "tests/hub/models/t5";
+  quantize_model_folder(t5, folder_ / "exact", WeightFormat::float32);
+  write_padded_model(t5);
+  quantize_model_folder(folder_ / "model", folder_ / "small", WeightFormat::float32);
+  EXPECT_EQ(Translator::load(folder_ / "small").translate("a word").text(),
+            Translator::load(folder_ / "exact").translate("a word").text());
 }
 
 }  // namespace

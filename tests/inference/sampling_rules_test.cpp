@@ -60,6 +60,13 @@ TEST_P(SamplingRules, TheFirstTokenIsNoneOfThoseSuppressedThere) {
   EXPECT_NE(continuation({.config = {.max_tokens = 1, .suppressed_at_begin = {first}}}).at(0), first);
 }
 
+TEST_P(SamplingRules, ASuppressedTokenIsInNoText) {
+  const Tokens free = continuation({.config = {.max_tokens = 30}});
+  const SamplingConfig config = {.max_tokens = 30, .suppressed_tokens = {free.at(2), free.at(0)}};
+  for (const int32_t token : continuation({.config = config})) EXPECT_NE(token, free.at(0));
+  for (const int32_t token : continuation({.config = config})) EXPECT_NE(token, free.at(2));
+}
+
 TEST_P(SamplingRules, ATextOfOneTokenGoesOnWithTheForcedOne) {
   const Tokens free = continuation({.config = {.max_tokens = 4}}, {3});
   const auto forced = static_cast<int32_t>((free.at(0) + 1) % kVocab);

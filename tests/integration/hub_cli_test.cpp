@@ -54,6 +54,14 @@ TEST(HubCli, GenerateWritesAChatWithTheFoldersTemplate) {
   EXPECT_EQ(found[0].at("text"), expected);
 }
 
+TEST(HubCli, AModelForAnotherCommandIsNamed) {
+  EXPECT_THAT(
+      refusal_of({"translate", model("gpt2").string(), "A text."}),
+      HasSubstr("architecture is \"decoder_lm\", translation needs \"encoder_decoder\" (attune generate runs it)"));
+  EXPECT_THAT(refusal_of({"generate", model("t5").string(), "--prompt", "A text."}),
+              HasSubstr("(attune translate runs it)"));
+}
+
 TEST(HubCli, TranslateGivesALineForEachLine) {
   for (const char* name : {"marian", "t5"}) {
     const Translator translator = Translator::load(model(name));

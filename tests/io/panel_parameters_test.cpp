@@ -26,17 +26,17 @@ using ::testing::HasSubstr;
 constexpr WeightFormat kFormats[] = {WeightFormat::float32, WeightFormat::bfloat16, WeightFormat::int8,
                                      WeightFormat::int4};
 
-// Every weight that may be packed, by its name in every place, and the other parameters.
+// Every weight that may have panels, by its name in every place, and the other parameters.
 class Weights final : public Visitor {
  public:
   explicit Weights(Module& module) { module.visit(*this); }
   std::map<std::string, Tensor> tensors;
-  std::map<std::string, std::shared_ptr<const PanelWeight>> packed;
+  std::map<std::string, std::shared_ptr<const PanelWeight>> panels;
 
  protected:
   void on_parameter(const std::string& path, Parameter& parameter) override {
     if (parameter.tensor.defined()) tensors.emplace(path, parameter.tensor);
-    if (parameter.panels) packed.emplace(path, parameter.panels);
+    if (parameter.panels) panels.emplace(path, parameter.panels);
   }
 };
 
@@ -66,7 +66,7 @@ class PanelParametersTest : public ::testing::Test {
     const auto model = build_transformer(config());
     const std::string message = message_of<FileError>([&] { map_panel_parameters(path_, *model, WeightFormat::int8); });
     const Weights after(*model);
-    EXPECT_TRUE(after.packed.empty());
+    EXPECT_TRUE(after.panels.empty());
     const auto before = build_transformer(config());
     for (const NamedParameter& p : named_parameters(*before))
       EXPECT_TRUE(equal(after.tensors.at(p.name), *p.tensor)) << p.name;
@@ -77,14 +77,14 @@ class PanelParametersTest : public ::testing::Test {
   std::filesystem::path path_ = folder_ / kParameterFile;
 };
 
-// Training validates with packed weights, then writes others over them.
-TEST_F(PanelParametersTest, LoadingDropsWhatWasPackedBefore) {
+// Training validates with panels, then writes others over them.
+TEST_F(PanelParametersTest, LoadingDropsThePanelsOfBefore) {
   const auto first = build_transformer(config(), 1), second = build_transformer(config(), 2);
   save_parameters(path_, *second);
   make_panels(*first, WeightFormat::float32);
-  EXPECT_FALSE(Weights(*first).packed.empty());
+  EXPECT_FALSE(Weights(*first).panels.empty());
   load_parameters(path_, *first);
-  EXPECT_TRUE(Weights(*first).packed.empty());
+  EXPECT_TRUE(Weights(*first).panels.empty());
 }
 
 TEST_F(PanelParametersTest, NumbersThatAreNotFiniteAreRefused) {
@@ -99,7 +99,7 @@ TEST_F(PanelParametersTest, NumbersThatAreNotFiniteAreRefused) {
                 AllOf(HasSubstr("linear_1.weight"), HasSubstr("number 7"), HasSubstr("nan")));
 }
 
-TEST_F(PanelParametersTest, ComeBackAsTheyWerePacked) {
+TEST_F(PanelParametersTest, ComeBackAsTheyWereSaved) {
   for (const WeightFormat format : kFormats) {
     for (const bool share : {false, true}) {
       TransformerConfig c = config();
@@ -110,20 +110,41 @@ TEST_F(PanelParametersTest, ComeBackAsTheyWerePacked) {
       map_panel_parameters(path_, *loaded, format);
       const Weights expected(*saved), found(*loaded);
       for (const auto& [name, tensor] : expected.tensors) {
-        const auto packed = found.packed.find(name);
-        if (packed == found.packed.end()) {
+        const auto panels = found.panels.find(name);
+        if (panels == found.panels.end()) {
           EXPECT_TRUE(equal(found.tensors.at(name), tensor)) << name;
           EXPECT_TRUE(tensor.rank() == 1 || name.ends_with("_decompress.weight")) << name;
         } else {
           EXPECT_FALSE(found.tensors.contains(name)) << name;
-          EXPECT_TRUE(equal(packed->second->unpack(), PanelWeight::pack(tensor, format).unpack())) << name;
-          EXPECT_EQ(reinterpret_cast<uintptr_t>(packed->second->storage().raw()) % 64, 0u) << name;
+          EXPECT_TRUE(equal(panels->second->unpack(), PanelWeight::pack(tensor, format).unpack())) << name;
+          EXPECT_EQ(reinterpret_cast<uintptr_t>(panels->second->storage().raw()) % 64, 0u) << name;
         }
       }
-      EXPECT_EQ(found.packed.at("source_embedding.weight") == found.packed.at("projection.weight"), share);
-      EXPECT_EQ(found.packed.contains("encoder.layers.1.self_attention.w_q.weight"), !share);
+      EXPECT_EQ(found.panels.at("source_embedding.weight") == found.panels.at("projection.weight"), share);
+      EXPECT_EQ(found.panels.contains("encoder.layers.1.self_attention.w_q.weight"), !share);
     }
   }
+}
+
+TEST_F(PanelParametersTest, FilesThatCallPanelsPackedAreRead) {
+  const auto saved = build_transformer(config(), 5);
+  save_panel_parameters(path_, *saved, WeightFormat::int8);
+  std::vector<NamedTensor> tensors;
+  {
+    const SafetensorsReader reader(path_);
+    for (const std::string& name : reader.names()) {
+      const size_t end = name.rfind(".panels");
+      tensors.push_back({end == std::string::npos ? name : name.substr(0, end) + ".packed", reader.load(name)});
+    }
+  }
+  write_safetensors(path_, tensors);
+  const auto loaded = without_values(config());
+  map_panel_parameters(path_, *loaded, WeightFormat::int8);
+  const Weights expected(*saved), found(*loaded);
+  EXPECT_FALSE(found.panels.empty());
+  for (const auto& [name, panels] : found.panels)
+    EXPECT_TRUE(equal(panels->unpack(), PanelWeight::pack(expected.tensors.at(name), WeightFormat::int8).unpack()))
+        << name;
 }
 
 TEST_F(PanelParametersTest, EveryPartMustFit) {
@@ -141,13 +162,13 @@ TEST_F(PanelParametersTest, EveryPartMustFit) {
     if (tensor.defined()) tensors.push_back({name, tensor});
     return refusal(tensors);
   };
-  const std::string weight = "projection.weight", packed = weight + ".packed", scales = weight + ".scales";
-  EXPECT_THAT(with(packed, {}), HasSubstr("has no tensor \"projection.weight.packed\""));
+  const std::string weight = "projection.weight", panels = weight + ".panels", scales = weight + ".scales";
+  EXPECT_THAT(with(panels, {}), HasSubstr("has no tensor \"projection.weight.panels\""));
   EXPECT_THAT(with(scales, {}), HasSubstr("has no tensor \"projection.weight.scales\""));
   EXPECT_THAT(with("projection.bias", {}), HasSubstr("has no tensor \"projection.bias\""));
-  EXPECT_THAT(with(packed, Tensor::zeros({64}, {.dtype = DType::u8})),
-              HasSubstr("tensor \"projection.weight.packed\" has shape [64], config.json (weights int8) says"));
-  EXPECT_THAT(with(packed, Tensor::zeros({PanelWeight::storage_bytes(WeightFormat::int8, 50, 36)})),
+  EXPECT_THAT(with(panels, Tensor::zeros({64}, {.dtype = DType::u8})),
+              HasSubstr("tensor \"projection.weight.panels\" has shape [64], config.json (weights int8) says"));
+  EXPECT_THAT(with(panels, Tensor::zeros({PanelWeight::storage_bytes(WeightFormat::int8, 50, 36)})),
               HasSubstr("is F32, needs U8"));
   EXPECT_THAT(with(scales, Tensor::zeros({3, 16})), HasSubstr("has shape [3, 16]"));
   EXPECT_THAT(with(scales, Tensor::zeros({4, 16}, {.dtype = DType::f64})), HasSubstr("is F64, needs F32"));

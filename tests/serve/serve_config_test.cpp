@@ -26,12 +26,15 @@ ServeConfig read(const std::string& text) {
 TEST(ServeConfig, ReadsItsSectionsAndModels) {
   const ServeConfig config = read(
       "drain_seconds = 5\n[http]\nport = 9000\n[limits]\nsamples = 3\n[models.en-de]\nfolder = \"a\"\n"
-      "source_languages = [\"en=eng_Latn\"]\ntarget_languages = [\"de\"]\n[models.lm]\nfolder = \"b\"\nbatch = 8\n");
+      "source_languages = [\"en=eng_Latn\"]\ntarget_languages = [\"de\"]\n[models.lm]\nfolder = \"b\"\nbatch = 8\n"
+      "precision = \"bfloat16\"\n");
   EXPECT_EQ(config.drain_seconds, 5);
   EXPECT_EQ(config.http.port, 9000);
   EXPECT_EQ(config.limits.samples, 3);
   ASSERT_EQ(config.models.size(), 2u);
   EXPECT_EQ(config.models.at("lm").batch, 8);
+  EXPECT_EQ(config.models.at("lm").precision, ProductPrecision::bfloat16);
+  EXPECT_EQ(config.models.at("en-de").precision, ProductPrecision::float32);
   EXPECT_EQ(config.models.at("en-de").source_languages.front(), "en=eng_Latn");
 }
 
@@ -40,6 +43,8 @@ TEST(ServeConfig, WhatIsWrongIsNamed) {
   const std::string model = "[models.a]\nfolder = \"a\"\n";
   EXPECT_THAT(message("[http]\nprot = 1\n" + model), HasSubstr("port"));
   EXPECT_THAT(message("[models.a]\nfodler = \"a\"\n"), HasSubstr("folder"));
+  EXPECT_THAT(message(model + "precision = \"float16\"\n"),
+              HasSubstr("precision: is \"float16\", needs one of float32, bfloat16"));
   EXPECT_THAT(message("[models.\"a b\"]\nfolder = \"a\"\n"), HasSubstr("a b"));
   EXPECT_THAT(message("[limits]\ntexts = 0\n" + model), HasSubstr("limits.texts = 0"));
   EXPECT_THAT(message("[http]\nhost = \"0.0.0.0\"\n" + model), HasSubstr("api_keys"));

@@ -3,9 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cmath>
 
 #include "attune/base/random.h"
+#include "attune/inference/classifier.h"
 #include "attune/inference/text_generator.h"
 #include "attune/inference/translator.h"
 #include "attune/serve/routes.h"
@@ -164,6 +167,25 @@ TEST(Service, TranslationsAreThoseOfTheTranslator) {
   EXPECT_EQ(form.json()["translatedText"], translator.translate("dog").text());
   EXPECT_EQ(t.post("/translate", {{"q", "x"}, {"source", "fr"}, {"target", "de"}}).status, 400);
   EXPECT_EQ(t.get("/languages").json()[0]["targets"], Json::array({"de"}));
+}
+
+TEST(Service, PrecisionIsThatOfTheConfiguration) {
+  ServeConfig config;
+  for (const char* name : {"en-de", "topics"}) config.models[name].precision = ProductPrecision::bfloat16;
+  TestService t(config);
+  const std::string text = small_text(1).front();
+  const Json translated = t.post("/v1/translate", {{"text", text}}).json();
+  const double score = translated["translations"][0]["sentences"][0]["n_best"][0]["score"];
+  const Json labels = t.post("/predict", {{"model", "topics"}, {"inputs", text}, {"raw_scores", true}}).json();
+  const double logit = labels[0]["score"];
+  for (const auto precision : {ProductPrecision::bfloat16, ProductPrecision::float32}) {
+    const bool same = precision == ProductPrecision::bfloat16;
+    const Translator translator = Translator::load(t.folder("en-de"), {.precision = precision});
+    EXPECT_EQ(std::abs(score - translator.translate(text).n_best.front().score) < 1e-6, same);
+    const Classifier topics = Classifier::load(t.folder("topics"), precision);
+    const Encoding encoding = topics.encode(text);
+    EXPECT_EQ(std::abs(logit - std::ranges::max(topics.logits(std::span(&encoding, 1)).front())) < 1e-6, same);
+  }
 }
 
 TEST(Service, OwnTranslationsHaveScoresAndConstraints) {

@@ -1,0 +1,54 @@
+// StarCoder2: Lozhkov et al. 2024.
+
+#include "attune/hub/families.h"
+#include "attune/hub/translate.h"
+
+namespace attune {
+namespace {
+
+TransformerConfig translate(const HubFiles& files) {
+  const HubConfig& hub = files.config;
+  TransformerConfig c = language_model(files, "lm_head");
+  set_sizes(c, hub);
+  c.norm_epsilon = hub.number("norm_epsilon", 1e-5);
+  const bool bias = hub.flag("use_bias", true);
+  MultiHead attention = {.kv_heads = hub.integer("num_key_value_heads", 2),
+                         .head_dim = head_dim_of(c, hub),
+                         .bias = bias ? AttentionBias::all : AttentionBias::none};
+  if (hub.has("sliding_window")) attention.pattern = SlidingWindow{.size = hub.integer("sliding_window")};
+  c.attention = attention;
+  set_rotary(c, hub, {.head_dim = attention.head_dim});
+  c.activation = activation_of(hub, "hidden_act", "gelu_pytorch_tanh");
+  c.feed_forward_bias = bias;
+  return c;
+}
+
+NameTable names(const TransformerConfig&, const HubFiles&) {
+  const std::string ours = "decoder.layers.*.", theirs = "model.layers.*.";
+  return {
+      {"embedding", {"model.embed_tokens"}},
+      {ours + "residual_1.norm", {theirs + "input_layernorm"}},
+      {ours + "self_attention.w_q", {theirs + "self_attn.q_proj"}},
+      {ours + "self_attention.w_k", {theirs + "self_attn.k_proj"}},
+      {ours + "self_attention.w_v", {theirs + "self_attn.v_proj"}},
+      {ours + "self_attention.w_o", {theirs + "self_attn.o_proj"}},
+      {ours + "residual_3.norm", {theirs + "post_attention_layernorm"}},
+      {ours + "feed_forward.linear_1", {theirs + "mlp.c_fc"}},
+      {ours + "feed_forward.linear_2", {theirs + "mlp.c_proj"}},
+      {"decoder.norm", {"model.norm"}},
+      {"projection", {"lm_head"}},
+  };
+}
+
+}  // namespace
+
+Family starcoder2_family() {
+  return {.model_types = {"starcoder2"},
+          .classes = {{"Starcoder2ForCausalLM", Architecture::decoder_lm}},
+          .prefix = "model.",
+          .translate = translate,
+          .names = names,
+          .ignored = {"*.rotary_emb.inv_freq"}};
+}
+
+}  // namespace attune
