@@ -12,8 +12,8 @@ from ._streams import in_thread
 class Embedder:
     """An encoder that makes a vector of each text.
 
-    `model` is a folder of the Hugging Face hub, sentence-transformers' included, or one of Attune's with an encoder or a
-    classifier.
+    `model` is a folder of the Hugging Face hub, sentence-transformers' included, or one of Attune's with an encoder or
+    a classifier.
 
     >>> embedder = Embedder(embedding_model)
     >>> embedder.embed(["a b", "c"]).shape == (2, embedder.dimension())

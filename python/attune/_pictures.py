@@ -42,8 +42,8 @@ class Curves:
 
 
 def attention(model: Path, text: str, target: str = "") -> AttentionPicture:
-    """The heat maps of `attune inspect --attention`: a model folder reads a text. `target` is the translation to look at,
-    else the model's own."""
+    """The heat maps of `attune inspect --attention`: a model folder reads a text. `target` is the translation to look
+    at, else the model's own."""
     return AttentionPicture(_core.attention_page(str(model), text, target))
 
 

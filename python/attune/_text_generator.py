@@ -79,7 +79,8 @@ class TextGenerator:
         with reporting(progress, "generate") as report:
             on_token = None
             if report is not None:
-                total = len(prompts) * options.get("samples", 1) * options.get("max_tokens", self.sampling["max_tokens"])
+                longest = options.get("max_tokens", self.sampling["max_tokens"])
+                total = len(prompts) * options.get("samples", 1) * longest
                 done = 0
 
                 def on_token(index: int, token: int) -> None:
@@ -93,7 +94,9 @@ class TextGenerator:
     @overload
     async def generate_async(self, prompt: str, **options: Unpack[GenerateOptions]) -> GeneratedText: ...
     @overload
-    async def generate_async(self, prompt: Sequence[str], **options: Unpack[GenerateOptions]) -> list[GeneratedText]: ...
+    async def generate_async(
+        self, prompt: Sequence[str], **options: Unpack[GenerateOptions]
+    ) -> list[GeneratedText]: ...
     async def generate_async(
         self, prompt: str | Sequence[str], **options: Unpack[GenerateOptions]
     ) -> GeneratedText | list[GeneratedText]:

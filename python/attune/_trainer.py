@@ -19,9 +19,9 @@ class Trainer:
     metrics.jsonl, best/, and in the end model/.
 
     `config` is a dict of sections with the keys of docs/configuration.md, or the path of a TOML file; `preset` names a
-    configuration from the literature to begin with. The training text is what config["data"] names, or `train_data`, and
-    `valid_data`: any iterables, which are written into the folder one example at a time, so that they may be larger than
-    memory. Their examples are
+    configuration from the literature to begin with. The training text is what config["data"] names, or `train_data` and
+    `valid_data`: any iterables, which are written into the folder one example at a time, so that they may be larger
+    than memory. Their examples are
 
         encoder_decoder       (source, target)
         encoder_classifier    (label, text)

@@ -20,8 +20,8 @@ class TranslationScores(TypedDict):
 class Translator:
     """An encoder-decoder model with its tokenizers: text in, text out.
 
-    `model` is a model folder, Attune's or one of the Hugging Face hub, or a list of folders that translate together. The
-    folder is mapped, so that loading takes little time and processes share one copy.
+    `model` is a model folder, Attune's or one of the Hugging Face hub, or a list of folders that translate together.
+    A folder is mapped, so that loading takes little time and processes share one copy.
 
     >>> translator = Translator(translation_model)
     >>> len(translator.translate(["a b", "c d e"], beam_size=2, n_best=2))
@@ -72,8 +72,8 @@ class Translator:
     ) -> Translation | list[Translation]:
         """Returns the translation of one sentence, or one for each of several. A translation does not depend on the
         others. `prefix` is what translations begin with. `progress` is True for a bar of tqdm, or a function of the
-        numbers of sentences that are done and of all. Throws DataError naming the sentence that is too long, ConfigError
-        for options that do not fit, Interrupted after interrupt.set()."""
+        numbers of sentences that are done and of all. Throws DataError naming the sentence that is too long,
+        ConfigError for options that do not fit, Interrupted after interrupt.set()."""
         sentences = [text] if isinstance(text, str) else list(text)
         prefixes = [prefix] if isinstance(prefix, str) else list(prefix or [])
         with reporting(progress, "translate") as report:
@@ -96,7 +96,7 @@ class Translator:
         self, source: Iterable[str], **options: Unpack[TranslateOptions]
     ) -> Stream[Translation, None]:
         """Translates more sentences than memory holds, in their order: for or async for over the result. `source` is
-        read on another thread, some thousand sentences ahead at most. Leaving the loop ends the work.
+        read on another thread, in pieces of 256 sentences, some thousand ahead at most. Leaving the loop ends the work.
 
         >>> translator = Translator(translation_model)
         >>> sum(1 for _ in translator.translate_iterable("a b" for _ in range(1000)))

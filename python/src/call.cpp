@@ -98,7 +98,8 @@ Json json_of(nb::handle object) {
   if (nb::isinstance<nb::str>(object)) return nb::cast<std::string>(object);
   if (nb::isinstance<nb::dict>(object)) {
     Json json = Json::object();
-    for (const auto [key, value] : nb::cast<nb::dict>(object)) json[nb::cast<std::string>(nb::str(key))] = json_of(value);
+    for (const auto [key, value] : nb::cast<nb::dict>(object))
+      json[nb::cast<std::string>(nb::str(key))] = json_of(value);
     return json;
   }
   if (nb::isinstance<nb::list>(object) || nb::isinstance<nb::tuple>(object)) {

@@ -47,12 +47,13 @@ void bind_classifier(nb::module_& m) {
   nb::class_<Classification>(m, "Classification")
       .def_ro("labels", &Classification::labels, "All of them, likeliest first.")
       .def_ro("cut_tokens", &Classification::cut_tokens, "Tokens that were cut from the end of a text too long.");
-  nb::class_<TextPair>(m, "TextPair").def(
-      "__init__",
-      [](TextPair* self, std::string first, std::string second) {
-        new (self) TextPair{.first = std::move(first), .second = std::move(second)};
-      },
-      nb::arg("first"), nb::arg("second"));
+  nb::class_<TextPair>(m, "TextPair")
+      .def(
+          "__init__",
+          [](TextPair* self, std::string first, std::string second) {
+            new (self) TextPair{.first = std::move(first), .second = std::move(second)};
+          },
+          nb::arg("first"), nb::arg("second"));
   nb::class_<Classifier>(m, "Classifier")
       .def(
           "__init__",

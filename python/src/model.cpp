@@ -149,22 +149,22 @@ States PythonModel::decode(const TokenLists& ids, const States* memory, bool wit
   const auto states_of = [&](DecoderOutput output) -> States {
     return {output.states, tokens.sequences, std::move(output.self_weights), std::move(output.cross_weights)};
   };
-  return std::visit(
-      Overloaded{
-          [&](const std::shared_ptr<Transformer>& model) -> States {
-            if (memory == nullptr) fail<ConfigError>("decode: needs `memory`, what encode() returned");
-            if (with_weights) return states_of(model->decode_with_weights(memory->states, memory->sequences, tokens));
-            return {model->decode(memory->states, memory->sequences, tokens), tokens.sequences, {}, {}};
-          },
-          [&](const std::shared_ptr<DecoderLm>& model) -> States {
-            if (!with_weights) return {model->decode(tokens), tokens.sequences, {}, {}};
-            States states = states_of(model->decode_with_weights(tokens));
-            states.cross_attention.clear();  // undefined
-            return states;
-          },
-          [&](const auto&) -> States { refuse(config(), "decode"); },
-      },
-      model_);
+  return std::visit(Overloaded{
+                        [&](const std::shared_ptr<Transformer>& model) -> States {
+                          if (memory == nullptr) fail<ConfigError>("decode: needs `memory`, what encode() returned");
+                          if (with_weights)
+                            return states_of(model->decode_with_weights(memory->states, memory->sequences, tokens));
+                          return {model->decode(memory->states, memory->sequences, tokens), tokens.sequences, {}, {}};
+                        },
+                        [&](const std::shared_ptr<DecoderLm>& model) -> States {
+                          if (!with_weights) return {model->decode(tokens), tokens.sequences, {}, {}};
+                          States states = states_of(model->decode_with_weights(tokens));
+                          states.cross_attention.clear();  // undefined
+                          return states;
+                        },
+                        [&](const auto&) -> States { refuse(config(), "decode"); },
+                    },
+                    model_);
 }
 
 Tensor PythonModel::project(const Tensor& states) const {
@@ -198,42 +198,40 @@ CrossEntropy PythonModel::loss(const TokenLists& ids, const Indices& labels, con
                                const std::optional<std::vector<int32_t>>& rows,
                                const CrossEntropyOptions& options) const {
   const PackedTokens tokens = packed(ids);
-  return std::visit(
-      Overloaded{
-          [&](const std::shared_ptr<Transformer>& model) -> CrossEntropy {
-            if (!target) fail<ConfigError>("loss: needs `target`, what the decoder reads");
-            return model->loss(tokens, packed(*target), labels, options);
-          },
-          [&](const std::shared_ptr<EncoderMaskedLm>& model) -> CrossEntropy {
-            if (!rows) fail<ConfigError>("loss: needs `rows`, where the labels' tokens are hidden");
-            return model->loss(tokens, *rows, labels, options);
-          },
-          [&](const std::shared_ptr<EncoderModel>&) -> CrossEntropy { refuse(config(), "loss"); },
-          [&](const auto& model) -> CrossEntropy { return model->loss(tokens, labels, options); },
-      },
-      model_);
+  return std::visit(Overloaded{
+                        [&](const std::shared_ptr<Transformer>& model) -> CrossEntropy {
+                          if (!target) fail<ConfigError>("loss: needs `target`, what the decoder reads");
+                          return model->loss(tokens, packed(*target), labels, options);
+                        },
+                        [&](const std::shared_ptr<EncoderMaskedLm>& model) -> CrossEntropy {
+                          if (!rows) fail<ConfigError>("loss: needs `rows`, where the labels' tokens are hidden");
+                          return model->loss(tokens, *rows, labels, options);
+                        },
+                        [&](const std::shared_ptr<EncoderModel>&) -> CrossEntropy { refuse(config(), "loss"); },
+                        [&](const auto& model) -> CrossEntropy { return model->loss(tokens, labels, options); },
+                    },
+                    model_);
 }
 
 void PythonModel::save(const std::filesystem::path& folder) const {
   if (!source_tokenizer) fail<ConfigError>("save: the model has no tokenizer; set model.tokenizer before");
   if (of_hub_) fail<ConfigError>("save: folders of the Hugging Face hub cannot be written again");
   std::filesystem::create_directories(folder);
-  std::visit(Overloaded{
-                 [&](const std::shared_ptr<Transformer>& model) {
-                   save_model_folder(folder, *model, *source_tokenizer, *target_tokenizer, generation_);
-                 },
-                 [&](const std::shared_ptr<DecoderLm>& model) {
-                   save_model_folder(folder, *model, *source_tokenizer, sampling_, text_unit_);
-                 },
-                 [&](const std::shared_ptr<EncoderClassifier>& model) {
-                   save_model_folder(folder, *model, *source_tokenizer, max_tokens_);
-                 },
-                 [&](const std::shared_ptr<EncoderMaskedLm>& model) {
-                   save_model_folder(folder, *model, *source_tokenizer);
-                 },
-                 [&](const auto&) { refuse(config(), "save"); },
-             },
-             model_);
+  std::visit(
+      Overloaded{
+          [&](const std::shared_ptr<Transformer>& model) {
+            save_model_folder(folder, *model, *source_tokenizer, *target_tokenizer, generation_);
+          },
+          [&](const std::shared_ptr<DecoderLm>& model) {
+            save_model_folder(folder, *model, *source_tokenizer, sampling_, text_unit_);
+          },
+          [&](const std::shared_ptr<EncoderClassifier>& model) {
+            save_model_folder(folder, *model, *source_tokenizer, max_tokens_);
+          },
+          [&](const std::shared_ptr<EncoderMaskedLm>& model) { save_model_folder(folder, *model, *source_tokenizer); },
+          [&](const auto&) { refuse(config(), "save"); },
+      },
+      model_);
 }
 
 namespace {
@@ -241,21 +239,23 @@ namespace {
 void bind_states(nb::module_& m) {
   nb::class_<States>(m, "States", "What a pass over sequences gives. Rows of all sequences stand one after another.")
       .def_ro("states", &States::states, "[tokens, d_model]")
-      .def_prop_ro("offsets", [](const States& self) { return self.sequences.offsets(); },
-                   "Sequence i has the rows offsets[i] to offsets[i + 1].")
+      .def_prop_ro(
+          "offsets", [](const States& self) { return self.sequences.offsets(); },
+          "Sequence i has the rows offsets[i] to offsets[i + 1].")
       .def_ro("attention", &States::attention,
               "Self-attention's weights of each layer, [sequences, heads, queries, keys], zeros beyond a sequence.")
       .def_ro("cross_attention", &States::cross_attention, "The same of cross-attention, with the source as keys.")
-      .def("with_states",
-           [](const States& self, const Tensor& states) {
-             if (states.shape() != self.states.shape())
-               fail<ShapeError>("with_states: expected shape {}, found {}", self.states.shape().text(),
-                                states.shape().text());
-             States changed = self;
-             changed.states = states;
-             return changed;
-           },
-           nb::arg("states"), "The same sequences with other states: those that a computation between made.");
+      .def(
+          "with_states",
+          [](const States& self, const Tensor& states) {
+            if (states.shape() != self.states.shape())
+              fail<ShapeError>("with_states: expected shape {}, found {}", self.states.shape().text(),
+                               states.shape().text());
+            States changed = self;
+            changed.states = states;
+            return changed;
+          },
+          nb::arg("states"), "The same sequences with other states: those that a computation between made.");
 }
 
 std::shared_ptr<const Tokenizer> tokenizer_in(const PythonTokenizer& tokenizer) {
@@ -269,8 +269,9 @@ std::optional<PythonTokenizer> out_of(const std::shared_ptr<const Tokenizer>& to
 
 void bind_parameters(nb::class_<PythonModel>& model) {
   model
-      .def_prop_ro("config", [](const PythonModel& self) { return object_of(write_fields(self.config())); },
-                   nb::sig("def config(self) -> dict[str, typing.Any]"), "The fields of config.json.")
+      .def_prop_ro(
+          "config", [](const PythonModel& self) { return object_of(write_fields(self.config())); },
+          nb::sig("def config(self) -> dict[str, typing.Any]"), "The fields of config.json.")
       .def_prop_ro("architecture", [](const PythonModel& self) { return enum_name(self.config().architecture); })
       .def_prop_ro("parameter_count", [](const PythonModel& self) { return parameter_count(self.module()); })
       .def(
@@ -283,8 +284,9 @@ void bind_parameters(nb::class_<PythonModel>& model) {
           nb::sig("def parameters(self) -> dict[str, Tensor]"),
           "The parameters by name, on the model's own memory: writing to one changes the model. A shared one has one "
           "name.")
-      .def("require_gradients", [](const PythonModel& self) { require_gradients(self.module()); },
-           "From now on losses have gradients for every parameter that is trained.")
+      .def(
+          "require_gradients", [](const PythonModel& self) { require_gradients(self.module()); },
+          "From now on losses have gradients for every parameter that is trained.")
       .def("clear_gradients", [](const PythonModel& self) { clear_gradients(self.module()); })
       .def(
           "set_activation_checkpointing",
@@ -300,7 +302,8 @@ void bind_parameters(nb::class_<PythonModel>& model) {
           "target_tokenizer", [](const PythonModel& self) { return out_of(self.target_tokenizer); },
           [](PythonModel& self, const PythonTokenizer& tokenizer) { self.target_tokenizer = tokenizer_in(tokenizer); })
       .def(
-          "save", [](const PythonModel& self, const std::filesystem::path& folder) { unlocked([&] { self.save(folder); }); },
+          "save",
+          [](const PythonModel& self, const std::filesystem::path& folder) { unlocked([&] { self.save(folder); }); },
           nb::arg("folder"), "Writes a model folder that every part of Attune opens.");
 }
 
@@ -310,8 +313,13 @@ void bind_model(nb::module_& m) {
   bind_states(m);
   nb::class_<PythonModel> model(m, "Model", R"(A model with its parameters, for training and for looking inside.
 
-Model(folder) opens a model folder, Attune's or one of the Hugging Face hub; quantised ones have no parameters. Sequences
-are lists of token ids, of any lengths: there is no padding, and results have the rows of all sequences one after another.
+Model(folder) opens a model folder, Attune's or one of the Hugging Face hub; quantised ones have no parameters.
+Sequences are lists of token ids, of any lengths: there is no padding, and results have the rows of all sequences one
+after another.
+
+>>> model = Model.build({"architecture": "decoder_lm", "vocab": 20, "d_model": 16, "heads": 2, "layers": 1, "d_ff": 32})
+>>> model.logits([[1, 2, 3], [4, 5]]).shape
+(5, 20)
 
 Use a model from one thread only.)");
   model
@@ -346,7 +354,8 @@ Use a model from one thread only.)");
           "The decoder's states of sequences, each of which sees the tokens before it. `memory`: what encode() "
           "returned for the sources of an encoder-decoder.")
       .def(
-          "project", [](const PythonModel& self, const Tensor& states) { return unlocked([&] { return self.project(states); }); },
+          "project",
+          [](const PythonModel& self, const Tensor& states) { return unlocked([&] { return self.project(states); }); },
           nb::arg("states"), "states [..., d_model] -> logits [..., vocabulary].")
       .def(
           "logits",

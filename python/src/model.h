@@ -13,9 +13,9 @@ namespace attune::python {
 
 /// What a pass over packed sequences gives.
 struct States {
-  Tensor states;                                    // [tokens, d_model]
-  Sequences sequences;                              // which rows belong to each sequence
-  std::vector<Tensor> attention, cross_attention;   // of each layer, on request
+  Tensor states;                                   // [tokens, d_model]
+  Sequences sequences;                             // which rows belong to each sequence
+  std::vector<Tensor> attention, cross_attention;  // of each layer, on request
 };
 
 using TokenLists = std::vector<std::vector<int32_t>>;

@@ -78,8 +78,9 @@ Tensor record_function(const std::string& name, const std::vector<Tensor>& input
 void bind_settings(nb::module_& m) {
   nb::class_<Settings>(m, "Settings", "What no_grad() and its like return, for `with`.")
       .def("__enter__", &Settings::enter)
-      .def("__exit__", [](Settings& self, const nb::args&) { self.exit(); },
-           nb::sig("def __exit__(self, *args: typing.Any) -> None"));
+      .def(
+          "__exit__", [](Settings& self, const nb::args&) { self.exit(); },
+          nb::sig("def __exit__(self, *args: typing.Any) -> None"));
   m.def(
       "no_grad", [] { return new Settings([](Execution& e) { e.recording = false; }); },
       "with no_grad(): operations of this thread are not recorded for backward().");
@@ -170,21 +171,25 @@ void bind_operations(nb::module_& m) {
       [](const Tensor& x, const Tensor& weight, const std::optional<Tensor>& bias) {
         return unlocked([&] { return layer_norm(x, weight, bias.value_or(Tensor{})); });
       },
-      nb::arg("x"), nb::arg("weight"), nb::arg("bias") = nb::none(), "Each row of x [..., d] with weight and bias [d].");
+      nb::arg("x"), nb::arg("weight"), nb::arg("bias") = nb::none(),
+      "Each row of x [..., d] with weight and bias [d].");
   m.def(
       "embedding",
-      [](const std::vector<int32_t>& ids, const Tensor& table) { return unlocked([&] { return embedding(ids, table); }); },
+      [](const std::vector<int32_t>& ids, const Tensor& table) {
+        return unlocked([&] { return embedding(ids, table); });
+      },
       nb::arg("ids"), nb::arg("table"), "Rows of a table [n, d]: ids [m] -> [m, d].");
   m.def(
-      "gather", [](const Tensor& x, const std::vector<int32_t>& rows) { return unlocked([&] { return gather(x, rows); }); },
+      "gather",
+      [](const Tensor& x, const std::vector<int32_t>& rows) { return unlocked([&] { return gather(x, rows); }); },
       nb::arg("x"), nb::arg("rows"), "Rows of x [n, d]: rows [m] -> [m, d]; zeros where a row is -1.");
   m.def("record", &record_function, nb::arg("name"), nb::arg("inputs"), nb::arg("output"), nb::arg("backward"),
         nb::sig("def record(name: str, inputs: collections.abc.Sequence[Tensor], output: Tensor, backward: "
                 "collections.abc.Callable[[Tensor], collections.abc.Iterable[Tensor | None]]) -> Tensor"),
         R"(Makes a computation that something else did, NumPy say, a part of the graph.
 
-`output` is what it computed of `inputs`. `backward` takes d(loss)/d(output) and returns d(loss)/d(input) for each input,
-None where there is none. Returns the output as a differentiable tensor.)");
+`output` is what it computed of `inputs`. `backward` takes d(loss)/d(output) and returns d(loss)/d(input) for each
+input, None where there is none. Returns the output as a differentiable tensor.)");
 }
 
 }  // namespace attune::python

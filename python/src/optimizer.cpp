@@ -57,8 +57,9 @@ Gradients are required of the parameters from then on. Weight decay applies to m
                                             .epsilon = epsilon,
                                             .weight_decay = weight_decay,
                                             .clip_norm = clip_norm};
-            // A copy of the dict: entries that leave it must stay alive.
-            const nb::object owner = nb::isinstance<PythonModel>(parameters) ? parameters : nb::dict(parameters);
+            nb::object owner = parameters;
+            if (!nb::isinstance<PythonModel>(owner))  // a copy: tensors that leave the dict must stay alive
+              owner = nb::module_::import_("builtins").attr("dict")(owner);
             std::vector<NamedParameter> named_tensors = parameters_of(owner);
             auto adam = std::make_unique<Adam>(named_tensors, config);
             new (self) PythonAdam{owner, std::move(named_tensors), std::move(adam)};
@@ -71,13 +72,16 @@ Gradients are required of the parameters from then on. Weight decay applies to m
                   "0.0) -> None"))
       .def(
           "step",
-          [](PythonAdam& self, double learning_rate) { return unlocked([&] { return self.adam->step(learning_rate); }); },
+          [](PythonAdam& self, double learning_rate) {
+            return unlocked([&] { return self.adam->step(learning_rate); });
+          },
           nb::arg("learning_rate"),
           "One update from the gradients. Returns their global norm before clipping; where it is not finite, nothing "
           "has changed.")
-      .def("clear_gradients", [](PythonAdam& self) {
-        for (const NamedParameter& p : self.parameters) clear_gradient(*p.tensor);
-      })
+      .def("clear_gradients",
+           [](PythonAdam& self) {
+             for (const NamedParameter& p : self.parameters) clear_gradient(*p.tensor);
+           })
       .def_prop_ro("steps", [](const PythonAdam& self) { return self.adam->steps(); });
   m.def(
       "learning_rate",

@@ -18,9 +18,9 @@ struct Format {
 };
 
 constexpr Format kFormats[] = {
-    {DType::f32, nb::dlpack::dtype_code::Float, 32, "f"},    {DType::f64, nb::dlpack::dtype_code::Float, 64, "d"},
-    {DType::i32, nb::dlpack::dtype_code::Int, 32, "i"},      {DType::i64, nb::dlpack::dtype_code::Int, 64, "q"},
-    {DType::u8, nb::dlpack::dtype_code::UInt, 8, "B"},       {DType::u8, nb::dlpack::dtype_code::Bool, 8, "B"},
+    {DType::f32, nb::dlpack::dtype_code::Float, 32, "f"},       {DType::f64, nb::dlpack::dtype_code::Float, 64, "d"},
+    {DType::i32, nb::dlpack::dtype_code::Int, 32, "i"},         {DType::i64, nb::dlpack::dtype_code::Int, 64, "q"},
+    {DType::u8, nb::dlpack::dtype_code::UInt, 8, "B"},          {DType::u8, nb::dlpack::dtype_code::Bool, 8, "B"},
     {DType::bf16, nb::dlpack::dtype_code::Bfloat, 16, nullptr},
 };
 
@@ -186,13 +186,17 @@ void bind_values(nb::class_<Tensor>& tensor) {
       .def("rows", &Tensor::rows, nb::arg("begin"), nb::arg("end"),
            "Rows [begin, end) of the first dimension, sharing the values.")
       .def("clone", &Tensor::clone, "A copy of the values.")
-      .def("to", [](const Tensor& self, const std::string& dtype) { return self.to(dtype_named(dtype)); },
-           nb::arg("dtype"), "The values in another dtype.")
+      .def(
+          "to", [](const Tensor& self, const std::string& dtype) { return self.to(dtype_named(dtype)); },
+          nb::arg("dtype"), "The values in another dtype.")
       .def("copy_from", &Tensor::copy_from, nb::arg("source"), "Replaces the values by those of a tensor like this.")
-      .def("numpy", [](nb::handle self) { return nb::module_::import_("numpy").attr("asarray")(self); },
-           nb::sig("def numpy(self) -> typing.Any"), "A numpy.ndarray on the same memory.")
-      .def("tolist", [](nb::handle self) { return nb::module_::import_("builtins").attr("memoryview")(self).attr("tolist")(); },
-           nb::sig("def tolist(self) -> typing.Any"))
+      .def(
+          "numpy", [](nb::handle self) { return nb::module_::import_("numpy").attr("asarray")(self); },
+          nb::sig("def numpy(self) -> typing.Any"), "A numpy.ndarray on the same memory.")
+      .def(
+          "tolist",
+          [](nb::handle self) { return nb::module_::import_("builtins").attr("memoryview")(self).attr("tolist")(); },
+          nb::sig("def tolist(self) -> typing.Any"))
       .def("__dlpack__", dlpack, nb::sig("def __dlpack__(self, **kwargs: typing.Any) -> typing.Any"))
       .def("__dlpack_device__", [](const Tensor&) { return std::pair(int{nb::device::cpu::value}, 0); })
       .def("__repr__", [](const Tensor& self) {

@@ -97,15 +97,16 @@ vocabulary.json. A folder with one tokenizer for each side of a translation has 
       .def("__len__", [](const PythonTokenizer& self) { return self.tokenizer->vocab_size(); })
       .def_prop_ro("vocab_size", [](const PythonTokenizer& self) { return self.tokenizer->vocab_size(); })
       .def_prop_ro("kind", [](const PythonTokenizer& self) { return self.tokenizer->kind(); })
-      .def_prop_ro("pad_token_id", [](const PythonTokenizer& self) { return self.tokenizer->pad_id(); },
-                   "-1 where the tokenizer has no such token, as with the other ids.")
+      .def_prop_ro(
+          "pad_token_id", [](const PythonTokenizer& self) { return self.tokenizer->pad_id(); },
+          "-1 where the tokenizer has no such token, as with the other ids.")
       .def_prop_ro("unk_token_id", [](const PythonTokenizer& self) { return self.tokenizer->unk_id(); })
       .def_prop_ro("bos_token_id", [](const PythonTokenizer& self) { return self.tokenizer->bos_id(); })
       .def_prop_ro("eos_token_id", [](const PythonTokenizer& self) { return self.tokenizer->eos_id(); })
       .def_prop_ro("mask_token_id", [](const PythonTokenizer& self) { return self.tokenizer->special_ids().mask; })
       .def("__repr__", [](const PythonTokenizer& self) {
-        return "Tokenizer(kind='" + self.tokenizer->kind() + "', vocab_size=" +
-               std::to_string(self.tokenizer->vocab_size()) + ")";
+        return "Tokenizer(kind='" + self.tokenizer->kind() +
+               "', vocab_size=" + std::to_string(self.tokenizer->vocab_size()) + ")";
       });
 }
 

@@ -72,16 +72,16 @@ const char* name_of(StopReason reason) {
 TrainingResult train(const RunConfig& config, const std::filesystem::path& folder, bool resume, Callbacks callbacks,
                      const std::shared_ptr<Interrupt>& interrupt) {
   PythonObserver observer(std::move(callbacks));
-  return interruptible(interrupt, [&](const std::atomic<bool>* stop) {
-    return Trainer(config, folder, observer, *stop).run(resume);
-  });
+  return interruptible(
+      interrupt, [&](const std::atomic<bool>* stop) { return Trainer(config, folder, observer, *stop).run(resume); });
 }
 
 void bind_reports(nb::module_& m) {
   nb::class_<StartReport>(m, "StartReport", "What a run begins with.")
       .def_ro("parameters", &StartReport::parameters)
-      .def_prop_ro("examples", [](const StartReport& self) { return self.corpus.size.examples; },
-                   "Pairs, labelled texts or documents.")
+      .def_prop_ro(
+          "examples", [](const StartReport& self) { return self.corpus.size.examples; },
+          "Pairs, labelled texts or documents.")
       .def_ro("batches", &StartReport::batches, "Of an epoch, about.")
       .def_ro("total_steps", &StartReport::total_steps, "0: unknown.")
       .def_ro("step", &StartReport::step, "From which a resumed run goes on.");
@@ -101,29 +101,33 @@ void bind_reports(nb::module_& m) {
       .def_prop_ro("loss", [](const ValidationReport& self) { return self.loss.loss; })
       .def_prop_ro("nll", [](const ValidationReport& self) { return self.loss.nll; })
       .def_prop_ro("perplexity", [](const ValidationReport& self) { return self.loss.perplexity; })
-      .def_prop_ro("accuracy", [](const ValidationReport& self) { return self.loss.accuracy; },
-                   "The share of predictions whose label is the likeliest.")
+      .def_prop_ro(
+          "accuracy", [](const ValidationReport& self) { return self.loss.accuracy; },
+          "The share of predictions whose label is the likeliest.")
       .def_ro("bleu", &ValidationReport::bleu, "Percent; of translations.")
-      .def_prop_ro("macro_f1",
-                   [](const ValidationReport& self) -> std::optional<double> {
-                     if (!self.classification) return {};
-                     return self.classification->macro_f1;
-                   },
-                   "Of a classifier.")
+      .def_prop_ro(
+          "macro_f1",
+          [](const ValidationReport& self) -> std::optional<double> {
+            if (!self.classification) return {};
+            return self.classification->macro_f1;
+          },
+          "Of a classifier.")
       .def_ro("examples", &ValidationReport::examples)
       .def_ro("seconds", &ValidationReport::seconds)
       .def_ro("best", &ValidationReport::best, "Whether the model is the best so far.")
       .def_ro("without_improvement", &ValidationReport::without_improvement)
-      .def_prop_ro("samples",
-                   [](const ValidationReport& self) {
-                     std::vector<std::tuple<std::string, std::string, std::string>> samples;
-                     for (const auto& s : self.samples) samples.emplace_back(s.source, s.reference, s.translation);
-                     return samples;
-                   },
-                   "The first translations: (source, reference, translation).");
+      .def_prop_ro(
+          "samples",
+          [](const ValidationReport& self) {
+            std::vector<std::tuple<std::string, std::string, std::string>> samples;
+            for (const auto& s : self.samples) samples.emplace_back(s.source, s.reference, s.translation);
+            return samples;
+          },
+          "The first translations: (source, reference, translation).");
   nb::class_<TrainingResult>(m, "TrainingResult", "How a run ended.")
-      .def_prop_ro("reason", [](const TrainingResult& self) { return name_of(self.reason); },
-                   "\"steps\", \"epochs\", \"minutes\", \"patience\" or \"requested\".")
+      .def_prop_ro(
+          "reason", [](const TrainingResult& self) { return name_of(self.reason); },
+          "\"steps\", \"epochs\", \"minutes\", \"patience\" or \"requested\".")
       .def_ro("step", &TrainingResult::step)
       .def_ro("seconds", &TrainingResult::seconds, "Of training, in all parts of the run.")
       .def_ro("best_step", &TrainingResult::best_step, "None: there was no validation.")
@@ -169,8 +173,9 @@ void bind_trainer(nb::module_& m) {
             new (self) RunConfig(read_run_config(file, assignments_of(json_of(sections)), preset));
           },
           nb::arg("file"), nb::arg("sections"), nb::arg("preset"))
-      .def("to_dict", [](const RunConfig& self) { return object_of(own_fields(self)); },
-           nb::sig("def to_dict(self) -> dict[str, dict[str, typing.Any]]"))
+      .def(
+          "to_dict", [](const RunConfig& self) { return object_of(own_fields(self)); },
+          nb::sig("def to_dict(self) -> dict[str, dict[str, typing.Any]]"))
       .def("to_toml", [](const RunConfig& self) { return write_toml(self); })
       .def_prop_ro("architecture", [](const RunConfig& self) { return enum_name(self.model.architecture); });
   m.def(

@@ -3,6 +3,7 @@
 #include "attune/inference/translator.h"
 
 #include "attune/base/parallel.h"
+#include "attune/text/tokenizer.h"
 #include "attune/text/word_alignment.h"
 #include "call.h"
 #include "precision.h"

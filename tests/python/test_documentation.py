@@ -46,7 +46,8 @@ def test_docstrings_of_bindings(hub: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("document", ["README.md", "docs/python.md"])
 def test_documents(document: str, hub: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks run one after another in one namespace, in a folder with the models that they name."""
-    for name, model in [("runs/mine/model", "marian"), ("en-de", "marian"), ("writer", "gpt2"), ("topics", "bert-classifier"), ("minilm", "bert-classifier")]:
+    models = {"runs/mine/model": "marian", "en-de": "marian", "writer": "gpt2"}
+    for name, model in (models | {"topics": "bert-classifier", "minilm": "bert-classifier"}).items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).symlink_to(hub / model)
     monkeypatch.chdir(tmp_path)
