@@ -26,7 +26,6 @@ from ._core import (
     TrainingResult,
     Translation,
     ValidationReport,
-    __version__,
     bleu,
     chrf,
     classification_scores,
@@ -38,6 +37,7 @@ from ._core import (
     thread_count,
     threads,
 )
+from ._core import version as __version__
 from ._embedder import Embedder
 from ._options import ClassifyOptions, EmbedOptions, GenerateOptions, TranslateOptions
 from ._pictures import AttentionPicture, Curves, attention, training_curves

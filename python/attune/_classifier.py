@@ -54,7 +54,7 @@ class Classifier:
         return self._classifier.max_tokens
 
     @overload
-    def classify(
+    def classify(  # type: ignore[overload-overlap]  # a str is a sequence of str
         self,
         texts: Text,
         *,
@@ -96,7 +96,7 @@ class Classifier:
         self, texts: Sequence[str] | Sequence[tuple[str, str]], **options: Unpack[ClassifyOptions]
     ) -> list[Prediction]:
         """classify() that other tasks run beside. Cancelling the task ends the work."""
-        return await in_thread(lambda end: self.classify(list(texts), interrupt=end, **options))
+        return await in_thread(lambda end: self.classify(texts, interrupt=end, **options))
 
     def classify_iterable(self, texts: Iterable[str], **options: Unpack[ClassifyOptions]) -> Iterator[Prediction]:
         """classify() for more texts than memory holds."""

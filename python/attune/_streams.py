@@ -79,7 +79,7 @@ class _Channel(Generic[T, R]):
             loop, future = self._waiting
             self._waiting = None
             try:
-                loop.call_soon_threadsafe(lambda: future.done() or future.set_result(None))
+                loop.call_soon_threadsafe(_finish, future)
             except RuntimeError:  # the loop is closed
                 self.interrupt.set()
 
@@ -88,6 +88,11 @@ class _Channel(Generic[T, R]):
         if not threading.main_thread().is_alive():
             self.interrupt.set()
         return self.interrupt.is_set()
+
+
+def _finish(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
 
 
 def _work(channel: _Channel[T, R], run: Callable[[Callable[[T], None], _core.Interrupt], R]) -> None:

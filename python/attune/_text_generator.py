@@ -42,7 +42,7 @@ class TextGenerator:
         return dict(self._generator.sampling())
 
     @overload
-    def generate(
+    def generate(  # type: ignore[overload-overlap]  # a str is a sequence of str
         self,
         prompt: str,
         *,
@@ -92,7 +92,7 @@ class TextGenerator:
         return found[0] if isinstance(prompt, str) and options.get("samples", 1) == 1 else found
 
     @overload
-    async def generate_async(self, prompt: str, **options: Unpack[GenerateOptions]) -> GeneratedText: ...
+    async def generate_async(self, prompt: str, **options: Unpack[GenerateOptions]) -> GeneratedText: ...  # type: ignore[overload-overlap]
     @overload
     async def generate_async(
         self, prompt: Sequence[str], **options: Unpack[GenerateOptions]

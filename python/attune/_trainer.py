@@ -20,8 +20,8 @@ class Trainer:
 
     `config` is a dict of sections with the keys of docs/configuration.md, or the path of a TOML file; `preset` names a
     configuration from the literature to begin with. The training text is what config["data"] names, or `train_data` and
-    `valid_data`: any iterables, which are written into the folder one example at a time, so that they may be larger
-    than memory. Their examples are
+    `valid_data`: any iterables, which are written into files beside the folder (FOLDER.data) one example at a time, so
+    that they may be larger than memory. Their examples are
 
         encoder_decoder       (source, target)
         encoder_classifier    (label, text)
@@ -55,7 +55,7 @@ class Trainer:
         data = chosen.setdefault("data", {})
         for kind, examples in (("train", train_data), ("valid", valid_data)):
             if examples is not None:
-                data.update(_write_examples(self.folder / "data", kind, architecture, examples))
+                data.update(_write_examples(FilePath(f"{self.folder}.data"), kind, architecture, examples))
         self.config = RunConfig(file, chosen, preset)
         self._interrupt = Interrupt()
 
@@ -86,8 +86,8 @@ class Trainer:
                 self.folder,
                 resume,
                 on_start=on_start,
-                on_step=_both(bar and bar.on_step, on_step),
-                on_validation=_both(bar and bar.on_validation, on_validation),
+                on_step=_both(bar.on_step if bar else None, on_step),
+                on_validation=_both(bar.on_validation if bar else None, on_validation),
                 on_checkpoint=on_checkpoint,
                 on_message=on_message,
                 interrupt=self._interrupt,

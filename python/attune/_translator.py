@@ -42,7 +42,7 @@ class Translator:
         return dict(self._translator.generation())
 
     @overload
-    def translate(
+    def translate(  # type: ignore[overload-overlap]  # a str is a sequence of str
         self,
         text: str,
         *,
@@ -81,7 +81,7 @@ class Translator:
         return found[0] if isinstance(text, str) else found
 
     @overload
-    async def translate_async(self, text: str, **options: Unpack[TranslateOptions]) -> Translation: ...
+    async def translate_async(self, text: str, **options: Unpack[TranslateOptions]) -> Translation: ...  # type: ignore[overload-overlap]
     @overload
     async def translate_async(self, text: Sequence[str], **options: Unpack[TranslateOptions]) -> list[Translation]: ...
     async def translate_async(

@@ -86,7 +86,8 @@ void visit_fields(CallFields& f, FieldVisitor& v) {
 template <class Fields>
 std::vector<std::string> option_names(const Fields& fields) {
   std::vector<std::string> names;
-  for (const auto& [name, value] : write_fields(fields).items()) names.push_back(name);
+  const Json json = write_fields(fields);
+  for (const auto& [name, value] : json.items()) names.push_back(name);
   return names;
 }
 

@@ -49,8 +49,8 @@ PackedTokens packed(const TokenLists& lists) {
 }
 
 PythonModel::PythonModel(const std::filesystem::path& folder) {
-  refuse_panels(folder, "attune.Model");
   const ConfigFile file = open_config(folder);
+  if (file.weight_format) refuse_panels(folder, "attune.Model");
   switch (file.model.architecture) {
     case Architecture::encoder_decoder: {
       ModelFolder files = open_model_folder(folder);

@@ -5,7 +5,7 @@ NB_MODULE(_core, m) {
   using namespace attune::python;
   nb::set_leak_warnings(false);  // a program may end with models that it still has
   m.doc() = "The bindings below the package attune.";
-  m.attr("__version__") = std::string(attune::version());
+  m.attr("version") = std::string(attune::version());
   bind_errors(m);
   bind_calls(m);
   bind_tensor(m);

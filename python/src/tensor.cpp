@@ -78,6 +78,13 @@ Tensor copied(const Readable& array) {
   return Tensor::from_bytes(shape, dtype, {static_cast<const std::byte*>(array.data()), bytes});
 }
 
+Tensor tensor_of(const nb::object& array) {
+  constexpr bool kConvert = true;  // rows that are not contiguous become so
+  if (Writable writable; nb::try_cast(array, writable, !kConvert)) return sharing(writable);
+  if (Readable readable; nb::try_cast(array, readable, kConvert)) return copied(readable);
+  throw nb::type_error("Tensor: expected an array in the memory of the processor, with DLPack or a buffer");
+}
+
 Tensor leaf(Tensor tensor, bool requires_grad) {
   if (requires_grad) require_gradient(tensor);
   return tensor;
@@ -153,16 +160,11 @@ void bind_values(nb::class_<Tensor>& tensor) {
   tensor
       .def(
           "__init__",
-          [](Tensor* self, const Writable& array, bool requires_grad) {
-            new (self) Tensor(leaf(sharing(array), requires_grad));
+          [](Tensor* self, const nb::object& array, bool requires_grad) {
+            new (self) Tensor(leaf(tensor_of(array), requires_grad));
           },
-          nb::arg("array").noconvert(), nb::arg("requires_grad") = false)
-      .def(
-          "__init__",
-          [](Tensor* self, const Readable& array, bool requires_grad) {
-            new (self) Tensor(leaf(copied(array), requires_grad));
-          },
-          nb::arg("array"), nb::arg("requires_grad") = false)
+          nb::arg("array"), nb::arg("requires_grad") = false,
+          nb::sig("def __init__(self, array: typing.Any, requires_grad: bool = False) -> None"))
       .def_static(
           "zeros",
           [](const std::vector<int64_t>& shape, const std::string& dtype) {

@@ -100,10 +100,15 @@ void bind_text_generator(nb::module_& m) {
           },
           nb::arg("prompts"), nb::arg("options"), nb::arg("on_text") = nb::none(), nb::arg("on_token") = nb::none(),
           nb::arg("draft") = nb::none(), nb::arg("interrupt") = nb::none())
-      .def("encode_prompt", &TextGenerator::encode_prompt, nb::arg("prompt"))
+      .def(
+          "encode_prompt",
+          [](const TextGenerator& self, const std::string& prompt) { return self.encode_prompt(prompt); },
+          nb::arg("prompt"))
       .def(
           "piece", [](const TextGenerator& self, int32_t id) { return self.tokenizer().piece(id); }, nb::arg("id"))
-      .def("sampling", [](const TextGenerator& self) { return object_of(write_fields(self.sampling())); })
+      .def(
+          "sampling", [](const TextGenerator& self) { return object_of(write_fields(self.sampling())); },
+          nb::sig("def sampling(self) -> dict[str, typing.Any]"))
       .def_static("option_names", [] { return option_names(GenerateFields{}); });
 }
 

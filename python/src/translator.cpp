@@ -138,7 +138,9 @@ void bind_translator(nb::module_& m) {
           "target_tokens",
           [](const Translator& self, const ScoredText& text) { return pieces(self.target_tokenizer(), text.tokens); },
           nb::arg("text"))
-      .def("generation", [](const Translator& self) { return object_of(write_fields(self.generation())); })
+      .def(
+          "generation", [](const Translator& self) { return object_of(write_fields(self.generation())); },
+          nb::sig("def generation(self) -> dict[str, typing.Any]"))
       .def_static("option_names", [] { return option_names(TranslateFields{}); });
 }
 
