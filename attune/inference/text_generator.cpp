@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 #include <mutex>
+#include <optional>
 
 #include "attune/base/fail.h"
 #include "attune/hub/open_folder.h"
@@ -39,10 +40,22 @@ struct TextGenerator::Impl {
 
 namespace {
 
-// What a call has generated and not yet handed to its caller: pieces of texts, in the order of their tokens.
+// A token of a text, or what tokens have added to it.
+struct Piece {
+  size_t index;
+  std::string added = {};
+  std::optional<int32_t> token = {};
+};
+
+// What a call has generated and not yet handed to its caller, in the order of the tokens.
 struct Pieces {
   std::mutex mutex;
-  std::vector<std::pair<size_t, std::string>> pieces;
+  std::vector<Piece> pieces;
+
+  void push(Piece piece) {
+    const std::lock_guard lock(mutex);
+    pieces.push_back(std::move(piece));
+  }
 };
 
 [[noreturn]] void throw_naming_prompt(const std::exception_ptr& error, size_t prompt) {
@@ -79,26 +92,31 @@ void GenerationCall::submit(const std::vector<int32_t>& prompt, int64_t first_sa
     std::function<void(std::string_view)> on_text;
     if (options_.on_text)
       on_text = [this, index = texts_.size()](std::string_view added) {
-        const std::lock_guard lock(pieces_.mutex);
-        pieces_.pieces.emplace_back(index, added);
+        pieces_.push({.index = index, .added = std::string(added), .token = {}});
       };
     texts_.push_back(requests_.text(prompt, std::move(on_text)));
   }
   DecodingRequest request = requests_.request(prompt, first_sample, samples);
   request.on_token = [this, first](const TokenEvent& event) {
-    return texts_[first + static_cast<size_t>(event.sample)].push(event);
+    const size_t index = first + static_cast<size_t>(event.sample);
+    if (options_.on_token) pieces_.push({.index = index, .added = {}, .token = event.token});
+    return texts_[index].push(event);
   };
   client_.submit(first, std::move(request));
 }
 
 void GenerationCall::hand_over() {
-  if (!options_.on_text) return;
-  std::vector<std::pair<size_t, std::string>> pieces;
+  std::vector<Piece> pieces;
   {
     const std::lock_guard lock(pieces_.mutex);
     std::swap(pieces, pieces_.pieces);
   }
-  for (const auto& [index, piece] : pieces) options_.on_text(index, piece);
+  for (const Piece& piece : pieces) {
+    if (piece.token)
+      options_.on_token(piece.index, *piece.token);
+    else
+      options_.on_text(piece.index, piece.added);
+  }
 }
 
 std::vector<GeneratedText> GenerationCall::run(std::span<const std::string> prompts) {

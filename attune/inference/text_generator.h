@@ -41,6 +41,8 @@ struct GenerateOptions {
   /// Called with each addition to a text as soon as it is certain; `index` is the text's index in the result. Additions
   /// are whole characters; all together they are the text.
   std::function<void(size_t index, std::string_view added)> on_text = {};
+  /// Called with each token of a text, those that its result has, in their order and before the text that they add.
+  std::function<void(size_t index, int32_t token)> on_token = {};
   /// Once true, generation ends and returns what it has.
   const std::atomic<bool>* interrupt = nullptr;
   /// The time at which generation ends and returns what it has, with FinishReason::deadline. None: no limit.

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Unpack
+
+from . import _core
+from ._core import Interrupt, Tensor
+from ._options import EmbedOptions, Path, Precision, Progress, chunks, plain, reporting
+from ._streams import in_thread
+
+
+class Embedder:
+    """An encoder that makes a vector of each text.
+
+    `model` is a folder of the Hugging Face hub, sentence-transformers' included, or one of Attune's with an encoder or
+    a classifier.
+
+    >>> embedder = Embedder(embedding_model)
+    >>> embedder.embed(["a b", "c"]).shape == (2, embedder.dimension())
+    True
+
+    May be used by several threads at once.
+    """
+
+    def __init__(self, model: Path, *, precision: Precision = "float32") -> None:
+        self._embedder = _core.Embedder(str(model), precision)
+
+    def embed(
+        self,
+        texts: str | Sequence[str],
+        *,
+        progress: Progress = False,
+        interrupt: Interrupt | None = None,
+        **options: Unpack[EmbedOptions],
+    ) -> Tensor:
+        """Returns float32 [texts, dimension], of a single text [dimension]; numpy.asarray() and torch.from_dlpack()
+        take it without a copy. A vector does not depend on the other texts."""
+        batch = [texts] if isinstance(texts, str) else list(texts)
+        with reporting(progress, "embed") as report:
+            vectors = self._embedder.embed(batch, plain(options), report, interrupt)
+        return vectors.reshape([-1]) if isinstance(texts, str) else vectors
+
+    async def embed_async(self, texts: str | Sequence[str], **options: Unpack[EmbedOptions]) -> Tensor:
+        """embed() that other tasks run beside. Cancelling the task ends the work."""
+        return await in_thread(lambda end: self.embed(texts, interrupt=end, **options))
+
+    def embed_iterable(self, texts: Iterable[str], **options: Unpack[EmbedOptions]) -> Iterator[Tensor]:
+        """embed() for more texts than memory holds: a tensor [dimension] for each."""
+        for batch in chunks(texts, 16 * options.get("batch_texts", 64)):
+            vectors = self.embed(batch, **options)
+            for row in range(len(vectors)):
+                yield vectors.rows(row, row + 1).reshape([-1])
+
+    def dimension(self, **options: Unpack[EmbedOptions]) -> int:
+        """How many numbers a vector has."""
+        return self._embedder.dimension(plain(options))

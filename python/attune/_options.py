@@ -1,0 +1,131 @@
+"""The options of calls: the same names and meanings as in docs/configuration.md and on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from os import PathLike
+from typing import Any, Literal, TypedDict, TypeVar, Union
+
+Path = Union[str, "PathLike[str]"]
+Precision = Literal["float32", "bfloat16"]
+Progress = Union[bool, Callable[[int, int], object]]
+T = TypeVar("T")
+
+
+class CallOptions(TypedDict, total=False):
+    """What every call that decodes takes."""
+
+    threads: int  # that the call works with; 0: as many as thread_count()
+    timeout_seconds: float  # the call ends after so long, with what it has; 0: no limit
+
+
+class TranslateOptions(CallOptions, total=False):
+    """What is not given is as the model's folder says."""
+
+    beam_size: int
+    length_penalty: float
+    length_normalization: Literal["wu", "power"]
+    max_length: int
+    max_length_ratio: float
+    max_length_offset: int
+    coverage_penalty: float
+    early_stopping: Literal["bound", "first", "patience"]
+    patience: float
+    beam_groups: int
+    diversity_penalty: float
+    min_length: int
+    no_repeat_ngram_size: int
+    repetition_penalty: float
+    penalize_log_probabilities: bool
+    rank_unfinished: bool
+    start_token: int
+    eos_tokens: list[int]
+    forced_first_token: int
+    forced_last_token: int
+    suppressed_tokens: list[int]
+    suppressed_at_begin: list[int]
+    special_tokens: bool
+    n_best: int  # translations of each sentence, at most beam_size
+    alignments: bool  # fills Translation.alignment
+    required: list[str]  # phrases that each translation has
+    banned: list[str]  # phrases that no translation has
+    source_language: str  # of models of many languages
+    target_language: str
+    max_source_tokens: int  # a longer sentence is a DataError
+    batch_sentences: int  # the most that is translated at once
+    batch_tokens: int
+
+
+class GenerateOptions(CallOptions, total=False):
+    """What is not given is as the model's folder says."""
+
+    repetition_penalty: float
+    temperature: float  # 0: the likeliest token, always
+    top_k: int
+    top_p: float
+    min_p: float
+    max_tokens: int
+    min_tokens: int
+    no_repeat_ngram_size: int
+    seed: int
+    slide: bool
+    eos_tokens: list[int]
+    suppressed_tokens: list[int]
+    suppressed_at_begin: list[int]
+    forced_first_token: int
+    forced_last_token: int
+    special_tokens: bool
+    stop: list[str]  # strings that end a text and are left out of it
+    samples: int  # continuations of each prompt
+    batch_texts: int  # the most texts at once
+    draft_tokens: int  # that a draft proposes at once
+
+
+class ClassifyOptions(TypedDict, total=False):
+    max_tokens: int  # of a text; longer ones are cut
+    batch_texts: int
+    batch_tokens: int
+    threads: int
+
+
+class EmbedOptions(TypedDict, total=False):
+    """What is not given is as the model's folder says."""
+
+    pooling: Literal["cls", "max", "mean", "mean_sqrt_len", "last_token"]
+    normalize: bool
+    batch_texts: int
+    batch_tokens: int
+    threads: int
+
+
+@contextmanager
+def reporting(progress: Progress, description: str) -> Iterator[Callable[[int, int], object] | None]:
+    """What the bindings call with (done, total): the caller's function, or a bar of tqdm where `progress` is True."""
+    if progress is False:
+        yield None
+    elif progress is True:
+        from tqdm.auto import tqdm  # type: ignore[import-untyped, unused-ignore]
+
+        with tqdm(desc=description) as bar:
+
+            def show(done: int, total: int) -> None:
+                bar.total = total
+                bar.update(done - bar.n)
+
+            yield show
+    else:
+        yield progress
+
+
+def chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Lists of `size` items, the last one shorter."""
+    rest = iter(items)
+    while chunk := list(islice(rest, size)):
+        yield chunk
+
+
+def plain(options: Any) -> dict[str, Any]:
+    """A TypedDict as the bindings take it."""
+    return dict(options)

@@ -1,0 +1,91 @@
+"""transformers' pipelines, where they mean the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from . import _core
+from ._classifier import Classifier
+from ._options import Path
+from ._text_generator import TextGenerator
+from ._translator import Translator
+
+
+def pipeline(task: str, model: Path) -> Callable[..., list[Any]]:
+    """A function of texts that returns dicts as transformers.pipeline() does.
+
+    "translation" gives {"translation_text"}, "text-generation" {"generated_text"}, the prompt included unless
+    return_full_text=False, "text-classification" {"label", "score"}, of the best labels with top_k=K. The arguments are
+    those of transformers: max_length and num_beams of a translation; max_new_tokens, do_sample, temperature, top_k,
+    top_p, repetition_penalty and num_return_sequences of a generation. Throws ConfigError for another task.
+
+    >>> classify = pipeline("text-classification", classification_model)
+    >>> sorted(classify("a b")[0])
+    ['label', 'score']
+    """
+    if task == "translation" or task.startswith("translation_"):
+        return _translation(Translator(model))
+    if task == "text-generation":
+        return _generation(TextGenerator(model))
+    if task in ("text-classification", "sentiment-analysis"):
+        return _classification(Classifier(model))
+    raise _core.ConfigError(f'task: is "{task}", needs one of translation, text-generation, text-classification')
+
+
+def _texts(inputs: str | Sequence[str]) -> list[str]:
+    return [inputs] if isinstance(inputs, str) else list(inputs)
+
+
+def _renamed(arguments: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
+    unknown = sorted(set(arguments) - set(names))
+    if unknown:
+        raise _core.ConfigError(f"unknown argument {unknown[0]!r}; there are {', '.join(names)}")
+    return {names[name]: value for name, value in arguments.items() if value is not None}
+
+
+def _translation(translator: Translator) -> Callable[..., list[Any]]:
+    names = {"max_length": "max_length", "num_beams": "beam_size", "length_penalty": "length_penalty"}
+    names |= {"src_lang": "source_language", "tgt_lang": "target_language"}
+
+    def call(inputs: str | Sequence[str], **arguments: Any) -> list[Any]:
+        options: Any = _renamed(arguments, names)
+        return [{"translation_text": t.text} for t in translator.translate(_texts(inputs), **options)]
+
+    return call
+
+
+def _generation(generator: TextGenerator) -> Callable[..., list[Any]]:
+    names = {"max_new_tokens": "max_tokens", "num_return_sequences": "samples", "stop_strings": "stop"}
+    names |= {name: name for name in ("temperature", "top_k", "top_p", "min_p", "repetition_penalty", "seed")}
+
+    def call(
+        inputs: str | Sequence[str], *, do_sample: bool = True, return_full_text: bool = True, **arguments: Any
+    ) -> list[Any]:
+        options: Any = _renamed(arguments, names)
+        if not do_sample:
+            options["temperature"] = 0
+        prompts = _texts(inputs)
+        found = generator.generate(prompts, **options)
+        samples = len(found) // max(1, len(prompts))
+        of_prompt = [
+            [
+                {"generated_text": (prompt if return_full_text else "") + text.text}
+                for text in found[i * samples : (i + 1) * samples]
+            ]
+            for i, prompt in enumerate(prompts)
+        ]
+        return of_prompt[0] if isinstance(inputs, str) else of_prompt
+
+    return call
+
+
+def _classification(classifier: Classifier) -> Callable[..., list[Any]]:
+    def call(inputs: str | Sequence[str], *, top_k: int | None = 1) -> list[Any]:
+        found = []
+        for prediction in classifier.classify(_texts(inputs)):
+            labels = [{"label": label, "score": score} for label, score in prediction.scores.items()]
+            found.append(labels[0] if top_k == 1 else labels[:top_k])
+        return found
+
+    return call

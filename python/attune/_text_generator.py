@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, Unpack, overload
+
+from . import _core
+from ._core import GeneratedText, Interrupt
+from ._options import GenerateOptions, Path, Precision, Progress, chunks, plain, reporting
+from ._streams import Stream, in_thread
+
+
+class GenerationStep(NamedTuple):
+    """A token that was drawn."""
+
+    step: int  # from 0
+    token_id: int
+    token: str  # as people see it
+
+
+class TextGenerator:
+    """A language model with its tokenizer: text that continues a prompt.
+
+    `model` is a model folder, Attune's or one of the Hugging Face hub.
+
+    >>> generator = TextGenerator(language_model)
+    >>> generator.generate("a b", max_tokens=4, seed=7).finish_reason in ("eos", "length")
+    True
+    >>> "".join(generator.stream("a b", max_tokens=4, seed=7)) == generator.generate("a b", max_tokens=4, seed=7).text
+    True
+
+    May be used by several threads at once: their calls are decoded together.
+    """
+
+    def __init__(self, model: Path, *, precision: Precision = "float32", cache_bytes: int = 0) -> None:
+        self._folder = str(model)
+        self._generator = _core.TextGenerator(self._folder, precision, cache_bytes)
+        self._template: _core.ChatTemplate | None = None
+
+    @property
+    def sampling(self) -> dict[str, Any]:
+        """How texts are drawn unless a call says otherwise."""
+        return dict(self._generator.sampling())
+
+    @overload
+    def generate(  # type: ignore[overload-overlap]  # a str is a sequence of str
+        self,
+        prompt: str,
+        *,
+        draft: TextGenerator | None = None,
+        interrupt: Interrupt | None = None,
+        progress: Progress = False,
+        **options: Unpack[GenerateOptions],
+    ) -> GeneratedText: ...
+    @overload
+    def generate(
+        self,
+        prompt: Sequence[str],
+        *,
+        draft: TextGenerator | None = None,
+        interrupt: Interrupt | None = None,
+        progress: Progress = False,
+        **options: Unpack[GenerateOptions],
+    ) -> list[GeneratedText]: ...
+    def generate(
+        self,
+        prompt: str | Sequence[str],
+        *,
+        draft: TextGenerator | None = None,
+        interrupt: Interrupt | None = None,
+        progress: Progress = False,
+        **options: Unpack[GenerateOptions],
+    ) -> GeneratedText | list[GeneratedText]:
+        """Returns the continuation of one prompt, or `samples` of each of several, those of one prompt together. A text
+        does not depend on the others. `draft` is a smaller model with the same vocabulary that proposes tokens; the
+        texts have the same distribution. interrupt.set() ends the call, which returns what there is. `progress` counts
+        tokens, of at most max_tokens for each text. Throws DataError naming the prompt that is too long."""
+        prompts = [prompt] if isinstance(prompt, str) else list(prompt)
+        draft_generator = None if draft is None else draft._generator
+        with reporting(progress, "generate") as report:
+            on_token = None
+            if report is not None:
+                longest = options.get("max_tokens", self.sampling["max_tokens"])
+                total = len(prompts) * options.get("samples", 1) * longest
+                done = 0
+
+                def on_token(index: int, token: int) -> None:
+                    nonlocal done
+                    done += 1
+                    report(done, total)
+
+            found = self._generator.generate(prompts, plain(options), None, on_token, draft_generator, interrupt)
+        return found[0] if isinstance(prompt, str) and options.get("samples", 1) == 1 else found
+
+    @overload
+    async def generate_async(self, prompt: str, **options: Unpack[GenerateOptions]) -> GeneratedText: ...  # type: ignore[overload-overlap]
+    @overload
+    async def generate_async(
+        self, prompt: Sequence[str], **options: Unpack[GenerateOptions]
+    ) -> list[GeneratedText]: ...
+    async def generate_async(
+        self, prompt: str | Sequence[str], **options: Unpack[GenerateOptions]
+    ) -> GeneratedText | list[GeneratedText]:
+        """generate() that other tasks run beside. Cancelling the task ends the work."""
+        prompts = [prompt] if isinstance(prompt, str) else list(prompt)
+        found = await in_thread(lambda end: self.generate(prompts, interrupt=end, **options))
+        return found[0] if isinstance(prompt, str) and options.get("samples", 1) == 1 else found
+
+    def stream(self, prompt: str, **options: Unpack[GenerateOptions]) -> Stream[str, GeneratedText]:
+        """The continuation of a prompt as it grows: `for text in generator.stream(...)`, or `async for`. Each text is
+        what was added, whole characters; all together are the continuation. Leaving the loop ends the work. `result` of
+        what this returns is the GeneratedText in the end."""
+        generator, choices = self._generator, plain(options)
+
+        def run(put: Any, interrupt: Interrupt) -> GeneratedText:
+            return generator.generate([prompt], choices, lambda index, added: put(added), None, None, interrupt)[0]
+
+        return Stream(run)
+
+    def generate_tokens(
+        self,
+        prompt: str,
+        *,
+        max_length: int | None = None,
+        min_length: int | None = None,
+        sampling_topk: int | None = None,
+        sampling_topp: float | None = None,
+        sampling_temperature: float | None = None,
+        repetition_penalty: float | None = None,
+        no_repeat_ngram_size: int | None = None,
+    ) -> Stream[GenerationStep, GeneratedText]:
+        """The tokens of a continuation as they are drawn, with the arguments of
+        ctranslate2.Generator.generate_tokens(), for a text in place of tokens."""
+        given: dict[str, Any] = {
+            "max_tokens": max_length,
+            "min_tokens": min_length,
+            "top_k": sampling_topk,
+            "top_p": sampling_topp,
+            "temperature": sampling_temperature,
+            "repetition_penalty": repetition_penalty,
+            "no_repeat_ngram_size": no_repeat_ngram_size,
+        }
+        options = {name: value for name, value in given.items() if value is not None}
+        generator = self._generator
+
+        def run(put: Any, interrupt: Interrupt) -> GeneratedText:
+            steps = 0
+
+            def on_token(index: int, token: int) -> None:
+                nonlocal steps
+                put(GenerationStep(steps, token, generator.piece(token)))
+                steps += 1
+
+            return generator.generate([prompt], options, None, on_token, None, interrupt)[0]
+
+        return Stream(run)
+
+    def generate_iterable(
+        self, prompts: Iterable[str], **options: Unpack[GenerateOptions]
+    ) -> Iterator[GeneratedText]:
+        """generate() for more prompts than memory holds."""
+        for batch in chunks(prompts, 8 * options.get("batch_texts", 32)):
+            yield from self.generate(batch, **options)
+
+    def apply_chat_template(
+        self, messages: list[dict[str, Any]], *, add_generation_prompt: bool = True, **variables: Any
+    ) -> str:
+        """Writes a conversation as the model reads it, with the template of its folder: a prompt for generate().
+        `messages` are dicts with "role" and "content"; `variables` are what the template uses beside them. Throws
+        ConfigError for a folder without a template."""
+        if self._template is None:
+            self._template = _core.ChatTemplate.load(self._folder)
+        if self._template is None:
+            raise _core.ConfigError(f"{self._folder}: has no chat template")
+        return self._template.render(messages, variables, add_generation_prompt)
+
+    def encode_prompt(self, prompt: str) -> list[int]:
+        """The ids that the model reads of a prompt."""
+        return self._generator.encode_prompt(prompt)

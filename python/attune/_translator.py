@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypedDict, Unpack, overload
+
+from . import _core
+from ._core import Interrupt, ScoredText, Translation
+from ._options import Path, Precision, Progress, TranslateOptions, chunks, plain, reporting
+from ._streams import Stream, in_thread
+
+_SENTENCES_AT_ONCE = 256  # that translate_iterable() reads: sentences of similar length are translated together
+
+
+class TranslationScores(TypedDict):
+    bleu: float
+    chrf: float
+    translations: list[str]
+
+
+class Translator:
+    """An encoder-decoder model with its tokenizers: text in, text out.
+
+    `model` is a model folder, Attune's or one of the Hugging Face hub, or a list of folders that translate together.
+    A folder is mapped, so that loading takes little time and processes share one copy.
+
+    >>> translator = Translator(translation_model)
+    >>> len(translator.translate(["a b", "c d e"], beam_size=2, n_best=2))
+    2
+
+    May be used by several threads at once: their calls are decoded together.
+    """
+
+    def __init__(
+        self, model: Path | Sequence[Path], *, precision: Precision = "float32", cache_bytes: int = 0
+    ) -> None:
+        folders = [str(folder) for folder in model] if isinstance(model, (list, tuple)) else [str(model)]
+        self._translator = _core.Translator(folders, precision, cache_bytes)
+
+    @property
+    def generation(self) -> dict[str, Any]:
+        """How outputs are searched for unless a call says otherwise: generation_config.json."""
+        return dict(self._translator.generation())
+
+    @overload
+    def translate(  # type: ignore[overload-overlap]  # a str is a sequence of str
+        self,
+        text: str,
+        *,
+        prefix: str | None = None,
+        progress: Progress = False,
+        interrupt: Interrupt | None = None,
+        **options: Unpack[TranslateOptions],
+    ) -> Translation: ...
+    @overload
+    def translate(
+        self,
+        text: Sequence[str],
+        *,
+        prefix: Sequence[str] | None = None,
+        progress: Progress = False,
+        interrupt: Interrupt | None = None,
+        **options: Unpack[TranslateOptions],
+    ) -> list[Translation]: ...
+    def translate(
+        self,
+        text: str | Sequence[str],
+        *,
+        prefix: str | Sequence[str] | None = None,
+        progress: Progress = False,
+        interrupt: Interrupt | None = None,
+        **options: Unpack[TranslateOptions],
+    ) -> Translation | list[Translation]:
+        """Returns the translation of one sentence, or one for each of several. A translation does not depend on the
+        others. `prefix` is what translations begin with. `progress` is True for a bar of tqdm, or a function of the
+        numbers of sentences that are done and of all. Throws DataError naming the sentence that is too long,
+        ConfigError for options that do not fit, Interrupted after interrupt.set()."""
+        sentences = [text] if isinstance(text, str) else list(text)
+        prefixes = [prefix] if isinstance(prefix, str) else list(prefix or [])
+        with reporting(progress, "translate") as report:
+            found = self._translator.translate(sentences, plain(options), prefixes, report, interrupt)
+        return found[0] if isinstance(text, str) else found
+
+    @overload
+    async def translate_async(self, text: str, **options: Unpack[TranslateOptions]) -> Translation: ...  # type: ignore[overload-overlap]
+    @overload
+    async def translate_async(self, text: Sequence[str], **options: Unpack[TranslateOptions]) -> list[Translation]: ...
+    async def translate_async(
+        self, text: str | Sequence[str], **options: Unpack[TranslateOptions]
+    ) -> Translation | list[Translation]:
+        """translate() that other tasks run beside. Cancelling the task ends the work."""
+        sentences = [text] if isinstance(text, str) else list(text)
+        found = await in_thread(lambda end: self.translate(sentences, interrupt=end, **options))
+        return found[0] if isinstance(text, str) else found
+
+    def translate_iterable(
+        self, source: Iterable[str], **options: Unpack[TranslateOptions]
+    ) -> Stream[Translation, None]:
+        """Translates more sentences than memory holds, in their order: for or async for over the result. `source` is
+        read on another thread, in pieces of 256 sentences, some thousand ahead at most. Leaving the loop ends the work.
+
+        >>> translator = Translator(translation_model)
+        >>> sum(1 for _ in translator.translate_iterable("a b" for _ in range(1000)))
+        1000
+        """
+        pieces = chunks(source, _SENTENCES_AT_ONCE)
+        translator, choices = self._translator, plain(options)
+
+        def run(put: Any, interrupt: Interrupt) -> None:
+            def write(translations: list[Translation]) -> None:
+                for translation in translations:
+                    put(translation)
+
+            translator.translate_stream(lambda wait: next(pieces, []), write, choices, interrupt)
+
+        return Stream(run, most=4 * _SENTENCES_AT_ONCE)
+
+    def translate_batch(
+        self,
+        source: Sequence[str],
+        target_prefix: Sequence[str] | None = None,
+        *,
+        beam_size: int | None = None,
+        patience: float | None = None,
+        num_hypotheses: int = 1,
+        length_penalty: float | None = None,
+        coverage_penalty: float | None = None,
+        repetition_penalty: float | None = None,
+        no_repeat_ngram_size: int | None = None,
+        max_decoding_length: int | None = None,
+        min_decoding_length: int | None = None,
+        max_input_length: int | None = None,
+        max_batch_size: int | None = None,
+    ) -> list[Translation]:
+        """translate() with the arguments of ctranslate2.Translator.translate_batch(), for texts in place of tokens.
+        Scores are divided by length ** length_penalty where that is given, as there."""
+        given: dict[str, Any] = {
+            "beam_size": beam_size,
+            "n_best": num_hypotheses,
+            "length_penalty": length_penalty,
+            "length_normalization": None if length_penalty is None else "power",
+            "coverage_penalty": coverage_penalty,
+            "repetition_penalty": repetition_penalty,
+            "no_repeat_ngram_size": no_repeat_ngram_size,
+            "max_length": max_decoding_length,
+            "min_length": min_decoding_length,
+            "max_source_tokens": max_input_length,
+            "batch_sentences": max_batch_size,
+            "patience": patience,
+            "early_stopping": None if patience is None else "patience",
+        }
+        options = {name: value for name, value in given.items() if value is not None}
+        return self._translator.translate(list(source), options, list(target_prefix or []))
+
+    def target_tokens(self, text: ScoredText) -> list[str]:
+        """The tokens of a translation as people see them: `hypotheses` of CTranslate2's results."""
+        return self._translator.target_tokens(text)
+
+    def evaluate(
+        self,
+        sources: Sequence[str],
+        references: Sequence[str],
+        *,
+        progress: Progress = False,
+        **options: Unpack[TranslateOptions],
+    ) -> TranslationScores:
+        """BLEU and chrF2 in percent, as sacreBLEU computes them, of the translations of `sources`."""
+        found = [t.text for t in self.translate(list(sources), progress=progress, **options)]
+        return {
+            "bleu": _core.bleu(found, list(references)),
+            "chrf": _core.chrf(found, list(references)),
+            "translations": found,
+        }

@@ -1,0 +1,79 @@
+// See attune/inference/embedder.h.
+
+#include "attune/inference/embedder.h"
+
+#include <algorithm>
+
+#include "attune/base/interrupt.h"
+#include "attune/base/parallel.h"
+#include "attune/tensor/tensor.h"
+#include "call.h"
+#include "precision.h"
+
+namespace attune::python {
+namespace {
+
+struct EmbedFields {
+  EmbedOptions options;
+  TextPooling pooling = TextPooling::mean;
+  bool normalize = false;
+  int64_t threads = 0;
+};
+
+template <class FieldVisitor>
+void visit_fields(EmbedFields& f, FieldVisitor& v) {
+  v("pooling", f.pooling);
+  v("normalize", f.normalize);
+  v("batch_texts", f.options.batch_texts);
+  v("batch_tokens", f.options.batch_tokens);
+  v("threads", f.threads);
+}
+
+EmbedFields fields_of(const nb::dict& options) {
+  EmbedFields fields;
+  read_fields(json_of(options), fields, "options");
+  if (options.contains("pooling")) fields.options.pooling = fields.pooling;
+  if (options.contains("normalize")) fields.options.normalize = fields.normalize;
+  return fields;
+}
+
+Tensor embed(const Embedder& embedder, const std::vector<std::string>& texts, const nb::dict& options,
+             std::optional<nb::callable> progress, const std::shared_ptr<Interrupt>& interrupt) {
+  EmbedFields fields = fields_of(options);
+  return interruptible(interrupt, [&](const std::atomic<bool>* flag) {
+    const ThreadScope threads(fields.threads);
+    // After each batch: what a call of embed() can be ended at.
+    fields.options.progress = [flag, report = locked<int64_t, int64_t>(std::move(progress))](int64_t done,
+                                                                                             int64_t total) {
+      check_interrupt(flag);
+      if (report) report(done, total);
+    };
+    const std::vector<std::vector<float>> vectors = embedder.embed(texts, fields.options);
+    const int64_t dimension = embedder.dimension(fields.options);
+    const Tensor tensor = Tensor::empty({static_cast<int64_t>(vectors.size()), dimension});
+    for (size_t i = 0; i < vectors.size(); ++i)
+      tensor.rows(static_cast<int64_t>(i), static_cast<int64_t>(i) + 1).assign(std::span<const float>(vectors[i]));
+    return tensor;
+  });
+}
+
+}  // namespace
+
+void bind_embedder(nb::module_& m) {
+  nb::class_<Embedder>(m, "Embedder")
+      .def(
+          "__init__",
+          [](Embedder* self, const std::filesystem::path& folder, const std::string& precision) {
+            new (self) Embedder(unlocked([&] { return Embedder::load(folder, precision_of(precision)); }));
+          },
+          nb::arg("folder"), nb::arg("precision") = "float32")
+      .def("embed", &embed, nb::arg("texts"), nb::arg("options"), nb::arg("progress") = nb::none(),
+           nb::arg("interrupt") = nb::none())
+      .def(
+          "dimension",
+          [](const Embedder& self, const nb::dict& options) { return self.dimension(fields_of(options).options); },
+          nb::arg("options"))
+      .def_static("option_names", [] { return option_names(EmbedFields{}); });
+}
+
+}  // namespace attune::python

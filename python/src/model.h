@@ -1,0 +1,58 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "attune/io/model_folder.h"
+#include "tokenizer.h"
+
+namespace attune::python {
+
+/// What a pass over packed sequences gives.
+struct States {
+  Tensor states;                                   // [tokens, d_model]
+  Sequences sequences;                             // which rows belong to each sequence
+  std::vector<Tensor> attention, cross_attention;  // of each layer, on request
+};
+
+using TokenLists = std::vector<std::vector<int32_t>>;
+PackedTokens packed(const TokenLists& lists);
+
+/// A model of any architecture with plain parameters, for training and for looking inside.
+class PythonModel {
+ public:
+  /// Opens a folder: Attune's, or of the Hugging Face hub. Throws FileError and ConfigError.
+  explicit PythonModel(const std::filesystem::path& folder);
+  PythonModel(const TransformerConfig& config, uint64_t seed);
+
+  Module& module() const;
+  const TransformerConfig& config() const;
+
+  States encode(const TokenLists& ids, const TokenLists& type_ids, bool with_weights) const;
+  States decode(const TokenLists& ids, const States* memory, bool with_weights) const;
+  Tensor project(const Tensor& states) const;
+  Tensor logits(const TokenLists& ids, const std::optional<TokenLists>& target) const;
+  CrossEntropy loss(const TokenLists& ids, const Indices& labels, const std::optional<TokenLists>& target,
+                    const std::optional<std::vector<int32_t>>& rows, const CrossEntropyOptions& options) const;
+
+  /// Writes the folder that the model came from, with the parameters that it has now. Throws ConfigError for a model
+  /// without tokenizers.
+  void save(const std::filesystem::path& folder) const;
+
+  std::shared_ptr<const Tokenizer> source_tokenizer, target_tokenizer;  // null: none
+
+ private:
+  std::variant<std::shared_ptr<Transformer>, std::shared_ptr<DecoderLm>, std::shared_ptr<EncoderClassifier>,
+               std::shared_ptr<EncoderMaskedLm>, std::shared_ptr<EncoderModel>>
+      model_;
+  GenerationConfig generation_;
+  SamplingConfig sampling_;
+  TextUnit text_unit_ = TextUnit::stream;
+  int64_t max_tokens_ = 512;
+  bool of_hub_ = false;  // its tokenizer frames texts
+};
+
+}  // namespace attune::python

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <memory>
+
+#include "attune/text/tokenizer.h"
+
+namespace attune::python {
+
+/// Tokenizers are shared and never change.
+struct PythonTokenizer {
+  std::shared_ptr<const Tokenizer> tokenizer;
+};
+
+}  // namespace attune::python

@@ -1,0 +1,214 @@
+// See attune/train/trainer.h; and the scores of evaluation, and quantisation.
+
+#include "attune/train/trainer.h"
+
+#include "attune/base/fail.h"
+#include "attune/base/interrupt.h"
+#include "attune/inference/quantize.h"
+#include "attune/io/toml_config.h"
+#include "attune/metrics/bleu.h"
+#include "attune/metrics/chrf.h"
+#include "attune/metrics/classification_scores.h"
+#include "attune/ops/panel_weight.h"
+#include "attune/train/config_fields.h"
+#include "call.h"
+
+namespace attune::python {
+namespace {
+
+/// Sections of a dict as the assignments that read_run_config() takes.
+std::vector<std::string> assignments_of(const Json& sections) {
+  if (!sections.is_object()) fail<ConfigError>("config: needs a dict of sections");
+  std::vector<std::string> assignments;
+  for (const auto& [section, keys] : sections.items()) {
+    if (!keys.is_object()) fail<ConfigError>("config: [{}] needs a dict of keys", section);
+    for (const auto& [key, value] : keys.items())
+      assignments.push_back(section + "." + key + "=" + write_toml_value(value));
+  }
+  return assignments;
+}
+
+/// Python functions, each None or called with a report.
+struct Callbacks {
+  std::optional<nb::callable> on_start, on_step, on_validation, on_checkpoint, on_message;
+};
+
+class PythonObserver final : public TrainingObserver {
+ public:
+  explicit PythonObserver(Callbacks callbacks) : callbacks_(std::move(callbacks)) {}
+  void on_start(const StartReport& report) override { call(callbacks_.on_start, report); }
+  void on_step(const StepReport& report) override { call(callbacks_.on_step, report); }
+  void on_validation(const ValidationReport& report) override { call(callbacks_.on_validation, report); }
+  void on_checkpoint(const std::filesystem::path& path) override { call(callbacks_.on_checkpoint, path); }
+  void on_message(const std::string& message) override { call(callbacks_.on_message, message); }
+
+ private:
+  template <class Report>
+  static void call(const std::optional<nb::callable>& function, const Report& report) {
+    if (!function) return;
+    const nb::gil_scoped_acquire lock;
+    (*function)(nb::cast(report, nb::rv_policy::copy));
+  }
+
+  Callbacks callbacks_;  // destroyed by the thread that has Python's lock
+};
+
+const char* name_of(StopReason reason) {
+  switch (reason) {
+    case StopReason::steps:
+      return "steps";
+    case StopReason::epochs:
+      return "epochs";
+    case StopReason::minutes:
+      return "minutes";
+    case StopReason::patience:
+      return "patience";
+    case StopReason::requested:
+      return "requested";
+  }
+  return "?";
+}
+
+TrainingResult train(const RunConfig& config, const std::filesystem::path& folder, bool resume, Callbacks callbacks,
+                     const std::shared_ptr<Interrupt>& interrupt) {
+  PythonObserver observer(std::move(callbacks));
+  return interruptible(
+      interrupt, [&](const std::atomic<bool>* stop) { return Trainer(config, folder, observer, *stop).run(resume); });
+}
+
+void bind_reports(nb::module_& m) {
+  nb::class_<StartReport>(m, "StartReport", "What a run begins with.")
+      .def_ro("parameters", &StartReport::parameters)
+      .def_prop_ro(
+          "examples", [](const StartReport& self) { return self.corpus.size.examples; },
+          "Pairs, labelled texts or documents.")
+      .def_ro("batches", &StartReport::batches, "Of an epoch, about.")
+      .def_ro("total_steps", &StartReport::total_steps, "0: unknown.")
+      .def_ro("step", &StartReport::step, "From which a resumed run goes on.");
+  nb::class_<StepReport>(m, "StepReport", "What was measured since the last entry of the log.")
+      .def_ro("step", &StepReport::step)
+      .def_ro("total_steps", &StepReport::total_steps, "0: unknown.")
+      .def_ro("epoch", &StepReport::epoch, "From 1.")
+      .def_ro("loss", &StepReport::loss)
+      .def_ro("nll", &StepReport::nll)
+      .def_ro("learning_rate", &StepReport::learning_rate)
+      .def_ro("gradient_norm", &StepReport::gradient_norm)
+      .def_ro("tokens_per_second", &StepReport::tokens_per_second)
+      .def_ro("seconds", &StepReport::seconds, "Of training since step 0.")
+      .def_ro("logged", &StepReport::logged, "Whether metrics.jsonl has these numbers.");
+  nb::class_<ValidationReport>(m, "ValidationReport", "What a validation measured.")
+      .def_ro("step", &ValidationReport::step)
+      .def_prop_ro("loss", [](const ValidationReport& self) { return self.loss.loss; })
+      .def_prop_ro("nll", [](const ValidationReport& self) { return self.loss.nll; })
+      .def_prop_ro("perplexity", [](const ValidationReport& self) { return self.loss.perplexity; })
+      .def_prop_ro(
+          "accuracy", [](const ValidationReport& self) { return self.loss.accuracy; },
+          "The share of predictions whose label is the likeliest.")
+      .def_ro("bleu", &ValidationReport::bleu, "Percent; of translations.")
+      .def_prop_ro(
+          "macro_f1",
+          [](const ValidationReport& self) -> std::optional<double> {
+            if (!self.classification) return {};
+            return self.classification->macro_f1;
+          },
+          "Of a classifier.")
+      .def_ro("examples", &ValidationReport::examples)
+      .def_ro("seconds", &ValidationReport::seconds)
+      .def_ro("best", &ValidationReport::best, "Whether the model is the best so far.")
+      .def_ro("without_improvement", &ValidationReport::without_improvement)
+      .def_prop_ro(
+          "samples",
+          [](const ValidationReport& self) {
+            std::vector<std::tuple<std::string, std::string, std::string>> samples;
+            for (const auto& s : self.samples) samples.emplace_back(s.source, s.reference, s.translation);
+            return samples;
+          },
+          "The first translations: (source, reference, translation).");
+  nb::class_<TrainingResult>(m, "TrainingResult", "How a run ended.")
+      .def_prop_ro(
+          "reason", [](const TrainingResult& self) { return name_of(self.reason); },
+          "\"steps\", \"epochs\", \"minutes\", \"patience\" or \"requested\".")
+      .def_ro("step", &TrainingResult::step)
+      .def_ro("seconds", &TrainingResult::seconds, "Of training, in all parts of the run.")
+      .def_ro("best_step", &TrainingResult::best_step, "None: there was no validation.")
+      .def_ro("best_value", &TrainingResult::best_value)
+      .def("__repr__", [](const TrainingResult& self) {
+        return "TrainingResult(reason='" + std::string(name_of(self.reason)) + "', step=" + std::to_string(self.step) +
+               ")";
+      });
+}
+
+void bind_scores(nb::module_& m) {
+  m.def(
+      "bleu",
+      [](const std::vector<std::string>& hypotheses, const std::vector<std::string>& references) {
+        return unlocked([&] { return corpus_bleu(hypotheses, references).score; });
+      },
+      nb::arg("hypotheses"), nb::arg("references"), "BLEU of a corpus in percent, as sacreBLEU computes it.");
+  m.def(
+      "chrf",
+      [](const std::vector<std::string>& hypotheses, const std::vector<std::string>& references) {
+        return unlocked([&] { return corpus_chrf(hypotheses, references); });
+      },
+      nb::arg("hypotheses"), nb::arg("references"), "chrF2 of a corpus in percent, as sacreBLEU computes it.");
+  m.def(
+      "classification_scores",
+      [](const std::vector<int32_t>& predictions, const std::vector<int32_t>& references, int64_t labels) {
+        const ClassificationScores scores = classification_scores(predictions, references, labels);
+        return std::pair(scores.accuracy, scores.macro_f1);
+      },
+      nb::arg("predictions"), nb::arg("references"), nb::arg("labels"),
+      "Accuracy and macro F1 of indices of labels, as scikit-learn computes them.");
+}
+
+}  // namespace
+
+void bind_trainer(nb::module_& m) {
+  bind_reports(m);
+  bind_scores(m);
+  nb::class_<RunConfig>(m, "RunConfig", "The configuration of a training run: docs/configuration.md.")
+      .def(
+          "__init__",
+          [](RunConfig* self, const std::filesystem::path& file, const nb::dict& sections, const std::string& preset) {
+            new (self) RunConfig(read_run_config(file, assignments_of(json_of(sections)), preset));
+          },
+          nb::arg("file"), nb::arg("sections"), nb::arg("preset"))
+      .def(
+          "to_dict", [](const RunConfig& self) { return object_of(own_fields(self)); },
+          nb::sig("def to_dict(self) -> dict[str, dict[str, typing.Any]]"))
+      .def("to_toml", [](const RunConfig& self) { return write_toml(self); })
+      .def_prop_ro("architecture", [](const RunConfig& self) { return enum_name(self.model.architecture); });
+  m.def(
+      "train",
+      [](const RunConfig& config, const std::filesystem::path& folder, bool resume,
+         std::optional<nb::callable> on_start, std::optional<nb::callable> on_step,
+         std::optional<nb::callable> on_validation, std::optional<nb::callable> on_checkpoint,
+         std::optional<nb::callable> on_message, const std::shared_ptr<Interrupt>& interrupt) {
+        return train(config, folder, resume,
+                     {std::move(on_start), std::move(on_step), std::move(on_validation), std::move(on_checkpoint),
+                      std::move(on_message)},
+                     interrupt);
+      },
+      nb::arg("config"), nb::arg("folder"), nb::arg("resume"), nb::arg("on_start") = nb::none(),
+      nb::arg("on_step") = nb::none(), nb::arg("on_validation") = nb::none(), nb::arg("on_checkpoint") = nb::none(),
+      nb::arg("on_message") = nb::none(), nb::arg("interrupt") = nb::none());
+  nb::class_<QuantizedModel>(m, "QuantizedModel")
+      .def_ro("parameters", &QuantizedModel::parameters)
+      .def_ro("bytes_before", &QuantizedModel::bytes_before, "Of model.safetensors.")
+      .def_ro("bytes_after", &QuantizedModel::bytes_after);
+  m.def(
+      "quantize",
+      [](const std::filesystem::path& model, const std::filesystem::path& out, const std::string& weights) {
+        for (const auto& [format, name] : EnumNames<WeightFormat>::values)
+          if (weights == name)
+            return interruptible({}, [&, format = format](const std::atomic<bool>* interrupt) {
+              return quantize_model_folder(model, out, format, [&] { check_interrupt(interrupt); });
+            });
+        fail<ConfigError>("weights: is \"{}\", needs one of float32, bfloat16, int8, int4", weights);
+      },
+      nb::arg("model"), nb::arg("out"), nb::arg("weights") = "int8",
+      "Writes a model folder with weights of \"int8\", \"int4\", \"bfloat16\" or \"float32\", for use without "
+      "training. `out` must not be there yet.");
+}
+
+}  // namespace attune::python

@@ -1,0 +1,191 @@
+"""Translation, generation, classification and embeddings of folders of the hub."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import attune
+
+SENTENCES = ["a small house", "the dog", "the dog sees a house"]
+
+
+def test_a_translation_is_the_same_alone_and_in_a_batch(translator: attune.Translator) -> None:
+    together = translator.translate(SENTENCES)
+    assert [t.text for t in together] == [translator.translate(s).text for s in SENTENCES]
+    assert isinstance(together[0], attune.Translation)
+    assert str(together[0]) == together[0].text
+
+
+def test_n_best_is_ordered_and_has_scores(translator: attune.Translator) -> None:
+    found = translator.translate("the dog", beam_size=4, n_best=3)
+    scores = [t.score for t in found.n_best]
+    assert len(scores) == 3 and scores == sorted(scores, reverse=True)
+    assert found.score == scores[0] and found.tokens == found.n_best[0].tokens
+    assert len(translator.target_tokens(found.n_best[0])) == len(found.tokens)
+
+
+def test_translate_batch_takes_the_names_of_ctranslate2(translator: attune.Translator) -> None:
+    found = translator.translate_batch(SENTENCES, beam_size=2, num_hypotheses=2, max_decoding_length=5)
+    assert [len(t.n_best) for t in found] == [2, 2, 2]
+    assert all(len(t.tokens) <= 5 for t in found)
+    same = translator.translate(SENTENCES, beam_size=2, n_best=2, max_length=5)
+    assert [t.text for t in found] == [t.text for t in same]
+
+
+def test_the_options_in_python_are_those_of_the_library() -> None:
+    for options, binding in [
+        (attune.TranslateOptions, attune._core.Translator),
+        (attune.GenerateOptions, attune._core.TextGenerator),
+        (attune.ClassifyOptions, attune._core.Classifier),
+        (attune.EmbedOptions, attune._core.Embedder),
+    ]:
+        assert sorted(options.__annotations__) == sorted(binding.option_names())
+
+
+def test_an_unknown_option_names_the_nearest(translator: attune.Translator) -> None:
+    with pytest.raises(attune.ConfigError, match="beam_size"):
+        translator.translate("a", beam_sise=2)  # type: ignore[call-overload]
+
+
+def test_errors_are_those_of_python_too(translator: attune.Translator, tmp_path: Path) -> None:
+    with pytest.raises(OSError) as error:
+        attune.Translator(tmp_path / "nothing")
+    assert isinstance(error.value, attune.FileError) and isinstance(error.value, attune.Error)
+    with pytest.raises(ValueError):
+        translator.translate("a", beam_size=-1)
+
+
+def test_progress_counts_all_sentences(translator: attune.Translator) -> None:
+    seen: list[tuple[int, int]] = []
+    translator.translate(SENTENCES, progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (3, 3)
+
+
+def test_an_error_of_a_callback_ends_the_call(translator: attune.Translator) -> None:
+    def fail(done: int, total: int) -> None:
+        raise KeyError("enough")
+
+    with pytest.raises(KeyError, match="enough"):
+        translator.translate(SENTENCES, progress=fail)
+    assert translator.translate("the dog").text == translator.translate(["the dog"])[0].text
+
+
+def test_an_interrupt_ends_a_call(translator: attune.Translator) -> None:
+    interrupt = attune.Interrupt()
+    interrupt.set()
+    with pytest.raises(attune.Interrupted):
+        translator.translate(SENTENCES * 50, interrupt=interrupt)
+
+
+def test_evaluation_scores_translations(translator: attune.Translator) -> None:
+    own = [t.text for t in translator.translate(SENTENCES)]
+    scores = translator.evaluate(SENTENCES, own)
+    assert scores["translations"] == own
+    assert 0 <= scores["chrf"] <= 100
+    assert attune.bleu(["a b c d e"], ["a b c d e"]) == pytest.approx(100)
+
+
+def test_greedy_text_is_the_same_alone_and_in_a_batch(generator: attune.TextGenerator) -> None:
+    text = generator.generate("the dog", temperature=0, max_tokens=8)
+    assert text.finish_reason in ("length", "eos")
+    assert len(text.tokens) <= 8
+    assert generator.generate(["the dog"], temperature=0, max_tokens=8)[0].text == text.text
+
+
+def test_samples_of_a_seed_are_the_same(generator: attune.TextGenerator) -> None:
+    one = generator.generate(["the"], samples=3, seed=5, max_tokens=6)
+    assert [t.text for t in one] == [t.text for t in generator.generate(["the"], samples=3, seed=5, max_tokens=6)]
+    assert len(one) == 3
+
+
+def test_many_threads_share_a_generator(generator: attune.TextGenerator) -> None:
+    alone = generator.generate("the dog", seed=3, max_tokens=10).text
+    found: list[str] = []
+    threads = [
+        threading.Thread(target=lambda: found.append(generator.generate("the dog", seed=3, max_tokens=10).text))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [alone] * 4
+
+
+def test_a_draft_does_not_change_greedy_text(generator: attune.TextGenerator) -> None:
+    plain = generator.generate("the dog", temperature=0, max_tokens=12)
+    assert generator.generate("the dog", temperature=0, max_tokens=12, draft=generator).tokens == plain.tokens
+
+
+def test_chat_templates_need_one_in_the_folder(generator: attune.TextGenerator) -> None:
+    with pytest.raises(attune.ConfigError, match="chat template"):
+        generator.apply_chat_template([{"role": "user", "content": "Hello"}])
+
+
+def test_labels_are_sorted_and_pairs_are_read(classifier: attune.Classifier) -> None:
+    found = classifier.classify(["the dog", "a house"])
+    for prediction in found:
+        scores = list(prediction.scores.values())
+        assert scores == sorted(scores, reverse=True) and prediction.score == scores[0]
+        assert sorted(prediction.scores) == sorted(classifier.labels)
+    assert classifier.classify("the dog") == found[0]
+    assert classifier.classify(("the dog", "a house")).label in classifier.labels
+    assert [p.label for p in classifier.classify_iterable(["the dog"] * 3)] == [found[0].label] * 3
+
+
+def test_a_classifier_is_evaluated(classifier: attune.Classifier) -> None:
+    texts = ["the dog", "a house", "the"]
+    own = [p.label for p in classifier.classify(texts)]
+    assert classifier.evaluate(texts, own)["accuracy"] == 1
+    with pytest.raises(attune.DataError, match="no label 'nothing'"):
+        classifier.evaluate(texts, ["nothing"] * 3)
+
+
+def test_vectors_are_arrays_without_a_copy(hub: Path) -> None:
+    embedder = attune.Embedder(hub / "bert-classifier")
+    vectors = embedder.embed(["the dog", "a house"], normalize=True)
+    array = np.asarray(vectors)
+    assert array.shape == (2, embedder.dimension()) and array.dtype == np.float32
+    assert np.allclose(np.linalg.norm(array, axis=1), 1, atol=1e-5)
+    array[0, 0] = 7
+    assert np.asarray(vectors)[0, 0] == 7
+    assert np.array_equal(embedder.embed("a house", normalize=True), array[1])
+    one = next(embedder.embed_iterable(iter(["a house"]), normalize=True))
+    assert np.array_equal(one, array[1])
+
+
+def test_a_tokenizer_reads_folders_and_files(hub: Path) -> None:
+    tokenizer = attune.Tokenizer(hub / "gpt2")
+    ids = tokenizer.encode("the dog sees")
+    assert tokenizer.decode(ids) == "the dog sees"
+    assert tokenizer.convert_ids_to_tokens(ids) == tokenizer.tokenize("the dog sees")
+    assert tokenizer.token_to_id(tokenizer.tokenize("the dog sees")[0]) == ids[0]
+    assert tokenizer.token_to_id("no such token") is None
+    assert attune.Tokenizer(hub / "gpt2" / "tokenizer.json").encode("the dog sees") == ids
+    bert = attune.Tokenizer(hub / "bert-classifier")
+    framed, plain = bert.encode("the dog"), bert.encode("the dog", add_special_tokens=False)
+    assert framed[1:-1] == plain
+    assert len(bert.encode("the dog", max_length=3)) == 3
+    assert bert.encode_batch(["the dog", "a"]) == [framed, bert.encode("a")]
+
+
+def test_pipelines_give_what_those_of_transformers_give(hub: Path) -> None:
+    translated = attune.pipeline("translation", hub / "marian")(["the dog"], num_beams=2)
+    assert list(translated[0]) == ["translation_text"]
+    generate = attune.pipeline("text-generation", hub / "gpt2")
+    (text,) = generate("the dog", max_new_tokens=4, do_sample=False)
+    assert text["generated_text"].startswith("the dog")
+    assert len(generate(["the", "dog"], max_new_tokens=4, num_return_sequences=2)[1]) == 2
+    label = attune.pipeline("text-classification", hub / "bert-classifier")
+    assert set(label("the dog")[0]) == {"label", "score"}
+    assert len(label("the dog", top_k=None)[0]) > 1
+    with pytest.raises(attune.ConfigError, match="unknown argument 'nonsense'"):
+        generate("the dog", nonsense=1)
+    with pytest.raises(attune.ConfigError, match="task"):
+        attune.pipeline("fill-mask", hub / "bert-classifier")
+
+

@@ -1,0 +1,130 @@
+"""Models with their parameters, and training loops in Python."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import TINY_CLASSIFIER, TINY_LANGUAGE_MODEL, TINY_TRANSLATOR
+
+import attune
+
+
+def test_parameters_are_the_model_s_own_memory() -> None:
+    model = attune.Model.build(TINY_LANGUAGE_MODEL, seed=3)
+    parameters = model.parameters()
+    assert sum(p.size for p in parameters.values()) == model.parameter_count
+    assert model.architecture == "decoder_lm" and model.config["d_model"] == 16
+    before = np.asarray(model.logits([[1, 2, 3]])).copy()
+    next(iter(parameters.values())).numpy()[:] *= 2
+    assert not np.array_equal(np.asarray(model.logits([[1, 2, 3]])), before)
+
+
+def test_rows_of_sequences_stand_one_after_another() -> None:
+    model = attune.Model.build(TINY_LANGUAGE_MODEL)
+    both = model.decode([[1, 2, 3], [4, 5]], attention=True)
+    assert both.states.shape == (5, 16) and both.offsets == [0, 3, 5]
+    assert [w.shape for w in both.attention] == [(2, 2, 3, 3)] * 2
+    weights = np.asarray(both.attention[0])
+    assert np.allclose(weights[0].sum(axis=-1), 1, atol=1e-5)
+    alone = model.decode([[4, 5]])
+    assert np.array_equal(np.asarray(both.states)[3:], np.asarray(alone.states))
+
+
+def test_an_encoder_decoder_has_three_kinds_of_weights() -> None:
+    model = attune.Model.build(TINY_TRANSLATOR)
+    memory = model.encode([[1, 2, 3]], attention=True)
+    decoded = model.decode([[2, 4]], memory, attention=True)
+    assert memory.attention[0].shape == (1, 2, 3, 3)
+    assert decoded.cross_attention[0].shape == (1, 2, 2, 3)
+    logits = model.project(decoded.states)
+    assert logits.shape == (2, 24)
+    assert np.allclose(np.asarray(logits), np.asarray(model.logits([[1, 2, 3]], [[2, 4]])), atol=1e-6)
+    with pytest.raises(attune.ConfigError, match="memory"):
+        model.decode([[2, 4]])
+
+
+def test_a_loop_in_python_learns() -> None:
+    model = attune.Model.build(TINY_LANGUAGE_MODEL)
+    adam = attune.Adam(model, clip_norm=1.0)
+    text = [[2, 5, 6, 7, 8], [2, 9, 10]]
+    labels = [5, 6, 7, 8, 3, 9, 10, 3]
+    losses = []
+    for step in range(1, 61):
+        adam.clear_gradients()
+        with attune.dropout(seed=1, step=step):
+            loss = model.loss(text, labels)
+        loss.backward()
+        norm = adam.step(attune.learning_rate(step, kind="constant", peak=0.01, warmup_steps=5))
+        assert norm > 0
+        losses.append(loss.item())
+    assert losses[-1] < 0.3 * losses[0]
+    assert loss.labels == 8 and 0 <= loss.correct <= 8
+
+
+def test_a_computation_between_two_parts_of_a_model_has_gradients() -> None:
+    """With a scale of NumPy between decoder and projection, gradients are those of finite differences."""
+    model = attune.Model.build(TINY_LANGUAGE_MODEL)
+    model.require_gradients()
+    ids, labels, scale = [[2, 5, 6]], [5, 6, 3], 1.5
+
+    def between(states: attune.Tensor) -> attune.Tensor:
+        return attune.ops.record(
+            "scale",
+            [states],
+            attune.Tensor(scale * np.asarray(states)),
+            lambda dy: [attune.Tensor(np.float32(scale) * np.asarray(dy))],
+        )
+
+    def loss() -> attune.Loss:
+        return attune.ops.cross_entropy(model.project(between(model.decode(ids).states)), labels)
+
+    loss().backward()
+    name, parameter = next((n, p) for n, p in model.parameters().items() if "linear_1.weight" in n)
+    assert parameter.grad is not None, name
+    grad = np.asarray(parameter.grad)
+    place = np.unravel_index(np.abs(grad).argmax(), grad.shape)
+    values = parameter.numpy()
+    found = []
+    for sign in (1, -1):
+        values[place] += sign * 1e-2
+        found.append(loss().item())
+        values[place] -= sign * 1e-2
+    assert grad[place] == pytest.approx((found[0] - found[1]) / 2e-2, rel=0.05)
+
+
+def test_a_classifier_and_its_loss() -> None:
+    model = attune.Model.build(TINY_CLASSIFIER)
+    assert model.logits([[2, 5, 3], [2, 3]]).shape == (2, 2)
+    adam = attune.Adam(model)
+    for _ in range(80):
+        adam.clear_gradients()
+        loss = model.loss([[2, 5, 3], [2, 6, 3]], [0, 1])
+        loss.backward()
+        adam.step(0.01)
+    assert loss.correct == 2
+
+
+def test_a_folder_of_the_hub_opens_with_its_tokenizer(hub: Path) -> None:
+    model = attune.Model(hub / "gpt2")
+    assert model.tokenizer is not None
+    ids = model.tokenizer.encode("the dog")
+    logits = np.asarray(model.logits([ids]))
+    assert logits.shape == (len(ids), model.config["vocab"])
+    generator = attune.TextGenerator(hub / "gpt2")
+    likeliest = generator.generate("the dog", temperature=0, max_tokens=1, special_tokens=True).tokens[0]
+    assert generator.encode_prompt("the dog") == ids
+    assert logits[-1].argmax() == likeliest
+    with pytest.raises(attune.ConfigError, match="hub"):
+        model.save(hub / "gpt2")
+
+
+def test_what_an_architecture_lacks_is_refused() -> None:
+    model = attune.Model.build(TINY_CLASSIFIER)
+    with pytest.raises(attune.ConfigError, match="encoder_classifier"):
+        model.decode([[1, 2]])
+    with pytest.raises(attune.ConfigError, match="tokenizer"):
+        model.save("nowhere")
+    with pytest.raises(attune.ConfigError, match="d_modle"):
+        attune.Model.build(TINY_CLASSIFIER | {"d_modle": 3})

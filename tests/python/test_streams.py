@@ -1,0 +1,211 @@
+"""Results that come while the work goes on: iterators, asyncio, cancellation, signals, processes."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import attune
+
+LONG = {"max_tokens": 100_000, "slide": True, "eos_tokens": [2**20]}  # never ends by itself
+
+
+def streams() -> list[threading.Thread]:
+    return [t for t in threading.enumerate() if t.name == "attune-stream"]
+
+
+def wait_for_end_of_streams() -> None:
+    end = time.monotonic() + 30
+    while streams() and time.monotonic() < end:
+        time.sleep(0.01)
+    assert not streams()
+
+
+def test_a_stream_is_the_text(generator: attune.TextGenerator) -> None:
+    stream = generator.stream("the dog", seed=2, max_tokens=12)
+    text = "".join(stream)
+    whole = generator.generate("the dog", seed=2, max_tokens=12)
+    assert text == whole.text
+    assert stream.result is not None and stream.result.tokens == whole.tokens
+
+
+def test_tokens_are_those_of_the_text(generator: attune.TextGenerator) -> None:
+    steps = list(generator.generate_tokens("the dog", max_length=6, sampling_temperature=0))
+    whole = generator.generate("the dog", temperature=0, max_tokens=6)
+    assert [s.token_id for s in steps] == whole.tokens
+    assert [s.step for s in steps] == list(range(len(steps)))
+    assert all(isinstance(s.token, str) for s in steps)
+
+
+def test_leaving_the_loop_ends_the_work(generator: attune.TextGenerator) -> None:
+    for _ in generator.stream("the dog", **LONG):  # type: ignore[arg-type]
+        break
+    gc.collect()
+    wait_for_end_of_streams()
+
+
+def test_close_ends_the_work_and_keeps_what_there_is(generator: attune.TextGenerator) -> None:
+    with generator.stream("the dog", **LONG) as stream:  # type: ignore[arg-type]
+        next(stream)
+    assert stream.result is not None and stream.result.finish_reason == "interrupted"
+
+
+def test_a_stream_in_asyncio(generator: attune.TextGenerator) -> None:
+    async def read() -> str:
+        return "".join([text async for text in generator.stream("the dog", seed=2, max_tokens=12)])
+
+    assert asyncio.run(read()) == generator.generate("the dog", seed=2, max_tokens=12).text
+
+
+def test_other_tasks_run_beside_a_stream(generator: attune.TextGenerator) -> None:
+    async def both() -> tuple[str, str]:
+        async def read(seed: int) -> str:
+            return "".join([text async for text in generator.stream("the dog", seed=seed, max_tokens=20)])
+
+        one, other = await asyncio.gather(read(1), read(2))
+        return one, other
+
+    assert asyncio.run(both()) == tuple(generator.generate("the dog", seed=s, max_tokens=20).text for s in (1, 2))
+
+
+def test_cancelling_a_task_ends_the_work(generator: attune.TextGenerator) -> None:
+    async def cancel() -> None:
+        async def read() -> None:
+            async for _ in generator.stream("the dog", **LONG):  # type: ignore[arg-type]
+                pass
+
+        task = asyncio.create_task(read())
+        await asyncio.sleep(0.2)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancel())
+    gc.collect()
+    wait_for_end_of_streams()
+
+
+def test_awaited_calls(
+    generator: attune.TextGenerator, translator: attune.Translator, classifier: attune.Classifier
+) -> None:
+    async def calls() -> None:
+        text = await generator.generate_async("the dog", seed=2, max_tokens=5)
+        assert text.text == generator.generate("the dog", seed=2, max_tokens=5).text
+        assert (await translator.translate_async("the dog")).text == translator.translate("the dog").text
+        assert await classifier.classify_async(["the dog"]) == classifier.classify(["the dog"])
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(generator.generate_async("the dog", **LONG), 0.2)  # type: ignore[arg-type]
+
+    asyncio.run(calls())
+
+
+def test_an_iterable_is_translated_in_its_order(translator: attune.Translator) -> None:
+    sentences = [("the dog " * (1 + i % 3)).strip() for i in range(700)]
+    single = {s: translator.translate(s, beam_size=1).text for s in set(sentences)}
+    found = [t.text for t in translator.translate_iterable(iter(sentences), beam_size=1)]
+    assert found == [single[s] for s in sentences]
+
+
+def test_an_iterable_is_read_as_it_is_needed(translator: attune.Translator) -> None:
+    read = 0
+
+    def endless() -> Iterator[str]:
+        nonlocal read
+        while True:
+            read += 1
+            yield "the dog"
+
+    stream = translator.translate_iterable(endless(), beam_size=1, max_length=2)
+    for _ in range(10):
+        next(stream)
+    stream.close()
+    assert read < 20_000
+    wait_for_end_of_streams()
+
+
+def test_an_error_of_an_iterable_is_the_loop_s(translator: attune.Translator) -> None:
+    def failing() -> Iterator[str]:
+        yield "the dog"
+        raise KeyError("broken")
+
+    with pytest.raises(KeyError, match="broken"):
+        list(translator.translate_iterable(failing()))
+
+
+def test_texts_of_an_iterable_are_generated(generator: attune.TextGenerator) -> None:
+    found = list(generator.generate_iterable((p for p in ["the", "dog", "the"]), seed=1, max_tokens=4, batch_texts=1))
+    assert [t.text for t in found] == [generator.generate(p, seed=1, max_tokens=4).text for p in ["the", "dog", "the"]]
+
+
+def test_ctrl_c_ends_a_call(hub: Path) -> None:
+    program = f"""
+import os, signal, threading, attune
+generator = attune.TextGenerator({str(hub / "gpt2")!r})
+threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    generator.generate("the dog", max_tokens=100000, slide=True, eos_tokens=[2**20])
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.stdout == "interrupted\n", done.stderr
+
+
+def test_a_program_ends_beside_a_stream(hub: Path) -> None:
+    program = f"""
+import attune
+generator = attune.TextGenerator({str(hub / "gpt2")!r})
+stream = generator.stream("the dog", max_tokens=100000, slide=True, eos_tokens=[2**20])
+next(stream)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
+def _translate_in_child(translator: attune.Translator, queue: multiprocessing.SimpleQueue[str]) -> None:
+    queue.put(translator.translate("the dog").text)
+
+
+def test_a_forked_process_works(translator: attune.Translator) -> None:
+    expected = translator.translate("the dog").text
+    context = multiprocessing.get_context("fork")
+    queue: multiprocessing.SimpleQueue[str] = context.SimpleQueue()
+    process = context.Process(target=_translate_in_child, args=(translator, queue))
+    process.start()
+    process.join(60)
+    assert process.exitcode == 0
+    assert queue.get() == expected
+
+
+def test_a_process_forked_during_a_call_says_so(generator: attune.TextGenerator) -> None:
+    stream = generator.stream("the dog", **LONG)  # type: ignore[arg-type]
+    next(stream)
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        message = "no error"
+        try:
+            generator.generate("the dog")
+        except attune.Error as error:
+            message = str(error)
+        os.write(writer, message.encode())
+        os._exit(0)
+    os.close(writer)
+    try:
+        with os.fdopen(reader) as pipe:
+            assert "was forked while another thread was in a call" in pipe.read()
+    finally:
+        stream.close()
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)

@@ -1,0 +1,161 @@
+"""Runs of training from iterables and files, with callbacks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import attune
+
+SMALL = {"d_model": 16, "heads": 2, "layers": 1, "d_ff": 32, "dropout": 0.0}
+PAIRS = [("a b c", "x y z"), ("b c", "y z"), ("c", "z"), ("a", "x")]
+
+
+def config(**train: Any) -> dict[str, dict[str, Any]]:
+    return {
+        "model": SMALL,
+        "data": {"tokenizer_type": "whitespace"},
+        "schedule": {"kind": "constant", "learning_rate": 0.01, "warmup_steps": 5},
+        "train": {"steps": 20, "batch_tokens": 64, "valid_every": 10, "log_every": 5, **train},
+    }
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> attune.Trainer:
+    folder = tmp_path_factory.mktemp("run") / "en-de"
+    trainer = attune.Trainer(config(steps=60), folder, train_data=PAIRS * 8, valid_data=PAIRS)
+    trainer.train()
+    return trainer
+
+
+def test_a_run_learns_from_an_iterable(run: attune.Trainer) -> None:
+    translator = attune.Translator(run.model_folder)
+    assert translator.evaluate([s for s, _ in PAIRS], [t for _, t in PAIRS])["chrf"] > 80
+    assert [m for m in run.metrics() if "valid_loss" in m]
+
+
+def test_callbacks_are_called(tmp_path: Path) -> None:
+    steps: list[int] = []
+    validations: list[attune.ValidationReport] = []
+    starts: list[attune.StartReport] = []
+
+    def examples() -> Iterator[tuple[str, str]]:
+        yield from PAIRS * 4
+
+    result = attune.Trainer(config(), tmp_path / "run", train_data=examples(), valid_data=iter(PAIRS)).train(
+        on_start=starts.append,
+        on_step=lambda report: steps.append(report.step),
+        on_validation=validations.append,
+    )
+    assert result.reason == "steps" and result.step == 20 and result.best_step is not None
+    assert steps[-1] == 20 and starts[0].examples == 16 and starts[0].parameters > 0
+    assert [v.step for v in validations] == [10, 20]
+    assert validations[0].perplexity > 1 and validations[0].bleu is not None
+    assert validations[0].samples[0][0] == "a b c"
+
+
+def test_a_run_stops_and_goes_on(tmp_path: Path) -> None:
+    trainer = attune.Trainer(config(), tmp_path / "run", train_data=PAIRS * 4)
+    stopped = trainer.train(on_step=lambda report: trainer.stop() if report.step >= 7 else None)
+    assert stopped.reason == "requested" and stopped.step < 20
+    with pytest.raises(attune.ConfigError):
+        trainer.train()
+    assert trainer.train(resume=True).step == 20
+    whole = attune.Trainer(config(), tmp_path / "whole", train_data=PAIRS * 4)
+    whole.train()
+    name = "model.safetensors"
+    assert (trainer.model_folder / name).stat().st_size == (whole.model_folder / name).stat().st_size
+    one, other = attune.Model(trainer.model_folder).parameters(), attune.Model(whole.model_folder).parameters()
+    assert all(np.array_equal(np.asarray(one[n]), np.asarray(other[n])) for n in one)
+
+
+def test_an_error_of_a_callback_ends_the_run(tmp_path: Path) -> None:
+    def fail(report: attune.StepReport) -> None:
+        raise KeyError("no more")
+
+    with pytest.raises(KeyError, match="no more"):
+        attune.Trainer(config(), tmp_path / "run", train_data=PAIRS).train(on_step=fail)
+
+
+def test_a_bar_shows_progress(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("tqdm")
+    attune.Trainer(config(steps=2), tmp_path / "run", train_data=PAIRS, valid_data=PAIRS).train(progress=True)
+    assert "train" in capsys.readouterr().err
+
+
+def test_classifiers_and_language_models(tmp_path: Path) -> None:
+    labelled = [("letters", "a b c"), ("digits", "1 2\n3"), ("letters", "c b"), ("digits", "3 1")] * 4
+    choices = config(steps=40)
+    choices["model"] = SMALL | {"architecture": "encoder_classifier"}
+    trainer = attune.Trainer(choices, tmp_path / "topics", train_data=labelled, valid_data=labelled)
+    reports: list[attune.ValidationReport] = []
+    trainer.train(on_validation=reports.append)
+    assert reports[-1].macro_f1 is not None
+    assert attune.Classifier(trainer.model_folder).classify("a b").label == "letters"
+
+    choices["model"] = SMALL | {"architecture": "decoder_lm"}
+    choices["data"] = {"tokenizer_type": "characters", "text_unit": "line"}
+    trainer = attune.Trainer(choices, tmp_path / "writer", train_data=["abcabc"] * 8)
+    trainer.train()
+    assert attune.TextGenerator(trainer.model_folder).generate("ab", temperature=0, max_tokens=1).text
+
+
+def test_files_and_toml(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("a b c\nb c d\n" * 4)
+    file = tmp_path / "run.toml"
+    choices = config()
+    choices["model"] = SMALL | {"architecture": "decoder_lm"}
+    choices["data"] = {"tokenizer_type": "characters", "train_files": [str(tmp_path / "text.txt")]}
+    run = attune.Trainer(choices, tmp_path / "run")
+    file.write_text(run.config.to_toml())
+    again = attune.Trainer(file, tmp_path / "again")
+    assert again.config.to_dict() == run.config.to_dict()
+    assert again.train().step == 20
+
+
+def test_mistakes_are_named(tmp_path: Path) -> None:
+    with pytest.raises(attune.ConfigError, match="train.stepps"):
+        attune.Trainer({"train": {"stepps": 1}}, tmp_path / "run")
+    with pytest.raises(attune.ConfigError, match="train_source"):
+        attune.Trainer(config(), tmp_path / "run").train()
+    with pytest.raises(attune.DataError, match="line end"):
+        attune.Trainer(config(), tmp_path / "run", train_data=[("a\nb", "c")])
+
+
+def test_a_model_that_was_changed_is_saved(run: attune.Trainer, tmp_path: Path) -> None:
+    model = attune.Model(run.model_folder)
+    assert model.tokenizer is not None and model.target_tokenizer is not None
+    name, parameter = next(iter(model.parameters().items()))
+    parameter.numpy()[:] += 1
+    model.save(tmp_path / "changed")
+    assert np.array_equal(np.asarray(attune.Model(tmp_path / "changed").parameters()[name]), np.asarray(parameter))
+    # The file that was mapped has not changed.
+    assert not np.array_equal(np.asarray(attune.Model(run.model_folder).parameters()[name]), np.asarray(parameter))
+
+
+def test_a_model_is_quantized(run: attune.Trainer, tmp_path: Path) -> None:
+    small = attune.quantize(run.model_folder, tmp_path / "int8")
+    assert small.parameters > 0
+    assert attune.Translator(tmp_path / "int8").translate("a b c").text
+    with pytest.raises(attune.FileError):
+        attune.quantize(run.model_folder, tmp_path / "int8")
+    with pytest.raises(attune.ConfigError, match="int3"):
+        attune.quantize(run.model_folder, tmp_path / "int3", weights="int3")
+    with pytest.raises(attune.ConfigError, match="attune.Model"):
+        attune.Model(tmp_path / "int8")
+
+
+def test_pictures_for_notebooks(run: attune.Trainer, tmp_path: Path) -> None:
+    curves = run.curves()
+    assert curves._repr_svg_().startswith("<svg") or "<svg" in curves._repr_html_()
+    curves.save(tmp_path / "curves.svg")
+    page = attune.attention(run.model_folder, "a b c")
+    assert "<iframe srcdoc=" in page._repr_html_()
+    page.save(tmp_path / "attention.html")
+    assert "Cross-attention" in (tmp_path / "attention.html").read_text()
+    with pytest.raises(attune.DataError):
+        attune.training_curves(run.folder, values=("nothing",))
