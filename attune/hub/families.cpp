@@ -15,9 +15,8 @@ const std::vector<Family>& families() {
 }
 
 // Every layer of these has experts, or their number cannot be set to none.
-constexpr std::array kMixturesOfExperts = {"mixtral", "qwen2_moe", "qwen3_moe", "nllb-moe", "switch_transformers",
-                                           "phimoe",  "olmoe",     "gpt_oss",   "dbrx",     "granitemoe",
-                                           "jamba",   "glm4_moe"};
+constexpr std::array kMixturesOfExperts = {"qwen2_moe", "nllb-moe", "switch_transformers", "phimoe", "olmoe",
+                                           "gpt_oss",   "dbrx",     "granitemoe",          "jamba",  "glm4_moe"};
 
 }  // namespace
 

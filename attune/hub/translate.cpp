@@ -198,6 +198,29 @@ void set_layer_attention(TransformerConfig& c, const HubConfig& config,
   c.local_window = config.integer("sliding_window", 0);
 }
 
+Experts experts_of(const HubConfig& config, int64_t experts) {
+  return {.experts = experts,
+          .experts_per_token = config.integer("num_experts_per_tok"),
+          .d_ff = config.integer("moe_intermediate_size", 0),
+          .balance_loss = 0};
+}
+
+NameTable expert_rows(const std::string& ours, const std::string& theirs, const std::vector<std::string>& gate_up,
+                      const std::string& down) {
+  const std::string one = theirs + ".experts.*.", shared = theirs + ".shared_experts.";
+  std::vector<std::string> of_one, of_shared;
+  for (const std::string& name : gate_up) {
+    of_one.push_back(one + name);
+    of_shared.push_back(shared + name);
+  }
+  return {{ours + ".router", {theirs + ".gate"}},
+          {ours + ".router.choice_bias", {theirs + ".gate.e_score_correction_bias"}},
+          {ours + ".experts.*.linear_1", of_one},
+          {ours + ".experts.*.linear_2", {one + down}},
+          {ours + ".shared_experts.linear_1", of_shared},
+          {ours + ".shared_experts.linear_2", {shared + down}}};
+}
+
 Activation head_activation_of(const HubConfig& config, std::string_view field, const std::string& fallback) {
   switch (activation_of(config, field, fallback)) {
     case FeedForwardActivation::relu:
