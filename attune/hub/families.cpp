@@ -23,7 +23,7 @@ constexpr std::array kMixturesOfExperts = {"qwen2_moe", "nllb-moe", "switch_tran
 const Family& family_of(const HubConfig& config) {
   const std::string type = config.text("model_type");
   if (std::ranges::find(kMixturesOfExperts, type) != kMixturesOfExperts.end())
-    config.refuse("model_type", "mixtures of experts are not supported");
+    config.refuse("model_type", "mixtures of experts of this family are not supported");
   std::string known;
   for (const Family& family : families()) {
     for (const std::string_view name : family.model_types) {
