@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 #include <string>
 
+#include "attune/autograd/graph.h"
+#include "attune/nn/expert_balance.h"
 #include "attune/nn/new_parameter.h"
+#include "attune/ops/balance_loss.h"
 #include "attune/ops/expert_rows.h"
 #include "attune/ops/gated_activation.h"
 #include "attune/ops/precision.h"
@@ -12,6 +16,7 @@
 #include "attune/ops/routing.h"
 #include "attune/ops/sigmoid.h"
 #include "attune/ops/softmax.h"
+#include "attune/tensor/host_view.h"
 
 namespace attune {
 namespace {
@@ -88,13 +93,34 @@ Tensor MixtureOfExperts::project(const Tensor& x, const std::vector<int64_t>& of
   return project_segments(x, offsets, projections, true);
 }
 
+Tensor MixtureOfExperts::balanced(const Tensor& weights, const Tensor& scores, std::span<const int64_t> counts) const {
+  if (balance_ == nullptr || !execution().recording) return weights;
+  balance_->add(index_, counts);
+  if (config_.balance_loss == 0) return weights;
+  return with_loss(weights, balance_loss(scores, counts), config_.balance_loss * balance_->loss_weight());
+}
+
+void MixtureOfExperts::move_bias(std::span<const int64_t> counts) {
+  if (config_.bias_rate == 0) return;
+  const int64_t all = std::accumulate(counts.begin(), counts.end(), int64_t{0});
+  dispatch_floating("move_bias", choice_bias_.tensor.dtype(), [&]<class T>(T) {
+    std::vector<T> values = host_values<T>(choice_bias_.tensor);
+    for (size_t e = 0; e < values.size(); ++e) {
+      const int64_t excess = counts[e] * config_.experts - all;
+      values[e] -= static_cast<T>(excess > 0 ? config_.bias_rate : excess < 0 ? -config_.bias_rate : 0);
+    }
+    choice_bias_.tensor.assign(std::span<const T>(values));
+  });
+}
+
 Tensor MixtureOfExperts::operator()(const Tensor& x) const {
-  const Routing routing = route(scores(x), choice_bias_.tensor, config_.routing);
+  const Tensor of_experts = scores(x);
+  const Routing routing = route(of_experts, choice_bias_.tensor, config_.routing);
   const ExpertRows rows = sort_by_expert(routing.chosen, config_.experts, unit_of(x.size(0)));
   Tensor h = project(spread_to_experts(x, rows), rows.offsets, &Expert::linear_1);
   h = gate_ ? gated_activation(h, *gate_) : activated(for_sums(h), fused_activation(config_.expert.activation));
   const Tensor y = project(dropout_(h), rows.offsets, &Expert::linear_2);
-  const Tensor sum = combine_experts(y, routing.weights, rows);
+  const Tensor sum = combine_experts(y, balanced(routing.weights, of_experts, rows.counts), rows);
   return shared_ ? residual_dropout(sum, (*shared_)(x), {}) : sum;
 }
 

@@ -1,12 +1,15 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "attune/kernels/routing_form.h"
 #include "attune/nn/feed_forward.h"
 
 namespace attune {
+
+class ExpertBalance;  // attune/nn/expert_balance.h
 
 struct MixtureOfExpertsConfig {
   FeedForwardConfig expert = {};  // of each expert
@@ -15,6 +18,8 @@ struct MixtureOfExpertsConfig {
   ExpertScores scores = ExpertScores::softmax;
   RoutingForm routing = {};
   bool choice_bias = false;  // a number for each expert, added to its score for the choice alone
+  double balance_loss = 0;   // coefficient of balance_loss() in training
+  double bias_rate = 0;      // by which an update moves the choice bias
 };
 
 /// MoE(x) = shared(x) + sum over the chosen experts e of w_e(x) FFN_e(x)        [tokens, d_model] -> same
@@ -32,6 +37,17 @@ class MixtureOfExperts final : public FeedForwardNetwork {
   Tensor operator()(const Tensor& x) const override;
   void visit(Visitor& v) override;
 
+  // For ExpertBalance.
+
+  int64_t experts() const { return config_.experts; }
+  /// The object that hears of recorded forward passes, under this number; null: none.
+  void set_balance(ExpertBalance* balance, size_t index) {
+    balance_ = balance;
+    index_ = index;
+  }
+  /// Moves the bias of each expert by the rate, against the sign of its count's distance from the mean.
+  void move_bias(std::span<const int64_t> counts);
+
  private:
   struct Expert final : Module {
     Expert(const FeedForwardConfig& config, int64_t inner);
@@ -41,8 +57,10 @@ class MixtureOfExperts final : public FeedForwardNetwork {
 
   /// The scores of all experts for each token.        [tokens, d_model] -> [tokens, experts]
   Tensor scores(const Tensor& x) const;
-  /// The rows of a batch, so padded that products by the library come in few sizes.
+  /// The number whose multiples the rows of an expert are padded to, see sort_by_expert().
   int64_t unit_of(int64_t tokens) const;
+  /// The weights, with the loss of the balance in their gradient while there is an ExpertBalance.
+  Tensor balanced(const Tensor& weights, const Tensor& scores, std::span<const int64_t> counts) const;
   Tensor project(const Tensor& x, const std::vector<int64_t>& offsets, Projection Expert::*part) const;
 
   MixtureOfExpertsConfig config_;
@@ -51,6 +69,8 @@ class MixtureOfExperts final : public FeedForwardNetwork {
   std::vector<std::unique_ptr<Expert>> experts_;
   std::unique_ptr<FeedForward> shared_;  // or null
   Dropout dropout_;
+  ExpertBalance* balance_ = nullptr;
+  size_t index_ = 0;  // there
 };
 
 }  // namespace attune

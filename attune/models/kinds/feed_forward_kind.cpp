@@ -17,7 +17,9 @@ MixtureOfExpertsConfig config_of(const Experts& kind, const FeedForwardConfig& n
                                 .shared_experts = kind.shared_experts,
                                 .scores = kind.scores,
                                 .routing = kind.routing(),
-                                .choice_bias = kind.choice_bias};
+                                .choice_bias = kind.choice_bias,
+                                .balance_loss = kind.balance_loss,
+                                .bias_rate = kind.bias_rate};
   if (kind.d_ff > 0) config.expert.d_ff = kind.d_ff;
   return config;
 }
