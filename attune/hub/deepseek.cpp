@@ -1,5 +1,6 @@
 // DeepSeek-V2 and V3 (DeepSeek-AI 2024): multi-head latent attention and mixtures of experts.
 
+#include <algorithm>
 #include <cmath>
 
 #include "attune/hub/families.h"
@@ -113,6 +114,15 @@ NameTable names(const TransformerConfig& c, const HubFiles&) {
   return table;
 }
 
+// Layers behind the last one predict tokens beyond the next: transformers does not read them either.
+std::vector<std::string> further_layers(const HubFiles& files) {
+  const int64_t first = files.config.integer("num_hidden_layers"),
+                count = std::min(files.config.integer("num_nextn_predict_layers", 0), kMostLayers);
+  std::vector<std::string> names;
+  for (int64_t i = 0; i < count; ++i) names.push_back("model.layers." + std::to_string(first + i) + ".*");
+  return names;
+}
+
 }  // namespace
 
 Family deepseek_family() {
@@ -122,7 +132,8 @@ Family deepseek_family() {
           .prefix = "model.",
           .translate = translate,
           .names = names,
-          .ignored = {"*.rotary_emb.inv_freq"}};
+          .ignored = {"*.rotary_emb.inv_freq"},
+          .ignored_too = further_layers};
 }
 
 }  // namespace attune
