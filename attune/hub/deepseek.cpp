@@ -9,14 +9,11 @@
 namespace attune {
 namespace {
 
-// The most layers that a list of the dense ones is made for, before validate() looks.
-constexpr int64_t kMostLayers = 4096;
-
 // Every layer but the first ones has experts. As in transformers, V2 does not look at norm_topk_prob.
-FeedForwardKind feed_forward_of(const HubConfig& hub, int64_t layers) {
+FeedForwardKind deepseek_feed_forward(const HubConfig& hub, int64_t layers) {
   const bool v2 = hub.text("model_type") == "deepseek_v2";
   const int64_t dense = hub.integer("first_k_dense_replace", v2 ? 0 : 3);
-  if (dense >= layers || layers > kMostLayers) return Dense{};
+  if (dense >= layers || layers > kMostHubLayers) return Dense{};
   hub.require("moe_layer_freq", 1);
   hub.require("scoring_func", v2 ? "softmax" : "sigmoid");
   if (hub.flag("mlp_bias", false)) hub.refuse("mlp_bias", "is not supported with experts");
@@ -75,7 +72,7 @@ TransformerConfig translate(const HubFiles& files) {
   c.norm_epsilon = hub.number("rms_norm_eps", 1e-6);
   c.activation = activation_of(hub, "hidden_act", "silu", true);
   c.feed_forward_bias = hub.flag("mlp_bias", false);
-  c.feed_forward = feed_forward_of(hub, c.layers);
+  c.feed_forward = deepseek_feed_forward(hub, c.layers);
   return c;
 }
 
@@ -117,7 +114,7 @@ NameTable names(const TransformerConfig& c, const HubFiles&) {
 // Layers behind the last one predict tokens beyond the next: transformers does not read them either.
 std::vector<std::string> further_layers(const HubFiles& files) {
   const int64_t first = files.config.integer("num_hidden_layers"),
-                count = std::min(files.config.integer("num_nextn_predict_layers", 0), kMostLayers);
+                count = std::min(files.config.integer("num_nextn_predict_layers", 0), kMostHubLayers);
   std::vector<std::string> names;
   for (int64_t i = 0; i < count; ++i) names.push_back("model.layers." + std::to_string(first + i) + ".*");
   return names;

@@ -23,15 +23,14 @@ void set_windows(TransformerConfig& c, const HubConfig& hub) {
 
 // A layer of Qwen3-MoE has experts unless "mlp_only_layers" has its number, or "decoder_sparse_step" leaves it out.
 void set_dense_layers(Experts& experts, const HubConfig& hub, int64_t layers) {
-  constexpr int64_t kMostLayers = 4096;  // before validate() looks
   const std::vector<int64_t> dense = hub.integers("mlp_only_layers");
   const int64_t step = hub.integer("decoder_sparse_step", 1);
   if (step < 1) hub.refuse("decoder_sparse_step", "needs at least 1");
-  for (int64_t i = 0; i < std::min(layers, kMostLayers); ++i)
+  for (int64_t i = 0; i < std::min(layers, kMostHubLayers); ++i)
     if ((i + 1) % step != 0 || std::ranges::find(dense, i) != dense.end()) experts.dense_layers.push_back(i);
 }
 
-FeedForwardKind feed_forward_of(const HubConfig& hub, int64_t layers) {
+FeedForwardKind llama_feed_forward(const HubConfig& hub, int64_t layers) {
   const std::string type = hub.text("model_type");
   if (type == "mixtral") return experts_of(hub, hub.integer("num_local_experts", 8));
   if (type != "qwen3_moe") return Dense{};
@@ -63,7 +62,7 @@ TransformerConfig translate(const HubFiles& files) {
   if (type.starts_with("qwen")) set_windows(c, hub);
   c.activation = activation_of(hub, "hidden_act", "silu", true);
   c.feed_forward_bias = hub.flag("mlp_bias", false);
-  c.feed_forward = feed_forward_of(hub, c.layers);
+  c.feed_forward = llama_feed_forward(hub, c.layers);
   return c;
 }
 

@@ -9,7 +9,7 @@ namespace attune {
 namespace {
 
 // More than any model has: a bound before validate() looks.
-constexpr int64_t kMostLayers = 4096, kMostLabels = 1 << 16;
+constexpr int64_t kMostLabels = 1 << 16;
 
 struct NamedActivation {
   std::string_view name;
@@ -190,7 +190,7 @@ void set_layer_attention(TransformerConfig& c, const HubConfig& config,
     if (type != "sliding_attention" && type != "full_attention") config.refuse("layer_types", "is not supported");
     c.layer_attention.push_back(type == "sliding_attention" ? LayerAttention::local : LayerAttention::global);
   }
-  for (int64_t i = 0; types.empty() && i < std::min(c.layers, kMostLayers); ++i)
+  for (int64_t i = 0; types.empty() && i < std::min(c.layers, kMostHubLayers); ++i)
     c.layer_attention.push_back(is_local(i) ? LayerAttention::local : LayerAttention::global);
   if (std::ranges::find(c.layer_attention, LayerAttention::local) == c.layer_attention.end())
     return c.layer_attention.clear();

@@ -10,6 +10,9 @@
 
 namespace attune {
 
+/// More layers than any model has: a bound of lists that are made before validate() looks.
+constexpr int64_t kMostHubLayers = 4096;
+
 /// Our defaults without dropout (which acts in training alone) and without scaled embeddings.
 TransformerConfig without_dropout(Architecture architecture);
 

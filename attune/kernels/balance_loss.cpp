@@ -25,7 +25,7 @@ TokenSums sums_of(const T* scores, const T* shares, int64_t experts) {
   return sums;
 }
 
-double forward(const Tensor& scores, const Tensor& shares) {
+double balance_of(const Tensor& scores, const Tensor& shares) {
   const int64_t tokens = scores.size(0), experts = scores.size(1);
   double sum = 0;
   dispatch_floating("balance_loss", scores.dtype(), [&]<class T>(T) {
@@ -35,7 +35,7 @@ double forward(const Tensor& scores, const Tensor& shares) {
   return sum / static_cast<double>(std::max<int64_t>(tokens, 1));
 }
 
-void backward(const Tensor& scores, const Tensor& shares, double factor, const Tensor& d_scores) {
+void balance_gradient(const Tensor& scores, const Tensor& shares, double factor, const Tensor& d_scores) {
   const int64_t tokens = scores.size(0), experts = scores.size(1);
   dispatch_floating("balance_loss", scores.dtype(), [&]<class T>(T) {
     for (int64_t t = 0; t < tokens; ++t) {
@@ -50,16 +50,16 @@ void backward(const Tensor& scores, const Tensor& shares, double factor, const T
 }  // namespace
 
 double balance_loss_forward(Cpu, const Tensor& scores, const Tensor& shares) {
-  return forward(scores, shares);
+  return balance_of(scores, shares);
 }
 double balance_loss_forward(Plain, const Tensor& scores, const Tensor& shares) {
-  return forward(scores, shares);
+  return balance_of(scores, shares);
 }
 void balance_loss_backward(Cpu, const Tensor& scores, const Tensor& shares, double factor, const Tensor& d_scores) {
-  backward(scores, shares, factor, d_scores);
+  balance_gradient(scores, shares, factor, d_scores);
 }
 void balance_loss_backward(Plain, const Tensor& scores, const Tensor& shares, double factor, const Tensor& d_scores) {
-  backward(scores, shares, factor, d_scores);
+  balance_gradient(scores, shares, factor, d_scores);
 }
 
 }  // namespace attune

@@ -9,8 +9,8 @@
 namespace attune {
 
 /// What one update of a model has to know and to do so that its experts get equally many tokens. While it lives, the
-/// model's mixtures of experts say here which experts the tokens of recorded forward passes chose, and the loss of their
-/// balance is part of the gradient. One thread at a time may train the model.
+/// model's mixtures of experts say here which experts the tokens of recorded forward passes chose, and the loss of
+/// their balance is part of the gradient. One thread at a time may train the model.
 class ExpertBalance {
  public:
   explicit ExpertBalance(Module& model);
@@ -24,11 +24,11 @@ class ExpertBalance {
   /// Called by mixture `index` with the number of choices of each of its experts.
   void add(size_t index, std::span<const int64_t> counts);
 
-  /// The counts of all mixtures, one after the other in the order of visit(). Those of several ranks are added up before
-  /// they are given to the functions below.
+  /// The counts of all mixtures, one after the other in the order of visit(). Those of several ranks are added up
+  /// before they are given to the functions below.
   const std::vector<int64_t>& counts() const { return counts_; }
-  /// Moves the choice biases of mixtures that have a rate: down by it for experts with more tokens than the mean, up for
-  /// those with fewer. Source: DeepSeek-AI 2024, "DeepSeek-V3", section 2.1.2; Wang et al. 2024.
+  /// Moves the choice biases of mixtures that have a rate: down by it for experts with more tokens than the mean, up
+  /// for those with fewer. Source: DeepSeek-AI 2024, "DeepSeek-V3", section 2.1.2; Wang et al. 2024.
   void move_biases(std::span<const int64_t> counts) const;
   /// The largest number of tokens that an expert got, over the mean of its mixture; 0 without experts.
   double imbalance(std::span<const int64_t> counts) const;

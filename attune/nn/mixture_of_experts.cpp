@@ -86,8 +86,7 @@ int64_t MixtureOfExperts::unit_of(int64_t tokens) const {
   return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(mean / 16, 1))));
 }
 
-Tensor MixtureOfExperts::project(const Tensor& x, const std::vector<int64_t>& offsets,
-                                 Projection Expert::*part) const {
+Tensor MixtureOfExperts::project(const Tensor& x, const std::vector<int64_t>& offsets, Projection Expert::*part) const {
   std::vector<const Projection*> projections;
   for (const auto& expert : experts_) projections.push_back(&((*expert).*part));
   return project_segments(x, offsets, projections, true);

@@ -28,8 +28,7 @@ Tensor balance_loss(const Tensor& scores, std::span<const int64_t> counts) {
   Tensor y = Tensor::full({}, loss, {scores.dtype(), scores.device()});
   record(op, {scores}, y, [scores = scores.detach(), shares](const Tensor& dy) {
     Tensor d_scores = Tensor::empty_like(scores);
-    dispatch(scores.device(),
-             [&](auto device) { balance_loss_backward(device, scores, shares, dy.item(), d_scores); });
+    dispatch(scores.device(), [&](auto device) { balance_loss_backward(device, scores, shares, dy.item(), d_scores); });
     return Gradients{d_scores};
   });
   return y;

@@ -16,8 +16,8 @@ namespace attune {
 /// several and for scores whose sum is not 1.
 Tensor balance_loss(const Tensor& scores, std::span<const int64_t> counts);
 
-/// x itself; backward() through the result also adds `scale` times the gradient of `loss`, a scalar. So a loss of a part
-/// of a model takes part in training although the model does not return it.
+/// x itself; backward() through the result also adds `scale` times the gradient of `loss`, a scalar. So a loss of a
+/// part of a model takes part in training although the model does not return it.
 Tensor with_loss(const Tensor& x, const Tensor& loss, double scale);
 
 }  // namespace attune

@@ -18,8 +18,8 @@ void check_routing(const RoutingForm& form, int64_t experts) {
     fail<ConfigError>("groups = {}: {} experts cannot be divided into as many equal groups", form.groups, experts);
   const int64_t size = experts / form.groups;
   if (form.experts_per_token > form.top_groups * size)
-    fail<ConfigError>("experts_per_token = {}: top_groups = {} groups of {} have fewer experts",
-                      form.experts_per_token, form.top_groups, size);
+    fail<ConfigError>("experts_per_token = {}: top_groups = {} groups of {} have fewer experts", form.experts_per_token,
+                      form.top_groups, size);
   if (form.groups > 1 && size < 2 && form.group_score == GroupScore::sum_of_two)
     fail<ConfigError>("group_score = \"sum_of_two\": a group has one expert, groups = {} of {} experts", form.groups,
                       experts);

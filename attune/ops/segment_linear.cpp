@@ -72,8 +72,8 @@ Tensor segment_linear(const Tensor& x, std::span<const int64_t> offsets, std::sp
   if (parameters.empty()) fail<ShapeError>("{}: has no parameters", op);
   const bool bf16 = x.dtype() == DType::bf16 || (bfloat16_products() && x.dtype() == DType::f32);
   const int64_t out = parameters[0].weight.size(0);
-  SegmentTape tape{.x = bf16 ? to_bfloat16(x) : x.detach(), .x_type = x.dtype(), .needs_x = requires_gradient(x),
-                   .segments = {}};
+  SegmentTape tape{
+      .x = bf16 ? to_bfloat16(x) : x.detach(), .x_type = x.dtype(), .needs_x = requires_gradient(x), .segments = {}};
   const DType type = !bf16 ? x.dtype() : bf16_output ? DType::bf16 : DType::f32;
   Tensor y = Tensor::empty({x.size(0), out}, {type, x.device()});
   std::vector<Tensor> inputs = {x};

@@ -14,9 +14,9 @@ namespace attune {
 struct LogWindow {
   double loss = 0;  // label-smoothed, over `labels`
   double nll = 0;
-  int64_t labels = 0;        // predictions
-  int64_t tokens = 0;        // that the model worked on
-  double gradient_norm = 0;  // over `steps`, before clipping
+  int64_t labels = 0;           // predictions
+  int64_t tokens = 0;           // that the model worked on
+  double gradient_norm = 0;     // over `steps`, before clipping
   double expert_imbalance = 0;  // over `steps`, see UpdateResult
   int64_t steps = 0;
   double seconds = 0;

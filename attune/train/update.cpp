@@ -111,8 +111,7 @@ void reduce(Module& model, const UpdateInput& input, const std::optional<std::st
 
 // Counts the tokens of each expert over all ranks.
 void balance(const ExpertBalance& experts, const UpdateInput& input, UpdateResult& result) {
-  const std::vector<int64_t> counts =
-      input.ranks != nullptr ? input.ranks->sum(experts.counts()) : experts.counts();
+  const std::vector<int64_t> counts = input.ranks != nullptr ? input.ranks->sum(experts.counts()) : experts.counts();
   experts.move_biases(counts);
   result.expert_imbalance = experts.imbalance(counts);
 }

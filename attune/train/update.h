@@ -38,7 +38,7 @@ struct UpdateResult {
   double nll = 0;   // the same without smoothing
   int64_t labels = 0;
   int64_t tokens = 0;
-  double gradient_norm = 0;  // of the mean over labels, before clipping
+  double gradient_norm = 0;     // of the mean over labels, before clipping
   double expert_imbalance = 0;  // the most tokens that an expert got, over the mean of its layer; 0 without experts
   // Of this rank, 0 without others:
   int64_t bytes_sent = 0;

@@ -66,8 +66,7 @@ const std::vector<FeedForwardActivation> kActivations = {
     FeedForwardActivation::reglu};
 
 const std::vector<FeedForwardKind> kFeedForwards = {
-    Dense{},
-    Experts{},
+    Dense{}, Experts{},
     Experts{.experts = 4, .experts_per_token = 1, .shared_experts = 1, .d_ff = 5, .dense_layers = {0}},
     Experts{.experts = 6,
             .experts_per_token = 3,

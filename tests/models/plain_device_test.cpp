@@ -158,7 +158,8 @@ void walk(Architecture architecture, Check&& check) {
       c.activation = activations[turn % 5];
       if (turn % 4 == 1) c.feed_forward = Experts{.experts = 4, .shared_experts = 1, .d_ff = 7};
       if (turn % 4 == 3)
-        c.feed_forward = Experts{.experts = 4, .dense_layers = {0}, .scores = ExpertScores::sigmoid, .choice_bias = true};
+        c.feed_forward =
+            Experts{.experts = 4, .dense_layers = {0}, .scores = ExpertScores::sigmoid, .choice_bias = true};
       c.share_projection = turn % 2 == 0 && architecture != Architecture::encoder_classifier;
       c.logit_scale = turn % 2 == 0 && architecture != Architecture::encoder_classifier ? 0.5 : 1;
       c.pooler = turn % 2 == 0;

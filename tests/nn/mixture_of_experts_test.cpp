@@ -21,7 +21,7 @@
 namespace attune {
 namespace {
 
-MixtureOfExpertsConfig small_config(FeedForwardActivation activation = FeedForwardActivation::swiglu) {
+MixtureOfExpertsConfig small_experts(FeedForwardActivation activation = FeedForwardActivation::swiglu) {
   return {.expert = {.d_model = 8, .d_ff = 6, .activation = activation, .bias = true},
           .experts = 6,
           .shared_experts = 2,
@@ -61,8 +61,7 @@ class Reference {
     Tensor y = config_.shared_experts > 0 ? network("shared_experts.", x) : Tensor::zeros_like(x);
     for (int64_t i = 0; i < static_cast<int64_t>(chosen.size()); ++i) {
       const int64_t t = i / k;
-      const Tensor one =
-          network("experts." + std::to_string(chosen[static_cast<size_t>(i)]) + ".", x.rows(t, t + 1));
+      const Tensor one = network("experts." + std::to_string(chosen[static_cast<size_t>(i)]) + ".", x.rows(t, t + 1));
       for (int64_t c = 0; c < x.size(1); ++c)
         y.values<double>()[static_cast<size_t>(t * x.size(1) + c)] +=
             weights[static_cast<size_t>(i)] * one.values<double>()[static_cast<size_t>(c)];
@@ -89,7 +88,7 @@ class Reference {
 TEST(MixtureOfExperts, IsTheWeightedSumOfTheChosenNetworks) {
   for (const auto& [activation, name] : EnumNames<FeedForwardActivation>::values)
     for (const bool plain : {true, false}) {
-      MixtureOfExpertsConfig config = small_config(activation);
+      MixtureOfExpertsConfig config = small_experts(activation);
       if (plain) {
         config.scores = ExpertScores::softmax;
         config.routing = {.experts_per_token = 3, .normalised = false};
@@ -105,7 +104,7 @@ TEST(MixtureOfExperts, IsTheWeightedSumOfTheChosenNetworks) {
 
 TEST(MixtureOfExperts, GradientsMatchFiniteDifferences) {
   for (const bool plain : {true, false}) {
-    MixtureOfExpertsConfig config = small_config(FeedForwardActivation::gelu);
+    MixtureOfExpertsConfig config = small_experts(FeedForwardActivation::gelu);
     if (plain) {
       config.scores = ExpertScores::softmax;
       config.routing = {.experts_per_token = 2, .normalised = false};
@@ -127,7 +126,7 @@ TEST(MixtureOfExperts, GradientsMatchFiniteDifferences) {
 }
 
 TEST(MixtureOfExperts, IsTheSameOnEveryDevice) {
-  const MixtureOfExpertsConfig config = small_config();
+  const MixtureOfExpertsConfig config = small_experts();
   const auto f = [&](const std::vector<Tensor>& t) {
     const auto module = random_module(config, DType::f32);
     move_parameters(*module, t[0].device());
@@ -137,7 +136,7 @@ TEST(MixtureOfExperts, IsTheSameOnEveryDevice) {
 }
 
 TEST(MixtureOfExperts, ATokensResultDoesNotDependOnTheOthers) {
-  MixtureOfExpertsConfig config = small_config();
+  MixtureOfExpertsConfig config = small_experts();
   config.expert.d_model = 64;
   config.expert.d_ff = 48;
   const NoGrad no_grad;
@@ -153,7 +152,7 @@ TEST(MixtureOfExperts, ATokensResultDoesNotDependOnTheOthers) {
 }
 
 TEST(MixtureOfExperts, PanelsOfEightBitsAreNearToFloat32) {
-  MixtureOfExpertsConfig config = small_config();
+  MixtureOfExpertsConfig config = small_experts();
   config.expert.d_model = 64;
   config.expert.d_ff = 48;
   const NoGrad no_grad;
@@ -168,7 +167,7 @@ TEST(MixtureOfExperts, PanelsOfEightBitsAreNearToFloat32) {
 // What is read of an expert that nobody chose would be seen: it is not a number.
 TEST(MixtureOfExperts, ExpertsThatNobodyChoseAreNotRead) {
   for (const bool panels : {false, true}) {
-    MixtureOfExpertsConfig config = small_config();
+    MixtureOfExpertsConfig config = small_experts();
     const auto module = random_module(config, DType::f32);
     for (const NamedParameter& p : named_parameters(*module)) {
       if (p.name == "router.choice_bias")
@@ -183,12 +182,12 @@ TEST(MixtureOfExperts, ExpertsThatNobodyChoseAreNotRead) {
 }
 
 TEST(MixtureOfExperts, NoTokensGiveNoRows) {
-  const auto module = random_module(small_config(), DType::f32);
+  const auto module = random_module(small_experts(), DType::f32);
   EXPECT_EQ((*module)(Tensor::empty({0, 8})).shape(), Shape({0, 8}));
 }
 
 TEST(MixtureOfExperts, InBfloat16ItIsNearToFloat32) {
-  MixtureOfExpertsConfig config = small_config(FeedForwardActivation::gelu);
+  MixtureOfExpertsConfig config = small_experts(FeedForwardActivation::gelu);
   config.expert.d_model = 32;
   config.expert.d_ff = 32;
   const auto f = [&](const std::vector<Tensor>& t) { return (*random_module(config, DType::f32))(for_products(t[0])); };
@@ -201,7 +200,7 @@ TEST(MixtureOfExperts, InBfloat16ItIsNearToFloat32) {
 }
 
 MixtureOfExpertsConfig balanced_config() {
-  MixtureOfExpertsConfig config = small_config();
+  MixtureOfExpertsConfig config = small_experts();
   config.routing = {.experts_per_token = 2};
   config.bias_rate = 0.1;
   return config;

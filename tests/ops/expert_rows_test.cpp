@@ -28,8 +28,7 @@ TEST(ExpertRows, AreFilledUpToAMultipleOfTheUnit) {
   EXPECT_EQ(rows.offsets, (std::vector<int64_t>{0, 4, 8, 8, 12}));
   const Tensor spread = spread_to_experts(Tensor::full({3, 2}, 5), rows);
   const std::vector<float> values = host_values<float>(spread);
-  for (int64_t row = 0; row < 12; ++row)
-    EXPECT_EQ(values[static_cast<size_t>(2 * row)], row % 4 < 2 ? 5 : 0) << row;
+  for (int64_t row = 0; row < 12; ++row) EXPECT_EQ(values[static_cast<size_t>(2 * row)], row % 4 < 2 ? 5 : 0) << row;
 }
 
 TEST(ExpertRows, CombineIsTheWeightedSum) {

@@ -16,9 +16,8 @@ constexpr double kNever = -std::numeric_limits<double>::infinity();
 std::vector<int64_t> largest(const std::vector<double>& values, int64_t count) {
   std::vector<int64_t> order(values.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int64_t>(i);
-  std::ranges::stable_sort(order, [&](int64_t a, int64_t b) {
-    return values[static_cast<size_t>(a)] > values[static_cast<size_t>(b)];
-  });
+  std::ranges::stable_sort(
+      order, [&](int64_t a, int64_t b) { return values[static_cast<size_t>(a)] > values[static_cast<size_t>(b)]; });
   order.resize(static_cast<size_t>(count));
   return order;
 }
@@ -36,8 +35,7 @@ void mask_groups(const RoutingForm& form, std::vector<double>& values) {
     of_group.push_back(score_of_group(form.group_score, {values.begin() + g * size, values.begin() + (g + 1) * size}));
   const std::vector<int64_t> best = largest(of_group, form.top_groups);
   for (int64_t g = 0; g < form.groups; ++g)
-    if (std::ranges::find(best, g) == best.end())
-      std::fill_n(values.begin() + g * size, size, kNever);
+    if (std::ranges::find(best, g) == best.end()) std::fill_n(values.begin() + g * size, size, kNever);
 }
 
 }  // namespace

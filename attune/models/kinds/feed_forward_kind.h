@@ -30,7 +30,8 @@ struct Dense {
 };
 
 /// Of several networks, experts, each token goes through some: Shazeer et al. 2017; Fedus et al. 2021, "Switch
-/// Transformers"; DeepSeek-AI 2024, "DeepSeek-V3", section 2.1.2. The defaults are those of Mixtral (Jiang et al. 2024).
+/// Transformers"; DeepSeek-AI 2024, "DeepSeek-V3", section 2.1.2. The defaults are those of Mixtral (Jiang et al.
+/// 2024).
 struct Experts {
   int64_t experts = 8;
   int64_t experts_per_token = 2;
