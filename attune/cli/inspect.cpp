@@ -116,13 +116,11 @@ Json layer_json(const ParameterCounts::Layer& layer) {
 Json summary_json(const InspectCommand& command, const Inspected& inspected) {
   const ParameterCounts& n = inspected.counts;
   Json parameters = {{"total", n.total()}};
+  if (n.active() < n.total()) parameters["active"] = n.active();
   for (const auto& [name, count] : parts_of(inspected.config, n)) parameters[name] = count;
   if (command.layers) {
-    const auto add = [&](const char* key, int64_t layers, const ParameterCounts::Layer& layer) {
-      if (layers > 0) parameters[key] = Json(static_cast<size_t>(layers), layer_json(layer));
-    };
-    add("encoder_layers", n.encoder_layers, n.encoder_layer);
-    add("decoder_layers", n.decoder_layers, n.decoder_layer);
+    for (const ParameterCounts::Layer& layer : n.encoder_layers) parameters["encoder_layers"] += layer_json(layer);
+    for (const ParameterCounts::Layer& layer : n.decoder_layers) parameters["decoder_layers"] += layer_json(layer);
     parameters["final_norms"] = n.final_norms;
   }
   Json json = {{"model", inspected.name},
@@ -164,12 +162,14 @@ void write_architecture(TextOutput& out, const TransformerConfig& config) {
     out.line(fmt::format("  {:<20}{}", name, one_line(value)));
 }
 
-void write_layers(TextOutput& out, const char* name, int64_t layers, const ParameterCounts::Layer& layer) {
-  for (int64_t i = 0; i < layers; ++i)
+void write_layers(TextOutput& out, const char* name, const std::vector<ParameterCounts::Layer>& layers) {
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const ParameterCounts::Layer& layer = layers[i];
     out.line(fmt::format(
         "  {:<12}{:>14}{:>14}{:>14}{:>10}{:>16}", fmt::format("{} {}", name, i + 1),
         with_separators(layer.self_attention), layer.cross_attention > 0 ? with_separators(layer.cross_attention) : "",
         with_separators(layer.feed_forward), with_separators(layer.norms), with_separators(layer.total())));
+  }
 }
 
 void write_parameters(TextOutput& out, const Inspected& inspected, bool layers) {
@@ -182,12 +182,14 @@ void write_parameters(TextOutput& out, const Inspected& inspected, bool layers) 
   out.line("Parameters");
   for (const auto& [name, count] : parts_of(inspected.config, n)) row(name, count);
   row("total", n.total());
+  if (n.active() < n.total()) row("for_one_token", n.active());
   if (!layers) return;
   out.line(inspected.config.share_layers ? "Layers, without those that share their parameters" : "Layers");
+  const bool with_cross_attention = !n.decoder_layers.empty() && n.decoder_layers.front().cross_attention > 0;
   out.line(fmt::format("  {:<12}{:>14}{:>14}{:>14}{:>10}{:>16}", "", "self-att.",
-                       n.decoder_layer.cross_attention > 0 ? "cross-att." : "", "feed-forward", "norms", "total"));
-  write_layers(out, "encoder", n.encoder_layers, n.encoder_layer);
-  write_layers(out, "decoder", n.decoder_layers, n.decoder_layer);
+                       with_cross_attention ? "cross-att." : "", "feed-forward", "norms", "total"));
+  write_layers(out, "encoder", n.encoder_layers);
+  write_layers(out, "decoder", n.decoder_layers);
   if (n.final_norms > 0)
     out.line(fmt::format("  {:<12}{:>52}{:>16}", "final norms", "", with_separators(n.final_norms)));
 }

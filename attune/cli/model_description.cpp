@@ -98,6 +98,8 @@ Description describe_architecture(const TransformerConfig& c) {
       {"d_model", std::to_string(c.d_model)},
       {"heads", fmt::format("{} of {}", c.heads, c.head_dim())},
       {"d_ff", fmt::format("{}, {}{}", c.d_ff, enum_name(c.activation), c.feed_forward_bias ? "" : " without biases")}};
+  const std::string experts = summary(c.feed_forward, feed_forward_config(c));
+  if (!experts.empty()) rows.emplace_back("feed-forward", experts);
   if (two_stacks) {
     rows.emplace_back("encoder attention", attention_text(c.encoder_attention, c));
     rows.emplace_back("decoder attention", attention_text(c.decoder_attention, decoder));

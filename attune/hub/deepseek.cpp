@@ -1,5 +1,6 @@
-// DeepSeek-V2 and V3 (DeepSeek-AI 2024): multi-head latent attention. Models with experts are refused.
+// DeepSeek-V2 and V3 (DeepSeek-AI 2024): multi-head latent attention and mixtures of experts.
 
+#include <algorithm>
 #include <cmath>
 
 #include "attune/hub/families.h"
@@ -8,10 +9,36 @@
 namespace attune {
 namespace {
 
-void refuse_experts(const HubConfig& hub, int64_t layers) {
-  const int64_t dense = hub.integer("first_k_dense_replace", hub.text("model_type") == "deepseek_v2" ? 0 : 3);
-  if (hub.has("n_routed_experts") && hub.integer("n_routed_experts") > 0 && dense < layers)
-    hub.refuse("n_routed_experts", "mixtures of experts are not supported");
+// Every layer but the first ones has experts. As in transformers, V2 does not look at norm_topk_prob.
+FeedForwardKind deepseek_feed_forward(const HubConfig& hub, int64_t layers) {
+  const bool v2 = hub.text("model_type") == "deepseek_v2";
+  const int64_t dense = hub.integer("first_k_dense_replace", v2 ? 0 : 3);
+  if (dense >= layers || layers > kMostHubLayers) return Dense{};
+  hub.require("moe_layer_freq", 1);
+  hub.require("scoring_func", v2 ? "softmax" : "sigmoid");
+  if (hub.flag("mlp_bias", false)) hub.refuse("mlp_bias", "is not supported with experts");
+  Experts c = experts_of(hub, hub.integer("n_routed_experts", v2 ? 64 : 256));
+  c.shared_experts = hub.integer("n_shared_experts", v2 ? 2 : 1);
+  c.d_ff = hub.integer("moe_intermediate_size", v2 ? 1407 : 2048);
+  c.weight_scale = hub.number("routed_scaling_factor", v2 ? 1 : 2.5);
+  for (int64_t i = 0; i < dense; ++i) c.dense_layers.push_back(i);
+  if (v2) {
+    const std::string method = hub.text("topk_method", "greedy");
+    if (method != "greedy" && method != "group_limited_greedy") hub.refuse("topk_method", "is not supported");
+    c.normalised_weights = false;
+    if (method == "greedy") return c;
+    c.groups = hub.integer("n_group");
+    c.top_groups = hub.integer("topk_group");
+  } else {
+    hub.require("topk_method", "noaux_tc");
+    c.scores = ExpertScores::sigmoid;
+    c.choice_bias = true;
+    c.normalised_weights = hub.flag("norm_topk_prob", true);
+    c.group_score = GroupScore::sum_of_two;
+    c.groups = hub.integer("n_group", 8);
+    c.top_groups = hub.integer("topk_group", 4);
+  }
+  return c;
 }
 
 // YaRN's second correction: the scores are multiplied with the square of what the keys of a longer context would get.
@@ -27,7 +54,6 @@ TransformerConfig translate(const HubFiles& files) {
   const HubConfig& hub = files.config;
   TransformerConfig c = language_model(files, "lm_head");
   set_sizes(c, hub);
-  refuse_experts(hub, c.layers);
   hub.require("num_key_value_heads", c.heads);
   const int64_t plain = hub.integer("qk_nope_head_dim"), rotary_dim = hub.integer("qk_rope_head_dim");
   set_rotary(c, hub, {.head_dim = rotary_dim});
@@ -46,6 +72,7 @@ TransformerConfig translate(const HubFiles& files) {
   c.norm_epsilon = hub.number("rms_norm_eps", 1e-6);
   c.activation = activation_of(hub, "hidden_act", "silu", true);
   c.feed_forward_bias = hub.flag("mlp_bias", false);
+  c.feed_forward = deepseek_feed_forward(hub, c.layers);
   return c;
 }
 
@@ -60,7 +87,8 @@ NameTable names(const TransformerConfig& c, const HubFiles&) {
   const std::string ours = "decoder.layers.*.", theirs = "model.layers.*.", attend = theirs + "self_attn.";
   const std::vector<std::string> query = {attend + (attention.query_latent_dim > 0 ? "q_b_proj" : "q_proj")};
   const std::vector<std::string> compress = {attend + "kv_a_proj_with_mqa"}, decompress = {attend + "kv_b_proj"};
-  return {
+  NameTable table = expert_rows(ours + "feed_forward", theirs + "mlp", {"gate_proj", "up_proj"}, "down_proj");
+  const NameTable others = {
       {"embedding", {"model.embed_tokens"}},
       {ours + "residual_1.norm", {theirs + "input_layernorm"}},
       {ours + "self_attention.w_q_compress", {attend + "q_a_proj"}},
@@ -79,6 +107,17 @@ NameTable names(const TransformerConfig& c, const HubFiles&) {
       {"decoder.norm", {"model.norm"}},
       {"projection", {"lm_head"}},
   };
+  table.insert(table.end(), others.begin(), others.end());
+  return table;
+}
+
+// Layers behind the last one predict tokens beyond the next: transformers does not read them either.
+std::vector<std::string> further_layers(const HubFiles& files) {
+  const int64_t first = files.config.integer("num_hidden_layers"),
+                count = std::min(files.config.integer("num_nextn_predict_layers", 0), kMostHubLayers);
+  std::vector<std::string> names;
+  for (int64_t i = 0; i < count; ++i) names.push_back("model.layers." + std::to_string(first + i) + ".*");
+  return names;
 }
 
 }  // namespace
@@ -90,7 +129,8 @@ Family deepseek_family() {
           .prefix = "model.",
           .translate = translate,
           .names = names,
-          .ignored = {"*.rotary_emb.inv_freq"}};
+          .ignored = {"*.rotary_emb.inv_freq"},
+          .ignored_too = further_layers};
 }
 
 }  // namespace attune

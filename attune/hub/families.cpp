@@ -15,16 +15,15 @@ const std::vector<Family>& families() {
 }
 
 // Every layer of these has experts, or their number cannot be set to none.
-constexpr std::array kMixturesOfExperts = {"mixtral", "qwen2_moe", "qwen3_moe", "nllb-moe", "switch_transformers",
-                                           "phimoe",  "olmoe",     "gpt_oss",   "dbrx",     "granitemoe",
-                                           "jamba",   "glm4_moe"};
+constexpr std::array kMixturesOfExperts = {"qwen2_moe", "nllb-moe", "switch_transformers", "phimoe", "olmoe",
+                                           "gpt_oss",   "dbrx",     "granitemoe",          "jamba",  "glm4_moe"};
 
 }  // namespace
 
 const Family& family_of(const HubConfig& config) {
   const std::string type = config.text("model_type");
   if (std::ranges::find(kMixturesOfExperts, type) != kMixturesOfExperts.end())
-    config.refuse("model_type", "mixtures of experts are not supported");
+    config.refuse("model_type", "mixtures of experts of this family are not supported");
   std::string known;
   for (const Family& family : families()) {
     for (const std::string_view name : family.model_types) {

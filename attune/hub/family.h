@@ -35,6 +35,8 @@ struct Family {
   TransformerConfig (*translate)(const HubFiles& files);
   NameTable (*names)(const TransformerConfig& config, const HubFiles& files);
   std::vector<std::string> ignored;  // tensors that are no part of the model, see find_parameters()
+  /// Further ones that depend on the configuration; may be null.
+  std::vector<std::string> (*ignored_too)(const HubFiles& files) = nullptr;
 };
 
 }  // namespace attune

@@ -1,5 +1,8 @@
 #include "attune/hub/hub_folder.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "attune/hub/families.h"
 #include "attune/hub/parameter_reader.h"
 #include "attune/io/config_json.h"
@@ -55,8 +58,10 @@ HubFiles HubFolder::files() const {
 }
 
 void HubFolder::fill(Module& model, LoadedWeights weights) const {
-  ParameterReader reader(model, find_parameters(model, family_.names(config_, files()), tensors_, family_.ignored),
-                         tensors_, weights);
+  std::vector<std::string> ignored = family_.ignored;
+  if (family_.ignored_too) std::ranges::copy(family_.ignored_too(files()), std::back_inserter(ignored));
+  ParameterReader reader(model, find_parameters(model, family_.names(config_, files()), tensors_, ignored), tensors_,
+                         weights);
   reader.fill();
   if (!are_panels(weights)) return;
   const bool rounded = weights == LoadedWeights::bfloat16_panels;

@@ -1,5 +1,8 @@
 // LLaMA (Touvron et al. 2023; Dubey et al. 2024), and what differs from it by its configuration alone: Mistral (Jiang
-// et al. 2023), Qwen2 (Yang et al. 2024) and Qwen3 (Yang et al. 2025).
+// et al. 2023), Qwen2 (Yang et al. 2024) and Qwen3 (Yang et al. 2025), and with experts Mixtral (Jiang et al. 2024) and
+// Qwen3-MoE.
+
+#include <algorithm>
 
 #include "attune/hub/families.h"
 #include "attune/hub/translate.h"
@@ -18,6 +21,30 @@ void set_windows(TransformerConfig& c, const HubConfig& hub) {
   set_layer_attention(c, hub, [&](int64_t layer) { return layer >= hub.integer("max_window_layers", 28); });
 }
 
+// A layer of Qwen3-MoE has experts unless "mlp_only_layers" has its number, or "decoder_sparse_step" leaves it out.
+void set_dense_layers(Experts& experts, const HubConfig& hub, int64_t layers) {
+  const std::vector<int64_t> dense = hub.integers("mlp_only_layers");
+  const int64_t step = hub.integer("decoder_sparse_step", 1);
+  if (step < 1) hub.refuse("decoder_sparse_step", "needs at least 1");
+  for (int64_t i = 0; i < std::min(layers, kMostHubLayers); ++i)
+    if ((i + 1) % step != 0 || std::ranges::find(dense, i) != dense.end()) experts.dense_layers.push_back(i);
+}
+
+FeedForwardKind llama_feed_forward(const HubConfig& hub, int64_t layers) {
+  const std::string type = hub.text("model_type");
+  if (type == "mixtral") return experts_of(hub, hub.integer("num_local_experts", 8));
+  if (type != "qwen3_moe") return Dense{};
+  // transformers 5 calls "num_local_experts" what was "num_experts".
+  const int64_t number = hub.integer("num_experts", hub.integer("num_local_experts", 128));
+  if (number == 0) return Dense{};
+  Experts experts = experts_of(hub, number);
+  experts.d_ff = hub.integer("moe_intermediate_size", 768);
+  experts.normalised_weights = hub.flag("norm_topk_prob", false);
+  set_dense_layers(experts, hub, layers);
+  if (static_cast<int64_t>(experts.dense_layers.size()) == layers) return Dense{};
+  return experts;
+}
+
 TransformerConfig translate(const HubFiles& files) {
   const HubConfig& hub = files.config;
   const std::string type = hub.text("model_type");
@@ -27,20 +54,24 @@ TransformerConfig translate(const HubFiles& files) {
   c.norm_epsilon = hub.number("rms_norm_eps", 1e-6);
   MultiHead attention = {.kv_heads = hub.integer("num_key_value_heads", c.heads), .bias = bias_of(hub)};
   attention.head_dim = head_dim_of(c, hub);
-  attention.head_norm = type == "qwen3";
-  if (type == "mistral" && !hub.is_null("sliding_window"))
+  attention.head_norm = type == "qwen3" || type == "qwen3_moe";
+  if (type == "mistral" ? !hub.is_null("sliding_window") : type == "mixtral" && hub.has("sliding_window"))
     attention.pattern = SlidingWindow{.size = hub.integer("sliding_window", 4096)};
   c.attention = attention;
   set_rotary(c, hub, {.head_dim = attention.head_dim});
   if (type.starts_with("qwen")) set_windows(c, hub);
   c.activation = activation_of(hub, "hidden_act", "silu", true);
   c.feed_forward_bias = hub.flag("mlp_bias", false);
+  c.feed_forward = llama_feed_forward(hub, c.layers);
   return c;
 }
 
-NameTable names(const TransformerConfig&, const HubFiles&) {
+NameTable names(const TransformerConfig&, const HubFiles& files) {
   const std::string ours = "decoder.layers.*.", theirs = "model.layers.*.";
-  return {
+  NameTable table = files.config.text("model_type") == "mixtral"
+                        ? expert_rows(ours + "feed_forward", theirs + "block_sparse_moe", {"w1", "w3"}, "w2")
+                        : expert_rows(ours + "feed_forward", theirs + "mlp", {"gate_proj", "up_proj"}, "down_proj");
+  const NameTable others = {
       {"embedding", {"model.embed_tokens"}},
       {ours + "residual_1.norm", {theirs + "input_layernorm"}},
       {ours + "self_attention.w_q", {theirs + "self_attn.q_proj"}},
@@ -55,16 +86,20 @@ NameTable names(const TransformerConfig&, const HubFiles&) {
       {"decoder.norm", {"model.norm"}},
       {"projection", {"lm_head"}},
   };
+  table.insert(table.end(), others.begin(), others.end());
+  return table;
 }
 
 }  // namespace
 
 Family llama_family() {
-  return {.model_types = {"llama", "mistral", "qwen2", "qwen3"},
+  return {.model_types = {"llama", "mistral", "qwen2", "qwen3", "mixtral", "qwen3_moe"},
           .classes = {{"LlamaForCausalLM", Architecture::decoder_lm},
                       {"MistralForCausalLM", Architecture::decoder_lm},
                       {"Qwen2ForCausalLM", Architecture::decoder_lm},
-                      {"Qwen3ForCausalLM", Architecture::decoder_lm}},
+                      {"Qwen3ForCausalLM", Architecture::decoder_lm},
+                      {"MixtralForCausalLM", Architecture::decoder_lm},
+                      {"Qwen3MoeForCausalLM", Architecture::decoder_lm}},
           .prefix = "model.",
           .translate = translate,
           .names = names,

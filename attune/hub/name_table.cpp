@@ -20,24 +20,38 @@ bool matches(std::string_view pattern, std::string_view text) {
   return false;
 }
 
-// "decoder.layers.12.norm" as "decoder.layers.*.norm" and "12"; a name without a number as itself and "".
+// "decoder.layers.12.experts.3.linear_1" as "decoder.layers.*.experts.*.linear_1" with "12" and "3".
 struct NumberedName {
-  std::string pattern, number;
+  std::string pattern;
+  std::vector<std::string> numbers;
 };
 
 NumberedName numbered(const std::string& name) {
-  for (size_t begin = name.find('.'); begin != std::string::npos; begin = name.find('.', begin + 1)) {
-    const size_t end = name.find('.', begin + 1);
-    const std::string part = name.substr(begin + 1, end == std::string::npos ? end : end - begin - 1);
-    if (!part.empty() && std::ranges::all_of(part, [](char c) { return c >= '0' && c <= '9'; }))
-      return {name.substr(0, begin + 1) + "*" + (end == std::string::npos ? "" : name.substr(end)), part};
+  NumberedName result;
+  for (size_t begin = 0; begin <= name.size();) {
+    const size_t end = std::min(name.find('.', begin), name.size());
+    const std::string part = name.substr(begin, end - begin);
+    const bool is_number =
+        begin > 0 && !part.empty() && std::ranges::all_of(part, [](char c) { return c >= '0' && c <= '9'; });
+    if (is_number) result.numbers.push_back(part);
+    result.pattern += (begin > 0 ? "." : "") + (is_number ? std::string("*") : part);
+    begin = end + 1;
   }
-  return {name, ""};
+  return result;
 }
 
-std::string with_number(const std::string& pattern, const std::string& number) {
-  const size_t star = pattern.find('*');
-  return star == std::string::npos ? pattern : pattern.substr(0, star) + number + pattern.substr(star + 1);
+// The pattern with a number for each "*", in their order.
+std::string with_numbers(const std::string& pattern, const std::vector<std::string>& numbers) {
+  std::string name;
+  size_t next = 0;
+  for (const char c : pattern) {
+    if (c == '*' && next < numbers.size()) {
+      name += numbers[next++];
+    } else {
+      name += c;
+    }
+  }
+  return name;
 }
 
 // Where the table says that a parameter is.
@@ -47,7 +61,7 @@ struct Place {
 };
 
 Place place_of(const std::string& parameter, const NameTable& table) {
-  const auto [pattern, number] = numbered(parameter);
+  const auto [pattern, numbers] = numbered(parameter);
   const auto module_of = [](const std::string& name) { return name.substr(0, name.rfind('.')); };
   const std::string module = module_of(parameter), module_pattern = module_of(pattern);
   const std::string last = parameter.substr(parameter.rfind('.'));  // ".weight"
@@ -55,14 +69,14 @@ Place place_of(const std::string& parameter, const NameTable& table) {
   for (const NameRow& row : table) {
     Place place{.theirs = {}, .transform = row.transform};
     if (row.ours == pattern || row.ours == parameter) {
-      for (const std::string& name : row.theirs) place.theirs.push_back(with_number(name, number));
+      for (const std::string& name : row.theirs) place.theirs.push_back(with_numbers(name, numbers));
       return place;
     }
     if (row.ours == module || row.ours == module_pattern) of_module = &row;
   }
   if (of_module == nullptr) fail<FileError>("the family's table has no row for {}", parameter);
   Place place{.theirs = {}, .transform = of_module->transform};
-  for (const std::string& name : of_module->theirs) place.theirs.push_back(with_number(name, number) + last);
+  for (const std::string& name : of_module->theirs) place.theirs.push_back(with_numbers(name, numbers) + last);
   if (last != ".weight") place.transform.add = 0;
   return place;
 }

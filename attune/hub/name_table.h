@@ -19,8 +19,8 @@ struct Transform {
 };
 
 /// A module of ours or one parameter of it (".weight" and ".bias" end the name of a parameter), and the modules or
-/// tensors of the family whose rows, one after the other, are its rows. "*" is the number of a layer. A row may be
-/// for one layer alone, with its number.
+/// tensors of the family whose rows, one after the other, are its rows. "*" is the number of a layer, a second one that
+/// of an expert. A row may be for one layer alone, with its number.
 struct NameRow {
   std::string ours;
   std::vector<std::string> theirs;

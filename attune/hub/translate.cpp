@@ -9,7 +9,7 @@ namespace attune {
 namespace {
 
 // More than any model has: a bound before validate() looks.
-constexpr int64_t kMostLayers = 4096, kMostLabels = 1 << 16;
+constexpr int64_t kMostLabels = 1 << 16;
 
 struct NamedActivation {
   std::string_view name;
@@ -190,12 +190,35 @@ void set_layer_attention(TransformerConfig& c, const HubConfig& config,
     if (type != "sliding_attention" && type != "full_attention") config.refuse("layer_types", "is not supported");
     c.layer_attention.push_back(type == "sliding_attention" ? LayerAttention::local : LayerAttention::global);
   }
-  for (int64_t i = 0; types.empty() && i < std::min(c.layers, kMostLayers); ++i)
+  for (int64_t i = 0; types.empty() && i < std::min(c.layers, kMostHubLayers); ++i)
     c.layer_attention.push_back(is_local(i) ? LayerAttention::local : LayerAttention::global);
   if (std::ranges::find(c.layer_attention, LayerAttention::local) == c.layer_attention.end())
     return c.layer_attention.clear();
   c.local_positions = c.positions;
   c.local_window = config.integer("sliding_window", 4096);
+}
+
+Experts experts_of(const HubConfig& config, int64_t experts) {
+  return {.experts = experts,
+          .experts_per_token = config.integer("num_experts_per_tok"),
+          .d_ff = config.integer("moe_intermediate_size", 0),
+          .balance_loss = 0};
+}
+
+NameTable expert_rows(const std::string& ours, const std::string& theirs, const std::vector<std::string>& gate_up,
+                      const std::string& down) {
+  const std::string one = theirs + ".experts.*.", shared = theirs + ".shared_experts.";
+  std::vector<std::string> of_one, of_shared;
+  for (const std::string& name : gate_up) {
+    of_one.push_back(one + name);
+    of_shared.push_back(shared + name);
+  }
+  return {{ours + ".router", {theirs + ".gate"}},
+          {ours + ".router.choice_bias", {theirs + ".gate.e_score_correction_bias"}},
+          {ours + ".experts.*.linear_1", of_one},
+          {ours + ".experts.*.linear_2", {one + down}},
+          {ours + ".shared_experts.linear_1", of_shared},
+          {ours + ".shared_experts.linear_2", {shared + down}}};
 }
 
 Activation head_activation_of(const HubConfig& config, std::string_view field, const std::string& fallback) {

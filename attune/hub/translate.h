@@ -10,6 +10,9 @@
 
 namespace attune {
 
+/// More layers than any model has: a bound of lists that are made before validate() looks.
+constexpr int64_t kMostHubLayers = 4096;
+
 /// Our defaults without dropout (which acts in training alone) and without scaled embeddings.
 TransformerConfig without_dropout(Architecture architecture);
 
@@ -44,6 +47,15 @@ FeedForwardActivation activation_of(const HubConfig& config, std::string_view fi
                                     bool gated = false);
 /// The same for a head.
 Activation head_activation_of(const HubConfig& config, std::string_view field, const std::string& fallback);
+
+/// Experts as config.json has them in "num_experts_per_tok" and "moe_intermediate_size" (without it: as wide as all
+/// layers), without a loss for their balance.
+Experts experts_of(const HubConfig& config, int64_t experts);
+
+/// The rows of a table for layers with experts: `ours` and `theirs` are the names of the feed-forward network, the last
+/// three those of the two halves of a gated unit and of what follows it.
+NameTable expert_rows(const std::string& ours, const std::string& theirs, const std::vector<std::string>& gate_up,
+                      const std::string& down);
 
 /// What rotary positions need beside config.json.
 struct RotaryFields {

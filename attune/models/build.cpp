@@ -51,8 +51,9 @@ std::unique_ptr<Attention> build_self_attention(const AttentionKind* of_stack, c
 std::unique_ptr<Encoder> build_encoder(const AttentionKind* of_stack, const TransformerConfig& c) {
   const auto bias = build_bias(c.positions, c.heads, true);
   const auto make = [&](int64_t layer) {
-    return std::make_shared<EncoderLayer>(build_self_attention(of_stack, c, layer, bias), feed_forward_config(c),
-                                          residual_config(c), layer_options(c, layer));
+    return std::make_shared<EncoderLayer>(build_self_attention(of_stack, c, layer, bias),
+                                          build(c.feed_forward, feed_forward_config(c), layer), residual_config(c),
+                                          layer_options(c, layer));
   };
   return std::make_unique<Encoder>(build_layers<EncoderLayer>(c, make), build_final_norm(c), bias);
 }
@@ -65,7 +66,7 @@ std::unique_ptr<Decoder> build_decoder(const AttentionKind* of_stack, const Atte
     return std::make_shared<DecoderLayer>(
         build_self_attention(of_stack, c, layer, bias),
         cross_attention ? build_attention(*cross_attention, cross_attention_setting(c), layer) : nullptr,
-        feed_forward_config(c), residual_config(c), layer_options(c, layer));
+        build(c.feed_forward, feed_forward_config(c), layer), residual_config(c), layer_options(c, layer));
   };
   return std::make_unique<Decoder>(build_layers<DecoderLayer>(c, make), build_final_norm(c), bias);
 }

@@ -28,6 +28,15 @@ void check_sizes(const TransformerConfig& c) {
     fail<ConfigError>("norm_epsilon = {}: needs a number between 0 and 1", c.norm_epsilon);
 }
 
+void check_feed_forward(const TransformerConfig& c) {
+  const TransformerConfig decoder = c.architecture == Architecture::encoder_decoder ? c.of_decoder() : c;
+  FeedForwardConfig widest = feed_forward_config(c);
+  widest.d_ff = std::max(widest.d_ff, decoder.d_ff);
+  validate(c.feed_forward, widest, std::max(c.layers, decoder.layers));
+  if (c.share_layers && has_dense_layers(c.feed_forward))
+    fail<ConfigError>("share_layers = true: needs layers that are alike, but feed_forward has dense_layers");
+}
+
 void check_attention(const std::string& field, const AttentionKind& kind, const AttentionSetting& setting) {
   std::visit([&](const auto& attention) { attention.validate(field, setting); }, kind);
   const AttentionPattern& pattern = pattern_of(kind);
@@ -151,6 +160,7 @@ void TransformerConfig::validate() const {
     check_attention("attention", attention, self_attention_setting(*this));
     check_layers(*this);
   }
+  check_feed_forward(*this);
   check_embeddings(*this);
   if (architecture == Architecture::decoder_lm) check_range("context_length", context_length, 1, 1 << 24);
   if (architecture == Architecture::encoder_classifier) check_labels(*this);

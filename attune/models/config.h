@@ -2,13 +2,14 @@
 // The configuration of a Transformer. Defaults are the base model of Vaswani et al. 2017, section 5 and table 3.
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "attune/base/fields.h"
 #include "attune/models/kinds/attention_kind.h"
+#include "attune/models/kinds/feed_forward_kind.h"
 #include "attune/models/kinds/position_kind.h"
-#include "attune/nn/feed_forward.h"
 #include "attune/nn/layer_norm.h"
 
 namespace [[gnu::visibility("default")]] attune {
@@ -74,6 +75,7 @@ struct TransformerConfig {
   bool parallel_residual = false;  // x + attention(norm(x)) + feed_forward(norm(x)), Wang and Komatsuzaki 2021 (GPT-J)
   FeedForwardActivation activation = FeedForwardActivation::relu;
   bool feed_forward_bias = true;
+  FeedForwardKind feed_forward = Dense{};
   bool scale_embeddings = true;  // by sqrt(d_model), section 3.4
   bool embedding_norm = false;   // a norm on the sum of embeddings and positions, Devlin et al. 2019
   /// The width of the tables of embeddings, which is then projected to d_model; 0: d_model, and no projection. In an
@@ -128,26 +130,36 @@ struct TransformerConfig {
   TransformerConfig of_decoder() const;
 };
 
-/// Numbers of parameters by component, computed without building the model. All layers of a stack are alike.
+/// Numbers of parameters by component, computed without building the model.
 struct ParameterCounts {
   struct Layer {
     int64_t self_attention = 0;
     int64_t cross_attention = 0;  // in the decoder of an encoder_decoder
     int64_t feed_forward = 0;
     int64_t norms = 0;
+    int64_t idle = 0;  // of feed_forward: those of experts that a token does not choose
     int64_t total() const { return self_attention + cross_attention + feed_forward + norms; }
   };
-  int64_t encoder_layers = 0, decoder_layers = 0;  // that have parameters of their own
-  Layer encoder_layer, decoder_layer;
-  int64_t encoder_bias = 0, decoder_bias = 0;  // that the layers share, see RelativeBiasPositions
-  int64_t source_embedding = 0;                // with positions and norm; the embedding of a model with one stack
-  int64_t target_embedding = 0;                // without the table if it is shared with the source
-  int64_t final_norms = 0;                     // of all stacks; less the norm that first_norm = false leaves out
-  int64_t projection = 0;  // or the classifier's head and pooler; without a weight shared with an embedding
-  int64_t encoder() const { return encoder_layers * encoder_layer.total() + encoder_bias; }
-  int64_t decoder() const { return decoder_layers * decoder_layer.total() + decoder_bias; }
+  std::vector<Layer> encoder_layers = {}, decoder_layers = {};  // that have parameters of their own
+  int64_t encoder_bias = 0, decoder_bias = 0;                   // that the layers share, see RelativeBiasPositions
+  int64_t source_embedding = 0;  // with positions and norm; the embedding of a model with one stack
+  int64_t target_embedding = 0;  // without the table if it is shared with the source
+  int64_t final_norms = 0;       // of all stacks; less the norm that first_norm = false leaves out
+  int64_t projection = 0;        // or the classifier's head and pooler; without a weight shared with an embedding
+  int64_t encoder() const { return sum(encoder_layers, &Layer::total) + encoder_bias; }
+  int64_t decoder() const { return sum(decoder_layers, &Layer::total) + decoder_bias; }
   int64_t total() const {
     return source_embedding + target_embedding + encoder() + decoder() + final_norms + projection;
+  }
+  /// Those that take part in the computation of one token.
+  int64_t active() const { return total() - sum(encoder_layers, &Layer::idle) - sum(decoder_layers, &Layer::idle); }
+
+ private:
+  template <class Number>
+  static int64_t sum(const std::vector<Layer>& layers, Number number) {
+    int64_t all = 0;
+    for (const Layer& layer : layers) all += std::invoke(number, layer);
+    return all;
   }
 };
 ParameterCounts count_parameters(const TransformerConfig& config);
@@ -250,6 +262,7 @@ void visit_fields(TransformerConfig& c, FieldVisitor& v) {
   if (!two_stacks) v("parallel_residual", c.parallel_residual);
   v("activation", c.activation);
   v("feed_forward_bias", c.feed_forward_bias);
+  v("feed_forward", c.feed_forward);
   v("scale_embeddings", c.scale_embeddings);
   v("embedding_norm", c.embedding_norm);
   if (!two_stacks) v("embedding_dim", c.embedding_dim);

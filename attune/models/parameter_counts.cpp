@@ -29,10 +29,18 @@ int64_t position_parameters(const TransformerConfig& c) {
          (c.embedding_dim > 0 ? c.d_model * (c.embedding_dim + (bias ? 1 : 0)) : 0);
 }
 
-ParameterCounts::Layer layer(const AttentionKind& attention, const TransformerConfig& c) {
-  return {.self_attention = attention_parameters(attention, self_attention_setting(c)),
-          .feed_forward = FeedForward::parameter_count(feed_forward_config(c)),
-          .norms = (c.norm == NormPlacement::sandwich ? 4 : 2) * norm_parameters(c)};
+// The layers of a stack that have parameters of their own.
+std::vector<ParameterCounts::Layer> layers(const AttentionKind& attention, const TransformerConfig& c) {
+  const FeedForwardConfig network = feed_forward_config(c);
+  std::vector<ParameterCounts::Layer> all;
+  for (int64_t i = 0; i < c.distinct_layers(); ++i) {
+    const int64_t feed_forward = parameter_count(c.feed_forward, network, i);
+    all.push_back({.self_attention = attention_parameters(attention, self_attention_setting(c)),
+                   .feed_forward = feed_forward,
+                   .norms = (c.norm == NormPlacement::sandwich ? 4 : 2) * norm_parameters(c),
+                   .idle = feed_forward - active_parameter_count(c.feed_forward, network, i)});
+  }
+  return all;
 }
 
 int64_t projection_parameters(int64_t vocab, const TransformerConfig& c) {
@@ -46,12 +54,12 @@ ParameterCounts count_parameters(const TransformerConfig& c) {
   ParameterCounts counts;
   if (c.architecture == Architecture::encoder_decoder) {
     const TransformerConfig decoder = c.of_decoder();
-    counts.encoder_layers = c.distinct_layers();
-    counts.decoder_layers = decoder.distinct_layers();
-    counts.encoder_layer = layer(c.encoder_attention, c);
-    counts.decoder_layer = layer(c.decoder_attention, decoder);
-    counts.decoder_layer.cross_attention = attention_parameters(c.cross_attention, cross_attention_setting(decoder));
-    counts.decoder_layer.norms += (c.norm == NormPlacement::sandwich ? 2 : 1) * norm_parameters(c);
+    counts.encoder_layers = layers(c.encoder_attention, c);
+    counts.decoder_layers = layers(c.decoder_attention, decoder);
+    for (ParameterCounts::Layer& layer : counts.decoder_layers) {
+      layer.cross_attention = attention_parameters(c.cross_attention, cross_attention_setting(decoder));
+      layer.norms += (c.norm == NormPlacement::sandwich ? 2 : 1) * norm_parameters(c);
+    }
     counts.source_embedding = c.source_vocab * c.d_model + position_parameters(c);
     counts.target_embedding = (c.share_embeddings ? 0 : c.target_vocab * c.d_model) + position_parameters(c);
     counts.final_norms = 2 * final_norm;
@@ -61,8 +69,7 @@ ParameterCounts count_parameters(const TransformerConfig& c) {
     return counts;
   }
   const bool decoder = c.architecture == Architecture::decoder_lm;
-  (decoder ? counts.decoder_layers : counts.encoder_layers) = c.distinct_layers();
-  (decoder ? counts.decoder_layer : counts.encoder_layer) = layer(c.attention, c);
+  (decoder ? counts.decoder_layers : counts.encoder_layers) = layers(c.attention, c);
   counts.source_embedding = c.vocab * c.embedding_width() + position_parameters(c);
   counts.final_norms = final_norm - (c.first_norm ? 0 : norm_parameters(c));
   (decoder ? counts.decoder_bias : counts.encoder_bias) = bias_parameters(c.positions, c.heads);

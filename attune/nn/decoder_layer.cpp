@@ -3,11 +3,11 @@
 namespace attune {
 
 DecoderLayer::DecoderLayer(std::unique_ptr<Attention> self_attention, std::unique_ptr<Attention> cross_attention,
-                           const FeedForwardConfig& feed_forward, const ResidualConnectionConfig& residual,
+                           std::unique_ptr<FeedForwardNetwork> feed_forward, const ResidualConnectionConfig& residual,
                            const LayerOptions& options)
     : self_attention_(std::move(self_attention)),
       cross_attention_(std::move(cross_attention)),
-      feed_forward_(feed_forward),
+      feed_forward_(std::move(feed_forward)),
       residual_1_(of_attention(residual, options)),
       residual_2_(cross_attention_ ? std::make_unique<ResidualConnection>(residual) : nullptr),
       residual_3_(residual),
@@ -75,7 +75,7 @@ void DecoderLayer::visit(Visitor& v) {
     v("cross_attention", *cross_attention_);
     v("residual_2", *residual_2_);
   }
-  v("feed_forward", feed_forward_);
+  v("feed_forward", *feed_forward_);
   v("residual_3", residual_3_);
 }
 

@@ -30,7 +30,7 @@ class DecoderLayer final : public CheckpointedLayer {
  public:
   /// `cross_attention` may be null.
   DecoderLayer(std::unique_ptr<Attention> self_attention, std::unique_ptr<Attention> cross_attention,
-               const FeedForwardConfig& feed_forward, const ResidualConnectionConfig& residual,
+               std::unique_ptr<FeedForwardNetwork> feed_forward, const ResidualConnectionConfig& residual,
                const LayerOptions& options = {});
   /// x [target tokens, d_model], memory [source tokens, d_model] -> [target tokens, d_model]. Without cross-attention
   /// memory and cross_mask are ignored.
@@ -59,11 +59,11 @@ class DecoderLayer final : public CheckpointedLayer {
  private:
   /// The feed-forward sublayer of a layer with the input x, after its attentions have made h of it.
   Tensor feed_forward(const Tensor& x, const Tensor& h) const {
-    return residual_3_.output(h, feed_forward_(residual_3_.input(parallel_ ? x : h)));
+    return residual_3_.output(h, (*feed_forward_)(residual_3_.input(parallel_ ? x : h)));
   }
 
   std::unique_ptr<Attention> self_attention_, cross_attention_;
-  FeedForward feed_forward_;
+  std::unique_ptr<FeedForwardNetwork> feed_forward_;
   ResidualConnection residual_1_;
   std::unique_ptr<ResidualConnection> residual_2_;  // of the cross-attention
   ResidualConnection residual_3_;

@@ -2,10 +2,10 @@
 
 namespace attune {
 
-EncoderLayer::EncoderLayer(std::unique_ptr<Attention> self_attention, const FeedForwardConfig& feed_forward,
+EncoderLayer::EncoderLayer(std::unique_ptr<Attention> self_attention, std::unique_ptr<FeedForwardNetwork> feed_forward,
                            const ResidualConnectionConfig& residual, const LayerOptions& options)
     : self_attention_(std::move(self_attention)),
-      feed_forward_(feed_forward),
+      feed_forward_(std::move(feed_forward)),
       residual_1_(of_attention(residual, options)),
       residual_2_(residual),
       parallel_(options.parallel) {}
@@ -22,13 +22,13 @@ AttentionOutput EncoderLayer::forward(const Tensor& x, const AttentionMask& mask
     return attended.states;
   });
   const Tensor read = residual_2_.input(parallel_ ? x : h);
-  return {residual_2_.output(h, feed_forward_(read)), attended.weights};
+  return {residual_2_.output(h, (*feed_forward_)(read)), attended.weights};
 }
 
 void EncoderLayer::visit(Visitor& v) {
   v("self_attention", *self_attention_);
   v("residual_1", residual_1_);
-  v("feed_forward", feed_forward_);
+  v("feed_forward", *feed_forward_);
   v("residual_2", residual_2_);
 }
 

@@ -13,7 +13,7 @@ namespace [[gnu::visibility("default")]] attune {
 /// Self-attention and feed-forward, each within a residual connection. Vaswani et al. 2017, figure 1, left.
 class EncoderLayer final : public CheckpointedLayer {
  public:
-  EncoderLayer(std::unique_ptr<Attention> self_attention, const FeedForwardConfig& feed_forward,
+  EncoderLayer(std::unique_ptr<Attention> self_attention, std::unique_ptr<FeedForwardNetwork> feed_forward,
                const ResidualConnectionConfig& residual, const LayerOptions& options = {});
   /// x [tokens, d_model] -> same
   Tensor operator()(const Tensor& x, const AttentionMask& mask) const;
@@ -24,7 +24,7 @@ class EncoderLayer final : public CheckpointedLayer {
 
  private:
   std::unique_ptr<Attention> self_attention_;
-  FeedForward feed_forward_;
+  std::unique_ptr<FeedForwardNetwork> feed_forward_;
   ResidualConnection residual_1_, residual_2_;
   bool parallel_;
 };

@@ -3,7 +3,6 @@
 #include "attune/ops/gated_activation.h"
 
 namespace attune {
-namespace {
 
 // In a gated unit the activation is applied after linear_1, which computes both halves.
 Activation fused_activation(FeedForwardActivation activation) {
@@ -28,8 +27,6 @@ Activation fused_activation(FeedForwardActivation activation) {
   }
   return Activation::none;
 }
-
-}  // namespace
 
 std::optional<Activation> gate_of(FeedForwardActivation activation) {
   if (activation == FeedForwardActivation::swiglu) return Activation::silu;

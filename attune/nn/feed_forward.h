@@ -30,6 +30,9 @@ struct EnumNames<FeedForwardActivation> {
 /// Returns the activation of a gated unit's gate; nothing if `activation` is not a gated unit.
 std::optional<Activation> gate_of(FeedForwardActivation activation);
 
+/// The activation that a product's epilogue applies; none for a gated unit.
+Activation fused_activation(FeedForwardActivation activation);
+
 struct FeedForwardConfig {
   int64_t d_model = 512;
   int64_t d_ff = 2048;
@@ -38,15 +41,21 @@ struct FeedForwardConfig {
   double dropout = 0;  // after the activation
 };
 
+/// The feed-forward sublayer of a layer.        [tokens, d_model] -> same
+class FeedForwardNetwork : public Module {
+ public:
+  virtual Tensor operator()(const Tensor& x) const = 0;
+};
+
 /// FFN(x) = act(x W1 + b1) W2 + b2, Vaswani et al. 2017, section 3.3; with a gated unit
 /// FFN(x) = (act(x W + b) * (x V + c)) W2 + b2, Shazeer 2020, equation 6.        [tokens, d_model] -> same
 ///   linear_1   [d_model -> d_ff]; in a gated unit [d_model -> 2 d_ff]: the d_ff outputs of W, then those of V
 ///   linear_2   [d_ff -> d_model]
-class FeedForward final : public Module {
+class FeedForward final : public FeedForwardNetwork {
  public:
   explicit FeedForward(const FeedForwardConfig& config);
   static int64_t parameter_count(const FeedForwardConfig& config);
-  Tensor operator()(const Tensor& x) const;
+  Tensor operator()(const Tensor& x) const override;
   void visit(Visitor& v) override {
     v("linear_1", linear_1_);
     v("linear_2", linear_2_);

@@ -66,7 +66,9 @@ void replace(Module& module, const ParameterReplacer::Make& make) {
 
 class DropoutNumbering final : public Visitor {
  protected:
-  void on_dropout(const std::string&, Dropout& dropout) override { dropout.set_index(next_++); }
+  void on_module(const std::string&, Module& part) override {
+    if (auto* dropout = dynamic_cast<Dropout*>(&part)) dropout->set_index(next_++);
+  }
 
  private:
   uint32_t next_ = 0;
@@ -77,7 +79,9 @@ class CheckpointingSetter final : public Visitor {
   explicit CheckpointingSetter(bool on) : on_(on) {}
 
  protected:
-  void on_checkpointed_layer(const std::string&, CheckpointedLayer& layer) override { layer.set_checkpointing(on_); }
+  void on_module(const std::string&, Module& part) override {
+    if (auto* layer = dynamic_cast<CheckpointedLayer*>(&part)) layer->set_checkpointing(on_);
+  }
 
  private:
   bool on_;
@@ -102,8 +106,7 @@ void Visitor::operator()(const std::string& name, Parameter& parameter) {
 void Visitor::operator()(const std::string& name, Module& part) {
   const std::string outer = path_;
   path_ = outer.empty() ? name : outer + "." + name;
-  if (auto* dropout = dynamic_cast<Dropout*>(&part)) on_dropout(path_, *dropout);
-  if (auto* layer = dynamic_cast<CheckpointedLayer*>(&part)) on_checkpointed_layer(path_, *layer);
+  on_module(path_, part);
   part.visit(*this);
   path_ = outer;
 }

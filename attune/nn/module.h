@@ -13,8 +13,6 @@
 namespace [[gnu::visibility("default")]] attune {
 
 class Module;
-class Dropout;
-class CheckpointedLayer;
 
 /// Visits the parts of a module and builds their paths: "encoder.layers.0.self_attention.w_q.weight".
 class Visitor {
@@ -25,8 +23,8 @@ class Visitor {
 
  protected:
   virtual void on_parameter(const std::string& /*path*/, Parameter& /*parameter*/) {}
-  virtual void on_dropout(const std::string& /*path*/, Dropout& /*dropout*/) {}
-  virtual void on_checkpointed_layer(const std::string& /*path*/, CheckpointedLayer& /*layer*/) {}
+  /// Called before the parts of `part`; not for the module that the visit began with.
+  virtual void on_module(const std::string& /*path*/, Module& /*part*/) {}
 
  private:
   std::string path_;

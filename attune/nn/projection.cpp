@@ -8,6 +8,7 @@
 #include "attune/ops/linear_columns.h"
 #include "attune/ops/panel_linear.h"
 #include "attune/ops/precision.h"
+#include "attune/ops/segment_linear.h"
 
 namespace attune {
 namespace {
@@ -124,6 +125,19 @@ std::array<Tensor, 3> project_each(const Tensor& x, Projections projections) {
     return panel_linear(for_all, *p->weight.panels, p->bias.tensor);
   });
   return products;
+}
+
+Tensor project_segments(const Tensor& x, std::span<const int64_t> offsets,
+                        std::span<const Projection* const> projections, bool bf16_output) {
+  // The weights of all segments are of one kind: what is true of the first that has panels is true of all.
+  if (takes_panels(x, {projections.front()})) {
+    std::vector<PanelParameters> parameters;
+    for (const Projection* p : projections) parameters.push_back({p->weight.panels.get(), p->bias.tensor});
+    return segment_panel_linear(for_panels(x), offsets, parameters);
+  }
+  std::vector<LinearParameters> parameters;
+  for (const Projection* p : projections) parameters.push_back({p->weight.tensor, p->bias.tensor});
+  return segment_linear(x, offsets, parameters, bf16_output);
 }
 
 // In a float32 tensor the numbers of an output are adjacent, in panels they are not. Both give the same bits.

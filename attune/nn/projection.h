@@ -41,6 +41,11 @@ Tensor project_fused(const Tensor& x, Projections projections);
 /// The same, each in its own tensor; panels are multiplied as one product.
 std::array<Tensor, 3> project_each(const Tensor& x, Projections projections);
 
+/// Segments of rows, each times the parameters of its own projection, see segment_linear(). Projections of empty
+/// segments are not read. `bf16_output` as in LinearOptions.        [rows, in] -> [rows, out]
+Tensor project_segments(const Tensor& x, std::span<const int64_t> offsets,
+                        std::span<const Projection* const> projections, bool bf16_output);
+
 /// Only the columns columns[r] of row r, see linear_columns(). Not differentiable.
 Tensor project_columns(const Tensor& x, const Projection& projection,
                        std::span<const std::span<const int32_t>> columns);

@@ -26,6 +26,10 @@ Tensor activate(const char* op, Activation kind, const Tensor& x) {
 
 }  // namespace
 
+Tensor activated(const Tensor& x, Activation activation) {
+  return activation == Activation::none ? x : activate("activation", activation, x);
+}
+
 Tensor relu(const Tensor& x) {
   return activate("relu", Activation::relu, x);
 }

@@ -1,8 +1,12 @@
 #pragma once
 
+#include "attune/kernels/activation_kind.h"
 #include "attune/tensor/tensor.h"
 
 namespace [[gnu::visibility("default")]] attune {
+
+/// The function below with this name; x itself for Activation::none.
+Tensor activated(const Tensor& x, Activation activation);
 
 /// max(0, x). Any shape; differentiable, with gradient 0 at 0. Keeps its output for the backward pass.
 Tensor relu(const Tensor& x);

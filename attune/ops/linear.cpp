@@ -11,27 +11,12 @@
 #include "attune/kernels/dropout.h"
 #include "attune/kernels/linear_gradient.h"
 #include "attune/kernels/matmul.h"
+#include "attune/ops/linear_check.h"
 #include "attune/ops/precision.h"
 #include "attune/ops/rows.h"
 
 namespace attune {
 namespace {
-
-void check(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  if (x.rank() < 1 || weight.rank() != 2)
-    fail<ShapeError>("linear: needs an input and a weight matrix, found {} and {}", x.shape().text(),
-                     weight.shape().text());
-  if (x.size(-1) != weight.size(1))
-    fail<ShapeError>("linear: input {} has {} columns but weight {} takes {}", x.shape().text(), x.size(-1),
-                     weight.shape().text(), weight.size(1));
-  if (bias.defined() && (bias.rank() != 1 || bias.size(0) != weight.size(0)))
-    fail<ShapeError>("linear: weight {} gives {} columns but bias has shape {}", weight.shape().text(), weight.size(0),
-                     bias.shape().text());
-  if (x.dtype() != weight.dtype() && !(x.dtype() == DType::bf16 && weight.dtype() == DType::f32))
-    fail<ShapeError>("linear: input is {}, weight {}", name_of(x.dtype()), name_of(weight.dtype()));
-  if (weight.dtype() != DType::bf16 && !is_floating(weight.dtype())) refuse_dtype("linear", weight.dtype());
-  check_device("linear", x, {weight, bias});
-}
 
 // A tensor for the product of x and a weight.
 Tensor empty_product(const Tensor& x, const Tensor& weight, DType type) {
@@ -125,7 +110,7 @@ Stack stack_of(const Tensor& x, std::span<const LinearParameters> parameters) {
     fail<ShapeError>("fused_linear: takes 1 to {} weights, found {}", kMostSideBySide, parameters.size());
   Stack stack;
   for (const auto& [weight, bias] : parameters) {
-    check(x, weight, bias);
+    check_linear(x, weight, bias);
     if (bias.defined() != parameters[0].bias.defined())
       fail<ShapeError>("fused_linear: either every weight has a bias or none has");
     stack.weights[stack.count] = weight;
@@ -152,7 +137,7 @@ void split_rows(const Tensor& gradient, const std::array<int64_t, kMostSideBySid
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const LinearOptions& options) {
   const ProfileScope scope("linear");
-  check(x, weight, bias);
+  check_linear(x, weight, bias);
   check_dropout("linear", options.dropout);
   const bool bf16 = takes_bfloat16(x, weight);
   const bool recording = is_recording({x, weight, bias});

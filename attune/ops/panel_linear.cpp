@@ -8,6 +8,7 @@
 #include "attune/kernels/panel_linear.h"
 #include "attune/ops/column_groups.h"
 #include "attune/ops/rows.h"
+#include "attune/ops/segment_linear.h"
 
 namespace attune {
 namespace {
@@ -87,6 +88,28 @@ void panel_linear_each(const Tensor& x, std::span<const PanelParameters> paramet
   if (products.size() != parameters.size())
     fail<ShapeError>("panel_linear_each: {} weights for {} products", parameters.size(), products.size());
   multiply("panel_linear_each", x, parameters, products, Activation::none);
+}
+
+Tensor segment_panel_linear(const Tensor& x, std::span<const int64_t> offsets,
+                            std::span<const PanelParameters> parameters) {
+  constexpr const char* op = "segment_panel_linear";
+  const ProfileScope scope("panel_linear");
+  const int64_t out = parameters.empty() ? 0 : parameters[0].weight->out();
+  check_segments(op, x, offsets, parameters.size());
+  const Tensor y = Tensor::empty({x.size(0), out}, {DType::f32, x.device()});
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    if (offsets[i] == offsets[i + 1]) continue;
+    const Tensor rows = x.rows(offsets[i], offsets[i + 1]);
+    check(op, rows, parameters[i]);
+    if (parameters[i].weight->out() != out)
+      fail<ShapeError>("{}: weights with {} and {} outputs", op, out, parameters[i].weight->out());
+    const PanelPart part{.weight = &parameters[i].weight->panels(),
+                         .bias = parameters[i].bias,
+                         .y = y.rows(offsets[i], offsets[i + 1]),
+                         .column = 0};
+    dispatch(x.device(), [&](auto device) { panel_linear(device, rows, {&part, 1}, Activation::none); });
+  }
+  return y;
 }
 
 Tensor panel_linear_columns(const Tensor& x, const PanelWeight& weight, const Tensor& bias,

@@ -33,6 +33,12 @@ Tensor fused_panel_linear(const Tensor& x, std::span<const PanelParameters> para
 /// The same, but writes each result to its own tensor products[i].
 void panel_linear_each(const Tensor& x, std::span<const PanelParameters> parameters, std::span<Tensor> products);
 
+/// panel_linear() of each segment of rows with parameters of its own: rows offsets[i] to offsets[i + 1] - 1 of x times
+/// those of parameters[i]. Parameters of empty segments are not read.
+///   x [rows, in]   every weight [out, in]   returns [rows, out]
+Tensor segment_panel_linear(const Tensor& x, std::span<const int64_t> offsets,
+                            std::span<const PanelParameters> parameters);
+
 /// Only the columns columns[r] of row r, with the same bits, and -inf after them; see linear_columns().
 ///   x [rows, in]   returns [rows, longest list]
 Tensor panel_linear_columns(const Tensor& x, const PanelWeight& weight, const Tensor& bias,

@@ -71,6 +71,13 @@ Tensor for_products(const Tensor& x) {
   return y;
 }
 
+Tensor for_sums(const Tensor& x) {
+  if (x.dtype() != DType::bf16) return x;
+  Tensor y = to_float32(x);
+  record("for_sums", {x}, y, [](const Tensor& dy) { return Gradients{dy}; });
+  return y;
+}
+
 Tensor stacked_in_bfloat16(std::span<const Tensor> parameters) {
   const auto& kept = execution().bfloat16_copies;
   if (!bfloat16_products() || !kept) return convert(parameters);

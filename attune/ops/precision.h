@@ -33,6 +33,9 @@ Tensor to_float32(const Tensor& x);
 /// If bfloat16_products(), a float32 x in bfloat16, converted once for several products; else x. Differentiable.
 Tensor for_products(const Tensor& x);
 
+/// A bfloat16 x in float32, for sums that need it; else x. Differentiable.
+Tensor for_sums(const Tensor& x);
+
 /// The parameters of several products stacked in one bfloat16 tensor, which is kept while bfloat16_products().
 Tensor stacked_in_bfloat16(std::span<const Tensor> parameters);
 

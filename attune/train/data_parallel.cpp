@@ -68,8 +68,8 @@ std::vector<ElementRange> DataParallel::owned() const {
   return ranges;
 }
 
-void DataParallel::broadcast_parameters() const {
-  for (const auto& [name, parameter] : parameters_) communicator_.broadcast(parameter->host_bytes());
+void DataParallel::broadcast_parameters(Module& model) const {
+  for (const auto& [name, parameter] : named_parameters(model)) communicator_.broadcast(parameter->host_bytes());
 }
 
 Tensor DataParallel::view(const Place& place) const {
@@ -172,6 +172,14 @@ UpdateTotals DataParallel::agree(const UpdateTotals& mine) {
   for (size_t i = 0; i < places_.size(); ++i)
     if ((present[kNumbers + i / 64] >> (i % 64) & 1) == 0) clear_gradient(parameter(places_[i]));
   return totals;
+}
+
+std::vector<int64_t> DataParallel::sum(const std::vector<int64_t>& mine) const {
+  std::vector<int64_t> all(mine.size() * static_cast<size_t>(communicator_.size())), sums(mine.size());
+  if (mine.empty()) return sums;
+  communicator_.start_all_gather_bytes(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all))).wait();
+  for (size_t i = 0; i < all.size(); ++i) sums[i % sums.size()] += all[i];
+  return sums;
 }
 
 // The buckets serve once more: the gradients in them have been used.

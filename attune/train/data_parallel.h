@@ -44,8 +44,8 @@ class DataParallel {
   Communicator& communicator() const { return communicator_; }
   /// The ranges that this rank's Adam updates; empty: everything.
   std::vector<ElementRange> owned() const;
-  /// Gives every rank the parameters of rank 0.
-  void broadcast_parameters() const;
+  /// Gives every rank all parameters that rank 0's model has, trained or not.
+  void broadcast_parameters(Module& model) const;
 
   /// To be called by the last backward() of an update when a gradient is complete.
   void on_complete(const GradientNode& leaf);
@@ -55,6 +55,8 @@ class DataParallel {
   /// Returns the totals of all ranks, the same on each; `squares` is computed from the sums. Clears the gradients of
   /// parameters for which no rank has one.
   UpdateTotals agree(const UpdateTotals& mine);
+  /// Returns the sum of every rank's numbers, which are equally many.
+  std::vector<int64_t> sum(const std::vector<int64_t>& mine) const;
   /// With a sharded optimizer, gives every rank the parts of the parameters that the others own.
   void share_parameters();
 

@@ -11,6 +11,7 @@ void LogWindow::add(const UpdateResult& update, double update_seconds) {
   labels += update.labels;
   tokens += update.tokens;
   gradient_norm += update.gradient_norm;
+  expert_imbalance += update.expert_imbalance;
   steps += 1;
   seconds += update_seconds;
   bytes_sent += update.bytes_sent;
@@ -29,6 +30,7 @@ std::vector<std::pair<std::string, double>> log_scalars(const LogWindow& window,
       {"learning_rate", learning_rate},
       {"gradient_norm", window.gradient_norm / steps},
       {"tokens_per_second", static_cast<double>(window.tokens) / window.seconds}};
+  if (window.expert_imbalance > 0) scalars.emplace_back("expert_imbalance", window.expert_imbalance / steps);
   if (several_ranks) {
     const double hidden = window.communication_seconds - window.exposed_seconds;
     scalars.insert(scalars.end(), {{"step_seconds", window.seconds / steps},

@@ -14,9 +14,10 @@ namespace attune {
 struct LogWindow {
   double loss = 0;  // label-smoothed, over `labels`
   double nll = 0;
-  int64_t labels = 0;        // predictions
-  int64_t tokens = 0;        // that the model worked on
-  double gradient_norm = 0;  // over `steps`, before clipping
+  int64_t labels = 0;           // predictions
+  int64_t tokens = 0;           // that the model worked on
+  double gradient_norm = 0;     // over `steps`, before clipping
+  double expert_imbalance = 0;  // over `steps`, see UpdateResult
   int64_t steps = 0;
   double seconds = 0;
   int64_t bytes_sent = 0;  // by one of several ranks; see UpdateResult
@@ -39,6 +40,7 @@ void visit_fields(LogWindow& w, FieldVisitor& v) {
   v("labels", w.labels);
   v("tokens", w.tokens);
   v("gradient_norm", w.gradient_norm);
+  v("expert_imbalance", w.expert_imbalance);
   v("steps", w.steps);
   v("seconds", w.seconds);
   v("bytes_sent", w.bytes_sent);

@@ -205,7 +205,7 @@ void Run::make_task(bool resumes) {
   const std::vector<NamedParameter> parameters = trained_parameters(task_->model());
   if (communicator_.size() > 1) {
     ranks_.emplace(communicator_, parameters, config_.train.shard_optimizer);
-    if (!resumes) ranks_->broadcast_parameters();
+    if (!resumes) ranks_->broadcast_parameters(task_->model());
   }
   adam_.emplace(parameters, config_.optimizer, config_.train.moving_average,
                 ranks_ ? ranks_->owned() : std::vector<ElementRange>{});
@@ -347,7 +347,7 @@ std::optional<ValidationReport> Run::write_outcome() {
   if (!mean && state_.best_step < 0) swap_averages();
   if (mean) {
     if (is_first_) load_mean();
-    if (ranks_) ranks_->broadcast_parameters();
+    if (ranks_) ranks_->broadcast_parameters(task_->model());
     if (validates()) outcome = measure();
   }
   if (!is_first_) return std::nullopt;

@@ -168,6 +168,7 @@ void check(const TrainingState& state, const std::string& where) {
   real("window.loss", window.loss, any);
   real("window.nll", window.nll, any);
   for (const auto& [name, value] : {std::pair{"window.gradient_norm", window.gradient_norm},
+                                    {"window.expert_imbalance", window.expert_imbalance},
                                     {"window.seconds", window.seconds},
                                     {"window.communication_seconds", window.communication_seconds},
                                     {"window.exposed_seconds", window.exposed_seconds}})

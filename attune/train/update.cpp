@@ -9,6 +9,7 @@
 #include "attune/autograd/graph.h"
 #include "attune/base/fail.h"
 #include "attune/nn/dropout.h"
+#include "attune/nn/expert_balance.h"
 #include "attune/train/data_parallel.h"
 
 namespace attune {
@@ -71,11 +72,13 @@ std::string not_finite(const char* what, double value, const UpdateInput& input,
 // Losses and gradients of all batches, as far as they are this rank's. Returns what is wrong with the first loss that
 // is not finite, or nothing; what follows it is not done.
 std::optional<std::string> accumulate_gradients(Module& model, const Adam& adam, const UpdateInput& input,
-                                                UpdateResult& result) {
+                                                ExpertBalance& experts, UpdateResult& result) {
   const auto labels = static_cast<double>(result.labels);
   const ProductPrecisionScope precision(input.precision);  // ends before the parameters change
   for (size_t i = 0; i < input.batches.size(); ++i) {
     if (!input.batches[i].loss) continue;
+    const double share = static_cast<double>(input.batches[i].labels) / labels;
+    experts.set_loss_weight(input.ranks != nullptr ? share / input.ranks->communicator().size() : share);
     const DropoutScope dropout({.seed = input.seed, .step = input.first_forward + i});
     const CrossEntropy cross_entropy =
         input.batches[i].loss({.label_smoothing = input.label_smoothing, .scale = 1 / labels});
@@ -106,6 +109,13 @@ void reduce(Module& model, const UpdateInput& input, const std::optional<std::st
   result.gradient_norm = std::sqrt(totals.squares);
 }
 
+// Counts the tokens of each expert over all ranks.
+void balance(const ExpertBalance& experts, const UpdateInput& input, UpdateResult& result) {
+  const std::vector<int64_t> counts = input.ranks != nullptr ? input.ranks->sum(experts.counts()) : experts.counts();
+  experts.move_biases(counts);
+  result.expert_imbalance = experts.imbalance(counts);
+}
+
 }  // namespace
 
 UpdateResult update(Module& model, Adam& adam, const UpdateInput& input) {
@@ -114,7 +124,8 @@ UpdateResult update(Module& model, Adam& adam, const UpdateInput& input) {
     result.labels += batch.labels;
     result.tokens += batch.tokens;
   }
-  const std::optional<std::string> failure = accumulate_gradients(model, adam, input, result);
+  ExpertBalance experts(model);
+  const std::optional<std::string> failure = accumulate_gradients(model, adam, input, experts, result);
   if (input.ranks != nullptr) {
     reduce(model, input, failure, result);
     if (std::isfinite(result.gradient_norm)) adam.step(input.learning_rate, result.gradient_norm);
@@ -128,6 +139,7 @@ UpdateResult update(Module& model, Adam& adam, const UpdateInput& input) {
                               first_culprit(model, adam, communicator)));
   }
   clear_gradients(model);
+  balance(experts, input, result);
   if (input.ranks != nullptr) {
     input.ranks->share_parameters();
     const CommunicationCost cost = input.ranks->take_cost();

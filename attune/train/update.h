@@ -38,7 +38,8 @@ struct UpdateResult {
   double nll = 0;   // the same without smoothing
   int64_t labels = 0;
   int64_t tokens = 0;
-  double gradient_norm = 0;  // of the mean over labels, before clipping
+  double gradient_norm = 0;     // of the mean over labels, before clipping
+  double expert_imbalance = 0;  // the most tokens that an expert got, over the mean of its layer; 0 without experts
   // Of this rank, 0 without others:
   int64_t bytes_sent = 0;
   double communication_seconds = 0;  // in which gradients or parameters were on their way
@@ -46,7 +47,9 @@ struct UpdateResult {
 };
 
 /// Adam's step on the loss per label of all batches together: however a set of examples is cut into batches, the
-/// gradient is the same except for rounding. Gradients are cleared afterwards.
+/// gradient is the same except for rounding. Gradients are cleared afterwards. The balance loss of mixtures of experts
+/// is formed within each batch and rank, and counts by their share of the labels; it is no part of UpdateResult::loss.
+/// Their choice biases are moved after the step.
 ///
 /// With `ranks`, every rank calls this with its parts of the same batches, and the update is that of the whole batches
 /// except for rounding. The order of all sums depends on the number of ranks alone.

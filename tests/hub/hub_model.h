@@ -56,10 +56,6 @@ inline std::vector<std::string> hub_models_with(const std::function<bool(const s
   return names;
 }
 
-inline bool is_mixture_of_experts(const std::string& name) {
-  return name == "mixtral" || name == "qwen3-moe" || name == "deepseek-v3-moe";
-}
-
 /// What transformers computed: expected.safetensors and expected.json.
 struct Expected {
   SafetensorsReader tensors;

@@ -5,7 +5,6 @@
 #include "attune/hub/hub_folder.h"
 #include "tests/hub/hub_model.h"
 #include "tests/hub/model_outputs.h"
-#include "tests/support/errors.h"
 
 namespace attune {
 namespace {
@@ -40,11 +39,6 @@ void expect_outputs(const Module& model, const Expected& expected) {
 }
 
 TEST_P(HubModels, OutputsEqualThoseOfTransformers) {
-  if (is_mixture_of_experts(GetParam())) {
-    const std::string message = message_of<ConfigError>([&] { HubFolder hub(folder()); });
-    EXPECT_NE(message.find("mixtures of experts are not supported"), std::string::npos) << message;
-    return;
-  }
   const Expected expected(folder());
   const HubFolder hub(folder());
   {

@@ -18,11 +18,10 @@ class HubLanguageModels : public testing::TestWithParam<std::string> {
   std::filesystem::path folder() const { return hub_models() / GetParam(); }
 };
 
-// Whether the folder's class predicts the next token; false for mixtures of experts.
+// Whether the folder's class predicts the next token.
 bool is_language_model(const std::string& name) {
   const std::string architecture = hub_json(name, "config.json").at("architectures").at(0);
-  const bool causal = architecture.ends_with("ForCausalLM") || architecture == "GPT2LMHeadModel";
-  return causal && !is_mixture_of_experts(name);
+  return architecture.ends_with("ForCausalLM") || architecture == "GPT2LMHeadModel";
 }
 
 INSTANTIATE_TEST_SUITE_P(Folder, HubLanguageModels, testing::ValuesIn(hub_models_with(is_language_model)),

@@ -26,6 +26,10 @@ def randomise(model, seed):
         for name, parameter in model.named_parameters():
             norm = "norm" in name.lower() and name.endswith("weight") and parameter.dim() == 1
             parameter.copy_((1.0 if norm else 0.0) + 0.2 * torch.randn_like(parameter))
+        parameters = dict(model.named_parameters(remove_duplicate=False))
+        for name, buffer in model.state_dict().items():  # the router's bias of DeepSeek-V3 is a buffer
+            if name not in parameters and buffer.is_floating_point():
+                buffer.copy_(0.2 * torch.randn_like(buffer))
 
 
 def inputs(vocab):

@@ -196,8 +196,8 @@ TEST(HubTraps, WhatIsNotSupportedIsRefusedWithFieldAndValue) {
     gpt2.config[field] = value;
     return gpt2.refusal();
   };
-  EXPECT_THAT(refusal("model_type", "mixtral"),
-              HasSubstr("config.json: model_type = \"mixtral\": mixtures of experts are not supported"));
+  EXPECT_THAT(refusal("model_type", "jamba"),
+              HasSubstr("config.json: model_type = \"jamba\": mixtures of experts of this family are not supported"));
   EXPECT_THAT(refusal("model_type", "rwkv"), HasSubstr("model_type = \"rwkv\": is not supported, needs one of albert"));
   EXPECT_THAT(refusal("architectures", {"GPT2DoubleHeadsModel"}),
               HasSubstr("architectures = [\"GPT2DoubleHeadsModel\"]: is not supported"));

@@ -71,6 +71,34 @@ TEST(TransformerConfig, WhatLayersCannotHaveTogether) {
          "embedding_dim = 6");
 }
 
+TEST(TransformerConfig, ExpertsThatCannotBeAreRefused) {
+  const auto message = [](const Experts& experts, bool share_layers = false) {
+    TransformerConfig c = small_config(Architecture::decoder_lm);
+    c.feed_forward = experts;
+    c.share_layers = share_layers;
+    return message_of<ConfigError>([&] { c.validate(); });
+  };
+  EXPECT_EQ(message({.experts = 0}), "feed_forward.experts = 0: needs a number from 1 to 4096");
+  EXPECT_EQ(message({.experts = 4, .experts_per_token = 5}),
+            "feed_forward.experts_per_token = 5: needs a number from 1 to 4");
+  EXPECT_EQ(message({.groups = 3}), "feed_forward.groups = 3: 8 experts cannot be divided into as many equal groups");
+  EXPECT_EQ(message({.d_ff = -1}), "feed_forward.d_ff = -1: needs a number from 0 to 1048576");
+  EXPECT_EQ(message({.shared_experts = 4096, .d_ff = 1 << 20}),
+            "feed_forward.shared_experts = 4096: as wide as 1048576 each they are wider than 1048576");
+  EXPECT_EQ(message({.dense_layers = {0, 2}}), "feed_forward.dense_layers: a layer = 2: needs a number from 0 to 1");
+  EXPECT_EQ(message({.bias_rate = 0.1}), "feed_forward.bias_rate = 0.1: needs choice_bias = true");
+  EXPECT_EQ(message({.dense_layers = {0}}, true),
+            "share_layers = true: needs layers that are alike, but feed_forward has dense_layers");
+}
+
+TEST(TransformerConfig, ParametersOfOneTokenAreThoseOfItsExperts) {
+  TransformerConfig c = small_config(Architecture::decoder_lm);
+  EXPECT_EQ(count_parameters(c).active(), count_parameters(c).total());
+  c.feed_forward = Experts{.experts = 8, .experts_per_token = 2, .dense_layers = {1}};
+  const int64_t of_an_expert = 2 * 16 * 12 + 16 + 12;
+  EXPECT_EQ(count_parameters(c).total() - count_parameters(c).active(), 6 * of_an_expert);
+}
+
 TEST(TransformerConfig, CrossAttentionHasNoPlaces) {
   TransformerConfig c = small_config(Architecture::encoder_decoder);
   c.cross_attention = MultiHead{.pattern = SlidingWindow{.size = 4}};

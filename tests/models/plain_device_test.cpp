@@ -34,8 +34,10 @@ std::unique_ptr<Module> make_model(const TransformerConfig& config, const Device
 
 constexpr double kTolerance = 2e-5;
 
+// 0 where there is none: of an expert that no token chose.
 double largest_of(const Tensor& x) {
   double largest = 0;
+  if (!x.defined()) return largest;
   for (const float value : host_values<float>(x)) largest = std::max(largest, static_cast<double>(std::abs(value)));
   return largest;
 }
@@ -154,6 +156,10 @@ void walk(Architecture architecture, Check&& check) {
       c.norm = turn % 2 == 0 ? NormPlacement::pre : NormPlacement::post;
       c.norm_form = forms[turn % 3];
       c.activation = activations[turn % 5];
+      if (turn % 4 == 1) c.feed_forward = Experts{.experts = 4, .shared_experts = 1, .d_ff = 7};
+      if (turn % 4 == 3)
+        c.feed_forward =
+            Experts{.experts = 4, .dense_layers = {0}, .scores = ExpertScores::sigmoid, .choice_bias = true};
       c.share_projection = turn % 2 == 0 && architecture != Architecture::encoder_classifier;
       c.logit_scale = turn % 2 == 0 && architecture != Architecture::encoder_classifier ? 0.5 : 1;
       c.pooler = turn % 2 == 0;

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <numeric>
 
+#include "attune/tensor/host_view.h"
 #include "attune/train/batch_loss.h"
 #include "tests/support/errors.h"
 #include "tests/support/in_process_ranks.h"
@@ -283,6 +284,27 @@ TEST(DataParallel, GradientsTravelWhileBackwardGoesOn) {
     EXPECT_LE(sent_in_backward, after_backward);
     EXPECT_EQ(communicator.bytes_sent(), after_backward);
   });
+}
+
+// Each rank counts the tokens of its part; the biases follow the sum, and stay the same on all ranks.
+TEST(DataParallel, BiasesOfExpertsAreTheSameOnEveryRank) {
+  std::vector<std::vector<float>> biases(2);
+  run_in_process(2, [&](Communicator& communicator) {
+    TransformerConfig config = small_lm()->config();
+    config.feed_forward = Experts{.experts = 5, .choice_bias = true, .bias_rate = 0.01};
+    const auto model = build_decoder_lm(config, 7);
+    require_gradients(*model);
+    Adam adam(trained_parameters(*model), {});
+    DataParallel ranks(communicator, trained_parameters(*model), false);
+    const std::vector<TrainingBatch> batches = {training_batch(*model, lm_batch(communicator.rank()))};
+    for (int64_t step = 1; step <= 5; ++step)
+      update(*model, adam, {.batches = batches, .step = step, .learning_rate = 0.01, .ranks = &ranks});
+    for (const NamedParameter& p : named_parameters(*model))
+      if (p.name.ends_with(".choice_bias"))
+        biases[static_cast<size_t>(communicator.rank())] = host_values<float>(*p.tensor);
+  });
+  EXPECT_EQ(biases[0], biases[1]);
+  EXPECT_NE(biases[0], std::vector<float>(5));
 }
 
 TEST(DataParallel, ALateGradientIsNoticed) {

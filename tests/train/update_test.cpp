@@ -93,6 +93,60 @@ TEST(Update, DropoutChangesFromForwardToForward) {
   EXPECT_NE(loss(5), loss(6));
 }
 
+std::unique_ptr<Transformer> model_of_experts(const Experts& experts) {
+  auto model = build_transformer({.source_vocab = 20,
+                                  .target_vocab = 20,
+                                  .d_model = 32,
+                                  .heads = 4,
+                                  .layers = 2,
+                                  .d_ff = 16,
+                                  .dropout = 0,
+                                  .attention_dropout = 0,
+                                  .activation_dropout = 0,
+                                  .feed_forward = experts},
+                                 7);
+  require_gradients(*model);
+  return model;
+}
+
+// The imbalance of the last of many updates on the same batches.
+double imbalance_after_training(const Experts& experts) {
+  const auto model = model_of_experts(experts);
+  Adam adam(trained_parameters(*model), {});
+  const auto batches = batches_of(*model, {batch_of(0, 12), batch_of(12, 24)});
+  double sum = 0;
+  for (int64_t step = 1; step <= 60; ++step) {
+    const UpdateResult result = update(*model, adam, {.batches = batches, .step = step, .learning_rate = 0.002});
+    if (step > 50) sum += result.expert_imbalance / 10;
+  }
+  return sum;
+}
+
+TEST(Update, ExpertsGetMoreEvenLoadByALossOrByABias) {
+  const double neither = imbalance_after_training({.experts = 6, .balance_loss = 0});
+  EXPECT_GT(neither, 1);
+  EXPECT_LT(imbalance_after_training({.experts = 6, .balance_loss = 1}), neither);
+  EXPECT_LT(imbalance_after_training({.experts = 6, .choice_bias = true, .balance_loss = 0, .bias_rate = 0.01}),
+            neither);
+}
+
+TEST(Update, BiasesAreMovedByTheRateAndTrainedByNothingElse) {
+  const auto model = model_of_experts({.experts = 6, .choice_bias = true, .bias_rate = 0.25});
+  Adam adam(trained_parameters(*model), {.weight_decay = 0.1});
+  const auto batches = batches_of(*model, {batch_of(0, 12), batch_of(12, 24)});
+  const UpdateResult result = update(*model, adam, {.batches = batches, .learning_rate = 0.01});
+  EXPECT_GT(result.expert_imbalance, 1);
+  size_t biases = 0;
+  for (const NamedParameter& p : named_parameters(*model)) {
+    if (!p.name.ends_with(".choice_bias")) continue;
+    ++biases;
+    EXPECT_FALSE(gradient(*p.tensor).defined());
+    for (const float value : p.tensor->values<float>())
+      EXPECT_TRUE(value == 0.25f || value == -0.25f || value == 0) << p.name << ": " << value;
+  }
+  EXPECT_EQ(biases, 4u);
+}
+
 class UpdateOfBadNumbers : public ::testing::Test {
  protected:
   const NamedParameter& parameter(const std::string& name) const {

@@ -11,6 +11,7 @@
 #include "attune/cli/pattern_options.h"
 #include "attune/hub/open_folder.h"
 #include "attune/models/presets.h"
+#include "attune/models/settings.h"
 #include "attune/train/config.h"
 
 namespace attune::cli {
@@ -82,10 +83,11 @@ StackPart feed_forward(const TransformerConfig& c) {
   const char* activation = "";
   for (const auto& [value, name] : names)
     if (value == c.activation) activation = name;
+  std::string detail = summary(c.feed_forward, feed_forward_config(c));
+  if (detail.empty()) detail = fmt::format("{} to {} to {}", c.d_model, c.d_ff, c.d_model);
   return {.kind = Kind::box,
-          .name = "Feed-forward",
-          .detail = fmt::format("{}, {} to {} to {}{}", activation, c.d_model, c.d_ff, c.d_model,
-                                c.feed_forward_bias ? "" : ", no biases"),
+          .name = std::holds_alternative<Experts>(c.feed_forward) ? "Mixture of experts" : "Feed-forward",
+          .detail = fmt::format("{}, {}{}", activation, detail, c.feed_forward_bias ? "" : ", no biases"),
           .fill = kFeedForward};
 }
 
