@@ -31,5 +31,6 @@ struct AdamTensors {
 /// parameter.
 void adam_step(Cpu, const AdamTensors& tensors, double ema_decay, const AdamStepArguments& arguments);
 void adam_step(Plain, const AdamTensors& tensors, double ema_decay, const AdamStepArguments& arguments);
+void adam_step(Cuda, const AdamTensors& tensors, double ema_decay, const AdamStepArguments& arguments);
 
 }  // namespace attune

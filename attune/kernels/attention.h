@@ -40,6 +40,7 @@ struct AttentionInputs {
 ///   +infinity where a query sees no key, so that its weights become 0.
 void attention_forward(Cpu, const AttentionInputs& in, const Tensor& out, const Tensor& log_sum_exp);
 void attention_forward(Plain, const AttentionInputs& in, const Tensor& out, const Tensor& log_sum_exp);
+void attention_forward(Cuda, const AttentionInputs& in, const Tensor& out, const Tensor& log_sum_exp);
 
 /// Gradients are written, not added to.
 struct AttentionGradients {
@@ -52,10 +53,13 @@ void attention_backward(Cpu, const AttentionInputs& in, const Tensor& out, const
                         const Tensor& d_out, const AttentionGradients& gradients);
 void attention_backward(Plain, const AttentionInputs& in, const Tensor& out, const Tensor& log_sum_exp,
                         const Tensor& d_out, const AttentionGradients& gradients);
+void attention_backward(Cuda, const AttentionInputs& in, const Tensor& out, const Tensor& log_sum_exp,
+                        const Tensor& d_out, const AttentionGradients& gradients);
 
 /// Writes the attention weights, without dropout, where a query sees a key; other elements of `weights` do not change.
 ///   weights [sequences, heads, most queries, most keys]
 void attention_weights(Cpu, const AttentionInputs& in, const Tensor& log_sum_exp, const Tensor& weights);
 void attention_weights(Plain, const AttentionInputs& in, const Tensor& log_sum_exp, const Tensor& weights);
+void attention_weights(Cuda, const AttentionInputs& in, const Tensor& log_sum_exp, const Tensor& weights);
 
 }  // namespace attune

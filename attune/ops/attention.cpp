@@ -11,6 +11,7 @@
 #include "attune/kernels/attention.h"
 #include "attune/ops/relative_tables.h"
 #include "attune/ops/rows.h"
+#include "attune/tensor/dispatch.h"
 
 namespace attune {
 namespace {

@@ -13,6 +13,7 @@
 #include "attune/kernels/matmul.h"
 #include "attune/ops/precision.h"
 #include "attune/ops/rows.h"
+#include "attune/tensor/dispatch.h"
 
 namespace attune {
 namespace {

@@ -8,6 +8,7 @@
 #include "attune/kernels/panel_linear.h"
 #include "attune/ops/column_groups.h"
 #include "attune/ops/rows.h"
+#include "attune/tensor/dispatch.h"
 
 namespace attune {
 namespace {

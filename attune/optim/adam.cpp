@@ -9,6 +9,7 @@
 #include "attune/base/profile.h"
 #include "attune/kernels/adam.h"
 #include "attune/kernels/reduce.h"
+#include "attune/tensor/dispatch.h"
 #include "attune/tensor/memory.h"
 
 namespace attune {
