@@ -1,6 +1,8 @@
 #pragma once
 // The same work on other devices and on the CPU.
 
+#include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "attune/autograd/graph.h"
