@@ -3,6 +3,7 @@
 #include "attune/kernels/cuda/activation_functions.h"
 #include "attune/kernels/cuda/launch.h"
 #include "attune/kernels/cuda/numbers.h"
+#include "attune/kernels/for_dtype.h"
 #include "attune/kernels/matmul.h"
 
 namespace attune::cuda {
@@ -27,7 +28,26 @@ struct SimpleProduct {
   }
 };
 
+template <class T>
+struct Finish {
+  Product p;
+  ATTUNE_DEVICE void operator()(int64_t i) const {
+    const int64_t matrix = i / (p.m * p.n), row = i / p.n % p.m, column = i % p.n;
+    T& to = static_cast<T*>(p.c.data)[matrix * p.c.next + row * p.c.row + column];
+    using Sum = wide_t<T>;
+    const Sum added = p.bias != nullptr ? static_cast<const Sum*>(p.bias)[column] : Sum{0};
+    to = static_cast<T>(activation_of(p.activation, widened(to) + added));
+  }
+};
+
 }  // namespace
+
+void finish_product(Cuda device, const char* name, const Product& product) {
+  if (product.bias == nullptr && product.activation == Activation::none) return;
+  for_storage_dtype(name, product.c_type, [&]<class T>(T) {
+    for_each_element(device, name, product.batch * product.m * product.n, Finish<T>{product});
+  });
+}
 
 void multiply_simply(Cuda device, const char* name, const Product& product) {
   with_product_types(product.type, product.c_type, [&]<class In, class Out, class Bias>(In, Out, Bias) {

@@ -34,4 +34,7 @@ void multiply(Cuda device, const char* name, const Product& product);
 /// The same with simple loops.
 void multiply_simply(Cuda device, const char* name, const Product& product);
 
+/// c = activation(c + bias), for what a library left over. Does nothing without bias and activation.
+void finish_product(Cuda device, const char* name, const Product& product);
+
 }  // namespace attune::cuda
