@@ -30,6 +30,7 @@ struct AttentionInputs {
   DropoutMask dropout = {};
   double scale = 1;
   double soft_cap = 0;  // 0: none
+  bool bfloat16_products = false;  // a kernel may round what it multiplies to bfloat16
 
   int64_t sequences() const { return static_cast<int64_t>(query_offsets.size()) - 1; }
 };

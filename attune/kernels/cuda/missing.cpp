@@ -3,9 +3,7 @@
 #include "attune/base/fail.h"
 #include "attune/kernels/activation.h"
 #include "attune/kernels/adam.h"
-#include "attune/kernels/attention.h"
 #include "attune/kernels/bfloat16.h"
-#include "attune/kernels/cached_attention.h"
 #include "attune/kernels/column_sums.h"
 #include "attune/kernels/concat_heads.h"
 #include "attune/kernels/cross_entropy.h"
@@ -13,7 +11,6 @@
 #include "attune/kernels/embedding.h"
 #include "attune/kernels/gated_activation.h"
 #include "attune/kernels/gather.h"
-#include "attune/kernels/guided_attention.h"
 #include "attune/kernels/layer_norm.h"
 #include "attune/kernels/linear_columns.h"
 #include "attune/kernels/linear_gradient.h"
@@ -49,24 +46,11 @@ void activation_backward(Cuda, Activation, const Tensor&, const Tensor&, const T
 void adam_step(Cuda, const AdamTensors&, double, const AdamStepArguments&) {
   refuse("adam_step");
 }
-void attention_forward(Cuda, const AttentionInputs&, const Tensor&, const Tensor&) {
-  refuse("attention_forward");
-}
-void attention_backward(Cuda, const AttentionInputs&, const Tensor&, const Tensor&, const Tensor&,
-                        const AttentionGradients&) {
-  refuse("attention_backward");
-}
-void attention_weights(Cuda, const AttentionInputs&, const Tensor&, const Tensor&) {
-  refuse("attention_weights");
-}
 void to_bfloat16(Cuda, const Tensor&, const Tensor&) {
   refuse("to_bfloat16");
 }
 void widen(Cuda, const Tensor&, const Tensor&) {
   refuse("widen");
-}
-void cached_attention_forward(Cuda, const CachedAttention&) {
-  refuse("cached_attention_forward");
 }
 void column_sums(Cuda, const Tensor&, const Tensor&, bool) {
   refuse("column_sums");
@@ -112,13 +96,6 @@ void gather_forward(Cuda, const Tensor&, const Tensor&, const Tensor&) {
 }
 void gather_backward(Cuda, const Tensor&, const Tensor&, const Tensor&) {
   refuse("gather_backward");
-}
-double guided_attention_forward(Cuda, const GuidedAttentionInputs&, const Tensor&) {
-  refuse("guided_attention_forward");
-}
-void guided_attention_backward(Cuda, const GuidedAttentionInputs&, const Tensor&, double, const HeadColumns&,
-                               const HeadColumns&) {
-  refuse("guided_attention_backward");
 }
 void layer_norm_forward(Cuda, const LayerNormForward&) {
   refuse("layer_norm_forward");

@@ -5,9 +5,11 @@
 #ifdef __CUDACC__
 #define ATTUNE_DEVICE __device__ __forceinline__
 #define ATTUNE_HOST_DEVICE __host__ __device__ __forceinline__
+#define ATTUNE_UNROLL _Pragma("unroll")
 #else
 #define ATTUNE_DEVICE inline
 #define ATTUNE_HOST_DEVICE inline
+#define ATTUNE_UNROLL
 #endif
 
 #include <cstddef>
