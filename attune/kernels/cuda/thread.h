@@ -24,6 +24,7 @@
 //   warp_reduce(value, op), reduce(value, op)         op over the values of all threads of the warp, of the block, in a
 //                         fixed order; every thread gets the result. op is commutative. All threads take part.
 //
+// rounded_product(a, b) is never fused with a sum; dot_of_bytes(a, b, sum) adds the products of four signed bytes.
 // atomic_add(p, v) and atomic_min(p, v) return what *p was before. Results that depend on their order must be whole
 // numbers: sums of floating-point numbers are formed in a fixed order.
 

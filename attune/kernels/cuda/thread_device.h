@@ -94,6 +94,16 @@ class Thread {
   size_t used_;
 };
 
+/// a * b, rounded: never one operation with a sum that follows.
+__device__ __forceinline__ float rounded_product(float a, float b) {
+  return __fmul_rn(a, b);
+}
+
+/// sum + the products of the four signed bytes of a and b.
+__device__ __forceinline__ int32_t dot_of_bytes(int32_t a, int32_t b, int32_t sum) {
+  return __dp4a(a, b, sum);
+}
+
 template <class T>
 __device__ __forceinline__ T atomic_add(T* to, T value) {
   return atomicAdd(to, value);

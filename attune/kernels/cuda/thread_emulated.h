@@ -108,6 +108,14 @@ class Thread {
   size_t used_ = 0;
 };
 
+inline float rounded_product(float a, float b) {
+  return a * b;  // sources that call this are compiled without fused operations
+}
+inline int32_t dot_of_bytes(int32_t a, int32_t b, int32_t sum) {
+  for (int shift = 0; shift < 32; shift += 8) sum += static_cast<int8_t>(a >> shift) * static_cast<int8_t>(b >> shift);
+  return sum;
+}
+
 template <class T>
 T atomic_add(T* to, T value) {
   const T before = *to;
