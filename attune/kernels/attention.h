@@ -29,7 +29,7 @@ struct AttentionInputs {
   Tensor distance_bias = {};  // [2 reach + 1, heads], or undefined
   DropoutMask dropout = {};
   double scale = 1;
-  double soft_cap = 0;  // 0: none
+  double soft_cap = 0;             // 0: none
   bool bfloat16_products = false;  // a kernel may round what it multiplies to bfloat16
 
   int64_t sequences() const { return static_cast<int64_t>(query_offsets.size()) - 1; }

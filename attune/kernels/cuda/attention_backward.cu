@@ -141,11 +141,10 @@ void backward(Cuda device, const AttentionInputs& in, cuda::AttentionBackwardVie
     const bool adds = &pass != &call.passes().front();
     view.pass = pass.pass;
     view.tiles = pass.queries();
-    cuda::launch(device, "attention gradient",
-                 {.blocks = pass.query_count * in.q.heads * query_chunks,
-                  .threads = Tiles::kThreads,
-                  .shared_bytes = shared},
-                 QueryGradients<T, Tiles>{view, gradients.dq, query_chunks, adds});
+    cuda::launch(
+        device, "attention gradient",
+        {.blocks = pass.query_count * in.q.heads * query_chunks, .threads = Tiles::kThreads, .shared_bytes = shared},
+        QueryGradients<T, Tiles>{view, gradients.dq, query_chunks, adds});
     tables.add(view, pass.query_count);
     view.tiles = pass.keys();
     cuda::launch(
@@ -164,10 +163,9 @@ void attention_backward(Cuda device, const AttentionInputs& in, const Tensor& ou
   cuda::for_attention_tiles(in, out.dtype(), [&]<class T, class Tiles>() {
     using Products = OutProducts<T>;
     constexpr int64_t kRows = Products::kThreads / cuda::kWarp;
-    cuda::launch(device, "attention gradient",
-                 {.blocks = (products.numel() + kRows - 1) / kRows, .threads = Products::kThreads},
-                 Products{out.data<T>(), d_out.data<T>(), products.data<T>(), products.numel(),
-                          static_cast<int>(in.v.d)});
+    cuda::launch(
+        device, "attention gradient", {.blocks = (products.numel() + kRows - 1) / kRows, .threads = Products::kThreads},
+        Products{out.data<T>(), d_out.data<T>(), products.data<T>(), products.numel(), static_cast<int>(in.v.d)});
     const cuda::AttentionCall<T> call(device, in);
     backward<T, Tiles>(device, in,
                        {.in = call.view(),

@@ -68,8 +68,7 @@ struct AttentionBlockOf {
   /// From x [rows of out, d_v].
   ATTUNE_DEVICE void load_out(Thread& thread, const T* x, int chunk, SharedTile<Tiles>& tile) const {
     const int d = of.in.v.d;
-    tile.load(thread, queries.count, d, chunk,
-              [&](int r) { return x + of.out_row(queries.first + r, head) * d; });
+    tile.load(thread, queries.count, d, chunk, [&](int r) { return x + of.out_row(queries.first + r, head) * d; });
   }
 
   /// part(query, key) += the sum over c of tile[query][c] * table[distance of the key][first + c]; tile has `width`

@@ -8,8 +8,8 @@ namespace attune {
 namespace {
 
 // One block for a tile of queries of one head and kValueTiles * kTile columns of its values. The maximum and the sum of
-// the softmax run along with the tiles of keys. A second pass begins with what the first one left in `out` and in a copy
-// of its logarithms: with weights whose sum is 1.
+// the softmax run along with the tiles of keys. A second pass begins with what the first one left in `out` and in a
+// copy of its logarithms: with weights whose sum is 1.
 template <class T, class Tiles>
 struct AttentionForward {
   static constexpr int kThreads = Tiles::kThreads;
@@ -204,12 +204,11 @@ void attention_weights(Cuda device, const AttentionInputs& in, const Tensor& log
     using Kernel = AttentionWeights<T, Tiles>;
     const cuda::AttentionCall<T> call(device, in);
     for (const auto& pass : call.passes())
-      cuda::launch(device, "attention_weights",
-                   {.blocks = pass.query_count * in.q.heads,
-                    .threads = Kernel::kThreads,
-                    .shared_bytes = Kernel::kShared},
-                   Kernel{call.view(), pass.pass, call.query_offsets(), call.key_offsets(), pass.queries(),
-                          log_sum_exp.data<T>(), weights.data<T>(), weights.size(2), weights.size(3)});
+      cuda::launch(
+          device, "attention_weights",
+          {.blocks = pass.query_count * in.q.heads, .threads = Kernel::kThreads, .shared_bytes = Kernel::kShared},
+          Kernel{call.view(), pass.pass, call.query_offsets(), call.key_offsets(), pass.queries(),
+                 log_sum_exp.data<T>(), weights.data<T>(), weights.size(2), weights.size(3)});
   });
 }
 

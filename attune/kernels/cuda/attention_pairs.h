@@ -1,7 +1,7 @@
 #pragma once
-// Which pairs of queries and keys a pattern allows, as tiles of kAttentionTile queries by as many keys. The work is done
-// in one pass or in two, as for_each_block (attune/kernels/attention_plan.h) has it: first runs of adjacent keys around
-// runs of adjacent queries; then, for the patterns that gather keys, the gathered ones.
+// Which pairs of queries and keys a pattern allows, as tiles of kAttentionTile queries by as many keys. The work is
+// done in one pass or in two, as for_each_block (attune/kernels/attention_plan.h) has it: first runs of adjacent keys
+// around runs of adjacent queries; then, for the patterns that gather keys, the gathered ones.
 //
 // In a pass, the queries and keys of a sequence (with residue classes: those of one class) are numbered without gaps. a
 // is such a number of a query and b that of a key; query() and key() give the index within the sequence.
@@ -86,8 +86,7 @@ class AttentionPairs {
     const NumberRange all = queries();
     const int first = b.begin, last = b.end - 1;
     if (is_residues()) return {pass_.causal ? most(all.begin, first + 1) : all.begin, all.end};
-    if (is_summaries())
-      return {pass_.causal ? most((first / pass_.summary + 1) * pass_.size - shift_, 0) : 0, all.end};
+    if (is_summaries()) return {pass_.causal ? most((first / pass_.summary + 1) * pass_.size - shift_, 0) : 0, all.end};
     NumberRange positions{shift_, keys_};
     if (pass_.kind == AttentionPass::Kind::window)
       positions = {most(first - pass_.size + 1, shift_), least(last + pass_.size, keys_)};

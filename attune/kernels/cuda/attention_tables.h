@@ -72,7 +72,9 @@ struct TableGradientKernel {
       const TileOfSequence tile = view.tiles[job / view.in.heads];
       const AttentionSequence<T> of(view.in, view.pass, tile, view.query_offsets, view.key_offsets);
       const TileRange queries(tile.first, of.pairs.queries().end);
-      for (const TableSums<T>* table : {&keys, &values, &bias}) table->clear_pairs(thread);
+      keys.clear_pairs(thread);
+      values.clear_pairs(thread);
+      bias.clear_pairs(thread);
       tiles.forget_queries();
       const NumberRange seen = of.pairs.keys_of({queries.first, queries.first + queries.count});
       for (int b = seen.begin; b < seen.end; b += kTile)
@@ -106,15 +108,12 @@ struct TableGradientKernel {
                               const TileRange& queries) const {
     const AttentionView<T>& in = view.in;
     if (keys.sums != nullptr)
-      keys.add_rows(thread, queries.count, 0, in.q.d, in.terms.scale, [&](int r, int64_t c) {
-        return in.q.at(of.query_row(queries.first + r), head)[c];
-      });
+      keys.add_rows(thread, queries.count, 0, in.q.d, in.terms.scale,
+                    [&](int r, int64_t c) { return in.q.at(of.query_row(queries.first + r), head)[c]; });
     if (values.sums != nullptr)
-      values.add_rows(thread, queries.count, 0, in.v.d, T{1}, [&](int r, int64_t c) {
-        return view.d_out[of.out_row(queries.first + r, head) * in.v.d + c];
-      });
-    if (bias.sums != nullptr)
-      bias.add_rows(thread, queries.count, head, 1, T{1}, [](int, int64_t) { return T{1}; });
+      values.add_rows(thread, queries.count, 0, in.v.d, T{1},
+                      [&](int r, int64_t c) { return view.d_out[of.out_row(queries.first + r, head) * in.v.d + c]; });
+    if (bias.sums != nullptr) bias.add_rows(thread, queries.count, head, 1, T{1}, [](int, int64_t) { return T{1}; });
   }
 };
 
@@ -146,17 +145,18 @@ class TableGradients {
   void add(const AttentionBackwardView<T>& view, int64_t count) {
     if (!keys_.gradient.defined() && !values_.gradient.defined() && !bias_.gradient.defined()) return;
     const int64_t jobs = count * heads_;
-    launch(device_, "attention gradient of tables",
-           {.blocks = std::min(jobs, kBlocks), .threads = Tiles::kThreads, .shared_bytes = BackwardTiles<Tiles>::kBytes},
-           TableGradientKernel<T, Tiles>{view, keys_.view(), values_.view(), bias_.view(), jobs});
+    launch(
+        device_, "attention gradient of tables",
+        {.blocks = std::min(jobs, kBlocks), .threads = Tiles::kThreads, .shared_bytes = BackwardTiles<Tiles>::kBytes},
+        TableGradientKernel<T, Tiles>{view, keys_.view(), values_.view(), bias_.view(), jobs});
   }
   void write() {
     for (const Table* table : {&keys_, &values_, &bias_}) {
       if (!table->gradient.defined()) continue;
       const int64_t elements = table->gradient.numel();
-      for_each_element(device_, "attention gradient of tables", elements,
-                       AddTables<T>{table->sums.template data<T>(), table->gradient.template data<T>(), kBlocks,
-                                    elements});
+      for_each_element(
+          device_, "attention gradient of tables", elements,
+          AddTables<T>{table->sums.template data<T>(), table->gradient.template data<T>(), kBlocks, elements});
     }
   }
 

@@ -1,8 +1,8 @@
 #pragma once
 // Products of tiles of kTile by kTile numbers in shared memory. The threads of a block share the result: each holds the
-// same rows and columns of it in every product. There are two layouts with the same members, so that kernels are written
-// once: ScalarTiles, for numbers of any floating type, and TensorTiles, bfloat16 numbers and sums in float32 on tensor
-// cores. In the emulation, TensorTiles form the same sums of the same rounded numbers without tensor cores.
+// same rows and columns of it in every product. There are two layouts with the same members, so that kernels are
+// written once: ScalarTiles, for numbers of any floating type, and TensorTiles, bfloat16 numbers and sums in float32 on
+// tensor cores. In the emulation, TensorTiles form the same sums of the same rounded numbers without tensor cores.
 
 #include "attune/kernels/attention_plan.h"
 #include "attune/kernels/cuda/thread.h"
@@ -25,9 +25,9 @@ struct ScalarTiles {
   using Sum = T;
   static constexpr int kThreads = 256;
   static constexpr int kRows = 4, kColumns = 4;
-  static constexpr int kRowThreads = 16;      // that share a row
-  static constexpr int kPitch = kTile + 1;    // from row to row in shared memory: neighbours in a column lie apart
-  static constexpr int kDepth = 1;            // columns of a tile are filled with zeros up to a multiple of this
+  static constexpr int kRowThreads = 16;    // that share a row
+  static constexpr int kPitch = kTile + 1;  // from row to row in shared memory: neighbours in a column lie apart
+  static constexpr int kDepth = 1;          // columns of a tile are filled with zeros up to a multiple of this
 
   ATTUNE_DEVICE static int row(const Thread& thread, int i) { return thread.index() / 16 + 16 * i; }
   ATTUNE_DEVICE static int column(const Thread& thread, int j) { return thread.index() % 16 + 16 * j; }
@@ -78,9 +78,9 @@ struct TensorTiles {
 #ifdef __CUDACC__
     const int first_row = row(thread, 0), n = thread.lane() / 4, k = thread.lane() % 4 * 2;
     for (int first = 0; first < depth; first += kDepth) {
-      const unsigned x[4] = {pair<!kTransposedA>(a, first_row, first + k), pair<!kTransposedA>(a, first_row + 8, first + k),
-                             pair<!kTransposedA>(a, first_row, first + k + 8),
-                             pair<!kTransposedA>(a, first_row + 8, first + k + 8)};
+      const unsigned x[4] = {
+          pair<!kTransposedA>(a, first_row, first + k), pair<!kTransposedA>(a, first_row + 8, first + k),
+          pair<!kTransposedA>(a, first_row, first + k + 8), pair<!kTransposedA>(a, first_row + 8, first + k + 8)};
       ATTUNE_UNROLL
       for (int j = 0; j < kColumns; j += 2) {
         const int c = j * 4 + n;
@@ -110,8 +110,8 @@ struct TensorTiles {
   template <bool kAdjacent>
   ATTUNE_DEVICE static unsigned pair(const SharedArray<bfloat16>& x, int line, int k) {
     if (kAdjacent) return *reinterpret_cast<const unsigned*>(&x[line * kPitch + k]);
-    return static_cast<unsigned>(x[k * kPitch + line].bits) |
-           static_cast<unsigned>(x[(k + 1) * kPitch + line].bits) << 16;
+    return static_cast<unsigned>(x[k * kPitch + line].bits) | static_cast<unsigned>(x[(k + 1) * kPitch + line].bits)
+                                                                  << 16;
   }
 #endif
 };
@@ -173,9 +173,7 @@ class SharedTile {
   }
 
   /// How many columns a chunk of d columns has.
-  ATTUNE_DEVICE static int width_of(int d, int chunk) {
-    return d - chunk * kTile < kTile ? d - chunk * kTile : kTile;
-  }
+  ATTUNE_DEVICE static int width_of(int d, int chunk) { return d - chunk * kTile < kTile ? d - chunk * kTile : kTile; }
 
  private:
   SharedArray<Stored> data_;

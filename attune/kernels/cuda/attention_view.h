@@ -54,8 +54,10 @@ class AttentionCall {
   };
 
   AttentionCall(Cuda device, const AttentionInputs& in)
-      : query_offsets_(on_device(device, in.query_offsets)), key_offsets_(on_device(device, in.key_offsets)),
-        slopes_(slopes_on<T>(device, in.slopes)), view_(view_of(in, slopes_)) {
+      : query_offsets_(on_device(device, in.query_offsets)),
+        key_offsets_(on_device(device, in.key_offsets)),
+        slopes_(slopes_on<T>(device, in.slopes)),
+        view_(view_of(in, slopes_)) {
     int64_t longest = 0;
     for (size_t s = 0; s + 1 < in.key_offsets.size(); ++s)
       longest = std::max<int64_t>(longest, in.key_offsets[s + 1] - in.key_offsets[s]);

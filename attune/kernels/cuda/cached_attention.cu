@@ -13,13 +13,13 @@
 namespace attune {
 namespace {
 
-constexpr int kPiece = 256;      // the most keys of a piece: pieces are worked on at the same time
-constexpr int kHeads = 8;        // the most query heads of a block, which share a key head
-constexpr int kKeyThreads = 8;   // that form one product of a query and a key
+constexpr int kPiece = 256;     // the most keys of a piece: pieces are worked on at the same time
+constexpr int kHeads = 8;       // the most query heads of a block, which share a key head
+constexpr int kKeyThreads = 8;  // that form one product of a query and a key
 constexpr int kThreadCount = 128;
 
-// The keys that the last position of a sequence sees, numbered without gaps in ascending order: first the gathered ones,
-// then a run that ends with the position itself.
+// The keys that the last position of a sequence sees, numbered without gaps in ascending order: first the gathered
+// ones, then a run that ends with the position itself.
 struct CachedPattern {
   enum class Kind { run, strided, fixed };
   Kind kind;
@@ -96,10 +96,10 @@ struct CachedView {
   const int32_t* slots;
   const CachedRow* rows;
   const CachedPiece* pieces;
-  T* largest;   // score of a piece
-  T* sums;      // of exp(score - largest)
-  T* partial;   // sums of values, weighed the same way
-  T* weights;   // [rows, heads, most_keys], or null
+  T* largest;  // score of a piece
+  T* sums;     // of exp(score - largest)
+  T* partial;  // sums of values, weighed the same way
+  T* weights;  // [rows, heads, most_keys], or null
   int64_t most_keys;
   T* out;
 };
@@ -164,16 +164,14 @@ struct AttendPiece {
       const T* const relative =
           in.terms.relative_keys == nullptr
               ? nullptr
-              : in.terms.relative_keys +
-                    int64_t{cuda::AttentionTerms<T>::table_row(distance, in.terms.clip)} * in.d_k;
+              : in.terms.relative_keys + int64_t{cuda::AttentionTerms<T>::table_row(distance, in.terms.clip)} * in.d_k;
       for (int h = 0; h < work.heads; ++h) {
         const T* const query = in.q + (int64_t{work.row} * in.terms.heads + work.head + h) * in.d_k;
         T sum = 0;
         for (int c = first_column; c < in.d_k; c += kKeyThreads)
           sum += query[c] * (relative == nullptr ? key[c] : key[c] + relative[c]);
         for (int mask = 1; mask < kKeyThreads; mask *= 2) sum += thread.shuffle_xor(sum, mask);
-        if (exists && first_column == 0)
-          scores[h * kPiece + u] = in.terms.score(sum, work.head + h, distance).value;
+        if (exists && first_column == 0) scores[h * kPiece + u] = in.terms.score(sum, work.head + h, distance).value;
       }
     }
   }
@@ -185,10 +183,9 @@ struct AttendPiece {
     for (int u = thread.lane(); u < work.count; u += cuda::kWarp)
       largest = cuda::Largest{}(largest, scores[h * kPiece + u]);
     largest = thread.warp_reduce(largest, cuda::Largest{});
-    T* const kept =
-        in.weights == nullptr
-            ? nullptr
-            : in.weights + (int64_t{work.row} * in.terms.heads + work.head + h) * in.most_keys;
+    T* const kept = in.weights == nullptr
+                        ? nullptr
+                        : in.weights + (int64_t{work.row} * in.terms.heads + work.head + h) * in.most_keys;
     for (int u = thread.lane(); u < work.count; u += cuda::kWarp) {
       const T weight = std::exp(scores[h * kPiece + u] - largest);
       scores[h * kPiece + u] = weight;

@@ -228,12 +228,12 @@ void guided_attention_backward(Cuda device, const GuidedAttentionInputs& in, con
                   .threads = GuidedQueryGradient<T>::kThreads,
                   .shared_bytes = shared},
                  GuidedQueryGradient<T>{view, log_sum_exp.data<double>(), factor, dq});
-    cuda::launch(device, "guided_attention_loss",
-                 {.blocks = static_cast<int64_t>(work.keys.size()),
-                  .threads = GuidedKeyGradient<T>::kThreads,
-                  .shared_bytes = shared},
-                 GuidedKeyGradient<T>{view, log_sum_exp.data<double>(), factor, dk,
-                                      static_cast<const KeysOfRows*>(keys.raw())});
+    cuda::launch(
+        device, "guided_attention_loss",
+        {.blocks = static_cast<int64_t>(work.keys.size()),
+         .threads = GuidedKeyGradient<T>::kThreads,
+         .shared_bytes = shared},
+        GuidedKeyGradient<T>{view, log_sum_exp.data<double>(), factor, dk, static_cast<const KeysOfRows*>(keys.raw())});
   });
 }
 
