@@ -55,6 +55,8 @@ function(attune_cuda_sources target)
   if(ATTUNE_CUDA STREQUAL "EMULATED")
     list(FILTER sources EXCLUDE REGEX "_gpu\\.cpp$")
     set_source_files_properties(${kernels} TARGET_DIRECTORY ${target} PROPERTIES LANGUAGE CXX)
+    set(rounded attune/kernels/cuda/panel_linear.cu attune/kernels/cuda/panel_weight.cu)  # step by step, as on a GPU
+    set_source_files_properties(${rounded} TARGET_DIRECTORY ${target} PROPERTIES COMPILE_OPTIONS -ffp-contract=off)
     target_sources(${target} PRIVATE ${kernels} ${sources})
     return()
   endif()
