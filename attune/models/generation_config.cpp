@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "attune/base/check.h"
 #include "attune/base/fail.h"
+#include "attune/models/check_token.h"
 
 namespace attune {
 namespace {
@@ -14,14 +14,6 @@ void check_work(int64_t beam_size, int64_t max_length) {
   if (beam_size * max_length > GenerationConfig::kMostWork)
     fail<ConfigError>("beam_size = {} and max_length = {}: need a product of at most {}", beam_size, max_length,
                       GenerationConfig::kMostWork);
-}
-
-void check_token(const char* field, int64_t token, int64_t least) {
-  check_range<int64_t>(field, token, least, std::numeric_limits<int32_t>::max());
-}
-
-void check_tokens(const char* field, const std::vector<int64_t>& tokens) {
-  for (const int64_t token : tokens) check_token(field, token, 0);
 }
 
 }  // namespace

@@ -1,19 +1,10 @@
 #include "attune/models/sampling_config.h"
 
-#include <limits>
-
 #include "attune/base/check.h"
 #include "attune/base/fail.h"
+#include "attune/models/check_token.h"
 
 namespace attune {
-namespace {
-
-void check_token(const char* field, int64_t token, int64_t least = 0) {
-  check_range<int64_t>(field, token, least, std::numeric_limits<int32_t>::max());
-}
-
-}  // namespace
-
 void SamplingConfig::validate() const {
   if (!(repetition_penalty > 0 && repetition_penalty <= 100))
     fail<ConfigError>("repetition_penalty = {}: needs a number above 0, at most 100", repetition_penalty);
@@ -24,9 +15,9 @@ void SamplingConfig::validate() const {
   check_range<int64_t>("max_tokens", max_tokens, 1, 1 << 24);
   check_range<int64_t>("min_tokens", min_tokens, 0, 1 << 24);
   check_range<int64_t>("no_repeat_ngram_size", no_repeat_ngram_size, 0, 64);
-  for (const int64_t token : eos_tokens) check_token("eos_tokens", token);
-  for (const int64_t token : suppressed_tokens) check_token("suppressed_tokens", token);
-  for (const int64_t token : suppressed_at_begin) check_token("suppressed_at_begin", token);
+  check_tokens("eos_tokens", eos_tokens);
+  check_tokens("suppressed_tokens", suppressed_tokens);
+  check_tokens("suppressed_at_begin", suppressed_at_begin);
   check_token("forced_first_token", forced_first_token, -1);
   check_token("forced_last_token", forced_last_token, -1);
   check_range<uint64_t>("seed", seed, 0, (uint64_t{1} << 63) - 1);

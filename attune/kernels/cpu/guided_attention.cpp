@@ -13,7 +13,7 @@
 namespace attune {
 namespace {
 
-constexpr int64_t kGrain = 4;  // sequences of a piece: some ten microseconds
+constexpr int64_t kSequencesOfAPiece = 4;  // sequences of a piece: some ten microseconds
 
 // Head h of q, its head of k, and the links, as pointers of one type.
 template <class T>
@@ -57,7 +57,7 @@ void write_scores(const Pointers<T>& p, int64_t row, int64_t first_key, std::spa
 template <class T, class F>
 void for_each_linked_row(const Pointers<T>& p, F&& f) {
   const GuidedAttentionInputs& in = p.in;
-  parallel_for(in.sequences(), kGrain, [&](int64_t begin, int64_t end) {
+  parallel_for(in.sequences(), kSequencesOfAPiece, [&](int64_t begin, int64_t end) {
     std::vector<double> scores, slopes;
     for (auto s = static_cast<size_t>(begin); s < static_cast<size_t>(end); ++s) {
       const int64_t first_key = in.key_offsets[s];

@@ -21,6 +21,15 @@ struct EmulatedShape {
   size_t shared_bytes;
 };
 
+/// While this object lives, kernels are checked for races as with ATTUNE_CUDA_RACES=1.
+class RaceCheck {
+ public:
+  RaceCheck();
+  ~RaceCheck();
+  RaceCheck(const RaceCheck&) = delete;
+  RaceCheck& operator=(const RaceCheck&) = delete;
+};
+
 /// Runs `body` once for each thread of each block. Throws DeviceError, which names the kernel, if threads of a block
 /// wait at different barriers or at one that others never reach, or use more shared memory than there is, or if the
 /// results depend on the order of the threads (ATTUNE_CUDA_RACES).

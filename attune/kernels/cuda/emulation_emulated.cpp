@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <numeric>
@@ -168,15 +169,16 @@ unsigned default_order() {
   return order;
 }
 
-bool checks_races() {
-  static const bool checks = std::getenv("ATTUNE_CUDA_RACES") != nullptr;
+// How many RaceCheck objects live; one more with the environment variable.
+std::atomic<int>& race_checks() {
+  static std::atomic<int> checks = std::getenv("ATTUNE_CUDA_RACES") != nullptr ? 1 : 0;
   return checks;
 }
 
 // Calls once(kind of order); with ATTUNE_CUDA_RACES for three orders, each from the same memory, and compares.
 void in_orders(const char* kernel, const std::function<void(unsigned)>& once) {
   const PlainAccess access;
-  if (!checks_races()) return once(default_order());
+  if (race_checks() == 0) return once(default_order());
   const std::span<std::byte> memory = plain_memory();
   const std::vector<std::byte> before(memory.begin(), memory.end());
   once(kForward);
@@ -192,6 +194,13 @@ void in_orders(const char* kernel, const std::function<void(unsigned)>& once) {
 }
 
 }  // namespace
+
+RaceCheck::RaceCheck() {
+  ++race_checks();
+}
+RaceCheck::~RaceCheck() {
+  --race_checks();
+}
 
 void emulate(const EmulatedShape& shape, const std::function<void(Thread&)>& body) {
   if (shape.threads < kWarp || shape.threads > kMostThreads || shape.threads % kWarp != 0)

@@ -40,7 +40,7 @@ struct QuantisedRows {
 /// The sum of a group of integers, times both scales.
 ATTUNE_DEVICE float group_term(const PanelReader& weight, const QuantisedRows& x, int64_t row, int64_t o,
                                int64_t group) {
-  const int64_t begin = group * x.group / 4, end = (group + 1) * x.group / 4, all = x.stride / 4;
+  const int64_t begin = group * x.group / 4, end = ((group + 1) * x.group + 3) / 4, all = x.stride / 4;
   int32_t sum = 0;
   for (int64_t q = begin; q < (end < all ? end : all); ++q) sum = dot_of_bytes(x.quad(row, q), weight.quad(o, q), sum);
   const float scale = rounded_product(weight.scale(o, group * x.group), x.scales[row * x.groups + group]);

@@ -45,7 +45,8 @@ void find(void* library, F& function, const char* name) {
 Library load() {
   constexpr int kMajor = CUBLAS_VER_MAJOR;
   const std::string name = fmt::format("libcublasLt.so.{}", kMajor);
-  void* const handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) handle = dlopen((ATTUNE_CUDA_LIBRARIES "/" + name).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) fail<DeviceError>("{}: cannot be loaded: {}", name, dlerror());
   Library library{};
   find(handle, library.create, "cublasLtCreate");

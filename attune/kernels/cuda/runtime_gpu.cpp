@@ -118,8 +118,8 @@ void* allocate(Cuda device, size_t bytes) {
     cudaGetLastError();  // the next call begins without an error
     const DeviceMemory now = memory_of(device);
     fail<DeviceOutOfMemory>(
-        "device {}: {} bytes do not fit, {} of {} are free; a smaller batch (batch.tokens), shorter sequences or "
-        "checkpointed layers (train.checkpoint) need less",
+        "device {}: {} bytes do not fit, {} of {} are free; a smaller batch (train.batch_tokens), shorter sequences or "
+        "train.checkpoint_activations need less",
         name_of(device), bytes, now.free, now.total);
   }
   check(device, "allocating memory", error);

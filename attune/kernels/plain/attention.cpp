@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "attune/kernels/attention_plan.h"
+#include "attune/kernels/plain/head_of.h"
 
 namespace attune {
 namespace {
@@ -49,12 +50,6 @@ bool sees(const AttentionInputs& in, const Query& query, int64_t key) {
   return in.mask.data<uint8_t>()[(sequence * in.mask.size(1) + query.index) * in.mask.size(2) + key] != 0;
 }
 
-// Returns the first number of a head of a row.
-template <class T>
-T* head_of(const HeadColumns& part, int64_t row, int64_t head) {
-  return part.x.data<T>() + row * part.x.size(1) + part.column + head * part.d;
-}
-
 // Returns the row of a table of relative positions for this query and key; null without a table.
 template <class T>
 T* relative_row(const AttentionInputs& in, const Tensor& table, const Query& query, int64_t key) {
@@ -80,8 +75,8 @@ double dot(const T* a, const T* b, const T* c, int64_t n) {
 
 template <class T>
 double scaled_product(const AttentionInputs& in, const Query& query, int64_t key) {
-  const T* q = head_of<T>(in.q, query.row, query.head);
-  const T* k = head_of<T>(in.k, query.first_key + key, query.kv_head);
+  const T* q = plain::head_of<T>(in.q, query.row, query.head);
+  const T* k = plain::head_of<T>(in.k, query.first_key + key, query.kv_head);
   return dot(q, k, relative_row<T>(in, in.relative_keys, query, key), in.q.d) * in.scale;
 }
 
@@ -135,7 +130,7 @@ void forward(const AttentionInputs& in, const Tensor& out, const Tensor& log_sum
     for (int64_t key = 0; key < query.keys && !nothing; ++key) {
       if (!sees(in, query, key)) continue;
       const double weight = std::exp(score<T>(in, query, key) - sum) * dropout_factor(in, query, key);
-      const T* v = head_of<T>(in.v, query.first_key + key, query.kv_head);
+      const T* v = plain::head_of<T>(in.v, query.first_key + key, query.kv_head);
       const T* relative = relative_row<T>(in, in.relative_values, query, key);
       for (size_t c = 0; c < values.size(); ++c)
         values[c] +=
@@ -164,7 +159,7 @@ class Sum {
   template <class T>
   void write(const HeadColumns& to) const {  // rows are heads
     for (int64_t row = 0; row < to.x.size(0); ++row)
-      for (int64_t head = 0; head < to.heads; ++head) write(row * to.heads + head, head_of<T>(to, row, head));
+      for (int64_t head = 0; head < to.heads; ++head) write(row * to.heads + head, plain::head_of<T>(to, row, head));
   }
   template <class T>
   void write(const Tensor& table) const {
@@ -185,14 +180,14 @@ void backward(const AttentionInputs& in, const Tensor& out, const Tensor& log_su
   std::vector<double> d_bias(static_cast<size_t>(in.distance_bias.defined() ? in.distance_bias.numel() : 0));
   for_each_query(in, [&](const Query& query) {
     const T* dy = d_out.data<T>() + query.out_row * in.v.d;
-    const T* q = head_of<T>(in.q, query.row, query.head);
+    const T* q = plain::head_of<T>(in.q, query.row, query.head);
     const double dy_dot_y = dot<T>(dy, out.data<T>() + query.out_row * in.v.d, nullptr, in.v.d);
     for (int64_t key = 0; key < query.keys; ++key) {
       if (!sees(in, query, key)) continue;
       const int64_t row = query.first_key + key, head_row = row * in.k.heads + query.kv_head;
       const int64_t table_row = std::clamp(key - query.position, -in.clip, in.clip) + in.clip;
-      const T* k = head_of<T>(in.k, row, query.kv_head);
-      const T* v = head_of<T>(in.v, row, query.kv_head);
+      const T* k = plain::head_of<T>(in.k, row, query.kv_head);
+      const T* v = plain::head_of<T>(in.v, row, query.kv_head);
       const T* relative_key = relative_row<T>(in, in.relative_keys, query, key);
       const T* relative_value = relative_row<T>(in, in.relative_values, query, key);
       const double weight =

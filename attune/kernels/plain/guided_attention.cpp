@@ -4,6 +4,8 @@
 #include <cmath>
 #include <vector>
 
+#include "attune/kernels/plain/head_of.h"
+
 namespace attune {
 namespace {
 
@@ -33,20 +35,14 @@ int64_t key_head(const GuidedAttentionInputs& in) {
   return in.head / (in.q.heads / in.k.heads);
 }
 
-// The first number of a head of a row.
-template <class T>
-T* head_of(const HeadColumns& part, int64_t row, int64_t head) {
-  return part.x.data<T>() + row * part.x.size(1) + part.column + head * part.d;
-}
-
 struct Score {
   double value, slope;  // the slope of the soft cap
 };
 
 template <class T>
 Score score(const GuidedAttentionInputs& in, int64_t row, int64_t key_row) {
-  const T* q = head_of<T>(in.q, row, in.head);
-  const T* k = head_of<T>(in.k, key_row, key_head(in));
+  const T* q = plain::head_of<T>(in.q, row, in.head);
+  const T* k = plain::head_of<T>(in.k, key_row, key_head(in));
   double sum = 0;
   for (int64_t c = 0; c < in.q.d; ++c) sum += static_cast<double>(q[c]) * static_cast<double>(k[c]);
   sum *= in.scale;
@@ -81,10 +77,10 @@ void backward(const GuidedAttentionInputs& in, const Tensor& log_sum_exp, double
       const bool is_linked = std::ranges::find(row.links, key) != row.links.end();
       const double alignment = is_linked ? 1.0 / static_cast<double>(row.links.size()) : 0;
       const double d_product = factor * (attention - alignment) * slope * in.scale;
-      const T* q = head_of<T>(in.q, row.row, in.head);
-      const T* k = head_of<T>(in.k, key_row, key_head(in));
-      T* to_q = head_of<T>(dq, row.row, in.head);
-      T* to_k = head_of<T>(dk, key_row, key_head(in));
+      const T* q = plain::head_of<T>(in.q, row.row, in.head);
+      const T* k = plain::head_of<T>(in.k, key_row, key_head(in));
+      T* to_q = plain::head_of<T>(dq, row.row, in.head);
+      T* to_k = plain::head_of<T>(dk, key_row, key_head(in));
       for (int64_t c = 0; c < in.q.d; ++c) {
         to_q[c] += static_cast<T>(d_product * static_cast<double>(k[c]));
         to_k[c] += static_cast<T>(d_product * static_cast<double>(q[c]));
