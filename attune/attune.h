@@ -70,4 +70,5 @@
 #include "attune/ops/residual.h"
 #include "attune/ops/rotary.h"
 #include "attune/ops/softmax.h"
+#include "attune/tensor/device_error.h"
 #include "attune/tensor/tensor.h"

@@ -6,6 +6,7 @@
 
 #include "attune/base/fail.h"
 #include "attune/kernels/page_rows.h"
+#include "attune/tensor/dispatch.h"
 
 namespace attune {
 

@@ -1,6 +1,7 @@
 #include "attune/inference/top_candidates.h"
 
 #include "attune/base/fail.h"
+#include "attune/tensor/dispatch.h"
 
 namespace attune {
 namespace {

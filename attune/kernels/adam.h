@@ -1,5 +1,7 @@
 #pragma once
 
+#include <span>
+
 #include "attune/tensor/tensor.h"
 
 namespace attune {
@@ -31,5 +33,17 @@ struct AdamTensors {
 /// parameter.
 void adam_step(Cpu, const AdamTensors& tensors, double ema_decay, const AdamStepArguments& arguments);
 void adam_step(Plain, const AdamTensors& tensors, double ema_decay, const AdamStepArguments& arguments);
+void adam_step(Cuda, const AdamTensors& tensors, double ema_decay, const AdamStepArguments& arguments);
+
+/// A parameter of adam_steps(): the tensors of AdamTensors, and its own decay in place of that of the arguments.
+struct AdamUpdate {
+  Tensor parameter, gradient, m, v, average;
+  double weight_decay = 0, l2 = 0;
+};
+
+/// adam_step() of several parameters of one dtype: the same numbers.
+void adam_steps(Cpu, std::span<const AdamUpdate> updates, double ema_decay, const AdamStepArguments& arguments);
+void adam_steps(Plain, std::span<const AdamUpdate> updates, double ema_decay, const AdamStepArguments& arguments);
+void adam_steps(Cuda, std::span<const AdamUpdate> updates, double ema_decay, const AdamStepArguments& arguments);
 
 }  // namespace attune

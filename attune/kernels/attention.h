@@ -29,7 +29,8 @@ struct AttentionInputs {
   Tensor distance_bias = {};  // [2 reach + 1, heads], or undefined
   DropoutMask dropout = {};
   double scale = 1;
-  double soft_cap = 0;  // 0: none
+  double soft_cap = 0;             // 0: none
+  bool bfloat16_products = false;  // a kernel may round what it multiplies to bfloat16
 
   int64_t sequences() const { return static_cast<int64_t>(query_offsets.size()) - 1; }
 };
@@ -40,6 +41,7 @@ struct AttentionInputs {
 ///   +infinity where a query sees no key, so that its weights become 0.
 void attention_forward(Cpu, const AttentionInputs& in, const Tensor& out, const Tensor& log_sum_exp);
 void attention_forward(Plain, const AttentionInputs& in, const Tensor& out, const Tensor& log_sum_exp);
+void attention_forward(Cuda, const AttentionInputs& in, const Tensor& out, const Tensor& log_sum_exp);
 
 /// Gradients are written, not added to.
 struct AttentionGradients {
@@ -52,10 +54,13 @@ void attention_backward(Cpu, const AttentionInputs& in, const Tensor& out, const
                         const Tensor& d_out, const AttentionGradients& gradients);
 void attention_backward(Plain, const AttentionInputs& in, const Tensor& out, const Tensor& log_sum_exp,
                         const Tensor& d_out, const AttentionGradients& gradients);
+void attention_backward(Cuda, const AttentionInputs& in, const Tensor& out, const Tensor& log_sum_exp,
+                        const Tensor& d_out, const AttentionGradients& gradients);
 
 /// Writes the attention weights, without dropout, where a query sees a key; other elements of `weights` do not change.
 ///   weights [sequences, heads, most queries, most keys]
 void attention_weights(Cpu, const AttentionInputs& in, const Tensor& log_sum_exp, const Tensor& weights);
 void attention_weights(Plain, const AttentionInputs& in, const Tensor& log_sum_exp, const Tensor& weights);
+void attention_weights(Cuda, const AttentionInputs& in, const Tensor& log_sum_exp, const Tensor& weights);
 
 }  // namespace attune

@@ -8,9 +8,6 @@
 namespace attune {
 namespace {
 
-// Groups of gathered keys have numbers from here on. Groups of consecutive keys have smaller ones (2^31 / 64 at most).
-constexpr int64_t kGatheredGroup = int64_t{1} << 26;
-
 struct Range {
   int64_t begin, end;
 };

@@ -11,6 +11,9 @@ namespace attune {
 
 /// The most queries, and the most keys, in a block. The keys of a block are one column group of the dropout mask.
 constexpr int64_t kAttentionTile = 64;
+/// Column groups of gathered keys have numbers from here on. Those of consecutive keys have smaller ones: 2^31 / 64 at
+/// most.
+constexpr int64_t kGatheredGroup = int64_t{1} << 26;
 
 struct AttentionSpan {
   int64_t queries, keys;  // of the sequence

@@ -38,5 +38,6 @@ struct CachedAttention {
 /// slots. `weights` are indexed by position. The result of a row depends only on that row and its slots.
 void cached_attention_forward(Cpu, const CachedAttention& arguments);
 void cached_attention_forward(Plain, const CachedAttention& arguments);
+void cached_attention_forward(Cuda, const CachedAttention& arguments);
 
 }  // namespace attune

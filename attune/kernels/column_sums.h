@@ -8,5 +8,6 @@ namespace attune {
 ///   x [..., columns], out [columns], both float32 or both float64
 void column_sums(Cpu, const Tensor& x, const Tensor& out, bool accumulate);
 void column_sums(Plain, const Tensor& x, const Tensor& out, bool accumulate);
+void column_sums(Cuda, const Tensor& x, const Tensor& out, bool accumulate);
 
 }  // namespace attune

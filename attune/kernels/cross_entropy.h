@@ -26,6 +26,7 @@ static_assert(sizeof(CrossEntropyRow) == kCrossEntropyNumbers * sizeof(double));
 /// results [rows, kCrossEntropyNumbers] float64: one CrossEntropyRow for each row.
 void cross_entropy_forward(Cpu, const CrossEntropyInputs& in, const Tensor& results);
 void cross_entropy_forward(Plain, const CrossEntropyInputs& in, const Tensor& results);
+void cross_entropy_forward(Cuda, const CrossEntropyInputs& in, const Tensor& results);
 
 /// d_logits [rows, columns] = scale * the gradient of the sum of losses, from the results of forward. d_logits may be
 /// the logits.
@@ -33,15 +34,20 @@ void cross_entropy_backward(Cpu, const CrossEntropyInputs& in, const Tensor& res
                             const Tensor& d_logits);
 void cross_entropy_backward(Plain, const CrossEntropyInputs& in, const Tensor& results, double scale,
                             const Tensor& d_logits);
+void cross_entropy_backward(Cuda, const CrossEntropyInputs& in, const Tensor& results, double scale,
+                            const Tensor& d_logits);
 
 /// Forward and backward at once. Overwrites the logits. d_logits has the dtype of the logits and may be the logits
 /// themselves, or it is bfloat16.
 void cross_entropy_loss(Cpu, const CrossEntropyInputs& in, double scale, const Tensor& results, const Tensor& d_logits);
 void cross_entropy_loss(Plain, const CrossEntropyInputs& in, double scale, const Tensor& results,
                         const Tensor& d_logits);
+void cross_entropy_loss(Cuda, const CrossEntropyInputs& in, double scale, const Tensor& results,
+                        const Tensor& d_logits);
 
 /// totals [kCrossEntropyNumbers] float64 = the sums of the columns of `results`, row after row.
 void cross_entropy_totals(Cpu, const Tensor& results, const Tensor& totals);
 void cross_entropy_totals(Plain, const Tensor& results, const Tensor& totals);
+void cross_entropy_totals(Cuda, const Tensor& results, const Tensor& totals);
 
 }  // namespace attune

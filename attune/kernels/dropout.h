@@ -10,5 +10,6 @@ namespace attune {
 ///   x float32, y bfloat16, out float32        without x: y float32 or bfloat16, out bfloat16
 void dropout_rows(Cpu, const Tensor& x, const Tensor& y, const Tensor& out, const DropoutMask& mask);
 void dropout_rows(Plain, const Tensor& x, const Tensor& y, const Tensor& out, const DropoutMask& mask);
+void dropout_rows(Cuda, const Tensor& x, const Tensor& y, const Tensor& out, const DropoutMask& mask);
 
 }  // namespace attune

@@ -29,12 +29,15 @@ struct GuidedAttentionInputs {
 ///   log_sum_exp [total_q], float64: log(sum over the keys of exp(score)); 0 in rows without links
 double guided_attention_forward(Cpu, const GuidedAttentionInputs& in, const Tensor& log_sum_exp);
 double guided_attention_forward(Plain, const GuidedAttentionInputs& in, const Tensor& log_sum_exp);
+double guided_attention_forward(Cuda, const GuidedAttentionInputs& in, const Tensor& log_sum_exp);
 
 /// Adds factor * gradient to the columns of the head in dq and of its key head in dk; other columns do not change.
 ///   dq, dk: as q and k   log_sum_exp as guided_attention_forward() wrote it
 void guided_attention_backward(Cpu, const GuidedAttentionInputs& in, const Tensor& log_sum_exp, double factor,
                                const HeadColumns& dq, const HeadColumns& dk);
 void guided_attention_backward(Plain, const GuidedAttentionInputs& in, const Tensor& log_sum_exp, double factor,
+                               const HeadColumns& dq, const HeadColumns& dk);
+void guided_attention_backward(Cuda, const GuidedAttentionInputs& in, const Tensor& log_sum_exp, double factor,
                                const HeadColumns& dq, const HeadColumns& dk);
 
 }  // namespace attune

@@ -21,6 +21,7 @@ struct LayerNormForward {
 };
 void layer_norm_forward(Cpu, const LayerNormForward& arguments);
 void layer_norm_forward(Plain, const LayerNormForward& arguments);
+void layer_norm_forward(Cuda, const LayerNormForward& arguments);
 
 /// Writes the gradients of x (dx), of y (d_dropped = dropout(dx)), of weight and of bias, from the normalised input and
 /// its statistics. If x is float32, one of dy and d_dropped may be bfloat16.
@@ -38,6 +39,7 @@ struct LayerNormBackward {
 };
 void layer_norm_backward(Cpu, const LayerNormBackward& arguments);
 void layer_norm_backward(Plain, const LayerNormBackward& arguments);
+void layer_norm_backward(Cuda, const LayerNormBackward& arguments);
 
 /// One row of the statistics: the mean (0 in the rms form), the factor of x - mean, and the coefficient of the part of
 /// the gradient that is parallel to the normalised row.

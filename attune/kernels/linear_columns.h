@@ -14,5 +14,7 @@ void linear_columns(Cpu, const Tensor& x, const Tensor& weight, const Tensor& bi
                     const Tensor& y);
 void linear_columns(Plain, const Tensor& x, const Tensor& weight, const Tensor& bias,
                     std::span<const ColumnGroup> groups, const Tensor& y);
+void linear_columns(Cuda, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                    std::span<const ColumnGroup> groups, const Tensor& y);
 
 }  // namespace attune

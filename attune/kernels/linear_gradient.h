@@ -20,6 +20,7 @@ struct LinearGradient {
 
 void linear_gradient(Cpu, const LinearGradient& arguments);
 void linear_gradient(Plain, const LinearGradient& arguments);
+void linear_gradient(Cuda, const LinearGradient& arguments);
 
 /// Calls f(T{}, Dy{}, Dz{}) with the types of the sums, of dy and of dz.
 template <class F>

@@ -10,5 +10,6 @@ namespace attune {
 ///   x: n > 0 tensors of the shape and dtype of y, float32 or float64; elements are below infinity
 void log_mean_exp(Cpu, std::span<const Tensor> x, const Tensor& y);
 void log_mean_exp(Plain, std::span<const Tensor> x, const Tensor& y);
+void log_mean_exp(Cuda, std::span<const Tensor> x, const Tensor& y);
 
 }  // namespace attune

@@ -21,6 +21,7 @@ struct MatmulForm {
 /// either, and sums are in float32 (see has_bfloat16_products()).
 void matmul(Cpu, const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& c, const MatmulForm& form);
 void matmul(Plain, const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& c, const MatmulForm& form);
+void matmul(Cuda, const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& c, const MatmulForm& form);
 
 /// Calls f(In{}, Out{}, Bias{}) with the types of a product's inputs, of its result and of its bias.
 template <class F>

@@ -8,5 +8,6 @@ namespace attune {
 ///   weights [rows, heads, keys]   mean [rows, keys]
 void mean_over_heads(Cpu, const Tensor& weights, const Tensor& mean);
 void mean_over_heads(Plain, const Tensor& weights, const Tensor& mean);
+void mean_over_heads(Cuda, const Tensor& weights, const Tensor& mean);
 
 }  // namespace attune

@@ -32,6 +32,7 @@ struct PanelPart {
 /// weight * scale of x) in float32, for int4 group after group, so the bits are the same on every device.
 void panel_linear(Cpu, const Tensor& x, std::span<const PanelPart> parts, Activation activation);
 void panel_linear(Plain, const Tensor& x, std::span<const PanelPart> parts, Activation activation);
+void panel_linear(Cuda, const Tensor& x, std::span<const PanelPart> parts, Activation activation);
 
 /// y[r, j] = x[r] . w[c] + bias[c] with c = columns[j] of the group of row r, and -inf for j beyond its columns. The
 /// bits are those of panel_linear().
@@ -39,6 +40,8 @@ void panel_linear(Plain, const Tensor& x, std::span<const PanelPart> parts, Acti
 void panel_linear_columns(Cpu, const Tensor& x, const Panels& weight, const Tensor& bias,
                           std::span<const ColumnGroup> groups, const Tensor& y);
 void panel_linear_columns(Plain, const Tensor& x, const Panels& weight, const Tensor& bias,
+                          std::span<const ColumnGroup> groups, const Tensor& y);
+void panel_linear_columns(Cuda, const Tensor& x, const Panels& weight, const Tensor& bias,
                           std::span<const ColumnGroup> groups, const Tensor& y);
 
 }  // namespace attune

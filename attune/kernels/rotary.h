@@ -13,6 +13,8 @@ void rotary_table(Cpu, const RotaryFrequencies& frequencies, const Tensor& posit
                   const Tensor& table);
 void rotary_table(Plain, const RotaryFrequencies& frequencies, const Tensor& positions, int64_t first,
                   const Tensor& table);
+void rotary_table(Cuda, const RotaryFrequencies& frequencies, const Tensor& positions, int64_t first,
+                  const Tensor& table);
 
 struct RotaryRows {
   Tensor x;           // [n, heads, d], float32 or float64
@@ -26,5 +28,6 @@ struct RotaryRows {
 /// y = x with the first 2 * pairs numbers of each of the first `rotated` heads rotated.
 void rotary_rows(Cpu, const RotaryRows& arguments);
 void rotary_rows(Plain, const RotaryRows& arguments);
+void rotary_rows(Cuda, const RotaryRows& arguments);
 
 }  // namespace attune

@@ -67,11 +67,13 @@ struct CandidateRow {
 /// are, or -1 if the row is no distribution: a logit is NaN or +infinity, or all are minus infinity.
 int64_t top_candidates(Cpu, const CandidateRow& row, const CandidateQuery& query, std::span<Candidate> room);
 int64_t top_candidates(Plain, const CandidateRow& row, const CandidateQuery& query, std::span<Candidate> room);
+int64_t top_candidates(Cuda, const CandidateRow& row, const CandidateQuery& query, std::span<Candidate> room);
 
 /// Divides the logits of `tokens` in a row by `penalty` where they are positive, and multiplies them by it elsewhere.
 /// Source: Keskar et al. 2019.
 void penalize_tokens(Cpu, const CandidateRow& row, std::span<const int32_t> tokens, double penalty);
 void penalize_tokens(Plain, const CandidateRow& row, std::span<const int32_t> tokens, double penalty);
+void penalize_tokens(Cuda, const CandidateRow& row, std::span<const int32_t> tokens, double penalty);
 
 /// Returns the excluded tokens of a row, ascending: those of the query, or `merged`, which is filled if rules add some.
 inline std::span<const int32_t> excluded_of(const CandidateQuery& query, std::vector<int32_t>& merged) {

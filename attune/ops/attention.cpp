@@ -9,8 +9,10 @@
 #include "attune/base/fail.h"
 #include "attune/base/profile.h"
 #include "attune/kernels/attention.h"
+#include "attune/ops/precision.h"
 #include "attune/ops/relative_tables.h"
 #include "attune/ops/rows.h"
+#include "attune/tensor/dispatch.h"
 
 namespace attune {
 namespace {
@@ -88,6 +90,7 @@ Tensor empty_or_undefined(const Tensor& like) {
 struct Parts {
   std::array<HeadColumns, 3> heads;  // q, k, v
   std::array<size_t, 3> owner;
+  bool bfloat16_products;  // of the forward pass; backward follows it
 };
 
 AttentionInputs inputs_of(const Parts& in, const AttentionOptions& o) {
@@ -107,7 +110,8 @@ AttentionInputs inputs_of(const Parts& in, const AttentionOptions& o) {
           .distance_bias = o.distance_bias,
           .dropout = o.dropout,
           .scale = o.scale > 0 ? o.scale : 1.0 / std::sqrt(static_cast<double>(q.d)),
-          .soft_cap = o.soft_cap};
+          .soft_cap = o.soft_cap,
+          .bfloat16_products = in.bfloat16_products};
 }
 
 // 2^(-8 (h + 1) / n) for h = 0, step, 2 step, ...
@@ -125,7 +129,7 @@ bool are_parts_of_one(const HeadColumns& a, const HeadColumns& b) {
 }
 
 Parts parts_of(const HeadColumns& q, const HeadColumns& k, const HeadColumns& v) {
-  Parts parts{.heads = {q, k, v}, .owner = {0, 1, 2}};
+  Parts parts{.heads = {q, k, v}, .owner = {0, 1, 2}, .bfloat16_products = bfloat16_products()};
   for (size_t i = 1; i < 3; ++i) {
     for (size_t j = 0; j < i && parts.owner[i] == i; ++j) {
       bool fits = parts.owner[j] == j;

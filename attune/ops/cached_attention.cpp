@@ -9,6 +9,7 @@
 #include "attune/ops/attention.h"
 #include "attune/ops/relative_tables.h"
 #include "attune/ops/rows.h"
+#include "attune/tensor/dispatch.h"
 
 namespace attune {
 namespace {

@@ -5,6 +5,7 @@
 #include "attune/base/profile.h"
 #include "attune/kernels/concat_heads.h"
 #include "attune/ops/rows.h"
+#include "attune/tensor/dispatch.h"
 
 namespace attune {
 Tensor concat_heads(const Tensor& a, const Tensor& b) {

@@ -12,6 +12,7 @@
 #include "attune/kernels/scale.h"
 #include "attune/ops/precision.h"
 #include "attune/ops/rows.h"
+#include "attune/tensor/dispatch.h"
 #include "attune/tensor/host_view.h"
 
 namespace attune {

@@ -5,6 +5,7 @@
 #include "attune/base/profile.h"
 #include "attune/kernels/dropout.h"
 #include "attune/ops/rows.h"
+#include "attune/tensor/dispatch.h"
 
 namespace attune {
 namespace {

@@ -8,6 +8,7 @@
 #include "attune/kernels/embedding.h"
 #include "attune/kernels/scale.h"
 #include "attune/ops/rows.h"
+#include "attune/tensor/dispatch.h"
 
 namespace attune {
 namespace {

@@ -6,6 +6,7 @@
 #include "attune/kernels/gated_activation.h"
 #include "attune/ops/precision.h"
 #include "attune/ops/rows.h"
+#include "attune/tensor/dispatch.h"
 
 namespace attune {
 

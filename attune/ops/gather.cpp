@@ -4,6 +4,7 @@
 #include "attune/base/fail.h"
 #include "attune/base/profile.h"
 #include "attune/kernels/gather.h"
+#include "attune/tensor/dispatch.h"
 
 namespace attune {
 

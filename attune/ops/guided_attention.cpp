@@ -8,6 +8,7 @@
 #include "attune/base/profile.h"
 #include "attune/kernels/guided_attention.h"
 #include "attune/ops/rows.h"
+#include "attune/tensor/dispatch.h"
 
 namespace attune {
 namespace {

@@ -8,6 +8,7 @@
 #include "attune/kernels/layer_norm.h"
 #include "attune/ops/precision.h"
 #include "attune/ops/rows.h"
+#include "attune/tensor/dispatch.h"
 
 namespace attune {
 namespace {

@@ -14,6 +14,7 @@
 #include "attune/ops/linear_check.h"
 #include "attune/ops/precision.h"
 #include "attune/ops/rows.h"
+#include "attune/tensor/dispatch.h"
 
 namespace attune {
 namespace {

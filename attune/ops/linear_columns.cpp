@@ -6,6 +6,7 @@
 #include "attune/kernels/linear_columns.h"
 #include "attune/ops/column_groups.h"
 #include "attune/ops/rows.h"
+#include "attune/tensor/dispatch.h"
 
 namespace attune {
 namespace {

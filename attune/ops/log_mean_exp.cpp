@@ -4,6 +4,7 @@
 #include "attune/base/profile.h"
 #include "attune/kernels/log_mean_exp.h"
 #include "attune/ops/rows.h"
+#include "attune/tensor/dispatch.h"
 
 namespace attune {
 

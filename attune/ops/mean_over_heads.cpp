@@ -3,6 +3,7 @@
 #include "attune/base/fail.h"
 #include "attune/kernels/mean_over_heads.h"
 #include "attune/ops/rows.h"
+#include "attune/tensor/dispatch.h"
 
 namespace attune {
 

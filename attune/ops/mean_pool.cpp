@@ -4,6 +4,7 @@
 #include "attune/base/fail.h"
 #include "attune/base/profile.h"
 #include "attune/kernels/mean_pool.h"
+#include "attune/tensor/dispatch.h"
 
 namespace attune {
 

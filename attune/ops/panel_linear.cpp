@@ -9,6 +9,7 @@
 #include "attune/ops/column_groups.h"
 #include "attune/ops/rows.h"
 #include "attune/ops/segment_linear.h"
+#include "attune/tensor/dispatch.h"
 
 namespace attune {
 namespace {

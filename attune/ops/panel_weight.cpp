@@ -6,6 +6,7 @@
 #include "attune/kernels/panel_weight.h"
 #include "attune/ops/precision.h"
 #include "attune/ops/rows.h"
+#include "attune/tensor/dispatch.h"
 
 namespace attune {
 namespace {

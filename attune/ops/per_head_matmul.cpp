@@ -4,6 +4,7 @@
 #include "attune/base/profile.h"
 #include "attune/kernels/per_head_matmul.h"
 #include "attune/ops/rows.h"
+#include "attune/tensor/dispatch.h"
 
 namespace attune {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "attune/autograd/graph.h"
 #include "attune/kernels/bfloat16.h"
+#include "attune/tensor/dispatch.h"
 
 namespace attune {
 

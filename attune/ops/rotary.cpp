@@ -10,6 +10,7 @@
 #include "attune/base/profile.h"
 #include "attune/kernels/rotary.h"
 #include "attune/ops/rows.h"
+#include "attune/tensor/dispatch.h"
 
 namespace attune {
 namespace {

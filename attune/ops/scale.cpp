@@ -3,6 +3,7 @@
 #include "attune/autograd/graph.h"
 #include "attune/kernels/scale.h"
 #include "attune/ops/rows.h"
+#include "attune/tensor/dispatch.h"
 
 namespace attune {
 namespace {

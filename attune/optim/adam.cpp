@@ -9,6 +9,7 @@
 #include "attune/base/profile.h"
 #include "attune/kernels/adam.h"
 #include "attune/kernels/reduce.h"
+#include "attune/tensor/dispatch.h"
 #include "attune/tensor/memory.h"
 
 namespace attune {
@@ -17,6 +18,17 @@ namespace {
 // The elements of a parameter or of its gradient that this process updates.
 Tensor owned_part(const Tensor& x, const ElementRange& range) {
   return x.reshape({-1}).rows(range.begin, range.end);
+}
+
+// Calls f with each run of neighbours whose tensors are on one device and of one dtype.
+template <class Item, class TensorOf, class F>
+void for_groups(const std::vector<Item>& items, TensorOf tensor_of, F&& f) {
+  for (size_t begin = 0, end = 0; begin < items.size(); begin = end) {
+    const Tensor first = tensor_of(items[begin]);
+    for (end = begin; end < items.size(); ++end)
+      if (const Tensor x = tensor_of(items[end]); x.device() != first.device() || x.dtype() != first.dtype()) break;
+    f(std::span(items).subspan(begin, end - begin));
+  }
 }
 
 }  // namespace
@@ -42,12 +54,15 @@ Adam::Adam(std::vector<NamedParameter> parameters, const OptimizerConfig& config
 
 double Adam::gradient_norm() const {
   const ProfileScope scope("gradient norm");
+  std::vector<Tensor> gradients;
+  for (const auto& [name, parameter] : parameters_)
+    if (const Tensor g = gradient(*parameter); g.defined()) gradients.push_back(g);
   double sum = 0;
-  for (const auto& [name, parameter] : parameters_) {
-    const Tensor g = gradient(*parameter);
-    if (!g.defined()) continue;
-    sum += dispatch(g.device(), [&](auto device) { return sum_of_squares(device, g); });
-  }
+  for_groups(
+      gradients, [](const Tensor& g) { return g; },
+      [&](std::span<const Tensor> group) {
+        sum += dispatch(group[0].device(), [&](auto device) { return sum_of_squares(device, group); });
+      });
   return std::sqrt(sum);
 }
 
@@ -62,7 +77,7 @@ void Adam::step(double learning_rate, double norm) {
   ++steps_;
   const auto t = static_cast<double>(steps_);
   const double decay = std::min(moving_average_, (1 + t) / (10 + t));
-  AdamStepArguments arguments{
+  const AdamStepArguments arguments{
       .learning_rate = learning_rate,
       .beta_1 = config_.beta_1,
       .beta_2 = config_.beta_2,
@@ -70,21 +85,26 @@ void Adam::step(double learning_rate, double norm) {
       .gradient_scale = config_.clip_norm > 0 && norm > config_.clip_norm ? config_.clip_norm / norm : 1,
       .bias_correction_1 = 1 - std::pow(config_.beta_1, t),
       .bias_correction_2 = 1 - std::pow(config_.beta_2, t)};
+  std::vector<AdamUpdate> updates;
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const Tensor& p = *parameters_[i].tensor;
     const AdamState& state = states_[i];
     const Tensor g = gradient(p);
     if (!g.defined()) continue;
     const double weight_decay = p.rank() > 1 ? config_.weight_decay : 0;
-    arguments.weight_decay = config_.kind == OptimizerKind::adamw ? weight_decay : 0;
-    arguments.l2 = config_.kind == OptimizerKind::adam ? weight_decay : 0;
-    const Tensor parameter = owned_part(p, state.range), of_gradient = owned_part(g, state.range);
-    dispatch(p.device(), [&](auto device) {
-      adam_step(device,
-                {.parameter = parameter, .gradient = of_gradient, .m = state.m, .v = state.v, .average = state.average},
-                decay, arguments);
-    });
+    updates.push_back({.parameter = owned_part(p, state.range),
+                       .gradient = owned_part(g, state.range),
+                       .m = state.m,
+                       .v = state.v,
+                       .average = state.average,
+                       .weight_decay = config_.kind == OptimizerKind::adamw ? weight_decay : 0,
+                       .l2 = config_.kind == OptimizerKind::adam ? weight_decay : 0});
   }
+  for_groups(
+      updates, [](const AdamUpdate& u) { return u.parameter; },
+      [&](std::span<const AdamUpdate> group) {
+        dispatch(group[0].parameter.device(), [&](auto device) { adam_steps(device, group, decay, arguments); });
+      });
 }
 
 void Adam::swap_averages() const {

@@ -1,9 +1,9 @@
 #pragma once
-// Where data lives. A kernel takes its device as its first argument; `dispatch` selects the overload.
+// Where data lives. A kernel takes its device as its first argument; `dispatch` (dispatch.h) selects the overload.
 
 #include <cstdint>
 #include <string>
-#include <utility>
+#include <string_view>
 
 namespace [[gnu::visibility("default")]] attune {
 
@@ -18,23 +18,36 @@ struct Plain {
   bool operator==(const Plain&) const = default;
 };
 
+/// A GPU of NVIDIA, by its number on this machine. Only a build with CUDA has its kernels (docs/cuda.md).
+struct Cuda {
+  int index = 0;
+  bool operator==(const Cuda&) const = default;
+};
+
 class Device {
  public:
-  enum class Kind : uint8_t { cpu, plain };
+  enum class Kind : uint8_t { cpu, plain, cuda };
 
-  Device() = default;                    // the CPU
-  Device(Cpu) {}                         // NOLINT: a kernel's device is a device
-  Device(Plain) : kind_(Kind::plain) {}  // NOLINT
+  Device() = default;                                               // the CPU
+  Device(Cpu) {}                                                    // NOLINT: a kernel's device is a device
+  Device(Plain) : kind_(Kind::plain) {}                             // NOLINT
+  Device(Cuda device) : kind_(Kind::cuda), index_(device.index) {}  // NOLINT
+  /// The device with this name: "cpu", "cuda" (the first GPU) or "cuda:N". Throws ConfigError for another name, and
+  /// DeviceError, which says what is missing, if the device cannot be used.
+  static Device named(std::string_view name);
 
   Kind kind() const { return kind_; }
+  /// The number of the GPU; 0 for other devices.
+  int index() const { return index_; }
   /// Whether the host reads and writes this memory with plain pointers.
   bool is_host() const { return kind_ == Kind::cpu; }
-  /// Returns the name of the device, as errors have it: "cpu" or "plain".
+  /// Returns the name of the device, as errors have it: "cpu", "plain" or "cuda:0".
   std::string text() const;
   bool operator==(const Device&) const = default;
 
  private:
   Kind kind_ = Kind::cpu;
+  int index_ = 0;
 };
 
 /// While this object lives, the host can access the memory of the plain device. May be nested.
@@ -45,19 +58,5 @@ class PlainAccess {
   PlainAccess(const PlainAccess&) = delete;
   PlainAccess& operator=(const PlainAccess&) = delete;
 };
-
-/// Calls f with the device's own type, which selects overloads like softmax_forward(Cpu, ...). An operation calls this
-/// at its outermost point: everything in f runs on the device.
-template <class F>
-decltype(auto) dispatch(const Device& device, F&& f) {
-  switch (device.kind()) {
-    case Device::Kind::cpu:
-      return std::forward<F>(f)(Cpu{});
-    case Device::Kind::plain:
-      break;
-  }
-  const PlainAccess access;
-  return std::forward<F>(f)(Plain{});
-}
 
 }  // namespace attune

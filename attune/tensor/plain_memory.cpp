@@ -54,6 +54,11 @@ class PlainMemory {
     }
   }
 
+  std::span<std::byte> used() {
+    const std::lock_guard lock(mutex_);
+    return {begin_, used_};
+  }
+
   void open() {
     const std::lock_guard lock(mutex_);
     if (readers_++ == 0) protect(PROT_READ | PROT_WRITE);
@@ -104,6 +109,10 @@ std::shared_ptr<Buffer> allocate_plain_buffer(size_t bytes) {
     PlainMemory::instance().give_back(block, block_bytes);
     throw;
   }
+}
+
+std::span<std::byte> plain_memory() {
+  return PlainMemory::instance().used();
 }
 
 PlainAccess::PlainAccess() {

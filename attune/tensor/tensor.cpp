@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "attune/base/fail.h"
+#include "attune/tensor/dispatch.h"
 #include "attune/tensor/memory.h"
 #include "attune/tensor/plain_memory.h"
 
@@ -14,9 +15,11 @@ std::shared_ptr<Buffer> allocate(const Device& device, size_t bytes) {
     case Device::Kind::cpu:
       return allocate_buffer(bytes);
     case Device::Kind::plain:
+      return allocate_plain_buffer(bytes);
+    case Device::Kind::cuda:
       break;
   }
-  return allocate_plain_buffer(bytes);
+  return allocate_cuda_buffer({device.index()}, bytes);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "attune/base/fail.h"
 #include "attune/base/processors.h"
 #include "attune/kernels/matmul.h"
+#include "attune/tensor/device.h"
 #include "attune/train/config_fields.h"
 
 namespace attune {
@@ -201,6 +202,7 @@ void RunConfig::validate_for_training() const {
   if (train.patience > 0 && !has_validation())
     fail<ConfigError>("train.patience = {} needs {}", train.patience,
                       pairs ? "data.valid_source" : "data.valid_files or data.valid_fraction");
+  Device::named(train.device);
 }
 
 bool RunConfig::has_validation() const {

@@ -109,6 +109,7 @@ struct TrainConfig {
   int64_t average_checkpoints = 0;      // the final model is the mean of this many; 0 or 1: off
   double moving_average = 0;            // decay of an exponential moving average of the weights; 0: off
   int64_t threads = 0;                  // 0: thread_count() of the caller
+  std::string device = "cpu";           // of the model and its training: cpu, cuda, or cuda:N with the number of a GPU
   bool shard_optimizer = false;         // several ranks: each keeps moments only for its part of the parameters
   bool checkpoint_activations = false;  // layers compute their activations again in the backward pass: less memory
   ProductPrecision precision = ProductPrecision::float32;  // of the training step's matrix products
@@ -126,7 +127,8 @@ struct RunConfig {
 
   /// Throws ConfigError naming the field and the value. Does not ask for files to train on.
   void validate() const;
-  /// The same, and throws ConfigError when no files for training are named.
+  /// The same, and throws ConfigError when no files for training are named, and DeviceError when train.device cannot be
+  /// used.
   void validate_for_training() const;
 
   bool has_validation() const;
@@ -215,6 +217,7 @@ void visit_fields(TrainConfig& c, FieldVisitor& v) {
   v("average_checkpoints", c.average_checkpoints);
   v("moving_average", c.moving_average);
   v("threads", c.threads);
+  v("device", c.device);
   v("shard_optimizer", c.shard_optimizer);
   v("checkpoint_activations", c.checkpoint_activations);
   v("precision", c.precision);

@@ -55,7 +55,6 @@ RunConfig defaults_of(const Json& json) {
 
 // Keys that people know from other programs.
 constexpr std::pair<const char*, const char*> kForeignKeys[] = {
-    {"device", "Attune computes on the processor; there is no key for a device"},
     {"lr", "the key is schedule.learning_rate"},
     {"batch_size", "batches are counted in tokens: the key is train.batch_tokens"},
     {"fp16", "the key is train.precision"},

@@ -211,6 +211,7 @@ constexpr KeyHelp kHelp[] = {
     {"train.average_checkpoints", "The final model is the mean of the last so many; 0 or 1: off", "checkpoints"},
     {"train.moving_average", "Decay of an exponential moving average of the weights; 0: off", ""},
     {"train.threads", "0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow", "threads"},
+    {"train.device", "Where the model is trained: cpu, cuda (the first GPU) or cuda:N", ""},
     {"train.shard_optimizer", "Several ranks: each keeps moments only for its part of the parameters", ""},
     {"train.checkpoint_activations", "Layers compute their activations again in the backward pass: less memory", ""},
     {"train.precision", "Type in which a training step's matrix products take their inputs", ""},

@@ -7,6 +7,7 @@
 
 #include "attune/base/fail.h"
 #include "attune/kernels/reduce.h"
+#include "attune/tensor/dispatch.h"
 
 namespace attune {
 namespace {

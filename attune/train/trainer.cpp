@@ -15,6 +15,7 @@
 #include "attune/io/parameter_file.h"
 #include "attune/optim/schedule.h"
 #include "attune/tensor/buffer.h"
+#include "attune/tensor/device.h"
 #include "attune/train/batch_prefetch.h"
 #include "attune/train/best_model.h"
 #include "attune/train/data_parallel.h"
@@ -200,6 +201,12 @@ void Run::make_task(bool resumes) {
   config_.model = task_->model_config();
   const std::string& initial = config_.train.initialize_from;
   if (!resumes && !initial.empty()) observer_.on_message(initialize_from(initial, task_->model()));
+  if (const Device device = Device::named(config_.train.device); !device.is_host()) {
+    if (communicator_.size() > 1)
+      fail<ConfigError>("train.device = {}: {} ranks train on the CPU alone", config_.train.device,
+                        communicator_.size());
+    move_parameters(task_->model(), device);
+  }
   require_gradients(task_->model());
   set_activation_checkpointing(task_->model(), config_.train.checkpoint_activations);
   const std::vector<NamedParameter> parameters = trained_parameters(task_->model());

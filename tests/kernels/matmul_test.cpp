@@ -4,6 +4,7 @@
 
 #include "attune/base/parallel.h"
 #include "attune/kernels/column_sums.h"
+#include "attune/tensor/dispatch.h"
 #include "tests/support/devices.h"
 #include "tests/support/gradient_check.h"
 

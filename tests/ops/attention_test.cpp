@@ -8,6 +8,7 @@
 
 #include "attune/autograd/graph.h"
 #include "attune/base/parallel.h"
+#include "attune/ops/precision.h"
 #include "tests/ops/attention_reference.h"
 #include "tests/support/devices.h"
 #include "tests/support/errors.h"
@@ -32,6 +33,18 @@ std::vector<std::pair<const char*, Problem>> problems(DType dtype) {
   all.back().second.options.causal = true;
   all.emplace_back("scaled", random_problem(small, dtype));
   all.back().second.options.scale = 0.37;
+  return all;
+}
+
+// Heads that are longer than a tile, with and without tables of relative positions.
+std::vector<std::pair<const char*, Problem>> wide_problems(DType dtype) {
+  const Sizes sizes{.queries = {5, 70}, .keys = {5, 70}, .heads = 2, .kv_heads = 1, .d_k = 70, .d_v = 131};
+  std::vector<std::pair<const char*, Problem>> all;
+  all.emplace_back("wide", random_problem(sizes, dtype));
+  all.back().second.options.causal = true;
+  all.emplace_back("wide, with tables", random_problem(sizes, dtype));
+  all.back().second.options.relative_keys = normal({9, 70}, {.dtype = dtype, .seed = 6});
+  all.back().second.options.relative_values = normal({9, 131}, {.dtype = dtype, .seed = 7});
   return all;
 }
 
@@ -254,8 +267,19 @@ TEST(Attention, IsTheSameOnEveryDevice) {
     all.emplace_back("soft cap", random_problem({.queries = {7, 70}, .keys = {7, 70}}, dtype));
     all.back().second.options.causal = true;
     all.back().second.options.soft_cap = 1.5;
+    for (auto& wide : wide_problems(dtype)) all.push_back(std::move(wide));
     for (const auto& [name, p] : all) EXPECT_LT(device_error(p), dtype == DType::f32 ? 1e-5 : 1e-12) << name;
   }
+}
+
+// Devices that multiply bfloat16 numbers round q, k, v, the weights and their gradients.
+TEST(Attention, BFloat16ProductsAreNearOnEveryDevice) {
+  const ProductPrecisionScope scope(ProductPrecision::bfloat16);
+  auto all = problems(DType::f32);
+  for (auto& wide : wide_problems(DType::f32)) all.push_back(std::move(wide));
+  all.emplace_back("tiles", random_problem({.queries = {70, 130}, .keys = {70, 140}, .d_k = 16, .d_v = 8}, DType::f32));
+  all.back().second.options.dropout = {.probability = 0.3, .seed = 5};
+  for (const auto& [name, p] : all) EXPECT_LT(device_error(p), 0.02) << name;
 }
 
 // Queries, keys and values that share rows share a gradient there, too; columns that nobody reads have zeros.

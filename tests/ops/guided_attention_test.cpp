@@ -105,7 +105,7 @@ TEST(GuidedAttention, TheGradientOfTheScoresIsAttentionLessAlignment) {
     EXPECT_NEAR(gradient(q).values<double>()[j], 0.25 * (std::exp(scores[j]) / total - (j == 1 ? 0 : 0.5)), 1e-15) << j;
 }
 
-TEST(GuidedAttention, IsTheSameOnThePlainDevice) {
+TEST(GuidedAttention, IsTheSameOnEveryDevice) {
   const auto f = [](const std::vector<Tensor>& t) { return loss_of(t, some_links()); };
   EXPECT_LT(device_error(f, {normal({8, 4, 6}, {.dtype = DType::f32, .seed = 1}),
                              normal({10, 2, 6}, {.dtype = DType::f32, .seed = 2})}),

@@ -11,6 +11,7 @@
 #include "attune/kernels/linear_gradient.h"
 #include "attune/ops/activation.h"
 #include "attune/ops/matmul.h"
+#include "attune/tensor/dispatch.h"
 #include "tests/support/devices.h"
 #include "tests/support/errors.h"
 #include "tests/support/gradient_check.h"

@@ -16,6 +16,7 @@
 #include "attune/ops/mean_pool.h"
 #include "attune/ops/residual.h"
 #include "attune/ops/softmax.h"
+#include "attune/tensor/dispatch.h"
 #include "attune/tensor/host_view.h"
 #include "attune/tensor/memory.h"
 #include "tests/support/devices.h"

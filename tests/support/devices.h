@@ -1,6 +1,8 @@
 #pragma once
 // The same work on other devices and on the CPU.
 
+#include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "attune/autograd/graph.h"
@@ -9,10 +11,10 @@
 
 namespace attune {
 
-/// The devices that tests compare with the CPU.
-inline std::vector<Device> devices_under_test() {
-  return {Plain{}};
-}
+/// The devices that tests compare with the CPU: Plain, or the one that the environment variable ATTUNE_TEST_DEVICE
+/// names
+/// (`cuda`). If that cannot be used, all tests of the program are reported as skipped.
+std::vector<Device> devices_under_test();
 
 /// Copies of tensors on a device.
 inline std::vector<Tensor> copies_on(const Device& device, const std::vector<Tensor>& tensors) {

@@ -296,9 +296,8 @@ TEST(RunConfig, AnUnknownKeyIsLookedForElsewhere) {
   const auto refusal = [](const std::string& assignment) {
     return message_of<ConfigError>([&] { read_run_config("", {assignment}); });
   };
-  EXPECT_EQ(refusal("train.device=cuda"),
-            "--set train.device=cuda: train: unknown key \"device\": Attune computes on the processor; there is no key "
-            "for a device");
+  EXPECT_EQ(refusal("model.device=cuda"),
+            "--set model.device=cuda: model: unknown key \"device\": the key is train.device");
   EXPECT_EQ(refusal("train.learning_rate=1"),
             "--set train.learning_rate=1: train: unknown key \"learning_rate\": the key is schedule.learning_rate");
   EXPECT_THAT(refusal("train.batch_size=32"), HasSubstr("the key is train.batch_tokens"));

@@ -1,0 +1,45 @@
+#include "attune/kernels/activation.h"
+
+#include "attune/kernels/cuda/activation_functions.h"
+#include "attune/kernels/cuda/launch.h"
+#include "attune/kernels/cuda/numbers.h"
+#include "attune/kernels/for_dtype.h"
+
+namespace attune {
+namespace {
+
+template <class T>
+struct ActivationForward {
+  Activation activation;
+  const T* x;
+  T* y;
+  ATTUNE_DEVICE void operator()(int64_t i) const {
+    y[i] = static_cast<T>(cuda::activation_of(activation, cuda::widened(x[i])));
+  }
+};
+
+template <class T>
+struct ActivationBackward {
+  Activation activation;
+  const T* saved;
+  const T* dy;
+  T* dx;
+  ATTUNE_DEVICE void operator()(int64_t i) const { dx[i] = dy[i] * cuda::slope_of(activation, saved[i]); }
+};
+
+}  // namespace
+
+void activation_forward(Cuda device, Activation activation, const Tensor& x, const Tensor& y) {
+  for_storage_dtype("activation", x.dtype(), [&]<class T>(T) {
+    cuda::for_each_element(device, "activation", x.numel(), ActivationForward<T>{activation, x.data<T>(), y.data<T>()});
+  });
+}
+
+void activation_backward(Cuda device, Activation activation, const Tensor& saved, const Tensor& dy, const Tensor& dx) {
+  dispatch_floating("activation", dy.dtype(), [&]<class T>(T) {
+    cuda::for_each_element(device, "activation", dy.numel(),
+                           ActivationBackward<T>{activation, saved.data<T>(), dy.data<T>(), dx.data<T>()});
+  });
+}
+
+}  // namespace attune

@@ -1,0 +1,100 @@
+#include "attune/kernels/adam.h"
+
+#include <cmath>
+#include <vector>
+
+#include "attune/kernels/cuda/chunks.h"
+#include "attune/kernels/cuda/launch.h"
+#include "attune/kernels/cuda/tables.h"
+#include "attune/kernels/for_dtype.h"
+
+namespace attune {
+namespace {
+
+constexpr int64_t kChunk = 4096;  // elements of a block
+
+// The arguments in the type of the parameters.
+template <class T>
+struct Numbers {
+  T beta_1, beta_2, epsilon, gradient_scale, rate, root_scale, ema_decay;
+
+  Numbers(const AdamStepArguments& a, double decay)
+      : beta_1(static_cast<T>(a.beta_1)),
+        beta_2(static_cast<T>(a.beta_2)),
+        epsilon(static_cast<T>(a.epsilon)),
+        gradient_scale(static_cast<T>(a.gradient_scale)),
+        rate(static_cast<T>(a.learning_rate / a.bias_correction_1)),
+        root_scale(static_cast<T>(1 / a.bias_correction_2)),
+        ema_decay(static_cast<T>(decay)) {}
+};
+
+template <class T>
+struct Entry {
+  int64_t first, count;  // its first block, and its elements
+  T* parameter;
+  const T* gradient;
+  T* m;
+  T* v;
+  T* average;  // or null
+  T keep, l2;
+};
+
+template <class T>
+struct AdamSteps {
+  static constexpr int kThreads = 256;
+  const Entry<T>* entries;
+  int64_t entry_count;
+  Numbers<T> a;
+
+  ATTUNE_DEVICE void operator()(cuda::Thread& thread) const {
+    const Entry<T>& of = cuda::entry_of(entries, entry_count, thread.block());
+    const int64_t begin = (thread.block() - of.first) * kChunk,
+                  end = of.count < begin + kChunk ? of.count : begin + kChunk;
+    for (int64_t i = begin + thread.index(); i < end; i += thread.count()) {
+      const T old = of.parameter[i], g = of.l2 * old + of.gradient[i] * a.gradient_scale;
+      const T first = a.beta_1 * of.m[i] + (1 - a.beta_1) * g;
+      const T second = a.beta_2 * of.v[i] + (1 - a.beta_2) * g * g;
+      const T next = old * of.keep - a.rate * first / (std::sqrt(second * a.root_scale) + a.epsilon);
+      of.m[i] = first;
+      of.v[i] = second;
+      of.parameter[i] = next;
+      if (of.average != nullptr) of.average[i] = a.ema_decay * of.average[i] + (1 - a.ema_decay) * next;
+    }
+  }
+};
+
+}  // namespace
+
+void adam_steps(Cuda device, std::span<const AdamUpdate> updates, double ema_decay, const AdamStepArguments& a) {
+  if (updates.empty()) return;
+  dispatch_floating("adam", updates[0].parameter.dtype(), [&]<class T>(T) {
+    std::vector<Entry<T>> entries;
+    int64_t blocks = 0, longest = 0;
+    for (const AdamUpdate& u : updates) {
+      const int64_t count = u.parameter.numel();
+      if (count == 0) continue;
+      entries.push_back({blocks, count, u.parameter.data<T>(), u.gradient.data<T>(), u.m.data<T>(), u.v.data<T>(),
+                         data_or_null<T>(u.average), static_cast<T>(1 - a.learning_rate * u.weight_decay),
+                         static_cast<T>(u.l2)});
+      blocks += (count + kChunk - 1) / kChunk;
+      longest = std::max(longest, count);
+    }
+    const Tensor table = cuda::structs_on_device<Entry<T>>(device, entries);
+    using Kernel = AdamSteps<T>;
+    cuda::launch(device, "adam", {.blocks = blocks, .threads = cuda::threads_for(longest, Kernel::kThreads)},
+                 Kernel{static_cast<const Entry<T>*>(table.raw()), std::ssize(entries), Numbers<T>(a, ema_decay)});
+  });
+}
+
+void adam_step(Cuda device, const AdamTensors& t, double ema_decay, const AdamStepArguments& a) {
+  const AdamUpdate update{.parameter = t.parameter,
+                          .gradient = t.gradient,
+                          .m = t.m,
+                          .v = t.v,
+                          .average = t.average,
+                          .weight_decay = a.weight_decay,
+                          .l2 = a.l2};
+  adam_steps(device, {&update, 1}, ema_decay, a);
+}
+
+}  // namespace attune

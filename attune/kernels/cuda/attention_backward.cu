@@ -1,0 +1,183 @@
+#include <algorithm>
+
+#include "attune/kernels/attention.h"
+#include "attune/kernels/cuda/attention_gradients.h"
+#include "attune/kernels/cuda/attention_tables.h"
+#include "attune/kernels/cuda/launch.h"
+
+namespace attune {
+namespace {
+
+// d_out . out of each row and head: a warp for each.
+template <class T>
+struct OutProducts {
+  static constexpr int kThreads = 256;
+  const T* out;
+  const T* d_out;
+  T* products;
+  int64_t rows;
+  int d;
+
+  ATTUNE_DEVICE void operator()(cuda::Thread& thread) const {
+    const int64_t row = thread.block() * thread.warps() + thread.warp();
+    T sum = 0;
+    if (row < rows)
+      for (int c = thread.lane(); c < d; c += cuda::kWarp) sum += out[row * d + c] * d_out[row * d + c];
+    sum = thread.warp_reduce(sum, cuda::Sum{});
+    if (row < rows && thread.lane() == 0) products[row] = sum;
+  }
+};
+
+// Writes factor * part, or adds it, to a chunk of columns of the rows that row_of(r) begins.
+template <class T, class Tiles, class RowOf>
+ATTUNE_DEVICE void write_part(const cuda::Thread& thread, const cuda::TilePart<Tiles>& part, int rows, int d, int chunk,
+                              T factor, bool adds, RowOf row_of) {
+  for (int i = 0; i < Tiles::kRows; ++i) {
+    const int r = Tiles::row(thread, i);
+    if (r >= rows) continue;
+    T* const row = row_of(r) + chunk * cuda::kTile;
+    for (int j = 0; j < Tiles::kColumns; ++j) {
+      const int c = Tiles::column(thread, j);
+      if (chunk * cuda::kTile + c >= d) continue;
+      const T value = part.value[i][j] * factor;
+      row[c] = adds ? row[c] + value : value;
+    }
+  }
+}
+
+constexpr int chunks_of(int d) {
+  return (d + cuda::kTile - 1) / cuda::kTile;
+}
+
+// One block for a tile of queries of one head and a chunk of their columns.
+template <class T, class Tiles>
+struct QueryGradients {
+  static constexpr int kThreads = Tiles::kThreads;
+  cuda::AttentionBackwardView<T> view;
+  cuda::HeadsView<T> dq;
+  int chunks;
+  bool adds;
+
+  ATTUNE_DEVICE void operator()(cuda::Thread& thread) const {
+    const int64_t job = thread.block() / chunks;
+    const int chunk = static_cast<int>(thread.block() % chunks), head = static_cast<int>(job % view.in.heads);
+    const cuda::TileOfSequence tile = view.tiles[job / view.in.heads];
+    const cuda::AttentionSequence<T> of(view.in, view.pass, tile, view.query_offsets, view.key_offsets);
+    const cuda::TileRange queries(tile.first, of.pairs.queries().end);
+    cuda::BackwardTiles<Tiles> tiles(thread);
+
+    cuda::TilePart<Tiles> sum;
+    const cuda::NumberRange seen = of.pairs.keys_of({queries.first, queries.first + queries.count});
+    for (int b = seen.begin; b < seen.end; b += cuda::kTile) {
+      const cuda::AttentionBlockOf<T, Tiles> block{of, head, queries, {b, seen.end}};
+      tiles.forget_keys();
+      const cuda::PairGradients<Tiles> pairs = form_gradients(thread, view, block, tiles);
+      tiles.factors.store(thread, [&](int i, int j) { return pairs.d_scores.value[i][j]; });
+      block.load_k(thread, chunk, tiles.k);
+      Tiles::template multiply<false, false>(thread, tiles.factors.data(), tiles.k.data(), block.keys.count, sum);
+      if (view.in.terms.relative_keys != nullptr)
+        block.add_table_rows(thread, tiles.factors.data(), view.in.terms.relative_keys, view.in.q.d, chunk, sum);
+    }
+    write_part<T>(thread, sum, queries.count, view.in.q.d, chunk, view.in.terms.scale, adds,
+                  [&](int r) { return dq.at(of.query_row(queries.first + r), head); });
+  }
+};
+
+// One block for a tile of keys of one key head and a chunk of the columns of keys and values. It walks over the heads
+// that share the key head and over their queries.
+template <class T, class Tiles>
+struct KeyGradients {
+  static constexpr int kThreads = Tiles::kThreads;
+  cuda::AttentionBackwardView<T> view;
+  cuda::HeadsView<T> dk, dv;
+  int chunks;
+  bool adds;
+
+  ATTUNE_DEVICE void operator()(cuda::Thread& thread) const {
+    const int key_heads = view.in.heads / view.in.group;
+    const int64_t job = thread.block() / chunks;
+    const int chunk = static_cast<int>(thread.block() % chunks), key_head = static_cast<int>(job % key_heads);
+    const cuda::TileOfSequence tile = view.tiles[job / key_heads];
+    const cuda::AttentionSequence<T> of(view.in, view.pass, tile, view.query_offsets, view.key_offsets);
+    const cuda::TileRange keys(tile.first, of.pairs.keys().end);
+    cuda::BackwardTiles<Tiles> tiles(thread);
+
+    cuda::TilePart<Tiles> key_sum, value_sum;
+    const cuda::NumberRange seers = of.pairs.queries_of({keys.first, keys.first + keys.count});
+    for (int head = key_head * view.in.group; head < (key_head + 1) * view.in.group; ++head) {
+      for (int a = seers.begin; a < seers.end; a += cuda::kTile) {
+        const cuda::AttentionBlockOf<T, Tiles> block{of, head, {a, seers.end}, keys};
+        tiles.forget_queries();
+        const cuda::PairGradients<Tiles> pairs = form_gradients(thread, view, block, tiles);
+        if (chunk * cuda::kTile < view.in.v.d) {
+          tiles.factors.store(thread, [&](int i, int j) { return pairs.weights.value[i][j]; });
+          block.load_out(thread, view.d_out, chunk, tiles.dy);
+          Tiles::template multiply<true, false>(thread, tiles.factors.data(), tiles.dy.data(), block.queries.count,
+                                                value_sum);
+        }
+        if (chunk * cuda::kTile < view.in.k.d) {
+          tiles.factors.store(thread, [&](int i, int j) { return pairs.d_scores.value[i][j]; });
+          block.load_q(thread, chunk, tiles.q);
+          Tiles::template multiply<true, false>(thread, tiles.factors.data(), tiles.q.data(), block.queries.count,
+                                                key_sum);
+        }
+      }
+    }
+    const auto row_of = [&](int r) { return of.key_row(keys.first + r); };
+    write_part<T>(thread, key_sum, keys.count, view.in.k.d, chunk, view.in.terms.scale, adds,
+                  [&](int r) { return dk.at(row_of(r), key_head); });
+    write_part<T>(thread, value_sum, keys.count, view.in.v.d, chunk, T{1}, adds,
+                  [&](int r) { return dv.at(row_of(r), key_head); });
+  }
+};
+
+template <class T, class Tiles>
+void backward(Cuda device, const AttentionInputs& in, cuda::AttentionBackwardView<T> view,
+              const cuda::AttentionCall<T>& call, const AttentionGradients& gradients) {
+  const size_t shared = cuda::BackwardTiles<Tiles>::kBytes;
+  const int query_chunks = chunks_of(view.in.q.d), key_chunks = chunks_of(std::max(view.in.k.d, view.in.v.d));
+  cuda::TableGradients<T, Tiles> tables(device, in, gradients);
+  for (const auto& pass : call.passes()) {
+    const bool adds = &pass != &call.passes().front();
+    view.pass = pass.pass;
+    view.tiles = pass.queries();
+    cuda::launch(
+        device, "attention gradient",
+        {.blocks = pass.query_count * in.q.heads * query_chunks, .threads = Tiles::kThreads, .shared_bytes = shared},
+        QueryGradients<T, Tiles>{view, gradients.dq, query_chunks, adds});
+    tables.add(view, pass.query_count);
+    view.tiles = pass.keys();
+    cuda::launch(
+        device, "attention gradient",
+        {.blocks = pass.key_count * in.k.heads * key_chunks, .threads = Tiles::kThreads, .shared_bytes = shared},
+        KeyGradients<T, Tiles>{view, gradients.dk, gradients.dv, key_chunks, adds});
+  }
+  tables.write();
+}
+
+}  // namespace
+
+void attention_backward(Cuda device, const AttentionInputs& in, const Tensor& out, const Tensor& log_sum_exp,
+                        const Tensor& d_out, const AttentionGradients& gradients) {
+  const Tensor products = Tensor::empty_like(log_sum_exp);
+  cuda::for_attention_tiles(in, out.dtype(), [&]<class T, class Tiles>() {
+    using Products = OutProducts<T>;
+    constexpr int64_t kRows = Products::kThreads / cuda::kWarp;
+    cuda::launch(
+        device, "attention gradient", {.blocks = (products.numel() + kRows - 1) / kRows, .threads = Products::kThreads},
+        Products{out.data<T>(), d_out.data<T>(), products.data<T>(), products.numel(), static_cast<int>(in.v.d)});
+    const cuda::AttentionCall<T> call(device, in);
+    backward<T, Tiles>(device, in,
+                       {.in = call.view(),
+                        .pass = {},
+                        .query_offsets = call.query_offsets(),
+                        .key_offsets = call.key_offsets(),
+                        .tiles = nullptr,
+                        .log_sum_exp = log_sum_exp.data<T>(),
+                        .d_out = d_out.data<T>(),
+                        .products = products.data<T>()},
+                       call, gradients);
+  });
+}
+
+}  // namespace attune

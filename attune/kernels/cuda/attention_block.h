@@ -1,0 +1,175 @@
+#pragma once
+// What the attention kernels do with a tile of queries of one head and a tile of keys of its sequence.
+
+#include "attune/kernels/cuda/attention_tiles.h"
+#include "attune/kernels/cuda/attention_view.h"
+#include "attune/kernels/cuda/numbers.h"
+
+namespace attune::cuda {
+
+/// Attention of one sequence in one pass. a and b are numbers of queries and of keys (attention_pairs.h).
+template <class T>
+struct AttentionSequence {
+  const AttentionView<T>& in;
+  AttentionPairs pairs;
+  int sequence;
+  int64_t first_query, first_key;  // rows of q, and of k and v
+
+  ATTUNE_DEVICE AttentionSequence(const AttentionView<T>& view, const AttentionPass& pass, const TileOfSequence& tile,
+                                  const int32_t* query_offsets, const int32_t* key_offsets)
+      : in(view),
+        pairs(pass, query_offsets[tile.sequence + 1] - query_offsets[tile.sequence],
+              key_offsets[tile.sequence + 1] - key_offsets[tile.sequence], tile.residue),
+        sequence(tile.sequence),
+        first_query(query_offsets[tile.sequence]),
+        first_key(key_offsets[tile.sequence]) {}
+
+  ATTUNE_DEVICE int64_t query_row(int a) const { return first_query + pairs.query(a); }
+  ATTUNE_DEVICE int64_t key_row(int b) const { return first_key + pairs.key(b); }
+  /// The row of out and of dropout's mask.
+  ATTUNE_DEVICE int64_t out_row(int a, int head) const { return query_row(a) * in.heads + head; }
+  ATTUNE_DEVICE int distance(int a, int b) const { return pairs.key(b) - pairs.position(a); }
+  ATTUNE_DEVICE bool sees(int a, int b) const {
+    return pairs.allows(a, b) && !in.masked(sequence, pairs.query(a), pairs.key(b));
+  }
+};
+
+/// Numbers first ... first + count - 1 of queries, or of keys: at most kTile.
+struct TileRange {
+  int first, count;
+  ATTUNE_DEVICE TileRange(int begin, int end) : first(begin), count(end - begin < kTile ? end - begin : kTile) {}
+};
+
+/// A tile of queries of one head against a tile of keys. The rows of products are queries, the columns keys.
+template <class T, class Tiles>
+struct AttentionBlockOf {
+  const AttentionSequence<T>& of;
+  int head;
+  TileRange queries, keys;
+
+  ATTUNE_DEVICE int query(const Thread& thread, int i) const { return queries.first + Tiles::row(thread, i); }
+  ATTUNE_DEVICE int key(const Thread& thread, int j) const { return keys.first + Tiles::column(thread, j); }
+  ATTUNE_DEVICE bool has_query(const Thread& thread, int i) const { return Tiles::row(thread, i) < queries.count; }
+  ATTUNE_DEVICE bool has_key(const Thread& thread, int j) const { return Tiles::column(thread, j) < keys.count; }
+  ATTUNE_DEVICE int key_head() const { return head / of.in.group; }
+
+  ATTUNE_DEVICE void load_q(Thread& thread, int chunk, SharedTile<Tiles>& tile) const {
+    tile.load(thread, queries.count, of.in.q.d, chunk,
+              [&](int r) { return of.in.q.at(of.query_row(queries.first + r), head); });
+  }
+  ATTUNE_DEVICE void load_k(Thread& thread, int chunk, SharedTile<Tiles>& tile) const {
+    tile.load(thread, keys.count, of.in.k.d, chunk,
+              [&](int r) { return of.in.k.at(of.key_row(keys.first + r), key_head()); });
+  }
+  ATTUNE_DEVICE void load_v(Thread& thread, int chunk, SharedTile<Tiles>& tile) const {
+    tile.load(thread, keys.count, of.in.v.d, chunk,
+              [&](int r) { return of.in.v.at(of.key_row(keys.first + r), key_head()); });
+  }
+  /// From x [rows of out, d_v].
+  ATTUNE_DEVICE void load_out(Thread& thread, const T* x, int chunk, SharedTile<Tiles>& tile) const {
+    const int d = of.in.v.d;
+    tile.load(thread, queries.count, d, chunk, [&](int r) { return x + of.out_row(queries.first + r, head) * d; });
+  }
+
+  /// part(query, key) += the sum over c of tile[query][c] * table[distance of the key][first + c]; tile has `width`
+  /// columns, a row of the table d.
+  ATTUNE_DEVICE void add_table_products(const Thread& thread, const SharedArray<typename Tiles::Stored>& tile,
+                                        const T* table, int d, int chunk, TilePart<Tiles>& part) const {
+    const int width = SharedTile<Tiles>::width_of(d, chunk);
+    for (int i = 0; i < Tiles::kRows; ++i) {
+      for (int j = 0; j < Tiles::kColumns; ++j) {
+        if (!has_query(thread, i) || !has_key(thread, j)) continue;
+        const int row = AttentionTerms<T>::table_row(of.distance(query(thread, i), key(thread, j)), of.in.terms.clip);
+        const T* const from = table + int64_t{row} * d + chunk * kTile;
+        T sum = 0;
+        for (int c = 0; c < width; ++c)
+          sum += static_cast<T>(tile[Tiles::row(thread, i) * Tiles::kPitch + c]) * from[c];
+        part.value[i][j] += sum;
+      }
+    }
+  }
+
+  /// part(query, column) += the sum over the keys of tile[query][key] * table[distance of the key][column]; the columns
+  /// are those of a chunk.
+  ATTUNE_DEVICE void add_table_rows(const Thread& thread, const SharedArray<typename Tiles::Stored>& tile,
+                                    const T* table, int d, int chunk, TilePart<Tiles>& part) const {
+    const int width = SharedTile<Tiles>::width_of(d, chunk);
+    for (int i = 0; i < Tiles::kRows; ++i) {
+      if (!has_query(thread, i)) continue;
+      for (int u = 0; u < keys.count; ++u) {
+        const int row = AttentionTerms<T>::table_row(of.distance(query(thread, i), keys.first + u), of.in.terms.clip);
+        const T* const from = table + int64_t{row} * d + chunk * kTile;
+        const T factor = static_cast<T>(tile[Tiles::row(thread, i) * Tiles::kPitch + u]);
+        for (int j = 0; j < Tiles::kColumns; ++j)
+          if (Tiles::column(thread, j) < width) part.value[i][j] += factor * from[Tiles::column(thread, j)];
+      }
+    }
+  }
+
+  /// q . (k + relative key) of all pairs.
+  ATTUNE_DEVICE TilePart<Tiles> key_products(Thread& thread, SharedTile<Tiles>& q, SharedTile<Tiles>& k) const {
+    TilePart<Tiles> part;
+    const int d = of.in.q.d;
+    for (int chunk = 0; chunk * kTile < d; ++chunk) {
+      load_q(thread, chunk, q);
+      load_k(thread, chunk, k);
+      Tiles::template multiply<false, true>(thread, q.data(), k.data(), SharedTile<Tiles>::width_of(d, chunk), part);
+      if (of.in.terms.relative_keys != nullptr)
+        add_table_products(thread, q.data(), of.in.terms.relative_keys, d, chunk, part);
+    }
+    return part;
+  }
+
+  /// dy . (v + relative value) of all pairs.
+  ATTUNE_DEVICE TilePart<Tiles> value_products(Thread& thread, const T* d_out, SharedTile<Tiles>& dy,
+                                               SharedTile<Tiles>& v) const {
+    TilePart<Tiles> part;
+    const int d = of.in.v.d;
+    for (int chunk = 0; chunk * kTile < d; ++chunk) {
+      load_out(thread, d_out, chunk, dy);
+      load_v(thread, chunk, v);
+      Tiles::template multiply<false, true>(thread, dy.data(), v.data(), SharedTile<Tiles>::width_of(d, chunk), part);
+      if (of.in.terms.relative_values != nullptr)
+        add_table_products(thread, dy.data(), of.in.terms.relative_values, d, chunk, part);
+    }
+    return part;
+  }
+
+  /// Products become scores; -infinity where a query does not see a key.
+  ATTUNE_DEVICE void form_scores(const Thread& thread, TilePart<Tiles>& part) const {
+    for (int i = 0; i < Tiles::kRows; ++i) {
+      for (int j = 0; j < Tiles::kColumns; ++j) {
+        const int a = query(thread, i), b = key(thread, j);
+        const bool seen = has_query(thread, i) && has_key(thread, j) && of.sees(a, b);
+        part.value[i][j] = seen ? of.in.terms.score(part.value[i][j], head, of.distance(a, b)).value : -infinity<T>();
+      }
+    }
+  }
+
+  /// The factors that dropout gives the weights of row i: for element j, dropout_factor(bits, j).
+  struct DropoutRow {
+    static constexpr int kQuads = Tiles::kColumns / kQuad;
+    unsigned bits[kQuads];
+    T scale;
+    ATTUNE_DEVICE T operator[](int j) const { return (bits[j % kQuads] >> (j / kQuads) & 1u) != 0 ? scale : T{0}; }
+  };
+  ATTUNE_DEVICE DropoutRow dropout_row(const Thread& thread, int i) const {
+    DropoutRow row;
+    row.scale = static_cast<T>(of.in.dropout.scale());
+    for (int n = 0; n < DropoutRow::kQuads; ++n)
+      row.bits[n] = has_query(thread, i)
+                        ? of.in.dropout.quad(of.out_row(query(thread, i), head),
+                                             of.pairs.first_quad(keys.first) + Tiles::column(thread, n))
+                        : 0u;
+    return row;
+  }
+};
+
+/// Calls f with the types of the numbers and of the tiles.
+template <class F>
+void for_attention_tiles(const AttentionInputs& in, DType dtype, F&& f) {
+  if (in.bfloat16_products && dtype == DType::f32) return f.template operator()<float, TensorTiles>();
+  dispatch_floating("attention", dtype, [&]<class T>(T) { f.template operator()<T, ScalarTiles<T>>(); });
+}
+
+}  // namespace attune::cuda

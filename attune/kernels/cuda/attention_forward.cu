@@ -1,0 +1,215 @@
+#include <cmath>
+
+#include "attune/kernels/attention.h"
+#include "attune/kernels/cuda/attention_block.h"
+#include "attune/kernels/cuda/launch.h"
+
+namespace attune {
+namespace {
+
+// One block for a tile of queries of one head and kValueTiles * kTile columns of its values. The maximum and the sum of
+// the softmax run along with the tiles of keys. A second pass begins with what the first one left in `out` and in a
+// copy of its logarithms: with weights whose sum is 1.
+template <class T, class Tiles>
+struct AttentionForward {
+  static constexpr int kThreads = Tiles::kThreads;
+  static constexpr int kValueTiles = 2;
+  static constexpr size_t kShared = 3 * cuda::SharedTile<Tiles>::kBytes;
+
+  cuda::AttentionView<T> in;
+  cuda::AttentionPass pass;
+  const int32_t* query_offsets;
+  const int32_t* key_offsets;
+  const cuda::TileOfSequence* tiles;
+  const T* carried;  // log_sum_exp of the first pass; null: there was none
+  T* out;
+  T* log_sum_exp;
+
+  struct State {
+    T largest[Tiles::kRows];
+    T sum[Tiles::kRows];  // of this thread's columns
+    cuda::TilePart<Tiles> values[kValueTiles];
+  };
+  using Block = cuda::AttentionBlockOf<T, Tiles>;
+
+  ATTUNE_HOST_DEVICE static int64_t value_blocks(int d_v) {
+    return (d_v + kValueTiles * cuda::kTile - 1) / (kValueTiles * cuda::kTile);
+  }
+
+  ATTUNE_DEVICE void operator()(cuda::Thread& thread) const {
+    const int64_t value_block = thread.block() % value_blocks(in.v.d), job = thread.block() / value_blocks(in.v.d);
+    const cuda::TileOfSequence tile = tiles[job / in.heads];
+    const cuda::AttentionSequence<T> of(in, pass, tile, query_offsets, key_offsets);
+    const cuda::TileRange queries(tile.first, of.pairs.queries().end);
+    const int head = static_cast<int>(job % in.heads), first_chunk = static_cast<int>(value_block) * kValueTiles;
+    cuda::SharedTile<Tiles> q(thread), kv(thread), weights(thread);
+
+    State state;
+    begin(thread, Block{of, head, queries, {0, 0}}, first_chunk, state);
+    const cuda::NumberRange seen = of.pairs.keys_of({queries.first, queries.first + queries.count});
+    for (int b = seen.begin; b < seen.end; b += cuda::kTile) {
+      const Block block{of, head, queries, {b, seen.end}};
+      kv.forget();
+      cuda::TilePart<Tiles> scores = block.key_products(thread, q, kv);
+      block.form_scores(thread, scores);
+      weigh(thread, block, scores, state);
+      weights.store(thread, [&](int i, int j) { return scores.value[i][j]; });
+      add_values(thread, block, first_chunk, weights, kv, state);
+    }
+    end(thread, Block{of, head, queries, {0, 0}}, first_chunk, state);
+  }
+
+ private:
+  ATTUNE_DEVICE void begin(const cuda::Thread& thread, const Block& block, int first_chunk, State& state) const {
+    const bool first_of_row = cuda::first_of_row<Tiles>(thread);
+    for (int i = 0; i < Tiles::kRows; ++i) {
+      state.largest[i] = -cuda::infinity<T>();
+      state.sum[i] = 0;
+      if (carried == nullptr || !block.has_query(thread, i)) continue;
+      const T before = carried[block.of.out_row(block.query(thread, i), block.head)];
+      if (before == cuda::infinity<T>()) continue;  // no key yet
+      state.largest[i] = before;
+      state.sum[i] = first_of_row ? T{1} : T{0};
+      visit_out(thread, block, first_chunk, i, [&](int n, int j, T& value) { state.values[n].value[i][j] = value; });
+    }
+  }
+
+  // Scores become weights, relative to the largest score so far, with dropout; the state follows.
+  ATTUNE_DEVICE void weigh(cuda::Thread& thread, const Block& block, cuda::TilePart<Tiles>& part, State& state) const {
+    for (int i = 0; i < Tiles::kRows; ++i) {
+      T largest = state.largest[i];
+      for (int j = 0; j < Tiles::kColumns; ++j) largest = cuda::Largest{}(largest, part.value[i][j]);
+      largest = cuda::reduce_row<Tiles>(thread, largest, cuda::Largest{});
+      const T reference = largest == -cuda::infinity<T>() ? T{0} : largest;
+      const T factor = std::exp(state.largest[i] - reference);
+      state.largest[i] = largest;
+      state.sum[i] *= factor;
+      for (int n = 0; n < kValueTiles; ++n)
+        for (int j = 0; j < Tiles::kColumns; ++j) state.values[n].value[i][j] *= factor;
+      const typename Block::DropoutRow kept = block.dropout_row(thread, i);
+      for (int j = 0; j < Tiles::kColumns; ++j) {
+        const T score = part.value[i][j];
+        const T weight = score == -cuda::infinity<T>() ? T{0} : std::exp(score - reference);
+        state.sum[i] += weight;
+        part.value[i][j] = weight * kept[j];
+      }
+    }
+  }
+
+  ATTUNE_DEVICE void add_values(cuda::Thread& thread, const Block& block, int first_chunk,
+                                const cuda::SharedTile<Tiles>& weights, cuda::SharedTile<Tiles>& v,
+                                State& state) const {
+    v.forget();
+    ATTUNE_UNROLL
+    for (int n = 0; n < kValueTiles; ++n) {
+      const int chunk = first_chunk + n;
+      if (chunk * cuda::kTile >= in.v.d) continue;
+      block.load_v(thread, chunk, v);
+      Tiles::template multiply<false, false>(thread, weights.data(), v.data(), block.keys.count, state.values[n]);
+      if (in.terms.relative_values != nullptr)
+        block.add_table_rows(thread, weights.data(), in.terms.relative_values, in.v.d, chunk, state.values[n]);
+    }
+  }
+
+  ATTUNE_DEVICE void end(cuda::Thread& thread, const Block& block, int first_chunk, const State& state) const {
+    for (int i = 0; i < Tiles::kRows; ++i) {
+      const T sum = cuda::reduce_row<Tiles>(thread, state.sum[i], cuda::Sum{});
+      if (!block.has_query(thread, i)) continue;
+      const T factor = sum == 0 ? T{0} : 1 / sum;
+      visit_out(thread, block, first_chunk, i,
+                [&](int n, int j, T& value) { value = state.values[n].value[i][j] * factor; });
+      if (first_chunk > 0 || !cuda::first_of_row<Tiles>(thread)) continue;
+      const T reference = state.largest[i] == -cuda::infinity<T>() ? T{0} : state.largest[i];
+      log_sum_exp[block.of.out_row(block.query(thread, i), block.head)] =
+          sum == 0 ? cuda::infinity<T>() : reference + std::log(sum);
+    }
+  }
+
+  // Calls visit(n, j, number of out) for the numbers of row i that belong to this thread.
+  template <class Visit>
+  ATTUNE_DEVICE void visit_out(const cuda::Thread& thread, const Block& block, int first_chunk, int i,
+                               Visit visit) const {
+    T* const row = out + block.of.out_row(block.query(thread, i), block.head) * in.v.d;
+    ATTUNE_UNROLL
+    for (int n = 0; n < kValueTiles; ++n) {
+      for (int j = 0; j < Tiles::kColumns; ++j) {
+        const int c = (first_chunk + n) * cuda::kTile + Tiles::column(thread, j);
+        if (c < in.v.d) visit(n, j, row[c]);
+      }
+    }
+  }
+};
+
+// Weights without dropout from the scores and their logarithms. One block for a tile of queries of one head.
+template <class T, class Tiles>
+struct AttentionWeights {
+  static constexpr int kThreads = Tiles::kThreads;
+  static constexpr size_t kShared = 2 * cuda::SharedTile<Tiles>::kBytes;
+
+  cuda::AttentionView<T> in;
+  cuda::AttentionPass pass;
+  const int32_t* query_offsets;
+  const int32_t* key_offsets;
+  const cuda::TileOfSequence* tiles;
+  const T* log_sum_exp;
+  T* weights;  // [sequences, heads, queries, keys]
+  int64_t most_queries, most_keys;
+
+  ATTUNE_DEVICE void operator()(cuda::Thread& thread) const {
+    const cuda::TileOfSequence tile = tiles[thread.block() / in.heads];
+    const cuda::AttentionSequence<T> of(in, pass, tile, query_offsets, key_offsets);
+    const cuda::TileRange queries(tile.first, of.pairs.queries().end);
+    const int head = static_cast<int>(thread.block() % in.heads);
+    cuda::SharedTile<Tiles> q(thread), k(thread);
+    const cuda::NumberRange seen = of.pairs.keys_of({queries.first, queries.first + queries.count});
+    for (int b = seen.begin; b < seen.end; b += cuda::kTile) {
+      const cuda::AttentionBlockOf<T, Tiles> block{of, head, queries, {b, seen.end}};
+      k.forget();
+      cuda::TilePart<Tiles> scores = block.key_products(thread, q, k);
+      block.form_scores(thread, scores);
+      for (int i = 0; i < Tiles::kRows; ++i) {
+        for (int j = 0; j < Tiles::kColumns; ++j) {
+          if (scores.value[i][j] == -cuda::infinity<T>()) continue;
+          const int a = block.query(thread, i);
+          const int64_t row = (int64_t{of.sequence} * in.heads + head) * most_queries + of.pairs.query(a);
+          weights[row * most_keys + of.pairs.key(block.key(thread, j))] =
+              std::exp(scores.value[i][j] - log_sum_exp[of.out_row(a, head)]);
+        }
+      }
+    }
+  }
+};
+
+}  // namespace
+
+void attention_forward(Cuda device, const AttentionInputs& in, const Tensor& out, const Tensor& log_sum_exp) {
+  cuda::for_attention_tiles(in, out.dtype(), [&]<class T, class Tiles>() {
+    using Kernel = AttentionForward<T, Tiles>;
+    const cuda::AttentionCall<T> call(device, in);
+    Tensor carried;
+    for (const auto& pass : call.passes()) {
+      cuda::launch(device, "attention",
+                   {.blocks = pass.query_count * in.q.heads * Kernel::value_blocks(call.view().v.d),
+                    .threads = Kernel::kThreads,
+                    .shared_bytes = Kernel::kShared},
+                   Kernel{call.view(), pass.pass, call.query_offsets(), call.key_offsets(), pass.queries(),
+                          data_or_null<T>(carried), out.data<T>(), log_sum_exp.data<T>()});
+      if (&pass != &call.passes().back()) carried = log_sum_exp.clone();
+    }
+  });
+}
+
+void attention_weights(Cuda device, const AttentionInputs& in, const Tensor& log_sum_exp, const Tensor& weights) {
+  cuda::for_attention_tiles(in, weights.dtype(), [&]<class T, class Tiles>() {
+    using Kernel = AttentionWeights<T, Tiles>;
+    const cuda::AttentionCall<T> call(device, in);
+    for (const auto& pass : call.passes())
+      cuda::launch(
+          device, "attention_weights",
+          {.blocks = pass.query_count * in.q.heads, .threads = Kernel::kThreads, .shared_bytes = Kernel::kShared},
+          Kernel{call.view(), pass.pass, call.query_offsets(), call.key_offsets(), pass.queries(),
+                 log_sum_exp.data<T>(), weights.data<T>(), weights.size(2), weights.size(3)});
+  });
+}
+
+}  // namespace attune

@@ -1,0 +1,77 @@
+#pragma once
+// What the backward kernels of attention form from a tile of queries and a tile of keys: the weights again, and the
+// gradients of the scores.
+
+#include <cmath>
+
+#include "attune/kernels/cuda/attention_block.h"
+
+namespace attune::cuda {
+
+/// What attention_backward() gets beside its inputs.
+template <class T>
+struct AttentionBackwardView {
+  AttentionView<T> in;
+  AttentionPass pass;
+  const int32_t* query_offsets;
+  const int32_t* key_offsets;
+  const TileOfSequence* tiles;
+  const T* log_sum_exp;
+  const T* d_out;
+  const T* products;  // d_out . out of each row and head
+};
+
+/// The tiles in shared memory that a backward kernel works with.
+template <class Tiles>
+struct BackwardTiles {
+  SharedTile<Tiles> q, k, v, dy, factors;
+  static constexpr size_t kBytes = 5 * SharedTile<Tiles>::kBytes;
+
+  ATTUNE_DEVICE explicit BackwardTiles(Thread& thread) : q(thread), k(thread), v(thread), dy(thread), factors(thread) {}
+  ATTUNE_DEVICE void forget_queries() {
+    q.forget();
+    dy.forget();
+  }
+  ATTUNE_DEVICE void forget_keys() {
+    k.forget();
+    v.forget();
+  }
+};
+
+template <class Tiles>
+struct PairGradients {
+  TilePart<Tiles> weights;   // with dropout
+  TilePart<Tiles> d_scores;  // of q . (k + relative key) times scale; 0 where a query does not see a key
+};
+
+/// `block` is a tile of queries against a tile of keys; the tiles get what products need.
+template <class T, class Tiles>
+ATTUNE_DEVICE PairGradients<Tiles> form_gradients(Thread& thread, const AttentionBackwardView<T>& view,
+                                                  const AttentionBlockOf<T, Tiles>& block,
+                                                  BackwardTiles<Tiles>& tiles) {
+  PairGradients<Tiles> result{block.key_products(thread, tiles.q, tiles.k),
+                              block.value_products(thread, view.d_out, tiles.dy, tiles.v)};
+  for (int i = 0; i < Tiles::kRows; ++i) {
+    const int a = block.query(thread, i);
+    const bool exists = block.has_query(thread, i);
+    const int64_t row = exists ? block.of.out_row(a, block.head) : 0;
+    const T log_sum_exp = exists ? view.log_sum_exp[row] : T{0}, product = exists ? view.products[row] : T{0};
+    const auto kept = block.dropout_row(thread, i);
+    for (int j = 0; j < Tiles::kColumns; ++j) {
+      const int b = block.key(thread, j);
+      T& weight = result.weights.value[i][j];
+      T& gradient = result.d_scores.value[i][j];
+      if (!exists || !block.has_key(thread, j) || !block.of.sees(a, b)) {
+        weight = gradient = 0;
+        continue;
+      }
+      const auto score = view.in.terms.score(weight, block.head, block.of.distance(a, b));
+      const T undropped = std::exp(score.value - log_sum_exp);
+      gradient = undropped * (gradient * kept[j] - product) * score.slope;
+      weight = undropped * kept[j];
+    }
+  }
+  return result;
+}
+
+}  // namespace attune::cuda

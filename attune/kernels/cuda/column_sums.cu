@@ -1,0 +1,33 @@
+#include "attune/kernels/column_sums.h"
+
+#include "attune/kernels/cuda/column_sums.h"
+#include "attune/kernels/rows.h"
+
+namespace attune {
+namespace {
+
+template <class T>
+struct Element {
+  const T* x;
+  int64_t columns;
+  ATTUNE_DEVICE T operator()(int64_t row, int64_t column) const { return x[row * columns + column]; }
+};
+
+template <class T>
+struct Store {
+  T* out;
+  bool accumulate;
+  ATTUNE_DEVICE void operator()(int64_t column, T sum) const { out[column] = accumulate ? out[column] + sum : sum; }
+};
+
+}  // namespace
+
+void column_sums(Cuda device, const Tensor& x, const Tensor& out, bool accumulate) {
+  const Rows size = as_rows(x);
+  dispatch_floating("column_sums", x.dtype(), [&]<class T>(T) {
+    cuda::sum_columns<T>(device, "column_sums", size.rows, size.columns, Element<T>{x.data<T>(), size.columns},
+                         Store<T>{out.data<T>(), accumulate});
+  });
+}
+
+}  // namespace attune

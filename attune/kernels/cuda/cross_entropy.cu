@@ -1,0 +1,188 @@
+#include "attune/kernels/cross_entropy.h"
+
+#include <cmath>
+
+#include "attune/kernels/cuda/column_sums.h"
+#include "attune/kernels/cuda/launch.h"
+#include "attune/kernels/cuda/numbers.h"
+
+namespace attune {
+namespace {
+
+constexpr int kRowThreads = 1024;
+constexpr int64_t kElementsOfThread = 8;
+
+cuda::LaunchShape shape_of(const CrossEntropyInputs& in) {
+  return {.blocks = in.logits.size(0), .threads = cuda::threads_for(in.logits.size(1), kRowThreads, kElementsOfThread)};
+}
+
+template <class T>
+struct Place {
+  T value;
+  int32_t column;
+};
+
+// The largest value; of equal ones the first.
+struct FirstLargest {
+  template <class T>
+  ATTUNE_DEVICE Place<T> operator()(const Place<T>& a, const Place<T>& b) const {
+    if (a.value == b.value) return a.column < b.column ? a : b;
+    return a.value > b.value ? a : b;
+  }
+};
+
+template <class T>
+struct RowInputs {
+  const T* logits;
+  const int32_t* labels;
+  int32_t ignore_index;
+  double smoothing;
+  int64_t columns;
+};
+
+template <class T>
+RowInputs<T> inputs_of(const CrossEntropyInputs& in) {
+  return {in.logits.data<T>(), in.labels.data<int32_t>(), in.ignore_index, in.label_smoothing, in.logits.size(1)};
+}
+
+// -log softmax(x)[label], with the largest logit subtracted first; mixed with the mean over all classes. Every thread
+// of the block gets the result.
+template <class T>
+ATTUNE_DEVICE CrossEntropyRow row_loss(cuda::Thread& thread, const RowInputs<T>& in, const T* x, int32_t label) {
+  Place<T> largest{-cuda::infinity<T>(), INT32_MAX};
+  for (int64_t c = thread.index(); c < in.columns; c += thread.count())
+    largest = FirstLargest{}(largest, Place<T>{x[c], static_cast<int32_t>(c)});
+  largest = thread.reduce(largest, FirstLargest{});
+  const T shift = largest.value == -cuda::infinity<T>() ? T{0} : largest.value;
+  T sum = 0, total = 0;
+  for (int64_t c = thread.index(); c < in.columns; c += thread.count()) {
+    sum += std::exp(x[c] - shift);
+    total += x[c];
+  }
+  CrossEntropyRow row;
+  row.shift = static_cast<double>(shift);
+  row.sum = thread.reduce(static_cast<double>(sum), cuda::Sum{});
+  row.correct = largest.column == label && x[label] == shift ? 1 : 0;
+  const double log_sum = row.shift + std::log(row.sum);
+  row.negative_log_likelihood = log_sum - static_cast<double>(x[label]);
+  row.loss = row.negative_log_likelihood;
+  if (in.smoothing > 0) {
+    const double mean = thread.reduce(static_cast<double>(total), cuda::Sum{}) / static_cast<double>(in.columns);
+    row.loss = (1 - in.smoothing) * row.negative_log_likelihood + in.smoothing * (log_sum - mean);
+  }
+  return row;
+}
+
+// scale * (p - epsilon / columns - (1 - epsilon) [c = label])
+template <class T, class Out>
+ATTUNE_DEVICE void row_gradient(cuda::Thread& thread, const RowInputs<T>& in, const CrossEntropyRow& row, double scale,
+                                Out* d_logits) {
+  const int32_t label = in.labels[thread.block()];
+  const T* const x = in.logits + thread.block() * in.columns;
+  Out* const dx = d_logits + thread.block() * in.columns;
+  const bool ignored = label == in.ignore_index;
+  const T shift = static_cast<T>(row.shift), factor = ignored ? T{0} : static_cast<T>(1 / row.sum);
+  const T other = static_cast<T>(in.smoothing / static_cast<double>(in.columns));
+  const T times = static_cast<T>(scale), at_label = other + static_cast<T>(1 - in.smoothing);
+  for (int64_t c = thread.index(); c < in.columns; c += thread.count()) {
+    const T slope = std::exp(x[c] - shift) * factor - (c == label ? at_label : other);
+    dx[c] = static_cast<Out>(ignored ? T{0} : times * slope);
+  }
+}
+
+template <class T>
+struct LossRows {
+  static constexpr int kThreads = kRowThreads;
+  RowInputs<T> in;
+  CrossEntropyRow* results;
+  ATTUNE_DEVICE void operator()(cuda::Thread& thread) const {
+    const int32_t label = in.labels[thread.block()];
+    CrossEntropyRow row;
+    if (label != in.ignore_index) row = row_loss(thread, in, in.logits + thread.block() * in.columns, label);
+    if (thread.index() == 0) results[thread.block()] = row;
+  }
+};
+
+template <class T, class Out>
+struct GradientRows {
+  static constexpr int kThreads = kRowThreads;
+  RowInputs<T> in;
+  const CrossEntropyRow* results;
+  double scale;
+  Out* d_logits;
+  ATTUNE_DEVICE void operator()(cuda::Thread& thread) const {
+    row_gradient(thread, in, results[thread.block()], scale, d_logits);
+  }
+};
+
+// Both at once: the second pass over a row finds it in the cache.
+template <class T, class Out>
+struct LossAndGradientRows {
+  static constexpr int kThreads = kRowThreads;
+  RowInputs<T> in;
+  CrossEntropyRow* results;
+  double scale;
+  Out* d_logits;
+  ATTUNE_DEVICE void operator()(cuda::Thread& thread) const {
+    const int32_t label = in.labels[thread.block()];
+    CrossEntropyRow row;
+    if (label != in.ignore_index) row = row_loss(thread, in, in.logits + thread.block() * in.columns, label);
+    thread.barrier();  // all have read the label's logit
+    if (thread.index() == 0) results[thread.block()] = row;
+    row_gradient(thread, in, row, scale, d_logits);
+  }
+};
+
+CrossEntropyRow* rows_of(const Tensor& results) {
+  return reinterpret_cast<CrossEntropyRow*>(results.data<double>());
+}
+
+// Calls f(T{}, Out{}) with the types of logits and of their gradients.
+template <class F>
+void with_types(const Tensor& logits, const Tensor& d_logits, F&& f) {
+  if (d_logits.dtype() == DType::bf16) return f(float{}, bfloat16{});
+  dispatch_floating("cross_entropy", logits.dtype(), [&]<class T>(T) { f(T{}, T{}); });
+}
+
+struct Result {
+  const double* results;
+  ATTUNE_DEVICE double operator()(int64_t row, int64_t column) const {
+    return results[row * kCrossEntropyNumbers + column];
+  }
+};
+
+struct Total {
+  double* totals;
+  ATTUNE_DEVICE void operator()(int64_t column, double sum) const { totals[column] = sum; }
+};
+
+}  // namespace
+
+void cross_entropy_forward(Cuda device, const CrossEntropyInputs& in, const Tensor& results) {
+  dispatch_floating("cross_entropy", in.logits.dtype(), [&]<class T>(T) {
+    cuda::launch(device, "cross_entropy", shape_of(in), LossRows<T>{inputs_of<T>(in), rows_of(results)});
+  });
+}
+
+void cross_entropy_backward(Cuda device, const CrossEntropyInputs& in, const Tensor& results, double scale,
+                            const Tensor& d_logits) {
+  with_types(in.logits, d_logits, [&]<class T, class Out>(T, Out) {
+    cuda::launch(device, "cross_entropy", shape_of(in),
+                 GradientRows<T, Out>{inputs_of<T>(in), rows_of(results), scale, d_logits.data<Out>()});
+  });
+}
+
+void cross_entropy_loss(Cuda device, const CrossEntropyInputs& in, double scale, const Tensor& results,
+                        const Tensor& d_logits) {
+  with_types(in.logits, d_logits, [&]<class T, class Out>(T, Out) {
+    cuda::launch(device, "cross_entropy", shape_of(in),
+                 LossAndGradientRows<T, Out>{inputs_of<T>(in), rows_of(results), scale, d_logits.data<Out>()});
+  });
+}
+
+void cross_entropy_totals(Cuda device, const Tensor& results, const Tensor& totals) {
+  cuda::sum_columns<double>(device, "cross_entropy", results.size(0), kCrossEntropyNumbers,
+                            Result{results.data<double>()}, Total{totals.data<double>()});
+}
+
+}  // namespace attune

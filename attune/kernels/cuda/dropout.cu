@@ -1,0 +1,50 @@
+#include "attune/kernels/dropout.h"
+
+#include "attune/kernels/cuda/dropout_bits.h"
+#include "attune/kernels/cuda/launch.h"
+#include "attune/kernels/cuda/numbers.h"
+#include "attune/kernels/for_dtype.h"
+#include "attune/kernels/rows.h"
+
+namespace attune {
+namespace {
+
+// An element is a quad of columns.
+template <class Y, class Out>
+struct DropoutRows {
+  const Out* x;  // or null
+  const Y* y;
+  Out* out;
+  int64_t columns, quads;
+  cuda::DropoutBits mask;
+
+  ATTUNE_DEVICE void operator()(int64_t i) const {
+    using Sum = cuda::wide_t<Out>;
+    const int64_t row = i / quads, quad = i % quads;
+    const unsigned bits = mask.quad(row, quad);
+    const auto scale = static_cast<Sum>(mask.scale());
+    for (int k = 0; k < cuda::kQuad; ++k) {
+      const int64_t c = cuda::first_column(quad) + k * cuda::kQuadStride;
+      if (c >= columns) return;
+      const int64_t at = row * columns + c;
+      const Sum dropped = (bits >> k & 1u) != 0 ? static_cast<Sum>(cuda::widened(y[at])) * scale : Sum{0};
+      out[at] = static_cast<Out>(x != nullptr ? static_cast<Sum>(cuda::widened(x[at])) + dropped : dropped);
+    }
+  }
+};
+
+}  // namespace
+
+void dropout_rows(Cuda device, const Tensor& x, const Tensor& y, const Tensor& out, const DropoutMask& mask) {
+  const Rows size = as_rows(y);
+  const int64_t quads = cuda::quads_of(size.columns);
+  for_storage_dtype("dropout", y.dtype(), [&]<class Y>(Y) {
+    for_storage_dtype("dropout", out.dtype(), [&]<class Out>(Out) {
+      cuda::for_each_element(device, "dropout", size.rows * quads,
+                             DropoutRows<Y, Out>{data_or_null<Out>(x), y.data<Y>(), out.data<Out>(), size.columns,
+                                                 quads, cuda::DropoutBits(mask)});
+    });
+  });
+}
+
+}  // namespace attune

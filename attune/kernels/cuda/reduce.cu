@@ -1,0 +1,84 @@
+#include "attune/kernels/reduce.h"
+
+#include <vector>
+
+#include "attune/kernels/cuda/chunks.h"
+#include "attune/kernels/cuda/launch.h"
+#include "attune/kernels/cuda/tables.h"
+
+namespace attune {
+namespace {
+
+constexpr int64_t kChunk = int64_t{1} << 16;  // elements of a block: the order of the sum depends on the sizes alone
+constexpr int kSumThreads = 512;
+
+template <class T>
+struct Entry {
+  int64_t first, count;  // its first block, and its elements
+  const T* x;
+};
+
+template <class T>
+struct SquaresOfChunks {
+  static constexpr int kThreads = kSumThreads;
+  const Entry<T>* entries;
+  int64_t entry_count;
+  double* sums;
+
+  ATTUNE_DEVICE void operator()(cuda::Thread& thread) const {
+    const Entry<T>& of = cuda::entry_of(entries, entry_count, thread.block());
+    const int64_t begin = (thread.block() - of.first) * kChunk,
+                  end = of.count < begin + kChunk ? of.count : begin + kChunk;
+    double sum = 0;
+    for (int64_t i = begin + thread.index(); i < end; i += thread.count())
+      sum += static_cast<double>(of.x[i]) * static_cast<double>(of.x[i]);
+    sum = thread.reduce(sum, cuda::Sum{});
+    if (thread.index() == 0) sums[thread.block()] = sum;
+  }
+};
+
+struct SumOfChunks {
+  static constexpr int kThreads = kSumThreads;
+  const double* sums;
+  int64_t count;
+  double* total;
+
+  ATTUNE_DEVICE void operator()(cuda::Thread& thread) const {
+    double sum = 0;
+    for (int64_t i = thread.index(); i < count; i += thread.count()) sum += sums[i];
+    sum = thread.reduce(sum, cuda::Sum{});
+    if (thread.index() == 0) *total = sum;
+  }
+};
+
+}  // namespace
+
+double sum_of_squares(Cuda device, std::span<const Tensor> tensors) {
+  if (tensors.empty()) return 0;
+  double total = 0;
+  dispatch_floating("sum_of_squares", tensors[0].dtype(), [&]<class T>(T) {
+    std::vector<Entry<T>> entries;
+    int64_t blocks = 0, longest = 0;
+    for (const Tensor& x : tensors) {
+      if (x.numel() == 0) continue;
+      entries.push_back({blocks, x.numel(), x.data<T>()});
+      blocks += (x.numel() + kChunk - 1) / kChunk;
+      longest = std::max(longest, x.numel());
+    }
+    const Tensor table = cuda::structs_on_device<Entry<T>>(device, entries);
+    const Tensor sums = Tensor::empty({blocks + 1}, {DType::f64, Device(device)});
+    double* const parts = sums.data<double>();
+    cuda::launch(device, "sum_of_squares", {.blocks = blocks, .threads = cuda::threads_for(longest, kSumThreads)},
+                 SquaresOfChunks<T>{static_cast<const Entry<T>*>(table.raw()), std::ssize(entries), parts});
+    cuda::launch(device, "sum_of_squares", {.blocks = 1, .threads = cuda::threads_for(blocks, kSumThreads)},
+                 SumOfChunks{parts, blocks, parts + blocks});
+    cuda::copy_to_host(device, parts + blocks, &total, sizeof(total));
+  });
+  return total;
+}
+
+double sum_of_squares(Cuda device, const Tensor& x) {
+  return sum_of_squares(device, std::span<const Tensor>(&x, 1));
+}
+
+}  // namespace attune

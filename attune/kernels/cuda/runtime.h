@@ -1,0 +1,47 @@
+#pragma once
+// What kernels/cuda asks of the driver and its runtime library. runtime_gpu.cpp is the real one; runtime_emulated.cpp
+// serves tests on machines without a GPU. Every device has one stream: what is started on it runs in that order, and
+// memory that is given back may be used by what is started next.
+
+#include <cstddef>
+#include <string_view>
+
+#include "attune/tensor/device.h"
+
+namespace attune::cuda {
+
+/// Throws DeviceError, which says what is missing, unless this GPU can be used.
+void check_device(Cuda device);
+
+/// Makes the device current for this thread. Returns the number of the one that was.
+int use(Cuda device);
+void use_again(int index) noexcept;
+
+/// Uninitialised memory, aligned to 256 bytes. Throws DeviceOutOfMemory.
+void* allocate(Cuda device, size_t bytes);
+void release(Cuda device, void* memory) noexcept;
+
+// Copies in the device's stream. copy_to_host waits for the end; copy_from_host may return before it, but has read
+// `from` then.
+void copy_from_host(Cuda device, const void* from, void* to, size_t bytes);
+void copy_to_host(Cuda device, const void* from, void* to, size_t bytes);
+void copy_on_device(Cuda device, const void* from, void* to, size_t bytes);
+void copy_between(Cuda from_device, const void* from, Cuda to_device, void* to, size_t bytes);
+void clear(Cuda device, void* memory, size_t bytes);
+
+/// Waits for everything that was started on the device. Throws DeviceError if a kernel failed.
+void synchronize(Cuda device);
+
+struct DeviceMemory {
+  size_t free, total;  // bytes
+};
+DeviceMemory memory_of(Cuda device);
+
+/// Streams are cudaStream_t; here a pointer, so that this header needs none of CUDA's.
+void* stream_of(Cuda device);
+
+/// Throws DeviceError if the kernel that was launched last could not be. `kernel` is remembered for later errors, which
+/// the driver reports without a name.
+void check_launch(Cuda device, const char* kernel);
+
+}  // namespace attune::cuda

@@ -1,0 +1,90 @@
+// The driver of the emulation: two devices whose memory is that of the plain device.
+
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <unordered_map>
+
+#include "attune/base/fail.h"
+#include "attune/kernels/cuda/runtime.h"
+#include "attune/tensor/device_error.h"
+#include "attune/tensor/plain_memory.h"
+
+namespace attune::cuda {
+namespace {
+
+constexpr int kDevices = 2;
+constexpr size_t kMostBytes = size_t{1} << 32;
+
+struct Blocks {
+  std::mutex mutex;
+  std::unordered_map<void*, std::shared_ptr<Buffer>> all;  // by address
+};
+
+Blocks& blocks() {
+  static Blocks* const all = new Blocks;  // outlives every tensor, also static ones
+  return *all;
+}
+
+thread_local int current = 0;
+
+}  // namespace
+
+void check_device(Cuda device) {
+  if (device.index < 0 || device.index >= kDevices)
+    fail<DeviceError>("device {}: the emulation has {} devices", Device(device).text(), kDevices);
+}
+
+int use(Cuda device) {
+  return std::exchange(current, device.index);
+}
+void use_again(int index) noexcept {
+  current = index;
+}
+
+void* allocate(Cuda device, size_t bytes) try {
+  std::shared_ptr<Buffer> buffer = allocate_plain_buffer(bytes);
+  void* const memory = buffer->data();
+  const std::lock_guard lock(blocks().mutex);
+  blocks().all.emplace(memory, std::move(buffer));
+  return memory;
+} catch (const std::bad_alloc&) {
+  fail<DeviceOutOfMemory>("device {}: {} bytes do not fit into the {} of the emulation", Device(device).text(), bytes,
+                          kMostBytes);
+}
+
+void release(Cuda, void* memory) noexcept {
+  const std::lock_guard lock(blocks().mutex);
+  blocks().all.erase(memory);
+}
+
+void copy_from_host(Cuda device, const void* from, void* to, size_t bytes) {
+  copy_on_device(device, from, to, bytes);
+}
+void copy_to_host(Cuda device, const void* from, void* to, size_t bytes) {
+  copy_on_device(device, from, to, bytes);
+}
+void copy_on_device(Cuda, const void* from, void* to, size_t bytes) {
+  const PlainAccess access;
+  if (bytes > 0) std::memmove(to, from, bytes);
+}
+void copy_between(Cuda, const void* from, Cuda to_device, void* to, size_t bytes) {
+  copy_on_device(to_device, from, to, bytes);
+}
+void clear(Cuda, void* memory, size_t bytes) {
+  const PlainAccess access;
+  if (bytes > 0) std::memset(memory, 0, bytes);
+}
+
+void synchronize(Cuda) {}
+
+DeviceMemory memory_of(Cuda) {
+  return {kMostBytes, kMostBytes};
+}
+void* stream_of(Cuda) {
+  return nullptr;
+}
+void check_launch(Cuda, const char*) {}
+
+}  // namespace attune::cuda

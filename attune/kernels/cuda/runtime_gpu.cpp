@@ -1,0 +1,176 @@
+#include <cuda_runtime.h>
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <mutex>
+
+#include "attune/base/fail.h"
+#include "attune/kernels/cuda/runtime.h"
+#include "attune/tensor/device_error.h"
+
+namespace attune::cuda {
+namespace {
+
+constexpr int kMostDevices = 64;
+constexpr int kLeastCapability = 80;  // compute capability 8.0: the oldest that the kernels are compiled for
+
+struct DeviceState {
+  std::once_flag once;
+  cudaStream_t stream = nullptr;
+};
+
+DeviceState& state_of(Cuda device) {
+  static auto* const states = new std::array<DeviceState, kMostDevices>;  // outlives every tensor, also static ones
+  return (*states)[static_cast<size_t>(device.index)];
+}
+
+std::atomic<const char*> last_kernel = "none";
+
+std::string name_of(Cuda device) {
+  return Device(device).text();
+}
+
+[[noreturn]] void fail_with(Cuda device, std::string_view what, cudaError_t error) {
+  fail<DeviceError>(
+      "device {}: {} failed: {} (the last kernel that was started is {}; with ATTUNE_CUDA_WAIT=1 it is "
+      "the one that failed)",
+      name_of(device), what, cudaGetErrorString(error), last_kernel.load());
+}
+
+void check(Cuda device, std::string_view what, cudaError_t error) {
+  if (error != cudaSuccess) fail_with(device, what, error);
+}
+
+int device_count(Cuda device) {
+  int count = 0;
+  switch (const cudaError_t error = cudaGetDeviceCount(&count)) {
+    case cudaSuccess:
+      return count;
+    case cudaErrorNoDevice:
+      return 0;
+    case cudaErrorInsufficientDriver: {
+      int driver = 0, runtime = 0;
+      cudaDriverGetVersion(&driver);
+      cudaRuntimeGetVersion(&runtime);
+      if (driver == 0) fail<DeviceError>("device {}: no driver of NVIDIA is installed", name_of(device));
+      fail<DeviceError>("device {}: the driver is for CUDA {}.{}, Attune needs one for CUDA {} or newer",
+                        name_of(device), driver / 1000, driver % 1000 / 10, runtime / 1000);
+    }
+    default:
+      fail<DeviceError>("device {}: {}", name_of(device), cudaGetErrorString(error));
+  }
+}
+
+// Memory that is given back stays with the process, so that a training step in steady state asks the driver for none.
+void prepare(Cuda device) {
+  const int count = device_count(device);
+  if (device.index < 0 || device.index >= count)
+    fail<DeviceError>("device {}: this machine has {} GPUs", name_of(device), count);
+  int major = 0, minor = 0;
+  check(device, "a question", cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device.index));
+  check(device, "a question", cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device.index));
+  if (major * 10 + minor < kLeastCapability)
+    fail<DeviceError>("device {}: has compute capability {}.{}, Attune needs {}.{} or newer", name_of(device), major,
+                      minor, kLeastCapability / 10, kLeastCapability % 10);
+  const int before = use(device);
+  check(device, "making a stream", cudaStreamCreateWithFlags(&state_of(device).stream, cudaStreamNonBlocking));
+  cudaMemPool_t pool = nullptr;
+  check(device, "asking for the memory pool", cudaDeviceGetDefaultMemPool(&pool, device.index));
+  uint64_t all = UINT64_MAX;
+  check(device, "keeping memory", cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all));
+  use_again(before);
+}
+
+cudaStream_t stream(Cuda device) {
+  return static_cast<cudaStream_t>(stream_of(device));
+}
+
+void copy(Cuda device, const void* from, void* to, size_t bytes, cudaMemcpyKind kind) {
+  if (bytes > 0) check(device, "a copy", cudaMemcpyAsync(to, from, bytes, kind, stream(device)));
+}
+
+}  // namespace
+
+void check_device(Cuda device) {
+  if (device.index < 0 || device.index >= kMostDevices)
+    fail<DeviceError>("device {}: needs a number from 0 to {}", name_of(device), kMostDevices - 1);
+  std::call_once(state_of(device).once, prepare, device);
+}
+
+int use(Cuda device) {
+  int before = 0;
+  check(device, "choosing the device", cudaGetDevice(&before));
+  if (before != device.index) check(device, "choosing the device", cudaSetDevice(device.index));
+  return before;
+}
+
+void use_again(int index) noexcept {
+  cudaSetDevice(index);
+}
+
+void* allocate(Cuda device, size_t bytes) {
+  void* memory = nullptr;
+  const int before = use(device);
+  const cudaError_t error = cudaMallocAsync(&memory, bytes == 0 ? 1 : bytes, stream(device));
+  use_again(before);
+  if (error == cudaErrorMemoryAllocation) {
+    cudaGetLastError();  // the next call begins without an error
+    const DeviceMemory now = memory_of(device);
+    fail<DeviceOutOfMemory>(
+        "device {}: {} bytes do not fit, {} of {} are free; a smaller batch (train.batch_tokens), shorter sequences or "
+        "train.checkpoint_activations need less",
+        name_of(device), bytes, now.free, now.total);
+  }
+  check(device, "allocating memory", error);
+  return memory;
+}
+
+void release(Cuda device, void* memory) noexcept {
+  cudaFreeAsync(memory, stream(device));
+}
+
+void copy_from_host(Cuda device, const void* from, void* to, size_t bytes) {
+  copy(device, from, to, bytes, cudaMemcpyHostToDevice);
+}
+void copy_to_host(Cuda device, const void* from, void* to, size_t bytes) {
+  copy(device, from, to, bytes, cudaMemcpyDeviceToHost);
+  synchronize(device);
+}
+void copy_on_device(Cuda device, const void* from, void* to, size_t bytes) {
+  copy(device, from, to, bytes, cudaMemcpyDeviceToDevice);
+}
+void copy_between(Cuda from_device, const void* from, Cuda to_device, void* to, size_t bytes) {
+  synchronize(from_device);
+  check(to_device, "a copy between devices",
+        cudaMemcpyPeerAsync(to, to_device.index, from, from_device.index, bytes, stream(to_device)));
+  synchronize(to_device);
+}
+void clear(Cuda device, void* memory, size_t bytes) {
+  if (bytes > 0) check(device, "clearing memory", cudaMemsetAsync(memory, 0, bytes, stream(device)));
+}
+
+void synchronize(Cuda device) {
+  check(device, "waiting for the device", cudaStreamSynchronize(stream(device)));
+}
+
+DeviceMemory memory_of(Cuda device) {
+  DeviceMemory memory{};
+  const int before = use(device);
+  check(device, "asking for free memory", cudaMemGetInfo(&memory.free, &memory.total));
+  use_again(before);
+  return memory;
+}
+
+void* stream_of(Cuda device) {
+  return state_of(device).stream;
+}
+
+void check_launch(Cuda device, const char* kernel) {
+  last_kernel = kernel;
+  check(device, kernel, cudaGetLastError());
+  static const bool waits = std::getenv("ATTUNE_CUDA_WAIT") != nullptr;
+  if (waits) check(device, kernel, cudaStreamSynchronize(stream(device)));
+}
+
+}  // namespace attune::cuda

@@ -1,0 +1,32 @@
+#pragma once
+// What tensors ask of GPUs. kernels/cuda implements it; cuda_missing.cpp does in a build without CUDA.
+
+#include <cstddef>
+#include <memory>
+
+#include "attune/tensor/buffer.h"
+#include "attune/tensor/device.h"
+
+namespace attune {
+
+/// Throws DeviceError, which says what is missing, unless this GPU can be used: no CUDA in this build, no driver, no
+/// such GPU, or one of another architecture.
+void check_usable(Cuda device);
+
+/// Uninitialised memory of a GPU, aligned to 256 bytes. Thread-safe. Throws DeviceError as check_usable() does, and
+/// DeviceOutOfMemory.
+std::shared_ptr<Buffer> allocate_cuda_buffer(Cuda device, size_t bytes);
+
+/// While this object lives, the calls that this thread makes go to the given GPU.
+class CudaScope {
+ public:
+  explicit CudaScope(Cuda device);
+  ~CudaScope();
+  CudaScope(const CudaScope&) = delete;
+  CudaScope& operator=(const CudaScope&) = delete;
+
+ private:
+  int before_;
+};
+
+}  // namespace attune

@@ -1,0 +1,80 @@
+# GPUs: the sources in attune/kernels/cuda. Sets attune_cuda_sources(TARGET), which adds them to a target.
+#   ATTUNE_CUDA=OFF       leaves them out (default)
+#   ATTUNE_CUDA=ON        compiles *.cu with nvcc; AUTO does where nvcc is found
+#   ATTUNE_CUDA=EMULATED  compiles them with the compiler of the host, which runs their threads: for tests without a GPU
+# nvcc comes from ATTUNE_NVCC, the PATH, /usr/local/cuda or .cuda/toolkit, where `scripts/setup cuda` puts that of PyPI.
+set(ATTUNE_CUDA OFF CACHE STRING "GPUs: ON, OFF, AUTO, where nvcc is found, or EMULATED, for tests on the host")
+set_property(CACHE ATTUNE_CUDA PROPERTY STRINGS AUTO ON OFF EMULATED)
+set(ATTUNE_CUDA_ARCHITECTURES 80 90 100 CACHE STRING "Compute capabilities; the newest also as PTX, for later GPUs")
+
+set(ATTUNE_CUDA_BUILT OFF)
+if(ATTUNE_CUDA STREQUAL "EMULATED")
+  set(ATTUNE_CUDA_BUILT ON)
+elseif(ATTUNE_CUDA)
+  find_program(ATTUNE_NVCC nvcc HINTS /usr/local/cuda/bin ${PROJECT_SOURCE_DIR}/.cuda/toolkit/bin)
+  if(ATTUNE_NVCC)
+    set(ATTUNE_CUDA_BUILT ON)
+  elseif(NOT ATTUNE_CUDA STREQUAL "AUTO")
+    message(FATAL_ERROR "ATTUNE_CUDA = ${ATTUNE_CUDA}, but nvcc is missing: `scripts/setup cuda` gets it")
+  endif()
+endif()
+
+if(ATTUNE_CUDA_BUILT)  # comes before attune/tensor/built_devices.h of the sources
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/cuda/attune/tensor/built_devices.h CONTENT
+       "#pragma once\n\nnamespace attune {\n\ninline constexpr bool kBuiltWithCuda = true;\n\n}  // namespace attune\n")
+  include_directories(BEFORE ${CMAKE_BINARY_DIR}/cuda)
+endif()
+
+# Compiles one source with nvcc; its object becomes a source of the target. The flags are those of attune_build, as far
+# as nvcc knows them.
+function(attune_nvcc target source)
+  cmake_path(GET source STEM name)
+  set(object ${CMAKE_BINARY_DIR}/cuda/${name}.o)
+  set(code "")
+  foreach(architecture IN LISTS ATTUNE_CUDA_ARCHITECTURES)
+    list(APPEND code -gencode arch=compute_${architecture},code=sm_${architecture})
+    set(newest ${architecture})
+  endforeach()
+  list(APPEND code -gencode arch=compute_${newest},code=compute_${newest})
+  add_custom_command(OUTPUT ${object} DEPENDS ${source} DEPFILE ${object}.d COMMENT "nvcc ${name}.cu"
+    COMMAND ${ATTUNE_NVCC} -c ${source} -o ${object} -MD -MF ${object}.d -std=c++20 -O3 ${code} -t 1
+            -ccbin ${CMAKE_CXX_COMPILER} --expt-relaxed-constexpr -Werror all-warnings -DNDEBUG -DFMT_SHARED
+            -Xcompiler=-Wall,-Wextra,-fPIC,-fvisibility=hidden -I${CMAKE_BINARY_DIR}/cuda -I${PROJECT_SOURCE_DIR}
+    VERBATIM)
+  target_sources(${target} PRIVATE ${object})
+  set_source_files_properties(${object} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
+  set_property(TARGET attune_cuda_kernels APPEND PROPERTY SOURCES ${object})
+endfunction()
+
+# Adds the sources for GPUs: *_gpu.cpp call the libraries of CUDA, *_emulated.cpp stand for them in the emulation.
+function(attune_cuda_sources target)
+  if(NOT ATTUNE_CUDA_BUILT)
+    return()
+  endif()
+  file(GLOB kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/attune/kernels/cuda/*.cu)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/attune/kernels/cuda/*.cpp)
+  if(ATTUNE_CUDA STREQUAL "EMULATED")
+    list(FILTER sources EXCLUDE REGEX "_gpu\\.cpp$")
+    set_source_files_properties(${kernels} TARGET_DIRECTORY ${target} PROPERTIES LANGUAGE CXX)
+    set(rounded attune/kernels/cuda/panel_linear.cu attune/kernels/cuda/panel_weight.cu)  # step by step, as on a GPU
+    set_source_files_properties(${rounded} TARGET_DIRECTORY ${target} PROPERTIES COMPILE_OPTIONS -ffp-contract=off)
+    target_sources(${target} PRIVATE ${kernels} ${sources})
+    return()
+  endif()
+  list(FILTER sources EXCLUDE REGEX "_emulated\\.cpp$")
+  target_sources(${target} PRIVATE ${sources})
+  add_custom_target(attune_cuda_kernels)  # what nvcc compiles, alone
+  foreach(kernel IN LISTS kernels)
+    attune_nvcc(${target} ${kernel})
+  endforeach()
+  cmake_path(GET ATTUNE_NVCC PARENT_PATH folder)
+  cmake_path(GET folder PARENT_PATH folder)
+  find_path(ATTUNE_CUDA_INCLUDE_DIR cuda_runtime.h HINTS ${folder}/include /usr/local/cuda/include REQUIRED)
+  find_library(ATTUNE_CUDART cudart_static HINTS ${folder}/lib ${folder}/lib64 /usr/local/cuda/lib REQUIRED)
+  set_source_files_properties(${sources} TARGET_DIRECTORY ${target} PROPERTIES COMPILE_OPTIONS
+                              "-isystem;${ATTUNE_CUDA_INCLUDE_DIR}")
+  cmake_path(GET ATTUNE_CUDART PARENT_PATH libraries)  # where cuBLASLt is looked for if the system does not find it
+  set_property(SOURCE ${PROJECT_SOURCE_DIR}/attune/kernels/cuda/products_gpu.cpp TARGET_DIRECTORY ${target}
+               APPEND PROPERTY COMPILE_DEFINITIONS "ATTUNE_CUDA_LIBRARIES=\"${libraries}\"")
+  target_link_libraries(${target} PRIVATE ${ATTUNE_CUDART} ${CMAKE_DL_LIBS} rt)
+endfunction()
