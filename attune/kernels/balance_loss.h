@@ -8,9 +8,11 @@ namespace attune {
 ///   scores [tokens, experts], shares [experts]; float32 or float64
 double balance_loss_forward(Cpu, const Tensor& scores, const Tensor& shares);
 double balance_loss_forward(Plain, const Tensor& scores, const Tensor& shares);
+double balance_loss_forward(Cuda, const Tensor& scores, const Tensor& shares);
 
 /// d_scores = factor times the gradient of that by the scores, like scores.
 void balance_loss_backward(Cpu, const Tensor& scores, const Tensor& shares, double factor, const Tensor& d_scores);
 void balance_loss_backward(Plain, const Tensor& scores, const Tensor& shares, double factor, const Tensor& d_scores);
+void balance_loss_backward(Cuda, const Tensor& scores, const Tensor& shares, double factor, const Tensor& d_scores);
 
 }  // namespace attune

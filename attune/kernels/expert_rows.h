@@ -16,15 +16,19 @@ struct ExpertPlaces {
 ///   from [tokens, d]   to [rows, d]
 void spread_rows(Cpu, const Tensor& from, const ExpertPlaces& at, const Tensor& to);
 void spread_rows(Plain, const Tensor& from, const ExpertPlaces& at, const Tensor& to);
+void spread_rows(Cuda, const Tensor& from, const ExpertPlaces& at, const Tensor& to);
 
 /// to[t] = the sum over j of weights[t, j] from[places[t, j]], in the order of j.
 ///   from [rows, d]   to [tokens, d]
 void combine_rows(Cpu, const Tensor& from, const ExpertPlaces& at, const Tensor& to);
 void combine_rows(Plain, const Tensor& from, const ExpertPlaces& at, const Tensor& to);
+void combine_rows(Cuda, const Tensor& from, const ExpertPlaces& at, const Tensor& to);
 
 /// The gradient of the weights of combine_rows(): d_weights[t, j] = from[places[t, j]] . d_to[t]. Reads at.places.
 void combine_rows_weights(Cpu, const Tensor& from, const ExpertPlaces& at, const Tensor& d_to, const Tensor& d_weights);
 void combine_rows_weights(Plain, const Tensor& from, const ExpertPlaces& at, const Tensor& d_to,
+                          const Tensor& d_weights);
+void combine_rows_weights(Cuda, const Tensor& from, const ExpertPlaces& at, const Tensor& d_to,
                           const Tensor& d_weights);
 
 /// Calls f(A{}, B{}, Sum{}) with the element types of two tensors of rows and of sums over them.

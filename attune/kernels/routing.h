@@ -18,12 +18,15 @@ struct RoutingTensors {
 };
 void route_forward(Cpu, const RoutingForm& form, const RoutingTensors& tensors);
 void route_forward(Plain, const RoutingForm& form, const RoutingTensors& tensors);
+void route_forward(Cuda, const RoutingForm& form, const RoutingTensors& tensors);
 
 /// Writes all of d_scores [tokens, experts]: the gradient of the weights by the scores, the choice being fixed. Reads
 /// scores and chosen.
 void route_backward(Cpu, const RoutingForm& form, const RoutingTensors& tensors, const Tensor& d_weights,
                     const Tensor& d_scores);
 void route_backward(Plain, const RoutingForm& form, const RoutingTensors& tensors, const Tensor& d_weights,
+                    const Tensor& d_scores);
+void route_backward(Cuda, const RoutingForm& form, const RoutingTensors& tensors, const Tensor& d_weights,
                     const Tensor& d_scores);
 
 }  // namespace attune

@@ -9,6 +9,7 @@
 #include "attune/base/profile.h"
 #include "attune/kernels/balance_loss.h"
 #include "attune/ops/rows.h"
+#include "attune/tensor/dispatch.h"
 
 namespace attune {
 

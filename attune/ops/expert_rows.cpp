@@ -7,6 +7,7 @@
 #include "attune/base/profile.h"
 #include "attune/kernels/expert_rows.h"
 #include "attune/ops/rows.h"
+#include "attune/tensor/dispatch.h"
 #include "attune/tensor/host_view.h"
 
 namespace attune {

@@ -7,6 +7,7 @@
 #include "attune/base/profile.h"
 #include "attune/kernels/routing.h"
 #include "attune/ops/rows.h"
+#include "attune/tensor/dispatch.h"
 
 namespace attune {
 

@@ -11,6 +11,7 @@
 #include "attune/kernels/matmul.h"
 #include "attune/ops/linear_check.h"
 #include "attune/ops/precision.h"
+#include "attune/tensor/dispatch.h"
 
 namespace attune {
 namespace {

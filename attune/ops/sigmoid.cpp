@@ -4,6 +4,7 @@
 #include "attune/base/profile.h"
 #include "attune/kernels/sigmoid.h"
 #include "attune/ops/rows.h"
+#include "attune/tensor/dispatch.h"
 
 namespace attune {
 
