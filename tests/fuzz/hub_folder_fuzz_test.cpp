@@ -194,7 +194,7 @@ TEST_P(HubFolderFuzz, AChangedFileIsUsedOrRefused) {
   const std::vector<std::string> others = hub_model_names();
   const auto seed = static_cast<uint64_t>(number_of("ATTUNE_FUZZ_SEED", 1));
   int64_t used = 0;
-  for (int64_t round = 0; round < number_of("ATTUNE_FUZZ_ROUNDS", 60); ++round) {
+  for (int64_t round = 0; round < number_of("ATTUNE_FUZZ_ROUNDS", 200); ++round) {
     Random random(seed, static_cast<uint64_t>(round));
     const auto& [name, bytes] = *std::next(files_.begin(), static_cast<std::ptrdiff_t>(random.below(files_.size())));
     SCOPED_TRACE("round " + std::to_string(round) + ": " + name);

@@ -77,6 +77,20 @@ TEST(HubTraps, NormsThatAreCalledGammaAndBeta) {
   EXPECT_EQ(outputs(bert.open()), expected);
 }
 
+TEST(HubTraps, TheFirstTwoPositionsOfBartAndRobertaAreForPadding) {
+  for (const auto& [name, table] :
+       std::map<std::string, std::string>{{"bart", "model.encoder.embed_positions.weight"},
+                                          {"roberta-masked", "roberta.embeddings.position_embeddings.weight"}}) {
+    ChangedFolder model(name);
+    const std::vector<float> expected = outputs(model.open());
+    const Tensor positions = model.tensors.at(table);
+    for (int64_t i = 0; i < 2 * positions.size(1); ++i) positions.data<float>()[i] = 7;
+    EXPECT_EQ(outputs(model.open()), expected) << name;
+    positions.data<float>()[2 * positions.size(1)] += 1;
+    EXPECT_NE(outputs(model.open()), expected) << name;
+  }
+}
+
 TEST(HubTraps, TheProjectionIsTiedWhereItHasNoTensorWhateverTheFlagSays) {
   ChangedFolder gpt2("gpt2");
   const std::vector<float> tied = outputs(gpt2.open());
