@@ -166,9 +166,10 @@ class SharedTile {
   template <class Value>
   ATTUNE_DEVICE void store(Thread& thread, Value value) {
     thread.barrier();
-    for (int i = 0; i < Tiles::kRows; ++i)
-      for (int j = 0; j < Tiles::kColumns; ++j)
-        data_[Tiles::row(thread, i) * Tiles::kPitch + Tiles::column(thread, j)] = static_cast<Stored>(value(i, j));
+    ATTUNE_UNROLL
+    for (int i = 0; i < Tiles::kRows; ++i) ATTUNE_UNROLL
+    for (int j = 0; j < Tiles::kColumns; ++j)
+      data_[Tiles::row(thread, i) * Tiles::kPitch + Tiles::column(thread, j)] = static_cast<Stored>(value(i, j));
     thread.barrier();
   }
 
