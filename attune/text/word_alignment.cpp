@@ -38,6 +38,56 @@ std::pair<int32_t, int32_t> parse_pair(std::string_view text, std::string_view p
   return pair;
 }
 
+// The number of words in the text of the first tokens. Each token asks for the text up to it, and a tokenizer decodes
+// whole lists of tokens only: that of the last tokens is enough, so that the work is linear in the number of tokens.
+class DecodedWords {
+ public:
+  DecodedWords(const Tokenizer& tokenizer, std::span<const int32_t> ids) : tokenizer_(tokenizer), ids_(ids) {}
+
+  struct Words {
+    int64_t count;
+    bool grew;  // the last token added more than spaces
+  };
+  /// The words of the tokens 0 to i, for i = 0, 1, 2 ...
+  Words up_to(size_t i) {
+    std::string text = text_of(i);
+    const int64_t count = words_before_ + count_words(text);
+    if (count > count_) word_starts_.push_back(i);
+    const bool grew = text != text_;
+    count_ = count;
+    text_ = std::move(text);
+    if (i + 1 - begin_ >= kMostTokens) shorten(i);
+    return {count, grew};
+  }
+  /// What up_to() found last.
+  int64_t count() const { return count_; }
+
+ private:
+  static constexpr size_t kMostTokens = 128;  // that are decoded at once
+  static constexpr size_t kKept = 32;         // more than any decoder looks back
+
+  std::string text_of(size_t i) const {
+    return without_last_spaces(tokenizer_.decode(ids_.subspan(begin_, i + 1 - begin_)));
+  }
+  // Forgets the tokens in front of a word that begins kKept or more tokens ago.
+  void shorten(size_t i) {
+    const auto after = std::upper_bound(word_starts_.begin(), word_starts_.end(), i - kKept);
+    if (after == word_starts_.begin() || *std::prev(after) <= begin_) return;
+    begin_ = *std::prev(after);
+    word_starts_.erase(word_starts_.begin(), std::prev(after));
+    text_ = text_of(i);
+    words_before_ = count_ - count_words(text_);
+  }
+
+  const Tokenizer& tokenizer_;
+  std::span<const int32_t> ids_;
+  size_t begin_ = 0;          // the first token that is decoded
+  int64_t words_before_ = 0;  // in front of it
+  int64_t count_ = 0;
+  std::string text_;                 // of the tokens from begin_ on
+  std::vector<size_t> word_starts_;  // tokens from begin_ on that began a word
+};
+
 }  // namespace
 
 int64_t count_words(std::string_view text) {
@@ -49,13 +99,12 @@ int64_t count_words(std::string_view text) {
 
 std::vector<int32_t> words_of_tokens(const Tokenizer& tokenizer, std::span<const int32_t> ids) {
   std::vector<int32_t> words;
-  std::string before;
+  DecodedWords decoded(tokenizer, ids);
   for (size_t i = 0; i < ids.size(); ++i) {
-    std::string text = without_last_spaces(tokenizer.decode(ids.first(i + 1)));
-    words.push_back(static_cast<int32_t>(count_words(text)) - (text == before ? 0 : 1));
-    before = std::move(text);
+    const auto [count, grew] = decoded.up_to(i);
+    words.push_back(static_cast<int32_t>(count) - (grew ? 1 : 0));
   }
-  const int32_t last = static_cast<int32_t>(count_words(before)) - 1;
+  const int32_t last = static_cast<int32_t>(decoded.count()) - 1;
   for (int32_t& word : words) word = std::clamp(word, std::min(last, 0), last);
   return words;
 }

@@ -38,11 +38,7 @@ const std::vector<std::string> kJson = {"18446744073709551615",
                                         ",",
                                         "\\u0000",
                                         "\xFF"};
-#if defined(__SANITIZE_ADDRESS__)
-constexpr int64_t kMostMemory = int64_t{1} << 30;  // it keeps what is freed for a while
-#else
-constexpr int64_t kMostMemory = int64_t{64} << 20;
-#endif
+constexpr int64_t kMostMemory = (int64_t{64} << 20) + kKeptOfFreed;
 constexpr ShardForm kForm = {.sides = 2, .vocab = {20, 20}};
 
 void write(const std::filesystem::path& path, const std::string& bytes) {

@@ -18,8 +18,9 @@
 namespace attune::serve {
 namespace {
 
-// What a busy machine may take until it notices; on an idle one it is less than 100 ms.
-constexpr double kSoon = 1.5;
+// What a busy machine may take until it notices, also under a sanitizer; on an idle one it is less than 100 ms. Each
+// test sees at a counter that the request was cancelled, and did not merely end.
+constexpr double kSoon = 20;
 
 constexpr int64_t kPromptTokens = 2048;
 
@@ -91,7 +92,7 @@ TEST_F(ServerTest, AClientThatGoesAwayWhileItsRequestWaitsIsNoticed) {
     ASSERT_TRUE(becomes([&] { return model_->admission().requests() == 2 && at_work() > 1000; }));
   }
   EXPECT_TRUE(becomes([&] { return model_->admission().requests() == 1; }, kSoon));
-  EXPECT_TRUE(has_line("attune_requests_cancelled_total{model=\"en-de\"} 1\n"));
+  EXPECT_TRUE(becomes([&] { return has_line("attune_requests_cancelled_total{model=\"en-de\"} 1\n"); }, kSoon));
   EXPECT_GT(at_work(), 50) << "or the first one left no time to wait";
 }
 
@@ -112,13 +113,14 @@ TEST_F(ServerTest, AClientThatGoesAwayWhileItsPromptIsReadIsNoticed) {
   serve("lm", 64);
   const Json prompt(std::vector<int32_t>(kPromptTokens, 5));
   Json prompts = Json::array();
-  for (int i = 0; i < 400; ++i) prompts.push_back(prompt);
+  for (int i = 0; i < 100; ++i) prompts.push_back(prompt);
   {
     const HttpClient only = client("/v1/completions", {{"prompt", std::move(prompts)}, {"max_tokens", 4}});
     ASSERT_TRUE(becomes([&] { return model_->load().running > 0; }));
-    EXPECT_GT(at_work(), 300);
+    EXPECT_GT(at_work(), 50);
   }
   EXPECT_TRUE(becomes([&] { return at_work() == 0; }, kSoon));
+  EXPECT_TRUE(becomes([&] { return has_line("attune_requests_cancelled_total{model=\"lm\"} 1\n"); }, kSoon));
   EXPECT_EQ(model_->scheduler_state().slots_in_use, 0);
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <string>
 
 #include "attune/base/error.h"
 
@@ -13,20 +14,29 @@ const char* wanted_device() {
   return std::getenv("ATTUNE_TEST_DEVICE");
 }
 
-// Skips all tests of the program if the device that they are to run on cannot be used.
-class WantedDevice final : public testing::Environment {
+// What is missing if the wanted device cannot be used; empty: nothing.
+std::string missing_device() {
+  if (wanted_device() == nullptr) return "";
+  try {
+    Device::named(wanted_device());
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// Skips each test of the program if the device that they are to run on cannot be used.
+class SkipWithoutDevice final : public testing::EmptyTestEventListener {
  public:
-  void SetUp() override {
-    if (wanted_device() == nullptr) return;
-    try {
-      Device::named(wanted_device());
-    } catch (const Error& error) {
-      GTEST_SKIP() << error.what();
-    }
+  void OnTestStart(const testing::TestInfo&) override {
+    static const std::string missing = missing_device();
+    if (!missing.empty()) GTEST_SKIP() << missing;
   }
 };
 
-[[maybe_unused]] const testing::Environment* const registered = testing::AddGlobalTestEnvironment(new WantedDevice);
+// The program owns the listener.
+[[maybe_unused]] const bool registered =
+    (testing::UnitTest::GetInstance()->listeners().Append(new SkipWithoutDevice), true);
 
 }  // namespace
 

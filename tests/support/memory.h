@@ -18,6 +18,14 @@ inline int64_t peak_resident_bytes() {
   return int64_t{usage.ru_maxrss} * 1024;
 }
 
+/// Freed memory that stays resident: the address sanitizer keeps 256 MiB for a while, and marks of the memory beside
+/// it.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr int64_t kKeptOfFreed = int64_t{512} << 20;
+#else
+constexpr int64_t kKeptOfFreed = 0;
+#endif
+
 /// What of a file this process has mapped, summed over its mappings.
 struct MappedMemory {
   bool known = false;           // whether the system tells, see proc(5), /proc/pid/smaps

@@ -25,6 +25,32 @@ TEST(WordAlignment, TokensBelongToWordsOfTheText) {
   EXPECT_THAT(words_of_tokens(characters, {}), IsEmpty());
 }
 
+// Decodes all tokens up to each: the plain reference.
+std::vector<int32_t> words_by_prefixes(const Tokenizer& tokenizer, std::span<const int32_t> ids) {
+  std::vector<int32_t> words;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const std::string text = tokenizer.decode(ids.first(i + 1));
+    const bool is_space = text.empty() || text.back() == ' ';
+    words.push_back(static_cast<int32_t>(count_words(text)) - (is_space ? 0 : 1));
+  }
+  return words;
+}
+
+TEST(WordAlignment, LongTextsAreTheSameAsByPrefixes) {
+  std::string text = "a";
+  for (int i = 0; i < 1500; ++i) text += i * i % 7 < 3 ? " b" : i % 31 == 0 ? "  a" : "b";
+  text += std::string(400, 'a') + " a";  // a word longer than what is decoded at once
+  const auto characters = CharacterTokenizer::build_from_texts({"ab "});
+  const auto ids = characters.encode(text);
+  EXPECT_EQ(words_of_tokens(characters, ids), words_by_prefixes(characters, ids));
+
+  std::string subwords = "c";
+  for (int i = 0; i < 1500; ++i) subwords += i * i % 7 < 3 ? " c" : " a@@";
+  const WhitespaceTokenizer tokenizer({"a@@", "c"}, "@@");
+  const auto tokens = tokenizer.encode(subwords + " c");
+  EXPECT_EQ(words_of_tokens(tokenizer, tokens), words_by_prefixes(tokenizer, tokens));
+}
+
 TEST(WordAlignment, PairsOfWordsInPharaohsFormat) {
   // Source tokens 0 and 1 are one word; token 3 would be eos.
   const std::vector<int32_t> source = {0, 0, 1}, target = {0, 1, 1, 2, 3}, alignment = {2, 0, 1, 3, 0};
