@@ -32,12 +32,10 @@ struct OutProducts {
 template <class T, class Tiles, class RowOf>
 ATTUNE_DEVICE void write_part(const cuda::Thread& thread, const cuda::TilePart<Tiles>& part, int rows, int d, int chunk,
                               T factor, bool adds, RowOf row_of) {
-  ATTUNE_UNROLL
   for (int i = 0; i < Tiles::kRows; ++i) {
     const int r = Tiles::row(thread, i);
     if (r >= rows) continue;
     T* const row = row_of(r) + chunk * cuda::kTile;
-    ATTUNE_UNROLL
     for (int j = 0; j < Tiles::kColumns; ++j) {
       const int c = Tiles::column(thread, j);
       if (chunk * cuda::kTile + c >= d) continue;

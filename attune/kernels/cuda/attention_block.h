@@ -76,9 +76,7 @@ struct AttentionBlockOf {
   ATTUNE_DEVICE void add_table_products(const Thread& thread, const SharedArray<typename Tiles::Stored>& tile,
                                         const T* table, int d, int chunk, TilePart<Tiles>& part) const {
     const int width = SharedTile<Tiles>::width_of(d, chunk);
-    ATTUNE_UNROLL
     for (int i = 0; i < Tiles::kRows; ++i) {
-      ATTUNE_UNROLL
       for (int j = 0; j < Tiles::kColumns; ++j) {
         if (!has_query(thread, i) || !has_key(thread, j)) continue;
         const int row = AttentionTerms<T>::table_row(of.distance(query(thread, i), key(thread, j)), of.in.terms.clip);
@@ -96,14 +94,12 @@ struct AttentionBlockOf {
   ATTUNE_DEVICE void add_table_rows(const Thread& thread, const SharedArray<typename Tiles::Stored>& tile,
                                     const T* table, int d, int chunk, TilePart<Tiles>& part) const {
     const int width = SharedTile<Tiles>::width_of(d, chunk);
-    ATTUNE_UNROLL
     for (int i = 0; i < Tiles::kRows; ++i) {
       if (!has_query(thread, i)) continue;
       for (int u = 0; u < keys.count; ++u) {
         const int row = AttentionTerms<T>::table_row(of.distance(query(thread, i), keys.first + u), of.in.terms.clip);
         const T* const from = table + int64_t{row} * d + chunk * kTile;
         const T factor = static_cast<T>(tile[Tiles::row(thread, i) * Tiles::kPitch + u]);
-        ATTUNE_UNROLL
         for (int j = 0; j < Tiles::kColumns; ++j)
           if (Tiles::column(thread, j) < width) part.value[i][j] += factor * from[Tiles::column(thread, j)];
       }
@@ -141,9 +137,7 @@ struct AttentionBlockOf {
 
   /// Products become scores; -infinity where a query does not see a key.
   ATTUNE_DEVICE void form_scores(const Thread& thread, TilePart<Tiles>& part) const {
-    ATTUNE_UNROLL
     for (int i = 0; i < Tiles::kRows; ++i) {
-      ATTUNE_UNROLL
       for (int j = 0; j < Tiles::kColumns; ++j) {
         const int a = query(thread, i), b = key(thread, j);
         const bool seen = has_query(thread, i) && has_key(thread, j) && of.sees(a, b);
@@ -162,7 +156,6 @@ struct AttentionBlockOf {
   ATTUNE_DEVICE DropoutRow dropout_row(const Thread& thread, int i) const {
     DropoutRow row;
     row.scale = static_cast<T>(of.in.dropout.scale());
-    ATTUNE_UNROLL
     for (int n = 0; n < DropoutRow::kQuads; ++n)
       row.bits[n] = has_query(thread, i)
                         ? of.in.dropout.quad(of.out_row(query(thread, i), head),

@@ -62,7 +62,6 @@ struct AttentionForward {
  private:
   ATTUNE_DEVICE void begin(const cuda::Thread& thread, const Block& block, int first_chunk, State& state) const {
     const bool first_of_row = cuda::first_of_row<Tiles>(thread);
-    ATTUNE_UNROLL
     for (int i = 0; i < Tiles::kRows; ++i) {
       state.largest[i] = -cuda::infinity<T>();
       state.sum[i] = 0;
@@ -77,21 +76,17 @@ struct AttentionForward {
 
   // Scores become weights, relative to the largest score so far, with dropout; the state follows.
   ATTUNE_DEVICE void weigh(cuda::Thread& thread, const Block& block, cuda::TilePart<Tiles>& part, State& state) const {
-    ATTUNE_UNROLL
     for (int i = 0; i < Tiles::kRows; ++i) {
       T largest = state.largest[i];
-      ATTUNE_UNROLL
       for (int j = 0; j < Tiles::kColumns; ++j) largest = cuda::Largest{}(largest, part.value[i][j]);
       largest = cuda::reduce_row<Tiles>(thread, largest, cuda::Largest{});
       const T reference = largest == -cuda::infinity<T>() ? T{0} : largest;
       const T factor = std::exp(state.largest[i] - reference);
       state.largest[i] = largest;
       state.sum[i] *= factor;
-      ATTUNE_UNROLL
-      for (int n = 0; n < kValueTiles; ++n) ATTUNE_UNROLL
-      for (int j = 0; j < Tiles::kColumns; ++j) state.values[n].value[i][j] *= factor;
+      for (int n = 0; n < kValueTiles; ++n)
+        for (int j = 0; j < Tiles::kColumns; ++j) state.values[n].value[i][j] *= factor;
       const typename Block::DropoutRow kept = block.dropout_row(thread, i);
-      ATTUNE_UNROLL
       for (int j = 0; j < Tiles::kColumns; ++j) {
         const T score = part.value[i][j];
         const T weight = score == -cuda::infinity<T>() ? T{0} : std::exp(score - reference);
@@ -117,7 +112,6 @@ struct AttentionForward {
   }
 
   ATTUNE_DEVICE void end(cuda::Thread& thread, const Block& block, int first_chunk, const State& state) const {
-    ATTUNE_UNROLL
     for (int i = 0; i < Tiles::kRows; ++i) {
       const T sum = cuda::reduce_row<Tiles>(thread, state.sum[i], cuda::Sum{});
       if (!block.has_query(thread, i)) continue;
@@ -138,7 +132,6 @@ struct AttentionForward {
     T* const row = out + block.of.out_row(block.query(thread, i), block.head) * in.v.d;
     ATTUNE_UNROLL
     for (int n = 0; n < kValueTiles; ++n) {
-      ATTUNE_UNROLL
       for (int j = 0; j < Tiles::kColumns; ++j) {
         const int c = (first_chunk + n) * cuda::kTile + Tiles::column(thread, j);
         if (c < in.v.d) visit(n, j, row[c]);
@@ -174,9 +167,7 @@ struct AttentionWeights {
       k.forget();
       cuda::TilePart<Tiles> scores = block.key_products(thread, q, k);
       block.form_scores(thread, scores);
-      ATTUNE_UNROLL
       for (int i = 0; i < Tiles::kRows; ++i) {
-        ATTUNE_UNROLL
         for (int j = 0; j < Tiles::kColumns; ++j) {
           if (scores.value[i][j] == -cuda::infinity<T>()) continue;
           const int a = block.query(thread, i);

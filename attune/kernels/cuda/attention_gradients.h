@@ -51,14 +51,12 @@ ATTUNE_DEVICE PairGradients<Tiles> form_gradients(Thread& thread, const Attentio
                                                   BackwardTiles<Tiles>& tiles) {
   PairGradients<Tiles> result{block.key_products(thread, tiles.q, tiles.k),
                               block.value_products(thread, view.d_out, tiles.dy, tiles.v)};
-  ATTUNE_UNROLL
   for (int i = 0; i < Tiles::kRows; ++i) {
     const int a = block.query(thread, i);
     const bool exists = block.has_query(thread, i);
     const int64_t row = exists ? block.of.out_row(a, block.head) : 0;
     const T log_sum_exp = exists ? view.log_sum_exp[row] : T{0}, product = exists ? view.products[row] : T{0};
     const auto kept = block.dropout_row(thread, i);
-    ATTUNE_UNROLL
     for (int j = 0; j < Tiles::kColumns; ++j) {
       const int b = block.key(thread, j);
       T& weight = result.weights.value[i][j];

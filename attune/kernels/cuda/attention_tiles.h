@@ -166,10 +166,9 @@ class SharedTile {
   template <class Value>
   ATTUNE_DEVICE void store(Thread& thread, Value value) {
     thread.barrier();
-    ATTUNE_UNROLL
-    for (int i = 0; i < Tiles::kRows; ++i) ATTUNE_UNROLL
-    for (int j = 0; j < Tiles::kColumns; ++j)
-      data_[Tiles::row(thread, i) * Tiles::kPitch + Tiles::column(thread, j)] = static_cast<Stored>(value(i, j));
+    for (int i = 0; i < Tiles::kRows; ++i)
+      for (int j = 0; j < Tiles::kColumns; ++j)
+        data_[Tiles::row(thread, i) * Tiles::kPitch + Tiles::column(thread, j)] = static_cast<Stored>(value(i, j));
     thread.barrier();
   }
 
