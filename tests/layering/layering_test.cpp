@@ -95,8 +95,8 @@ TEST(Layering, PublicHeadersHaveNoConditions) {
   for (const auto& entry : std::filesystem::recursive_directory_iterator(source_dir() / "attune")) {
     const std::string name = entry.path().filename().string();
     if (entry.path().extension() != ".h" || name.ends_with("_inl.h"))
-      continue;                   // Highway includes those once for each target
-    if (name == "c.h") continue;  // C++ needs extern "C"
+      continue;                                                     // Highway includes those once for each target
+    if (name == "c.h") continue;                                    // C++ needs extern "C"
     if (entry.path().parent_path().filename() == "cuda") continue;  // compiled by nvcc, or for the host
     std::ifstream file(entry.path());
     for (std::string line; std::getline(file, line);)
