@@ -77,10 +77,9 @@ void balance_loss_backward(Cuda device, const Tensor& scores, const Tensor& shar
                            const Tensor& d_scores) {
   const int64_t tokens = scores.size(0), experts = scores.size(1);
   dispatch_floating("balance_loss", scores.dtype(), [&]<class T>(T) {
-    cuda::for_each_element(
-        device, "balance_loss", tokens,
-        BalanceLossGradient<T>{scores.data<T>(), shares.data<T>(), d_scores.data<T>(), experts,
-                               factor / static_cast<double>(std::max<int64_t>(tokens, 1))});
+    cuda::for_each_element(device, "balance_loss", tokens,
+                           BalanceLossGradient<T>{scores.data<T>(), shares.data<T>(), d_scores.data<T>(), experts,
+                                                  factor / static_cast<double>(std::max<int64_t>(tokens, 1))});
   });
 }
 

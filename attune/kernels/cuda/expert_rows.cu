@@ -66,20 +66,18 @@ struct CombineRowsWeights {
 void spread_rows(Cuda device, const Tensor& from, const ExpertPlaces& at, const Tensor& to) {
   const int64_t k = at.places.size(1), d = from.size(1);
   with_row_types(from, to, [&]<class From, class To, class Number>(From, To, Number) {
-    cuda::for_each_element(
-        device, "spread_rows", at.places.numel() * d,
-        SpreadRows<From, To, Number>{from.data<From>(), at.places.data<int32_t>(), data_or_null<Number>(at.weights),
-                                     to.data<To>(), k, d});
+    cuda::for_each_element(device, "spread_rows", at.places.numel() * d,
+                           SpreadRows<From, To, Number>{from.data<From>(), at.places.data<int32_t>(),
+                                                        data_or_null<Number>(at.weights), to.data<To>(), k, d});
   });
 }
 
 void combine_rows(Cuda device, const Tensor& from, const ExpertPlaces& at, const Tensor& to) {
   const int64_t k = at.places.size(1), d = from.size(1);
   with_row_types(from, to, [&]<class From, class To, class Number>(From, To, Number) {
-    cuda::for_each_element(
-        device, "combine_rows", at.places.size(0) * d,
-        CombineRows<From, To, Number>{from.data<From>(), at.places.data<int32_t>(), data_or_null<Number>(at.weights),
-                                      to.data<To>(), k, d});
+    cuda::for_each_element(device, "combine_rows", at.places.size(0) * d,
+                           CombineRows<From, To, Number>{from.data<From>(), at.places.data<int32_t>(),
+                                                         data_or_null<Number>(at.weights), to.data<To>(), k, d});
   });
 }
 

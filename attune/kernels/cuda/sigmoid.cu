@@ -33,8 +33,7 @@ void sigmoid_forward(Cuda device, const Tensor& x, const Tensor& y) {
 
 void sigmoid_backward(Cuda device, const Tensor& y, const Tensor& dy, const Tensor& dx) {
   dispatch_floating("sigmoid", y.dtype(), [&]<class T>(T) {
-    cuda::for_each_element(device, "sigmoid", y.numel(),
-                           SigmoidBackward<T>{y.data<T>(), dy.data<T>(), dx.data<T>()});
+    cuda::for_each_element(device, "sigmoid", y.numel(), SigmoidBackward<T>{y.data<T>(), dy.data<T>(), dx.data<T>()});
   });
 }
 
