@@ -67,6 +67,7 @@
 #include "attune/ops/linear.h"
 #include "attune/ops/matmul.h"
 #include "attune/ops/mean_pool.h"
+#include "attune/ops/precision.h"
 #include "attune/ops/residual.h"
 #include "attune/ops/rotary.h"
 #include "attune/ops/softmax.h"

@@ -44,7 +44,7 @@ class Copy {
   HubFolder hub() const { return HubFolder(folder_.path()); }
   GenerationConfig generation() const { return read_hub_generation(path(), hub().hub_config()); }
   std::string refusal() const {
-    return message_of<ConfigError>([&] { hub(); });
+    return message_of<Error>([&] { hub(); });
   }
   /// The logits of an encoder-decoder for one source and one target.
   std::vector<float> logits() const {

@@ -11,7 +11,7 @@
 namespace attune {
 namespace {
 
-const std::vector<std::vector<int32_t>> kTexts = {{5, 9, 33, 7, 2, 61}, {17, 3}};
+const std::vector<std::vector<int32_t>> kTexts = {{5, 9, 33, 7, 2, 41}, {17, 3}};
 
 // How many numbers a module has of each sort.
 class Storage final : public Visitor {
@@ -68,6 +68,8 @@ TEST_P(HubStorage, Bfloat16StaysBfloat16AndIsThereOnce) {
 // Of products with float32 weights that are rounded too.
 TEST_P(HubStorage, Bfloat16ActivationsAreNear) {
   const HubFolder hub(hub_models() / GetParam());
+  if (std::holds_alternative<Experts>(hub.config().feed_forward))
+    GTEST_SKIP() << "a state that is rounded may choose other experts";
   const std::unique_ptr<Module> wide = hub.load(LoadedWeights::mapped),
                                 narrow = hub.load(LoadedWeights::bfloat16_panels);
   const std::vector<float> expected = model_outputs(*wide, packed(kTexts));
