@@ -1,5 +1,6 @@
 """Attune trains and runs Transformers: docs/python.md."""
 
+from . import ops
 from ._classifier import Classifier, ClassifierScores, Prediction
 from ._core import (
     Adam,
@@ -96,6 +97,7 @@ __all__ = [
     "dropout",
     "learning_rate",
     "no_grad",
+    "ops",
     "pipeline",
     "precision",
     "quantize",
