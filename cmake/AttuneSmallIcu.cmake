@@ -1,6 +1,5 @@
-# For programs that carry their libraries with them: ICU linked statically, with 0.6 of its 31 MB of data. The library
-# reads the tables of NFKC; the server, names of languages in English. Everything else is in ICU's code.
-find_library(ICU_STATIC_LIBRARY libicuuc.a REQUIRED)
+# For programs that carry their libraries with them: ICU's data in a library like Debian's, libicudata.so, but with 0.6 of
+# its 31 MB. Attune reads the tables of NFKC; the server, names of languages in English. Everything else is in ICU's code.
 find_library(ICU_STATIC_DATA libicudata.a REQUIRED)
 find_program(ICUPKG icupkg PATHS /usr/sbin /sbin REQUIRED)
 set(folder ${CMAKE_BINARY_DIR}/icu)
@@ -22,11 +21,14 @@ file(WRITE ${folder}/data.cpp "asm(R\"(
   .section .rodata
   .balign 16
   .globl icudt${version}_dat
-  .hidden icudt${version}_dat
+  .type icudt${version}_dat, @object
 icudt${version}_dat:
   .incbin \"${folder}/small.dat\"
+  .size icudt${version}_dat, . - icudt${version}_dat
   .previous
 )\");
 ")
-add_library(attune_icu_data STATIC ${folder}/data.cpp)
-set_property(TARGET PkgConfig::ICU PROPERTY INTERFACE_LINK_LIBRARIES ${ICU_STATIC_LIBRARY} attune_icu_data)
+add_library(attune_icu_data SHARED ${folder}/data.cpp)
+set_target_properties(attune_icu_data PROPERTIES OUTPUT_NAME icudata SOVERSION ${version}
+                      LIBRARY_OUTPUT_DIRECTORY ${folder})
+set_property(TARGET PkgConfig::ICU APPEND PROPERTY INTERFACE_LINK_LIBRARIES attune_icu_data)
