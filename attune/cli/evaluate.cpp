@@ -23,6 +23,7 @@
 #include "attune/ops/precision.h"
 #include "attune/text/text_file.h"
 #include "attune/train/evaluate.h"
+#include "attune/train/translation_validation.h"
 
 namespace attune::cli {
 namespace {
@@ -82,13 +83,12 @@ std::vector<Lines> read_references(const EvaluateCommand& command, const std::st
   return references;
 }
 
-std::vector<int32_t> encode_line(const Tokenizer& tokenizer, const std::string& file, const Lines& lines, size_t i,
-                                 int64_t most_tokens) {
-  std::vector<int32_t> ids = tokenizer.encode(lines[i]);
-  if (static_cast<int64_t>(ids.size()) > most_tokens)
-    fail<DataError>("{}:{}: the sentence has {} tokens, at most {} are accepted", file, i + 1, ids.size(), most_tokens);
-  ids.push_back(tokenizer.eos_id());
-  return ids;
+// `special`: how many ids of a sentence are no tokens of its text.
+void check_length(const std::vector<int32_t>& ids, size_t special, const std::string& file, size_t i,
+                  int64_t most_tokens) {
+  if (ids.size() > static_cast<size_t>(most_tokens) + special)
+    fail<DataError>("{}:{}: the sentence has {} tokens, at most {} are accepted", file, i + 1, ids.size() - special,
+                    most_tokens);
 }
 
 void score(const EvaluateCommand& command, const Lines& hypotheses, const std::vector<Lines>& references,
@@ -130,11 +130,15 @@ Evaluation evaluate_model(const EvaluateCommand& command, const OpenedFolder& mo
   const Translator translator(model.load_model(panels_for(precision)), {.precision = precision});
   const Tokenizer& target_tokenizer = translator.target_tokenizer();
   const TranslateOptions options = command.generation.for_model(translator);
+  const PairFrame frame = pair_frame(translator.generation());
+  const Tokenizer& source_tokenizer = translator.source_tokenizer();
+  const size_t of_source = frame.source(source_tokenizer, "").size(), of_target = frame.target(target_tokenizer, "").size();
   std::vector<ParallelExample> examples;
-  for (size_t i = 0; i < sources.size(); ++i)
-    examples.push_back(
-        {encode_line(translator.source_tokenizer(), command.source, sources, i, options.max_source_tokens),
-         encode_line(target_tokenizer, command.references[0], references[0], i, options.max_source_tokens)});
+  for (size_t i = 0; i < sources.size(); ++i) {
+    examples.push_back({frame.source(source_tokenizer, sources[i]), frame.target(target_tokenizer, references[0][i])});
+    check_length(examples[i].source, of_source, command.source, i, options.max_source_tokens);
+    check_length(examples[i].target, of_target, command.references[0], i, options.max_source_tokens);
+  }
 
   Evaluation result;
   const bool words = bleu_tokenizer_for(target_tokenizer) == BleuTokenizer::none;
@@ -142,7 +146,7 @@ Evaluation evaluate_model(const EvaluateCommand& command, const OpenedFolder& mo
   tokenizer_of(result.tokenizer);  // before the work
   {
     const ProductPrecisionScope products(precision);
-    result.loss = evaluate(translator.model(), examples, target_tokenizer.bos_id());
+    result.loss = evaluate(translator.model(), examples, frame.decoder_start(target_tokenizer));
     if (!command.alignments.empty())
       result.alignments = evaluate_alignments(translator, sources, references[0], command.alignments);
   }
@@ -332,6 +336,8 @@ void add_evaluate(CLI::App& app) {
   command->add_option("--format", c->text.format, "Of labelled texts: tsv, csv or jsonl [by the file's name]");
   command->add_option("--label-field", c->text.label_field, "Of csv and jsonl")->capture_default_str();
   command->add_option("--text-field", c->text.text_field, "Of csv and jsonl")->capture_default_str();
+  command->add_option("--second-text-field", c->text.second_text_field,
+                      "Of csv and jsonl: the second text, for models that read pairs");
   command->add_option("--confusion", c->text.confusion,
                       "File for a picture of which label is taken for which: .html with the numbers, or .svg");
   command->add_option("--stride", c->text.stride,

@@ -8,6 +8,7 @@
 
 #include "attune/base/fail.h"
 #include "attune/base/parallel.h"
+#include "attune/text/encoder_text.h"
 
 namespace attune {
 namespace {
@@ -37,14 +38,16 @@ std::vector<int32_t> label_indices(std::span<const LabelledText> texts, const st
   return indices;
 }
 
-/// bos, the ids, eos in at most max_tokens; whether ids had to be left out.
-bool frame(std::vector<int32_t>& ids, const Tokenizer& tokenizer, int64_t max_tokens) {
-  const auto room = static_cast<size_t>(max_tokens - 2);
-  const bool cut = ids.size() > room;
-  if (cut) ids.resize(room);
-  ids.insert(ids.begin(), tokenizer.bos_id());
-  ids.push_back(tokenizer.eos_id());
-  return cut;
+Encoding encode_framed(const LabelledText& text, const Tokenizer& tokenizer, const LabelledCorpusOptions& options) {
+  if (options.pairs)
+    return tokenizer.encode_pair(text.text, text.second, {.truncation = Truncation{.max_length = options.max_tokens}});
+  return encode_for_encoder(tokenizer, options.tokenizer_frames_texts, text.text, options.max_tokens);
+}
+
+/// Where the type ids become 1, or -1.
+int32_t place_of_second(const Encoding& encoding) {
+  const auto second = std::find(encoding.type_ids.begin(), encoding.type_ids.end(), 1);
+  return second == encoding.type_ids.end() ? -1 : static_cast<int32_t>(second - encoding.type_ids.begin());
 }
 
 }  // namespace
@@ -80,19 +83,21 @@ LabelledCorpus encode_more_labelled(std::span<const LabelledText> texts, const s
                                     const Tokenizer& tokenizer, const LabelledCorpusOptions& options, int64_t before) {
   options.validate();
   const std::vector<int32_t> indices = label_indices(texts, labels, options.needs_label, static_cast<size_t>(before));
-  std::vector<std::vector<int32_t>> encoded(texts.size());
+  const size_t without_tokens = encode_framed({}, tokenizer, options).ids.size();
+  std::vector<Encoding> encoded(texts.size());
   parallel_for(static_cast<int64_t>(texts.size()), kTextsPerTask, [&](int64_t begin, int64_t end) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
-      encoded[i] = tokenizer.encode(texts[i].text);
+      encoded[i] = encode_framed(texts[i], tokenizer, options);
   });
   LabelledCorpus corpus;
   for (size_t i = 0; i < texts.size(); ++i) {
-    if (encoded[i].empty()) {
+    if (encoded[i].ids.size() == without_tokens) {
       ++corpus.skipped_empty;
       continue;
     }
-    if (frame(encoded[i], tokenizer, options.max_tokens)) ++corpus.cut;
-    corpus.examples.push_back({std::move(encoded[i]), indices[i]});
+    if (encoded[i].cut > 0) ++corpus.cut;
+    const int32_t second = place_of_second(encoded[i]);
+    corpus.examples.push_back({std::move(encoded[i].ids), indices[i], second});
   }
   return corpus;
 }
@@ -111,10 +116,15 @@ LabelledBatch pack(std::span<const LabelledExample> examples, std::span<const in
   batch.offsets.assign(1, 0);
   for (const int32_t index : indices) {
     const LabelledExample& example = examples[static_cast<size_t>(index)];
+    if (example.second >= 0) {
+      batch.types.resize(batch.tokens.size() + static_cast<size_t>(example.second), 0);
+      batch.types.resize(batch.tokens.size() + example.tokens.size(), 1);
+    }
     batch.tokens.insert(batch.tokens.end(), example.tokens.begin(), example.tokens.end());
     batch.offsets.push_back(static_cast<int32_t>(batch.tokens.size()));
     batch.labels.push_back(example.label);
   }
+  if (!batch.types.empty()) batch.types.resize(batch.tokens.size(), 0);
   return batch;
 }
 

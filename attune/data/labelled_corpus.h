@@ -19,13 +19,15 @@ struct LabelledReadOptions {
   LabelledFormat format = LabelledFormat::automatic;
   std::string label_field = "label";  // csv and jsonl
   std::string text_field = "text";
-  bool needs_label = true;  // false: a text may lack its label, as described at read_labelled()
+  std::string second_text_field = {};  // of pairs of texts; "": texts are single. csv and jsonl
+  bool needs_label = true;             // false: a text may lack its label, as described at read_labelled()
   TextLimits limits = {};   // a csv record that goes over several lines is limited as one line
   ReadProgress on_read = {};
 };
 
 struct LabelledText {
   std::string label, text;  // the text may be empty
+  std::string second = {};  // of a pair of texts
 };
 
 /// Returns all texts of a file, or of several one after another. Throws DataError that names file and line and says
@@ -45,15 +47,18 @@ void read_labelled(const std::vector<std::filesystem::path>& files, const Labell
 std::vector<std::string> labels_of(std::span<const LabelledText> texts);
 
 /// One text as it enters a classifier: bos, whose output represents the text as that of [CLS] does in Devlin et al.
-/// 2019, then the text, then eos.
+/// 2019, then the text, then eos; or as the tokenizer frames a text or a pair of texts.
 struct LabelledExample {
   std::vector<int32_t> tokens;
-  int32_t label;  // index into the labels; -1: the text has none
+  int32_t label;        // index into the labels; -1: the text has none
+  int32_t second = -1;  // the place in `tokens` from which on type ids are 1, see Encoding; -1: all are 0
 };
 
 struct LabelledCorpusOptions {
   int64_t max_tokens = 512;  // bos and eos included; of longer texts the beginning is kept
   bool needs_label = true;   // false: a text with an empty label gets -1
+  bool tokenizer_frames_texts = false;  // texts have the tokenizer's special tokens in place of bos and eos
+  bool pairs = false;                   // texts are pairs; only tokenizers that frame texts have a form for them
   void validate() const;     // throws ConfigError
 };
 
@@ -75,6 +80,7 @@ struct LabelledBatch {
   std::vector<int32_t> tokens;   // [tokens]
   std::vector<int32_t> offsets;  // [texts + 1], from 0 to tokens
   std::vector<int32_t> labels;   // [texts]
+  std::vector<int32_t> types;    // [tokens], 1 for second texts; empty: all 0
 
   int64_t texts() const { return static_cast<int64_t>(labels.size()); }
 };

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -31,21 +32,20 @@ template <class... Args>
   fail<DataError>("{}:{}: {}", lines.name(), lines.line_number(), fmt::format(format, std::forward<Args>(args)...));
 }
 
-void add(std::string label, std::string text, const LineReader& lines, const LabelledReadOptions& options,
-         const Take& take) {
-  if (label.empty() && options.needs_label) fail_at(lines, "the label is empty");
-  if (label.size() > kMaxLabelBytes)
-    fail_at(lines, "a label of {} bytes, at most {} are accepted", label.size(), kMaxLabelBytes);
-  take({std::move(label), std::move(text)});
+void add(LabelledText text, const LineReader& lines, const LabelledReadOptions& options, const Take& take) {
+  if (text.label.empty() && options.needs_label) fail_at(lines, "the label is empty");
+  if (text.label.size() > kMaxLabelBytes)
+    fail_at(lines, "a label of {} bytes, at most {} are accepted", text.label.size(), kMaxLabelBytes);
+  take(std::move(text));
 }
 
 void read_tsv(LineReader& lines, const LabelledReadOptions& options, const Take& take) {
   for (std::string line; lines.next(line);) {
     const size_t tab = line.find('\t');
     if (tab != std::string::npos)
-      add(line.substr(0, tab), line.substr(tab + 1), lines, options, take);
+      add({line.substr(0, tab), line.substr(tab + 1)}, lines, options, take);
     else if (!options.needs_label)
-      add("", line, lines, options, take);
+      add({"", line}, lines, options, take);
     else if (!line.empty())
       fail_at(lines, "has no tab, expected label<TAB>text");
   }
@@ -133,25 +133,29 @@ void read_csv(LineReader& lines, const LabelledReadOptions& options, const Take&
   std::vector<std::string> header, fields;
   if (!csv.next(header)) fail<DataError>("{}:1: has no header line", lines.name());
   const size_t text = find_column(header, options.text_field, true, lines);
+  const size_t second =
+      options.second_text_field.empty() ? kNoColumn : find_column(header, options.second_text_field, true, lines);
   const size_t label = find_column(header, options.label_field, options.needs_label, lines);
   while (csv.next(fields)) {
     if (fields.size() != header.size())
       fail_at(lines, "has {} fields, expected {} as in the header", fields.size(), header.size());
-    add(label == kNoColumn ? "" : std::move(fields[label]), std::move(fields[text]), lines, options, take);
+    const auto field = [&](size_t column) { return column == kNoColumn ? std::string() : std::move(fields[column]); };
+    add({field(label), field(text), field(second)}, lines, options, take);
   }
 }
 
 /// The object of a line with only the fields that are wanted: the others may be large.
 json parse_object(const std::string& line, const LabelledReadOptions& options, const LineReader& lines,
                   std::vector<std::string>& fields) {
-  bool has_label = false, has_text = false;
+  std::set<std::string> seen;
   const auto wanted = [&](int depth, json::parse_event_t event, const json& value) {
     if (depth != 1 || event != json::parse_event_t::key) return true;
-    if (fields.size() <= kNamesShown) fields.push_back(value.get<std::string>());
-    const bool is_label = value == options.label_field, is_text = value == options.text_field;
-    if ((is_label && std::exchange(has_label, true)) || (is_text && std::exchange(has_text, true)))
-      fail_at(lines, "has the field \"{}\" twice", is_label ? options.label_field : options.text_field);
-    return is_label || is_text;
+    const auto& name = value.get_ref<const std::string&>();
+    if (fields.size() <= kNamesShown) fields.push_back(name);
+    const bool is_wanted =
+        name == options.label_field || name == options.text_field || name == options.second_text_field;
+    if (is_wanted && !seen.insert(name).second) fail_at(lines, "has the field \"{}\" twice", name);
+    return is_wanted;
   };
   return json::parse(line, wanted, /*allow_exceptions=*/false);
 }
@@ -175,11 +179,16 @@ void read_jsonl(LineReader& lines, const LabelledReadOptions& options, const Tak
     json object = parse_object(line, options, lines, fields);
     if (object.is_discarded()) fail_at(lines, "not valid JSON: expected one object a line");
     if (!object.is_object()) fail_at(lines, "expected one JSON object a line, found {}", object.type_name());
-    const auto text = object.find(options.text_field);
-    if (text == object.end()) fail_at(lines, "has no field \"{}\", found {}", options.text_field, shown(fields));
-    if (!text->is_string())
-      fail_at(lines, "the field \"{}\" is {}, expected a string", options.text_field, text->type_name());
-    add(label_of(object, options, lines, fields), std::move(text->get_ref<std::string&>()), lines, options, take);
+    const auto text = [&](const std::string& name) {
+      const auto found = object.find(name);
+      if (found == object.end()) fail_at(lines, "has no field \"{}\", found {}", name, shown(fields));
+      if (!found->is_string()) fail_at(lines, "the field \"{}\" is {}, expected a string", name, found->type_name());
+      return std::move(found->get_ref<std::string&>());
+    };
+    LabelledText read{.label = {}, .text = text(options.text_field)};
+    if (!options.second_text_field.empty()) read.second = text(options.second_text_field);
+    read.label = label_of(object, options, lines, fields);
+    add(std::move(read), lines, options, take);
   }
 }
 
@@ -195,7 +204,13 @@ LabelledFormat format_of(std::filesystem::path file) {
 void read(const std::filesystem::path& file, const LabelledReadOptions& options, const Take& take) {
   if (options.label_field == options.text_field)
     fail<ConfigError>("the label and the text have the same field \"{}\"", options.text_field);
+  const std::string& second = options.second_text_field;
+  if (!second.empty() && (second == options.text_field || second == options.label_field))
+    fail<ConfigError>("the second text has the same field \"{}\" as the label or the first text", second);
   const LabelledFormat format = options.format == LabelledFormat::automatic ? format_of(file) : options.format;
+  if (!second.empty() && format == LabelledFormat::tsv)
+    fail<ConfigError>("{}: pairs of texts need csv or jsonl, where the second text has the field \"{}\"", file.string(),
+                      second);
   LineReader lines(file, options.limits);
   int64_t reported = 0;
   const Take counting = [&](LabelledText&& text) {

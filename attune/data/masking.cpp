@@ -67,10 +67,13 @@ void MaskingOptions::validate() const {
 }
 
 MaskingOptions MaskingOptions::for_tokenizer(const Tokenizer& tokenizer) {
-  const int32_t pad = tokenizer.pad_id(), unk = tokenizer.unk_id(), bos = tokenizer.bos_id(), eos = tokenizer.eos_id();
-  if (pad == unk || pad == bos || pad == eos)
+  const SpecialIds& s = tokenizer.special_ids();
+  if (s.mask < 0 && (s.pad < 0 || s.pad == s.unk || s.pad == s.bos || s.pad == s.eos))
     fail<ConfigError>("the tokenizer has no <pad> of its own, which masking needs in place of [MASK]");
-  return {.mask_id = pad, .vocab_size = tokenizer.vocab_size(), .special_ids = {pad, unk, bos, eos}};
+  MaskingOptions options{.mask_id = s.mask < 0 ? s.pad : s.mask, .vocab_size = tokenizer.vocab_size()};
+  for (const int32_t id : {s.pad, s.unk, s.bos, s.eos, s.mask, s.cls, s.sep})
+    if (id >= 0) options.special_ids.push_back(id);
+  return options;
 }
 
 MaskedBatch mask_tokens(std::span<const int32_t> tokens, std::span<const int32_t> offsets,

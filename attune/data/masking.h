@@ -18,9 +18,9 @@ struct MaskingOptions {
   int64_t step = 0;       // number of the forward pass: each masks other tokens
   void validate() const;  // throws ConfigError
 
-  /// mask_id, vocab_size and special_ids of a tokenizer: pad serves as the mask, since packed text has no padding, and
-  /// pad, unk, bos and eos are special. Throws ConfigError when the tokenizer has no pad of its own (a SentencePiece
-  /// model may use eos in its place).
+  /// mask_id, vocab_size and special_ids of a tokenizer. Where it names no mask, pad serves as the mask, since packed
+  /// text has no padding; all that it names (pad, unk, bos, eos and the like) are special. Throws ConfigError when
+  /// there is neither a mask nor a pad of its own (a SentencePiece model may use eos in its place).
   static MaskingOptions for_tokenizer(const Tokenizer& tokenizer);
 };
 

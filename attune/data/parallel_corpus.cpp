@@ -76,14 +76,17 @@ using Take = std::function<void(ParallelExample&&)>;
 
 void encode_block(const std::vector<TextPair>& pairs, const Tokenizer& source, const Tokenizer& target,
                   const ParallelCorpusOptions& options, SkippedPairs& skipped, const Take& take) {
+  const size_t empty_source = options.frame.source(source, "").size();
+  const size_t empty_target = options.frame.target(target, "").size();
   std::vector<ParallelExample> encoded(pairs.size());
   std::vector<char> unaligned(pairs.size());
   parallel_for(static_cast<int64_t>(pairs.size()), kPairsPerTask, [&](int64_t begin, int64_t end) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
-      encoded[i].source = source.encode(pairs[i].source);
-      encoded[i].target = target.encode(pairs[i].target);
+      encoded[i].source = options.frame.source(source, pairs[i].source);
+      encoded[i].target = options.frame.target(target, pairs[i].target);
       if (options.alignments.empty()) continue;
-      auto links = links_of(pairs[i], encoded[i], source, target);
+      const ParallelExample unframed{source.encode(pairs[i].source), target.encode(pairs[i].target)};
+      auto links = links_of(pairs[i], unframed, source, target);
       unaligned[i] = !links;
       if (links) encoded[i].links = std::move(*links);
     }
@@ -91,12 +94,10 @@ void encode_block(const std::vector<TextPair>& pairs, const Tokenizer& source, c
   const auto limit = static_cast<size_t>(options.max_tokens);
   for (size_t i = 0; i < encoded.size(); ++i) {
     ParallelExample& example = encoded[i];
-    if (options.skip_empty && (example.source.empty() || example.target.empty())) {
+    if (options.skip_empty && (example.source.size() == empty_source || example.target.size() == empty_target)) {
       ++skipped.skipped_empty;
       continue;
     }
-    example.source.push_back(source.eos_id());
-    example.target.push_back(target.eos_id());
     if (example.source.size() > limit || example.target.size() > limit) {
       ++skipped.skipped_long;
       continue;
@@ -107,6 +108,20 @@ void encode_block(const std::vector<TextPair>& pairs, const Tokenizer& source, c
 }
 
 }  // namespace
+
+std::vector<int32_t> PairFrame::source(const Tokenizer& tokenizer, std::string_view text) const {
+  if (by_tokenizer) return tokenizer.encode_for_model(text).ids;
+  std::vector<int32_t> ids = tokenizer.encode(text);
+  ids.push_back(tokenizer.eos_id());
+  return ids;
+}
+
+std::vector<int32_t> PairFrame::target(const Tokenizer& tokenizer, std::string_view text) const {
+  std::vector<int32_t> ids = tokenizer.encode(text);
+  if (first >= 0) ids.insert(ids.begin(), first);
+  ids.push_back(end < 0 ? tokenizer.eos_id() : end);
+  return ids;
+}
 
 SkippedPairs read_parallel_corpus(const std::vector<std::filesystem::path>& source_files,
                                   const std::vector<std::filesystem::path>& target_files, const Tokenizer& source,

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <string_view>
 #include <vector>
 
 #include "attune/data/token_alignment.h"
@@ -12,13 +13,26 @@
 
 namespace attune {
 
-/// One sentence pair. Both sides end with eos; bos is added by the batch.
+/// One sentence pair. Both sides end with eos, or are framed as PairFrame says; bos is added by the batch.
 struct ParallelExample {
   std::vector<int32_t> source, target;
   std::vector<TokenLink> links = {};  // of corpora with alignments, see token_links()
 };
 
+/// The special tokens of a pair. The defaults are those of models that Attune trains.
+struct PairFrame {
+  bool by_tokenizer = false;  // a source has the special tokens that the tokenizer puts around texts, else eos
+  int32_t start = -1;         // what the decoder reads first; -1: bos
+  int32_t first = -1;         // what each target begins with; -1: nothing
+  int32_t end = -1;           // what ends a target; -1: eos
+
+  std::vector<int32_t> source(const Tokenizer& tokenizer, std::string_view text) const;
+  std::vector<int32_t> target(const Tokenizer& tokenizer, std::string_view text) const;
+  int32_t decoder_start(const Tokenizer& target) const { return start < 0 ? target.bos_id() : start; }
+};
+
 struct ParallelCorpusOptions {
+  PairFrame frame = {};
   int64_t max_tokens = 256;  // of either side, eos included; longer pairs are left out
   bool skip_empty = true;    // leave out pairs where one side has only eos
   /// Files with word alignments in Pharaoh's format (text/word_alignment.h), one for each source file, a line for each

@@ -7,9 +7,13 @@
 
 namespace attune {
 
-SequenceCutter::SequenceCutter(const Tokenizer& tokenizer, int64_t max_tokens, Take take)
-    : tokenizer_(tokenizer), room_(static_cast<size_t>(max_tokens - 2)), take_(std::move(take)) {
-  if (max_tokens < 3) fail<ConfigError>("max_tokens = {} leaves no room beside bos and eos", max_tokens);
+SequenceCutter::SequenceCutter(const Tokenizer& tokenizer, int64_t max_tokens, Take take, bool tokenizer_frames_texts)
+    : tokenizer_(tokenizer),
+      frame_(text_frame(tokenizer, tokenizer_frames_texts)),
+      room_(static_cast<size_t>(max_tokens) - frame_.size()),
+      take_(std::move(take)) {
+  if (max_tokens <= static_cast<int64_t>(frame_.size()))
+    fail<ConfigError>("max_tokens = {} leaves no room beside {} special tokens", max_tokens, frame_.size());
 }
 
 void SequenceCutter::add(std::span<const int32_t> ids) {
@@ -39,9 +43,9 @@ void SequenceCutter::hand_over(std::span<const int32_t> part) {
     return;
   }
   ++sequences_;
-  sequence_.assign(1, tokenizer_.bos_id());
+  sequence_ = frame_.before;
   sequence_.insert(sequence_.end(), part.begin(), part.end());
-  sequence_.push_back(tokenizer_.eos_id());
+  sequence_.insert(sequence_.end(), frame_.after.begin(), frame_.after.end());
   take_(sequence_);
 }
 

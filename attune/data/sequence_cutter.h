@@ -6,18 +6,20 @@
 #include <span>
 #include <vector>
 
+#include "attune/text/text_frame.h"
 #include "attune/text/tokenizer.h"
 
 namespace attune {
 
-/// Cuts documents into bos, at most max_tokens - 2 tokens, eos, as a classifier reads them. A sequence without a token
+/// Cuts documents into bos, at most max_tokens - 2 tokens, eos, as a classifier reads them; or what the tokenizer puts
+/// around texts in place of bos and eos. A sequence without a token
 /// that could be hidden from a masked language model is left out and counted.
 class SequenceCutter {
  public:
   using Take = std::function<void(std::span<const int32_t> sequence)>;
 
-  /// The tokenizer has to outlive this. Throws ConfigError when max_tokens is below 3.
-  SequenceCutter(const Tokenizer& tokenizer, int64_t max_tokens, Take take);
+  /// The tokenizer has to outlive this. Throws ConfigError when max_tokens leaves no room for a token.
+  SequenceCutter(const Tokenizer& tokenizer, int64_t max_tokens, Take take, bool tokenizer_frames_texts = false);
 
   /// Adds the next ids of the document; a bos at its beginning and an eos at its end are left out.
   void add(std::span<const int32_t> ids);
@@ -30,6 +32,7 @@ class SequenceCutter {
   void hand_over(std::span<const int32_t> part);
 
   const Tokenizer& tokenizer_;
+  TextFrame frame_;
   size_t room_;
   Take take_;
   std::vector<int32_t> pending_, sequence_;

@@ -5,6 +5,7 @@
 
 #include "attune/base/fail.h"
 #include "attune/base/parallel.h"
+#include "attune/data/prompts.h"
 
 namespace attune {
 namespace {
@@ -18,7 +19,8 @@ constexpr size_t kMaxParagraphBytes = size_t{8} << 20;  // as much as SentencePi
 /// What stands around the ids of a text.
 struct Frame {
   bool bos = false, eos = false;
-  bool document = false;  // a text is a document; one without tokens is left out
+  bool document = false;      // a text is a document; one without tokens is left out
+  bool by_tokenizer = false;  // the tokenizer's special tokens in place of bos
 };
 
 using Take = std::function<void(std::span<const int32_t> ids, bool ends_document)>;
@@ -27,7 +29,11 @@ using Take = std::function<void(std::span<const int32_t> ids, bool ends_document
 class Encoder {
  public:
   Encoder(const Tokenizer& tokenizer, const Frame& frame, const ReadProgress& on_read, const Take& take)
-      : tokenizer_(tokenizer), frame_(frame), on_read_(on_read), take_(take) {}
+      : tokenizer_(tokenizer),
+        frame_(frame),
+        without_tokens_(ids_of("").size()),
+        on_read_(on_read),
+        take_(take) {}
   Encoder(const Encoder&) = delete;
   Encoder& operator=(const Encoder&) = delete;
 
@@ -42,7 +48,7 @@ class Encoder {
     const int64_t grain = texts_.size() <= 64 ? 1 : kTextsPerTask;  // few texts are long ones
     parallel_for(static_cast<int64_t>(texts_.size()), grain, [&](int64_t begin, int64_t end) {
       for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
-        encoded[i] = tokenizer_.encode(texts_[i]);
+        encoded[i] = ids_of(texts_[i]);
     });
     for (std::vector<int32_t>& ids : encoded) hand_over(ids);
     texts_.clear();
@@ -57,19 +63,25 @@ class Encoder {
   void end_file() {
     flush();
     const int32_t eos = tokenizer_.eos_id();
-    take_({&eos, 1}, false);
+    if (eos >= 0) take_({&eos, 1}, false);
   }
 
  private:
+  std::vector<int32_t> ids_of(const std::string& text) const {
+    return frame_.by_tokenizer ? tokenizer_.encode_for_model(text).ids : tokenizer_.encode(text);
+  }
+
   void hand_over(std::vector<int32_t>& ids) {
-    if (frame_.document && ids.empty()) return;
-    if (frame_.bos) ids.insert(ids.begin(), tokenizer_.bos_id());
-    if (frame_.eos) ids.push_back(tokenizer_.eos_id());
+    const int32_t bos = tokenizer_.bos_id(), eos = tokenizer_.eos_id();
+    if (frame_.document && ids.size() == without_tokens_) return;
+    if (frame_.bos && bos >= 0) ids.insert(ids.begin(), bos);
+    if (frame_.eos && eos >= 0 && (!frame_.by_tokenizer || ids.back() != eos)) ids.push_back(eos);
     take_(ids, frame_.document);
   }
 
   const Tokenizer& tokenizer_;
   Frame frame_;
+  size_t without_tokens_;  // ids of an empty text
   std::vector<std::string> texts_;
   size_t bytes_ = 0;
   const ReadProgress& on_read_;
@@ -126,7 +138,10 @@ void read_stream(const std::vector<std::filesystem::path>& files, const Tokenize
 
 void read_documents(const std::vector<std::filesystem::path>& files, const Tokenizer& tokenizer,
                     const TextStreamOptions& options, const Take& take) {
-  Encoder encoder(tokenizer, {.bos = true, .eos = true, .document = true}, options.on_read, take);
+  const bool by_tokenizer = options.tokenizer_frames_texts;
+  Encoder encoder(tokenizer,
+                  {.bos = !by_tokenizer, .eos = true, .document = true, .by_tokenizer = by_tokenizer},
+                  options.on_read, take);
   for (const auto& file : files) {
     if (options.unit == TextUnit::line)
       add_lines(file, options.limits, encoder);
@@ -143,6 +158,8 @@ TokenDocuments part(const TokenDocuments& documents, int64_t begin, int64_t end,
   for (int64_t i = first + 1; i < last; ++i)
     result.offsets.push_back(documents.offsets[static_cast<size_t>(i)] - begin);
   result.offsets.push_back(end - begin);
+  if (!documents.seconds.empty())
+    result.seconds.assign(documents.seconds.begin() + first, documents.seconds.begin() + last);
   return result;
 }
 
@@ -151,6 +168,7 @@ TokenDocuments part(const TokenDocuments& documents, int64_t begin, int64_t end,
 void read_text(const std::vector<std::filesystem::path>& files, const Tokenizer& tokenizer,
                const TextStreamOptions& options, const Take& take) {
   if (files.empty()) fail<ConfigError>("a text needs at least one file");
+  if (options.unit == TextUnit::answer) fail<ConfigError>("a text of prompts and answers cannot be read in parts");
   bool any = false;
   const Take counting = [&](std::span<const int32_t> ids, bool ends_document) {
     any = any || !ids.empty();
@@ -164,6 +182,7 @@ void read_text(const std::vector<std::filesystem::path>& files, const Tokenizer&
 
 TokenDocuments load_text(const std::vector<std::filesystem::path>& files, const Tokenizer& tokenizer,
                          const TextStreamOptions& options) {
+  if (options.unit == TextUnit::answer) return read_prompts(files, tokenizer, options);
   TokenDocuments documents;
   read_text(files, tokenizer, options, [&](std::span<const int32_t> ids, bool ends_document) {
     documents.ids.insert(documents.ids.end(), ids.begin(), ids.end());
@@ -175,7 +194,7 @@ TokenDocuments load_text(const std::vector<std::filesystem::path>& files, const 
 
 std::pair<TokenDocuments, TokenDocuments> hold_out_last(const TokenDocuments& documents, double fraction) {
   if (!(fraction > 0 && fraction < 1)) fail<ConfigError>("the fraction held out, {}, is not between 0 and 1", fraction);
-  const bool single = documents.documents() == 1;
+  const bool single = documents.documents() == 1 && documents.seconds.empty();
   const int64_t size = single ? documents.tokens() : documents.documents();
   const auto kept = static_cast<int64_t>(static_cast<double>(size) * (1 - fraction));
   if (const int64_t least = single ? 2 : 1; kept < least || size - kept < least)

@@ -17,6 +17,8 @@ namespace attune {
 struct TextStreamOptions {
   TextUnit unit = TextUnit::stream;
   TextLimits limits = {};  // line_bytes does not hold for a stream of characters or bytes
+  /// Documents have the special tokens that the tokenizer puts around texts, and eos, in place of bos and eos.
+  bool tokenizer_frames_texts = false;
   ReadProgress on_read = {};
 };
 
@@ -24,6 +26,9 @@ struct TextStreamOptions {
 struct TokenDocuments {
   std::vector<int32_t> ids;
   std::vector<int64_t> offsets{0};  // [documents + 1]
+  /// [documents], or none: the place in each document where its second part begins, as an answer after a prompt. Ids
+  /// before it are read and not predicted. Where there is none, all are predicted but the first.
+  std::vector<int32_t> seconds = {};
 
   int64_t documents() const { return static_cast<int64_t>(offsets.size()) - 1; }
   int64_t tokens() const { return static_cast<int64_t>(ids.size()); }
@@ -40,7 +45,7 @@ struct TokenDocuments {
 /// dropped: each line is encoded alone, an empty one too, and ends with eos.
 ///
 /// A line or a paragraph is bos, its tokens, eos. The lines of a paragraph are joined by \n where the tokenizer keeps
-/// line ends, else by a space.
+/// line ends, else by a space. An answer is one line of JSON, see read_prompts().
 ///
 /// Throws DataError that names file and line of bad text, or when there are no tokens; FileError when a file cannot be
 /// read; ConfigError when there is no file.

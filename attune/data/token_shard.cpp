@@ -90,7 +90,8 @@ std::span<const T> view(std::span<const std::byte> bytes, uint64_t at, uint64_t 
 
 TokenExamples examples_of(std::span<const ParallelExample> pairs) {
   TokenExamples examples;
-  auto& [ids, offsets] = examples.sequences;
+  std::vector<int32_t>& ids = examples.sequences.ids;
+  std::vector<int64_t>& offsets = examples.sequences.offsets;
   for (const ParallelExample& pair : pairs) {
     for (const auto* side : {&pair.source, &pair.target}) {
       ids.insert(ids.end(), side->begin(), side->end());
@@ -102,11 +103,13 @@ TokenExamples examples_of(std::span<const ParallelExample> pairs) {
 
 TokenExamples examples_of(std::span<const LabelledExample> texts) {
   TokenExamples examples;
-  auto& [ids, offsets] = examples.sequences;
+  std::vector<int32_t>& ids = examples.sequences.ids;
+  std::vector<int64_t>& offsets = examples.sequences.offsets;
   for (const LabelledExample& text : texts) {
     ids.insert(ids.end(), text.tokens.begin(), text.tokens.end());
     offsets.push_back(static_cast<int64_t>(ids.size()));
     examples.labels.push_back(text.label);
+    examples.sequences.seconds.push_back(text.second);
   }
   return examples;
 }
@@ -231,6 +234,18 @@ int32_t TokenShard::label(int64_t example) const {
   return label;
 }
 
+int32_t TokenShard::second(int64_t example) const {
+  const std::vector<int32_t>& seconds = memory_.sequences.seconds;
+  return seconds.empty() ? -1 : seconds[static_cast<size_t>(example)];
+}
+
+int32_t TokenShard::ignored_labels(const Window& window) const {
+  if (memory_.sequences.seconds.empty()) return 0;
+  const auto example = std::ranges::upper_bound(offsets_, window.begin) - offsets_.begin() - 1;
+  const int64_t from = offsets_[static_cast<size_t>(example)] + second(example) - 1 - window.begin;
+  return static_cast<int32_t>(std::clamp<int64_t>(from, 0, window.length));
+}
+
 namespace {
 
 /// [0, count), as the places of what was gathered.
@@ -256,19 +271,20 @@ LabelledBatch pack_labelled(const TokenShard& shard, std::span<const int32_t> in
   for (size_t i = 0; i < indices.size(); ++i) {
     shard.append_sequence(indices[i], chosen[i].tokens);
     chosen[i].label = shard.label(indices[i]);
+    chosen[i].second = shard.second(indices[i]);
   }
   return pack(chosen, all_of(chosen.size()));
 }
 
 LanguageModelBatch pack_windows(const TokenShard& shard, std::span<const Window> windows) {
   TokenDocuments gathered;
-  std::vector<Window> there;
+  std::vector<ScoredWindow> there;
   for (const Window& window : windows) {
-    there.push_back({gathered.tokens(), window.length});
+    there.push_back({gathered.tokens(), window.length, shard.ignored_labels(window)});
     shard.append(window.begin, window.begin + window.length + 1, gathered.ids);
     gathered.offsets.push_back(gathered.tokens());
   }
-  return pack(gathered, there);
+  return pack(gathered, std::span<const ScoredWindow>(there));
 }
 
 TokenDocuments pack_sequences(const TokenShard& shard, std::span<const int32_t> indices) {

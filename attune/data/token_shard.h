@@ -31,7 +31,7 @@ struct ShardForm {
 
 /// Examples in memory. An example is `sides` sequences one after another; a sequence is a document of TokenDocuments.
 struct TokenExamples {
-  TokenDocuments sequences;
+  TokenDocuments sequences;  // with `seconds` where examples have two parts in one sequence
   std::vector<int32_t> labels;  // [examples], or none
 };
 
@@ -76,6 +76,11 @@ class TokenShard {
   void append_sequence(int64_t example, std::vector<int32_t>& ids, int64_t side = 0) const;
   /// Throws DataError that names the shard when the label is outside of [0, labels).
   int32_t label(int64_t example) const;
+  /// The place where the second part of an example of one side begins, see TokenDocuments; -1: there is none. Files
+  /// have none.
+  int32_t second(int64_t example) const;
+  /// The number of a window's labels, from the first, that are not predicted: those before the second part.
+  int32_t ignored_labels(const Window& window) const;
 
   const std::string& name() const { return name_; }
 

@@ -17,12 +17,12 @@ void check_context(int64_t context_length) {
     fail<ConfigError>("context_length = {} is not between 1 and 2147483647", context_length);
 }
 
-/// Calls visit(begin, predictions) for each document that has something to predict.
+/// Calls visit(begin, predictions, document) for each document that has something to predict.
 template <class Visit>
 void for_each_document(const std::vector<int64_t>& offsets, Visit&& visit) {
   for (size_t i = 0; i + 1 < offsets.size(); ++i) {
     const int64_t begin = offsets[i], predictions = offsets[i + 1] - begin - 1;
-    if (predictions > 0) visit(begin, predictions);
+    if (predictions > 0) visit(begin, predictions, i);
   }
 }
 
@@ -85,7 +85,7 @@ WindowSampler::WindowSampler(std::vector<int64_t> offsets, const WindowSamplerOp
 WindowSampler::WindowSampler(const TokenDocuments& documents, const WindowSamplerOptions& options)
     : WindowSampler(documents.offsets, options) {
   bool any = false;
-  for_each_document(offsets_, [&](int64_t, int64_t) { any = true; });
+  for_each_document(offsets_, [&](int64_t, int64_t, size_t) { any = true; });
   if (!any)
     fail<DataError>("{} documents of {} tokens have nothing to predict, expected one of 2 tokens or more",
                     documents.documents(), documents.tokens());
@@ -95,7 +95,7 @@ std::vector<std::vector<Window>> WindowSampler::epoch(int64_t epoch) const {
   Random random(options_.seed, static_cast<uint64_t>(epoch));
   const int64_t context = options_.context_length;
   std::vector<Window> windows;
-  for_each_document(offsets_, [&](int64_t begin, int64_t predictions) {
+  for_each_document(offsets_, [&](int64_t begin, int64_t predictions, size_t) {
     const bool varied = options_.shuffle && predictions > context;
     int64_t length = varied ? 1 + static_cast<int64_t>(random.below(static_cast<uint64_t>(context))) : context;
     for (int64_t place = 0; place < predictions; place += length, length = context)
@@ -118,10 +118,11 @@ std::vector<ScoredWindow> sliding_windows(const TokenDocuments& documents, int64
   if (stride < 1 || stride > context_length)
     fail<ConfigError>("stride = {} is not between 1 and context_length = {}", stride, context_length);
   std::vector<ScoredWindow> windows;
-  for_each_document(documents.offsets, [&](int64_t begin, int64_t predictions) {
-    int64_t scored = 0;
+  for_each_document(documents.offsets, [&](int64_t begin, int64_t predictions, size_t document) {
+    int64_t scored = documents.seconds.empty() ? 0 : std::max(documents.seconds[document] - 1, 0);
     for (int64_t place = 0; scored < predictions; place += stride) {
       const int64_t length = std::min(context_length, predictions - place);
+      if (place + length <= scored) continue;
       windows.push_back({begin + place, static_cast<int32_t>(length), static_cast<int32_t>(scored - place)});
       scored = place + length;
     }

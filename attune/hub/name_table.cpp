@@ -2,23 +2,13 @@
 
 #include <algorithm>
 #include <set>
-#include <string_view>
 
 #include "attune/base/fail.h"
+#include "attune/base/glob.h"
 #include "attune/io/json_file.h"
 
 namespace attune {
 namespace {
-
-// Whether `text` has the form of `pattern`, in which "*" is any text.
-bool matches(std::string_view pattern, std::string_view text) {
-  const size_t star = pattern.find('*');
-  if (star == std::string_view::npos) return pattern == text;
-  if (!text.starts_with(pattern.substr(0, star))) return false;
-  for (size_t at = star; at <= text.size(); ++at)
-    if (matches(pattern.substr(star + 1), text.substr(at))) return true;
-  return false;
-}
 
 // "decoder.layers.12.experts.3.linear_1" as "decoder.layers.*.experts.*.linear_1" with "12" and "3".
 struct NumberedName {
@@ -131,7 +121,7 @@ std::vector<FoundParameter> find_parameters(Module& module, const NameTable& tab
   }
   for (const std::string& name : tensors.stored_names())
     if (!used.contains(name) &&
-        std::ranges::none_of(ignored, [&](const std::string& pattern) { return matches(pattern, name); }))
+        std::ranges::none_of(ignored, [&](const std::string& pattern) { return matches_glob(pattern, name); }))
       fail<FileError>("{}: tensor {} is unknown to the model of config.json", tensors.file(name), in_quotes(name));
   return found;
 }

@@ -10,7 +10,7 @@
 #include "attune/base/fail.h"
 #include "attune/hub/open_folder.h"
 #include "attune/inference/batches.h"
-#include "attune/inference/encoder_text.h"
+#include "attune/text/encoder_text.h"
 #include "attune/inference/text_limits.h"
 #include "attune/nn/make_panels.h"
 #include "attune/ops/precision.h"

@@ -10,7 +10,7 @@
 #include "attune/hub/hub_folder.h"
 #include "attune/hub/open_folder.h"
 #include "attune/inference/batches.h"
-#include "attune/inference/encoder_text.h"
+#include "attune/text/encoder_text.h"
 #include "attune/inference/text_limits.h"
 #include "attune/io/config_file.h"
 #include "attune/io/model_folder.h"

@@ -116,7 +116,7 @@ const char* use_of(Architecture architecture) {
 
 void check_config(const fs::path& folder, const ConfigFile& file, Architecture needed, const char* task) {
   check_architecture(folder, file.model.architecture, needed, task);
-  check_parameter_file(folder, file.model, file.weight_format);
+  if (!file.fill) check_parameter_file(folder, file.model, file.weight_format);
 }
 
 // `build` makes a model of the configuration. Its parameters are only read, so that they may be the file's own pages.
@@ -127,7 +127,9 @@ auto build_for_use(Build build, const ConfigFile& config, const fs::path& folder
     return build(config.model, 1);
   }();
   const auto made = weights == LoadedWeights::bfloat16_panels ? WeightFormat::bfloat16 : WeightFormat::float32;
-  if (config.weight_format) {
+  if (config.fill) {
+    config.fill(*model, are_panels(weights) ? std::optional(made) : std::nullopt);
+  } else if (config.weight_format) {
     if (made == WeightFormat::bfloat16 && *config.weight_format != made)
       fail<ConfigError>("{}: its weights are {} panels; bfloat16 products need bfloat16 panels or matrices",
                         folder.string(), enum_name(*config.weight_format));
@@ -155,8 +157,9 @@ Folder load_encoder(Build build, const ConfigFile& config, const fs::path& folde
 
 // Everything but generation_config.json, for a model with one vocabulary.
 template <class Model>
-void save_model_and_tokenizer(const fs::path& folder, Model& model, const Tokenizer& tokenizer) {
-  check_vocabulary(model.config(), tokenizer);
+void save_model_and_tokenizer(const fs::path& folder, Model& model, const Tokenizer& tokenizer,
+                              bool tokenizer_frames_texts) {
+  check_vocabulary(model.config(), tokenizer, vocabulary_size(tokenizer_frames_texts));
   make_directories(folder);
   write_model_config(folder, model.config());
   save_parameters(folder / kParameterFile, model);
@@ -210,10 +213,31 @@ void write_generation_config(const fs::path& folder, const MaskedLmFolder& files
   write_encoder_settings(folder, files);
 }
 
+GenerationConfig read_translation_settings(const fs::path& folder) {
+  return read_generation_config<GenerationConfig>(folder);
+}
+
+LanguageModelFolder read_language_model_settings(const fs::path& folder) {
+  const auto settings = read_generation_config<LanguageModelSettings>(folder);
+  LanguageModelFolder files;
+  files.sampling = settings.sampling;
+  files.text_unit = settings.text_unit;
+  files.tokenizer_frames_texts = settings.tokenizer_frames_texts;
+  return files;
+}
+
+ClassifierFolder read_encoder_settings(const fs::path& folder) {
+  const auto settings = read_generation_config<EncoderSettings>(folder);
+  ClassifierFolder files;
+  files.max_tokens = settings.max_tokens;
+  files.tokenizer_frames_texts = settings.tokenizer_frames_texts;
+  return files;
+}
+
 void save_model_folder(const fs::path& folder, Transformer& model, const Tokenizer& source_tokenizer,
                        const Tokenizer& target_tokenizer, const GenerationConfig& generation) {
   generation.validate();
-  check_vocabularies(model.config(), source_tokenizer, target_tokenizer);
+  check_vocabularies(model.config(), source_tokenizer, target_tokenizer, vocabulary_size(generation.special_tokens));
   make_directories(folder);
   write_model_config(folder, model.config());
   save_parameters(folder / kParameterFile, model);
@@ -222,24 +246,30 @@ void save_model_folder(const fs::path& folder, Transformer& model, const Tokeniz
 }
 
 void save_model_folder(const fs::path& folder, DecoderLm& model, const Tokenizer& tokenizer,
-                       const SamplingConfig& sampling, TextUnit text_unit) {
+                       const SamplingConfig& sampling, TextUnit text_unit, bool tokenizer_frames_texts) {
   sampling.validate();
-  save_model_and_tokenizer(folder, model, tokenizer);
+  save_model_and_tokenizer(folder, model, tokenizer, tokenizer_frames_texts);
   write_json_file(folder / kGenerationConfigFile,
-                  write_fields(LanguageModelSettings{.text_unit = text_unit, .sampling = sampling}));
+                  write_fields(LanguageModelSettings{.text_unit = text_unit,
+                                                     .sampling = sampling,
+                                                     .tokenizer_frames_texts = tokenizer_frames_texts}));
 }
 
 void save_model_folder(const fs::path& folder, EncoderClassifier& model, const Tokenizer& tokenizer,
-                       int64_t max_tokens) {
-  const EncoderSettings settings{.max_tokens = max_tokens};
+                       int64_t max_tokens, bool tokenizer_frames_texts) {
+  const EncoderSettings settings{.max_tokens = max_tokens, .tokenizer_frames_texts = tokenizer_frames_texts};
   settings.validate();
-  save_model_and_tokenizer(folder, model, tokenizer);
+  save_model_and_tokenizer(folder, model, tokenizer, tokenizer_frames_texts);
   write_json_file(folder / kGenerationConfigFile, write_fields(settings));
 }
 
-void save_model_folder(const fs::path& folder, EncoderMaskedLm& model, const Tokenizer& tokenizer) {
-  save_model_and_tokenizer(folder, model, tokenizer);
-  remove_generation_config(folder);
+void save_model_folder(const fs::path& folder, EncoderMaskedLm& model, const Tokenizer& tokenizer,
+                       bool tokenizer_frames_texts) {
+  save_model_and_tokenizer(folder, model, tokenizer, tokenizer_frames_texts);
+  if (!tokenizer_frames_texts) return remove_generation_config(folder);
+  write_json_file(folder / kGenerationConfigFile,
+                  write_fields(EncoderSettings{.max_tokens = std::min(kMostTextTokens, model.config().longest_sequence()),
+                                               .tokenizer_frames_texts = true}));
 }
 
 ModelFolder load_model_folder(const fs::path& folder, LoadedWeights weights) {

@@ -76,22 +76,30 @@ void write_generation_config(const std::filesystem::path& folder, const Classifi
 void write_generation_config(const std::filesystem::path& folder, const EncoderFolder& files);
 void write_generation_config(const std::filesystem::path& folder, const MaskedLmFolder& files);
 
+/// Read generation_config.json alone; the folders returned have neither model nor tokenizer. Without the file its
+/// defaults hold. Throw FileError and ConfigError naming the file.
+GenerationConfig read_translation_settings(const std::filesystem::path& folder);
+LanguageModelFolder read_language_model_settings(const std::filesystem::path& folder);
+ClassifierFolder read_encoder_settings(const std::filesystem::path& folder);
+
 /// Writes config.json, model.safetensors, generation_config.json and the tokenizers: tokenizer.model or vocabulary.json
 /// where both are one object, else one for each side. Tokenizers that the folder had before are removed. Each file is
-/// written whole or not at all. Throws FileError, and ConfigError when a vocabulary is not the model's.
+/// written whole or not at all. Throws FileError, and ConfigError when a vocabulary is not the model's; where the
+/// tokenizer frames texts, or outputs may have special tokens, the model's may be larger.
 void save_model_folder(const std::filesystem::path& folder, Transformer& model, const Tokenizer& source_tokenizer,
                        const Tokenizer& target_tokenizer, const GenerationConfig& generation);
 
 /// The same; generation_config.json holds the fields of SamplingConfig, "text_unit" and "tokenizer_frames_texts".
 void save_model_folder(const std::filesystem::path& folder, DecoderLm& model, const Tokenizer& tokenizer,
-                       const SamplingConfig& sampling, TextUnit text_unit);
+                       const SamplingConfig& sampling, TextUnit text_unit, bool tokenizer_frames_texts = false);
 
 /// The same; generation_config.json holds "max_tokens" and "tokenizer_frames_texts".
 void save_model_folder(const std::filesystem::path& folder, EncoderClassifier& model, const Tokenizer& tokenizer,
-                       int64_t max_tokens);
+                       int64_t max_tokens, bool tokenizer_frames_texts = false);
 
-/// The same without generation_config.json.
-void save_model_folder(const std::filesystem::path& folder, EncoderMaskedLm& model, const Tokenizer& tokenizer);
+/// The same; without generation_config.json unless the tokenizer frames texts.
+void save_model_folder(const std::filesystem::path& folder, EncoderMaskedLm& model, const Tokenizer& tokenizer,
+                       bool tokenizer_frames_texts = false);
 
 /// What parameters are after loading.
 ///   mapped            float32: pages of the file where it has that, see map_parameters(), else copies

@@ -5,8 +5,13 @@
 
 namespace attune {
 
-Dropout::Dropout(double probability) : probability_(probability) {
+Dropout::Dropout(double probability) {
+  set_probability(probability);
+}
+
+void Dropout::set_probability(double probability) {
   check_below_one("dropout", probability);
+  probability_ = probability;
 }
 
 DropoutMask Dropout::mask() const {

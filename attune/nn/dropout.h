@@ -27,12 +27,14 @@ class Dropout final : public Module {
 
   /// The mask, for operations that apply dropout themselves.
   DropoutMask mask() const;
+  /// Throws ConfigError unless 0 <= probability < 1.
+  void set_probability(double probability);
   /// Sets the index of this module in its model, see number_dropouts(); 0 until then.
   void set_index(uint32_t index) { index_ = index; }
   void visit(Visitor&) override {}
 
  private:
-  double probability_;
+  double probability_ = 0;
   uint32_t index_ = 0;
 };
 

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
+#include <set>
 #include <unordered_map>
 #include <vector>
 
 #include "attune/base/fail.h"
+#include "attune/nn/adapters.h"
 
 namespace attune {
 namespace {
@@ -20,6 +23,35 @@ class Places final : public Visitor {
 
  protected:
   void on_parameter(const std::string&, Parameter& parameter) override { parameters.push_back(&parameter); }
+};
+
+// What inference computes with: all parameters but those of adapters, which are added to the weights.
+class AdaptedPlaces final : public Visitor {
+ public:
+  explicit AdaptedPlaces(Module& module) {
+    for (const AdapterSlot& slot : adapter_slots(module)) {
+      if (!slot.adapter->there()) continue;
+      left_out_.insert({slot.adapter->a().address(), slot.adapter->b().address()});
+      adapters_.emplace(slot.weight, slot.adapter);
+    }
+    module.visit(*this);
+  }
+  std::vector<Parameter*> parameters;
+
+ protected:
+  void on_parameter(const std::string&, Parameter& parameter) override {
+    if (parameter.tensor.defined() && left_out_.contains(parameter.tensor.address())) return;
+    const auto adapter = adapters_.find(&parameter);
+    if (adapter == adapters_.end()) return parameters.push_back(&parameter);
+    const auto [place, is_new] = merged_.try_emplace(&parameter, parameter);  // a layer may be visited again
+    if (is_new) place->second = with_adapter(parameter, *adapter->second);
+    parameters.push_back(&place->second);
+  }
+
+ private:
+  std::set<const void*> left_out_;
+  std::map<const Parameter*, const Adapter*> adapters_;
+  std::map<const Parameter*, Parameter> merged_;  // whose addresses stay
 };
 
 bool is_multiplied(const Parameter& p) {
@@ -97,7 +129,8 @@ void drop_panels(Module& module) {
 }
 
 void copy_for_inference(Module& from, Module& to, std::optional<WeightFormat> format) {
-  const Places sources(from), targets(to);
+  const AdaptedPlaces sources(from);
+  const Places targets(to);
   if (sources.parameters.size() != targets.parameters.size())
     fail<ShapeError>("copy_for_inference: {} parameters for a module with {}", sources.parameters.size(),
                      targets.parameters.size());

@@ -40,6 +40,7 @@ void MixtureOfExperts::Expert::visit(Visitor& v) {
   const auto visit_projection = [&](const std::string& name, Projection& p) {
     v(name + ".weight", p.weight);
     if (p.bias.defined()) v(name + ".bias", p.bias);
+    v(name + ".lora", *p.adapter);
   };
   visit_projection("linear_1", linear_1);
   visit_projection("linear_2", linear_2);

@@ -5,9 +5,13 @@
 #include "attune/autograd/graph.h"
 #include "attune/base/fail.h"
 #include "attune/nn/new_parameter.h"
+#include "attune/ops/activation.h"
+#include "attune/ops/concat_heads.h"
 #include "attune/ops/linear_columns.h"
 #include "attune/ops/panel_linear.h"
 #include "attune/ops/precision.h"
+#include "attune/ops/residual.h"
+#include "attune/ops/scale.h"
 #include "attune/ops/segment_linear.h"
 
 namespace attune {
@@ -72,6 +76,74 @@ CrossEntropy panel_loss(const Tensor& x, const Projection& projection, const Ind
   return sum;
 }
 
+// a [n, p] beside b [n, q]; a may be undefined        -> [n, p + q]
+Tensor beside(const Tensor& a, const Tensor& b) {
+  if (!a.defined()) return b;
+  const Tensor both = concat_heads(a.reshape({a.size(0), 1, a.size(1)}), b.reshape({b.size(0), 1, b.size(1)}));
+  return both.reshape({a.size(0), a.size(1) + b.size(1)});
+}
+
+Tensor zeros_like(int64_t rows, int64_t columns, const Tensor& x) {
+  return Tensor::zeros({rows, columns}, {x.dtype(), x.device()});
+}
+
+bool has_adapter(Projections projections) {
+  return std::ranges::any_of(projections, [](const Projection* p) { return p->adapter->there(); });
+}
+
+int64_t out_of(const Projection& p) {
+  return p.weight.tensor.defined() ? p.weight.tensor.size(0) : p.weight.panels->out();
+}
+
+// B of each projection with zeros where the reduced inputs of the others stand, so that one product gives what all
+// adapters add:        x [..., in] -> [..., sum of out]
+Tensor added_by_adapters(const Tensor& x, Projections projections) {
+  const Tensor rows = x.reshape({-1, x.size(-1)});
+  Tensor reduced;
+  int64_t all = 0;
+  for (const Projection* p : projections) {
+    if (!p->adapter->there()) continue;
+    reduced = beside(reduced, p->adapter->down(rows));
+    all += p->adapter->rank();
+  }
+  std::array<LinearParameters, kMostFused> up;
+  int64_t before = 0;
+  std::ranges::transform(projections, up.begin(), [&](const Projection* p) {
+    const int64_t out = out_of(*p), own = p->adapter->there() ? p->adapter->rank() : 0;
+    Tensor weight;
+    if (before > 0 || own == 0) weight = zeros_like(out, own == 0 ? all : before, reduced);
+    if (own > 0) weight = beside(weight, p->adapter->b());
+    before += own;
+    if (own > 0 && before < all) weight = beside(weight, zeros_like(out, all - before, reduced));
+    return LinearParameters{weight, {}};
+  });
+  return fused_linear(reduced, {up.data(), projections.size()});
+}
+
+// y, float32, with what the adapters of the projections add to it.
+Tensor adapted(const Tensor& y, const Tensor& x, Projections projections) {
+  if (!has_adapter(projections)) return y;
+  return residual_dropout(y, added_by_adapters(x, projections).reshape(y.shape()));
+}
+
+// What adapters add to segments of rows; a projection without one has one of zeros.
+Tensor added_to_segments(const Tensor& x, std::span<const int64_t> offsets,
+                         std::span<const Projection* const> projections) {
+  const auto found = std::ranges::find_if(projections, [](const Projection* p) { return p->adapter->there(); });
+  const Adapter& first = *(*found)->adapter;
+  std::vector<LinearParameters> down, up;
+  for (const Projection* p : projections) {
+    const Adapter& own = *p->adapter;
+    if (own.there() && (own.rank() != first.rank() || own.scale() != first.scale()))
+      fail<ShapeError>("adapters of experts: one has rank {} and scale {}, another {} and {}", first.rank(),
+                       first.scale(), own.rank(), own.scale());
+    down.push_back({own.there() ? own.a() : Tensor::zeros_like(first.a()), {}});
+    up.push_back({own.there() ? own.b() : Tensor::zeros_like(first.b()), {}});
+  }
+  const Tensor reduced = scaled(segment_linear(first.dropped(x), offsets, down), first.scale());
+  return segment_linear(reduced, offsets, up);
+}
+
 }  // namespace
 
 Projection new_projection(int64_t in, int64_t out, bool bias) {
@@ -94,6 +166,12 @@ std::vector<Projection> new_adjacent_projections(int64_t in, std::initializer_li
 }
 
 Tensor project(const Tensor& x, const Projection& p, const LinearOptions& options) {
+  if (p.adapter->there()) {
+    Projection alone = p;
+    alone.adapter = std::make_shared<Adapter>();
+    const Tensor y = activated(adapted(project(x, alone), x, {&p}), options.activation);
+    return options.dropout.active() ? dropout(y, options.dropout) : y;
+  }
   if (!options.dropout.active() && takes_panels(x, {&p}))
     return panel_linear(for_panels(x), *p.weight.panels, p.bias.tensor, options.activation);
   return linear(x, p.weight.tensor, p.bias.tensor, options);
@@ -102,13 +180,13 @@ Tensor project(const Tensor& x, const Projection& p, const LinearOptions& option
 Tensor project_fused(const Tensor& x, Projections projections) {
   if (takes_panels(x, projections)) {
     const auto parameters = panels_of(projections);
-    return fused_panel_linear(for_panels(x), {parameters.data(), projections.size()});
+    return adapted(fused_panel_linear(for_panels(x), {parameters.data(), projections.size()}), x, projections);
   }
   std::array<LinearParameters, kMostFused> parameters;
   std::ranges::transform(projections, parameters.begin(), [](const Projection* p) {
     return LinearParameters{p->weight.tensor, p->bias.tensor};
   });
-  return fused_linear(x, {parameters.data(), projections.size()});
+  return adapted(fused_linear(x, {parameters.data(), projections.size()}), x, projections);
 }
 
 std::array<Tensor, 3> project_each(const Tensor& x, Projections projections) {
@@ -116,40 +194,50 @@ std::array<Tensor, 3> project_each(const Tensor& x, Projections projections) {
   if (takes_panels(x, projections)) {
     const auto parameters = panels_of(projections);
     panel_linear_each(for_panels(x), {parameters.data(), projections.size()}, {products.data(), projections.size()});
+    std::ranges::transform(projections, products.begin(), products.begin(),
+                           [&](const Projection* p, const Tensor& y) { return adapted(y, x, {p}); });
     return products;
   }
   Tensor for_all;  // of those whose panels cannot be read together
   std::ranges::transform(projections, products.begin(), [&](const Projection* p) {
-    if (!takes_panels(x, {p})) return linear(x, p->weight.tensor, p->bias.tensor);
+    if (!takes_panels(x, {p})) return adapted(linear(x, p->weight.tensor, p->bias.tensor), x, {p});
     if (!for_all.defined()) for_all = for_panels(x);
-    return panel_linear(for_all, *p->weight.panels, p->bias.tensor);
+    return adapted(panel_linear(for_all, *p->weight.panels, p->bias.tensor), x, {p});
   });
   return products;
 }
 
 Tensor project_segments(const Tensor& x, std::span<const int64_t> offsets,
                         std::span<const Projection* const> projections, bool bf16_output) {
+  const bool any = std::ranges::any_of(projections, [](const Projection* p) { return p->adapter->there(); });
+  const auto with_adapters = [&](const Tensor& y) {
+    return any ? residual_dropout(y, added_to_segments(x, offsets, projections)) : y;
+  };
   // The weights of all segments are of one kind: what is true of the first that has panels is true of all.
   if (takes_panels(x, {projections.front()})) {
     std::vector<PanelParameters> parameters;
     for (const Projection* p : projections) parameters.push_back({p->weight.panels.get(), p->bias.tensor});
-    return segment_panel_linear(for_panels(x), offsets, parameters);
+    return with_adapters(segment_panel_linear(for_panels(x), offsets, parameters));
   }
   std::vector<LinearParameters> parameters;
   for (const Projection* p : projections) parameters.push_back({p->weight.tensor, p->bias.tensor});
-  return segment_linear(x, offsets, parameters, bf16_output);
+  return with_adapters(segment_linear(x, offsets, parameters, bf16_output && !any));
 }
 
 // In a float32 tensor the numbers of an output are adjacent, in panels they are not. Both give the same bits.
 Tensor project_columns(const Tensor& x, const Projection& p, std::span<const std::span<const int32_t>> columns) {
   const bool rows_lie_together = p.weight.tensor.defined() && p.weight.tensor.dtype() != DType::bf16 &&
                                  (!p.weight.panels || p.weight.panels->format() == WeightFormat::float32);
-  if (rows_lie_together) return linear_columns(x, p.weight.tensor, p.bias.tensor, columns);
-  return panel_linear_columns(for_panels(x), *p.weight.panels, p.bias.tensor, columns);
+  const Tensor y = rows_lie_together
+                       ? linear_columns(x, p.weight.tensor, p.bias.tensor, columns)
+                       : panel_linear_columns(for_panels(x), *p.weight.panels, p.bias.tensor, columns);
+  if (!p.adapter->there()) return y;
+  return residual_dropout(y, linear_columns(p.adapter->down(x), p.adapter->b(), {}, columns));
 }
 
 CrossEntropy projection_loss(const Tensor& x, const Projection& p, const Indices& labels,
                              const CrossEntropyOptions& options) {
+  if (p.adapter->there()) return cross_entropy(project(x, p), labels, options);
   if (!p.weight.tensor.defined()) return panel_loss(x, p, labels, options);
   return linear_cross_entropy(x, p.weight.tensor, p.bias.tensor, labels, options);
 }

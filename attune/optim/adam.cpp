@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "attune/autograd/graph.h"
 #include "attune/base/check.h"
@@ -34,8 +35,8 @@ void for_groups(const std::vector<Item>& items, TensorOf tensor_of, F&& f) {
 }  // namespace
 
 Adam::Adam(std::vector<NamedParameter> parameters, const OptimizerConfig& config, double moving_average,
-           const std::vector<ElementRange>& owned)
-    : parameters_(std::move(parameters)), config_(config), moving_average_(moving_average) {
+           const std::vector<ElementRange>& owned, std::vector<double> rates)
+    : parameters_(std::move(parameters)), config_(config), moving_average_(moving_average), rates_(std::move(rates)) {
   check_below_one("beta_1", config.beta_1);
   check_below_one("beta_2", config.beta_2);
   check_below_one("moving_average", moving_average);
@@ -77,7 +78,7 @@ void Adam::step(double learning_rate, double norm) {
   ++steps_;
   const auto t = static_cast<double>(steps_);
   const double decay = std::min(moving_average_, (1 + t) / (10 + t));
-  const AdamStepArguments arguments{
+  AdamStepArguments arguments{
       .learning_rate = learning_rate,
       .beta_1 = config_.beta_1,
       .beta_2 = config_.beta_2,
@@ -85,14 +86,14 @@ void Adam::step(double learning_rate, double norm) {
       .gradient_scale = config_.clip_norm > 0 && norm > config_.clip_norm ? config_.clip_norm / norm : 1,
       .bias_correction_1 = 1 - std::pow(config_.beta_1, t),
       .bias_correction_2 = 1 - std::pow(config_.beta_2, t)};
-  std::vector<AdamUpdate> updates;
+  std::map<double, std::vector<AdamUpdate>> by_rate;
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const Tensor& p = *parameters_[i].tensor;
     const AdamState& state = states_[i];
     const Tensor g = gradient(p);
     if (!g.defined()) continue;
     const double weight_decay = p.rank() > 1 ? config_.weight_decay : 0;
-    updates.push_back({.parameter = owned_part(p, state.range),
+    by_rate[rates_.empty() ? 1 : rates_[i]].push_back({.parameter = owned_part(p, state.range),
                        .gradient = owned_part(g, state.range),
                        .m = state.m,
                        .v = state.v,
@@ -100,11 +101,14 @@ void Adam::step(double learning_rate, double norm) {
                        .weight_decay = config_.kind == OptimizerKind::adamw ? weight_decay : 0,
                        .l2 = config_.kind == OptimizerKind::adam ? weight_decay : 0});
   }
-  for_groups(
-      updates, [](const AdamUpdate& u) { return u.parameter; },
-      [&](std::span<const AdamUpdate> group) {
-        dispatch(group[0].parameter.device(), [&](auto device) { adam_steps(device, group, decay, arguments); });
-      });
+  for (const auto& [rate, updates] : by_rate) {
+    arguments.learning_rate = learning_rate * rate;
+    for_groups(
+        updates, [](const AdamUpdate& u) { return u.parameter; },
+        [&](std::span<const AdamUpdate> group) {
+          dispatch(group[0].parameter.device(), [&](auto device) { adam_steps(device, group, decay, arguments); });
+        });
+  }
 }
 
 void Adam::swap_averages() const {

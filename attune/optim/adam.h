@@ -32,9 +32,10 @@ class Adam {
   /// weight of a norm) has no scale to keep small. `moving_average` is the decay of an exponential moving average of
   /// the parameters, 0 for none; it starts from the current parameters. `owned` is the part of each parameter that this
   /// object updates and keeps states of, while other ranks have the rest (ZeRO stage 1, Rajbhandari et al. 2020);
-  /// empty: all. Throws ConfigError for a number out of range.
+  /// empty: all. `rates` are factors of the learning rate, one for each parameter; empty: 1. Throws ConfigError for a
+  /// number out of range.
   Adam(std::vector<NamedParameter> parameters, const OptimizerConfig& config, double moving_average = 0,
-       const std::vector<ElementRange>& owned = {});
+       const std::vector<ElementRange>& owned = {}, std::vector<double> rates = {});
 
   /// One update from the parameters' gradients, which are kept. Returns their global norm before clipping (Pascanu et
   /// al. 2013: above clip_norm, all are scaled by clip_norm / norm). If the norm is not finite, nothing is changed.
@@ -60,6 +61,7 @@ class Adam {
   std::vector<AdamState> states_;  // in the order of parameters_
   OptimizerConfig config_;
   double moving_average_;
+  std::vector<double> rates_;  // in the order of parameters_, or empty
   int64_t steps_ = 0;
 };
 

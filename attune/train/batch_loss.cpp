@@ -1,5 +1,6 @@
 #include "attune/train/batch_loss.h"
 
+#include <algorithm>
 #include <memory>
 
 namespace attune {
@@ -20,6 +21,12 @@ TrainingBatch make(const Model& model, Batch&& batch, int64_t tokens) {
 
 }  // namespace
 
+PackedTokens packed_texts(const LabelledBatch& batch, const TransformerConfig& config) {
+  PackedTokens tokens = pack_tokens(batch.tokens, batch.offsets);
+  if (!batch.types.empty() && config.token_types > 1) tokens.types = Indices(batch.types);
+  return tokens;
+}
+
 CrossEntropy batch_loss(const Transformer& model, const PackedBatch& batch, const CrossEntropyOptions& options) {
   return model.loss(pack_tokens(batch.source, batch.source_offsets),
                     pack_tokens(batch.target_input, batch.target_offsets), Indices(batch.labels), options);
@@ -33,7 +40,7 @@ CrossEntropy batch_loss(const Transformer& model, const PackedBatch& batch, cons
 
 CrossEntropy batch_loss(const EncoderClassifier& model, const LabelledBatch& batch,
                         const CrossEntropyOptions& options) {
-  return model.loss(pack_tokens(batch.tokens, batch.offsets), Indices(batch.labels), options);
+  return model.loss(packed_texts(batch, model.config()), Indices(batch.labels), options);
 }
 
 CrossEntropy batch_loss(const EncoderMaskedLm& model, const MaskedBatch& batch, const CrossEntropyOptions& options) {
@@ -66,7 +73,10 @@ TrainingBatch training_batch(const EncoderMaskedLm& model, MaskedBatch batch) {
 }
 
 TrainingBatch training_batch(const DecoderLm& model, LanguageModelBatch batch) {
-  return make(model, std::move(batch), size_of(batch.input));
+  const auto predicted = std::ranges::count_if(batch.labels, [](int32_t label) { return label >= 0; });
+  TrainingBatch made = make(model, std::move(batch), size_of(batch.input));
+  made.labels = predicted;
+  return made;
 }
 
 }  // namespace attune

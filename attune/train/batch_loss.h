@@ -17,14 +17,16 @@ CrossEntropy batch_loss(const Transformer& model, const PackedBatch& batch, cons
 /// The same, with the loss of a guided head, see Transformer::loss().
 CrossEntropy batch_loss(const Transformer& model, const PackedBatch& batch, const CrossEntropyOptions& options,
                         const GuidedAlignment& guided);
+/// The tokens of the texts, with their types where the model has several.
+PackedTokens packed_texts(const LabelledBatch& batch, const TransformerConfig& config);
 /// Cross entropy of the texts' labels; a text with the label -1 does not count.
 CrossEntropy batch_loss(const EncoderClassifier& model, const LabelledBatch& batch, const CrossEntropyOptions& options);
 /// Cross entropy of the tokens that were hidden.
 CrossEntropy batch_loss(const EncoderMaskedLm& model, const MaskedBatch& batch, const CrossEntropyOptions& options);
-/// Cross entropy of the token that follows each token.
+/// Cross entropy of the token that follows each token; labels of -1 do not count.
 CrossEntropy batch_loss(const DecoderLm& model, const LanguageModelBatch& batch, const CrossEntropyOptions& options);
 
-/// A batch as update() takes it. The model has to outlive it; all labels count.
+/// A batch as update() takes it. The model has to outlive it; all labels count but those of -1 of a language model.
 TrainingBatch training_batch(const Transformer& model, PackedBatch batch);
 TrainingBatch training_batch(const Transformer& model, PackedBatch batch, GuidedAlignment guided);
 TrainingBatch training_batch(const EncoderClassifier& model, LabelledBatch batch);

@@ -34,14 +34,14 @@ class ClassificationTask final : public TaskOf<EncoderClassifier, int32_t> {
  public:
   explicit ClassificationTask(const TaskInput& input) : TaskOf(input.config) {
     read(input);
-    complete_vocab("vocab", config_.model.vocab, *tokenizer_);
+    complete_vocab("vocab", config_.model.vocab, *tokenizer_, vocabulary_size(config_.data.tokenizer_frames_texts));
     model_ = build_encoder_classifier(config_.model, config_.train.seed);
   }
 
   TrainingBatch batch(int64_t index, uint64_t forward, const BatchPart& part) const override;
   ValidationReport validate(const ValidationWork& work) override;
   void save_model(const std::filesystem::path& folder) override {
-    save_model_folder(folder, *model_, *tokenizer_, config_.data.max_tokens);
+    save_model_folder(folder, *model_, *tokenizer_, config_.data.max_tokens, config_.data.tokenizer_frames_texts);
   }
   void save_tokenizers(const std::filesystem::path& folder) const override {
     attune::save_tokenizers(folder, *tokenizer_, *tokenizer_);
@@ -59,7 +59,10 @@ class ClassificationTask final : public TaskOf<EncoderClassifier, int32_t> {
 
 LabelledCorpus ClassificationTask::encode(const std::vector<std::string>& files, const Texts& texts) const {
   return naming(files, [&] {
-    return encode_labelled(texts, config_.model.labels, *tokenizer_, {.max_tokens = config_.data.max_tokens});
+    return encode_labelled(texts, config_.model.labels, *tokenizer_,
+                           {.max_tokens = config_.data.max_tokens,
+                            .tokenizer_frames_texts = config_.data.tokenizer_frames_texts,
+                            .pairs = !config_.data.second_text_field.empty()});
   });
 }
 
@@ -89,8 +92,10 @@ Texts ClassificationTask::read_training_text(const TaskInput& input, const Label
 
 void ClassificationTask::read(const TaskInput& input) {
   const DataConfig& data = config_.data;
-  const LabelledReadOptions reading{
-      .format = data.format, .label_field = data.label_field, .text_field = data.text_field};
+  const LabelledReadOptions reading{.format = data.format,
+                                    .label_field = data.label_field,
+                                    .text_field = data.text_field,
+                                    .second_text_field = data.second_text_field};
   Texts held_out;
   if (const Prepared prepared = read_prepared(config_); prepared.given()) {
     config_.model.labels = prepared.index.labels;
@@ -126,7 +131,7 @@ TrainingBatch ClassificationTask::packed(const TokenShard& shard, std::span<cons
     Random random(config_.train.seed, kWordDropoutStream + forward);
     for (int32_t& token : batch.tokens) {
       const bool drop = random.uniform() < share;  // drawn for every place, so that none depends on the others
-      if (drop && token != tokenizer_->bos_id() && token != tokenizer_->eos_id()) token = tokenizer_->unk_id();
+      if (drop && !tokenizer_->is_special_token(token)) token = tokenizer_->unk_id();
     }
   }
   return training_batch(*model_, std::move(batch));

@@ -71,6 +71,11 @@ void check_prepared(const DataConfig& data) {
                                     {"data.target_tokenizer", &data.target_tokenizer}})
     if (!file->empty())
       fail<ConfigError>("{} = \"{}\": data.prepared = \"{}\" has its tokenizer", field, *file, data.prepared);
+  if (data.tokenizer_frames_texts)
+    fail<ConfigError>("data.tokenizer_frames_texts = true: data.prepared = \"{}\" has bos and eos", data.prepared);
+  if (!data.second_text_field.empty())
+    fail<ConfigError>("data.second_text_field = \"{}\": data.prepared = \"{}\" has single texts",
+                      data.second_text_field, data.prepared);
   if (data.valid_fraction > 0)
     fail<ConfigError>("data.valid_fraction = {}: data.prepared = \"{}\" needs data.valid_files to validate on",
                       data.valid_fraction, data.prepared);
@@ -83,6 +88,8 @@ void check_data(const DataConfig& data, const TransformerConfig& model) {
   check_prepared(data);
   check_alignments(data);
   check_below_one("data.valid_fraction", data.valid_fraction);
+  if (data.text_unit == TextUnit::answer && model.architecture == Architecture::encoder_masked_lm)
+    fail<ConfigError>("data.text_unit = \"answer\": architecture = \"encoder_masked_lm\" reads texts");
   if (data.valid_fraction > 0 && !data.valid_files.empty())
     fail<ConfigError>("data.valid_fraction = {}: there are data.valid_files to validate on", data.valid_fraction);
   check_range<int64_t>("data.max_tokens", data.max_tokens, 3, 1 << 20);

@@ -1,6 +1,6 @@
 #pragma once
 // The configuration of a training run. The file is TOML with one section per struct: [model] [data] [optimizer]
-// [schedule] [train] [generation] [sampling]. model.architecture says which of the fields there are: a field of another
+// [schedule] [train] [lora] [generation] [sampling]. model.architecture says which of the fields there are: a field of another
 // architecture is refused.
 
 #include <cstdint>
@@ -14,6 +14,7 @@
 #include "attune/models/config.h"
 #include "attune/models/generation_config.h"
 #include "attune/models/sampling_config.h"
+#include "attune/nn/lora_config.h"
 #include "attune/optim/config.h"
 #include "attune/text/text_unit.h"
 
@@ -68,6 +69,7 @@ struct DataConfig {
   LabelledFormat format = LabelledFormat::automatic;  // encoder_classifier
   std::string label_field = "label";                  // of csv and jsonl
   std::string text_field = "text";
+  std::string second_text_field = {};      // of pairs of texts, in csv and jsonl; "": texts are single
   TextUnit text_unit = TextUnit::stream;  // of language models: what makes one document
   int64_t max_tokens = 512;  // of encoders, bos and eos included: longer texts are cut, for encoder_masked_lm in parts
 
@@ -78,6 +80,7 @@ struct DataConfig {
   int64_t vocab_size = 8000;                              // likewise; characters and bytes are as many as there are
   bool joint_vocab = true;                                // encoder_decoder: one tokenizer, trained on both sides
   std::string subword_marker;             // ends a token that the next one continues ("@@"); whitespace only
+  bool tokenizer_frames_texts = false;    // texts have the tokenizer's special tokens in place of bos and eos
   int64_t max_tokens_per_sentence = 256;  // encoder_decoder: longer pairs are left out of training
   std::string prepared;                   // a folder of `attune data prepare`, in place of the training text and of the
                                           // tokenizer: a text that memory need not hold
@@ -88,7 +91,9 @@ struct TrainConfig {
   int64_t steps = 100000;            // updates; 0: no limit, then epochs or max_minutes is needed
   int64_t epochs = 0;                // passes over the training text; 0: no limit
   double max_minutes = 0;            // of training, without validation; 0: no limit
-  std::string initialize_from = {};  // a model folder: parameters of the same name and shape get its values
+  std::string initialize_from = {};  // a folder of a model or of a run, see train/initial_model.h
+  std::vector<std::string> freeze = {};    // patterns of names of parameters that do not change ("embedding.*")
+  double layer_learning_rate_decay = 1;    // factor of the rate from a layer to the one below; 1: all have one rate
   int64_t batch_tokens = 4096;       // of a batch; source or target tokens, whichever are more
   int64_t accumulate = 1;            // batches whose gradients make one update
   double label_smoothing = 0.1;      // 0.1 for encoder_decoder, else 0
@@ -122,6 +127,7 @@ struct RunConfig {
   OptimizerConfig optimizer;
   ScheduleConfig schedule;
   TrainConfig train;
+  LoraConfig lora;              // adapters that are trained in place of the model
   GenerationConfig generation;  // encoder_decoder
   SamplingConfig sampling;      // decoder_lm
 
@@ -145,8 +151,8 @@ std::string precision_note(ProductPrecision precision);
 RunConfig default_config(Architecture architecture);
 
 /// Reads a TOML file, applies "key=value" assignments in order and validates. An empty path means an empty file. All
-/// other fields are those of the preset (models/presets.h) or, where `preset` is empty, of default_config(). Throws
-/// FileError and ConfigError.
+/// other fields are those of the preset (models/presets.h), of the model that train.initialize_from names (see
+/// train/initial_model.h), or of default_config(), whichever says something first. Throws FileError and ConfigError.
 RunConfig read_run_config(const std::filesystem::path& path, const std::vector<std::string>& overrides = {},
                           std::string_view preset = {});
 
@@ -178,6 +184,7 @@ void visit_fields(DataConfig& c, FieldVisitor& v) {
   v("format", c.format);
   v("label_field", c.label_field);
   v("text_field", c.text_field);
+  v("second_text_field", c.second_text_field);
   v("text_unit", c.text_unit);
   v("max_tokens", c.max_tokens);
   v("tokenizer", c.tokenizer);
@@ -187,6 +194,7 @@ void visit_fields(DataConfig& c, FieldVisitor& v) {
   v("vocab_size", c.vocab_size);
   v("joint_vocab", c.joint_vocab);
   v("subword_marker", c.subword_marker);
+  v("tokenizer_frames_texts", c.tokenizer_frames_texts);
   v("max_tokens_per_sentence", c.max_tokens_per_sentence);
   v("prepared", c.prepared);
 }
@@ -197,6 +205,8 @@ void visit_fields(TrainConfig& c, FieldVisitor& v) {
   v("epochs", c.epochs);
   v("max_minutes", c.max_minutes);
   v("initialize_from", c.initialize_from);
+  v("freeze", c.freeze);
+  v("layer_learning_rate_decay", c.layer_learning_rate_decay);
   v("batch_tokens", c.batch_tokens);
   v("accumulate", c.accumulate);
   v("label_smoothing", c.label_smoothing);
@@ -230,6 +240,7 @@ void visit_fields(RunConfig& c, FieldVisitor& v) {
   v("optimizer", c.optimizer);
   v("schedule", c.schedule);
   v("train", c.train);
+  v("lora", c.lora);
   v("generation", c.generation);
   v("sampling", c.sampling);
 }

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <functional>
+#include <optional>
 
 #include "attune/base/fail.h"
 #include "attune/base/json_fields.h"
 #include "attune/io/toml_config.h"
 #include "attune/models/presets.h"
 #include "attune/train/config_fields.h"
+#include "attune/train/initial_model.h"
 
 namespace attune {
 namespace {
@@ -120,6 +122,25 @@ std::vector<Origin> origins_of(const std::filesystem::path& path, const std::vec
   return origins;
 }
 
+// What the model of train.initialize_from says. It counts least; a configuration with every key of [model], as that of
+// a run, needs none of it.
+std::optional<Origin> initial_origin(const Json& json) {
+  const auto at = [](const Json& table, const char* key) {
+    const auto found = table.is_object() ? table.find(key) : table.end();
+    return table.is_object() && found != table.end() ? *found : Json();
+  };
+  const Json name = at(at(json, "train"), "initialize_from"), model = at(json, "model");
+  if (!name.is_string() || name.get_ref<const std::string&>().empty()) return std::nullopt;
+  RunConfig asked_for = defaults_of(json);
+  if (model.size() == write_fields(asked_for.model).size()) return std::nullopt;
+  const InitialModel initial(name.get<std::string>());
+  const bool is_said = model.contains("architecture");
+  return Origin{fmt::format("train.initialize_from = {}", name.dump()),
+                [keys = initial.sections(is_said ? asked_for.model.architecture : initial.architecture())](Json& all) {
+                  put_sections(all, keys);
+                }};
+}
+
 // The origin with which an error first appears, as the beginning of a message: "run.toml: "; "": the defaults.
 std::string blamed(const std::vector<Origin>& origins, std::string_view message) {
   Json json = Json::object();
@@ -138,9 +159,17 @@ std::string blamed(const std::vector<Origin>& origins, std::string_view message)
 
 RunConfig read_run_config(const std::filesystem::path& path, const std::vector<std::string>& overrides,
                           std::string_view preset) {
-  const std::vector<Origin> origins = origins_of(path, overrides, preset);
-  Json json = Json::object();
-  for (const Origin& origin : origins) origin.add_to(json);
+  std::vector<Origin> origins = origins_of(path, overrides, preset);
+  const auto joined = [&] {
+    Json json = Json::object();
+    for (const Origin& origin : origins) origin.add_to(json);
+    return json;
+  };
+  Json json = joined();
+  if (std::optional<Origin> initial = initial_origin(json)) {
+    origins.insert(origins.begin(), std::move(*initial));
+    json = joined();
+  }
   try {
     return read_sections(json);
   } catch (const ConfigError& error) {

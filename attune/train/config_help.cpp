@@ -158,7 +158,11 @@ constexpr KeyHelp kHelp[] = {
     {"data.format", "Format of labelled texts; automatic: by the file's name", ""},
     {"data.label_field", "Column or member with the label in csv and jsonl", ""},
     {"data.text_field", "Column or member with the text in csv and jsonl", ""},
-    {"data.text_unit", "What makes one document of a text; line for encoder_masked_lm, stream for decoder_lm", ""},
+    {"data.second_text_field", "The same with the second text of pairs; \"\": texts are single", ""},
+    {"data.text_unit",
+     "What makes one document of a text; line for encoder_masked_lm, stream for decoder_lm; answer: lines of JSON with "
+     "prompt and answer, of which only answers are learnt",
+     ""},
     {"data.max_tokens", "Longer texts are cut, bos and eos included; for encoder_masked_lm in parts", "tokens"},
     {"data.tokenizer", "A tokenizer's file; \"\": that of initialize_from, or trained on the training text", ""},
     {"data.source_tokenizer", "A file for the source alone; needs target_tokenizer", ""},
@@ -168,6 +172,10 @@ constexpr KeyHelp kHelp[] = {
      "tokens"},
     {"data.joint_vocab", "One tokenizer, trained on both sides, in place of one for each", ""},
     {"data.subword_marker", "whitespace: ends a token that the next one continues, as \"@@\"", ""},
+    {"data.tokenizer_frames_texts",
+     "Texts have the special tokens that the tokenizer puts around them, as models of the Hugging Face hub need; else bos "
+     "and eos",
+     ""},
     {"data.max_tokens_per_sentence", "Longer pairs are left out of training", "tokens"},
     {"data.prepared", "A folder of attune data prepare in place of training text and tokenizer", ""},
 
@@ -186,7 +194,13 @@ constexpr KeyHelp kHelp[] = {
     {"train.steps", "Length of the training; 0: no limit, then epochs or max_minutes is needed", "updates"},
     {"train.epochs", "Passes over the training text; 0: no limit", "epochs"},
     {"train.max_minutes", "Time of training, without validation; 0: no limit", "minutes"},
-    {"train.initialize_from", "A model's folder: parameters of the same name and shape begin with its values", ""},
+    {"train.initialize_from",
+     "A folder of a model, of a run or of the Hugging Face hub: the run begins with its parameters, tokenizer and "
+     "[model]",
+     ""},
+    {"train.freeze", "Patterns of names of parameters that do not change, as \"embedding.*\"", ""},
+    {"train.layer_learning_rate_decay",
+     "Factor of the learning rate from each layer to the one below, Howard and Ruder 2018; 1: one rate for all", ""},
     {"train.batch_tokens", "Most tokens of a batch, of the longer side", "tokens"},
     {"train.accumulate", "Batches whose gradients make one update", "batches"},
     {"train.label_smoothing",
@@ -215,6 +229,13 @@ constexpr KeyHelp kHelp[] = {
     {"train.shard_optimizer", "Several ranks: each keeps moments only for its part of the parameters", ""},
     {"train.checkpoint_activations", "Layers compute their activations again in the backward pass: less memory", ""},
     {"train.precision", "Type in which a training step's matrix products take their inputs", ""},
+
+    {"lora.rank", "Rank of adapters, Hu et al. 2021, which are trained in place of the model; 0: none", ""},
+    {"lora.alpha", "An adapter's product is multiplied by alpha / rank; 0: twice the rank", ""},
+    {"lora.rank_stabilized", "By alpha / sqrt(rank) instead, Kalajdzievski 2023", ""},
+    {"lora.dropout", "Dropout probability of an adapter's input", ""},
+    {"lora.targets",
+     "Which projections have adapters: names, patterns of whole names, or \"all\" for every one of the layers", ""},
 
     {"generation.beam_size", "Hypotheses of the search; 1: greedy", ""},
     {"generation.length_penalty", "alpha of the length normalisation; 0: none", ""},

@@ -159,7 +159,7 @@ ClassifierEvaluation evaluate(const EncoderClassifier& model, std::span<const La
   ClassifierEvaluation result;
   result.loss = shared.mean(batches.size(), [&](size_t i) -> std::optional<CrossEntropy> {
     const LabelledBatch batch = pack(examples, batches[i]);
-    const Tensor logits = model(pack_tokens(batch.tokens, batch.offsets));
+    const Tensor logits = model(packed_texts(batch, model.config()));
     const HostView view(softmax(logits));
     const auto first = static_cast<size_t>(batches[i].front()) * labels;  // batches are in the order of the examples
     std::ranges::copy(view.as<float>(), probabilities.begin() + static_cast<std::ptrdiff_t>(first));

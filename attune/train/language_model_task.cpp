@@ -12,12 +12,23 @@
 namespace attune {
 namespace {
 
+using Windows = std::vector<std::vector<Window>>;
+
+// The windows of each batch that have something to predict.
+Windows with_labels(const TokenShard& shard, Windows batches) {
+  for (std::vector<Window>& batch : batches)
+    std::erase_if(batch, [&](const Window& window) { return shard.ignored_labels(window) == window.length; });
+  std::erase_if(batches, [](const std::vector<Window>& batch) { return batch.empty(); });
+  return batches;
+}
+
 class LanguageModelTask final : public TaskOf<DecoderLm, Window> {
  public:
   explicit LanguageModelTask(const TaskInput& input) : TaskOf(input.config) {
     const Prepared prepared = read_prepared(config_);
     tokenizer_ = tokenizers_of_run(input, prepared).source;
-    RunText text = load_run_text(config_.data, *tokenizer_);
+    const bool frames = config_.data.tokenizer_frames_texts;
+    RunText text = load_run_text(config_.data, *tokenizer_, frames);
     valid_ = std::move(text.valid);
     const int64_t context = config_.model.context_length;
     const WindowSamplerOptions options{
@@ -33,20 +44,21 @@ class LanguageModelTask final : public TaskOf<DecoderLm, Window> {
                               : TokenCorpus(TokenShard({.sequences = std::move(text.train), .labels = {}},
                                                        {.vocab = {tokenizer_->vocab_size(), 1}})),
              [options](const TokenShard& shard, int64_t epoch) {
-               return WindowSampler({shard.offsets().begin(), shard.offsets().end()}, options).epoch(epoch);
+               const WindowSampler sampler({shard.offsets().begin(), shard.offsets().end()}, options);
+               return with_labels(shard, sampler.epoch(epoch));
              });
     if (valid_.documents() > 0 && sliding_windows(valid_, context, context).empty())
       fail<DataError>("the validation text has {} tokens in {} documents: none has a token before it", valid_.tokens(),
                       valid_.documents());
     corpus_.validation_examples = valid_.documents();
-    complete_vocab("vocab", config_.model.vocab, *tokenizer_);
+    complete_vocab("vocab", config_.model.vocab, *tokenizer_, vocabulary_size(frames));
     model_ = build_decoder_lm(config_.model, config_.train.seed);
   }
 
   TrainingBatch batch(int64_t index, uint64_t /*forward*/, const BatchPart& part) const override {
     const auto [shard, all] = batches_->at(index);
-    const auto size = [](const Window& w) {
-      return ExampleSize{.labels = w.length, .tokens = w.length, .work = w.length};
+    const auto size = [&shard = *shard](const Window& w) {
+      return ExampleSize{.labels = w.length - shard.ignored_labels(w), .tokens = w.length, .work = w.length};
     };
     return make_part(all, part, size, [&, &shard = *shard](std::span<const Window> windows) {
       return training_batch(*model_, pack_windows(shard, windows));
@@ -61,7 +73,8 @@ class LanguageModelTask final : public TaskOf<DecoderLm, Window> {
     return report;
   }
   void save_model(const std::filesystem::path& folder) override {
-    save_model_folder(folder, *model_, *tokenizer_, config_.sampling, config_.data.text_unit);
+    save_model_folder(folder, *model_, *tokenizer_, config_.sampling, config_.data.text_unit,
+                      config_.data.tokenizer_frames_texts);
   }
   void save_tokenizers(const std::filesystem::path& folder) const override {
     attune::save_tokenizers(folder, *tokenizer_, *tokenizer_);

@@ -16,12 +16,16 @@ namespace {
 constexpr uint64_t kValidationSeed = 0x76616c6964;  // every run hides the same places
 
 // What has no token to be hidden is left out and counted.
-TokenDocuments cut(const TokenDocuments& documents, const Tokenizer& tokenizer, int64_t max_tokens, int64_t& skipped) {
+TokenDocuments cut(const TokenDocuments& documents, const Tokenizer& tokenizer, const DataConfig& data,
+                   int64_t& skipped) {
   TokenDocuments sequences;
-  SequenceCutter cutter(tokenizer, max_tokens, [&](std::span<const int32_t> sequence) {
-    sequences.ids.insert(sequences.ids.end(), sequence.begin(), sequence.end());
-    sequences.offsets.push_back(sequences.tokens());
-  });
+  SequenceCutter cutter(
+      tokenizer, data.max_tokens,
+      [&](std::span<const int32_t> sequence) {
+        sequences.ids.insert(sequences.ids.end(), sequence.begin(), sequence.end());
+        sequences.offsets.push_back(sequences.tokens());
+      },
+      data.tokenizer_frames_texts);
   for (int64_t i = 0; i < documents.documents(); ++i) {
     cutter.add(documents.document(i));
     cutter.end_document();
@@ -55,7 +59,7 @@ class MaskedLanguageModelTask final : public TaskOf<EncoderMaskedLm, int32_t> {
     masking_ = MaskingOptions::for_tokenizer(*tokenizer_);
     masking_.probability = config_.train.mask_probability;
     read(prepared);
-    complete_vocab("vocab", config_.model.vocab, *tokenizer_);
+    complete_vocab("vocab", config_.model.vocab, *tokenizer_, vocabulary_size(config_.data.tokenizer_frames_texts));
     model_ = build_encoder_masked_lm(config_.model, config_.train.seed);
   }
 
@@ -75,7 +79,9 @@ class MaskedLanguageModelTask final : public TaskOf<EncoderMaskedLm, int32_t> {
   ValidationReport validate(const ValidationWork& work) override {
     return {.loss = evaluate(*model_, *validation_, evaluate_options(work)), .examples = corpus_.validation_examples};
   }
-  void save_model(const std::filesystem::path& folder) override { save_model_folder(folder, *model_, *tokenizer_); }
+  void save_model(const std::filesystem::path& folder) override {
+    save_model_folder(folder, *model_, *tokenizer_, config_.data.tokenizer_frames_texts);
+  }
   void save_tokenizers(const std::filesystem::path& folder) const override {
     attune::save_tokenizers(folder, *tokenizer_, *tokenizer_);
   }
@@ -91,12 +97,12 @@ class MaskedLanguageModelTask final : public TaskOf<EncoderMaskedLm, int32_t> {
 
 void MaskedLanguageModelTask::read(const Prepared& prepared) {
   const DataConfig& data = config_.data;
-  const RunText text = load_run_text(data, *tokenizer_);
+  const RunText text = load_run_text(data, *tokenizer_, false);  // the cutter frames sequences
   if (prepared.given()) {
     corpus_ = prepared.report();
     set_text(prepared.text(), batches_by_length(config_.train));
   } else {
-    TokenDocuments sequences = cut(text.train, *tokenizer_, data.max_tokens, corpus_.skipped_empty);
+    TokenDocuments sequences = cut(text.train, *tokenizer_, data, corpus_.skipped_empty);
     if (sequences.documents() == 0)
       fail<DataError>("{}: has no token that could be hidden", fmt::join(data.train_files, ", "));
     corpus_.size = {.examples = text.train.documents(), .tokens = sequences.tokens()};
@@ -107,7 +113,7 @@ void MaskedLanguageModelTask::read(const Prepared& prepared) {
   if (text.valid.documents() == 0) return;
 
   int64_t skipped = 0;
-  TokenDocuments valid = cut(text.valid, *tokenizer_, data.max_tokens, skipped);
+  TokenDocuments valid = cut(text.valid, *tokenizer_, data, skipped);
   if (valid.documents() == 0)
     fail<DataError>("{}: has no token that could be hidden for validation",
                     fmt::join(data.valid_files.empty() ? data.train_files : data.valid_files, ", "));

@@ -210,6 +210,10 @@ PreparedIndex prepare_corpus(const RunConfig& config, const fs::path& folder, co
   if (!config.data.train_alignments.empty())
     fail<ConfigError>("data.train_alignments names {}: what is prepared has no alignments; train on the text itself",
                       config.data.train_alignments.front());
+  if (config.data.tokenizer_frames_texts || !config.data.second_text_field.empty() || config.generation.special_tokens)
+    fail<ConfigError>(
+        "train.initialize_from = \"{}\": what is prepared has single texts with bos and eos; train on the text itself",
+        config.train.initialize_from);
   if (config.data.valid_fraction > 0)
     fail<ConfigError>("data.valid_fraction = {}: what is prepared is for training; validation needs files of its own",
                       config.data.valid_fraction);

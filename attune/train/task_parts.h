@@ -10,6 +10,7 @@
 
 #include "attune/base/fail.h"
 #include "attune/data/token_corpus.h"
+#include "attune/io/model_folder.h"
 #include "attune/train/evaluate.h"
 #include "attune/train/prepared_folder.h"
 #include "attune/train/tokenizers.h"
@@ -109,8 +110,10 @@ TrainingBatch make_part(const std::vector<Index>& indices, const BatchPart& part
   return batch;
 }
 
-/// Sets a vocabulary size to the tokenizer's. Throws ConfigError naming `field` when it is set to another size.
-void complete_vocab(const char* field, int64_t& size, const Tokenizer& tokenizer);
+/// Sets a vocabulary size to the tokenizer's. Throws ConfigError naming `field` when it is set to another size that is
+/// not `allowed`.
+void complete_vocab(const char* field, int64_t& size, const Tokenizer& tokenizer,
+                    VocabularySize allowed = VocabularySize::exact);
 
 inline std::vector<std::filesystem::path> paths(const std::vector<std::string>& names) {
   return {names.begin(), names.end()};
@@ -121,6 +124,6 @@ struct RunText {
   TokenDocuments train;  // none where it was prepared
   TokenDocuments valid;  // no document: there is no validation
 };
-RunText load_run_text(const DataConfig& data, const Tokenizer& tokenizer);
+RunText load_run_text(const DataConfig& data, const Tokenizer& tokenizer, bool tokenizer_frames_texts);
 
 }  // namespace attune

@@ -5,6 +5,7 @@
 #include "attune/text/character_tokenizer.h"
 #include "attune/text/sentence_piece_tokenizer.h"
 #include "attune/text/whitespace_tokenizer.h"
+#include "attune/train/initial_model.h"
 #include "attune/train/task_parts.h"
 
 namespace attune {
@@ -38,7 +39,8 @@ std::shared_ptr<const Tokenizer> learn(const Paths& files, const RunConfig& conf
 
 std::shared_ptr<const Tokenizer> given_tokenizer(const RunConfig& config) {
   if (!config.data.tokenizer.empty()) return load_tokenizer(config.data.tokenizer);
-  if (!config.train.initialize_from.empty()) return load_tokenizers(config.train.initialize_from).source;
+  const std::string& initial = config.train.initialize_from;
+  if (!initial.empty()) return load_tokenizers(initial_model_folder(initial)).source;
   return nullptr;
 }
 
@@ -52,7 +54,8 @@ TokenizerPair make_tokenizers(const RunConfig& config) {
   }
   if (!data.source_tokenizer.empty())
     return {load_tokenizer(data.source_tokenizer), load_tokenizer(data.target_tokenizer)};
-  if (!config.train.initialize_from.empty()) return load_tokenizers(config.train.initialize_from);
+  const std::string& initial = config.train.initialize_from;
+  if (!initial.empty()) return load_tokenizers(initial_model_folder(initial));
 
   Paths source = paths(data.train_source);
   const Paths target = paths(data.train_target);

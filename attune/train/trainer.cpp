@@ -20,6 +20,7 @@
 #include "attune/train/best_model.h"
 #include "attune/train/data_parallel.h"
 #include "attune/train/event_log.h"
+#include "attune/train/initial_model.h"
 #include "attune/train/run_folder.h"
 #include "attune/train/training_plan.h"
 #include "attune/train/training_state.h"
@@ -193,14 +194,18 @@ std::optional<int64_t> Run::newest_checkpoint(bool resume) {
 }
 
 void Run::make_task(bool resumes) {
+  std::optional<InitialModel> initial;
+  if (!resumes && !config_.train.initialize_from.empty()) {
+    initial.emplace(config_.train.initialize_from);
+    initial->check(config_);
+  }
   // The first rank may have to learn the tokenizers that the others read.
   if (is_first_ || resumes) task_ = make_training_task(config_, folder_, resumes);
   if (is_first_ && !resumes) task_->save_tokenizers(folder_);
   communicator_.barrier();
   if (!task_) task_ = make_training_task(config_, folder_, true);
   config_.model = task_->model_config();
-  const std::string& initial = config_.train.initialize_from;
-  if (!resumes && !initial.empty()) observer_.on_message(initialize_from(initial, task_->model()));
+  if (initial) observer_.on_message(initial->fill(config_, task_->model()));
   if (const Device device = Device::named(config_.train.device); !device.is_host()) {
     if (communicator_.size() > 1)
       fail<ConfigError>("train.device = {}: {} ranks train on the CPU alone", config_.train.device,

@@ -4,8 +4,6 @@
 #include "attune/base/fail.h"
 #include "attune/base/json_fields.h"
 #include "attune/io/config_file.h"
-#include "attune/io/parameter_file.h"
-#include "attune/io/safetensors.h"
 #include "attune/train/task_parts.h"
 
 namespace attune {
@@ -28,38 +26,16 @@ std::unique_ptr<TrainingTask> make_training_task(const RunConfig& config, const 
   return make_language_model_task(input);
 }
 
-std::string initialize_from(const fs::path& model_folder, Module& model) {
-  refuse_panels(model_folder, "training");
-  const SafetensorsReader reader = open_parameters(model_folder / kParameterFile);
-  const std::vector<NamedParameter> parameters = named_parameters(model);
-  int64_t copied = 0, matrices = 0;
-  std::string different;  // the first parameter that is there with another shape
-  for (const auto& [name, parameter] : parameters) {
-    if (!reader.contains(name)) continue;
-    if (reader.shape(name) == parameter->shape() && reader.dtype(name) == parameter->dtype()) {
-      reader.load_into(name, *parameter);
-      ++copied;
-      if (parameter->rank() > 1) ++matrices;
-    } else if (different.empty()) {
-      different =
-          fmt::format(": {} is {} there and {} here", name, reader.shape(name).text(), parameter->shape().text());
-    }
-  }
-  if (matrices == 0)  // a bias may fit by accident
-    fail<ConfigError>("train.initialize_from = \"{}\": no matrix has the name and shape of one of the model's{}",
-                      model_folder.string(), different);
-  return fmt::format("{} of {} parameters from {}", copied, parameters.size(), model_folder.string());
-}
-
-void complete_vocab(const char* field, int64_t& size, const Tokenizer& tokenizer) {
+void complete_vocab(const char* field, int64_t& size, const Tokenizer& tokenizer, VocabularySize allowed) {
+  if (allowed == VocabularySize::padded && size > tokenizer.vocab_size()) return;
   if (size != 0 && size != tokenizer.vocab_size())
     fail<ConfigError>("model.{} = {}: the tokenizer has {} tokens (0 takes its size)", field, size,
                       tokenizer.vocab_size());
   size = tokenizer.vocab_size();
 }
 
-RunText load_run_text(const DataConfig& data, const Tokenizer& tokenizer) {
-  const TextStreamOptions options{.unit = data.text_unit};
+RunText load_run_text(const DataConfig& data, const Tokenizer& tokenizer, bool tokenizer_frames_texts) {
+  const TextStreamOptions options{.unit = data.text_unit, .tokenizer_frames_texts = tokenizer_frames_texts};
   RunText text;
   if (data.prepared.empty()) text.train = load_text(paths(data.train_files), tokenizer, options);
   if (!data.valid_files.empty()) {

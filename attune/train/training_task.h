@@ -56,9 +56,4 @@ class TrainingTask {
 std::unique_ptr<TrainingTask> make_training_task(const RunConfig& config, const std::filesystem::path& run_folder,
                                                  bool resumes);
 
-/// Copies every tensor of a model folder that `model` has under the same name and with the same shape. Returns a
-/// message for people: "38 of 40 parameters from runs/mlm/model". Throws ConfigError when no matrix is among them;
-/// FileError.
-std::string initialize_from(const std::filesystem::path& model_folder, Module& model);
-
 }  // namespace attune

@@ -29,8 +29,9 @@ class TranslationTask final : public TaskOf<Transformer, int32_t> {
       validation_.emplace(config_, tokenizers_);
       corpus_.validation_examples = validation_->sentences();
     }
-    complete_vocab("source_vocab", config_.model.source_vocab, *tokenizers_.source);
-    complete_vocab("target_vocab", config_.model.target_vocab, *tokenizers_.target);
+    const VocabularySize allowed = vocabulary_size(config_.generation.special_tokens);
+    complete_vocab("source_vocab", config_.model.source_vocab, *tokenizers_.source, allowed);
+    complete_vocab("target_vocab", config_.model.target_vocab, *tokenizers_.target, allowed);
     model_ = build_transformer(config_.model, config_.train.seed);
   }
 
@@ -41,7 +42,8 @@ class TranslationTask final : public TaskOf<Transformer, int32_t> {
       return ExampleSize{.labels = target, .tokens = target, .work = source + target};
     };
     return make_part(all, part, size, [&, &shard = *shard](std::span<const int32_t> indices) {
-      PackedBatch pairs = pack_pairs(shard, indices, tokenizers_.target->bos_id());
+      PackedBatch pairs =
+          pack_pairs(shard, indices, pair_frame(config_.generation).decoder_start(*tokenizers_.target));
       if (!alignments_) return training_batch(*model_, std::move(pairs));
       PackedLinks links = alignments_->pack(indices, pairs.target_offsets);
       return training_batch(*model_, std::move(pairs),
@@ -72,7 +74,9 @@ void TranslationTask::load() {
   source_text_ = text_style_of(data.train_source);
   const ParallelCorpus text =
       load_parallel_corpus(paths(data.train_source), paths(data.train_target), *tokenizers_.source, *tokenizers_.target,
-                           {.max_tokens = data.max_tokens_per_sentence, .alignments = paths(data.train_alignments)});
+                           {.frame = pair_frame(config_.generation),
+                            .max_tokens = data.max_tokens_per_sentence,
+                            .alignments = paths(data.train_alignments)});
   if (!data.train_alignments.empty()) {
     alignments_.emplace();
     for (const ParallelExample& example : text.examples) alignments_->add(example.links);

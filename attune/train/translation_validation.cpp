@@ -17,14 +17,11 @@ namespace {
 constexpr int64_t kMostTokens = 1024;
 constexpr size_t kSamples = 3;
 
-std::vector<int32_t> encode_line(const Tokenizer& tokenizer, const LineReader& reader, const std::string& line,
-                                 int64_t most_tokens) {
-  std::vector<int32_t> ids = tokenizer.encode(line);
-  if (static_cast<int64_t>(ids.size()) > most_tokens)
+// Throws DataError when a line has more than `most_tokens` tokens beside the special ones.
+void check_length(const std::vector<int32_t>& ids, size_t special, const LineReader& reader, int64_t most_tokens) {
+  if (ids.size() > static_cast<size_t>(most_tokens) + special)
     fail<DataError>("{}:{}: has {} tokens, at most {} are accepted for validation", reader.name(), reader.line_number(),
-                    ids.size(), most_tokens);
-  ids.push_back(tokenizer.eos_id());
-  return ids;
+                    ids.size() - special, most_tokens);
 }
 
 // Of every rank's texts, text i of rank r is number i * ranks + r: returns all of them on rank 0, `mine` on the others.
@@ -50,6 +47,14 @@ std::vector<std::string> gather_texts(Communicator& ranks, const std::vector<std
 
 }  // namespace
 
+PairFrame pair_frame(const GenerationConfig& generation) {
+  if (!generation.special_tokens) return {};
+  return {.by_tokenizer = true,
+          .start = static_cast<int32_t>(generation.start_token),
+          .first = static_cast<int32_t>(generation.forced_first_token),
+          .end = generation.eos_tokens.empty() ? -1 : static_cast<int32_t>(generation.eos_tokens.front())};
+}
+
 TranslationValidation::TranslationValidation(const RunConfig& config, const TokenizerPair& tokenizers)
     : tokenizers_(tokenizers),
       generation_(config.generation),
@@ -64,6 +69,7 @@ TranslationValidation::TranslationValidation(const RunConfig& config, const Toke
 }
 
 void TranslationValidation::read(const std::string& source_file, const std::string& target_file, size_t limit) {
+  const PairFrame frame = pair_frame(generation_);
   LineReader sources(source_file), targets(target_file);
   std::string source, target;
   for (;;) {  // to the end, so that files of different lengths are noticed
@@ -73,8 +79,10 @@ void TranslationValidation::read(const std::string& source_file, const std::stri
                       more ? targets.line_number() : sources.line_number(), more ? source_file : target_file);
     if (!more) return;
     if (sources_.size() >= limit) continue;
-    examples_.push_back({encode_line(*tokenizers_.source, sources, source, most_tokens_),
-                         encode_line(*tokenizers_.target, targets, target, most_tokens_)});
+    const Tokenizer &of_source = *tokenizers_.source, &of_target = *tokenizers_.target;
+    examples_.push_back({frame.source(of_source, source), frame.target(of_target, target)});
+    check_length(examples_.back().source, frame.source(of_source, "").size(), sources, most_tokens_);
+    check_length(examples_.back().target, frame.target(of_target, "").size(), targets, most_tokens_);
     sources_.push_back(source);
     references_.push_back(target);
   }
@@ -108,7 +116,8 @@ ValidationReport TranslationValidation::measure(const std::shared_ptr<Transforme
   EvaluateOptions evaluation = evaluate_options_;
   evaluation.interrupt = work.interrupt;
   evaluation.ranks = work.ranks;
-  ValidationReport report{.loss = evaluate(*model, examples_, tokenizers_.target->bos_id(), evaluation),
+  const int32_t start = pair_frame(generation_).decoder_start(*tokenizers_.target);
+  ValidationReport report{.loss = evaluate(*model, examples_, start, evaluation),
                           .examples = sentences()};
   const std::vector<std::string> outputs = translate(model, work);
   if (outputs.size() < sources_.size()) return report;  // rank 0 has the others

@@ -13,6 +13,9 @@
 
 namespace attune {
 
+/// The special tokens of pairs for a model whose outputs are as `generation` says.
+PairFrame pair_frame(const GenerationConfig& generation);
+
 /// The sentence pairs that a translator is validated on. Nothing is left out of them: BLEU compares all lines.
 class TranslationValidation {
  public:

@@ -86,12 +86,13 @@ TEST_F(MaskedLanguageModelTaskTest, AClassifierBeginsWithItsWeights) {
   }
   ASSERT_EQ(run.seen.messages.size(), 1);
   EXPECT_EQ(run.seen.messages[0],
-            fmt::format("{} of {} parameters from {}", same, same + 2, tuning.train.initialize_from));
+            fmt::format("{} of {} parameters from {}; new: head.weight, head.bias", same, same + 2,
+                        tuning.train.initialize_from));
   EXPECT_TRUE(train(tuning, folder_ / "tuned", true).seen.messages.empty()) << "a resumed run has its own weights";
 
   tuning.model.d_model = 16;
   EXPECT_THAT(message_of<ConfigError>([&] { train(tuning, folder_ / "other"); }),
-              HasSubstr("no matrix has the name and shape of one of the model's: embedding."));
+              HasSubstr("model.d_model = 16: train.initialize_from = "));
   tuning.train.initialize_from = (folder_ / "nowhere").string();
   EXPECT_THAT(message_of<FileError>([&] { train(tuning, folder_ / "other"); }), HasSubstr("nowhere"));
 }

@@ -1,0 +1,92 @@
+#include "attune/data/prompts.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "attune/base/fail.h"
+#include "attune/base/parallel.h"
+
+namespace attune {
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t kBlockLines = 1 << 12;  // parsed and encoded at a time
+constexpr int64_t kLinesPerTask = 16;
+constexpr const char* kPrompt = "prompt";
+constexpr const char* kAnswer = "answer";
+
+struct Line {
+  std::string text, place;  // "answers.jsonl:3"
+};
+
+struct Document {
+  std::vector<int32_t> ids;
+  int32_t second = 0;
+};
+
+std::string text_of(json& object, const char* name, const Line& line) {
+  const auto found = object.find(name);
+  if (found == object.end()) fail<DataError>("{}: has no field \"{}\"", line.place, name);
+  if (!found->is_string())
+    fail<DataError>("{}: the field \"{}\" is {}, expected a string", line.place, name, found->type_name());
+  return std::move(found->get_ref<std::string&>());
+}
+
+Document document_of(const Line& line, const Tokenizer& tokenizer, bool tokenizer_frames_texts) {
+  json object = json::parse(line.text, nullptr, /*allow_exceptions=*/false);
+  if (object.is_discarded() || !object.is_object())
+    fail<DataError>("{}: expected one JSON object a line: {{\"{}\": ..., \"{}\": ...}}", line.place, kPrompt, kAnswer);
+  std::string prompt = text_of(object, kPrompt, line), answer = text_of(object, kAnswer, line);
+  if (!tokenizer.keeps_line_ends())
+    for (std::string* text : {&prompt, &answer}) std::ranges::replace(*text, '\n', ' ');
+  Document document;
+  const int32_t bos = tokenizer.bos_id(), eos = tokenizer.eos_id();
+  document.ids = tokenizer_frames_texts ? tokenizer.encode_for_model(prompt).ids : tokenizer.encode(prompt);
+  if (!tokenizer_frames_texts || (document.ids.empty() && bos >= 0)) document.ids.insert(document.ids.begin(), bos);
+  if (document.ids.empty()) fail<DataError>("{}: the prompt is empty, and the tokenizer names no bos", line.place);
+  const std::vector<int32_t> ids = tokenizer.encode(answer);
+  if (ids.empty()) fail<DataError>("{}: the answer has no tokens", line.place);
+  document.second = static_cast<int32_t>(document.ids.size());
+  document.ids.insert(document.ids.end(), ids.begin(), ids.end());
+  if (eos >= 0) document.ids.push_back(eos);
+  return document;
+}
+
+}  // namespace
+
+TokenDocuments read_prompts(const std::vector<std::filesystem::path>& files, const Tokenizer& tokenizer,
+                            const TextStreamOptions& options) {
+  if (files.empty()) fail<ConfigError>("a text needs at least one file");
+  TokenDocuments documents;
+  std::vector<Line> block;
+  const auto flush = [&] {
+    std::vector<Document> encoded(block.size());
+    parallel_for(static_cast<int64_t>(block.size()), kLinesPerTask, [&](int64_t begin, int64_t end) {
+      for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
+        encoded[i] = document_of(block[i], tokenizer, options.tokenizer_frames_texts);
+    });
+    for (const Document& document : encoded) {
+      documents.ids.insert(documents.ids.end(), document.ids.begin(), document.ids.end());
+      documents.offsets.push_back(documents.tokens());
+      documents.seconds.push_back(document.second);
+    }
+    block.clear();
+  };
+  for (const auto& file : files) {
+    LineReader lines(file, options.limits);
+    for (std::string line; lines.next(line);) {
+      if (line.empty()) continue;
+      block.push_back({line, lines.name() + ":" + std::to_string(lines.line_number())});
+      if (block.size() == kBlockLines) flush();
+    }
+  }
+  flush();
+  if (documents.documents() == 0)
+    fail<DataError>("{}{}: there is no prompt", files[0].string(), files.size() > 1 ? " and the other files" : "");
+  return documents;
+}
+
+}  // namespace attune

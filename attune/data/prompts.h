@@ -1,0 +1,18 @@
+#pragma once
+// Prompts with answers, from which a language model learns to answer.
+
+#include <filesystem>
+#include <vector>
+
+#include "attune/data/text_stream.h"
+
+namespace attune {
+
+/// Reads files of JSON lines, plain or gzip: {"prompt": "...", "answer": "..."}, in which other fields are passed over.
+/// A document is a prompt as `attune generate` reads it (bos and its tokens, or what the tokenizer puts around texts),
+/// then the tokens of the answer and eos; its second part is the answer. Where the tokenizer does not keep line ends,
+/// they become spaces. Throws DataError that names file and line, FileError, and ConfigError when there is no file.
+TokenDocuments read_prompts(const std::vector<std::filesystem::path>& files, const Tokenizer& tokenizer,
+                            const TextStreamOptions& options = {});
+
+}  // namespace attune

@@ -1,0 +1,34 @@
+#pragma once
+// The adapters of a whole module.
+
+#include <string>
+#include <vector>
+
+#include "attune/nn/adapter.h"
+
+namespace [[gnu::visibility("default")]] attune {
+
+/// A projection of a module.
+struct AdapterSlot {
+  std::string name;  // "encoder.layers.0.self_attention.w_q"
+  Parameter* weight;
+  Adapter* adapter;
+};
+
+/// Every projection, in the order of visit(); a shared one appears under its first name.
+std::vector<AdapterSlot> adapter_slots(Module& module);
+
+/// Gives the projections that config.targets name new adapters, which add nothing yet: A has normal random numbers of
+/// variance 1 / (3 in), as the authors' program, and B zeros. Numbers the dropouts. Throws ConfigError naming a target
+/// that names no projection, or one whose weight is not read by products alone.
+void add_adapters(Module& module, const LoraConfig& config, uint64_t seed);
+
+/// The weight of a projection with what its adapter adds; a tensor of its own, without panels. Throws ConfigError when
+/// the weight is there as panels alone.
+Parameter with_adapter(const Parameter& weight, const Adapter& adapter);
+
+/// Adds every adapter's product to the weight of its projection, which gets a tensor of its own, and removes the
+/// adapter. Throws as with_adapter() does.
+void merge_adapters(Module& module);
+
+}  // namespace attune

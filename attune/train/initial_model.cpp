@@ -1,0 +1,158 @@
+#include "attune/train/initial_model.h"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string_view>
+#include <vector>
+
+#include "attune/base/fail.h"
+#include "attune/base/file.h"
+#include "attune/base/json_fields.h"
+#include "attune/hub/hub_folder.h"
+#include "attune/hub/hub_generation.h"
+#include "attune/io/parameter_file.h"
+#include "attune/models/build.h"
+#include "attune/nn/new_parameter.h"
+
+namespace attune {
+namespace {
+
+// Of [model]: what decides how a model is trained, and not what it computes.
+constexpr std::array<std::string_view, 10> kFree = {
+    "dropout",          "attention_dropout", "activation_dropout", "initialization", "embedding_initialization",
+    "context_length",   "labels",            "label_scores",       "alignment_layer", "alignment_head"};
+// Of [model]: fields that heads of two kinds share.
+constexpr std::array<std::string_view, 3> kHeadFields = {"transform_activation", "transform_bias", "transform_norm"};
+
+template <class Names>
+bool has(const Names& names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+bool is_encoder(Architecture architecture) {
+  return architecture == Architecture::encoder_classifier || architecture == Architecture::encoder_masked_lm ||
+         architecture == Architecture::encoder;
+}
+
+// Not set: to be taken from tokenizers.
+bool is_open(const std::string& key, const Json& value) {
+  return (key == "vocab" || key == "source_vocab" || key == "target_vocab") && value == 0;
+}
+
+// The model of a folder, for training.
+std::unique_ptr<Module> load(const OpenedFolder& folder) {
+  if (folder.hub() != nullptr) return folder.hub()->load(LoadedWeights::mapped);
+  check_parameter_file(folder.path(), folder.config().model);
+  std::unique_ptr<Module> model = [&] {
+    const NoInitialization no_values;
+    return build_model(folder.config().model, 1);
+  }();
+  map_parameters(folder.path() / kParameterFile, *model);
+  return model;
+}
+
+}  // namespace
+
+std::filesystem::path initial_model_folder(const std::string& initialize_from) {
+  const std::filesystem::path folder = initialize_from, of_run = folder / "model";
+  return !is_there(folder / kConfigFile) && is_there(of_run / kConfigFile) ? of_run : folder;
+}
+
+InitialModel::InitialModel(const std::string& initialize_from)
+    : name_(initialize_from), folder_(initial_model_folder(initialize_from)) {}
+
+TransformerConfig InitialModel::config_for(Architecture wanted) const {
+  const TransformerConfig& own = folder_.config().model;
+  if (own.architecture == wanted) return own;
+  if (!is_encoder(own.architecture) || !is_encoder(wanted))
+    fail<ConfigError>("model.architecture = \"{}\": train.initialize_from = \"{}\" is an \"{}\"", enum_name(wanted),
+                      name_, enum_name(own.architecture));
+  // The fields that both have, but for those of heads; a new head has its defaults.
+  TransformerConfig config = default_config(wanted).model, of_own = own;
+  const Json stored = write_fields(of_own), known = write_fields(config);
+  Json common = Json::object();
+  for (const auto& [key, value] : stored.items())
+    if (known.contains(key) && key != "architecture" && !has(kHeadFields, key)) common[key] = value;
+  read_fields(common, config, "model");
+  return config;
+}
+
+Json InitialModel::sections(Architecture wanted) const {
+  const TransformerConfig model = config_for(wanted);
+  const std::filesystem::path& path = folder_.path();
+  const HubFolder* const hub = folder_.hub();
+  Json sections = {{"model", write_fields(model)}};
+  bool frames = hub != nullptr;
+  if (wanted == Architecture::encoder_decoder) {
+    sections["generation"] = write_fields(hub != nullptr ? read_hub_generation(path, hub->hub_config())
+                                                         : read_translation_settings(path));
+    return sections;
+  }
+  Json& data = sections["data"] = Json::object();
+  if (wanted == Architecture::decoder_lm) {
+    LanguageModelFolder settings;
+    if (hub != nullptr) {
+      settings.sampling = read_hub_sampling(path, hub->hub_config());
+    } else {
+      settings = read_language_model_settings(path);
+      data["text_unit"] = enum_name(settings.text_unit);
+      frames = settings.tokenizer_frames_texts;
+    }
+    sections["sampling"] = write_fields(settings.sampling);
+  } else {
+    int64_t max_tokens = std::min(DataConfig{}.max_tokens, model.longest_sequence());
+    if (hub == nullptr) {
+      const ClassifierFolder settings = read_encoder_settings(path);
+      frames = settings.tokenizer_frames_texts;
+      if (architecture() == Architecture::encoder_classifier) max_tokens = settings.max_tokens;
+    }
+    data["max_tokens"] = max_tokens;
+  }
+  data["tokenizer_frames_texts"] = frames;
+  return sections;
+}
+
+void InitialModel::check(const RunConfig& config) const {
+  if (folder_.config().weight_format) refuse_panels(folder_.path(), "training");
+  const Architecture wanted = config.model.architecture;
+  const Json here = write_fields(config.model), there = write_fields(config_for(wanted));
+  const Json own = write_fields(folder_.config().model);
+  for (const auto& [key, value] : here.items()) {
+    const bool of_new_head = wanted != architecture() && (!own.contains(key) || has(kHeadFields, key));
+    if (value == there.at(key) || of_new_head || has(kFree, key) || is_open(key, value)) continue;
+    if (key == "architecture") continue;  // config_for() has accepted it
+    fail<ConfigError>("model.{} = {}: train.initialize_from = \"{}\" has {}", key, show(value), name_,
+                      show(there.at(key)));
+  }
+}
+
+std::string InitialModel::fill(const RunConfig& config, Module& model) const {
+  const std::unique_ptr<Module> initial = load(folder_);
+  std::map<std::string, Tensor> values;
+  for (const NamedParameter& p : named_parameters(*initial)) values.emplace(p.name, *p.tensor);
+  const bool new_head = config.model.labels != folder_.config().model.labels;
+  const std::vector<NamedParameter> parameters = named_parameters(model);
+  std::vector<std::string> missing;
+  for (const auto& [name, parameter] : parameters) {
+    const auto found = values.find(name);
+    if (found == values.end() || (new_head && name.starts_with("head."))) {
+      missing.push_back(name);
+      continue;
+    }
+    if (found->second.shape() != parameter->shape())
+      fail<ConfigError>("train.initialize_from = \"{}\": {} is {} there and {} here", name_, name,
+                        found->second.shape().text(), parameter->shape().text());
+    parameter->copy_from(found->second);
+  }
+  constexpr size_t kShown = 8;
+  std::string message = fmt::format("{} of {} parameters from {}", parameters.size() - missing.size(),
+                                    parameters.size(), folder_.path().string());
+  if (missing.empty()) return message;
+  const bool all_shown = missing.size() <= kShown;
+  missing.resize(std::min(missing.size(), kShown));
+  return message + fmt::format("; new: {}{}", fmt::join(missing, ", "), all_shown ? "" : ", ...");
+}
+
+}  // namespace attune

@@ -1,0 +1,45 @@
+#pragma once
+// The model that a run begins with.
+
+#include <filesystem>
+#include <string>
+
+#include "attune/base/json.h"
+#include "attune/hub/open_folder.h"
+#include "attune/train/config.h"
+
+namespace attune {
+
+/// The folder of the model that train.initialize_from names: the folder itself, or, of a run, its model/.
+std::filesystem::path initial_model_folder(const std::string& initialize_from);
+
+/// What train.initialize_from names: a folder of Attune's or of the Hugging Face hub.
+class InitialModel {
+ public:
+  /// Reads config.json. Throws FileError or ConfigError.
+  explicit InitialModel(const std::string& initialize_from);
+
+  /// The model's own architecture.
+  Architecture architecture() const { return folder_.config().model.architecture; }
+  /// What the model says of a run that begins with it: [model] and, as far as the architecture has them, the text's
+  /// form in [data], [generation] and [sampling]. Encoders of every kind can become each other; what is in front of
+  /// their encoder's states is new then, and has its defaults. Throws ConfigError for any other change.
+  Json sections(Architecture architecture) const;
+
+  /// Throws ConfigError naming both values where `config` contradicts the model. Free are the dropouts,
+  /// initialisations, labels, context_length and whatever belongs to a new head.
+  void check(const RunConfig& config) const;
+
+  /// Gives the parameters of `model`, which was built of config.model, the values of those with the same name. A
+  /// classifier's head is new where the labels are others. Returns a message for people: "38 of 40 parameters from
+  /// runs/mlm/model; new: head.weight, head.bias". Throws ConfigError and FileError.
+  std::string fill(const RunConfig& config, Module& model) const;
+
+ private:
+  TransformerConfig config_for(Architecture architecture) const;
+
+  std::string name_;  // as the user wrote it
+  OpenedFolder folder_;
+};
+
+}  // namespace attune

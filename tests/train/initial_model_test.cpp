@@ -1,0 +1,171 @@
+#include "attune/train/initial_model.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "attune/hub/open_folder.h"
+#include "attune/inference/classifier.h"
+#include "attune/inference/text_generator.h"
+#include "attune/inference/translator.h"
+#include "attune/train/training_task.h"
+#include "tests/support/errors.h"
+#include "tests/support/paths.h"
+#include "tests/train/small_tasks.h"
+
+namespace attune {
+namespace {
+
+using ::testing::HasSubstr;
+
+class InitialModelTest : public ::testing::Test {
+ protected:
+  static std::string hub(const std::string& name) { return (source_dir() / "tests/hub/models" / name).string(); }
+  static std::string set(const std::string& key, const std::string& value) { return key + "=" + value; }
+
+  RunConfig config_of(const std::string& folder, std::vector<std::string> keys) {
+    keys.insert(keys.end(), {set("train.initialize_from", folder), "train.steps=2", "train.batch_tokens=64",
+                             "schedule.kind=constant", "schedule.learning_rate=1e-3", "schedule.warmup_steps=0"});
+    return read_run_config({}, keys);
+  }
+  std::string file(const std::string& name, const std::string& text) {
+    write_file(folder_ / name, text);
+    return (folder_ / name).string();
+  }
+
+  OneThread one_thread_;
+  TemporaryFolder folder_;
+};
+
+TEST_F(InitialModelTest, AClassifierOfTheHubBeginsWithModelTokenizerAndForm) {
+  const std::string text = file("train.tsv", "good\tthe cat sat\nbad\tthe dog ran away\ngood\ta cat\nbad\ta dog\n");
+  const RunConfig config = config_of(hub("bert-classifier"), {set("data.train_files", text),
+                                                              "model.labels=[\"bad\", \"good\"]"});
+  const TransformerConfig there = open_config(hub("bert-classifier")).model;
+  EXPECT_EQ(config.model.d_model, there.d_model);
+  EXPECT_EQ(config.model.norm, there.norm);
+  EXPECT_TRUE(config.data.tokenizer_frames_texts);
+  const TrainedRun run = train(config, folder_ / "run");
+  EXPECT_THAT(run.seen.messages.at(0), HasSubstr("; new: head.weight, head.bias")) << "the labels are others";
+
+  const Classifier tuned = Classifier::load(folder_ / "run" / "model"), before = Classifier::load(hub("bert-classifier"));
+  EXPECT_EQ(tuned.labels(), (std::vector<std::string>{"bad", "good"}));
+  EXPECT_EQ(tuned.encode("the cat").ids, before.encode("the cat").ids) << "with the hub's special tokens";
+  EXPECT_EQ(tuned.classify("the cat").labels.size(), 2);
+  EXPECT_TRUE(train(config, folder_ / "run", true).seen.messages.empty()) << "a resumed run has its own weights";
+  // The configuration that the run keeps is complete: the folder may go away.
+  EXPECT_EQ(read_run_config(folder_ / "run" / "config.toml"), with_absolute_paths(config));
+  EXPECT_NO_THROW(read_run_config(folder_ / "run" / "config.toml", {"train.initialize_from=/nowhere"}));
+}
+
+TEST_F(InitialModelTest, PairsHaveTypes) {
+  const std::string text = file("train.jsonl",
+                                "{\"label\": 0, \"a\": \"the cat sat\", \"b\": \"a dog\"}\n"
+                                "{\"label\": 1, \"a\": \"the dog\", \"b\": \"the dog ran\"}\n");
+  const RunConfig config =
+      config_of(hub("bert-classifier"), {set("data.train_files", text), "data.text_field=a",
+                                         "data.second_text_field=b", "model.labels=[\"0\", \"1\"]"});
+  std::filesystem::create_directories(folder_ / "run");
+  const auto task = make_training_task(config, folder_ / "run", false);
+  InitialModel(config.train.initialize_from).fill(config, task->model());
+  task->begin_epoch(0);
+  task->save_model(folder_ / "run" / "model");
+  // The loss of training is that of the classifier's own probabilities.
+  const Classifier classifier = Classifier::load(folder_ / "run" / "model");
+  double expected = 0;
+  for (const auto& [pair, label] : {std::pair{TextPair{"the cat sat", "a dog"}, 0}, {{"the dog", "the dog ran"}, 1}}) {
+    const std::vector<Encoding> encoded = {classifier.encode(pair)};
+    const std::vector<float> logits = classifier.logits(encoded).at(0);
+    expected -= std::log(classifier.probabilities(logits).at(static_cast<size_t>(label)));
+  }
+  EXPECT_NEAR(task->batch(0, 0).loss({}).loss.item(), expected / 2, 1e-5);
+}
+
+TEST_F(InitialModelTest, ABodyGetsANewHead) {
+  const std::string text = file("train.tsv", "good\tthe cat sat\nbad\tthe dog ran away\n");
+  const RunConfig config = config_of(
+      hub("roberta-masked"), {set("data.train_files", text), "model.architecture=encoder_classifier",
+                              "model.pooling=mean"});
+  const TrainedRun run = train(config, folder_ / "run");
+  EXPECT_THAT(run.seen.messages.at(0), HasSubstr("; new: head.weight, head.bias"));
+  EXPECT_EQ(Classifier::load(folder_ / "run" / "model").labels(), (std::vector<std::string>{"bad", "good"}));
+}
+
+TEST_F(InitialModelTest, AMaskedLanguageModelGoesOn) {
+  const std::string text = file("train.txt", "the cat sat on the mat\nthe dog ran away\n");
+  const RunConfig config = config_of(hub("roberta-masked"), {set("data.train_files", text)});
+  train(config, folder_ / "run");
+  const MaskedLmFolder tuned = open_masked_lm_folder(folder_ / "run" / "model");
+  EXPECT_TRUE(tuned.tokenizer_frames_texts);
+  EXPECT_EQ(tuned.tokenizer->encode_for_model("the cat").ids,
+            open_masked_lm_folder(hub("roberta-masked")).tokenizer->encode_for_model("the cat").ids);
+}
+
+TEST_F(InitialModelTest, ALanguageModelLearnsAnswersAlone) {
+  const std::string text = file("train.jsonl",
+                                "{\"prompt\": \"the cat sat\", \"answer\": \" down\"}\n"
+                                "{\"id\": 7, \"prompt\": \"a dog\", \"answer\": \" ran away from the cat\"}\n");
+  const RunConfig config =
+      config_of(hub("gpt2"), {set("data.train_files", text), "data.text_unit=answer", set("data.valid_files", text)});
+  std::filesystem::create_directories(folder_ / "run");
+  const auto task = make_training_task(config, folder_ / "run", false);
+  task->begin_epoch(0);
+  const auto tokenizer = open_language_model_folder(hub("gpt2")).tokenizer;
+  const auto answers = static_cast<int64_t>(tokenizer->encode(" down").size() +
+                                            tokenizer->encode(" ran away from the cat").size() + 2);
+  const TrainingBatch batch = task->batch(0, 0);
+  EXPECT_EQ(batch.labels, answers) << "each with eos";
+  EXPECT_EQ(batch.loss({}).labels, answers);
+  EXPECT_EQ(task->validate().loss.tokens, answers);
+  EXPECT_NEAR(task->validate().loss.loss, batch.loss({}).loss.item(), 1e-5);
+
+  const TrainedRun run = train(config, folder_ / "tuned");
+  const TextGenerator tuned = TextGenerator::load(folder_ / "tuned" / "model");
+  EXPECT_EQ(tuned.encode_prompt("a dog"), TextGenerator::load(hub("gpt2")).encode_prompt("a dog"));
+}
+
+TEST_F(InitialModelTest, TranslationKeepsTheTokensOfTheHub) {
+  const std::string source = file("train.src", "the cat sat\na dog ran\n"), target = file("train.tgt", "a cat\na dog\n");
+  const RunConfig config =
+      config_of(hub("marian"), {set("data.train_source", source), set("data.train_target", target),
+                                set("data.valid_source", source), set("data.valid_target", target)});
+  const ModelFolder before = open_model_folder(hub("marian"));
+  EXPECT_EQ(config.generation, before.generation);
+  train(config, folder_ / "run");
+  const ModelFolder after = open_model_folder(folder_ / "run" / "model");
+  EXPECT_EQ(after.generation, before.generation);
+  EXPECT_EQ(after.model->config().source_vocab, before.model->config().source_vocab);
+  const Translator translator(open_model_folder(folder_ / "run" / "model"));
+  EXPECT_NO_THROW(translator.translate({"the cat sat"}));
+}
+
+TEST_F(InitialModelTest, WhatContradictsTheModelIsSaid) {
+  const std::string text = file("train.tsv", "good\tthe cat\nbad\tthe dog\n");
+  const auto refusal = [&](const std::string& folder, std::vector<std::string> keys) {
+    keys.push_back(set("data.train_files", text));
+    return message_of<ConfigError>([&] { train(config_of(folder, keys), folder_ / "other"); });
+  };
+  const int64_t d_model = open_config(hub("bert-classifier")).model.d_model;
+  EXPECT_THAT(refusal(hub("bert-classifier"), {"model.d_model=48"}),
+              HasSubstr(fmt::format("model.d_model = 48: train.initialize_from = \"{}\" has {}", hub("bert-classifier"),
+                                    d_model)));
+  EXPECT_THAT(refusal(hub("bert-classifier"), {"model.norm=pre"}), HasSubstr("model.norm = \"pre\": train.initialize"));
+  EXPECT_THAT(refusal(hub("gpt2"), {"model.architecture=encoder_classifier"}),
+              HasSubstr("model.architecture = \"encoder_classifier\": train.initialize_from = "));
+  EXPECT_THAT(message_of<FileError>([&] { config_of((folder_ / "nowhere").string(), {}); }), HasSubstr("nowhere"));
+}
+
+TEST_F(InitialModelTest, TakesTheFolderOfARun) {
+  write_keyword_text(folder_ / "train.tsv", 60, 1);
+  write_keyword_text(folder_ / "valid.tsv", 10, 2);
+  RunConfig first = keyword_config(folder_);
+  first.train.steps = 3;
+  train(first, folder_ / "first");
+  const RunConfig second = config_of((folder_ / "first").string(), {set("data.train_files", first.data.train_files[0])});
+  EXPECT_EQ(second.model.labels, (std::vector<std::string>{"blue", "green", "red"}));
+  const TrainedRun run = train(second, folder_ / "second");
+  EXPECT_THAT(run.seen.messages.at(0), ::testing::EndsWith((folder_ / "first" / "model").string())) << "all of them";
+  EXPECT_LT(run.seen.steps.at(0).loss, 2.0);
+}
+
+}  // namespace
+}  // namespace attune
