@@ -57,6 +57,10 @@ HubFiles HubFolder::files() const {
   return {.config = hub_, .tensors = tensors_, .architecture = class_.architecture, .class_name = class_.name};
 }
 
+std::optional<ParameterPlace> HubFolder::place_of(const std::string& parameter) const {
+  return find_place(parameter, family_.names(config_, files()));
+}
+
 void HubFolder::fill(Module& model, LoadedWeights weights) const {
   std::vector<std::string> ignored = family_.ignored;
   if (family_.ignored_too) std::ranges::copy(family_.ignored_too(files()), std::back_inserter(ignored));

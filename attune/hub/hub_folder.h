@@ -3,6 +3,8 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
+#include <string>
 #include <variant>
 
 #include "attune/hub/family.h"
@@ -23,6 +25,9 @@ class HubFolder {
   const HubConfig& hub_config() const { return hub_; }
   /// How many numbers the files have in bfloat16.
   int64_t bfloat16_count() const { return tensors_.bfloat16_count(); }
+
+  /// Where the family has a parameter of ours; none where it has no such parameter.
+  std::optional<ParameterPlace> place_of(const std::string& parameter) const;
 
   /// Builds the model: build_model() of config().
   std::unique_ptr<Module> load(LoadedWeights weights) const;

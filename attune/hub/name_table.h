@@ -1,6 +1,7 @@
 #pragma once
 // Where the parameters of a model are found in the files of a family.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,14 @@ struct NameRow {
   Transform transform = {};
 };
 using NameTable = std::vector<NameRow>;
+
+/// Where a table says that a parameter is.
+struct ParameterPlace {
+  std::vector<std::string> theirs;  // names of tensors
+  Transform transform;
+};
+/// None where the table has no row for it.
+std::optional<ParameterPlace> find_place(const std::string& parameter, const NameTable& table);
 
 /// One parameter found in the files.
 struct FoundParameter {

@@ -2,12 +2,10 @@
 // config.json of a model folder: the configuration of the model and the format of its weights.
 
 #include <filesystem>
-#include <functional>
 #include <optional>
 #include <string_view>
 
 #include "attune/models/config.h"
-#include "attune/nn/module.h"
 #include "attune/ops/panel_weight.h"
 
 namespace [[gnu::visibility("default")]] attune {
@@ -26,9 +24,6 @@ struct ConfigFile {
   /// Of a folder of the hub: how many of its numbers are stored in bfloat16. Matrices stay that in memory.
   int64_t bfloat16_numbers = 0;
   std::optional<WeightFormat> weight_format;  // of the panels, see docs/file-formats.md; none: weights are matrices
-  /// Gives the parameters of a built model their values, where they are not those of model.safetensors: of an adapter
-  /// and the model that it is for. `panels`: makes panels of this format too.
-  std::function<void(Module& model, std::optional<WeightFormat> panels)> fill = {};
 };
 
 /// Returns a valid configuration. Throws FileError or ConfigError.

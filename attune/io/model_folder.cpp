@@ -116,7 +116,7 @@ const char* use_of(Architecture architecture) {
 
 void check_config(const fs::path& folder, const ConfigFile& file, Architecture needed, const char* task) {
   check_architecture(folder, file.model.architecture, needed, task);
-  if (!file.fill) check_parameter_file(folder, file.model, file.weight_format);
+  check_parameter_file(folder, file.model, file.weight_format);
 }
 
 // `build` makes a model of the configuration. Its parameters are only read, so that they may be the file's own pages.
@@ -127,9 +127,7 @@ auto build_for_use(Build build, const ConfigFile& config, const fs::path& folder
     return build(config.model, 1);
   }();
   const auto made = weights == LoadedWeights::bfloat16_panels ? WeightFormat::bfloat16 : WeightFormat::float32;
-  if (config.fill) {
-    config.fill(*model, are_panels(weights) ? std::optional(made) : std::nullopt);
-  } else if (config.weight_format) {
+  if (config.weight_format) {
     if (made == WeightFormat::bfloat16 && *config.weight_format != made)
       fail<ConfigError>("{}: its weights are {} panels; bfloat16 products need bfloat16 panels or matrices",
                         folder.string(), enum_name(*config.weight_format));

@@ -6,6 +6,7 @@
 
 #include "attune/base/fail.h"
 #include "attune/io/json_file.h"
+#include "attune/nn/adapters.h"
 #include "attune/nn/make_panels.h"
 
 namespace attune {
@@ -67,7 +68,7 @@ SafetensorsReader open_parameters(const std::filesystem::path& path) {
 void save_parameters(const std::filesystem::path& path, Module& module,
                      const std::map<std::string, std::string>& metadata) {
   std::vector<NamedTensor> tensors;
-  for (const NamedParameter& p : named_parameters(module)) tensors.push_back({p.name, p.tensor->detach()});
+  for (auto& [name, tensor] : adapted_parameters(module)) tensors.push_back({name, std::move(tensor)});
   write_safetensors(path, tensors, metadata);
 }
 

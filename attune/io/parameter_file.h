@@ -18,7 +18,8 @@ inline constexpr const char* kParameterFile = "model.safetensors";
 /// names of this version: older files call the weight of a norm "NAME.gain". Throws FileError.
 SafetensorsReader open_parameters(const std::filesystem::path& path);
 
-/// Writes every parameter of the module under its name, a shared one once. Throws FileError.
+/// Writes every parameter of the module under its name, a shared one once; adapters are added to their weights. Throws
+/// FileError.
 void save_parameters(const std::filesystem::path& path, Module& module,
                      const std::map<std::string, std::string>& metadata = {});
 

@@ -20,9 +20,14 @@ constexpr uint64_t kStream = uint64_t{0x6c6f7261} << 32;  // "lora": the model's
 class Slots final : public Visitor {
  public:
   std::vector<AdapterSlot> slots;
+  /// Whether another parameter is the same tensor.
+  bool is_shared(const Parameter& parameter) const { return readers_.at(parameter.tensor.address()).size() > 1; }
 
  protected:
-  void on_parameter(const std::string& path, Parameter& parameter) override { parameters_[path] = &parameter; }
+  void on_parameter(const std::string& path, Parameter& parameter) override {
+    parameters_[path] = &parameter;
+    readers_[parameter.tensor.address()].insert(&parameter);
+  }
   void on_module(const std::string& path, Module& part) override {
     auto* const adapter = dynamic_cast<Adapter*>(&part);
     if (adapter == nullptr || !seen_.insert(adapter).second) return;
@@ -32,6 +37,7 @@ class Slots final : public Visitor {
 
  private:
   std::map<std::string, Parameter*> parameters_;
+  std::map<const void*, std::set<const Parameter*>> readers_;  // by address
   std::set<const Adapter*> seen_;
 };
 
@@ -71,15 +77,17 @@ std::vector<AdapterSlot> adapter_slots(Module& module) {
 
 void add_adapters(Module& module, const LoraConfig& config, uint64_t seed) {
   config.validate();
-  const std::vector<AdapterSlot> slots = adapter_slots(module);
+  Slots found;
+  module.visit(found);
+  const std::vector<AdapterSlot>& slots = found.slots;
   for (const std::string& target : config.targets)
     if (std::ranges::none_of(slots, [&](const AdapterSlot& slot) { return names(target, slot); }))
       fail<ConfigError>("lora.targets: \"{}\" names no projection; there are {}", target, kinds_of(slots));
   uint64_t stream = kStream;
   for (const AdapterSlot& slot : slots) {
     if (std::ranges::none_of(config.targets, [&](const std::string& target) { return names(target, slot); })) continue;
-    if (slot.weight->use != ParameterUse::product)
-      fail<ConfigError>("lora.targets: the weight of {} is read by more than products, so that it has no adapter",
+    if (slot.weight->use != ParameterUse::product || found.is_shared(*slot.weight))
+      fail<ConfigError>("lora.targets: the weight of {} is read by more than this product, so that it has no adapter",
                         slot.name);
     add_new(slot, config, seed, stream++);
   }
@@ -93,6 +101,25 @@ Parameter with_adapter(const Parameter& weight, const Adapter& adapter) {
   sum.tensor = residual_dropout(weight.tensor.detach(), adapter.product());
   sum.panels.reset();
   return sum;
+}
+
+std::vector<std::pair<std::string, Tensor>> adapted_parameters(Module& module) {
+  std::map<const void*, AdapterSlot> slots;  // by the weight's address
+  std::set<const void*> left_out;
+  for (const AdapterSlot& slot : adapter_slots(module)) {
+    if (!slot.adapter->there()) continue;
+    slots.emplace(slot.weight->tensor.address(), slot);
+    left_out.insert({slot.adapter->a().address(), slot.adapter->b().address()});
+  }
+  std::vector<std::pair<std::string, Tensor>> parameters;
+  for (const auto& [name, tensor] : named_parameters(module)) {
+    if (left_out.contains(tensor->address())) continue;
+    const auto slot = slots.find(tensor->address());
+    parameters.emplace_back(name, slot == slots.end()
+                                      ? tensor->detach()
+                                      : with_adapter(*slot->second.weight, *slot->second.adapter).tensor);
+  }
+  return parameters;
 }
 
 void merge_adapters(Module& module) {

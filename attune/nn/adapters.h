@@ -2,6 +2,7 @@
 // The adapters of a whole module.
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "attune/nn/adapter.h"
@@ -20,12 +21,15 @@ std::vector<AdapterSlot> adapter_slots(Module& module);
 
 /// Gives the projections that config.targets name new adapters, which add nothing yet: A has normal random numbers of
 /// variance 1 / (3 in), as the authors' program, and B zeros. Numbers the dropouts. Throws ConfigError naming a target
-/// that names no projection, or one whose weight is not read by products alone.
+/// that names no projection, or one whose weight is not read by that product alone.
 void add_adapters(Module& module, const LoraConfig& config, uint64_t seed);
 
 /// The weight of a projection with what its adapter adds; a tensor of its own, without panels. Throws ConfigError when
 /// the weight is there as panels alone.
 Parameter with_adapter(const Parameter& weight, const Adapter& adapter);
+
+/// The named_parameters() but those of adapters, which are added to their weights.
+std::vector<std::pair<std::string, Tensor>> adapted_parameters(Module& module);
 
 /// Adds every adapter's product to the weight of its projection, which gets a tensor of its own, and removes the
 /// adapter. Throws as with_adapter() does.

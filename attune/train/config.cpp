@@ -155,6 +155,9 @@ void check_train(const TrainConfig& train) {
     fail<ConfigError>("train.average_checkpoints = {}: only train.keep_checkpoints = {} are kept",
                       train.average_checkpoints, train.keep_checkpoints);
   check_below_one("train.moving_average", train.moving_average);
+  if (!(train.layer_learning_rate_decay > 0 && train.layer_learning_rate_decay <= 1))
+    fail<ConfigError>("train.layer_learning_rate_decay = {}: needs a number above 0, at most 1",
+                      train.layer_learning_rate_decay);
   check_range<int64_t>("train.threads", train.threads, 0, kMostThreads);
 }
 
@@ -169,6 +172,20 @@ void check_model(const TransformerConfig& model, const DataConfig& data) {
     if (*vocab == 0) *vocab = stand_in;
   if (complete.labels.empty()) complete.labels = {"0", "1"};
   validate_section("model", complete);
+}
+
+void check_lora(const RunConfig& config) {
+  const LoraConfig& lora = config.lora;
+  if (!lora.on()) return;
+  if (config.train.initialize_from.empty())
+    fail<ConfigError>("lora.rank = {}: adapters need a model in train.initialize_from", lora.rank);
+  if (config.train.average_checkpoints > 1)
+    fail<ConfigError>("train.average_checkpoints = {}: the mean of adapters (lora.rank = {}) is none of their products",
+                      config.train.average_checkpoints, lora.rank);
+  const auto* const experts = std::get_if<Experts>(&config.model.feed_forward);
+  if (experts != nullptr && experts->bias_rate > 0)
+    fail<ConfigError>("experts.bias_rate = {}: moves the model that adapters (lora.rank = {}) leave as it is",
+                      experts->bias_rate, lora.rank);
 }
 
 void check_validation(const TrainConfig& train, const TransformerConfig& model) {
@@ -193,6 +210,8 @@ void RunConfig::validate() const {
   check_optimizer(optimizer);
   check_train(train);
   check_validation(train, model);
+  validate_section("lora", lora);
+  check_lora(*this);
   check_schedule(schedule, train.steps);
   validate_section("generation", generation);
   GenerationConfig in_validation = generation;

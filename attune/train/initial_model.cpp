@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -128,7 +129,7 @@ void InitialModel::check(const RunConfig& config) const {
   }
 }
 
-std::string InitialModel::fill(const RunConfig& config, Module& model) const {
+FilledModel InitialModel::fill(const RunConfig& config, Module& model) const {
   const std::unique_ptr<Module> initial = load(folder_);
   std::map<std::string, Tensor> values;
   for (const NamedParameter& p : named_parameters(*initial)) values.emplace(p.name, *p.tensor);
@@ -149,10 +150,10 @@ std::string InitialModel::fill(const RunConfig& config, Module& model) const {
   constexpr size_t kShown = 8;
   std::string message = fmt::format("{} of {} parameters from {}", parameters.size() - missing.size(),
                                     parameters.size(), folder_.path().string());
-  if (missing.empty()) return message;
-  const bool all_shown = missing.size() <= kShown;
-  missing.resize(std::min(missing.size(), kShown));
-  return message + fmt::format("; new: {}{}", fmt::join(missing, ", "), all_shown ? "" : ", ...");
+  if (!missing.empty())
+    message += fmt::format("; new: {}{}", fmt::join(std::span(missing).first(std::min(missing.size(), kShown)), ", "),
+                           missing.size() > kShown ? ", ..." : "");
+  return {.new_names = std::move(missing), .message = std::move(message)};
 }
 
 }  // namespace attune

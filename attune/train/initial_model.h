@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "attune/base/json.h"
 #include "attune/hub/open_folder.h"
@@ -13,12 +14,18 @@ namespace attune {
 /// The folder of the model that train.initialize_from names: the folder itself, or, of a run, its model/.
 std::filesystem::path initial_model_folder(const std::string& initialize_from);
 
+struct FilledModel {
+  std::vector<std::string> new_names;  // of parameters that the initial model does not have
+  std::string message;                 // "38 of 40 parameters from runs/mlm/model; new: head.weight, head.bias"
+};
+
 /// What train.initialize_from names: a folder of Attune's or of the Hugging Face hub.
 class InitialModel {
  public:
   /// Reads config.json. Throws FileError or ConfigError.
   explicit InitialModel(const std::string& initialize_from);
 
+  const OpenedFolder& folder() const { return folder_; }
   /// The model's own architecture.
   Architecture architecture() const { return folder_.config().model.architecture; }
   /// What the model says of a run that begins with it: [model] and, as far as the architecture has them, the text's
@@ -31,9 +38,8 @@ class InitialModel {
   void check(const RunConfig& config) const;
 
   /// Gives the parameters of `model`, which was built of config.model, the values of those with the same name. A
-  /// classifier's head is new where the labels are others. Returns a message for people: "38 of 40 parameters from
-  /// runs/mlm/model; new: head.weight, head.bias". Throws ConfigError and FileError.
-  std::string fill(const RunConfig& config, Module& model) const;
+  /// classifier's head is new where the labels are others. Throws ConfigError and FileError.
+  FilledModel fill(const RunConfig& config, Module& model) const;
 
  private:
   TransformerConfig config_for(Architecture architecture) const;

@@ -12,6 +12,7 @@
 #include "attune/base/json_fields.h"
 #include "attune/base/parallel.h"
 #include "attune/base/process_memory.h"
+#include "attune/hub/adapter_folder.h"
 #include "attune/io/parameter_file.h"
 #include "attune/optim/schedule.h"
 #include "attune/tensor/buffer.h"
@@ -23,6 +24,7 @@
 #include "attune/train/initial_model.h"
 #include "attune/train/run_folder.h"
 #include "attune/train/training_plan.h"
+#include "attune/train/trained_parts.h"
 #include "attune/train/training_state.h"
 #include "attune/train/update.h"
 
@@ -68,6 +70,8 @@ class Run {
   void save();
   std::optional<ValidationReport> write_outcome();
   void load_mean();
+  void save_model(const char* name);
+  void load_best();
 
   TrainingResult result(StopReason reason) const;
   BatchPart batch_part() const { return {.rank = communicator_.rank(), .ranks = communicator_.size()}; }
@@ -86,6 +90,8 @@ class Run {
   std::optional<RunFolder> run_folder_;  // of the first rank
   CheckpointFolder checkpoints_;
 
+  std::optional<InitialModel> initial_;
+  std::vector<std::string> new_names_;  // of parameters that the initial model does not have
   std::unique_ptr<TrainingTask> task_;
   std::optional<BatchPrefetch> batches_;  // goes away before the task that it reads
   std::optional<Adam> adam_;
@@ -194,10 +200,10 @@ std::optional<int64_t> Run::newest_checkpoint(bool resume) {
 }
 
 void Run::make_task(bool resumes) {
-  std::optional<InitialModel> initial;
-  if (!resumes && !config_.train.initialize_from.empty()) {
-    initial.emplace(config_.train.initialize_from);
-    initial->check(config_);
+  // The checkpoints of a run with adapters have only what it trains.
+  if (!config_.train.initialize_from.empty() && (!resumes || config_.lora.on())) {
+    initial_.emplace(config_.train.initialize_from);
+    initial_->check(config_);
   }
   // The first rank may have to learn the tokenizers that the others read.
   if (is_first_ || resumes) task_ = make_training_task(config_, folder_, resumes);
@@ -205,7 +211,12 @@ void Run::make_task(bool resumes) {
   communicator_.barrier();
   if (!task_) task_ = make_training_task(config_, folder_, true);
   config_.model = task_->model_config();
-  if (initial) observer_.on_message(initial->fill(config_, task_->model()));
+  if (initial_) {
+    FilledModel filled = initial_->fill(config_, task_->model());
+    if (!resumes) observer_.on_message(filled.message);
+    new_names_ = std::move(filled.new_names);
+  }
+  choose_trained(config_, new_names_, task_->model());
   if (const Device device = Device::named(config_.train.device); !device.is_host()) {
     if (communicator_.size() > 1)
       fail<ConfigError>("train.device = {}: {} ranks train on the CPU alone", config_.train.device,
@@ -220,7 +231,7 @@ void Run::make_task(bool resumes) {
     if (!resumes) ranks_->broadcast_parameters(task_->model());
   }
   adam_.emplace(parameters, config_.optimizer, config_.train.moving_average,
-                ranks_ ? ranks_->owned() : std::vector<ElementRange>{});
+                ranks_ ? ranks_->owned() : std::vector<ElementRange>{}, learning_rate_factors(config_, parameters));
 }
 
 void Run::report_start() {
@@ -337,7 +348,7 @@ bool Run::validate() {
 
 void Run::judge(ValidationReport report) {
   report.best = take_if_best(report, config_.best_metric(), state_);
-  if (report.best) task_->save_model(folder_ / "best");
+  if (report.best) save_model("best");
   report.without_improvement = state_.without_improvement;
   log_->write(state_.step, with_cost(validation_scalars(report), state_));
   log_->write(state_.step, report.samples);
@@ -363,9 +374,23 @@ std::optional<ValidationReport> Run::write_outcome() {
     if (validates()) outcome = measure();
   }
   if (!is_first_) return std::nullopt;
-  if (!mean && state_.best_step >= 0) load_parameters(folder_ / "best" / kParameterFile, task_->model());
-  task_->save_model(folder_ / "model");
+  if (!mean && state_.best_step >= 0) load_best();
+  save_model("model");
   return outcome;
+}
+
+// With adapters, the model with them added, and the adapters beside it.
+void Run::save_model(const char* name) {
+  task_->save_model(folder_ / name);
+  if (config_.lora.on())
+    write_adapter(folder_ / name / kAdapterFolder, task_->model(),
+                  {.base = initial_->folder(), .lora = config_.lora, .saved = new_names_});
+}
+
+void Run::load_best() {
+  const fs::path best = folder_ / "best";
+  if (!config_.lora.on()) return load_parameters(best / kParameterFile, task_->model());
+  read_adapter(best / kAdapterFolder, initial_->folder(), task_->model());
 }
 
 // Of the last checkpoints.

@@ -30,6 +30,9 @@ Json identity(const RunConfig& config) {
   Json fields = Json::object();
   const Json model = write_fields(config.model);
   for (const auto& [key, value] : model.items()) fields["model." + key] = value;
+  const Json lora = write_fields(config.lora);
+  for (const auto& [key, value] : lora.items()) fields["lora." + key] = value;
+  fields["train.freeze"] = config.train.freeze;
   fields["train.seed"] = config.train.seed;
   fields["train.batch_tokens"] = config.train.batch_tokens;
   fields["train.moving_average"] = config.train.moving_average > 0 ? "on" : "off";
@@ -64,6 +67,7 @@ Json settings(const RunConfig& config) {
   fields["train.label_smoothing"] = config.train.label_smoothing;
   fields["train.mask_probability"] = config.train.mask_probability;
   fields["train.word_dropout"] = config.train.word_dropout;
+  fields["train.layer_learning_rate_decay"] = config.train.layer_learning_rate_decay;
   fields["train.moving_average"] = config.train.moving_average;
   fields["train.precision"] = enum_name(config.train.precision);
   return fields;
@@ -99,7 +103,7 @@ std::vector<std::string> changes_of(const Json& stored, const RunConfig& config)
   return changes;
 }
 
-// Adds the choices of a model that the version which wrote the state did not know: they have their defaults.
+// Adds the choices that the version which wrote the state did not know: they have their defaults.
 Json with_defaults(Json stored, const std::string& where) {
   const std::string prefix = "model.";
   Json known = Json::object();
@@ -109,6 +113,10 @@ Json with_defaults(Json stored, const std::string& where) {
   read_fields(known, model, where);
   const Json all = write_fields(model);
   for (const auto& [name, value] : all.items()) stored[prefix + name] = value;
+  const Json lora = write_fields(LoraConfig{});
+  for (const auto& [name, value] : lora.items())
+    if (!stored.contains("lora." + name)) stored["lora." + name] = value;
+  if (!stored.contains("train.freeze")) stored["train.freeze"] = TrainConfig{}.freeze;
   return stored;
 }
 
@@ -175,6 +183,11 @@ void check(const TrainingState& state, const std::string& where) {
     real(name, value, 0);
 }
 
+// With adapters only what is trained: all else is the initial model's.
+std::vector<NamedParameter> stored_parameters(const TrainingParts& parts) {
+  return parts.config.lora.on() ? trained_parameters(parts.model) : named_parameters(parts.model);
+}
+
 // Of a tensor in the file, what `state` keeps of the parameter.
 void load_part(const SafetensorsReader& reader, const std::string& name, const AdamState& state, const Tensor& target,
                const Tensor& parameter) {
@@ -188,7 +201,7 @@ void load_part(const SafetensorsReader& reader, const std::string& name, const A
 
 Checkpoint make_checkpoint(const TrainingParts& parts, const std::vector<AdamState>& adam, const TrainingState& state) {
   Checkpoint checkpoint;
-  for (const auto& [name, parameter] : named_parameters(parts.model))
+  for (const auto& [name, parameter] : stored_parameters(parts))
     checkpoint.tensors.push_back({kParameter + name, parameter->detach()});
   for (const AdamState& s : adam) {
     checkpoint.tensors.push_back({kMean + s.name, s.m});
@@ -218,7 +231,7 @@ RestoredRun restore_checkpoint(const std::filesystem::path& file, const Training
   read_fields(member(stored, "training", where), state, where + ": training");
   check(state, where);
 
-  for (const auto& [name, parameter] : named_parameters(parts.model)) reader.load_into(kParameter + name, *parameter);
+  for (const auto& [name, parameter] : stored_parameters(parts)) reader.load_into(kParameter + name, *parameter);
   const std::vector<NamedParameter> trained = trained_parameters(parts.model);
   for (size_t i = 0; i < trained.size(); ++i) {
     const Tensor& parameter = *trained[i].tensor;

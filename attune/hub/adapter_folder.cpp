@@ -1,0 +1,274 @@
+#include "attune/hub/adapter_folder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <string_view>
+
+#include "attune/base/fail.h"
+#include "attune/base/file.h"
+#include "attune/hub/hub_config.h"
+#include "attune/hub/hub_folder.h"
+#include "attune/io/json_file.h"
+#include "attune/io/safetensors.h"
+#include "attune/nn/adapters.h"
+#include "attune/tensor/host_view.h"
+
+namespace attune {
+namespace {
+
+constexpr std::string_view kPrefix = "base_model.model.";
+constexpr std::string_view kWeight = ".weight";
+
+// Where the base model's family has a projection.
+struct Place {
+  std::vector<std::string> modules;  // whose outputs, one after the other, are the projection's
+  Transform transform;
+};
+
+std::string without_weight(const std::string& name) {
+  return name.ends_with(kWeight) ? name.substr(0, name.size() - kWeight.size()) : name;
+}
+
+// None for Attune's own models and where the family has no such parameter.
+std::optional<ParameterPlace> hub_place(const OpenedFolder& base, const std::string& parameter) {
+  return base.hub() == nullptr ? std::nullopt : base.hub()->place_of(parameter);
+}
+
+Place place_of(const OpenedFolder& base, const std::string& projection) {
+  const auto found = hub_place(base, projection + std::string(kWeight));
+  if (!found) return {.modules = {projection}, .transform = {}};
+  Place place{.modules = {}, .transform = found->transform};
+  for (const std::string& name : found->theirs) place.modules.push_back(without_weight(name));
+  return place;
+}
+
+// The name that a parameter of a new head has in the file.
+std::string stored_name(const OpenedFolder& base, const std::string& parameter) {
+  const auto found = hub_place(base, parameter);
+  const bool same = found && found->theirs.size() == 1 && !found->transform.transposed && !found->transform.part;
+  return std::string(kPrefix) + (same ? found->theirs.front() : parameter);
+}
+
+std::vector<float> values_of(const Tensor& x) {
+  const HostView view(x);
+  const auto values = view.as<float>();
+  return {values.begin(), values.end()};
+}
+
+Tensor matrix(int64_t rows, int64_t columns, const std::vector<float>& values) {
+  const Tensor x = Tensor::empty({rows, columns});
+  x.assign(std::span<const float>(values));
+  return x;
+}
+
+const char* task_of(Architecture architecture) {
+  switch (architecture) {
+    case Architecture::decoder_lm:
+      return "CAUSAL_LM";
+    case Architecture::encoder_decoder:
+      return "SEQ_2_SEQ_LM";
+    case Architecture::encoder_classifier:
+      return "SEQ_CLS";
+    case Architecture::encoder_masked_lm:
+    case Architecture::encoder:
+      break;
+  }
+  return "FEATURE_EXTRACTION";
+}
+
+// What a folder holds for one of the base model's modules.
+struct Stored {
+  Tensor a, b;       // float32
+  double scale = 1;
+  int64_t first = 0;  // of the projection's outputs
+};
+
+class AdapterFile {
+ public:
+  explicit AdapterFile(const std::filesystem::path& folder)
+      : config_(read_json_file(folder / kAdapterConfigFile), (folder / kAdapterConfigFile).string()),
+        reader_(folder / kAdapterFile) {
+    if (config_.text("peft_type") != "LORA") config_.refuse("peft_type", "is not supported, needs \"LORA\"");
+    config_.require("bias", "none");
+    for (const char* field : {"use_dora", "use_qalora", "lora_bias"}) config_.require(field, false);
+  }
+
+  // The adapter of a module, whose tensors have to fit; undefined where there is none.
+  Stored stored(const std::string& module, int64_t in) {
+    const std::string a_name = std::string(kPrefix) + module + ".lora_A.weight";
+    const std::string b_name = std::string(kPrefix) + module + ".lora_B.weight";
+    if (!reader_.contains(a_name) && !reader_.contains(b_name)) return {};
+    Stored stored{.a = load(a_name), .b = load(b_name)};
+    if (stored.a.rank() != 2 || stored.b.rank() != 2 || stored.a.size(1) != in || stored.a.size(0) < 1 ||
+        stored.a.size(0) != stored.b.size(1))
+      fail<FileError>("{}: tensors {} and {} have shapes {} and {}, expected [rank, {}] and [outputs, rank]",
+                      reader_.path().string(), in_quotes(a_name), in_quotes(b_name), stored.a.shape().text(),
+                      stored.b.shape().text(), in);
+    const auto rank = static_cast<double>(stored.a.size(0));
+    const double alpha = alpha_of(module);
+    stored.scale = alpha / (config_.flag("use_rslora", false) ? std::sqrt(rank) : rank);
+    return stored;
+  }
+
+  // Fills a parameter that the file has.
+  void fill(const std::string& name, const Tensor& parameter) {
+    if (!reader_.contains(name)) return;
+    const Tensor values = load(name);
+    if (values.shape() != parameter.shape())
+      fail<FileError>("{}: tensor {} has shape {}, the model has {}", reader_.path().string(), in_quotes(name),
+                      values.shape().text(), parameter.shape().text());
+    parameter.copy_from(values);
+  }
+
+  double dropout() const { return config_.number("lora_dropout", 0); }
+
+  void refuse_unknown() const {
+    for (const std::string& name : reader_.names())
+      if (!used_.contains(name))
+        fail<FileError>("{}: tensor {} is for no projection of the model", reader_.path().string(), in_quotes(name));
+  }
+
+ private:
+  Tensor load(const std::string& name) {
+    if (!reader_.contains(name)) fail<FileError>("{}: has no tensor {}", reader_.path().string(), in_quotes(name));
+    used_.insert(name);
+    return reader_.load(name).to(DType::f32);
+  }
+
+  double alpha_of(const std::string& module) const {
+    const HubConfig patterns = config_.table("alpha_pattern");
+    for (const auto& [key, value] : patterns.json().items())
+      if (module == key || module.ends_with("." + key)) return patterns.number(key);
+    return config_.number("lora_alpha");
+  }
+
+  HubConfig config_;
+  SafetensorsReader reader_;
+  std::set<std::string> used_;
+};
+
+// The rows of B that are a projection's own, where it is a part of the family's.
+Tensor own_rows(const Tensor& b, const Transform& t, int64_t out, const std::string& module) {
+  if (!t.part) return b;
+  const bool fits = t.period == 0 ? t.first + out <= b.size(0)
+                                  : t.run > 0 && out % t.run == 0 && b.size(0) == out / t.run * t.period;
+  if (!fits) fail<FileError>("the adapter of {} has {} outputs, which do not hold {} of its part", module, b.size(0), out);
+  if (t.period == 0) return b.rows(t.first, t.first + out);
+  std::vector<float> taken;
+  const std::vector<float> all = values_of(b);
+  const int64_t columns = b.size(1);
+  for (int64_t begin = t.first; static_cast<int64_t>(taken.size()) < out * columns; begin += t.period)
+    taken.insert(taken.end(), all.begin() + begin * columns, all.begin() + (begin + t.run) * columns);
+  return matrix(out, columns, taken);
+}
+
+// One adapter that adds to each range of outputs what the parts add there: A of all parts one below the other, and B
+// with zeros elsewhere.
+void set_joined(const AdapterSlot& slot, const std::vector<Stored>& parts, int64_t out, double dropout) {
+  int64_t rank = 0;
+  const int64_t in = parts.front().a.size(1);
+  std::vector<float> a;
+  for (const Stored& part : parts) {
+    const std::vector<float> values = values_of(part.a);
+    a.insert(a.end(), values.begin(), values.end());
+    rank += part.a.size(0);
+  }
+  std::vector<float> b(static_cast<size_t>(out * rank));
+  int64_t column = 0;
+  for (const Stored& part : parts) {
+    const std::vector<float> values = values_of(part.b);
+    const auto factor = static_cast<float>(part.scale / parts.front().scale);
+    for (int64_t r = 0; r < part.b.size(0); ++r)
+      for (int64_t c = 0; c < part.b.size(1); ++c)
+        b[static_cast<size_t>((part.first + r) * rank + column + c)] =
+            factor * values[static_cast<size_t>(r * part.b.size(1) + c)];
+    column += part.a.size(0);
+  }
+  slot.adapter->set(matrix(rank, in, a), matrix(out, rank, b), parts.front().scale, dropout);
+}
+
+void read_slot(AdapterFile& file, const OpenedFolder& base, const AdapterSlot& slot) {
+  if (!slot.weight->tensor.defined())
+    fail<ConfigError>("{}: the model's weights are panels; an adapter needs the model that they were made from",
+                      slot.name);
+  const int64_t out = slot.weight->tensor.size(0), in = slot.weight->tensor.size(1);
+  Place place = place_of(base, slot.name);
+  std::vector<Stored> parts;
+  if (Stored own = file.stored(slot.name, in); own.a.defined()) {
+    place = {.modules = {slot.name}, .transform = {}};
+    parts.push_back(std::move(own));
+  } else {
+    const int64_t step = out / static_cast<int64_t>(place.modules.size());
+    for (size_t i = 0; i < place.modules.size(); ++i) {
+      Stored part = file.stored(place.modules[i], in);
+      if (!part.a.defined()) continue;
+      part.b = own_rows(part.b, place.transform, out, slot.name);
+      part.first = static_cast<int64_t>(i) * step;
+      parts.push_back(std::move(part));
+    }
+  }
+  for (const Stored& part : parts)
+    if (part.first + part.b.size(0) > out || (place.modules.size() == 1 && part.b.size(0) != out))
+      fail<FileError>("the adapter of {} has {} outputs, the projection {}", slot.name, part.b.size(0), out);
+  if (!parts.empty()) set_joined(slot, parts, out, file.dropout());
+}
+
+}  // namespace
+
+void write_adapter(const std::filesystem::path& folder, Module& module, const AdapterDescription& d) {
+  make_directories(folder);
+  std::vector<NamedTensor> tensors;
+  std::set<std::string> targets, heads;
+  bool transposed = false;
+  for (const AdapterSlot& slot : adapter_slots(module)) {
+    if (!slot.adapter->there()) continue;
+    Place place = place_of(d.base, slot.name);
+    const Tensor a = slot.adapter->a().detach().to(Device{}), b = slot.adapter->b().detach().to(Device{});
+    const auto count = static_cast<int64_t>(place.modules.size());
+    if (place.transform.part || b.size(0) % count != 0) place = {.modules = {slot.name}, .transform = {}};
+    transposed = transposed || place.transform.transposed;
+    const int64_t step = b.size(0) / static_cast<int64_t>(place.modules.size());
+    int64_t first = 0;
+    for (const std::string& name : place.modules) {
+      tensors.push_back({std::string(kPrefix) + name + ".lora_A.weight", a});
+      tensors.push_back({std::string(kPrefix) + name + ".lora_B.weight", b.rows(first, first + step)});
+      targets.insert(name);
+      first += step;
+    }
+  }
+  for (const NamedParameter& p : named_parameters(module)) {
+    if (std::ranges::find(d.saved, p.name) == d.saved.end()) continue;
+    const std::string name = stored_name(d.base, p.name);
+    tensors.push_back({name, p.tensor->detach().to(Device{})});
+    heads.insert(name.substr(kPrefix.size(), name.rfind('.') - kPrefix.size()));
+  }
+  const LoraConfig& lora = d.lora;
+  Json config = {{"peft_type", "LORA"},
+                 {"task_type", task_of(d.base.config().model.architecture)},
+                 {"base_model_name_or_path", std::filesystem::absolute(d.base.path()).lexically_normal().string()},
+                 {"r", lora.rank},
+                 {"lora_alpha", lora.alpha > 0 ? lora.alpha : 2 * static_cast<double>(lora.rank)},
+                 {"use_rslora", lora.rank_stabilized},
+                 {"lora_dropout", lora.dropout},
+                 {"bias", "none"},
+                 {"fan_in_fan_out", transposed},
+                 {"target_modules", targets},
+                 {"inference_mode", true}};
+  if (!heads.empty()) {
+    config["modules_to_save"] = heads;
+    config["task_type"] = task_of(Architecture::encoder_classifier);
+  }
+  write_json_file(folder / kAdapterConfigFile, config);
+  write_safetensors(folder / kAdapterFile, tensors, {{"format", "pt"}});
+}
+
+void read_adapter(const std::filesystem::path& folder, const OpenedFolder& base, Module& module) {
+  AdapterFile file(folder);
+  for (const AdapterSlot& slot : adapter_slots(module)) read_slot(file, base, slot);
+  for (const NamedParameter& p : named_parameters(module))
+    if (p.name.find(".lora.") == std::string::npos) file.fill(stored_name(base, p.name), *p.tensor);
+  file.refuse_unknown();
+}
+
+}  // namespace attune

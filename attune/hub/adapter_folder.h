@@ -1,0 +1,35 @@
+#pragma once
+// A folder with adapters in the format of PEFT (Hugging Face's library): adapter_config.json and
+// adapter_model.safetensors.
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "attune/hub/open_folder.h"
+#include "attune/nn/lora_config.h"
+#include "attune/nn/module.h"
+
+namespace attune {
+
+inline constexpr const char* kAdapterConfigFile = "adapter_config.json";
+inline constexpr const char* kAdapterFile = "adapter_model.safetensors";
+inline constexpr const char* kAdapterFolder = "adapter";  // beside the model of a run that trained adapters
+
+struct AdapterDescription {
+  const OpenedFolder& base;        // the model that the adapters are for
+  LoraConfig lora;                 // as they were made
+  std::vector<std::string> saved;  // parameters of a new head, which are stored too
+};
+
+/// Writes the adapters of a module under the names that transformers gives the projections of the base model's family;
+/// where a projection is a part of one of the family's (the queries of GPT-2), and for Attune's own models, under
+/// Attune's names, which PEFT does not know. Throws FileError.
+void write_adapter(const std::filesystem::path& folder, Module& module, const AdapterDescription& description);
+
+/// Gives the projections of a module, built of the base model, the adapters of a folder, under either names, and stored
+/// parameters their values. The folder may be hostile. Throws FileError naming the tensor, and ConfigError naming the
+/// field of adapter_config.json, that does not fit or is not supported.
+void read_adapter(const std::filesystem::path& folder, const OpenedFolder& base, Module& module);
+
+}  // namespace attune
