@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 #include <string_view>
 
@@ -9,6 +10,7 @@
 #include "attune/base/file.h"
 #include "attune/hub/hub_config.h"
 #include "attune/hub/hub_folder.h"
+#include "attune/io/config_file.h"
 #include "attune/io/json_file.h"
 #include "attune/io/safetensors.h"
 #include "attune/nn/adapters.h"
@@ -92,6 +94,8 @@ class AdapterFile {
     if (config_.text("peft_type") != "LORA") config_.refuse("peft_type", "is not supported, needs \"LORA\"");
     config_.require("bias", "none");
     for (const char* field : {"use_dora", "use_qalora", "lora_bias"}) config_.require(field, false);
+    for (const char* field : {"alora_invocation_tokens", "layer_replication", "kasa_config", "velora_config"})
+      if (config_.has(field)) config_.refuse(field, "is not supported");
   }
 
   // The adapter of a module, whose tensors have to fit; undefined where there is none.
@@ -261,6 +265,15 @@ void write_adapter(const std::filesystem::path& folder, Module& module, const Ad
   }
   write_json_file(folder / kAdapterConfigFile, config);
   write_safetensors(folder / kAdapterFile, tensors, {{"format", "pt"}});
+}
+
+std::filesystem::path adapter_base(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / kAdapterConfigFile;
+  const HubConfig config(read_json_file(path), path.string());
+  const std::filesystem::path base = folder / config.text("base_model_name_or_path");
+  if (!is_there(base / kConfigFile))
+    config.refuse("base_model_name_or_path", "is no folder of a model here");
+  return base.lexically_normal();
 }
 
 void read_adapter(const std::filesystem::path& folder, const OpenedFolder& base, Module& module) {

@@ -27,6 +27,10 @@ struct AdapterDescription {
 /// Attune's names, which PEFT does not know. Throws FileError.
 void write_adapter(const std::filesystem::path& folder, Module& module, const AdapterDescription& description);
 
+/// The folder of the model that an adapter is for: "base_model_name_or_path", beside the adapter where it is relative.
+/// Throws FileError and ConfigError, also where there is no such folder.
+std::filesystem::path adapter_base(const std::filesystem::path& folder);
+
 /// Gives the projections of a module, built of the base model, the adapters of a folder, under either names, and stored
 /// parameters their values. The folder may be hostile. Throws FileError naming the tensor, and ConfigError naming the
 /// field of adapter_config.json, that does not fit or is not supported.

@@ -1,12 +1,17 @@
 #include "attune/hub/open_folder.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <variant>
 
 #include "attune/base/fail.h"
+#include "attune/base/file.h"
+#include "attune/hub/adapter_folder.h"
 #include "attune/hub/hub_folder.h"
 #include "attune/hub/hub_generation.h"
+#include "attune/nn/adapters.h"
+#include "attune/nn/make_panels.h"
 #include "attune/text/tokenizer_files.h"
 
 namespace attune {
@@ -45,18 +50,45 @@ void fill_encoder(const OpenedFolder& folder, LoadedWeights weights, EncoderFold
 
 struct OpenedFolder::Contents {
   std::filesystem::path folder;
+  std::optional<std::filesystem::path> adapter;
   std::variant<HubFolder, ConfigFile> opened;
   ConfigFile config;
 };
 
-OpenedFolder::OpenedFolder(const std::filesystem::path& folder) {
+namespace {
+
+// The model that an adapter's folder is for, or, of any other folder, none.
+std::optional<std::filesystem::path> base_of(const std::filesystem::path& folder) {
+  if (is_there(folder / kConfigFile) || !is_there(folder / kAdapterConfigFile)) return std::nullopt;
+  return adapter_base(folder);
+}
+
+// Calls load(weights); where there is an adapter, adds it to the weights that were loaded as they are stored.
+template <class Load>
+auto load_with(const std::optional<std::filesystem::path>& adapter, const OpenedFolder& base, LoadedWeights weights,
+               Load&& load) {
+  if (!adapter) return load(weights);
+  auto files = load(LoadedWeights::mapped);
+  read_adapter(*adapter, base, *files.model);
+  merge_adapters(*files.model);
+  if (are_panels(weights))
+    make_panels(*files.model, weights == LoadedWeights::bfloat16_panels ? WeightFormat::bfloat16 : WeightFormat::float32);
+  return files;
+}
+
+}  // namespace
+
+OpenedFolder::OpenedFolder(const std::filesystem::path& given) {
+  const std::optional<std::filesystem::path> base = base_of(given);
+  const std::filesystem::path folder = base.value_or(given);
   std::variant<HubFolder, ConfigFile> opened = HubFolder::open(folder);
   const auto* const hub = std::get_if<HubFolder>(&opened);
   ConfigFile config =
       hub == nullptr
           ? std::get<ConfigFile>(opened)
           : ConfigFile{.model = hub->config(), .bfloat16_numbers = hub->bfloat16_count(), .weight_format = {}};
-  contents_ = std::make_shared<const Contents>(Contents{folder, std::move(opened), std::move(config)});
+  contents_ = std::make_shared<const Contents>(
+      Contents{folder, base ? std::optional(given) : std::nullopt, std::move(opened), std::move(config)});
 }
 
 const std::filesystem::path& OpenedFolder::path() const {
@@ -72,58 +104,68 @@ const HubFolder* OpenedFolder::hub() const {
 }
 
 ModelFolder OpenedFolder::load_model(LoadedWeights weights) const {
-  if (hub() == nullptr) return load_model_folder(path(), config(), weights);
-  check_architecture(path(), config().model.architecture, Architecture::encoder_decoder, "translation");
-  ModelFolder files;
-  TokenizerPair tokenizers = load_tokenizers(path());
-  check_size(*tokenizers.source, "source_vocab", config().model.source_vocab, path());
-  check_size(*tokenizers.target, "target_vocab", config().model.target_vocab, path());
-  files.source_tokenizer = std::move(tokenizers.source);
-  files.target_tokenizer = std::move(tokenizers.target);
-  files.generation = read_hub_generation(path(), hub()->hub_config());
-  files.model = load_as<Transformer>(*hub(), weights);
-  return files;
+  return load_with(contents_->adapter, *this, weights, [&](LoadedWeights w) {
+    if (hub() == nullptr) return load_model_folder(path(), config(), w);
+    check_architecture(path(), config().model.architecture, Architecture::encoder_decoder, "translation");
+    ModelFolder files;
+    TokenizerPair tokenizers = load_tokenizers(path());
+    check_size(*tokenizers.source, "source_vocab", config().model.source_vocab, path());
+    check_size(*tokenizers.target, "target_vocab", config().model.target_vocab, path());
+    files.source_tokenizer = std::move(tokenizers.source);
+    files.target_tokenizer = std::move(tokenizers.target);
+    files.generation = read_hub_generation(path(), hub()->hub_config());
+    files.model = load_as<Transformer>(*hub(), w);
+    return files;
+  });
 }
 
 LanguageModelFolder OpenedFolder::load_language_model(LoadedWeights weights) const {
-  if (hub() == nullptr) return load_language_model_folder(path(), config(), weights);
-  check_architecture(path(), config().model.architecture, Architecture::decoder_lm, "generation");
-  LanguageModelFolder files;
-  files.tokenizer = load_hub_tokenizer(path(), config().model.vocab);
-  files.sampling = read_hub_sampling(path(), hub()->hub_config());
-  files.tokenizer_frames_texts = true;
-  files.model = load_as<DecoderLm>(*hub(), weights);
-  return files;
+  return load_with(contents_->adapter, *this, weights, [&](LoadedWeights w) {
+    if (hub() == nullptr) return load_language_model_folder(path(), config(), w);
+    check_architecture(path(), config().model.architecture, Architecture::decoder_lm, "generation");
+    LanguageModelFolder files;
+    files.tokenizer = load_hub_tokenizer(path(), config().model.vocab);
+    files.sampling = read_hub_sampling(path(), hub()->hub_config());
+    files.tokenizer_frames_texts = true;
+    files.model = load_as<DecoderLm>(*hub(), w);
+    return files;
+  });
 }
 
 ClassifierFolder OpenedFolder::load_classifier(LoadedWeights weights) const {
-  if (hub() == nullptr) return load_classifier_folder(path(), config(), weights);
-  check_architecture(path(), config().model.architecture, Architecture::encoder_classifier, "classification");
-  ClassifierFolder files;
-  fill_encoder(*this, weights, files);
-  files.max_tokens = std::min(files.max_tokens, ClassifierFolder{}.max_tokens);
-  return files;
+  return load_with(contents_->adapter, *this, weights, [&](LoadedWeights w) {
+    if (hub() == nullptr) return load_classifier_folder(path(), config(), w);
+    check_architecture(path(), config().model.architecture, Architecture::encoder_classifier, "classification");
+    ClassifierFolder files;
+    fill_encoder(*this, w, files);
+    files.max_tokens = std::min(files.max_tokens, ClassifierFolder{}.max_tokens);
+    return files;
+  });
 }
 
 EncoderFolder OpenedFolder::load_encoder(LoadedWeights weights) const {
-  if (hub() == nullptr) return load_encoder_folder(path(), config(), weights);
-  check_architecture(path(), config().model.architecture, Architecture::encoder, "embedding");
-  EncoderFolder files;
-  fill_encoder(*this, weights, files);
-  return files;
+  return load_with(contents_->adapter, *this, weights, [&](LoadedWeights w) {
+    if (hub() == nullptr) return load_encoder_folder(path(), config(), w);
+    check_architecture(path(), config().model.architecture, Architecture::encoder, "embedding");
+    EncoderFolder files;
+    fill_encoder(*this, w, files);
+    return files;
+  });
 }
 
 MaskedLmFolder OpenedFolder::load_masked_lm(LoadedWeights weights) const {
-  if (hub() == nullptr) return load_masked_lm_folder(path(), config(), weights);
-  check_architecture(path(), config().model.architecture, Architecture::encoder_masked_lm, "masked tokens");
-  MaskedLmFolder files;
-  fill_encoder(*this, weights, files);
-  return files;
+  return load_with(contents_->adapter, *this, weights, [&](LoadedWeights w) {
+    if (hub() == nullptr) return load_masked_lm_folder(path(), config(), w);
+    check_architecture(path(), config().model.architecture, Architecture::encoder_masked_lm, "masked tokens");
+    MaskedLmFolder files;
+    fill_encoder(*this, w, files);
+    return files;
+  });
 }
 
 ConfigFile open_config(const std::filesystem::path& folder) {
   const OpenedFolder opened(folder);
-  if (opened.hub() == nullptr) check_parameter_file(folder, opened.config().model, opened.config().weight_format);
+  if (opened.hub() == nullptr) check_parameter_file(opened.path(), opened.config().model, opened.config().weight_format);
   return opened.config();
 }
 

@@ -11,13 +11,15 @@ namespace [[gnu::visibility("default")]] attune {
 
 class HubFolder;
 
-/// A folder whose config.json has been read, once for those who ask what it is before they load it.
+/// A folder whose config.json has been read, once for those who ask what it is before they load it. A folder with an
+/// adapter of PEFT stands for the model that its adapter_config.json names, whose weights have the adapter added when
+/// they are loaded: see hub/adapter_folder.h.
 class OpenedFolder {
  public:
   /// Throws FileError or ConfigError.
   explicit OpenedFolder(const std::filesystem::path& folder);
 
-  const std::filesystem::path& path() const;
+  const std::filesystem::path& path() const;  // of the model, not of its adapter
   /// The model's configuration; that of a folder of the hub is translated into ours.
   const ConfigFile& config() const;
   /// Null for Attune's own folders.

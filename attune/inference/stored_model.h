@@ -1,0 +1,25 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+
+#include "attune/hub/open_folder.h"
+#include "attune/text/tokenizer_files.h"
+
+namespace attune {
+
+/// A folder of any architecture as those who use it load it, so that all of it is known to be good.
+struct StoredModel {
+  std::unique_ptr<Module> model;
+  TokenizerPair tokenizers;
+  std::function<void(const std::filesystem::path& folder)> write_settings;  // generation_config.json
+};
+
+/// Throws FileError and ConfigError.
+StoredModel open_stored_model(const OpenedFolder& folder, LoadedWeights weights);
+
+/// Writes the files of one of Attune's own folders. Throws FileError.
+void save_stored_model(const std::filesystem::path& folder, const OpenedFolder& from, const StoredModel& files);
+
+}  // namespace attune

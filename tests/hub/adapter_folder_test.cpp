@@ -1,0 +1,108 @@
+#include "attune/hub/adapter_folder.h"
+
+#include <gmock/gmock.h>
+
+#include "attune/autograd/graph.h"
+#include "attune/base/file.h"
+#include "attune/models/decoder_lm.h"
+#include "attune/models/encoder_classifier.h"
+#include "attune/nn/adapters.h"
+#include "tests/hub/hub_model.h"
+#include "tests/support/errors.h"
+#include "tests/support/gradient_check.h"
+#include "tests/support/temporary_folder.h"
+
+namespace attune {
+namespace {
+
+using ::testing::HasSubstr;
+
+// What PEFT wrote and computed, see make_adapters.py.
+struct Fixture {
+  explicit Fixture(const std::string& name)
+      : folder(source_dir() / "tests/hub/adapters" / name),
+        expected(read_json_file(folder / "expected.json")),
+        base(source_dir() / "tests/hub/models" / expected.at("base").get<std::string>()),
+        model(base.config().model.architecture == Architecture::decoder_lm
+                  ? std::unique_ptr<Module>(base.load_language_model().model)
+                  : std::unique_ptr<Module>(base.load_classifier().model)) {}
+
+  Tensor logits() const {
+    const NoGrad no_grad;
+    const auto ids = expected.at("ids").get<std::vector<int32_t>>();
+    const PackedTokens tokens = pack_tokens(ids, {0, static_cast<int32_t>(ids.size())});
+    if (const auto* lm = dynamic_cast<const DecoderLm*>(model.get())) return lm->project(lm->decode(tokens));
+    return dynamic_cast<const EncoderClassifier&>(*model)(tokens);
+  }
+  double error() const {
+    const auto values = expected.at("logits").get<std::vector<float>>();
+    const Tensor found = logits(), wanted = Tensor::empty(found.shape());
+    wanted.assign(std::span<const float>(values));
+    return relative_error(found, wanted);
+  }
+
+  std::filesystem::path folder;
+  Json expected;
+  OpenedFolder base;
+  std::unique_ptr<Module> model;
+};
+
+class AdapterFolder : public ::testing::TestWithParam<std::string> {
+ protected:
+  TemporaryFolder temporary_;
+};
+
+TEST_P(AdapterFolder, GivesTheLogitsOfPeft) {
+  const Fixture fixture(GetParam());
+  EXPECT_GT(fixture.error(), 1e-2) << "without the adapter";
+  read_adapter(fixture.folder, fixture.base, *fixture.model);
+  EXPECT_LT(fixture.error(), 1e-4);
+  merge_adapters(*fixture.model);
+  EXPECT_LT(fixture.error(), 1e-4);
+}
+
+TEST_P(AdapterFolder, WhatIsWrittenIsReadAgain) {
+  const Fixture first(GetParam()), second(GetParam());
+  read_adapter(first.folder, first.base, *first.model);
+  std::vector<std::string> saved;
+  for (const NamedParameter& p : named_parameters(*first.model))
+    if (p.name.starts_with("head.")) saved.push_back(p.name);
+  // Each of these adapters has a rank and a scale of its own: those of the first stand for all here.
+  LoraConfig lora;
+  for (const AdapterSlot& slot : adapter_slots(*first.model)) {
+    if (!slot.adapter->there()) continue;
+    if (!lora.on()) {
+      lora.rank = slot.adapter->rank();
+      lora.alpha = slot.adapter->scale() * static_cast<double>(lora.rank);
+    }
+    Tensor b = slot.adapter->b().clone();
+    const double scale = lora.alpha / static_cast<double>(slot.adapter->rank());
+    slot.adapter->set(slot.adapter->a(), b, scale);
+  }
+  write_adapter(temporary_ / "adapter", *first.model, {.base = first.base, .lora = lora, .saved = saved});
+  read_adapter(temporary_ / "adapter", second.base, *second.model);
+  EXPECT_LT(relative_error(second.logits(), first.logits()), 1e-5);
+}
+
+INSTANTIATE_TEST_SUITE_P(Peft, AdapterFolder, ::testing::Values("gpt2", "starcoder2", "bert"));
+
+TEST(AdapterFolderErrors, SayWhatDoesNotFit) {
+  const TemporaryFolder temporary;
+  const Fixture fixture("starcoder2");
+  const auto refusal = [&](const std::function<void(Json&)>& change) {
+    std::filesystem::copy(fixture.folder, temporary / "changed", std::filesystem::copy_options::overwrite_existing);
+    Json config = read_json_file(fixture.folder / kAdapterConfigFile);
+    change(config);
+    write_file(temporary / "changed" / kAdapterConfigFile, config.dump());
+    return message_of<ConfigError>([&] { read_adapter(temporary / "changed", fixture.base, *fixture.model); });
+  };
+  EXPECT_THAT(refusal([](Json& c) { c["peft_type"] = "PREFIX_TUNING"; }), HasSubstr("peft_type = \"PREFIX_TUNING\""));
+  EXPECT_THAT(refusal([](Json& c) { c["use_dora"] = true; }), HasSubstr("use_dora = true"));
+  EXPECT_THAT(refusal([](Json& c) { c.erase("lora_alpha"); }), HasSubstr("lora_alpha"));
+  const Fixture other("bert");
+  EXPECT_THAT(message_of<FileError>([&] { read_adapter(fixture.folder, other.base, *other.model); }),
+              HasSubstr("is for no projection of the model"));
+}
+
+}  // namespace
+}  // namespace attune
