@@ -21,12 +21,14 @@ class Slots final : public Visitor {
  public:
   std::vector<AdapterSlot> slots;
   /// Whether another parameter is the same tensor.
-  bool is_shared(const Parameter& parameter) const { return readers_.at(parameter.tensor.address()).size() > 1; }
+  bool is_shared(const Parameter& parameter) const {
+    return parameter.tensor.defined() && readers_.at(parameter.tensor.address()).size() > 1;
+  }
 
  protected:
   void on_parameter(const std::string& path, Parameter& parameter) override {
     parameters_[path] = &parameter;
-    readers_[parameter.tensor.address()].insert(&parameter);
+    if (parameter.tensor.defined()) readers_[parameter.tensor.address()].insert(&parameter);
   }
   void on_module(const std::string& path, Module& part) override {
     auto* const adapter = dynamic_cast<Adapter*>(&part);

@@ -91,7 +91,7 @@ Json InitialModel::sections(Architecture wanted) const {
                                                          : read_translation_settings(path));
     return sections;
   }
-  Json& data = sections["data"] = Json::object();
+  Json data = Json::object();
   if (wanted == Architecture::decoder_lm) {
     LanguageModelFolder settings;
     if (hub != nullptr) {
@@ -112,6 +112,7 @@ Json InitialModel::sections(Architecture wanted) const {
     data["max_tokens"] = max_tokens;
   }
   data["tokenizer_frames_texts"] = frames;
+  sections["data"] = std::move(data);
   return sections;
 }
 
