@@ -72,7 +72,7 @@ Json describe(const DescribedModel& model) {
   json.update({{"num_key_value_heads", attention.kv_heads},
                {"head_dim", attention.head_dim},
                {"attention_bias", attention.bias != AttentionBias::none},
-               {"query_pre_attn_scalar", 1 / (scale * scale)},
+               {"query_pre_attn_scalar", std::llround(1 / (scale * scale))},  // transformers takes an integer
                {"final_logit_softcapping", cap(c.logit_soft_cap)},
                {"hidden_activation", activation_name(c.activation, true)},
                {"rms_norm_eps", c.norm_epsilon},

@@ -62,7 +62,10 @@ Json with_common_fields(Json own, const TransformerConfig& c, const HubClass& hu
                {"pad_token_id", id(special.pad)},
                {"bos_token_id", id(special.bos)},
                {"eos_token_id", id(special.eos)}};
-  if (encoder_decoder) json.update({{"is_encoder_decoder", true}, {"decoder_start_token_id", id(special.bos)}});
+  if (encoder_decoder)
+    json.update({{"is_encoder_decoder", true},
+                 {"decoder_start_token_id", id(special.bos)},
+                 {"forced_eos_token_id", nullptr}});  // the default of some classes is a token
   if (c.architecture == Architecture::encoder_classifier) put_labels(json, c);
   json.update(own);
   return json;
