@@ -133,6 +133,17 @@ std::string written_model_types() {
   return text;
 }
 
+SpecialIds special_ids_of(const HubConfig& config, SpecialIds otherwise) {
+  const auto set = [&](int32_t& id, const char* field) {
+    const std::vector<int64_t> ids = config.integers(field);
+    if (!ids.empty()) id = static_cast<int32_t>(ids.front());
+  };
+  set(otherwise.pad, "pad_token_id");
+  set(otherwise.bos, "bos_token_id");
+  set(otherwise.eos, "eos_token_id");
+  return otherwise;
+}
+
 HubForm hub_form_of(const TransformerConfig& config, const std::vector<std::string>& parameters,
                     const SpecialIds& special, const std::string& model_type) {
   std::optional<HubForm> bridged;

@@ -101,8 +101,8 @@ void write_tokenizers(const fs::path& folder, const Loaded& files, const Transfo
     left_out.push_back("tokenizers: there is one for each side, and a folder of the hub has one for both");
     return;
   }
-  const bool own = tokenizer.file_name() == "tokenizer.model" || tokenizer.file_name() == "vocabulary.json";
-  if (files.tokenizer_frames_texts || !own) return tokenizer.save(folder / tokenizer.file_name());
+  if (files.tokenizer_frames_texts || !huggingface::is_own_tokenizer(tokenizer))
+    return tokenizer.save(folder / tokenizer.file_name());
   for (std::string& line :
        huggingface::write_tokenizer(folder, tokenizer, files.frame, std::min<int64_t>(config.longest_sequence(), 1 << 30)))
     left_out.push_back(std::move(line));
@@ -118,9 +118,10 @@ std::vector<std::string> parameter_names(Module& model) {
 
 // Throws ConfigError that begins with the folder.
 HubForm form_of(const OpenedFolder& folder, const Loaded& files, const std::string& family) {
+  SpecialIds special = files.tokenizers.target->special_ids();
+  if (folder.hub()) special = special_ids_of(folder.hub()->hub_config(), special);
   try {
-    return hub_form_of(folder.config().model, parameter_names(*files.model), files.tokenizers.target->special_ids(),
-                       family);
+    return hub_form_of(folder.config().model, parameter_names(*files.model), special, family);
   } catch (const ConfigError& error) {
     fail<ConfigError>("{}: {}", folder.path().string(), error.what());
   }

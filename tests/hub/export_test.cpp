@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "attune/hub/open_folder.h"
 #include "attune/inference/export.h"
 #include "attune/io/config_file.h"
 #include "attune/io/json_file.h"
@@ -64,7 +65,8 @@ TEST_P(ExportedHubModels, AFolderOfTheHubKeepsItsTensorsToTheBit) {
 TEST_P(ExportedHubModels, TheModelItselfGivesTheTensorsThatItWasReadFrom) {
   const HubFolder hub(from());
   const std::unique_ptr<Module> model = hub.load(LoadedWeights::mapped);
-  const HubForm form = form_of(*model, hub.config(), hub.hub_config().text("model_type"));
+  const HubForm form = form_of(*model, hub.config(), hub.hub_config().text("model_type"),
+                               special_ids_of(hub.hub_config(), {.pad = 1}));
   write_hub_model(folder_.path(), *model, hub.config(), form, {});
 
   const TensorSource ours(folder_.path()), theirs(from());
@@ -154,6 +156,12 @@ struct PresetForm {
   const char* class_name;
 };
 
+std::string preset_test_name(const testing::TestParamInfo<PresetForm>& info) {
+  std::string name = info.param.preset;
+  std::ranges::replace(name, '-', '_');
+  return name;
+}
+
 class ExportedPresets : public testing::TestWithParam<PresetForm> {};
 
 INSTANTIATE_TEST_SUITE_P(Name, ExportedPresets,
@@ -163,11 +171,7 @@ INSTANTIATE_TEST_SUITE_P(Name, ExportedPresets,
                                          PresetForm{"bert-tiny", "BertForSequenceClassification"},
                                          PresetForm{"bert-base", "BertForSequenceClassification"},
                                          PresetForm{"marian-base", "MarianMTModel"}),
-                         [](const auto& info) {
-                           std::string name = info.param.preset;
-                           std::ranges::replace(name, '-', '_');
-                           return name;
-                         });
+                         preset_test_name);
 
 // With fewer layers and tokens, which change no form.
 TEST_P(ExportedPresets, ComputeTheSame) {

@@ -36,8 +36,9 @@ inline std::unique_ptr<Module> random_model(const TransformerConfig& config, uin
 }
 
 /// The class of transformers that the model is written as. Throws ConfigError where it has none.
-inline HubForm form_of(Module& model, const TransformerConfig& config, const std::string& family = "") {
-  return hub_form_of(config, parameter_names(model), SpecialIds{}, family);
+inline HubForm form_of(Module& model, const TransformerConfig& config, const std::string& family = "",
+                       const SpecialIds& special = {}) {
+  return hub_form_of(config, parameter_names(model), special, family);
 }
 
 }  // namespace attune

@@ -243,6 +243,13 @@ Json added_tokens(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
 
 }  // namespace
 
+bool is_own_tokenizer(const Tokenizer& tokenizer) {
+  return dynamic_cast<const SentencePieceTokenizer*>(&tokenizer) != nullptr ||
+         dynamic_cast<const WhitespaceTokenizer*>(&tokenizer) != nullptr ||
+         dynamic_cast<const CharacterTokenizer*>(&tokenizer) != nullptr ||
+         dynamic_cast<const ByteTokenizer*>(&tokenizer) != nullptr;
+}
+
 std::vector<std::string> write_tokenizer(const fs::path& folder, const Tokenizer& tokenizer, const TextFrame& frame,
                                          int64_t most_tokens) {
   Parts parts = parts_of(tokenizer);

@@ -9,6 +9,9 @@
 
 namespace attune::huggingface {
 
+/// Whether it is one of Attune's own: a SentencePiece model, words, characters or bytes.
+bool is_own_tokenizer(const Tokenizer& tokenizer);
+
 /// The tokens that a model expects around a text.
 struct TextFrame {
   bool bos = false;  // in front
