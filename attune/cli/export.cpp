@@ -24,10 +24,9 @@ int export_model(const ExportCommand& command) {
   const ExportedModel done = export_model_folder(command.model, command.out, options);
   TextOutput out;
   if (command.json) {
-    const Json json = {{"model", command.model},         {"out", command.out},
-                       {"family", done.family},          {"class", done.class_name},
-                       {"parameters", done.parameters},  {"bytes", done.bytes},
-                       {"left_out", done.left_out}};
+    const Json json = {
+        {"model", command.model},        {"out", command.out},  {"family", done.family},    {"class", done.class_name},
+        {"parameters", done.parameters}, {"bytes", done.bytes}, {"left_out", done.left_out}};
     out.line(json.dump(2, ' ', false, Json::error_handler_t::replace));
   } else {
     out.line(fmt::format("wrote {}: {} ({}), {} numbers in {:.2f} MB", one_line(command.out), done.class_name,

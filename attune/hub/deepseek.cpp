@@ -116,17 +116,16 @@ Json describe(const DescribedModel& model) {
   put_rotary(json, c, attention->rotary_dim);
   const auto& rotary = std::get<RotaryOptions>(c.positions);
   put_scale(json, *attention, rotary);
-  json.update(
-      {{"num_key_value_heads", c.heads},
-       {"kv_lora_rank", attention->latent_dim},
-       {"q_lora_rank", attention->query_latent_dim > 0 ? Json(attention->query_latent_dim) : Json(nullptr)},
-       {"qk_nope_head_dim", attention->head_dim},
-       {"qk_rope_head_dim", attention->rotary_dim},
-       {"v_head_dim", attention->value_dim},
-       {"head_dim", attention->rotary_dim},
-       {"attention_bias", attention->bias},
-       {"hidden_act", activation_name(c.activation, true)},
-       {"rms_norm_eps", c.norm_epsilon}});
+  json.update({{"num_key_value_heads", c.heads},
+               {"kv_lora_rank", attention->latent_dim},
+               {"q_lora_rank", attention->query_latent_dim > 0 ? Json(attention->query_latent_dim) : Json(nullptr)},
+               {"qk_nope_head_dim", attention->head_dim},
+               {"qk_rope_head_dim", attention->rotary_dim},
+               {"v_head_dim", attention->value_dim},
+               {"head_dim", attention->rotary_dim},
+               {"attention_bias", attention->bias},
+               {"hidden_act", activation_name(c.activation, true)},
+               {"rms_norm_eps", c.norm_epsilon}});
   if (v2) json["mlp_bias"] = c.feed_forward_bias;
   if (!v2) json["rope_interleave"] = rotary.pairing == RotaryPairing::interleaved;
   put_experts(json, c, v2);

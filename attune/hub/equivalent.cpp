@@ -68,10 +68,9 @@ int64_t rotary_width(const TransformerConfig& c) {
 
 void fill(PositionKind& kind, const TransformerConfig& c) {
   if (auto* const learned = std::get_if<LearnedPositions>(&kind)) {
-    learned->max_length = longest_sequence(kind, {.d_model = c.d_model,
-                                                  .context_length = c.architecture == Architecture::decoder_lm
-                                                                        ? c.context_length
-                                                                        : 0});
+    learned->max_length = longest_sequence(
+        kind,
+        {.d_model = c.d_model, .context_length = c.architecture == Architecture::decoder_lm ? c.context_length : 0});
   } else if (auto* const rotary = std::get_if<RotaryOptions>(&kind)) {
     fill(*rotary, rotary_width(c));
   }
@@ -97,8 +96,7 @@ void fill_unread(TransformerConfig& c) {
   c.alignment_head = defaults.alignment_head;
   if (c.norm_form == NormForm::rms) c.norm_bias = true;
   if (c.norm == NormPlacement::post) c.final_norm = true;
-  const bool transforms =
-      c.architecture == Architecture::encoder_classifier ? c.pooler : c.prediction_transform;
+  const bool transforms = c.architecture == Architecture::encoder_classifier ? c.pooler : c.prediction_transform;
   if (!transforms) {
     c.transform_activation = defaults.transform_activation;
     c.transform_bias = defaults.transform_bias;
@@ -141,8 +139,8 @@ std::vector<int64_t> row_order(int64_t rows, int64_t width, RotaryPairing ours) 
   std::vector<int64_t> order(static_cast<size_t>(rows));
   for (int64_t i = 0; i < rows; ++i) {
     int64_t from = i;
-    if (i < width) from = ours == RotaryPairing::interleaved ? 2 * (i % (width / 2)) + i / (width / 2)
-                                                             : i / 2 + i % 2 * (width / 2);
+    if (i < width)
+      from = ours == RotaryPairing::interleaved ? 2 * (i % (width / 2)) + i / (width / 2) : i / 2 + i % 2 * (width / 2);
     order[static_cast<size_t>(i)] = from;
   }
   return order;
@@ -204,7 +202,8 @@ bool can_be_bridged(const FieldDifference& difference, const TransformerConfig& 
   if (field == "token_types") return own == 0;
   if (field == "feed_forward.choice_bias") return !own.get<bool>();
   if (last_of(field) == "bias") return has_biases_of(own, other);
-  return field == "positions.pairing" && ours.layer_attention.empty() && std::holds_alternative<MultiHead>(ours.attention);
+  return field == "positions.pairing" && ours.layer_attention.empty() &&
+         std::holds_alternative<MultiHead>(ours.attention);
 }
 
 std::unique_ptr<Module> equivalent_model(Module& model, const TransformerConfig& ours,
@@ -219,8 +218,8 @@ std::unique_ptr<Module> equivalent_model(Module& model, const TransformerConfig&
   const auto* const rotary = std::get_if<RotaryOptions>(&theirs.positions);
   Reordering reordered;
   if (own_rotary && rotary && own_rotary->pairing != rotary->pairing)
-    reordered.order = row_order(ours.head_dim(), rotary->dimensions > 0 ? rotary->dimensions : ours.head_dim(),
-                                own_rotary->pairing);
+    reordered.order =
+        row_order(ours.head_dim(), rotary->dimensions > 0 ? rotary->dimensions : ours.head_dim(), own_rotary->pairing);
   replace_parameters(*result, [&](const NamedParameter& p) {
     const auto found = own.find(p.name);
     if (found == own.end()) return Tensor::zeros(p.tensor->shape());

@@ -13,10 +13,11 @@ constexpr std::array kMixturesOfExperts = {"qwen2_moe", "nllb-moe", "switch_tran
 }  // namespace
 
 const std::vector<Family>& all_families() {
-  static const std::vector<Family> all = {
-      bert_family(),       gpt2_family(),   llama_family(),  marian_family(), bart_family(),     t5_family(),
-      deepseek_family(),   opt_family(),    gemma_family(),  phi3_family(),   gpt_neox_family(), starcoder2_family(),
-      distilbert_family(), albert_family(), roberta_family(), electra_family(), modernbert_family(), m2m100_family()};
+  static const std::vector<Family> all = {bert_family(),       gpt2_family(),   llama_family(),    marian_family(),
+                                          bart_family(),       t5_family(),     deepseek_family(), opt_family(),
+                                          gemma_family(),      phi3_family(),   gpt_neox_family(), starcoder2_family(),
+                                          distilbert_family(), albert_family(), roberta_family(),  electra_family(),
+                                          modernbert_family(), m2m100_family()};
   return all;
 }
 

@@ -44,7 +44,8 @@ struct Family {
   /// Serves reading and writing: where the files have none of a tensor's names, the one that is written.
   NameTable (*names)(const TransformerConfig& config, const HubFiles& files);
   /// The other direction of translate(): fields of config.json for the family's model that is nearest to ours. What
-  /// translate() makes of them tells whether it is the same. Throws ConfigError naming the field where no model is near.
+  /// translate() makes of them tells whether it is the same. Throws ConfigError naming the field where no model is
+  /// near.
   Json (*describe)(const DescribedModel& model);
   std::vector<std::string> ignored;  // tensors that are no part of the model, see find_parameters()
   /// Further ones that depend on the configuration; may be null.

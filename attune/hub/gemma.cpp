@@ -65,8 +65,7 @@ Json describe(const DescribedModel& model) {
   const TransformerConfig& c = model.config;
   const MultiHead& attention = multi_head_of(c);
   const bool gemma3 = model.model_type == "gemma3_text";
-  const double scale =
-      attention.scale > 0 ? attention.scale : 1 / std::sqrt(static_cast<double>(attention.head_dim));
+  const double scale = attention.scale > 0 ? attention.scale : 1 / std::sqrt(static_cast<double>(attention.head_dim));
   const auto cap = [](double value) { return value > 0 ? Json(value) : Json(nullptr); };
   Json json = sizes_of(c);
   json.update({{"num_key_value_heads", attention.kv_heads},

@@ -71,6 +71,14 @@ Json with_common_fields(Json own, const TransformerConfig& c, const HubClass& hu
   return json;
 }
 
+// As transformers writes a class that is the base model itself: without its name.
+NameTable without_prefix(NameTable table, const std::string& prefix) {
+  for (NameRow& row : table)
+    for (std::string& name : row.theirs)
+      if (name.starts_with(prefix)) name.erase(0, prefix.size());
+  return table;
+}
+
 Candidate candidate_of(const Family& family, const HubClass& hub_class, const TransformerConfig& config,
                        const std::vector<std::string>& parameters, const SpecialIds& special) {
   Candidate candidate;
@@ -93,6 +101,7 @@ Candidate candidate_of(const Family& family, const HubClass& hub_class, const Tr
     }
     if (!candidate.missing.empty()) return candidate;
     NameTable names = family.names(model, files_with(planned));
+    if (hub_class.architecture == Architecture::encoder) names = without_prefix(std::move(names), family.prefix);
     candidate.form = {&family, hub_class, std::move(json), std::move(model), std::move(names)};
   } catch (const ConfigError& error) {
     candidate.refusal = error.what();
@@ -167,7 +176,8 @@ HubForm hub_form_of(const TransformerConfig& config, const std::vector<std::stri
   if (bridged) return std::move(*bridged);
   if (!is_known) fail<ConfigError>("family = \"{}\": is not known, needs one of {}", model_type, written_model_types());
   if (!nearest)
-    fail<ConfigError>("architecture = \"{}\": family \"{}\" has no such class", enum_name(config.architecture), model_type);
+    fail<ConfigError>("architecture = \"{}\": family \"{}\" has no such class", enum_name(config.architecture),
+                      model_type);
   fail<ConfigError>("has no equivalent on the hub; the nearest is {}: {}", nearest_type, reason_of(*nearest));
 }
 

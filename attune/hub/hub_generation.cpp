@@ -158,15 +158,15 @@ Json token_fields(const Config& g, const SpecialIds& special, const std::vector<
 
 }  // namespace
 
-Json hub_generation_of(const GenerationConfig& settings, const SpecialIds& special, std::vector<std::string>& left_out) {
+Json hub_generation_of(const GenerationConfig& settings, const SpecialIds& special,
+                       std::vector<std::string>& left_out) {
   const GenerationConfig& g = settings;
   Json json = token_fields(g, special, {special.pad, special.bos});
   json["decoder_start_token_id"] = id_of(g.start_token >= 0 ? g.start_token : special.bos);
   json["num_beams"] = g.beam_size;
   json["max_new_tokens"] = g.max_length;
   if (g.min_length > 0) json["min_new_tokens"] = g.min_length;
-  if (g.beam_size > 1)
-    json["early_stopping"] = g.early_stopping == EarlyStopping::bound ? Json("never") : Json(true);
+  if (g.beam_size > 1) json["early_stopping"] = g.early_stopping == EarlyStopping::bound ? Json("never") : Json(true);
   if (g.beam_groups > 1) json.update({{"num_beam_groups", g.beam_groups}, {"diversity_penalty", g.diversity_penalty}});
   const bool power = g.length_normalization == LengthNormalization::power || g.length_penalty == 0;
   if (power) json["length_penalty"] = g.length_penalty;

@@ -14,9 +14,9 @@
 namespace attune {
 
 struct HubWriteOptions {
-  std::optional<DType> dtype = {};                  // float32 or bfloat16; none: as the tensors are
+  std::optional<DType> dtype = {};                        // float32 or bfloat16; none: as the tensors are
   int64_t shard_bytes = int64_t{5} * 1000 * 1000 * 1000;  // a file with tensors has at most so many, or one tensor
-  std::function<void()> before_each = {};           // called before each tensor
+  std::function<void()> before_each = {};                 // called before each tensor
 };
 
 /// A tensor that is made when it is written.
@@ -29,7 +29,7 @@ struct HubTensor {
 
 struct WrittenTensors {
   int64_t numbers = 0;
-  int64_t bytes = 0;               // of the tensors
+  int64_t bytes = 0;                // of the tensors
   std::optional<DType> dtype = {};  // of all floating-point tensors; none: they differ
 };
 

@@ -99,7 +99,8 @@ Json describe(const DescribedModel& model) {
   const MultiHead& attention = multi_head_of(c);
   const auto* const experts = std::get_if<Experts>(&c.feed_forward);
   if ((model.model_type == "mixtral" || model.model_type == "qwen3_moe") != (experts != nullptr))
-    fail<ConfigError>("feed_forward = \"{}\": needs \"{}\"", variant_name(c.feed_forward), experts ? "dense" : "experts");
+    fail<ConfigError>("feed_forward = \"{}\": needs \"{}\"", variant_name(c.feed_forward),
+                      experts ? "dense" : "experts");
   Json json = sizes_of(c);
   json.update({{"num_key_value_heads", attention.kv_heads},
                {"head_dim", attention.head_dim},

@@ -90,8 +90,7 @@ bool ParameterWriter::Group::is_one_parameter() const {
 Tensor ParameterWriter::rows_of(const Group& group) const {
   if (group.is_one_parameter()) return without_addend(group.parts.front().values, group.parts.front().transform.add);
   const Tensor rows = Tensor::zeros(group.rows());
-  for (const Part& part : group.parts)
-    put_rows(without_addend(part.values, part.transform.add), part.transform, rows);
+  for (const Part& part : group.parts) put_rows(without_addend(part.values, part.transform.add), part.transform, rows);
   return rows;
 }
 

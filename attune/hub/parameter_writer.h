@@ -14,8 +14,8 @@ namespace attune {
 struct WrittenTensor {
   std::string name;
   Shape shape;
-  size_t group = 0;                // of ParameterWriter, whose rows it is a part of
-  int64_t begin = 0, end = 0;      // these rows
+  size_t group = 0;            // of ParameterWriter, whose rows it is a part of
+  int64_t begin = 0, end = 0;  // these rows
 };
 
 class ParameterWriter {

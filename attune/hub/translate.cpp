@@ -246,7 +246,8 @@ Activation head_activation_of(const HubConfig& config, std::string_view field, c
 }
 
 Json activation_name(FeedForwardActivation activation, bool gated) {
-  return name_of([&](const NamedActivation& known) { return gated ? known.gated == activation : known.plain == activation; });
+  return name_of(
+      [&](const NamedActivation& known) { return gated ? known.gated == activation : known.plain == activation; });
 }
 
 Json activation_name(Activation activation) {

@@ -22,17 +22,30 @@ namespace {
 namespace fs = std::filesystem;
 
 // What is copied of a folder of the hub beside config.json and the weights.
-constexpr std::array kOtherFiles = {
-    "generation_config.json",  "tokenizer.json",        "tokenizer_config.json",     "special_tokens_map.json",
-    "added_tokens.json",       "tokenizer.model",       "sentencepiece.bpe.model",   "spiece.model",
-    "source.spm",              "target.spm",            "vocab.json",                "target_vocab.json",
-    "vocab.txt",               "merges.txt",            "chat_template.jinja",       "chat_template.json",
-    "modules.json",            "1_Pooling/config.json", "sentence_bert_config.json", "config_sentence_transformers.json"};
+constexpr std::array kOtherFiles = {"generation_config.json",
+                                    "tokenizer.json",
+                                    "tokenizer_config.json",
+                                    "special_tokens_map.json",
+                                    "added_tokens.json",
+                                    "tokenizer.model",
+                                    "sentencepiece.bpe.model",
+                                    "spiece.model",
+                                    "source.spm",
+                                    "target.spm",
+                                    "vocab.json",
+                                    "target_vocab.json",
+                                    "vocab.txt",
+                                    "merges.txt",
+                                    "chat_template.jinja",
+                                    "chat_template.json",
+                                    "modules.json",
+                                    "1_Pooling/config.json",
+                                    "sentence_bert_config.json",
+                                    "config_sentence_transformers.json"};
 
 HubWriteOptions write_options(const ExportOptions& options) {
   HubWriteOptions result{.shard_bytes = options.shard_bytes, .before_each = options.before_each};
-  if (options.precision)
-    result.dtype = *options.precision == ProductPrecision::bfloat16 ? DType::bf16 : DType::f32;
+  if (options.precision) result.dtype = *options.precision == ProductPrecision::bfloat16 ? DType::bf16 : DType::f32;
   return result;
 }
 
@@ -40,7 +53,7 @@ HubWriteOptions write_options(const ExportOptions& options) {
 struct Loaded {
   std::unique_ptr<Module> model;
   TokenizerPair tokenizers;
-  huggingface::TextFrame frame;        // of Attune's own tokenizers
+  huggingface::TextFrame frame;         // of Attune's own tokenizers
   bool tokenizer_frames_texts = false;  // tokenizers of the hub know their frame
   std::function<Json(std::vector<std::string>& left_out)> generation = {};
 };
@@ -103,8 +116,8 @@ void write_tokenizers(const fs::path& folder, const Loaded& files, const Transfo
   }
   if (files.tokenizer_frames_texts || !huggingface::is_own_tokenizer(tokenizer))
     return tokenizer.save(folder / tokenizer.file_name());
-  for (std::string& line :
-       huggingface::write_tokenizer(folder, tokenizer, files.frame, std::min<int64_t>(config.longest_sequence(), 1 << 30)))
+  for (std::string& line : huggingface::write_tokenizer(folder, tokenizer, files.frame,
+                                                        std::min<int64_t>(config.longest_sequence(), 1 << 30)))
     left_out.push_back(std::move(line));
   const auto* const pieces = dynamic_cast<const SentencePieceTokenizer*>(&tokenizer);
   if (pieces != nullptr && model_type == "marian") write_marian_files(folder, *pieces);

@@ -86,7 +86,8 @@ std::vector<Preset> make_presets() {
                    "checkpoint_every_epochs": 1, "keep_checkpoints": 10, "average_checkpoints": 10},
          "generation": {"beam_size": 5, "length_penalty": 1}})",
        "Batches of 8,000 tokens and length_penalty 1 are ours"},
-      {"marian-base", "Marian's Transformer as OPUS-MT trains it (Tiedemann and Thottingal 2020): post-norm, swish", 58101,
+      {"marian-base", "Marian's Transformer as OPUS-MT trains it (Tiedemann and Thottingal 2020): post-norm, swish",
+       58101,
        R"({"attention_dropout": 0, "activation_dropout": 0, "positions": {"kind": "sinusoidal", "order": "halves"},
                     "norm": "post", "activation": "silu", "share_embeddings": true, "share_projection": true})",
        R"({

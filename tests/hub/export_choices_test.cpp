@@ -23,23 +23,28 @@ bool flag() {
   return *rc::gen::arbitrary<bool>();
 }
 
+// Once in `times`.
+bool rarely(int times) {
+  return *rc::gen::inRange(0, times) == 0;
+}
+
 AttentionKind any_attention(bool rotary) {
-  if (*rc::gen::inRange(0, 4) == 0)
+  if (rarely(4))
     return MultiHeadLatent{.latent_dim = 6,
                            .query_latent_dim = one_of<int64_t>({0, 5}),
-                           .latent_norm = *rc::gen::inRange(0, 4) > 0,
+                           .latent_norm = !rarely(5),
                            .bias = flag(),
                            .head_dim = one_of<int64_t>({0, 3}),
                            .value_dim = one_of<int64_t>({0, 5}),
                            .rotary_dim = rotary ? 4 : 0,
-                           .scale = one_of({0.0, 0.7})};
-  return MultiHead{.kv_heads = one_of<int64_t>({0, 2}),
-                   .head_dim = one_of<int64_t>({0, 0, 6}),
-                   .bias = one_of({AttentionBias::none, AttentionBias::none, AttentionBias::all,
-                                   AttentionBias::query_key_value}),
-                   .head_norm = *rc::gen::inRange(0, 4) == 0,
-                   .scale = one_of({0.0, 0.0, 1.0}),
-                   .pattern = one_of<AttentionPattern>({FullAttention{}, FullAttention{}, SlidingWindow{.size = 3}})};
+                           .scale = rarely(5) ? 0.7 : 0.0};
+  return MultiHead{
+      .kv_heads = one_of<int64_t>({0, 2}),
+      .head_dim = one_of<int64_t>({0, 0, 6}),
+      .bias = one_of({AttentionBias::none, AttentionBias::none, AttentionBias::all, AttentionBias::query_key_value}),
+      .head_norm = rarely(5),
+      .scale = rarely(6) ? 1.0 : 0.0,
+      .pattern = one_of<AttentionPattern>({FullAttention{}, FullAttention{}, SlidingWindow{.size = 3}})};
 }
 
 FeedForwardKind any_feed_forward() {
@@ -58,30 +63,36 @@ FeedForwardKind any_feed_forward() {
 
 // Choices that families have are more likely than others, so that some models have an equivalent.
 TransformerConfig any_config() {
-  TransformerConfig c = small_config(one_of({Architecture::decoder_lm, Architecture::decoder_lm, Architecture::encoder,
-                                             Architecture::encoder_masked_lm, Architecture::encoder_classifier,
-                                             Architecture::encoder_decoder}));
+  TransformerConfig c = small_config(
+      one_of({Architecture::decoder_lm, Architecture::decoder_lm, Architecture::encoder,
+              Architecture::encoder_masked_lm, Architecture::encoder_classifier, Architecture::encoder_decoder}));
   const bool decoder = c.architecture == Architecture::decoder_lm;
-  const bool modern = decoder && *rc::gen::inRange(0, 3) > 0;
-  c.positions = modern ? PositionKind(RotaryOptions{.pairing = one_of({RotaryPairing::half, RotaryPairing::interleaved})})
-                       : one_of<PositionKind>({LearnedPositions{.max_length = 16}, LearnedPositions{.max_length = 16},
-                                               SinusoidalPositions{.order = SinusoidOrder::halves},
-                                               RelativeBiasPositions{.buckets = 8}, AlibiPositions{}});
-  c.attention = modern ? any_attention(true) : AttentionKind(MultiHead{.bias = one_of({AttentionBias::all, AttentionBias::none})});
-  c.encoder_attention = c.decoder_attention = c.cross_attention = MultiHead{.bias = one_of({AttentionBias::all, AttentionBias::none})};
-  c.norm_form = modern ? one_of({NormForm::rms, NormForm::rms, NormForm::variance}) : NormForm::variance;
-  c.norm = decoder ? NormPlacement::pre : one_of({NormPlacement::post, NormPlacement::post, NormPlacement::pre});
-  c.norm_bias = *rc::gen::inRange(0, 4) > 0;
-  c.activation = modern ? one_of({FeedForwardActivation::swiglu, FeedForwardActivation::geglu, FeedForwardActivation::gelu_tanh})
-                        : one_of({FeedForwardActivation::relu, FeedForwardActivation::gelu, FeedForwardActivation::silu});
-  c.feed_forward_bias = flag();
+  const bool modern = decoder && !rarely(3);
+  c.positions = modern
+                    ? PositionKind(RotaryOptions{.pairing = one_of({RotaryPairing::half, RotaryPairing::interleaved})})
+                    : one_of<PositionKind>({LearnedPositions{.max_length = 16}, LearnedPositions{.max_length = 16},
+                                            LearnedPositions{.max_length = 16},
+                                            SinusoidalPositions{.order = SinusoidOrder::halves},
+                                            RelativeBiasPositions{.buckets = 8}, AlibiPositions{}});
+  c.attention = modern ? any_attention(true)
+                       : AttentionKind(MultiHead{.bias = one_of({AttentionBias::all, AttentionBias::none})});
+  c.encoder_attention = c.decoder_attention = c.cross_attention =
+      MultiHead{.bias = one_of({AttentionBias::all, AttentionBias::none})};
+  c.norm_form = modern && !rarely(5) ? NormForm::rms : NormForm::variance;
+  c.norm = decoder ? NormPlacement::pre : rarely(4) ? NormPlacement::pre : NormPlacement::post;
+  c.norm_bias = !rarely(5);
+  c.activation = modern
+                     ? one_of({FeedForwardActivation::swiglu, FeedForwardActivation::swiglu,
+                               FeedForwardActivation::geglu, FeedForwardActivation::gelu_tanh})
+                     : one_of({FeedForwardActivation::relu, FeedForwardActivation::gelu, FeedForwardActivation::silu});
+  c.feed_forward_bias = modern ? rarely(5) : flag();
   c.feed_forward = modern ? any_feed_forward() : FeedForwardKind(Dense{});
   c.scale_embeddings = c.architecture == Architecture::encoder_decoder && flag();
-  c.embedding_norm = !decoder && flag();
+  c.embedding_norm = !decoder && !rarely(4);
   c.token_types = c.architecture == Architecture::encoder_decoder || decoder ? 0 : one_of<int64_t>({0, 2});
-  c.share_embeddings = flag();
-  c.share_projection = flag();
-  c.projection_bias = *rc::gen::inRange(0, 3) == 0;
+  c.share_embeddings = c.share_projection = flag();
+  if (rarely(4)) c.share_projection = flag();
+  c.projection_bias = rarely(decoder ? 6 : 2);
   c.pooler = c.prediction_transform = c.transform_norm = flag();
   c.transform_activation = one_of({Activation::tanh, Activation::gelu});
   return c;
@@ -120,8 +131,7 @@ TEST(ExportChoices, AModelHasNoEquivalentOrComputesTheSame) {
   });
   EXPECT_TRUE(holds);
   EXPECT_GT(refused, 0);
-  EXPECT_GE(written.size(), 6u);
-  for (const auto& [name, count] : written) std::printf("%s: %d\n", name.c_str(), count);
+  EXPECT_GE(written.size(), 4u) << "too few random models have an equivalent for the test to say something";
 }
 
 }  // namespace

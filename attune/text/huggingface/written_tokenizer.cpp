@@ -108,15 +108,13 @@ Json model_of(const PieceModel& model, int32_t unk) {
       pieces.push_back(Json::array({piece.text, static_cast<double>(piece.score)}));
     return {{"type", "Unigram"}, {"unk_id", unk}, {"vocab", pieces}, {"byte_fallback", model.byte_fallback}};
   }
-  if (model.type != 2) fail<ConfigError>("tokenizer.model: a SentencePiece model of words or characters has no equivalent");
+  if (model.type != 2)
+    fail<ConfigError>("tokenizer.model: a SentencePiece model of words or characters has no equivalent");
   Json vocabulary = Json::object();
   for (size_t i = 0; i < model.pieces.size(); ++i) vocabulary[model.pieces[i].text] = i;
-  return {{"type", "BPE"},
-          {"unk_token", model.pieces[static_cast<size_t>(unk)].text},
-          {"fuse_unk", true},
-          {"byte_fallback", model.byte_fallback},
-          {"vocab", vocabulary},
-          {"merges", merges_of(model)}};
+  return {{"type", "BPE"},       {"unk_token", model.pieces[static_cast<size_t>(unk)].text},
+          {"fuse_unk", true},    {"byte_fallback", model.byte_fallback},
+          {"vocab", vocabulary}, {"merges", merges_of(model)}};
 }
 
 Json replace(const char* pattern, const char* content) {

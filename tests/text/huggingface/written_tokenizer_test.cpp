@@ -26,9 +26,18 @@ struct Written {
         tokenizer(load_tokenizer(folder / "tokenizer.json")) {}
 };
 
-const std::vector<std::string> kHardTexts = {
-    "",  " ",    "  Zwei   Hunde ", "a",    "the quick brown fox, and Zürich!", "\u00e9\u0301 \ufb01 \u2460 \u3000x",
-    "x", "\tx\t", "日本語 🙂🙂 ok",    "0123", "running running runningrunning",    "a\u00a0b"};
+const std::vector<std::string> kHardTexts = {"",
+                                             " ",
+                                             "  Zwei   Hunde ",
+                                             "a",
+                                             "the quick brown fox, and Zürich!",
+                                             "\u00e9\u0301 \ufb01 \u2460 \u3000x",
+                                             "x",
+                                             "\tx\t",
+                                             "日本語 🙂🙂 ok",
+                                             "0123",
+                                             "running running runningrunning",
+                                             "a\u00a0b"};
 
 std::vector<std::string> texts() {
   std::vector<std::string> all = sentence_piece_text();
@@ -53,8 +62,8 @@ void expect_same(const Tokenizer& own) {
 }
 
 class WrittenSentencePiece
-    : public testing::TestWithParam<
-          std::tuple<SentencePieceOptions::Kind, SentencePieceOptions::Normalization, bool>> {};
+    : public testing::TestWithParam<std::tuple<SentencePieceOptions::Kind, SentencePieceOptions::Normalization, bool>> {
+};
 
 INSTANTIATE_TEST_SUITE_P(Kinds, WrittenSentencePiece,
                          testing::Combine(testing::Values(SentencePieceOptions::Kind::unigram,
@@ -66,10 +75,9 @@ INSTANTIATE_TEST_SUITE_P(Kinds, WrittenSentencePiece,
 
 TEST_P(WrittenSentencePiece, GivesTheSameIdsAndTexts) {
   const auto& [kind, normalization, bytes] = GetParam();
-  expect_same(*train_sentence_piece(sentence_piece_text(), {.kind = kind,
-                                                            .vocab_size = bytes ? 420 : 160,
-                                                            .normalization = normalization,
-                                                            .byte_fallback = bytes}));
+  expect_same(*train_sentence_piece(
+      sentence_piece_text(),
+      {.kind = kind, .vocab_size = bytes ? 420 : 160, .normalization = normalization, .byte_fallback = bytes}));
 }
 
 TEST(WrittenTokenizer, WordsCharactersAndBytes) {
