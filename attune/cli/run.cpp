@@ -155,6 +155,7 @@ int run(int argc, char** argv) {
   add_report(app);
   add_inspect(app);
   add_quantize(app);
+  add_export(app);
   add_tokenizer(app);
   add_data(app);
   add_shortlist(app);
