@@ -23,7 +23,7 @@ constexpr std::string_view kPrefix = "base_model.model.";
 constexpr std::string_view kWeight = ".weight";
 
 // Where the base model's family has a projection.
-struct Place {
+struct ModulePlace {
   std::vector<std::string> modules;  // whose outputs, one after the other, are the projection's
   Transform transform;
 };
@@ -33,14 +33,14 @@ std::string without_weight(const std::string& name) {
 }
 
 // None for Attune's own models and where the family has no such parameter.
-std::optional<ParameterPlace> hub_place(const OpenedFolder& base, const std::string& parameter) {
+std::optional<Place> hub_place(const OpenedFolder& base, const std::string& parameter) {
   return base.hub() == nullptr ? std::nullopt : base.hub()->place_of(parameter);
 }
 
-Place place_of(const OpenedFolder& base, const std::string& projection) {
+ModulePlace modules_of(const OpenedFolder& base, const std::string& projection) {
   const auto found = hub_place(base, projection + std::string(kWeight));
   if (!found) return {.modules = {projection}, .transform = {}};
-  Place place{.modules = {}, .transform = found->transform};
+  ModulePlace place{.modules = {}, .transform = found->transform};
   for (const std::string& name : found->theirs) place.modules.push_back(without_weight(name));
   return place;
 }
@@ -197,7 +197,7 @@ void read_slot(AdapterFile& file, const OpenedFolder& base, const AdapterSlot& s
     fail<ConfigError>("{}: the model's weights are panels; an adapter needs the model that they were made from",
                       slot.name);
   const int64_t out = slot.weight->tensor.size(0), in = slot.weight->tensor.size(1);
-  Place place = place_of(base, slot.name);
+  ModulePlace place = modules_of(base, slot.name);
   std::vector<Stored> parts;
   if (Stored own = file.stored(slot.name, in); own.a.defined()) {
     place = {.modules = {slot.name}, .transform = {}};
@@ -227,7 +227,7 @@ void write_adapter(const std::filesystem::path& folder, Module& module, const Ad
   bool transposed = false;
   for (const AdapterSlot& slot : adapter_slots(module)) {
     if (!slot.adapter->there()) continue;
-    Place place = place_of(d.base, slot.name);
+    ModulePlace place = modules_of(d.base, slot.name);
     const Tensor a = slot.adapter->a().detach().to(Device{}), b = slot.adapter->b().detach().to(Device{});
     const auto count = static_cast<int64_t>(place.modules.size());
     if (place.transform.part || b.size(0) % count != 0) place = {.modules = {slot.name}, .transform = {}};

@@ -5,7 +5,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
+#include <vector>
 
 #include "attune/hub/family.h"
 #include "attune/io/model_folder.h"
@@ -26,8 +28,13 @@ class HubFolder {
   /// How many numbers the files have in bfloat16.
   int64_t bfloat16_count() const { return tensors_.bfloat16_count(); }
 
-  /// Where the family has a parameter of ours; none where it has no such parameter.
-  std::optional<ParameterPlace> place_of(const std::string& parameter) const;
+  /// The class of transformers that config.json names.
+  std::string_view class_name() const { return class_.name; }
+  /// Throws FileError naming a tensor that is missing, unknown or of another shape. Reads no values.
+  void check() const;
+
+  /// Where the family has a parameter of ours; nothing where it has no such parameter.
+  std::optional<Place> place_of(const std::string& parameter) const;
 
   /// Builds the model: build_model() of config().
   std::unique_ptr<Module> load(LoadedWeights weights) const;
@@ -35,6 +42,8 @@ class HubFolder {
  private:
   HubFolder(const std::filesystem::path& folder, HubConfig config);
   HubFiles files() const;
+  std::unique_ptr<Module> without_values() const;
+  std::vector<FoundParameter> found_in(Module& model) const;
   /// Gives a model of config() that was built without values (NoInitialization) those of the files.
   void fill(Module& model, LoadedWeights weights) const;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <string_view>
 
 #include "attune/base/fail.h"
 #include "attune/base/glob.h"
@@ -44,6 +45,31 @@ std::string with_numbers(const std::string& pattern, const std::vector<std::stri
   return name;
 }
 
+}  // namespace
+
+std::optional<Place> place_of(const std::string& parameter, const NameTable& table) {
+  const auto [pattern, numbers] = numbered(parameter);
+  const auto module_of = [](const std::string& name) { return name.substr(0, name.rfind('.')); };
+  const std::string module = module_of(parameter), module_pattern = module_of(pattern);
+  const std::string last = parameter.substr(parameter.rfind('.'));  // ".weight"
+  const NameRow* of_module = nullptr;
+  for (const NameRow& row : table) {
+    Place place{.theirs = {}, .transform = row.transform};
+    if (row.ours == pattern || row.ours == parameter) {
+      for (const std::string& name : row.theirs) place.theirs.push_back(with_numbers(name, numbers));
+      return place;
+    }
+    if (row.ours == module || row.ours == module_pattern) of_module = &row;
+  }
+  if (of_module == nullptr) return std::nullopt;
+  Place place{.theirs = {}, .transform = of_module->transform};
+  for (const std::string& name : of_module->theirs) place.theirs.push_back(with_numbers(name, numbers) + last);
+  if (last != ".weight") place.transform.add = 0;
+  return place;
+}
+
+namespace {
+
 // Whether `rows` stored rows give a parameter of `wanted` rows.
 bool has_rows(int64_t rows, int64_t wanted, const Transform& t) {
   if (!t.part) return rows == wanted;
@@ -66,27 +92,6 @@ bool has_shape(const FoundParameter& p, const HubTensors& tensors) {
 
 }  // namespace
 
-std::optional<ParameterPlace> find_place(const std::string& parameter, const NameTable& table) {
-  const auto [pattern, numbers] = numbered(parameter);
-  const auto module_of = [](const std::string& name) { return name.substr(0, name.rfind('.')); };
-  const std::string module = module_of(parameter), module_pattern = module_of(pattern);
-  const std::string last = parameter.substr(parameter.rfind('.'));  // ".weight"
-  const NameRow* of_module = nullptr;
-  for (const NameRow& row : table) {
-    ParameterPlace place{.theirs = {}, .transform = row.transform};
-    if (row.ours == pattern || row.ours == parameter) {
-      for (const std::string& name : row.theirs) place.theirs.push_back(with_numbers(name, numbers));
-      return place;
-    }
-    if (row.ours == module || row.ours == module_pattern) of_module = &row;
-  }
-  if (of_module == nullptr) return std::nullopt;
-  ParameterPlace place{.theirs = {}, .transform = of_module->transform};
-  for (const std::string& name : of_module->theirs) place.theirs.push_back(with_numbers(name, numbers) + last);
-  if (last != ".weight") place.transform.add = 0;
-  return place;
-}
-
 std::vector<int64_t> rows_shape(const FoundParameter& p, const Shape& stored) {
   std::vector<int64_t> sizes(stored.begin(), stored.end());
   while (static_cast<int>(sizes.size()) > p.parameter.tensor->rank() && sizes.front() == 1) sizes.erase(sizes.begin());
@@ -99,7 +104,7 @@ std::vector<FoundParameter> find_parameters(Module& module, const NameTable& tab
   std::vector<FoundParameter> found;
   std::set<std::string> used;
   for (const NamedParameter& parameter : named_parameters(module)) {
-    const std::optional<ParameterPlace> place = find_place(parameter.name, table);
+    const std::optional<Place> place = place_of(parameter.name, table);
     if (!place) fail<FileError>("the family's table has no row for {}", parameter.name);
     FoundParameter p{.parameter = parameter, .stored = {}, .transform = place->transform};
     for (const std::string& name : place->theirs) {

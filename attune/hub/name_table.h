@@ -17,6 +17,7 @@ struct Transform {
   int64_t first = 0;
   int64_t run = 0, period = 0;  // ... with period > 0 the `run` rows from `first` on of every `period`
   double add = 0;               // to every element of a ".weight"
+  bool one_row = false;         // a vector is stored as [1, n]
 };
 
 /// A module of ours or one parameter of it (".weight" and ".bias" end the name of a parameter), and the modules or
@@ -30,12 +31,13 @@ struct NameRow {
 using NameTable = std::vector<NameRow>;
 
 /// Where a table says that a parameter is.
-struct ParameterPlace {
-  std::vector<std::string> theirs;  // names of tensors
+struct Place {
+  std::vector<std::string> theirs;
   Transform transform;
 };
-/// None where the table has no row for it.
-std::optional<ParameterPlace> find_place(const std::string& parameter, const NameTable& table);
+
+/// Nothing where the table has no row for the parameter.
+std::optional<Place> place_of(const std::string& parameter, const NameTable& table);
 
 /// One parameter found in the files.
 struct FoundParameter {
