@@ -123,7 +123,8 @@ Tensor added_by_adapters(const Tensor& x, Projections projections) {
 // y, float32, with what the adapters of the projections add to it.
 Tensor adapted(const Tensor& y, const Tensor& x, Projections projections) {
   if (!has_adapter(projections)) return y;
-  return residual_dropout(y, added_by_adapters(x, projections).reshape(y.shape()));
+  const std::vector<int64_t> shape(y.shape().begin(), y.shape().end());
+  return residual_dropout(y, added_by_adapters(x, projections).reshape(shape));
 }
 
 // What adapters add to segments of rows; a projection without one has one of zeros.
@@ -194,8 +195,11 @@ std::array<Tensor, 3> project_each(const Tensor& x, Projections projections) {
   if (takes_panels(x, projections)) {
     const auto parameters = panels_of(projections);
     panel_linear_each(for_panels(x), {parameters.data(), projections.size()}, {products.data(), projections.size()});
-    std::ranges::transform(projections, products.begin(), products.begin(),
-                           [&](const Projection* p, const Tensor& y) { return adapted(y, x, {p}); });
+    size_t next = 0;
+    for (const Projection* p : projections) {
+      products[next] = adapted(products[next], x, {p});
+      ++next;
+    }
     return products;
   }
   Tensor for_all;  // of those whose panels cannot be read together
