@@ -89,8 +89,10 @@ INSTANTIATE_TEST_SUITE_P(Peft, AdapterFolder, ::testing::Values("gpt2", "starcod
 TEST(AdapterFolderErrors, SayWhatDoesNotFit) {
   const TemporaryFolder temporary;
   const Fixture fixture("starcoder2");
+  std::filesystem::create_directories(temporary / "changed");
   const auto refusal = [&](const std::function<void(Json&)>& change) {
-    std::filesystem::copy(fixture.folder, temporary / "changed", std::filesystem::copy_options::overwrite_existing);
+    std::filesystem::copy(fixture.folder, temporary / "changed",
+                          std::filesystem::copy_options::overwrite_existing | std::filesystem::copy_options::recursive);
     Json config = read_json_file(fixture.folder / kAdapterConfigFile);
     change(config);
     write_file(temporary / "changed" / kAdapterConfigFile, config.dump());
