@@ -45,19 +45,19 @@ std::string TokenizerConfig::text(const char* name, const char* otherwise) const
 }
 
 std::vector<std::string> TokenizerConfig::languages(const std::string& file) const {
-  std::vector<std::string> names;
+  std::vector<std::string> tokens;
   for (const auto& [fields, name] : {std::pair(&values, "additional_special_tokens"),
                                      std::pair(&values, "extra_special_tokens"),  // its name in transformers 5
                                      std::pair(&map, "additional_special_tokens")}) {
     const auto found = fields->find(name);
-    if (found == fields->end() || !found->is_array() || !names.empty()) continue;
+    if (found == fields->end() || !found->is_array() || !tokens.empty()) continue;
     for (const nlohmann::json& one : *found) {
-      const nlohmann::json* const token = one.is_object() && one.contains("content") ? &one["content"] : &one;
-      if (token->is_string() && *token != "<mask>") names.push_back(token->get<std::string>());
+      const nlohmann::json* const text = one.is_object() && one.contains("content") ? &one["content"] : &one;
+      if (text->is_string() && *text != "<mask>") tokens.push_back(text->get<std::string>());
     }
   }
-  if (names.empty()) fail<FileError>("{}: additional_special_tokens name no languages", file);
-  return names;
+  if (tokens.empty()) fail<FileError>("{}: additional_special_tokens name no languages", file);
+  return tokens;
 }
 
 std::string TokenizerConfig::tokenizer_class() const {
