@@ -50,11 +50,11 @@ PieceLayout xlm_roberta(const Settings& settings) {
   return layout;
 }
 
-// mBART-50 and NLLB have the language before a text, mBART after it.
-PieceLayout translation(const Settings& settings, bool language_first) {
+// mBART-50 and NLLB have the language before a text, mBART after it. `otherwise`: where the folder names none.
+PieceLayout translation(const Settings& settings, bool language_first, const char* otherwise) {
   PieceLayout layout = fairseq_layout();
   layout.last = settings.config.languages(settings.file);
-  const std::string language = settings.config.text("src_lang", language_first ? "eng_Latn" : "en_XX");
+  const std::string language = settings.config.text("src_lang", otherwise);
   const auto found = std::ranges::find(layout.last, language);
   const auto first_language = settings.pieces + layout.shift;
   const auto id = first_language + static_cast<int32_t>(found == layout.last.end() ? 0 : found - layout.last.begin());
@@ -65,16 +65,15 @@ PieceLayout translation(const Settings& settings, bool language_first) {
 }
 
 PieceLayout mbart(const Settings& settings) {
-  return translation(settings, false);
+  return translation(settings, false, "en_XX");
 }
 
 PieceLayout nllb(const Settings& settings) {
-  if (settings.flag("legacy_behaviour", false)) return translation(settings, false);
-  return translation(settings, true);
+  return translation(settings, !settings.flag("legacy_behaviour", false), "eng_Latn");
 }
 
 PieceLayout mbart50(const Settings& settings) {
-  return translation(settings, true);
+  return translation(settings, true, "en_XX");
 }
 
 PieceLayout t5(const Settings& settings) {

@@ -73,6 +73,18 @@ TEST(PieceTokenizer, MBartHasTheLanguageAfterATextAndMBart50BeforeIt) {
         name);
 }
 
+TEST(PieceTokenizer, ATextIsEnglishWhereTheFolderSaysNothing) {
+  const auto ids = [](json config, const json& languages) {
+    config["additional_special_tokens"] = languages;
+    return fairseq(config).load()->encode_for_model("so").ids;
+  };
+  const json codes = {"ar_AR", "en_XX"}, scripts = {"deu_Latn", "eng_Latn"};  // 161 and 162
+  EXPECT_EQ(ids({{"tokenizer_class", "MBart50Tokenizer"}, {"src_lang", nullptr}}, codes).front(), 162);
+  EXPECT_EQ(ids({{"tokenizer_class", "MBartTokenizer"}}, codes).back(), 162);
+  EXPECT_EQ(ids({{"tokenizer_class", "NllbTokenizer"}}, scripts).front(), 162);
+  EXPECT_EQ(ids({{"tokenizer_class", "NllbTokenizer"}, {"legacy_behaviour", true}}, scripts).back(), 162);
+}
+
 // fairseq has <mask> after the languages.
 TEST(PieceTokenizer, NllbHasTheLanguageBeforeAText) {
   json config = {{"tokenizer_class", "NllbTokenizer"},
