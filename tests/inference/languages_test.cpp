@@ -20,8 +20,7 @@ using testing::HasSubstr;
 // Of pieces, "or" among them, and languages.
 std::shared_ptr<const Tokenizer> tokenizer_of(const std::string& name, const std::vector<std::string>& languages) {
   const TemporaryFolder folder;
-  std::filesystem::copy_file(source_dir() / "tests/text/data/pieces/fairseq.model",
-                             folder / "sentencepiece.bpe.model");
+  std::filesystem::copy_file(source_dir() / "tests/text/data/pieces/fairseq.model", folder / "sentencepiece.bpe.model");
   write_file(folder / "vocab.json", R"({"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3, "or": 4})");
   write_file(folder / "tokenizer_config.json",
              json{{"tokenizer_class", name}, {"additional_special_tokens", languages}}.dump());
