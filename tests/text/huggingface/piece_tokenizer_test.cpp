@@ -102,9 +102,8 @@ TEST(PieceTokenizer, NllbHasTheLanguageBeforeAText) {
   EXPECT_THAT(message_of<FileError>([&] { fairseq(config).load(); }), HasSubstr("name no languages"));
 }
 
-// A folder of M2M100: most pieces have numbers, the last one the first.
-PieceFolder m2m100(const json& config) {
-  PieceFolder folder = fairseq(config);
+// Makes a folder one of M2M100: most pieces have numbers, the last one the first.
+void number_pieces(const PieceFolder& folder) {
   const std::string model = read_file(folder.folder / "sentencepiece.bpe.model", 1 << 20);
   const auto processor = load_sentence_piece(model, "fairseq.model");
   json vocabulary = {{"<s>", 0}, {"<pad>", 1}, {"</s>", 2}, {"<unk>", 3}};
@@ -114,13 +113,13 @@ PieceFolder m2m100(const json& config) {
   write_file(folder.folder / "vocab.json", vocabulary.dump());
   write_file(folder.folder / "special_tokens_map.json",
              json{{"additional_special_tokens", {"__af__", "__am__", "__ar__"}}}.dump());
-  return folder;
 }
 
 TEST(M2M100, HasTheLanguageBeforeATextAndIdsOfVocabJson) {
   for (const json& config :
        {json{{"tokenizer_class", "M2M100Tokenizer"}, {"src_lang", "ar"}}, json{{"src_lang", "ar"}}}) {
-    const PieceFolder folder = m2m100(config);
+    const PieceFolder folder = fairseq(config);
+    number_pieces(folder);
     const auto tokenizer = folder.load();
     expect_equal(*tokenizer, "m2m100");
     EXPECT_EQ(tokenizer->token_id("__af__"), tokenizer->vocab_size() - 3);
@@ -132,7 +131,8 @@ TEST(M2M100, HasTheLanguageBeforeATextAndIdsOfVocabJson) {
 }
 
 TEST(M2M100, RefusesAFolderWithoutLanguagesOrNumbers) {
-  const PieceFolder folder = m2m100({{"tokenizer_class", "M2M100Tokenizer"}});
+  const PieceFolder folder = fairseq({{"tokenizer_class", "M2M100Tokenizer"}});
+  number_pieces(folder);
   const auto message = [&] { return message_of<FileError>([&] { folder.load(); }); };
   write_file(folder.folder / "special_tokens_map.json", "{}");
   EXPECT_THAT(message(), HasSubstr("sentencepiece.bpe.model: additional_special_tokens name no languages"));
