@@ -29,6 +29,7 @@ void add_compare(CLI::App& app);
 void add_report(CLI::App& app);
 void add_evaluate(CLI::App& app);
 void add_inspect(CLI::App& app);
+void add_export(CLI::App& app);
 void add_quantize(CLI::App& app);
 void add_shortlist(CLI::App& app);
 void add_tokenizer(CLI::App& app);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "attune/hub/bert.h"
+#include "attune/hub/describe.h"
 #include "attune/hub/families.h"
 #include "attune/hub/translate.h"
 
@@ -22,6 +23,16 @@ TransformerConfig translate(const HubFiles& files) {
   c.pooler = true;
   set_masked_lm_head(c, files, "predictions.decoder", head_activation_of(hub, "hidden_act", "gelu_new"));
   return c;
+}
+
+Json describe(const DescribedModel& model) {
+  const TransformerConfig& c = model.config;
+  Json json = bert_fields(c);
+  json.update({{"embedding_size", c.embedding_width()},
+               {"num_hidden_layers", c.layers / c.layer_block},
+               {"num_hidden_groups", c.layer_groups},
+               {"inner_group_num", c.layer_block}});
+  return json;
 }
 
 // Of a layer with parameters of its own.
@@ -53,7 +64,7 @@ NameTable names(const TransformerConfig& c, const HubFiles& files) {
       {"transform", {"predictions.dense"}},
       {"transform.norm", {"predictions.LayerNorm"}},
       {"projection", {"predictions.decoder"}},
-      {"projection.bias", {first_stored(files, {"predictions.decoder.bias", "predictions.bias"})}},
+      {"projection.bias", {projection_bias_name(c, files, "predictions.decoder.bias", "predictions.bias")}},
   };
   for (int64_t i = 0; i < c.layers; ++i) {
     if (c.first_with_parameters_of(i) != i) continue;
@@ -67,13 +78,14 @@ NameTable names(const TransformerConfig& c, const HubFiles& files) {
 
 Family albert_family() {
   return {.model_types = {"albert"},
-          .classes = {{"AlbertModel", Architecture::encoder},
-                      {"AlbertForMaskedLM", Architecture::encoder_masked_lm},
-                      {"AlbertForPreTraining", Architecture::encoder_masked_lm},
-                      {"AlbertForSequenceClassification", Architecture::encoder_classifier}},
+          .classes = {{"AlbertModel", Architecture::encoder, "albert"},
+                      {"AlbertForMaskedLM", Architecture::encoder_masked_lm, "albert"},
+                      {"AlbertForPreTraining", Architecture::encoder_masked_lm, ""},
+                      {"AlbertForSequenceClassification", Architecture::encoder_classifier, "albert"}},
           .prefix = "albert.",
           .translate = translate,
           .names = names,
+          .describe = describe,
           // Of the other heads that a file may have.
           .ignored = {"*embeddings.position_ids", "predictions.*", "sop_classifier.*", "albert.pooler.*", "pooler.*"}};
 }

@@ -1,5 +1,6 @@
 // BART: Lewis et al. 2020. mBART, Liu et al. 2020, differs by its norms: before the sublayers, and a final one.
 
+#include "attune/hub/describe.h"
 #include "attune/hub/encoder_decoder.h"
 #include "attune/hub/families.h"
 
@@ -15,15 +16,22 @@ TransformerConfig translate(const HubFiles& files) {
   return c;
 }
 
+Json describe(const DescribedModel& model) {
+  Json json = bart_fields(model.config);
+  json["max_position_embeddings"] = learned_positions_of(model.config);
+  return json;
+}
+
 }  // namespace
 
 Family bart_family() {
   return {.model_types = {"bart", "mbart"},
-          .classes = {{"BartForConditionalGeneration", Architecture::encoder_decoder},
-                      {"MBartForConditionalGeneration", Architecture::encoder_decoder}},
+          .classes = {{"BartForConditionalGeneration", Architecture::encoder_decoder, "bart"},
+                      {"MBartForConditionalGeneration", Architecture::encoder_decoder, "mbart"}},
           .prefix = "model.",
           .translate = translate,
           .names = bart_names,
+          .describe = describe,
           .ignored = {"*coder.embed_tokens.weight", "*shared.weight"}};  // the shared table under its other names
 }
 

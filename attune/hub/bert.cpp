@@ -2,6 +2,7 @@
 
 #include "attune/hub/bert.h"
 
+#include "attune/hub/describe.h"
 #include "attune/hub/families.h"
 #include "attune/hub/translate.h"
 
@@ -17,7 +18,11 @@ TransformerConfig translate(const HubFiles& files) {
   return c;
 }
 
-NameTable names(const TransformerConfig&, const HubFiles& files) {
+Json describe(const DescribedModel& model) {
+  return bert_fields(model.config);
+}
+
+NameTable names(const TransformerConfig& c, const HubFiles& files) {
   NameTable table = bert_encoder_names("bert.");
   const NameTable heads = {
       {"pooler", {"bert.pooler.dense"}},
@@ -25,7 +30,7 @@ NameTable names(const TransformerConfig&, const HubFiles& files) {
       {"transform", {"cls.predictions.transform.dense"}},
       {"transform.norm", {"cls.predictions.transform.LayerNorm"}},
       {"projection", {kDecoder}},
-      {"projection.bias", {first_stored(files, {"cls.predictions.decoder.bias", "cls.predictions.bias"})}},
+      {"projection.bias", {projection_bias_name(c, files, "cls.predictions.decoder.bias", "cls.predictions.bias")}},
   };
   table.insert(table.end(), heads.begin(), heads.end());
   return table;
@@ -69,13 +74,14 @@ NameTable bert_encoder_names(const std::string& base) {
 
 Family bert_family() {
   return {.model_types = {"bert"},
-          .classes = {{"BertModel", Architecture::encoder},
-                      {"BertForMaskedLM", Architecture::encoder_masked_lm},
-                      {"BertForPreTraining", Architecture::encoder_masked_lm},
-                      {"BertForSequenceClassification", Architecture::encoder_classifier}},
+          .classes = {{"BertModel", Architecture::encoder, "bert"},
+                      {"BertForMaskedLM", Architecture::encoder_masked_lm, "bert"},
+                      {"BertForPreTraining", Architecture::encoder_masked_lm, ""},
+                      {"BertForSequenceClassification", Architecture::encoder_classifier, "bert"}},
           .prefix = "bert.",
           .translate = translate,
           .names = names,
+          .describe = describe,
           // Of the other heads that a file may have.
           .ignored = {"*embeddings.position_ids", "cls.*", "bert.pooler.*", "pooler.*"}};
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "attune/hub/describe.h"
 #include "attune/hub/families.h"
 #include "attune/hub/translate.h"
 
@@ -76,6 +77,61 @@ TransformerConfig translate(const HubFiles& files) {
   return c;
 }
 
+// Both models have experts in all layers but the first ones.
+void put_experts(Json& json, const TransformerConfig& c, bool v2) {
+  const auto* const experts = std::get_if<Experts>(&c.feed_forward);
+  json["first_k_dense_replace"] = experts ? static_cast<int64_t>(experts->dense_layers.size()) : c.layers;
+  if (experts == nullptr) return;
+  if (experts->shared_experts < 1) fail<ConfigError>("feed_forward.shared_experts = 0: needs at least 1");
+  json.update({{"n_routed_experts", experts->experts},
+               {"num_experts_per_tok", experts->experts_per_token},
+               {"n_shared_experts", experts->shared_experts},
+               {"moe_intermediate_size", experts->d_ff},
+               {"routed_scaling_factor", experts->weight_scale},
+               {"norm_topk_prob", experts->normalised_weights},
+               {"scoring_func", v2 ? "softmax" : "sigmoid"},
+               {"topk_method", !v2                   ? "noaux_tc"
+                               : experts->groups > 1 ? "group_limited_greedy"
+                                                     : "greedy"}});
+  if (v2 && experts->groups == 1) return;
+  json.update({{"n_group", experts->groups}, {"topk_group", experts->top_groups}});
+}
+
+// The other direction of scale_of(): scores are multiplied with the square of 0.1 * mscale_all_dim * ln(factor) + 1.
+void put_scale(Json& json, const MultiHeadLatent& attention, const RotaryOptions& rotary) {
+  if (attention.scale == 0 || rotary.scaling == RotaryScaling::none || !(rotary.factor > 1)) return;
+  const double width = static_cast<double>(attention.head_dim + attention.rotary_dim);
+  const double correction = std::sqrt(attention.scale * std::sqrt(width));
+  Json& table = json["rope_parameters"];
+  table["mscale_all_dim"] = (correction - 1) / (0.1 * std::log(rotary.factor));
+  table["attention_factor"] = rotary.magnitude > 0 ? rotary.magnitude : 0.1 * std::log(rotary.factor) + 1;
+}
+
+Json describe(const DescribedModel& model) {
+  const TransformerConfig& c = model.config;
+  const auto* const attention = std::get_if<MultiHeadLatent>(&c.attention);
+  if (attention == nullptr) fail<ConfigError>("attention = \"multi_head\": needs \"latent\"");
+  const bool v2 = model.model_type == "deepseek_v2";
+  Json json = sizes_of(c);
+  put_rotary(json, c, attention->rotary_dim);
+  const auto& rotary = std::get<RotaryOptions>(c.positions);
+  put_scale(json, *attention, rotary);
+  json.update({{"num_key_value_heads", c.heads},
+               {"kv_lora_rank", attention->latent_dim},
+               {"q_lora_rank", attention->query_latent_dim > 0 ? Json(attention->query_latent_dim) : Json(nullptr)},
+               {"qk_nope_head_dim", attention->head_dim},
+               {"qk_rope_head_dim", attention->rotary_dim},
+               {"v_head_dim", attention->value_dim},
+               {"head_dim", attention->rotary_dim},
+               {"attention_bias", attention->bias},
+               {"hidden_act", activation_name(c.activation, true)},
+               {"rms_norm_eps", c.norm_epsilon}});
+  if (v2) json["mlp_bias"] = c.feed_forward_bias;
+  if (!v2) json["rope_interleave"] = rotary.pairing == RotaryPairing::interleaved;
+  put_experts(json, c, v2);
+  return json;
+}
+
 // Of the rows of each head some: `count` from `first` on, of `all`.
 Transform part_of_heads(int64_t first, int64_t count, int64_t all) {
   return {.part = true, .first = first, .run = count, .period = all};
@@ -124,13 +180,15 @@ std::vector<std::string> further_layers(const HubFiles& files) {
 
 Family deepseek_family() {
   return {.model_types = {"deepseek_v2", "deepseek_v3"},
-          .classes = {{"DeepseekV2ForCausalLM", Architecture::decoder_lm},
-                      {"DeepseekV3ForCausalLM", Architecture::decoder_lm}},
+          .classes = {{"DeepseekV2ForCausalLM", Architecture::decoder_lm, "deepseek_v2"},
+                      {"DeepseekV3ForCausalLM", Architecture::decoder_lm, "deepseek_v3"}},
           .prefix = "model.",
           .translate = translate,
           .names = names,
+          .describe = describe,
           .ignored = {"*.rotary_emb.inv_freq"},
-          .ignored_too = further_layers};
+          .ignored_too = further_layers,
+          .not_written = {"lm_head.bias"}};
 }
 
 }  // namespace attune

@@ -1,5 +1,6 @@
 // DistilBERT: Sanh et al. 2019.
 
+#include "attune/hub/describe.h"
 #include "attune/hub/families.h"
 #include "attune/hub/translate.h"
 
@@ -22,6 +23,17 @@ TransformerConfig translate(const HubFiles& files) {
   c.transform_activation = Activation::relu;
   set_masked_lm_head(c, files, "vocab_projector", head_activation_of(hub, "activation", "gelu"));
   return c;
+}
+
+Json describe(const DescribedModel& model) {
+  const TransformerConfig& c = model.config;
+  multi_head_of(c);
+  return {{"dim", c.d_model},
+          {"n_heads", c.heads},
+          {"n_layers", c.layers},
+          {"hidden_dim", c.d_ff},
+          {"activation", activation_name(c.activation)},
+          {"max_position_embeddings", learned_positions_of(c)}};
 }
 
 NameTable names(const TransformerConfig&, const HubFiles&) {
@@ -50,12 +62,13 @@ NameTable names(const TransformerConfig&, const HubFiles&) {
 
 Family distilbert_family() {
   return {.model_types = {"distilbert"},
-          .classes = {{"DistilBertModel", Architecture::encoder},
-                      {"DistilBertForMaskedLM", Architecture::encoder_masked_lm},
-                      {"DistilBertForSequenceClassification", Architecture::encoder_classifier}},
+          .classes = {{"DistilBertModel", Architecture::encoder, "distilbert"},
+                      {"DistilBertForMaskedLM", Architecture::encoder_masked_lm, "distilbert"},
+                      {"DistilBertForSequenceClassification", Architecture::encoder_classifier, "distilbert"}},
           .prefix = "distilbert.",
           .translate = translate,
           .names = names,
+          .describe = describe,
           .ignored = {"*embeddings.position_ids", "vocab_*"}};
 }
 

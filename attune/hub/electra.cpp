@@ -1,6 +1,7 @@
 // ELECTRA: Clark et al. 2020. BERT, perhaps with narrow tables of embeddings, and with other heads.
 
 #include "attune/hub/bert.h"
+#include "attune/hub/describe.h"
 #include "attune/hub/families.h"
 #include "attune/hub/translate.h"
 
@@ -14,6 +15,12 @@ TransformerConfig translate(const HubFiles& files) {
   c.transform_activation = Activation::gelu;
   set_masked_lm_head(c, files, "generator_lm_head", Activation::gelu);
   return c;
+}
+
+Json describe(const DescribedModel& model) {
+  Json json = bert_fields(model.config);
+  json["embedding_size"] = model.config.embedding_width();
+  return json;
 }
 
 NameTable names(const TransformerConfig&, const HubFiles&) {
@@ -34,13 +41,14 @@ NameTable names(const TransformerConfig&, const HubFiles&) {
 
 Family electra_family() {
   return {.model_types = {"electra"},
-          .classes = {{"ElectraModel", Architecture::encoder},
-                      {"ElectraForPreTraining", Architecture::encoder},  // its head tells replaced tokens from others
-                      {"ElectraForMaskedLM", Architecture::encoder_masked_lm},
-                      {"ElectraForSequenceClassification", Architecture::encoder_classifier}},
+          .classes = {{"ElectraModel", Architecture::encoder, "electra"},
+                      {"ElectraForPreTraining", Architecture::encoder, ""},  // its head tells replaced tokens apart
+                      {"ElectraForMaskedLM", Architecture::encoder_masked_lm, "electra"},
+                      {"ElectraForSequenceClassification", Architecture::encoder_classifier, "electra"}},
           .prefix = "electra.",
           .translate = translate,
           .names = names,
+          .describe = describe,
           // Of the other heads that a file may have.
           .ignored = {"*embeddings.position_ids", "discriminator_predictions.*", "generator_*"}};
 }

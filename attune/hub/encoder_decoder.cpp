@@ -51,7 +51,7 @@ NameTable bart_names(const TransformerConfig& config, const HubFiles& files) {
       {"encoder.norm", {encoder + "layer_norm"}},
       {"decoder.norm", {decoder + "layer_norm"}},
       {"projection.weight", {"lm_head.weight"}},
-      {"projection.bias", {"final_logits_bias"}},
+      {"projection.bias", {"final_logits_bias"}, {.one_row = true}},
   };
   const std::array projections = {"q_proj", "k_proj", "v_proj", "out_proj"};
   for (const std::string stack : {"encoder", "decoder"}) {

@@ -6,26 +6,27 @@
 namespace attune {
 namespace {
 
-const std::vector<Family>& families() {
-  static const std::vector<Family> all = {
-      albert_family(),     bart_family(), bert_family(),     deepseek_family(), distilbert_family(), electra_family(),
-      gemma_family(),      gpt2_family(), gpt_neox_family(), llama_family(),    m2m100_family(),     marian_family(),
-      modernbert_family(), opt_family(),  phi3_family(),     roberta_family(),  starcoder2_family(), t5_family()};
-  return all;
-}
-
 // Every layer of these has experts, or their number cannot be set to none.
 constexpr std::array kMixturesOfExperts = {"qwen2_moe", "nllb-moe", "switch_transformers", "phimoe", "olmoe",
                                            "gpt_oss",   "dbrx",     "granitemoe",          "jamba",  "glm4_moe"};
 
 }  // namespace
 
+const std::vector<Family>& all_families() {
+  static const std::vector<Family> all = {bert_family(),       gpt2_family(),   llama_family(),    marian_family(),
+                                          bart_family(),       t5_family(),     deepseek_family(), opt_family(),
+                                          gemma_family(),      phi3_family(),   gpt_neox_family(), starcoder2_family(),
+                                          distilbert_family(), albert_family(), roberta_family(),  electra_family(),
+                                          modernbert_family(), m2m100_family()};
+  return all;
+}
+
 const Family& family_of(const HubConfig& config) {
   const std::string type = config.text("model_type");
   if (std::ranges::find(kMixturesOfExperts, type) != kMixturesOfExperts.end())
     config.refuse("model_type", "mixtures of experts of this family are not supported");
   std::string known;
-  for (const Family& family : families()) {
+  for (const Family& family : all_families()) {
     for (const std::string_view name : family.model_types) {
       if (name == type) return family;
       known += (known.empty() ? "" : ", ") + std::string(name);

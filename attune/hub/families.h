@@ -2,6 +2,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "attune/hub/family.h"
 
@@ -25,6 +26,9 @@ Family phi3_family();
 Family roberta_family();  // and XLM-R
 Family starcoder2_family();
 Family t5_family();  // and mT5
+
+/// The order in which they are tried when a model is written.
+const std::vector<Family>& all_families();
 
 /// The family of config.json's model_type. Throws ConfigError for one that is not known, and for a mixture of experts.
 const Family& family_of(const HubConfig& config);

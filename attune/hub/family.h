@@ -17,14 +17,22 @@ namespace attune {
 struct HubClass {
   std::string_view name;  // "GPT2LMHeadModel"
   Architecture architecture;
+  std::string_view model_type;  // of the folders that are written with it; empty: it is read alone
 };
 
 /// What a family's functions read.
 struct HubFiles {
   const HubConfig& config;
-  const HubTensors& tensors;
+  const TensorNames& tensors;
   Architecture architecture;
   std::string_view class_name;
+};
+
+/// What a family's config.json is written for.
+struct DescribedModel {
+  const TransformerConfig& config;  // in full_form()
+  std::string_view model_type;
+  int64_t pad;  // the tokenizer's id
 };
 
 struct Family {
@@ -33,10 +41,16 @@ struct Family {
   std::string prefix;             // of the base model's tensors
   /// Returns our configuration; refuses what it does not know. The caller validates the result.
   TransformerConfig (*translate)(const HubFiles& files);
+  /// Serves reading and writing: where the files have none of a tensor's names, the one that is written.
   NameTable (*names)(const TransformerConfig& config, const HubFiles& files);
+  /// The other direction of translate(): fields of config.json for the family's model that is nearest to ours. What
+  /// translate() makes of them tells whether it is the same. Throws ConfigError naming the field where no model is
+  /// near.
+  Json (*describe)(const DescribedModel& model);
   std::vector<std::string> ignored;  // tensors that are no part of the model, see find_parameters()
   /// Further ones that depend on the configuration; may be null.
   std::vector<std::string> (*ignored_too)(const HubFiles& files) = nullptr;
+  std::vector<std::string> not_written = {};  // tensors that translate() knows and the classes do not have
 };
 
 }  // namespace attune

@@ -1,7 +1,9 @@
 // Gemma 2 (Gemma Team 2024) and the text models of Gemma 3 (Gemma Team 2025).
 
+#include <algorithm>
 #include <cmath>
 
+#include "attune/hub/describe.h"
 #include "attune/hub/families.h"
 #include "attune/hub/translate.h"
 
@@ -59,6 +61,33 @@ TransformerConfig translate(const HubFiles& files) {
   return c;
 }
 
+Json describe(const DescribedModel& model) {
+  const TransformerConfig& c = model.config;
+  const MultiHead& attention = multi_head_of(c);
+  const bool gemma3 = model.model_type == "gemma3_text";
+  const double scale = attention.scale > 0 ? attention.scale : 1 / std::sqrt(static_cast<double>(attention.head_dim));
+  const auto cap = [](double value) { return value > 0 ? Json(value) : Json(nullptr); };
+  Json json = sizes_of(c);
+  json.update({{"num_key_value_heads", attention.kv_heads},
+               {"head_dim", attention.head_dim},
+               {"attention_bias", attention.bias != AttentionBias::none},
+               {"query_pre_attn_scalar", std::llround(1 / (scale * scale))},  // transformers takes an integer
+               {"final_logit_softcapping", cap(c.logit_soft_cap)},
+               {"hidden_activation", activation_name(c.activation, true)},
+               {"rms_norm_eps", c.norm_epsilon},
+               {"layer_types", layer_types_of(c)},
+               {"sliding_window", std::max<int64_t>(c.local_window, 1)}});
+  put_rotary(json, c, attention.head_dim);
+  if (gemma3) {
+    const PositionKind& local = c.layer_attention.empty() ? c.positions : c.local_positions;
+    json["rope_parameters"] = {{kGlobal, rope_parameters_of(c.positions, attention.head_dim)},
+                               {kLocal, rope_parameters_of(local, attention.head_dim)}};
+  } else {
+    json["attn_logit_softcapping"] = cap(attention.soft_cap);
+  }
+  return json;
+}
+
 // The weights of norms are stored without the 1 that is added to them.
 NameTable names(const TransformerConfig&, const HubFiles&) {
   const std::string ours = "decoder.layers.*.", theirs = "model.layers.*.";
@@ -86,11 +115,14 @@ NameTable names(const TransformerConfig&, const HubFiles&) {
 
 Family gemma_family() {
   return {.model_types = {"gemma2", "gemma3_text"},
-          .classes = {{"Gemma2ForCausalLM", Architecture::decoder_lm}, {"Gemma3ForCausalLM", Architecture::decoder_lm}},
+          .classes = {{"Gemma2ForCausalLM", Architecture::decoder_lm, "gemma2"},
+                      {"Gemma3ForCausalLM", Architecture::decoder_lm, "gemma3_text"}},
           .prefix = "model.",
           .translate = translate,
           .names = names,
-          .ignored = {"*.rotary_emb.inv_freq"}};
+          .describe = describe,
+          .ignored = {"*.rotary_emb.inv_freq"},
+          .not_written = {"lm_head.bias"}};
 }
 
 }  // namespace attune

@@ -1,5 +1,6 @@
 // GPT-2: Radford et al. 2019.
 
+#include "attune/hub/describe.h"
 #include "attune/hub/families.h"
 #include "attune/hub/translate.h"
 
@@ -21,6 +22,20 @@ TransformerConfig translate(const HubFiles& files) {
   c.activation = activation_of(hub, "activation_function", "gelu_new");
   c.norm_epsilon = hub.number("layer_norm_epsilon", 1e-5);
   return c;
+}
+
+Json describe(const DescribedModel& model) {
+  const TransformerConfig& c = model.config;
+  const MultiHead& attention = multi_head_of(c);
+  return {{"n_embd", c.d_model},
+          {"n_head", c.heads},
+          {"n_layer", c.layers},
+          {"n_inner", c.d_ff},
+          {"n_positions", learned_positions_of(c)},
+          {"scale_attn_weights", attention.scale != 1},
+          {"scale_attn_by_inverse_layer_idx", attention.scale_by_layer},
+          {"activation_function", activation_name(c.activation)},
+          {"layer_norm_epsilon", c.norm_epsilon}};
 }
 
 // Its matrices are stored as [in, out]; one of them computes queries, keys and values.
@@ -48,11 +63,13 @@ NameTable names(const TransformerConfig& c, const HubFiles&) {
 
 Family gpt2_family() {
   return {.model_types = {"gpt2"},
-          .classes = {{"GPT2LMHeadModel", Architecture::decoder_lm}},
+          .classes = {{"GPT2LMHeadModel", Architecture::decoder_lm, "gpt2"}},
           .prefix = "transformer.",
           .translate = translate,
           .names = names,
-          .ignored = {"*.attn.bias", "*.attn.masked_bias"}};  // causal masks
+          .describe = describe,
+          .ignored = {"*.attn.bias", "*.attn.masked_bias"},  // causal masks
+          .not_written = {"lm_head.bias"}};
 }
 
 }  // namespace attune

@@ -1,5 +1,6 @@
 // GPT-NeoX (Black et al. 2022) and Pythia (Biderman et al. 2023).
 
+#include "attune/hub/describe.h"
 #include "attune/hub/families.h"
 #include "attune/hub/translate.h"
 
@@ -19,6 +20,21 @@ TransformerConfig translate(const HubFiles& files) {
   c.norm_epsilon = hub.number("layer_norm_eps", 1e-5);
   c.parallel_residual = hub.flag("use_parallel_residual", true);
   return c;
+}
+
+Json describe(const DescribedModel& model) {
+  const TransformerConfig& c = model.config;
+  const MultiHead& attention = multi_head_of(c);
+  Json json = sizes_of(c);
+  put_rotary(json, c, attention.head_dim);
+  json.update({{"rotary_pct", json["rope_parameters"].value("partial_rotary_factor", 1.0)},
+               {"rotary_emb_base", json["rope_theta"]},
+               {"attention_bias", attention.bias != AttentionBias::none},
+               {"hidden_act", activation_name(c.activation)},
+               {"layer_norm_eps", c.norm_epsilon},
+               {"use_parallel_residual", c.parallel_residual}});
+  json["rope_parameters"]["partial_rotary_factor"] = json["rotary_pct"];
+  return json;
 }
 
 // One matrix has, for each head, the rows of its queries, its keys and its values.
@@ -47,11 +63,13 @@ NameTable names(const TransformerConfig& c, const HubFiles&) {
 
 Family gpt_neox_family() {
   return {.model_types = {"gpt_neox"},
-          .classes = {{"GPTNeoXForCausalLM", Architecture::decoder_lm}},
+          .classes = {{"GPTNeoXForCausalLM", Architecture::decoder_lm, "gpt_neox"}},
           .prefix = "gpt_neox.",
           .translate = translate,
           .names = names,
-          .ignored = {"*.attention.bias", "*.attention.masked_bias", "*.rotary_emb.inv_freq"}};  // causal masks
+          .describe = describe,
+          .ignored = {"*.attention.bias", "*.attention.masked_bias", "*.rotary_emb.inv_freq"},  // causal masks
+          .not_written = {"embed_out.bias"}};
 }
 
 }  // namespace attune

@@ -57,11 +57,14 @@ HubFiles HubFolder::files() const {
   return {.config = hub_, .tensors = tensors_, .architecture = class_.architecture, .class_name = class_.name};
 }
 
-void HubFolder::fill(Module& model, LoadedWeights weights) const {
+std::vector<FoundParameter> HubFolder::found_in(Module& model) const {
   std::vector<std::string> ignored = family_.ignored;
   if (family_.ignored_too) std::ranges::copy(family_.ignored_too(files()), std::back_inserter(ignored));
-  ParameterReader reader(model, find_parameters(model, family_.names(config_, files()), tensors_, ignored), tensors_,
-                         weights);
+  return find_parameters(model, family_.names(config_, files()), tensors_, ignored);
+}
+
+void HubFolder::fill(Module& model, LoadedWeights weights) const {
+  ParameterReader reader(model, found_in(model), tensors_, weights);
   reader.fill();
   if (!are_panels(weights)) return;
   const bool rounded = weights == LoadedWeights::bfloat16_panels;
@@ -71,11 +74,17 @@ void HubFolder::fill(Module& model, LoadedWeights weights) const {
   keep_panels_alone(model);
 }
 
+std::unique_ptr<Module> HubFolder::without_values() const {
+  const NoInitialization no_values;
+  return build_model(config_, 1);
+}
+
+void HubFolder::check() const {
+  found_in(*without_values());
+}
+
 std::unique_ptr<Module> HubFolder::load(LoadedWeights weights) const {
-  std::unique_ptr<Module> model = [&] {
-    const NoInitialization no_values;
-    return build_model(config_, 1);
-  }();
+  std::unique_ptr<Module> model = without_values();
   fill(*model, weights);
   return model;
 }

@@ -3,7 +3,9 @@
 
 #include <filesystem>
 #include <memory>
+#include <string_view>
 #include <variant>
+#include <vector>
 
 #include "attune/hub/family.h"
 #include "attune/io/model_folder.h"
@@ -24,12 +26,19 @@ class HubFolder {
   /// How many numbers the files have in bfloat16.
   int64_t bfloat16_count() const { return tensors_.bfloat16_count(); }
 
+  /// The class of transformers that config.json names.
+  std::string_view class_name() const { return class_.name; }
+  /// Throws FileError naming a tensor that is missing, unknown or of another shape. Reads no values.
+  void check() const;
+
   /// Builds the model: build_model() of config().
   std::unique_ptr<Module> load(LoadedWeights weights) const;
 
  private:
   HubFolder(const std::filesystem::path& folder, HubConfig config);
   HubFiles files() const;
+  std::unique_ptr<Module> without_values() const;
+  std::vector<FoundParameter> found_in(Module& model) const;
   /// Gives a model of config() that was built without values (NoInitialization) those of the files.
   void fill(Module& model, LoadedWeights weights) const;
 

@@ -134,7 +134,63 @@ Settings read_settings(const std::filesystem::path& folder, const HubConfig& con
   return settings;
 }
 
+Json id_of(int64_t token) {
+  return token < 0 ? Json(nullptr) : Json(token);
+}
+
+// Of both sorts of settings. Without `special_tokens` texts have no pad, no bos and, of a language model, no unk.
+template <class Config>
+Json token_fields(const Config& g, const SpecialIds& special, const std::vector<int32_t>& never) {
+  std::vector<int64_t> eos = g.eos_tokens, suppressed = g.suppressed_tokens;
+  if (eos.empty() && special.eos >= 0) eos.push_back(special.eos);
+  for (const int32_t token : never)
+    if (!g.special_tokens && token >= 0 && std::ranges::find(eos, token) == eos.end()) suppressed.push_back(token);
+  Json json = {{"bos_token_id", id_of(special.bos)}, {"pad_token_id", id_of(special.pad)}};
+  if (!eos.empty()) json["eos_token_id"] = eos.size() == 1 ? Json(eos.front()) : Json(eos);
+  if (!suppressed.empty()) json["suppress_tokens"] = suppressed;
+  if (!g.suppressed_at_begin.empty()) json["begin_suppress_tokens"] = g.suppressed_at_begin;
+  if (g.forced_first_token >= 0) json["forced_bos_token_id"] = g.forced_first_token;
+  if (g.forced_last_token >= 0) json["forced_eos_token_id"] = g.forced_last_token;
+  if (g.no_repeat_ngram_size > 0) json["no_repeat_ngram_size"] = g.no_repeat_ngram_size;
+  if (g.repetition_penalty != 1) json["repetition_penalty"] = g.repetition_penalty;
+  return json;
+}
+
 }  // namespace
+
+Json hub_generation_of(const GenerationConfig& settings, const SpecialIds& special,
+                       std::vector<std::string>& left_out) {
+  const GenerationConfig& g = settings;
+  Json json = token_fields(g, special, {special.pad, special.bos});
+  json["decoder_start_token_id"] = id_of(g.start_token >= 0 ? g.start_token : special.bos);
+  json["num_beams"] = g.beam_size;
+  json["max_new_tokens"] = g.max_length;
+  if (g.min_length > 0) json["min_new_tokens"] = g.min_length;
+  if (g.beam_size > 1) json["early_stopping"] = g.early_stopping == EarlyStopping::bound ? Json("never") : Json(true);
+  if (g.beam_groups > 1) json.update({{"num_beam_groups", g.beam_groups}, {"diversity_penalty", g.diversity_penalty}});
+  const bool power = g.length_normalization == LengthNormalization::power || g.length_penalty == 0;
+  if (power) json["length_penalty"] = g.length_penalty;
+  const auto leave_out = [&](bool is_set, const char* field) {
+    if (is_set) left_out.push_back(std::string("generation: ") + field + " has no equivalent");
+  };
+  leave_out(!power, "length_normalization = \"wu\" (transformers divides by powers of the length)");
+  leave_out(g.max_length_ratio > 0, "max_length_ratio");
+  leave_out(g.coverage_penalty != 0, "coverage_penalty");
+  leave_out(g.early_stopping == EarlyStopping::patience, "early_stopping = \"patience\"");
+  return json;
+}
+
+Json hub_sampling_of(const SamplingConfig& settings, const SpecialIds& special, std::vector<std::string>& left_out) {
+  const SamplingConfig& s = settings;
+  Json json = token_fields(s, special, {special.pad, special.unk, special.bos});
+  json["max_new_tokens"] = s.max_tokens;
+  if (s.min_tokens > 0) json["min_new_tokens"] = s.min_tokens;
+  json["do_sample"] = s.temperature > 0;
+  if (s.temperature > 0)
+    json.update({{"temperature", s.temperature}, {"top_k", s.top_k}, {"top_p", s.top_p}, {"min_p", s.min_p}});
+  if (s.slide) left_out.push_back("generation: slide has no equivalent");
+  return json;
+}
 
 GenerationConfig read_hub_generation(const std::filesystem::path& folder, const HubConfig& config) {
   return read_settings<GenerationConfig>(folder, config);

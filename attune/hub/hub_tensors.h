@@ -8,15 +8,22 @@
 
 namespace attune {
 
+/// Which tensors a folder has, or will have once it is written.
+class TensorNames {
+ public:
+  virtual ~TensorNames() = default;
+  virtual bool contains(const std::string& name) const = 0;
+};
+
 /// The tensors of a Hugging Face folder. A tensor is found under the name that its family gives it, and also
 ///   - without the name of the base model: "h.0.ln_1.weight" for "transformer.h.0.ln_1.weight"
 ///   - with the names of norms of older files: "LayerNorm.gamma" and "LayerNorm.beta"
-class HubTensors {
+class HubTensors final : public TensorNames {
  public:
   /// `prefix` is the name of the base model with a point: "transformer.". Throws FileError.
   HubTensors(const std::filesystem::path& folder, std::string prefix);
 
-  bool contains(const std::string& name) const { return !stored_name(name).empty(); }
+  bool contains(const std::string& name) const override { return !stored_name(name).empty(); }
   /// The name in the files; "" if there is no such tensor.
   std::string stored_name(const std::string& name) const;
   std::vector<std::string> stored_names() const { return source_.names(); }

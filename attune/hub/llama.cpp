@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "attune/hub/describe.h"
 #include "attune/hub/families.h"
 #include "attune/hub/translate.h"
 
@@ -66,6 +67,51 @@ TransformerConfig translate(const HubFiles& files) {
   return c;
 }
 
+// The fields that some of these models have.
+void put_own_fields(Json& json, const TransformerConfig& c, const MultiHead& attention, std::string_view type) {
+  const bool bias = attention.bias != AttentionBias::none;
+  if (type == "llama") json.update({{"attention_bias", bias}, {"mlp_bias", c.feed_forward_bias}});
+  if (type == "qwen3" || type == "qwen3_moe") json["attention_bias"] = bias;
+  if (type == "mistral" || type == "mixtral") json["sliding_window"] = window_of(attention);
+  if (!type.starts_with("qwen")) return;
+  const bool windows = !c.layer_attention.empty();
+  json.update({{"use_sliding_window", windows},
+               {"sliding_window", windows ? Json(c.local_window) : Json(nullptr)},
+               {"layer_types", layer_types_of(c)}});
+}
+
+void put_experts(Json& json, const Experts& experts, std::string_view type) {
+  json["num_experts_per_tok"] = experts.experts_per_token;
+  json["num_local_experts"] = experts.experts;
+  if (type == "mixtral") {
+    json["intermediate_size"] = experts.d_ff;
+    return;
+  }
+  json.update({{"num_experts", experts.experts},
+               {"moe_intermediate_size", experts.d_ff},
+               {"norm_topk_prob", experts.normalised_weights},
+               {"mlp_only_layers", experts.dense_layers},
+               {"decoder_sparse_step", 1}});
+}
+
+Json describe(const DescribedModel& model) {
+  const TransformerConfig& c = model.config;
+  const MultiHead& attention = multi_head_of(c);
+  const auto* const experts = std::get_if<Experts>(&c.feed_forward);
+  if ((model.model_type == "mixtral" || model.model_type == "qwen3_moe") != (experts != nullptr))
+    fail<ConfigError>("feed_forward = \"{}\": needs \"{}\"", variant_name(c.feed_forward),
+                      experts ? "dense" : "experts");
+  Json json = sizes_of(c);
+  json.update({{"num_key_value_heads", attention.kv_heads},
+               {"head_dim", attention.head_dim},
+               {"hidden_act", activation_name(c.activation, true)},
+               {"rms_norm_eps", c.norm_epsilon}});
+  put_own_fields(json, c, attention, model.model_type);
+  if (experts) put_experts(json, *experts, model.model_type);
+  put_rotary(json, c, attention.head_dim);
+  return json;
+}
+
 NameTable names(const TransformerConfig&, const HubFiles& files) {
   const std::string ours = "decoder.layers.*.", theirs = "model.layers.*.";
   NameTable table = files.config.text("model_type") == "mixtral"
@@ -94,16 +140,18 @@ NameTable names(const TransformerConfig&, const HubFiles& files) {
 
 Family llama_family() {
   return {.model_types = {"llama", "mistral", "qwen2", "qwen3", "mixtral", "qwen3_moe"},
-          .classes = {{"LlamaForCausalLM", Architecture::decoder_lm},
-                      {"MistralForCausalLM", Architecture::decoder_lm},
-                      {"Qwen2ForCausalLM", Architecture::decoder_lm},
-                      {"Qwen3ForCausalLM", Architecture::decoder_lm},
-                      {"MixtralForCausalLM", Architecture::decoder_lm},
-                      {"Qwen3MoeForCausalLM", Architecture::decoder_lm}},
+          .classes = {{"LlamaForCausalLM", Architecture::decoder_lm, "llama"},
+                      {"MistralForCausalLM", Architecture::decoder_lm, "mistral"},
+                      {"Qwen2ForCausalLM", Architecture::decoder_lm, "qwen2"},
+                      {"Qwen3ForCausalLM", Architecture::decoder_lm, "qwen3"},
+                      {"MixtralForCausalLM", Architecture::decoder_lm, "mixtral"},
+                      {"Qwen3MoeForCausalLM", Architecture::decoder_lm, "qwen3_moe"}},
           .prefix = "model.",
           .translate = translate,
           .names = names,
-          .ignored = {"*.rotary_emb.inv_freq"}};
+          .describe = describe,
+          .ignored = {"*.rotary_emb.inv_freq"},
+          .not_written = {"lm_head.bias"}};
 }
 
 }  // namespace attune

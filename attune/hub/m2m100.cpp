@@ -1,6 +1,7 @@
 // M2M100 (Fan et al. 2021) and NLLB (NLLB Team 2022): one model for many languages, whose tokens begin source and
 // target.
 
+#include "attune/hub/describe.h"
 #include "attune/hub/encoder_decoder.h"
 #include "attune/hub/families.h"
 #include "attune/hub/translate.h"
@@ -20,14 +21,22 @@ TransformerConfig translate(const HubFiles& files) {
   return c;
 }
 
+Json describe(const DescribedModel& model) {
+  const auto* const sinusoids = std::get_if<SinusoidalPositions>(&model.config.positions);
+  Json json = bart_fields(model.config);
+  json["pad_token_id"] = sinusoids && sinusoids->padding_token >= 0 ? sinusoids->padding_token : model.pad;
+  return json;
+}
+
 }  // namespace
 
 Family m2m100_family() {
   return {.model_types = {"m2m_100"},
-          .classes = {{"M2M100ForConditionalGeneration", Architecture::encoder_decoder}},
+          .classes = {{"M2M100ForConditionalGeneration", Architecture::encoder_decoder, "m2m_100"}},
           .prefix = "model.",
           .translate = translate,
           .names = bart_names,
+          .describe = describe,
           .ignored = {"*coder.embed_tokens.weight", "*shared.weight", "*.embed_positions.weights"}};
 }
 

@@ -1,5 +1,6 @@
 // Marian: Junczys-Dowmunt et al. 2018, and the OPUS-MT models, Tiedemann and Thottingal 2020.
 
+#include "attune/hub/describe.h"
 #include "attune/hub/encoder_decoder.h"
 #include "attune/hub/families.h"
 
@@ -16,14 +17,28 @@ TransformerConfig translate(const HubFiles& files) {
   return c;
 }
 
+// transformers makes the table of sinusoids as long as this.
+constexpr int64_t kMostPositions = 1024;
+
+Json describe(const DescribedModel& model) {
+  const TransformerConfig& c = model.config;
+  Json json = bart_fields(c);
+  json.update({{"max_position_embeddings", kMostPositions},
+               {"decoder_vocab_size", c.target_vocab},
+               {"share_encoder_decoder_embeddings", c.share_embeddings},
+               {"static_position_embeddings", true}});
+  return json;
+}
+
 }  // namespace
 
 Family marian_family() {
   return {.model_types = {"marian"},
-          .classes = {{"MarianMTModel", Architecture::encoder_decoder}},
+          .classes = {{"MarianMTModel", Architecture::encoder_decoder, "marian"}},
           .prefix = "model.",
           .translate = translate,
           .names = bart_names,
+          .describe = describe,
           .ignored = {"*coder.embed_tokens.weight", "*shared.weight", "*.embed_positions.weight"}};  // sinusoids
 }
 

@@ -1,5 +1,8 @@
 // ModernBERT: Warner et al. 2024.
 
+#include <algorithm>
+
+#include "attune/hub/describe.h"
 #include "attune/hub/families.h"
 #include "attune/hub/translate.h"
 
@@ -40,6 +43,28 @@ TransformerConfig translate(const HubFiles& files) {
   return c;
 }
 
+Json describe(const DescribedModel& model) {
+  const TransformerConfig& c = model.config;
+  const MultiHead& attention = multi_head_of(c);
+  const PositionKind& local = c.layer_attention.empty() ? c.positions : c.local_positions;
+  Json json = sizes_of(c);
+  json.update({{"attention_bias", attention.bias != AttentionBias::none},
+               {"mlp_bias", c.feed_forward_bias},
+               {"norm_bias", c.norm_bias},
+               {"norm_eps", c.norm_epsilon},
+               {"hidden_activation", activation_name(c.activation, true)},
+               {"layer_types", layer_types_of(c)},
+               {"local_attention", 2 * (std::max<int64_t>(c.local_window, 1) - 1)},
+               {"rope_parameters",
+                {{"full_attention", rope_parameters_of(c.positions, attention.head_dim)},
+                 {"sliding_attention", rope_parameters_of(local, attention.head_dim)}}},
+               {"classifier_bias", c.transform_bias},
+               {"classifier_activation", activation_name(c.transform_activation)},
+               {"classifier_pooling", c.pooling == Pooling::mean ? "mean" : "cls"},
+               {"decoder_bias", c.projection_bias}});
+  return json;
+}
+
 NameTable names(const TransformerConfig& c, const HubFiles&) {
   const std::string ours = "encoder.layers.*.", theirs = "model.layers.*.";
   const std::vector<std::string> qkv = {theirs + "attn.Wqkv"};
@@ -68,12 +93,13 @@ NameTable names(const TransformerConfig& c, const HubFiles&) {
 
 Family modernbert_family() {
   return {.model_types = {"modernbert"},
-          .classes = {{"ModernBertModel", Architecture::encoder},
-                      {"ModernBertForMaskedLM", Architecture::encoder_masked_lm},
-                      {"ModernBertForSequenceClassification", Architecture::encoder_classifier}},
+          .classes = {{"ModernBertModel", Architecture::encoder, "modernbert"},
+                      {"ModernBertForMaskedLM", Architecture::encoder_masked_lm, "modernbert"},
+                      {"ModernBertForSequenceClassification", Architecture::encoder_classifier, "modernbert"}},
           .prefix = "model.",
           .translate = translate,
           .names = names,
+          .describe = describe,
           .ignored = {"head.*", "decoder.*"}};  // of another class
 }
 

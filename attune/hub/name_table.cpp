@@ -10,16 +10,6 @@
 namespace attune {
 namespace {
 
-// Whether `text` has the form of `pattern`, in which "*" is any text.
-bool matches(std::string_view pattern, std::string_view text) {
-  const size_t star = pattern.find('*');
-  if (star == std::string_view::npos) return pattern == text;
-  if (!text.starts_with(pattern.substr(0, star))) return false;
-  for (size_t at = star; at <= text.size(); ++at)
-    if (matches(pattern.substr(star + 1), text.substr(at))) return true;
-  return false;
-}
-
 // "decoder.layers.12.experts.3.linear_1" as "decoder.layers.*.experts.*.linear_1" with "12" and "3".
 struct NumberedName {
   std::string pattern;
@@ -54,13 +44,18 @@ std::string with_numbers(const std::string& pattern, const std::vector<std::stri
   return name;
 }
 
-// Where the table says that a parameter is.
-struct Place {
-  std::vector<std::string> theirs;
-  Transform transform;
-};
+}  // namespace
 
-Place place_of(const std::string& parameter, const NameTable& table) {
+bool has_form(std::string_view text, std::string_view pattern) {
+  const size_t star = pattern.find('*');
+  if (star == std::string_view::npos) return pattern == text;
+  if (!text.starts_with(pattern.substr(0, star))) return false;
+  for (size_t at = star; at <= text.size(); ++at)
+    if (has_form(text.substr(at), pattern.substr(star + 1))) return true;
+  return false;
+}
+
+std::optional<Place> place_of(const std::string& parameter, const NameTable& table) {
   const auto [pattern, numbers] = numbered(parameter);
   const auto module_of = [](const std::string& name) { return name.substr(0, name.rfind('.')); };
   const std::string module = module_of(parameter), module_pattern = module_of(pattern);
@@ -74,12 +69,14 @@ Place place_of(const std::string& parameter, const NameTable& table) {
     }
     if (row.ours == module || row.ours == module_pattern) of_module = &row;
   }
-  if (of_module == nullptr) fail<FileError>("the family's table has no row for {}", parameter);
+  if (of_module == nullptr) return std::nullopt;
   Place place{.theirs = {}, .transform = of_module->transform};
   for (const std::string& name : of_module->theirs) place.theirs.push_back(with_numbers(name, numbers) + last);
   if (last != ".weight") place.transform.add = 0;
   return place;
 }
+
+namespace {
 
 // Whether `rows` stored rows give a parameter of `wanted` rows.
 bool has_rows(int64_t rows, int64_t wanted, const Transform& t) {
@@ -115,9 +112,10 @@ std::vector<FoundParameter> find_parameters(Module& module, const NameTable& tab
   std::vector<FoundParameter> found;
   std::set<std::string> used;
   for (const NamedParameter& parameter : named_parameters(module)) {
-    const Place place = place_of(parameter.name, table);
-    FoundParameter p{.parameter = parameter, .stored = {}, .transform = place.transform};
-    for (const std::string& name : place.theirs) {
+    const std::optional<Place> place = place_of(parameter.name, table);
+    if (!place) fail<FileError>("the family's table has no row for {}", parameter.name);
+    FoundParameter p{.parameter = parameter, .stored = {}, .transform = place->transform};
+    for (const std::string& name : place->theirs) {
       p.stored.push_back(tensors.stored_name(name));
       if (p.stored.back().empty())
         fail<FileError>("{}: has no tensor {}, config.json asks for it", tensors.folder(), in_quotes(name));
@@ -131,7 +129,7 @@ std::vector<FoundParameter> find_parameters(Module& module, const NameTable& tab
   }
   for (const std::string& name : tensors.stored_names())
     if (!used.contains(name) &&
-        std::ranges::none_of(ignored, [&](const std::string& pattern) { return matches(pattern, name); }))
+        std::ranges::none_of(ignored, [&](const std::string& pattern) { return has_form(name, pattern); }))
       fail<FileError>("{}: tensor {} is unknown to the model of config.json", tensors.file(name), in_quotes(name));
   return found;
 }

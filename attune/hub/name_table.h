@@ -1,7 +1,9 @@
 #pragma once
 // Where the parameters of a model are found in the files of a family.
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "attune/hub/hub_tensors.h"
@@ -16,6 +18,7 @@ struct Transform {
   int64_t first = 0;
   int64_t run = 0, period = 0;  // ... with period > 0 the `run` rows from `first` on of every `period`
   double add = 0;               // to every element of a ".weight"
+  bool one_row = false;         // a vector is stored as [1, n]
 };
 
 /// A module of ours or one parameter of it (".weight" and ".bias" end the name of a parameter), and the modules or
@@ -27,6 +30,18 @@ struct NameRow {
   Transform transform = {};
 };
 using NameTable = std::vector<NameRow>;
+
+/// Where a table says that a parameter is.
+struct Place {
+  std::vector<std::string> theirs;
+  Transform transform;
+};
+
+/// Nothing where the table has no row for the parameter.
+std::optional<Place> place_of(const std::string& parameter, const NameTable& table);
+
+/// Whether `text` has the form of `pattern`, in which "*" is any text.
+bool has_form(std::string_view text, std::string_view pattern);
 
 /// One parameter found in the files.
 struct FoundParameter {

@@ -1,5 +1,6 @@
 // OPT: Zhang et al. 2022.
 
+#include "attune/hub/describe.h"
 #include "attune/hub/families.h"
 #include "attune/hub/translate.h"
 
@@ -26,6 +27,21 @@ TransformerConfig translate(const HubFiles& files) {
   return c;
 }
 
+Json describe(const DescribedModel& model) {
+  const TransformerConfig& c = model.config;
+  const MultiHead& attention = multi_head_of(c);
+  return {{"hidden_size", c.d_model},
+          {"word_embed_proj_dim", c.embedding_width()},
+          {"num_attention_heads", c.heads},
+          {"num_hidden_layers", c.layers},
+          {"ffn_dim", c.d_ff},
+          {"enable_bias", attention.bias != AttentionBias::none || c.feed_forward_bias},
+          {"max_position_embeddings", learned_positions_of(c)},
+          {"activation_function", activation_name(c.activation)},
+          {"do_layer_norm_before", c.norm != NormPlacement::post},
+          {"_remove_final_layer_norm", c.norm != NormPlacement::post && !c.final_norm}};
+}
+
 NameTable names(const TransformerConfig&, const HubFiles&) {
   const std::string ours = "decoder.layers.*.", theirs = "model.decoder.layers.*.";
   return {
@@ -50,11 +66,13 @@ NameTable names(const TransformerConfig&, const HubFiles&) {
 
 Family opt_family() {
   return {.model_types = {"opt"},
-          .classes = {{"OPTForCausalLM", Architecture::decoder_lm}},
+          .classes = {{"OPTForCausalLM", Architecture::decoder_lm, "opt"}},
           .prefix = "model.",
           .translate = translate,
           .names = names,
-          .ignored = {}};
+          .describe = describe,
+          .ignored = {},
+          .not_written = {"lm_head.bias"}};
 }
 
 }  // namespace attune

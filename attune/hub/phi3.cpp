@@ -1,5 +1,6 @@
 // Phi-3: Abdin et al. 2024. One matrix computes queries, keys and values, and one both halves of the gated unit.
 
+#include "attune/hub/describe.h"
 #include "attune/hub/families.h"
 #include "attune/hub/translate.h"
 
@@ -21,6 +22,20 @@ TransformerConfig translate(const HubFiles& files) {
   c.activation = activation_of(hub, "hidden_act", "silu", true);
   c.feed_forward_bias = false;
   return c;
+}
+
+Json describe(const DescribedModel& model) {
+  const TransformerConfig& c = model.config;
+  const MultiHead& attention = multi_head_of(c);
+  Json json = sizes_of(c);
+  json.update({{"num_key_value_heads", attention.kv_heads},
+               {"head_dim", attention.head_dim},
+               {"sliding_window", window_of(attention)},
+               {"hidden_act", activation_name(c.activation, true)},
+               {"rms_norm_eps", c.norm_epsilon}});
+  put_rotary(json, c, attention.head_dim);
+  json["original_max_position_embeddings"] = c.context_length;
+  return json;
 }
 
 NameTable names(const TransformerConfig& c, const HubFiles&) {
@@ -47,11 +62,13 @@ NameTable names(const TransformerConfig& c, const HubFiles&) {
 
 Family phi3_family() {
   return {.model_types = {"phi3"},
-          .classes = {{"Phi3ForCausalLM", Architecture::decoder_lm}},
+          .classes = {{"Phi3ForCausalLM", Architecture::decoder_lm, "phi3"}},
           .prefix = "model.",
           .translate = translate,
           .names = names,
-          .ignored = {"*.rotary_emb.inv_freq"}};
+          .describe = describe,
+          .ignored = {"*.rotary_emb.inv_freq"},
+          .not_written = {"lm_head.bias"}};
 }
 
 }  // namespace attune

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "attune/hub/bert.h"
+#include "attune/hub/describe.h"
 #include "attune/hub/families.h"
 #include "attune/hub/translate.h"
 
@@ -26,7 +27,14 @@ TransformerConfig translate(const HubFiles& files) {
   return c;
 }
 
-NameTable names(const TransformerConfig&, const HubFiles& files) {
+Json describe(const DescribedModel& model) {
+  Json json = bert_fields(model.config);
+  json["pad_token_id"] = model.pad;
+  json["max_position_embeddings"] = learned_positions_of(model.config) + model.pad + 1;
+  return json;
+}
+
+NameTable names(const TransformerConfig& c, const HubFiles& files) {
   NameTable table = bert_encoder_names("roberta.");
   std::ranges::find(table, "embedding.position", &NameRow::ours)->transform =
       part_of_rows(first_position(files.config));
@@ -36,7 +44,7 @@ NameTable names(const TransformerConfig&, const HubFiles& files) {
       {"transform", {"lm_head.dense"}},
       {"transform.norm", {"lm_head.layer_norm"}},
       {"projection", {"lm_head.decoder"}},
-      {"projection.bias", {first_stored(files, {"lm_head.decoder.bias", "lm_head.bias"})}},
+      {"projection.bias", {projection_bias_name(c, files, "lm_head.decoder.bias", "lm_head.bias")}},
   };
   table.insert(table.end(), heads.begin(), heads.end());
   return table;
@@ -46,18 +54,19 @@ NameTable names(const TransformerConfig&, const HubFiles& files) {
 
 Family roberta_family() {
   return {.model_types = {"roberta", "xlm-roberta", "camembert"},
-          .classes = {{"RobertaModel", Architecture::encoder},
-                      {"RobertaForMaskedLM", Architecture::encoder_masked_lm},
-                      {"RobertaForSequenceClassification", Architecture::encoder_classifier},
-                      {"XLMRobertaModel", Architecture::encoder},
-                      {"XLMRobertaForMaskedLM", Architecture::encoder_masked_lm},
-                      {"XLMRobertaForSequenceClassification", Architecture::encoder_classifier},
-                      {"CamembertModel", Architecture::encoder},
-                      {"CamembertForMaskedLM", Architecture::encoder_masked_lm},
-                      {"CamembertForSequenceClassification", Architecture::encoder_classifier}},
+          .classes = {{"RobertaModel", Architecture::encoder, "roberta"},
+                      {"RobertaForMaskedLM", Architecture::encoder_masked_lm, "roberta"},
+                      {"RobertaForSequenceClassification", Architecture::encoder_classifier, "roberta"},
+                      {"XLMRobertaModel", Architecture::encoder, "xlm-roberta"},
+                      {"XLMRobertaForMaskedLM", Architecture::encoder_masked_lm, "xlm-roberta"},
+                      {"XLMRobertaForSequenceClassification", Architecture::encoder_classifier, "xlm-roberta"},
+                      {"CamembertModel", Architecture::encoder, "camembert"},
+                      {"CamembertForMaskedLM", Architecture::encoder_masked_lm, "camembert"},
+                      {"CamembertForSequenceClassification", Architecture::encoder_classifier, "camembert"}},
           .prefix = "roberta.",
           .translate = translate,
           .names = names,
+          .describe = describe,
           // Of the other heads that a file may have.
           .ignored = {"*embeddings.position_ids", "lm_head.*", "roberta.pooler.*", "pooler.*"}};
 }

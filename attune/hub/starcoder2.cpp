@@ -1,5 +1,6 @@
 // StarCoder2: Lozhkov et al. 2024.
 
+#include "attune/hub/describe.h"
 #include "attune/hub/families.h"
 #include "attune/hub/translate.h"
 
@@ -23,6 +24,20 @@ TransformerConfig translate(const HubFiles& files) {
   return c;
 }
 
+Json describe(const DescribedModel& model) {
+  const TransformerConfig& c = model.config;
+  const MultiHead& attention = multi_head_of(c);
+  Json json = sizes_of(c);
+  json.update({{"num_key_value_heads", attention.kv_heads},
+               {"head_dim", attention.head_dim},
+               {"sliding_window", window_of(attention)},
+               {"use_bias", attention.bias != AttentionBias::none || c.feed_forward_bias},
+               {"hidden_act", activation_name(c.activation)},
+               {"norm_epsilon", c.norm_epsilon}});
+  put_rotary(json, c, attention.head_dim);
+  return json;
+}
+
 NameTable names(const TransformerConfig&, const HubFiles&) {
   const std::string ours = "decoder.layers.*.", theirs = "model.layers.*.";
   return {
@@ -44,11 +59,13 @@ NameTable names(const TransformerConfig&, const HubFiles&) {
 
 Family starcoder2_family() {
   return {.model_types = {"starcoder2"},
-          .classes = {{"Starcoder2ForCausalLM", Architecture::decoder_lm}},
+          .classes = {{"Starcoder2ForCausalLM", Architecture::decoder_lm, "starcoder2"}},
           .prefix = "model.",
           .translate = translate,
           .names = names,
-          .ignored = {"*.rotary_emb.inv_freq"}};
+          .describe = describe,
+          .ignored = {"*.rotary_emb.inv_freq"},
+          .not_written = {"lm_head.bias"}};
 }
 
 }  // namespace attune

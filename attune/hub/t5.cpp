@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "attune/hub/describe.h"
 #include "attune/hub/encoder_decoder.h"
 #include "attune/hub/families.h"
 #include "attune/hub/translate.h"
@@ -49,6 +50,32 @@ TransformerConfig translate(const HubFiles& files) {
   return c;
 }
 
+// The other direction of feed_forward_of().
+Json feed_forward_name(FeedForwardActivation activation) {
+  if (activation == FeedForwardActivation::geglu_tanh) return "gated-gelu";
+  const bool gated = gate_of(activation).has_value();
+  const Json name = activation_name(activation, gated);
+  return gated && name.is_string() ? Json("gated-" + name.get<std::string>()) : name;
+}
+
+Json describe(const DescribedModel& model) {
+  const TransformerConfig& c = model.config;
+  const MultiHead& attention = multi_head_of(c);
+  const auto* const bias = std::get_if<RelativeBiasPositions>(&c.positions);
+  if (bias == nullptr) fail<ConfigError>("positions = \"{}\": needs \"relative_bias\"", variant_name(c.positions));
+  return {{"d_model", c.d_model},
+          {"num_heads", c.heads},
+          {"num_layers", c.layers},
+          {"num_decoder_layers", c.of_decoder().layers},
+          {"d_ff", c.d_ff},
+          {"d_kv", attention.head_dim},
+          {"relative_attention_num_buckets", bias->buckets},
+          {"relative_attention_max_distance", bias->max_distance},
+          {"layer_norm_epsilon", c.norm_epsilon},
+          {"feed_forward_proj", feed_forward_name(c.activation)},
+          {"scale_decoder_outputs", c.logit_scale != 1}};
+}
+
 NameTable names(const TransformerConfig& c, const HubFiles& files) {
   const bool gated = gate_of(c.activation).has_value();
   NameTable table = {
@@ -83,12 +110,13 @@ NameTable names(const TransformerConfig& c, const HubFiles& files) {
 Family t5_family() {
   return {
       .model_types = {"t5", "mt5"},
-      .classes = {{"T5ForConditionalGeneration", Architecture::encoder_decoder},
-                  {"T5WithLMHeadModel", Architecture::encoder_decoder},  // its name until 2020
-                  {"MT5ForConditionalGeneration", Architecture::encoder_decoder}},
+      .classes = {{"T5ForConditionalGeneration", Architecture::encoder_decoder, "t5"},
+                  {"T5WithLMHeadModel", Architecture::encoder_decoder, ""},  // its name until 2020
+                  {"MT5ForConditionalGeneration", Architecture::encoder_decoder, "mt5"}},
       .prefix = "",
       .translate = translate,
       .names = names,
+      .describe = describe,
       // The shared table under its other names, and a table of cross-attention that the first files have for nothing.
       .ignored = {"*coder.embed_tokens.weight", "shared.weight",
                   "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"}};

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <utility>
 
+#include "attune/hub/describe.h"
+
 namespace attune {
 namespace {
 
@@ -29,6 +31,11 @@ constexpr std::array<NamedActivation, 10> kActivations = {{
     {"swish", FeedForwardActivation::silu, FeedForwardActivation::swiglu},
     {"tanh", FeedForwardActivation::tanh, {}},
 }};
+
+Json name_of(const std::function<bool(const NamedActivation&)>& wanted) {
+  const auto found = std::ranges::find_if(kActivations, wanted);
+  return found == kActivations.end() ? Json(nullptr) : Json(found->name);
+}
 
 // The object with the fields of the positions; "rope_theta" may be beside it.
 HubConfig rotary_table_of(const HubConfig& config, std::string_view layer_type) {
@@ -238,6 +245,15 @@ Activation head_activation_of(const HubConfig& config, std::string_view field, c
   }
 }
 
+Json activation_name(FeedForwardActivation activation, bool gated) {
+  return name_of(
+      [&](const NamedActivation& known) { return gated ? known.gated == activation : known.plain == activation; });
+}
+
+Json activation_name(Activation activation) {
+  return name_of([&](const NamedActivation& known) { return fused_activation(known.plain) == activation; });
+}
+
 FeedForwardActivation activation_of(const HubConfig& config, std::string_view field, const std::string& fallback,
                                     bool gated) {
   const std::string name = config.text(field, fallback);
@@ -250,6 +266,11 @@ std::string first_stored(const HubFiles& files, const std::vector<std::string>& 
   const auto found =
       std::ranges::find_if(tensors, [&](const std::string& name) { return files.tensors.contains(name); });
   return found == tensors.end() ? tensors.front() : *found;
+}
+
+std::string projection_bias_name(const TransformerConfig& c, const HubFiles& files, const std::string& own,
+                                 const std::string& shared) {
+  return first_stored(files, c.share_projection ? std::vector{shared, own} : std::vector{own, shared});
 }
 
 Transform part_of_rows(int64_t first, bool transposed) {

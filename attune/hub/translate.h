@@ -78,6 +78,11 @@ void set_rotary(TransformerConfig& c, const HubConfig& config, const RotaryField
 /// under one or several of its names.
 std::string first_stored(const HubFiles& files, const std::vector<std::string>& tensors);
 
+/// The name of a projection's bias that the files may have twice: `own` holds where the projection has a matrix of its
+/// own, and transformers writes `shared` where it has not.
+std::string projection_bias_name(const TransformerConfig& c, const HubFiles& files, const std::string& own,
+                                 const std::string& shared);
+
 /// Of stored rows those from `first` on, as many as the parameter has.
 Transform part_of_rows(int64_t first, bool transposed = false);
 

@@ -35,6 +35,8 @@ class SentencePieceTokenizer final : public Tokenizer {
   std::string kind() const override { return "SentencePiece"; }
   std::string file_name() const override { return "tokenizer.model"; }
   void save(const std::filesystem::path& file) const override;
+  /// The bytes of the model's file.
+  const std::string& model() const { return model_; }
 
  private:
   std::string join(const std::vector<int>& ids) const override;

@@ -40,6 +40,7 @@ class WhitespaceTokenizer final : public Tokenizer {
   std::string kind() const override { return "whitespace"; }
   std::string file_name() const override { return "vocabulary.json"; }
   void save(const std::filesystem::path& file) const override;
+  const std::string& subword_marker() const { return subword_marker_; }
 
  private:
   std::string join(const std::vector<int>& ids) const override;

@@ -4,6 +4,7 @@
 
 #include "attune/base/fail.h"
 #include "attune/base/interrupt.h"
+#include "attune/inference/export.h"
 #include "attune/inference/quantize.h"
 #include "attune/io/toml_config.h"
 #include "attune/metrics/bleu.h"
@@ -209,6 +210,30 @@ void bind_trainer(nb::module_& m) {
       nb::arg("model"), nb::arg("out"), nb::arg("weights") = "int8",
       "Writes a model folder with weights of \"int8\", \"int4\", \"bfloat16\" or \"float32\", for use without "
       "training. `out` must not be there yet.");
+  nb::class_<ExportedModel>(m, "ExportedModel")
+      .def_ro("family", &ExportedModel::family, "model_type of the config.json that was written.")
+      .def_ro("class_name", &ExportedModel::class_name, "Of transformers.")
+      .def_ro("parameters", &ExportedModel::parameters)
+      .def_ro("bytes", &ExportedModel::bytes)
+      .def_ro("left_out", &ExportedModel::left_out, "A line for each setting that has no equivalent.");
+  m.def(
+      "export",
+      [](const std::filesystem::path& model, const std::filesystem::path& out,
+         const std::optional<std::string>& precision, const std::string& family) {
+        ExportOptions options{.family = family};
+        for (const auto& [value, name] : EnumNames<ProductPrecision>::values)
+          if (precision == name) options.precision = value;
+        if (precision && !options.precision)
+          fail<ConfigError>("precision: is \"{}\", needs one of float32, bfloat16", *precision);
+        return interruptible({}, [&](const std::atomic<bool>* interrupt) {
+          options.before_each = [interrupt] { check_interrupt(interrupt); };
+          return export_model_folder(model, out, options);
+        });
+      },
+      nb::arg("model"), nb::arg("out"), nb::arg("precision") = nb::none(), nb::arg("family") = "",
+      "Writes a model folder as on the Hugging Face hub, for transformers. `precision` is \"float32\" or \"bfloat16\"; "
+      "`family` is the model_type to write, else the first that computes the same. `out` must not be there yet, or be "
+      "empty.");
 }
 
 }  // namespace attune::python

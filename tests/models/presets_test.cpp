@@ -33,6 +33,8 @@ TEST(Presets, HaveThePublishedNumbersOfParameters) {
   EXPECT_NEAR(static_cast<double>(parameters_of("transformer-big")), 213e6, 5e6);
   // Wu et al. 2021: 2.55 million.
   EXPECT_NEAR(static_cast<double>(parameters_of("transformer-tiny")), 2.55e6, 0.05e6);
+  // 58,101 tokens of OPUS-MT's English-German model with their bias, and six layers of each stack.
+  EXPECT_EQ(parameters_of("marian-base"), 58101 * 513 + 6 * 3152384 + 6 * 4204032);
   // nanoGPT prints 0.80M, without positions.
   EXPECT_NEAR(static_cast<double>(parameters_of("gpt-char") - 64 * 128), 0.80e6, 0.005e6);
 }

@@ -137,6 +137,14 @@ def test_a_model_that_was_changed_is_saved(run: attune.Trainer, tmp_path: Path) 
     assert not np.array_equal(np.asarray(attune.Model(run.model_folder).parameters()[name]), np.asarray(parameter))
 
 
+def test_a_model_is_exported(run: attune.Trainer, tmp_path: Path) -> None:
+    with pytest.raises(attune.ConfigError, match="has no equivalent on the hub"):
+        attune.export(run.model_folder, tmp_path / "out", family="t5")
+    with pytest.raises(attune.ConfigError, match="int3"):
+        attune.export(run.model_folder, tmp_path / "out", precision="int3")
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_model_is_quantized(run: attune.Trainer, tmp_path: Path) -> None:
     small = attune.quantize(run.model_folder, tmp_path / "int8")
     assert small.parameters > 0

@@ -1,0 +1,195 @@
+#include "attune/inference/export.h"
+
+#include <array>
+#include <utility>
+
+#include "attune/base/atomic_folder.h"
+#include "attune/base/fail.h"
+#include "attune/base/file.h"
+#include "attune/hub/hub_folder.h"
+#include "attune/hub/hub_generation.h"
+#include "attune/hub/hub_writer.h"
+#include "attune/hub/open_folder.h"
+#include "attune/inference/embedder.h"
+#include "attune/io/json_file.h"
+#include "attune/text/huggingface/written_tokenizer.h"
+#include "attune/text/sentence_piece_tokenizer.h"
+#include "attune/text/tokenizer_files.h"
+
+namespace attune {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What is copied of a folder of the hub beside config.json and the weights.
+constexpr std::array kOtherFiles = {"generation_config.json",
+                                    "tokenizer.json",
+                                    "tokenizer_config.json",
+                                    "special_tokens_map.json",
+                                    "added_tokens.json",
+                                    "tokenizer.model",
+                                    "sentencepiece.bpe.model",
+                                    "spiece.model",
+                                    "source.spm",
+                                    "target.spm",
+                                    "vocab.json",
+                                    "target_vocab.json",
+                                    "vocab.txt",
+                                    "merges.txt",
+                                    "chat_template.jinja",
+                                    "chat_template.json",
+                                    "modules.json",
+                                    "1_Pooling/config.json",
+                                    "sentence_bert_config.json",
+                                    "config_sentence_transformers.json"};
+
+HubWriteOptions write_options(const ExportOptions& options) {
+  HubWriteOptions result{.shard_bytes = options.shard_bytes, .before_each = options.before_each};
+  if (options.precision) result.dtype = *options.precision == ProductPrecision::bfloat16 ? DType::bf16 : DType::f32;
+  return result;
+}
+
+// A model with what its folder says, as those who use it load it.
+struct Loaded {
+  std::unique_ptr<Module> model;
+  TokenizerPair tokenizers;
+  huggingface::TextFrame frame;         // of Attune's own tokenizers
+  bool tokenizer_frames_texts = false;  // tokenizers of the hub know their frame
+  std::function<Json(std::vector<std::string>& left_out)> generation = {};
+};
+
+template <class Folder>
+Loaded loaded_encoder(Folder files) {
+  return {.model = std::move(files.model),
+          .tokenizers = {files.tokenizer, files.tokenizer},
+          .frame = {.bos = true, .eos = true},
+          .tokenizer_frames_texts = files.tokenizer_frames_texts};
+}
+
+Loaded load(const OpenedFolder& folder) {
+  switch (folder.config().model.architecture) {
+    case Architecture::encoder_decoder: {
+      ModelFolder files = folder.load_model();
+      return {.model = std::move(files.model),
+              .tokenizers = {files.source_tokenizer, files.target_tokenizer},
+              .frame = {.eos = true},
+              .tokenizer_frames_texts = folder.hub() != nullptr,
+              .generation = [g = files.generation, special = files.target_tokenizer->special_ids()](auto& left_out) {
+                return hub_generation_of(g, special, left_out);
+              }};
+    }
+    case Architecture::decoder_lm: {
+      LanguageModelFolder files = folder.load_language_model();
+      return {.model = std::move(files.model),
+              .tokenizers = {files.tokenizer, files.tokenizer},
+              .frame = {.bos = files.text_unit != TextUnit::stream},
+              .tokenizer_frames_texts = files.tokenizer_frames_texts,
+              .generation = [s = files.sampling, special = files.tokenizer->special_ids()](auto& left_out) {
+                return hub_sampling_of(s, special, left_out);
+              }};
+    }
+    case Architecture::encoder_classifier:
+      return loaded_encoder(folder.load_classifier());
+    case Architecture::encoder:
+      return loaded_encoder(folder.load_encoder());
+    case Architecture::encoder_masked_lm:
+      break;
+  }
+  return loaded_encoder(folder.load_masked_lm());
+}
+
+// The files of Marian's own tokenizer, beside tokenizer.json.
+void write_marian_files(const fs::path& folder, const SentencePieceTokenizer& tokenizer) {
+  Json vocabulary = Json::object();
+  for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) vocabulary[tokenizer.piece(id)] = id;
+  write_file(folder / "vocab.json", vocabulary.dump());
+  write_file(folder / "source.spm", tokenizer.model());
+  write_file(folder / "target.spm", tokenizer.model());
+}
+
+void write_tokenizers(const fs::path& folder, const Loaded& files, const TransformerConfig& config,
+                      std::string_view model_type, std::vector<std::string>& left_out) {
+  const Tokenizer& tokenizer = *files.tokenizers.source;
+  if (files.tokenizers.target != files.tokenizers.source) {
+    left_out.push_back("tokenizers: there is one for each side, and a folder of the hub has one for both");
+    return;
+  }
+  if (files.tokenizer_frames_texts || !huggingface::is_own_tokenizer(tokenizer))
+    return tokenizer.save(folder / tokenizer.file_name());
+  for (std::string& line : huggingface::write_tokenizer(folder, tokenizer, files.frame,
+                                                        std::min<int64_t>(config.longest_sequence(), 1 << 30)))
+    left_out.push_back(std::move(line));
+  const auto* const pieces = dynamic_cast<const SentencePieceTokenizer*>(&tokenizer);
+  if (pieces != nullptr && model_type == "marian") write_marian_files(folder, *pieces);
+}
+
+std::vector<std::string> parameter_names(Module& model) {
+  std::vector<std::string> names;
+  for (const NamedParameter& p : named_parameters(model)) names.push_back(p.name);
+  return names;
+}
+
+// Throws ConfigError that begins with the folder.
+HubForm form_of(const OpenedFolder& folder, const Loaded& files, const std::string& family) {
+  SpecialIds special = files.tokenizers.target->special_ids();
+  if (folder.hub()) special = special_ids_of(folder.hub()->hub_config(), special);
+  try {
+    return hub_form_of(folder.config().model, parameter_names(*files.model), special, family);
+  } catch (const ConfigError& error) {
+    fail<ConfigError>("{}: {}", folder.path().string(), error.what());
+  }
+}
+
+// A folder that is there and empty gives way.
+void remove_empty_folder(const fs::path& out) {
+  std::error_code ignored;
+  if (fs::is_directory(out, ignored) && fs::is_empty(out, ignored)) fs::remove(out, ignored);
+}
+
+ExportedModel copy_hub_folder(const OpenedFolder& source, const fs::path& folder, const ExportOptions& options) {
+  const HubFolder& hub = *source.hub();
+  hub.check();
+  ExportedModel done{.family = hub.hub_config().text("model_type"), .class_name = std::string(hub.class_name())};
+  const WrittenTensors written = copy_hub_model(source.path(), folder, write_options(options));
+  done.parameters = written.numbers;
+  done.bytes = written.bytes;
+  for (const char* name : kOtherFiles) {
+    const fs::path from = source.path() / name;
+    if (!is_there(from)) continue;
+    fs::create_directories((folder / name).parent_path());
+    write_file(folder / name, read_file(from));
+  }
+  return done;
+}
+
+ExportedModel write_as_hub_folder(const OpenedFolder& source, const fs::path& folder, const ExportOptions& options) {
+  const Loaded files = load(source);
+  const TransformerConfig& config = source.config().model;
+  const HubForm form = form_of(source, files, options.family);
+  ExportedModel done{.family = std::string(form.hub_class.model_type), .class_name = std::string(form.hub_class.name)};
+  const WrittenTensors written = write_hub_model(folder, *files.model, config, form, write_options(options));
+  done.parameters = written.numbers;
+  done.bytes = written.bytes;
+  if (files.generation) write_json_file(folder / kGenerationConfigFile, files.generation(done.left_out));
+  write_tokenizers(folder, files, config, form.hub_class.model_type, done.left_out);
+  const bool is_embedder = config.architecture == Architecture::encoder;
+  if (is_embedder) write_embedding_settings(folder, read_embedding_settings(source.path()));
+  return done;
+}
+
+}  // namespace
+
+ExportedModel export_model_folder(const fs::path& model, const fs::path& out, const ExportOptions& options) {
+  const OpenedFolder source(model);
+  if (source.config().weight_format) refuse_panels(model, "export");
+  const bool as_it_is = source.hub() && options.family.empty();
+  remove_empty_folder(out);
+  AtomicFolder folder(out);
+  ExportedModel done = as_it_is ? copy_hub_folder(source, folder.temporary(), options)
+                                : write_as_hub_folder(source, folder.temporary(), options);
+  if (options.before_each) options.before_each();
+  folder.commit();
+  return done;
+}
+
+}  // namespace attune

@@ -1,0 +1,107 @@
+// Attune's own tokenizers, written in Hugging Face's format and read back: the same ids and texts.
+
+#include "attune/text/huggingface/written_tokenizer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "attune/text/character_tokenizer.h"
+#include "attune/text/sentence_piece_tokenizer.h"
+#include "attune/text/whitespace_tokenizer.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/text/sentence_piece_text.h"
+
+namespace attune {
+namespace {
+
+using huggingface::TextFrame;
+
+struct Written {
+  TemporaryFolder folder;
+  std::vector<std::string> left_out;
+  std::unique_ptr<Tokenizer> tokenizer;
+
+  explicit Written(const Tokenizer& own, const TextFrame& frame = {})
+      : left_out(huggingface::write_tokenizer(folder.path(), own, frame, 512)),
+        tokenizer(load_tokenizer(folder / "tokenizer.json")) {}
+};
+
+const std::vector<std::string> kHardTexts = {"",
+                                             " ",
+                                             "  Zwei   Hunde ",
+                                             "a",
+                                             "the quick brown fox, and Zürich!",
+                                             "\u00e9\u0301 \ufb01 \u2460 \u3000x",
+                                             "x",
+                                             "\tx\t",
+                                             "日本語 🙂🙂 ok",
+                                             "0123",
+                                             "running running runningrunning",
+                                             "a\u00a0b"};
+
+std::vector<std::string> texts() {
+  std::vector<std::string> all = sentence_piece_text();
+  all.insert(all.end(), kHardTexts.begin(), kHardTexts.end());
+  return all;
+}
+
+void expect_same(const Tokenizer& own) {
+  const Written written(own);
+  EXPECT_EQ(written.tokenizer->vocab_size(), own.vocab_size());
+  EXPECT_EQ(written.tokenizer->special_ids().pad, own.pad_id());
+  EXPECT_EQ(written.tokenizer->special_ids().unk, own.unk_id());
+  EXPECT_EQ(written.tokenizer->special_ids().bos, own.bos_id());
+  EXPECT_EQ(written.tokenizer->special_ids().eos, own.eos_id());
+  for (const std::string& text : texts()) {
+    const std::vector<int32_t> ids = own.encode(text);
+    EXPECT_EQ(written.tokenizer->encode(text), ids) << text;
+    if (std::ranges::find(ids, own.unk_id()) == ids.end()) {
+      EXPECT_EQ(written.tokenizer->decode(ids), own.decode(ids)) << text;
+    }
+  }
+}
+
+class WrittenSentencePiece
+    : public testing::TestWithParam<std::tuple<SentencePieceOptions::Kind, SentencePieceOptions::Normalization, bool>> {
+};
+
+INSTANTIATE_TEST_SUITE_P(Kinds, WrittenSentencePiece,
+                         testing::Combine(testing::Values(SentencePieceOptions::Kind::unigram,
+                                                          SentencePieceOptions::Kind::bpe),
+                                          testing::Values(SentencePieceOptions::Normalization::nmt_nfkc,
+                                                          SentencePieceOptions::Normalization::nmt_nfkc_cf,
+                                                          SentencePieceOptions::Normalization::identity),
+                                          testing::Bool()));
+
+TEST_P(WrittenSentencePiece, GivesTheSameIdsAndTexts) {
+  const auto& [kind, normalization, bytes] = GetParam();
+  expect_same(*train_sentence_piece(
+      sentence_piece_text(),
+      {.kind = kind, .vocab_size = bytes ? 420 : 160, .normalization = normalization, .byte_fallback = bytes}));
+}
+
+TEST(WrittenTokenizer, WordsCharactersAndBytes) {
+  expect_same(WhitespaceTokenizer({"Zwei", "Hunde", "a", "quick", "ok"}));
+  expect_same(CharacterTokenizer::build_from_texts({"Zwei Hunde \t laufen.", "\n日"}));
+  expect_same(ByteTokenizer::from_json("{\"type\": \"bytes\"}", "bytes"));
+}
+
+TEST(WrittenTokenizer, FramesTextsAndPairs) {
+  const WhitespaceTokenizer own({"a", "b"});
+  const Written both(own, {.bos = true, .eos = true}), end(own, {.eos = true}), none(own);
+  EXPECT_EQ(both.tokenizer->encode_for_model("a b").ids, (std::vector<int32_t>{2, 4, 5, 3}));
+  EXPECT_EQ(end.tokenizer->encode_for_model("a").ids, (std::vector<int32_t>{4, 3}));
+  EXPECT_EQ(none.tokenizer->encode_for_model("a").ids, (std::vector<int32_t>{4}));
+  const Encoding pair = both.tokenizer->encode_pair("a", "b");
+  EXPECT_EQ(pair.ids, (std::vector<int32_t>{2, 4, 3, 2, 5, 3}));
+  EXPECT_EQ(pair.type_ids, (std::vector<int32_t>{0, 0, 0, 1, 1, 1}));
+}
+
+TEST(WrittenTokenizer, SaysWhatItLeavesOut) {
+  EXPECT_THAT(Written(WhitespaceTokenizer({"a@@", "b"}, "@@")).left_out,
+              testing::ElementsAre(testing::HasSubstr("@@")));
+  EXPECT_TRUE(Written(WhitespaceTokenizer({"a", "b"})).left_out.empty());
+}
+
+}  // namespace
+}  // namespace attune
