@@ -1,9 +1,14 @@
+# What is installed has three components, which are packages of their own (AttunePackages.cmake): the program (tools), the
+# shared library (library), and what other projects are built with (development).
+install(TARGETS attune_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
+install(TARGETS attune EXPORT attune-targets
+        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library NAMELINK_COMPONENT development)
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME development)
+
 # find_package(attune) for other projects.
 include(CMakePackageConfigHelpers)
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/attune)
-install(TARGETS attune EXPORT attune-targets
-        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(TARGETS attune_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(EXPORT attune-targets NAMESPACE attune:: DESTINATION ${package_folder})
 configure_package_config_file(cmake/attune-config.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/attune-config.cmake
                               INSTALL_DESTINATION ${package_folder})

@@ -31,14 +31,16 @@ class Request(BaseModel):
 class Translation:
     def __init__(self, o: argparse.Namespace):
         self.o = o
+        workers, threads = (o.threads, 1) if o.workers else (1, o.threads)
         self.translator = ctranslate2.Translator(
-            str(o.converted), compute_type=o.compute_type, inter_threads=1, intra_threads=o.threads
+            str(o.converted), compute_type=o.compute_type, inter_threads=workers, intra_threads=threads
         )
         self.source, self.target = Pieces(o.model, "source"), Pieces(o.model, "target")
 
     def translate(self, texts: list[str]) -> list[str]:
         found = self.translator.translate_batch(
             [self.source.encode(text) for text in texts],
+            max_batch_size=-(-len(texts) // self.translator.num_translators),  # a part for each worker
             beam_size=self.o.beam_size,
             length_penalty=self.o.length_penalty,
             max_decoding_length=self.o.max_length,
@@ -83,6 +85,7 @@ def main() -> int:
     p.add_argument("--converted", type=Path, required=True, help="what to_ctranslate2.py has made of it")
     p.add_argument("--compute-type", choices=["float32", "int8", "int8_float32"], default="float32")
     p.add_argument("--one-by-one", action="store_true")
+    p.add_argument("--workers", action="store_true", help="a batch is divided among --threads workers of one thread")
     p.add_argument("--batch-size", type=int, default=64, help="at most")
     p.add_argument("--wait-ms", type=float, default=5, help="for others to come")
     p.add_argument("--beam-size", type=int, default=5)

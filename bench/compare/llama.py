@@ -52,7 +52,7 @@ class Prompt(NamedTuple):
 
 
 def write_prompt(o: argparse.Namespace, model: Path, folder: Path) -> Prompt:
-    tokenizer = json.loads((model / "tokenizer.json").read_text(encoding="utf-8"))
+    tokenizer = json.loads((model / "vocabulary.json").read_text(encoding="utf-8"))
     if tokenizer.get("type") != "whitespace" or tokenizer.get("subword_marker"):
         raise Failure(f"{model}: expected a whitespace vocabulary without marks, so that a word is a token")
     pieces = tokenizer["pieces"]

@@ -52,11 +52,18 @@ def write_safetensors(path: Path, tensors: dict[str, np.ndarray]) -> None:
             file.write(x.astype("<f4", copy=False).tobytes())
 
 
+def vocabulary_file(folder: Path) -> Path:
+    """Attune's vocabulary of words, or the hub's tokenizer."""
+    own = folder / "vocabulary.json"
+    return own if own.is_file() else folder / "tokenizer.json"
+
+
 class Pieces:
     """Text to pieces of text and back, by a whitespace vocabulary or SentencePiece."""
 
     def __init__(self, folder: Path, side: str):
-        found = [p for n in ("tokenizer", f"{side}_tokenizer") for p in folder.glob(f"{n}.*")]
+        names = [side_of + name for side_of in ("", f"{side}_") for name in ("vocabulary.json", "tokenizer.model")]
+        found = [folder / name for name in names if (folder / name).is_file()]
         if len(found) != 1:
             raise ValueError(f"{folder}: expected one tokenizer of the {side}, found {len(found)}")
         self.sentencepiece = None

@@ -174,7 +174,7 @@ def write_model(o: argparse.Namespace, model: Transformer, vocab: int) -> None:
     o.out.mkdir(parents=True, exist_ok=True)
     (o.out / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
     (o.out / "generation_config.json").write_text('{"beam_size": 5, "length_penalty": 1.0}\n', encoding="utf-8")
-    shutil.copyfile(o.tokenizer, o.out / "tokenizer.json")
+    shutil.copyfile(o.tokenizer, o.out / "vocabulary.json")
     numbers = {name: x.detach().float().numpy() for name, x in attune_tensors(model).items()}
     write_safetensors(o.out / "model.safetensors", numbers)
 

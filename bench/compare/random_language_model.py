@@ -67,7 +67,7 @@ def write_model(folder: Path, config: dict, tokenizer: Path | None, seed: int) -
     words = [f"w{i}" for i in range(config["vocab"] - len(SPECIAL))]
     contents = {"config.json": config, "generation_config.json": {"text_unit": "stream", "temperature": 0.0}}
     if tokenizer is None:
-        contents["tokenizer.json"] = {"type": "whitespace", "subword_marker": "", "pieces": [*SPECIAL, *words]}
+        contents["vocabulary.json"] = {"type": "whitespace", "subword_marker": "", "pieces": [*SPECIAL, *words]}
     else:
         shutil.copyfile(tokenizer / "tokenizer.json", folder / "tokenizer.json")
     for name, content in contents.items():

@@ -30,9 +30,9 @@ from translate import with_search
 
 OF_SERVE = ("attune", "attune-int8")
 OF_TRANSLATE = ("translate", "translate-int8")
-OF_FASTAPI = ("ctranslate2", "ctranslate2-int8", "one-by-one", "one-by-one-int8")
+OF_FASTAPI = tuple(c + i for c in ("ctranslate2", "ctranslate2-workers", "one-by-one") for i in ("", "-int8"))
 CONTENDERS = (*OF_SERVE, *OF_TRANSLATE, *OF_FASTAPI)
-DEFAULT = ("attune", "translate", "ctranslate2", "one-by-one")
+DEFAULT = ("attune", "translate", "ctranslate2", "ctranslate2-workers", "one-by-one")
 RATE = "tokens_per_processor_s"
 MOST_LINES = 1000
 
@@ -100,6 +100,7 @@ class Comparison:
         command += ["--compute-type", of_type, "--beam-size", str(o.beam_size), "--threads", str(o.threads)]
         command += ["--length-penalty", str(o.length_penalty), "--max-length", str(o.max_length), "--port", "PORT"]
         command += ["--one-by-one"] if contender.startswith("one-by-one") else []
+        command += ["--workers"] if "workers" in contender else []
         return Server([*command, "--wait-ms", str(o.wait_ms)], "/health", environment(o))
 
     def measure(self, contender: str) -> dict[int, dict]:

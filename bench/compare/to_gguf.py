@@ -11,7 +11,7 @@ from pathlib import Path
 import gguf
 import numpy as np
 
-from model_folder import ModelFolder, read_json
+from model_folder import ModelFolder, NotSupported, read_json, vocabulary_file
 
 TYPES = {"f32": gguf.GGMLQuantizationType.F32, "q8_0": gguf.GGMLQuantizationType.Q8_0}
 FILE_TYPES = {"f32": gguf.LlamaFileType.ALL_F32, "q8_0": gguf.LlamaFileType.MOSTLY_Q8_0}
@@ -87,7 +87,7 @@ def convert(folder: Path, output: Path, of_type: str) -> None:
     writer.add_head_count(c["heads"])
     writer.add_layer_norm_eps(c["norm_epsilon"])
     writer.add_vocab_size(c["vocab"])
-    add_vocabulary(writer, read_json(folder / "tokenizer.json"))
+    add_vocabulary(writer, read_json(vocabulary_file(folder)))
     writer.add_file_type(FILE_TYPES[of_type])
     for name, x in tensors_of(model).items():
         if of_type != "f32" and x.ndim == 2 and name != "position_embd.weight":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Target tokens per second of translating a text: Attune, CTranslate2 and PyTorch in turn, with the same weights.
+"""Target tokens per second of translating a text: Attune (the program, its Python package), CTranslate2 and PyTorch in turn, with the same weights.
 
 What is timed is encoding and searching, and reading tokens from text in Attune; loading is not. All search alike: the
 log probability divided by length^alpha, until as many outputs as the beam are finished. Attune's own rule is --search
@@ -33,14 +33,17 @@ from in_turn import (
 
 RATE = "target_tokens_per_s"
 OF_ATTUNE = ("attune", "attune-int8")
+OF_PYTHON = ("attune-python", "attune-python-int8")
 OF_PYTORCH = ("pytorch", "pytorch-tuned")
 OF_CTRANSLATE2 = ("ctranslate2", "ctranslate2-workers", "ctranslate2-int8", "ctranslate2-workers-int8")
-CONTENDERS = (*OF_ATTUNE, *OF_CTRANSLATE2, *OF_PYTORCH)
+CONTENDERS = (*OF_ATTUNE, *OF_PYTHON, *OF_CTRANSLATE2, *OF_PYTORCH)
 DEFAULT = ("attune", "ctranslate2", "attune-int8", "ctranslate2-int8", "pytorch-tuned")
 # Which of the others each of Attune's is compared with; attune-int8 with attune as well.
 RIVALS = {
     "attune": ("ctranslate2", "ctranslate2-workers", *OF_PYTORCH),
     "attune-int8": ("ctranslate2-int8", "ctranslate2-workers-int8", "ctranslate2", "attune"),
+    "attune-python": ("attune", "ctranslate2"),
+    "attune-python-int8": ("attune-int8", "ctranslate2-int8"),
 }
 MATCHED_SEARCH = {  # as CTranslate2 searches
     "length_normalization": "power",
@@ -95,12 +98,14 @@ class Comparison:
     def make_models(self) -> None:
         o = self.o
         self.models["attune"] = with_search(o, o.model, self.folder / "attune")
-        if "attune-int8" in o.contenders:
+        if "attune-int8" in o.contenders or "attune-python-int8" in o.contenders:
             int8 = o.int8 or quantized(o.attune, o.model, self.folder / "quantized")
             if int8 is None:
-                leave_out(o, "attune-int8")
+                for contender in {"attune-int8", "attune-python-int8"}.intersection(o.contenders):
+                    leave_out(o, contender)
             else:
                 self.models["attune-int8"] = with_search(o, int8, self.folder / "attune-int8")
+        self.models |= {c: self.models[c.replace("-python", "")] for c in OF_PYTHON if c in o.contenders}
         script = str(Path(__file__).with_name("to_ctranslate2.py"))
         for quantization in ("float32", "int8"):
             of_type = [c for c in o.contenders if c in OF_CTRANSLATE2 and c.endswith("int8") == (quantization == "int8")]
@@ -127,6 +132,9 @@ class Comparison:
             tokenizer = ["--bleu-tokenizer", o.bleu_tokenizer] if o.bleu_tokenizer else []
             return [o.attune, "evaluate", str(self.models[contender]), *text, *size, *tokenizer, "--json"]
         work = ["--model", str(o.model), "--source", str(source), "--output", str(output), *size]
+        if contender in OF_PYTHON:
+            script = str(Path(__file__).with_name("attune_decode.py"))
+            return [o.python, script, "--weights", str(self.models[contender]), *work]
         work += ["--length-penalty", str(o.length_penalty), "--max-length", str(o.max_length)]
         if contender in OF_PYTORCH:
             return [o.python, str(Path(__file__).with_name("pytorch_decode.py")), *work]
@@ -199,7 +207,7 @@ def summarise(results: dict[Setting, dict[str, dict]]) -> list[dict]:
                 "import_memory_mb": imports,
                 "runs": found["runs"],
             }
-        for c in (c for c in OF_ATTUNE if c in of_setting):
+        for c in (c for c in RIVALS if c in of_setting):
             for rival in (r for r in RIVALS[c] if r in of_setting):
                 pairs = [a[RATE] / b[RATE] for a, b in zip(of_setting[c]["runs"], of_setting[rival]["runs"])]
                 row["ratios"][f"{c}/{rival}"] = {**spread(pairs), "pairs": pairs}

@@ -111,6 +111,7 @@ std::function<void(Arguments...)> locked(std::optional<nb::callable> function) {
 // One function for each file of bindings.
 void bind_errors(nb::module_& m);
 void bind_calls(nb::module_& m);
+void bind_command_line(nb::module_& m);
 void bind_tensor(nb::module_& m);
 void bind_operations(nb::module_& m);
 void bind_tokenizer(nb::module_& m);

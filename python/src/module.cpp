@@ -19,4 +19,5 @@ NB_MODULE(_core, m) {
   bind_embedder(m);
   bind_trainer(m);
   bind_pictures(m);
+  bind_command_line(m);
 }

@@ -112,6 +112,17 @@ TEST_F(BenchServe, StreamsArriveAtRandomAndHaveAFirstToken) {
   EXPECT_GT(result.at("seconds"), 0.01);  // 12 arrivals at 200 a second
 }
 
+TEST_F(BenchServe, ConnectionsThatTheServerClosedBetweenArrivalsAreOpenedAgain) {
+  write_file(folder_ / "serve.toml", "[http]\nheader_seconds = 0.05\nidle_seconds = 0.05\n");
+  server_.emplace(attune_command({"serve", "--config", (folder_ / "serve.toml").string(),
+                                  "en-de=" + (folder_ / "en-de").string(), "--port", port_, "--threads", "1"}));
+  ASSERT_TRUE(server_->wait_for_error_text("serving on"));
+  const Json result =
+      measured({"--path", "/v1/translate", "--connections", "2", "--requests", "6", "--rate", "5", "--seed", "3"});
+  EXPECT_EQ(result.at("statuses"), (Json{{"200", 6}}));
+  EXPECT_EQ(result.at("failures"), Json::object());
+}
+
 TEST_F(BenchServe, WhatIsRefusedAndWhatCannotBeSentIsTold) {
   const Json refused = measured({"--path", "/v1/embeddings"});
   EXPECT_EQ(refused.at("statuses"), (Json{{"404", 3}}));  // no model of embeddings; an empty line is not sent

@@ -48,7 +48,6 @@ struct Connection {
   beast::tcp_stream stream;
   beast::flat_buffer buffer = {};
   bool open = false;
-  bool used = false;  // has had an answer
 
   explicit Connection(asio::io_context& io) : stream(io) {}
 };
@@ -87,7 +86,6 @@ class Client {
   awaitable<void> connect(Connection& c, error_code& error) {
     c.stream.close();
     c.buffer.clear();
-    c.used = false;
     c.stream.expires_after(duration_of(load_.timeout_seconds));
     co_await c.stream.async_connect(server_, redirect_error(use_awaitable, error));
     c.open = !error;
@@ -118,16 +116,16 @@ class Client {
     answer.request = request;
     for (;;) {
       error_code error;
-      if (!c.open) co_await connect(c, error);
+      const bool kept = c.open;
+      if (!kept) co_await connect(c, error);
       Parser parser;
       if (!error) co_await send(c, request, error);
       if (!error) co_await receive(c, parser, arrival, answer, error);
-      if (error && c.used && !parser.got_some()) {  // the server had closed a connection without a request
+      if (error && kept && !parser.got_some()) {  // the server had closed a connection without a request
         c.open = false;
         continue;
       }
       c.open = !error && parser.get().keep_alive();
-      c.used = true;
       const std::string text = error ? error.message() : std::string();
       if (!error) {
         answer.status = parser.get().result_int();

@@ -1,0 +1,186 @@
+#include "attune/cli/run.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <iostream>
+
+#include "attune/base/address_space.h"
+#include "attune/base/fields.h"
+#include "attune/base/out_of_memory.h"
+#include "attune/base/version.h"
+#include "attune/cli/command.h"
+#include "attune/cli/text_input.h"
+#include "attune/cli/text_output.h"
+
+namespace attune::cli {
+namespace {
+
+int exit_status = 0;
+std::atomic<bool> stop{false};
+std::atomic<int> stop_signal{SIGINT};  // the first that was received
+
+// Only what a signal handler may do: set a flag, and leave at the second signal. A terminal that is closed may send
+// SIGHUP several times.
+void on_signal(int signal) {
+  if (!stop.load()) stop_signal = signal;
+  if (stop.exchange(true) && signal != SIGHUP) ::_exit(128 + signal);
+}
+
+// A file that the program opens would get the number of a stream that is closed, and all that is meant for people.
+// Reading from or writing to such a stream stays an error.
+void open_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(stream, F_GETFD) < 0 && errno == EBADF)
+      if (::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) ::_exit(1);
+}
+
+// Products are kept where they are made (kernels/cpu/gemm/onednn_matmul.cpp). The library's own cache would keep 1,024
+// more of them, which takes a gigabyte of address space. Whoever sets the variable has what is set.
+void switch_off_second_cache() {
+  constexpr int kOverwrite = 0;
+  ::setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "0", kOverwrite);
+}
+
+/// add_texts() has a list end at a number of values that nobody gives and that help need not tell.
+class HelpFormatter final : public CLI::Formatter {
+ public:
+  std::string make_option_opts(const CLI::Option* option) const override {
+    if (!is_list(option)) return CLI::Formatter::make_option_opts(option);
+    return " " + option->get_type_name() + " ...";
+  }
+  std::string make_option_usage(const CLI::Option* option) const override {
+    if (!is_list(option)) return CLI::Formatter::make_option_usage(option);
+    return "[" + make_option_name(option, true) + "...]";
+  }
+
+ private:
+  static bool is_list(const CLI::Option* option) { return option->get_expected_min() > 1 << 20; }
+};
+
+// What is wrong with a word that stands where a subcommand is expected, or "".
+std::string explain_unknown(const CLI::App& app, const std::string& word) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands(nullptr)) {
+    if (command->get_name() == word) return "";
+    names.push_back(command->get_name());
+  }
+  if (word.empty() || word.starts_with("-")) return "";
+  const std::string near = nearest_name(word, names);
+  return fmt::format("unknown command \"{}\"", word) +
+         (near.empty() ? " (see --help)" : fmt::format(", did you mean \"{}\"?", near));
+}
+
+// An empty value would count as if the option were not there, and CLI11 reads -1 as the largest number without a sign.
+void check_values(CLI::App& app) {
+  const CLI::Validator filled([](const std::string& value) { return value.empty() ? "is empty" : std::string(); }, "");
+  const CLI::Validator unsigned_number(
+      [](const std::string& value) {
+        return value.starts_with('-') ? fmt::format("{}: needs a number from 0", value) : std::string();
+      },
+      "");
+  for (CLI::Option* option : app.get_options()) {
+    if (takes_any_text(*option)) continue;
+    option->check(filled);
+    if (option->get_type_name().starts_with("UINT")) option->check(unsigned_number);
+  }
+  for (CLI::App* command : app.get_subcommands(nullptr)) check_values(*command);
+}
+
+}  // namespace
+
+std::string out_of_memory_text(const std::bad_alloc& error) {
+  std::string text = "out of memory";
+  if (const auto* known = dynamic_cast<const OutOfMemory*>(&error); known != nullptr)
+    text += fmt::format(": {} more bytes were needed", known->bytes());
+  if (const auto limit = address_space_limit())
+    text += fmt::format("; the address space is limited to {} bytes (ulimit -v)", *limit);
+  return text + "; smaller batches, shorter texts or fewer threads need less";
+}
+
+int report(const std::string& message) {
+  write_note(message);
+  return 1;
+}
+
+const std::atomic<bool>& stop_requested() {
+  return stop;
+}
+
+int stopped_status() {
+  return 128 + stop_signal;
+}
+
+void catch_stop_signals() {
+  std::signal(SIGINT, on_signal);
+  std::signal(SIGTERM, on_signal);
+  if (std::signal(SIGHUP, on_signal) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);
+}
+
+CLI::App* add_command(CLI::App& parent, const std::string& name, const std::string& description,
+                      const std::string& examples, Body body) {
+  CLI::App* command = parent.add_subcommand(name, description);
+  command->footer("Examples:\n" + examples);
+  if (body) command->callback([body = std::move(body)] { exit_status = body(); });
+  return command;
+}
+
+int run(int argc, char** argv) {
+  open_standard_streams();
+  switch_off_second_cache();
+  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of the write, so that files are left as they were
+  std::signal(SIGXFSZ, SIG_IGN);
+  CLI::App app{"Attune trains and runs Transformers: translation, language models and classifiers, without Python."};
+  app.name("attune");
+  app.formatter(std::make_shared<HelpFormatter>());
+  app.set_version_flag("--version", "attune " + std::string(version()));
+  app.require_subcommand(1);
+  app.footer(
+      "Examples:\n"
+      "  attune train examples/demo.toml --out runs/demo\n"
+      "  attune translate runs/demo/model \"The old dog sleeps in the garden.\"\n"
+      "  attune COMMAND --help");
+  add_train(app);
+  add_translate(app);
+  add_generate(app);
+  add_classify(app);
+  add_embed(app);
+  add_serve(app);
+  add_evaluate(app);
+  add_compare(app);
+  add_report(app);
+  add_inspect(app);
+  add_quantize(app);
+  add_export(app);
+  add_tokenizer(app);
+  add_data(app);
+  add_shortlist(app);
+  add_bench(app);
+  add_draw(app);
+  add_demo_corpus(app);
+  add_completion(app);
+  check_values(app);
+  try {
+    app.parse(argc, argv);
+    std::cout.flush();
+    if (!std::cout) return report("cannot write standard output");
+    return exit_status;
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    const std::string unknown = argc > 1 ? explain_unknown(app, argv[1]) : "";
+    report(unknown.empty() ? std::string(error.what()) + " (see --help)" : unknown);
+    return 2;
+  } catch (const ReaderGone&) {
+    return 128 + SIGPIPE;  // what a shell says of a program that the signal ends
+  } catch (const std::bad_alloc& error) {
+    return report(out_of_memory_text(error));
+  } catch (const std::exception& error) {
+    return report(error.what());
+  }
+}
+
+}  // namespace attune::cli
