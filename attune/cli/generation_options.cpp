@@ -39,7 +39,7 @@ TranslateOptions GenerationOptions::for_model(const Translator& translator) cons
   GenerationConfig generation = translator.generation();
   generation.beam_size = beam_size.value_or(generation.beam_size);
   generation.length_penalty = length_penalty.value_or(generation.length_penalty);
-  generation.max_length = max_length.value_or(generation.max_length);
+  if (max_length) generation.limit_length(*max_length);
   generation.min_length = min_length.value_or(generation.min_length);
   generation.coverage_penalty = coverage_penalty.value_or(generation.coverage_penalty);
   generation.patience = patience.value_or(generation.patience);

@@ -64,9 +64,8 @@ Json with_common_fields(Json own, const TransformerConfig& c, const HubClass& hu
                {"bos_token_id", id(special.bos)},
                {"eos_token_id", id(special.eos)}};
   if (encoder_decoder)
-    json.update({{"is_encoder_decoder", true},
-                 {"decoder_start_token_id", id(special.bos)},
-                 {"forced_eos_token_id", nullptr}});  // the default of some classes is a token
+    json.update(
+        {{"is_encoder_decoder", true}, {"forced_eos_token_id", nullptr}});  // the default of some classes is a token
   if (c.architecture == Architecture::encoder_classifier) put_labels(json, c);
   json.update(own);
   return json;

@@ -1,5 +1,6 @@
 // T5: Raffel et al. 2020, version 1.1 with gated units too; mT5: Xue et al. 2021.
 
+#include <fmt/format.h>
 #include <cmath>
 
 #include "attune/hub/describe.h"
@@ -27,6 +28,14 @@ double logit_scale_of(const HubConfig& hub, int64_t d_model) {
   return hub.text("model_type") == "t5" && scaled ? 1 / std::sqrt(static_cast<double>(d_model)) : 1;
 }
 
+RelativeBiasPositions positions_of(const HubConfig& hub) {
+  const std::string distance = "relative_attention_max_distance", buckets = "relative_attention_num_buckets";
+  RelativeBiasPositions positions{.buckets = hub.integer(buckets, 32), .max_distance = hub.integer(distance, 128)};
+  if (positions.max_distance <= positions.buckets / 2)
+    hub.refuse(hub.has(distance) ? distance : buckets, fmt::format("{} has to be above half of {}", distance, buckets));
+  return positions;
+}
+
 TransformerConfig translate(const HubFiles& files) {
   const HubConfig& hub = files.config;
   TransformerConfig c = without_dropout(Architecture::encoder_decoder);
@@ -38,8 +47,7 @@ TransformerConfig translate(const HubFiles& files) {
   c.d_ff = hub.integer("d_ff");
   c.encoder_attention = c.decoder_attention = c.cross_attention =
       MultiHead{.head_dim = hub.integer("d_kv"), .bias = AttentionBias::none, .scale = 1};
-  c.positions = RelativeBiasPositions{.buckets = hub.integer("relative_attention_num_buckets", 32),
-                                      .max_distance = hub.integer("relative_attention_max_distance", 128)};
+  c.positions = positions_of(hub);
   c.norm_form = NormForm::rms;
   c.norm_epsilon = hub.number("layer_norm_epsilon", 1e-6);
   c.activation = feed_forward_of(hub);

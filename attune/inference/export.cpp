@@ -165,12 +165,15 @@ ExportedModel copy_hub_folder(const OpenedFolder& source, const fs::path& folder
 ExportedModel write_as_hub_folder(const OpenedFolder& source, const fs::path& folder, const ExportOptions& options) {
   const Loaded files = load(source);
   const TransformerConfig& config = source.config().model;
-  const HubForm form = form_of(source, files, options.family);
+  HubForm form = form_of(source, files, options.family);
   ExportedModel done{.family = std::string(form.hub_class.model_type), .class_name = std::string(form.hub_class.name)};
+  const Json generation = files.generation ? files.generation(done.left_out) : Json();
+  if (generation.contains("decoder_start_token_id"))  // older versions of transformers read it there
+    form.config["decoder_start_token_id"] = generation["decoder_start_token_id"];
   const WrittenTensors written = write_hub_model(folder, *files.model, config, form, write_options(options));
   done.parameters = written.numbers;
   done.bytes = written.bytes;
-  if (files.generation) write_json_file(folder / kGenerationConfigFile, files.generation(done.left_out));
+  if (files.generation) write_json_file(folder / kGenerationConfigFile, generation);
   write_tokenizers(folder, files, config, form.hub_class.model_type, done.left_out);
   const bool is_embedder = config.architecture == Architecture::encoder;
   if (is_embedder) write_embedding_settings(folder, read_embedding_settings(source.path()));

@@ -13,11 +13,19 @@ bool is_language(const Tokenizer& tokenizer, int32_t id) {
   return tokenizer.is_special_token(id);
 }
 
+bool has_languages(const Tokenizer& tokenizer) {
+  for (int32_t id = 0; id < tokenizer.vocab_size(); ++id)
+    if (is_language(tokenizer, id)) return true;
+  return false;
+}
+
 }  // namespace
 
 int32_t language_token(const Tokenizer& tokenizer, const char* option, const std::string& language) {
-  for (const std::string& name : {language, "__" + language + "__"})
-    if (const int32_t id = tokenizer.token_id(name); id >= 0) return id;
+  const int32_t plain = tokenizer.token_id(language), marked = tokenizer.token_id("__" + language + "__");
+  if (plain >= 0 && is_language(tokenizer, plain)) return plain;
+  if (marked >= 0) return marked;
+  if (plain >= 0 && !has_languages(tokenizer)) return plain;
   fail<ConfigError>("{}: the vocabulary has no token for the language \"{}\"", option, language);
 }
 

@@ -12,7 +12,8 @@
 namespace attune {
 
 /// The token of a language: "deu_Latn" (NLLB) or "de_DE" (mBART) itself, or "__de__" for "de" (M2M100). Throws
-/// ConfigError, beginning with `option`, when the vocabulary has none.
+/// ConfigError, beginning with `option`, when the vocabulary has none. A token that is not special, as "de" is in many
+/// vocabularies, counts only where no special token can be a language.
 int32_t language_token(const Tokenizer& tokenizer, const char* option, const std::string& language);
 
 /// What the encoder reads of a text: with the special tokens that the tokenizer puts around it. A language takes the

@@ -94,7 +94,7 @@ void save_panel_parameters(const std::filesystem::path& path, Module& module, We
     if (before_each) before_each();
     const PanelWeight panels = [&] {
       try {
-        return PanelWeight::pack(matrix.weight, format);
+        return PanelWeight::lay_out(matrix.weight, format);
       } catch (const NumericError& error) {
         fail<NumericError>("parameter {}: {}", matrix.name, error.what());
       }

@@ -8,14 +8,14 @@ namespace attune {
 
 /// Writes weight [out, in] into panels: float32, or bfloat16 into panels of bfloat16. quantise.h defines the quantised
 /// numbers and scales.
-void pack_panels(Cpu, const Tensor& weight, const Panels& to);
-void pack_panels(Plain, const Tensor& weight, const Panels& to);
-void pack_panels(Cuda, const Tensor& weight, const Panels& to);
+void lay_out_panels(Cpu, const Tensor& weight, const Panels& to);
+void lay_out_panels(Plain, const Tensor& weight, const Panels& to);
+void lay_out_panels(Cuda, const Tensor& weight, const Panels& to);
 
 /// Writes rows of the weight, dequantised, to `to`: the rows `ids` (int32 [n]), or all rows if `ids` is undefined.
 ///   to [n, in] float32
-void unpack_rows(Cpu, const Panels& from, const Tensor& ids, const Tensor& to);
-void unpack_rows(Plain, const Panels& from, const Tensor& ids, const Tensor& to);
-void unpack_rows(Cuda, const Panels& from, const Tensor& ids, const Tensor& to);
+void read_panel_rows(Cpu, const Panels& from, const Tensor& ids, const Tensor& to);
+void read_panel_rows(Plain, const Panels& from, const Tensor& ids, const Tensor& to);
+void read_panel_rows(Cuda, const Panels& from, const Tensor& ids, const Tensor& to);
 
 }  // namespace attune

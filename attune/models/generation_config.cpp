@@ -44,6 +44,11 @@ void GenerationConfig::validate() const {
   check_tokens("suppressed_at_begin", suppressed_at_begin);
 }
 
+void GenerationConfig::limit_length(int64_t most) {
+  max_length = most;
+  min_length = std::clamp<int64_t>(min_length, 0, std::max<int64_t>(most - 1, 0));
+}
+
 int64_t GenerationConfig::longest_output(int64_t source_tokens) const {
   if (max_length_ratio <= 0) return max_length;
   const double limit = max_length_ratio * static_cast<double>(source_tokens) + static_cast<double>(max_length_offset);

@@ -71,6 +71,8 @@ struct GenerationConfig {
   static constexpr int64_t kMostLength = 1 << 14;
   static constexpr int64_t kMostWork = 1 << 17;  // beam_size * max_length: tokens in the cache of one sentence
 
+  /// Sets max_length to what a user asks for; a min_length from elsewhere, which is then too large, gives way.
+  void limit_length(int64_t most);
   /// Throws ConfigError naming the field and the value.
   void validate() const;
   /// The most tokens, eos included, of an output for a source of so many tokens; more than min_length.

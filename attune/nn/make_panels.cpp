@@ -87,7 +87,7 @@ std::unordered_map<const void*, SharedPanels> panels_of(const std::vector<Parame
     const int64_t end = begin + PanelWeight::storage_bytes(made, weight.size(0), weight.size(1));
     const Tensor values = inputs.read ? inputs.read(weight) : weight;
     panels[weight.address()] =
-        std::make_shared<const PanelWeight>(PanelWeight::pack(values, made, storage.rows(begin, end)));
+        std::make_shared<const PanelWeight>(PanelWeight::lay_out(values, made, storage.rows(begin, end)));
     if (inputs.done) inputs.done(values);
     begin = end;
   }

@@ -74,7 +74,7 @@ PanelWeight::PanelWeight(WeightFormat format, int64_t out, int64_t in, Tensor st
   check_device("panel weight", panels_.storage, {panels_.scales});
 }
 
-PanelWeight PanelWeight::pack(const Tensor& weight, WeightFormat format, const Tensor& into) {
+PanelWeight PanelWeight::lay_out(const Tensor& weight, WeightFormat format, const Tensor& into) {
   if (weight.rank() != 2 || (weight.dtype() != DType::f32 && weight.dtype() != DType::bf16))
     fail<ShapeError>("panel weight: needs a float32 or bfloat16 matrix, found {} {}", name_of(weight.dtype()),
                      weight.shape().text());
@@ -82,7 +82,7 @@ PanelWeight PanelWeight::pack(const Tensor& weight, WeightFormat format, const T
   check_finite(numbers, format);
   PanelWeight made = empty_panels(format, weight.size(0), weight.size(1), weight.device(), into);
   check_device("panel weight", weight, {made.storage()});
-  dispatch(weight.device(), [&](auto device) { pack_panels(device, numbers, made.panels_); });
+  dispatch(weight.device(), [&](auto device) { lay_out_panels(device, numbers, made.panels_); });
   return made;
 }
 
@@ -95,9 +95,9 @@ void PanelWeight::check_rows(const Indices& ids) const {
     if (id < 0 || id >= out()) fail<ShapeError>("panel weight: row {} of [{}, {}]", id, out(), in());
 }
 
-Tensor PanelWeight::unpack() const {
+Tensor PanelWeight::to_matrix() const {
   const Tensor weight = Tensor::empty({out(), in()}, {DType::f32, storage().device()});
-  dispatch(weight.device(), [&](auto device) { unpack_rows(device, panels_, {}, weight); });
+  dispatch(weight.device(), [&](auto device) { read_panel_rows(device, panels_, {}, weight); });
   return weight;
 }
 
@@ -105,7 +105,7 @@ Tensor PanelWeight::rows(const Indices& ids) const {
   check_rows(ids);
   const Tensor rows = Tensor::empty({ids.size(), in()}, {DType::f32, storage().device()});
   const Tensor numbers = ids.on(rows.device());
-  dispatch(rows.device(), [&](auto device) { unpack_rows(device, panels_, numbers, rows); });
+  dispatch(rows.device(), [&](auto device) { read_panel_rows(device, panels_, numbers, rows); });
   return rows;
 }
 

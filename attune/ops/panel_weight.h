@@ -29,9 +29,9 @@ class PanelWeight {
   /// Takes weight [out, in], float32 or bfloat16, and rounds or quantises it; with int4 each scale is the one of
   /// several candidates with the least squared error. Throws ShapeError, and NumericError if a number to quantise is
   /// not finite.
-  static PanelWeight pack(const Tensor& weight, WeightFormat format) { return pack(weight, format, {}); }
+  static PanelWeight lay_out(const Tensor& weight, WeightFormat format) { return lay_out(weight, format, {}); }
   /// The same, writing into `storage`, uint8 [storage_bytes] on the weight's device, unless it is undefined.
-  static PanelWeight pack(const Tensor& weight, WeightFormat format, const Tensor& storage);
+  static PanelWeight lay_out(const Tensor& weight, WeightFormat format, const Tensor& storage);
   /// From stored parts, which are not copied. storage: uint8 [storage_bytes], its address a multiple of 4 (64 is
   /// faster). scales: of scales_shape() and scales_dtype(), undefined unless is_quantised(). Throws ShapeError if a
   /// part does not fit.
@@ -53,8 +53,8 @@ class PanelWeight {
   PanelWeight to(const Device& device) const;
 
   /// Returns the dequantised weight [out, in] float32, the numbers that products use.
-  Tensor unpack() const;
-  /// Returns rows `ids` of unpack(), [ids, in]: for embeddings whose table is also a product's. Throws ShapeError.
+  Tensor to_matrix() const;
+  /// Returns rows `ids` of to_matrix(), [ids, in]: for embeddings whose table is also a product's. Throws ShapeError.
   Tensor rows(const Indices& ids) const;
 
  private:

@@ -120,7 +120,7 @@ void read_search(const Service& service, RequestFields& fields, const Translator
   GenerationConfig generation = translator.generation();
   generation.beam_size = fields.integer("beam_size", 1, limits.beam_size).value_or(generation.beam_size);
   generation.length_penalty = fields.number("length_penalty", -100, 100).value_or(generation.length_penalty);
-  generation.max_length = fields.integer("max_length", 1, limits.max_tokens).value_or(generation.max_length);
+  if (const auto most = fields.integer("max_length", 1, limits.max_tokens)) generation.limit_length(*most);
   generation.no_repeat_ngram_size =
       fields.integer("no_repeat_ngram_size", 0, 1 << 14).value_or(generation.no_repeat_ngram_size);
   options.generation = generation;

@@ -1,5 +1,6 @@
 #include "attune/text/tokenizer.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 
 #include "attune/base/fail.h"
@@ -60,9 +61,14 @@ std::unique_ptr<Tokenizer> tokenizer_from_json(const std::string& bytes, const s
   if (type == "whitespace") return std::make_unique<WhitespaceTokenizer>(WhitespaceTokenizer::from_json(bytes, name));
   if (type == "characters") return std::make_unique<CharacterTokenizer>(CharacterTokenizer::from_json(bytes, name));
   if (type == "bytes") return std::make_unique<ByteTokenizer>(ByteTokenizer::from_json(bytes, name));
+  const std::string found = bytes[bytes.find_first_not_of(" \t\r\n")] != '{' ? "is not an object"
+                            : type.empty()                                   ? "has no \"type\""
+                                           : fmt::format("\"type\" is \"{}\"", type.substr(0, 100));
   fail<FileError>(
-      "{}: not a vocabulary: the field \"type\" is \"{}\", expected \"whitespace\", \"characters\" or \"bytes\"", name,
-      type.substr(0, 100));
+      "{}: not a tokenizer: {}; expected the object of a Hugging Face tokenizer.json, or one with \"type\": "
+      "\"whitespace\", "
+      "\"characters\" or \"bytes\"",
+      name, found);
 }
 
 void cut(std::vector<int32_t>& ids, int64_t length, bool from_left) {

@@ -13,7 +13,8 @@ void bind_command_line(nb::module_& m) {
         const nb::gil_scoped_release released;
         return cli::run(static_cast<int>(arguments.size()), argv.data());
       },
-      nb::arg("arguments"), "The program `attune` with its arguments, the first of which is its name; its exit status.");
+      nb::arg("arguments"),
+      "The program `attune` with its arguments, the first of which is its name; its exit status.");
 }
 
 }  // namespace attune::python

@@ -184,6 +184,14 @@ TEST(EncoderDecoderTraps, T5WithUnequalStacks) {
   EXPECT_EQ(copy.logits().size(), 3 * 400);
 }
 
+TEST(EncoderDecoderTraps, T5RefusesADistanceThatItsBucketsReach) {
+  const Copy copy("t5", [](Json& c) {
+    c["relative_attention_num_buckets"] = 32;
+    c["relative_attention_max_distance"] = 10;
+  });
+  EXPECT_NE(copy.refusal().find("relative_attention_max_distance = 10: "), std::string::npos) << copy.refusal();
+}
+
 TEST(EncoderDecoderTraps, T5RefusesAnActivationByItsField) {
   const Copy copy("t5", [](Json& c) { c["feed_forward_proj"] = "gated-maxout"; });
   EXPECT_NE(copy.refusal().find("feed_forward_proj"), std::string::npos) << copy.refusal();

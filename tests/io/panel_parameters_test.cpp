@@ -116,7 +116,7 @@ TEST_F(PanelParametersTest, ComeBackAsTheyWereSaved) {
           EXPECT_TRUE(tensor.rank() == 1 || name.ends_with("_decompress.weight")) << name;
         } else {
           EXPECT_FALSE(found.tensors.contains(name)) << name;
-          EXPECT_TRUE(equal(panels->second->unpack(), PanelWeight::pack(tensor, format).unpack())) << name;
+          EXPECT_TRUE(equal(panels->second->to_matrix(), PanelWeight::lay_out(tensor, format).to_matrix())) << name;
           EXPECT_EQ(reinterpret_cast<uintptr_t>(panels->second->storage().raw()) % 64, 0u) << name;
         }
       }
@@ -143,7 +143,8 @@ TEST_F(PanelParametersTest, FilesThatCallPanelsPackedAreRead) {
   const Weights expected(*saved), found(*loaded);
   EXPECT_FALSE(found.panels.empty());
   for (const auto& [name, panels] : found.panels)
-    EXPECT_TRUE(equal(panels->unpack(), PanelWeight::pack(expected.tensors.at(name), WeightFormat::int8).unpack()))
+    EXPECT_TRUE(
+        equal(panels->to_matrix(), PanelWeight::lay_out(expected.tensors.at(name), WeightFormat::int8).to_matrix()))
         << name;
 }
 

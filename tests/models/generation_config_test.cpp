@@ -25,6 +25,18 @@ TEST(GenerationConfig, LongestOutput) {
   EXPECT_EQ(c.longest_output(1), 100) << "a ratio of 0 is no limit";
 }
 
+TEST(GenerationConfig, AMinLengthGivesWayToTheLengthThatIsAskedFor) {
+  GenerationConfig c{.max_length = 100, .min_length = 30};
+  c.limit_length(50);
+  EXPECT_EQ(c.max_length, 50);
+  EXPECT_EQ(c.min_length, 30);
+  c.limit_length(24);
+  EXPECT_EQ(c.min_length, 23);
+  EXPECT_NO_THROW(c.validate());
+  c.limit_length(0);
+  EXPECT_THAT(message_of<ConfigError>([&] { c.validate(); }), HasSubstr("max_length = 0"));
+}
+
 TEST(GenerationConfig, LengthDivisor) {
   GenerationConfig c{.length_penalty = 0.6};
   EXPECT_DOUBLE_EQ(c.length_divisor(1), 1);

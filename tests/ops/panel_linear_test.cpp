@@ -45,7 +45,7 @@ Tensor rounded(const Tensor& x, WeightFormat format) {
 
 // One number at a time, in float64, of what the product is to read.
 Tensor reference(const Tensor& x, const PanelWeight& w, const Tensor& b) {
-  const Tensor x64 = rounded(x, w.format()), w64 = w.unpack().to(DType::f64);
+  const Tensor x64 = rounded(x, w.format()), w64 = w.to_matrix().to(DType::f64);
   Tensor y = Tensor::empty({x.size(0), w.out()}, {.dtype = DType::f64});
   for (int64_t r = 0; r < x.size(0); ++r) {
     for (int64_t o = 0; o < w.out(); ++o) {
@@ -62,7 +62,7 @@ RC_GTEST_PROP(PanelLinear, AgreesWithTheFormula, ()) {
   const auto format = *rc::gen::elementOf(std::vector<WeightFormat>(std::begin(kFormats), std::end(kFormats)));
   const auto rows = *rc::gen::inRange<int64_t>(1, 50), in = *rc::gen::inRange<int64_t>(1, 300),
              out = *rc::gen::inRange<int64_t>(1, 200);
-  const PanelWeight w = PanelWeight::pack(random({out, in}, 1), format);
+  const PanelWeight w = PanelWeight::lay_out(random({out, in}, 1), format);
   const Tensor x = random({rows, in}, 2), b = *rc::gen::arbitrary<bool>() ? random({out}, 3) : Tensor{};
   RC_ASSERT(relative_error(panel_linear(x, w, b).to(DType::f64), reference(x, w, b)) < 4e-6);
 }
@@ -71,7 +71,7 @@ TEST(PanelLinear, AgreesWithTheFormulaOnEveryProcessor) {
   for_each_target([&](const char* target) {
     for (const WeightFormat format : kFormats) {
       for (const int64_t in : {64, 128, 37, 100}) {
-        const PanelWeight w = PanelWeight::pack(random({200, in}, 1), format);
+        const PanelWeight w = PanelWeight::lay_out(random({200, in}, 1), format);
         const Tensor b = random({200}, 3);
         for (const int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 33, 70}) {
           const Tensor x = random({rows, in}, static_cast<uint64_t>(rows));
@@ -88,7 +88,7 @@ TEST(PanelLinear, AgreesWithTheFormulaOnEveryProcessor) {
 // have those that multiply and add in one step, of float32.
 TEST(PanelLinear, HasTheSameBitsOnEveryProcessor) {
   for (const WeightFormat format : {WeightFormat::int8, WeightFormat::int4}) {
-    const PanelWeight w = PanelWeight::pack(random({100, 192}, 1), format);
+    const PanelWeight w = PanelWeight::lay_out(random({100, 192}, 1), format);
     const Tensor x = random({40, 192}, 2), b = random({100}, 3);
     const Tensor expected = panel_linear(x, w, b, Activation::relu);
     for_each_target([&](const char* target) {
@@ -101,8 +101,8 @@ TEST(PanelLinear, HasTheSameBitsOnEveryProcessor) {
 TEST(PanelLinear, Bfloat16HasTheBitsOfFloat32) {
   for_each_target([&](const char* target) {
     for (const int64_t in : {1, 2, 64, 75}) {
-      const PanelWeight narrow = PanelWeight::pack(random({200, in}, 1), WeightFormat::bfloat16),
-                        wide = PanelWeight::pack(narrow.unpack(), WeightFormat::float32);
+      const PanelWeight narrow = PanelWeight::lay_out(random({200, in}, 1), WeightFormat::bfloat16),
+                        wide = PanelWeight::lay_out(narrow.to_matrix(), WeightFormat::float32);
       const Tensor b = random({200}, 3);
       for (const int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 33}) {
         const Tensor x = random({rows, in}, 2), expected = panel_linear(x, wide, b, Activation::silu);
@@ -121,7 +121,7 @@ TEST(PanelLinear, Bfloat16HasTheBitsOfFloat32) {
 TEST(PanelLinear, OfBfloat16InputsAgreesWithTheFormulaForAnyRows) {
   for_each_target([&](const char* target) {
     for (const int64_t in : {1, 37, 64, 75, 320}) {
-      const PanelWeight w = PanelWeight::pack(random({333, in}, 1), WeightFormat::bfloat16);
+      const PanelWeight w = PanelWeight::lay_out(random({333, in}, 1), WeightFormat::bfloat16);
       const Tensor b = random({333}, 3), x = to_bfloat16(random({67, in}, 2));
       const auto [one, two] = with_one_and_two_threads([&] { return panel_linear(x, w, b, Activation::relu); });
       EXPECT_EQ(one.dtype(), DType::f32);
@@ -151,7 +151,7 @@ TEST(PanelLinear, RowsDoNotDependOnTheBatchNorOnThreads) {
   for_each_target([&](const char* target) {
     for (const WeightFormat format : kFormats) {
       for (const int64_t in : {128, 75}) {
-        const PanelWeight w = PanelWeight::pack(random({333, in}, 1), format);
+        const PanelWeight w = PanelWeight::lay_out(random({333, in}, 1), format);
         const Tensor x = random({67, in}, 2), b = random({333}, 3);
         const auto [one, two] = with_one_and_two_threads([&] { return panel_linear(x, w, b, Activation::gelu); });
         EXPECT_TRUE(same_bits(one, two)) << target << " " << enum_name(format);
@@ -173,7 +173,7 @@ TEST(PanelLinear, AppliesActivations) {
         {Activation::gelu_tanh, gelu_tanh}, {Activation::gelu_sigmoid, gelu_sigmoid},
         {Activation::silu, silu},           {Activation::tanh, tanh}};
     for (const WeightFormat format : kFormats) {
-      const PanelWeight w = PanelWeight::pack(random({40, 33}, 1), format);
+      const PanelWeight w = PanelWeight::lay_out(random({40, 33}, 1), format);
       const Tensor b = random({40}, 3);
       for (const int64_t rows : {1, 20}) {
         const Tensor x = random({rows, 33}, 2), plain = panel_linear(x, w, b);
@@ -188,9 +188,9 @@ TEST(PanelLinear, AppliesActivations) {
 TEST(PanelLinear, SideBySideIsOneAfterTheOther) {
   for_each_target([&](const char* target) {
     for (const WeightFormat format : kFormats) {
-      const PanelWeight w_0 = PanelWeight::pack(random({40, 64}, 1), format),
-                        w_1 = PanelWeight::pack(random({16, 64}, 2), format),
-                        w_2 = PanelWeight::pack(random({100, 64}, 3), format);
+      const PanelWeight w_0 = PanelWeight::lay_out(random({40, 64}, 1), format),
+                        w_1 = PanelWeight::lay_out(random({16, 64}, 2), format),
+                        w_2 = PanelWeight::lay_out(random({100, 64}, 3), format);
       const Tensor b_0 = random({40}, 4), b_2 = random({100}, 5);
       for (const int64_t rows : {1, 9, 40}) {
         const Tensor x = random({rows, 64}, 6);
@@ -214,7 +214,7 @@ TEST(PanelLinear, SideBySideIsOneAfterTheOther) {
 TEST(PanelLinear, ColumnsAreThoseOfTheWholeProduct) {
   for_each_target([&](const char* target) {
     for (const WeightFormat format : kFormats) {
-      const PanelWeight w = PanelWeight::pack(random({500, 75}, 1), format);
+      const PanelWeight w = PanelWeight::lay_out(random({500, 75}, 1), format);
       const Tensor x = random({12, 75}, 2);
       std::vector<int32_t> some = {0, 7, 8, 499}, others = {3}, none, many;
       for (int32_t i = 0; i < 300; ++i) many.push_back((i * 7) % 500);
@@ -265,7 +265,7 @@ void for_each_device_and_format(F&& f) {
 TEST(PanelLinear, IsTheSameOnEveryDevice) {
   for_each_device_and_format([](const Device& device, WeightFormat format, bool exact) {
     for (const int64_t in : {64, 75}) {
-      const PanelWeight w = PanelWeight::pack(random({50, in}, 1), format), on_device = w.to(device);
+      const PanelWeight w = PanelWeight::lay_out(random({50, in}, 1), format), on_device = w.to(device);
       Tensor x = random({2, 9, in}, 2);
       std::fill_n(x.data<float>(), in, 0.0f);  // a row without a scale
       for (const Tensor& b : {random({50}, 3), Tensor{}}) {
@@ -281,8 +281,8 @@ TEST(PanelLinear, IsTheSameOnEveryDevice) {
 
 TEST(PanelLinear, SeveralAreTheSameOnEveryDevice) {
   for_each_device_and_format([](const Device& device, WeightFormat format, bool exact) {
-    const PanelWeight w_0 = PanelWeight::pack(random({40, 64}, 1), format),
-                      w_1 = PanelWeight::pack(random({17, 64}, 2), format), there_0 = w_0.to(device),
+    const PanelWeight w_0 = PanelWeight::lay_out(random({40, 64}, 1), format),
+                      w_1 = PanelWeight::lay_out(random({17, 64}, 2), format), there_0 = w_0.to(device),
                       there_1 = w_1.to(device);
     const Tensor x = random({9, 64}, 6), b = random({40}, 4);
     const std::vector<PanelParameters> parameters = {{&w_0, b}, {&w_1, {}}};
@@ -301,7 +301,7 @@ TEST(PanelLinear, ColumnsAreTheSameOnEveryDevice) {
   const std::vector<int32_t> shorter = {5};
   const std::vector<std::span<const int32_t>> with_infinities = {shorter, some, {}};
   for_each_device_and_format([&](const Device& device, WeightFormat format, bool exact) {
-    const PanelWeight w = PanelWeight::pack(random({500, 75}, 1), format), on_device = w.to(device);
+    const PanelWeight w = PanelWeight::lay_out(random({500, 75}, 1), format), on_device = w.to(device);
     const Tensor x = random({3, 75}, 2), b = random({500}, 3);
     expect_like_cpu(panel_linear_columns(x.to(device), on_device, b.to(device), columns),
                     panel_linear_columns(x, w, b, columns), exact);
@@ -314,9 +314,9 @@ TEST(PanelLinear, ColumnsAreTheSameOnEveryDevice) {
 // Quantised products stay near those of the weights that the panels were made from.
 TEST(PanelLinear, LosesLittle) {
   const Tensor weight = random({256, 512}, 1), x = random({8, 512}, 2);
-  const Tensor exact = reference(x, PanelWeight::pack(weight, WeightFormat::float32), {});
+  const Tensor exact = reference(x, PanelWeight::lay_out(weight, WeightFormat::float32), {});
   for (const auto& [format, most] : {std::pair{WeightFormat::int8, 0.015}, std::pair{WeightFormat::int4, 0.09}}) {
-    const Tensor y = panel_linear(x, PanelWeight::pack(weight, format), {}).to(DType::f64);
+    const Tensor y = panel_linear(x, PanelWeight::lay_out(weight, format), {}).to(DType::f64);
     double error = 0, power = 0;
     for (int64_t i = 0; i < y.numel(); ++i) {
       error += std::pow(y.data<double>()[i] - exact.data<double>()[i], 2);
@@ -329,7 +329,7 @@ TEST(PanelLinear, LosesLittle) {
 TEST(PanelLinear, ShowsBrokenRowsAndKeepsOthers) {
   for_each_target([&](const char* target) {
     for (const WeightFormat format : kFormats) {
-      const PanelWeight w = PanelWeight::pack(random({20, 40}, 1), format);
+      const PanelWeight w = PanelWeight::lay_out(random({20, 40}, 1), format);
       Tensor x = Tensor::zeros({4, 40});
       for (int64_t k = 0; k < 40; ++k) x.data<float>()[k] = x.data<float>()[120 + k] = static_cast<float>(k);
       const Tensor before = panel_linear(x, w, {});
@@ -350,21 +350,21 @@ TEST(PanelLinear, ShowsBrokenRowsOnEveryDevice) {
     Tensor x = Tensor::zeros({2, 40});
     x.data<float>()[7] = std::nanf("");
     x.data<float>()[40 + 39] = std::numeric_limits<float>::infinity();
-    const PanelWeight w = PanelWeight::pack(random({20, 40}, 1), format).to(device);
+    const PanelWeight w = PanelWeight::lay_out(random({20, 40}, 1), format).to(device);
     const Tensor y = panel_linear(x.to(device), w, {}).to(Cpu{});
     for (int64_t i = 0; i < y.numel(); ++i) EXPECT_FALSE(std::isfinite(y.data<float>()[i])) << i;
   });
 }
 
 TEST(PanelLinear, KeepsTheOuterShape) {
-  const PanelWeight w = PanelWeight::pack(random({6, 4}, 1), WeightFormat::float32);
+  const PanelWeight w = PanelWeight::lay_out(random({6, 4}, 1), WeightFormat::float32);
   EXPECT_EQ(panel_linear(random({2, 3, 4}, 2), w, {}).shape(), Shape({2, 3, 6}));
   EXPECT_EQ(panel_linear(Tensor::zeros({0, 4}), w, {}).shape(), Shape({0, 6}));
 }
 
 TEST(PanelLinear, RefusesWhatDoesNotFit) {
-  const PanelWeight w = PanelWeight::pack(random({6, 4}, 1), WeightFormat::float32),
-                    narrow = PanelWeight::pack(random({6, 4}, 1), WeightFormat::int8);
+  const PanelWeight w = PanelWeight::lay_out(random({6, 4}, 1), WeightFormat::float32),
+                    narrow = PanelWeight::lay_out(random({6, 4}, 1), WeightFormat::int8);
   EXPECT_EQ(message_of<ShapeError>([&] {
               panel_linear(Tensor::zeros({1, 5}), w, {});
             }),

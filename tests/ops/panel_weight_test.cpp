@@ -29,13 +29,13 @@ float largest(const Tensor& w, int64_t row, int64_t begin, int64_t end) {
   return most;
 }
 
-RC_GTEST_PROP(PanelWeight, UnpacksToWithinHalfAStep, ()) {
+RC_GTEST_PROP(PanelWeight, MatrixIsWithinHalfAStep, ()) {
   const auto out = *rc::gen::inRange<int64_t>(1, 70), in = *rc::gen::inRange<int64_t>(1, 140);
   const Tensor w = matrix(out, in, *rc::gen::arbitrary<uint64_t>());
-  RC_ASSERT(same_bits(PanelWeight::pack(w, WeightFormat::float32).unpack(), w));
-  const Tensor int8 = PanelWeight::pack(w, WeightFormat::int8).unpack();
-  RC_ASSERT(same_bits(PanelWeight::pack(w, WeightFormat::bfloat16).unpack(), to_float32(to_bfloat16(w))));
-  const Tensor int4 = PanelWeight::pack(w, WeightFormat::int4).unpack();
+  RC_ASSERT(same_bits(PanelWeight::lay_out(w, WeightFormat::float32).to_matrix(), w));
+  const Tensor int8 = PanelWeight::lay_out(w, WeightFormat::int8).to_matrix();
+  RC_ASSERT(same_bits(PanelWeight::lay_out(w, WeightFormat::bfloat16).to_matrix(), to_float32(to_bfloat16(w))));
+  const Tensor int4 = PanelWeight::lay_out(w, WeightFormat::int4).to_matrix();
   for (int64_t o = 0; o < out; ++o) {
     const float step = largest(w, o, 0, in) / 127;
     for (int64_t k = 0; k < in; ++k) {
@@ -50,7 +50,7 @@ RC_GTEST_PROP(PanelWeight, UnpacksToWithinHalfAStep, ()) {
 
 TEST(PanelWeight, Int4ChoosesTheScaleByItsError) {
   const Tensor w = matrix(64, 512);
-  const Tensor found = PanelWeight::pack(w, WeightFormat::int4).unpack();
+  const Tensor found = PanelWeight::lay_out(w, WeightFormat::int4).to_matrix();
   double error = 0, of_plain_rounding = 0, power = 0;
   for (int64_t o = 0; o < 64; ++o) {
     for (int64_t k = 0; k < 512; ++k) {
@@ -66,43 +66,43 @@ TEST(PanelWeight, Int4ChoosesTheScaleByItsError) {
 
 TEST(PanelWeight, RowsAreThoseOfTheWhole) {
   for (const WeightFormat format : kFormats) {
-    const PanelWeight packed = PanelWeight::pack(matrix(37, 70), format);
-    const Tensor all = packed.unpack(), some = packed.rows({36, 0, 16, 0});
+    const PanelWeight panels = PanelWeight::lay_out(matrix(37, 70), format);
+    const Tensor all = panels.to_matrix(), some = panels.rows({36, 0, 16, 0});
     int64_t i = 0;
     for (const int64_t row : {36, 0, 16, 0}) {
       EXPECT_TRUE(same_bits(some.rows(i, i + 1), all.rows(row, row + 1)));
       ++i;
     }
-    EXPECT_EQ(message_of<ShapeError>([&] { packed.rows({37}); }), "panel weight: row 37 of [37, 70]");
+    EXPECT_EQ(message_of<ShapeError>([&] { panels.rows({37}); }), "panel weight: row 37 of [37, 70]");
   }
 }
 
 TEST(PanelWeight, HasTheSameBytesOnEveryProcessor) {
   for (const WeightFormat format : kFormats) {
     const Tensor w = matrix(50, 75);
-    const PanelWeight expected = PanelWeight::pack(w, format);
+    const PanelWeight expected = PanelWeight::lay_out(w, format);
     for_each_target([&](const char* target) {
-      const auto [one, two] = with_one_and_two_threads([&] { return PanelWeight::pack(w, format); });
-      for (const PanelWeight& packed : {one, two}) {
-        EXPECT_TRUE(same_bits(packed.storage(), expected.storage())) << target << " " << enum_name(format);
-        if (packed.scales().defined()) {
-          EXPECT_TRUE(same_bits(packed.scales(), expected.scales())) << target << " " << enum_name(format);
+      const auto [one, two] = with_one_and_two_threads([&] { return PanelWeight::lay_out(w, format); });
+      for (const PanelWeight& panels : {one, two}) {
+        EXPECT_TRUE(same_bits(panels.storage(), expected.storage())) << target << " " << enum_name(format);
+        if (panels.scales().defined()) {
+          EXPECT_TRUE(same_bits(panels.scales(), expected.scales())) << target << " " << enum_name(format);
         }
-        EXPECT_TRUE(same_bits(packed.unpack(), expected.unpack())) << target << " " << enum_name(format);
+        EXPECT_TRUE(same_bits(panels.to_matrix(), expected.to_matrix())) << target << " " << enum_name(format);
       }
     });
   }
 }
 
 void expect_same_bytes_on(const Device& device, const Tensor& w, WeightFormat format) {
-  const PanelWeight expected = PanelWeight::pack(w, format), found = PanelWeight::pack(w.to(device), format);
+  const PanelWeight expected = PanelWeight::lay_out(w, format), found = PanelWeight::lay_out(w.to(device), format);
   EXPECT_EQ(found.storage().device(), device);
   EXPECT_TRUE(same_bits(found.storage().to(Cpu{}), expected.storage()));
   if (expected.scales().defined()) {
     EXPECT_TRUE(same_bits(found.scales().to(Cpu{}), expected.scales()));
   }
-  EXPECT_TRUE(same_bits(found.unpack().to(Cpu{}), expected.unpack()));
-  EXPECT_TRUE(same_bits(expected.to(device).unpack().to(Cpu{}), expected.unpack()));
+  EXPECT_TRUE(same_bits(found.to_matrix().to(Cpu{}), expected.to_matrix()));
+  EXPECT_TRUE(same_bits(expected.to(device).to_matrix().to(Cpu{}), expected.to_matrix()));
   if (w.size(0) == 50) {
     EXPECT_TRUE(same_bits(found.rows({49, 0, 16, 0}).to(Cpu{}), expected.rows({49, 0, 16, 0})));
   }
@@ -125,10 +125,10 @@ TEST(PanelWeight, PacksBfloat16AsItsValuesInFloat32) {
     for (const int64_t begin : {0, 1}) {
       const Tensor narrow = all.rows(begin, begin + out * in).reshape({out, in}), wide = to_float32(narrow);
       for (const WeightFormat format : kFormats) {
-        const PanelWeight expected = PanelWeight::pack(wide, format), found = PanelWeight::pack(narrow, format);
+        const PanelWeight expected = PanelWeight::lay_out(wide, format), found = PanelWeight::lay_out(narrow, format);
         EXPECT_TRUE(same_bits(found.storage(), expected.storage())) << enum_name(format) << " " << out << " " << in;
         for (const Device& device : devices_under_test()) {
-          const PanelWeight there = PanelWeight::pack(narrow.to(device), format);
+          const PanelWeight there = PanelWeight::lay_out(narrow.to(device), format);
           EXPECT_TRUE(same_bits(there.storage().to(Cpu{}), expected.storage())) << enum_name(format);
         }
       }
@@ -141,9 +141,10 @@ TEST(PanelWeight, LiesInPanels) {
   Tensor w = Tensor::zeros({17, 37});
   for (int64_t i = 0; i < w.numel(); ++i) w.data<float>()[i] = static_cast<float>(i % 113) - 50;
   const auto at = [&](int64_t o, int64_t k) { return o < 17 && k < 37 ? w.data<float>()[o * 37 + k] : 0.0f; };
-  const PanelWeight float32 = PanelWeight::pack(w, WeightFormat::float32),
-                    int8 = PanelWeight::pack(w, WeightFormat::int8), int4 = PanelWeight::pack(w, WeightFormat::int4),
-                    bf16 = PanelWeight::pack(w, WeightFormat::bfloat16);
+  const PanelWeight float32 = PanelWeight::lay_out(w, WeightFormat::float32),
+                    int8 = PanelWeight::lay_out(w, WeightFormat::int8),
+                    int4 = PanelWeight::lay_out(w, WeightFormat::int4),
+                    bf16 = PanelWeight::lay_out(w, WeightFormat::bfloat16);
   ASSERT_EQ(bf16.storage().numel(), 2 * 19 * 64);
   ASSERT_EQ(float32.storage().numel(), 2 * 37 * 64);
   ASSERT_EQ(int8.storage().numel(), 2 * (64 + 10 * 64));
@@ -180,15 +181,15 @@ TEST(PanelWeight, SmallAndEmptyRows) {
   w.data<float>()[40] = 1e-42f;  // too small to have an inverse
   w.data<float>()[80] = 3e38f;
   for (const WeightFormat format : kFormats) {
-    const Tensor found = PanelWeight::pack(w, format).unpack();
+    const Tensor found = PanelWeight::lay_out(w, format).to_matrix();
     for (int64_t i = 0; i < 120; ++i)
       EXPECT_NEAR(found.data<float>()[i], w.data<float>()[i], i == 80 ? 2e36 : 1e-40) << enum_name(format);
   }
-  EXPECT_EQ(PanelWeight::pack(Tensor::zeros({0, 4}), WeightFormat::int8).unpack().shape(), Shape({0, 4}));
+  EXPECT_EQ(PanelWeight::lay_out(Tensor::zeros({0, 4}), WeightFormat::int8).to_matrix().shape(), Shape({0, 4}));
 }
 
 TEST(PanelWeight, RefusesPartsThatDoNotFit) {
-  const PanelWeight good = PanelWeight::pack(matrix(17, 37), WeightFormat::int8);
+  const PanelWeight good = PanelWeight::lay_out(matrix(17, 37), WeightFormat::int8);
   EXPECT_NO_THROW(PanelWeight(WeightFormat::int8, 17, 37, good.storage(), good.scales()));
   EXPECT_EQ(message_of<ShapeError>(
                 [&] { PanelWeight(WeightFormat::int8, 17, 36, good.storage().rows(0, 64), good.scales()); }),
@@ -202,17 +203,17 @@ TEST(PanelWeight, RefusesPartsThatDoNotFit) {
   EXPECT_THROW(PanelWeight::storage_bytes(WeightFormat::int4, 16, int64_t{1} << 40), ShapeError);
   const Tensor shifted = Tensor::zeros({good.storage().numel() + 1}, {.dtype = DType::u8});
   EXPECT_THROW(PanelWeight(WeightFormat::int8, 17, 37, shifted.rows(1, shifted.numel()), good.scales()), ShapeError);
-  EXPECT_THROW(PanelWeight::pack(Tensor::zeros({4}), WeightFormat::int8), ShapeError);
-  EXPECT_THROW(PanelWeight::pack(normal({4, 4}), WeightFormat::int8), ShapeError);
+  EXPECT_THROW(PanelWeight::lay_out(Tensor::zeros({4}), WeightFormat::int8), ShapeError);
+  EXPECT_THROW(PanelWeight::lay_out(normal({4, 4}), WeightFormat::int8), ShapeError);
   EXPECT_THROW(PanelWeight(WeightFormat::int8, 17, 37, good.storage(), good.scales().to(Plain{})), ShapeError);
-  EXPECT_THROW(PanelWeight::pack(matrix(17, 37).to(Plain{}), WeightFormat::int8, good.storage()), ShapeError);
+  EXPECT_THROW(PanelWeight::lay_out(matrix(17, 37).to(Plain{}), WeightFormat::int8, good.storage()), ShapeError);
 }
 
 TEST(PanelWeight, OnlySumsOfBytesLimitTheInputs) {
   const Tensor wide = Tensor::full({1, 70000}, 1.0);
-  EXPECT_EQ(PanelWeight::pack(wide, WeightFormat::float32).in(), 70000);
-  EXPECT_EQ(PanelWeight::pack(wide, WeightFormat::int4).in(), 70000);
-  EXPECT_THROW(PanelWeight::pack(wide, WeightFormat::int8), ShapeError);
+  EXPECT_EQ(PanelWeight::lay_out(wide, WeightFormat::float32).in(), 70000);
+  EXPECT_EQ(PanelWeight::lay_out(wide, WeightFormat::int4).in(), 70000);
+  EXPECT_THROW(PanelWeight::lay_out(wide, WeightFormat::int8), ShapeError);
 }
 
 }  // namespace

@@ -68,7 +68,7 @@ TEST(SegmentLinear, PanelsGiveWhatEachSegmentGivesAlone) {
   const std::vector<Tensor> t = random_inputs(DType::f32, 33, 20);
   for (const WeightFormat format : {WeightFormat::float32, WeightFormat::bfloat16, WeightFormat::int8}) {
     std::vector<PanelWeight> weights;
-    for (const size_t w : {1, 3, 5}) weights.push_back(PanelWeight::pack(t[w], format));
+    for (const size_t w : {1, 3, 5}) weights.push_back(PanelWeight::lay_out(t[w], format));
     const std::vector<PanelParameters> parameters = {{&weights[0], t[2]}, {&weights[1], t[4]}, {&weights[2], t[6]}};
     const Tensor y = segment_panel_linear(t[0], kSegmentOffsets, parameters);
     EXPECT_TRUE(same_bits(y.rows(0, 3), panel_linear(t[0].rows(0, 3), weights[0], t[2])));

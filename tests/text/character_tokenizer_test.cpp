@@ -132,10 +132,15 @@ TEST(LoadTokenizer, DispatchesOnTheType) {
   };
   EXPECT_EQ(error_of(R"({"type": "bytes", "characters": []})"),
             R"(v.json: not a bytes vocabulary: the field "characters" is unknown)");
-  const std::string unknown = R"(", expected "whitespace", "characters" or "bytes")";
-  EXPECT_EQ(error_of(R"({"type": "BPE"})"), R"(v.json: not a vocabulary: the field "type" is "BPE)" + unknown);
-  for (const char* json : {"{}", "[]", R"(["type"])", R"({"type": 1})", R"({"type": {"type": "bytes"}})"})
-    EXPECT_EQ(error_of(json), R"(v.json: not a vocabulary: the field "type" is ")" + unknown) << json;
+  const auto refused = [](const std::string& found) {
+    return "v.json: not a tokenizer: " + found +
+           R"(; expected the object of a Hugging Face tokenizer.json, or one with )"
+           R"("type": "whitespace", "characters" or "bytes")";
+  };
+  EXPECT_EQ(error_of(R"({"type": "BPE"})"), refused(R"("type" is "BPE")"));
+  for (const char* json : {"[]", R"( ["type"])", "5", "null"}) EXPECT_EQ(error_of(json), refused("is not an object"));
+  for (const char* json : {"{}", R"({"type": 1})", R"({"type": {"type": "bytes"}})"})
+    EXPECT_EQ(error_of(json), refused(R"(has no "type")")) << json;
   EXPECT_EQ(error_of(std::string(1 << 20, '[')), "v.json: JSON is nested more than 2 levels deep");
   EXPECT_EQ(error_of("{"), "v.json: is not valid JSON at byte 2");
 }

@@ -47,7 +47,7 @@ int bench_linear(const LinearBench& o) {
   for (int64_t i = 0; i < count; ++i) {
     weights.push_back(Tensor::empty({o.out, o.in}));
     initialize_normal(weights.back(), 1, 1, static_cast<uint64_t>(i) + 1);
-    for (size_t f = 0; f < formats.size(); ++f) panels[f].push_back(PanelWeight::pack(weights.back(), formats[f]));
+    for (size_t f = 0; f < formats.size(); ++f) panels[f].push_back(PanelWeight::lay_out(weights.back(), formats[f]));
   }
   std::vector<std::vector<double>> seconds(1 + formats.size());
   for (int64_t round = 0; round < o.rounds; ++round) {  // in turn, so that a change of the machine meets all

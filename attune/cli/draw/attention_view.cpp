@@ -48,7 +48,7 @@ std::vector<int32_t> encode_shown(const Tokenizer& tokenizer, const char* option
 std::vector<int32_t> translate_greedily(const Translator& translator, const std::string& sentence) {
   GenerationConfig generation = translator.generation();
   generation.beam_size = 1;
-  generation.max_length = std::min<int64_t>(generation.max_length, most_tokens_shown);
+  generation.limit_length(std::min<int64_t>(generation.max_length, most_tokens_shown));
   TranslateOptions options;
   options.generation = generation;
   return translator.translate(std::vector{sentence}, options).front().n_best.front().tokens;

@@ -13,7 +13,7 @@ namespace {
 
 // An element is an input of an output; outputs go on to the end of the last panel.
 template <class T>
-struct PackNumbers {
+struct LayOutNumbers {
   const T* weight;
   cuda::PanelReader to;
   ATTUNE_DEVICE void operator()(int64_t i) const {
@@ -35,7 +35,7 @@ ATTUNE_DEVICE float clamped(float value, float least, float most) {
 
 // An element is an output.
 template <class T>
-struct PackInt8 {
+struct LayOutInt8 {
   const T* weight;
   cuda::PanelReader to;
   float* scales;
@@ -63,7 +63,7 @@ struct PackInt8 {
 
 // An element is a group of an output; outputs go on to the end of the last panel.
 template <class T>
-struct PackInt4 {
+struct LayOutInt4 {
   const T* weight;
   cuda::PanelReader to;
   bfloat16* scales;
@@ -110,7 +110,7 @@ struct PackInt4 {
   }
 };
 
-struct UnpackRows {
+struct ReadPanelRows {
   cuda::PanelReader from;
   const int32_t* ids;  // or null: all rows
   float* to;
@@ -122,30 +122,30 @@ struct UnpackRows {
 
 }  // namespace
 
-void pack_panels(Cuda device, const Tensor& weight, const Panels& to) {
+void lay_out_panels(Cuda device, const Tensor& weight, const Panels& to) {
   const int64_t outputs = panel_count(to.out) * kPanelOutputs;
   const cuda::PanelReader panels(to);
   cuda::clear(device, to.storage.raw(), to.storage.bytes());
   if (to.scales.defined()) cuda::clear(device, to.scales.raw(), to.scales.bytes());
-  const auto pack = [&]<class T>(const T* numbers) {
+  const auto lay_out = [&]<class T>(const T* numbers) {
     switch (to.format) {
       case WeightFormat::float32:
       case WeightFormat::bfloat16:
-        return cuda::for_each_element(device, "pack_panels", outputs * to.in, PackNumbers<T>{numbers, panels});
+        return cuda::for_each_element(device, "lay_out_panels", outputs * to.in, LayOutNumbers<T>{numbers, panels});
       case WeightFormat::int8:
-        return cuda::for_each_element(device, "pack_panels", to.out,
-                                      PackInt8<T>{numbers, panels, to.scales.data<float>()});
+        return cuda::for_each_element(device, "lay_out_panels", to.out,
+                                      LayOutInt8<T>{numbers, panels, to.scales.data<float>()});
       case WeightFormat::int4:
-        return cuda::for_each_element(device, "pack_panels", outputs * divide_up(to.in, kGroupInputs),
-                                      PackInt4<T>{numbers, panels, to.scales.data<bfloat16>()});
+        return cuda::for_each_element(device, "lay_out_panels", outputs * divide_up(to.in, kGroupInputs),
+                                      LayOutInt4<T>{numbers, panels, to.scales.data<bfloat16>()});
     }
   };
-  weight.dtype() == DType::bf16 ? pack(weight.data<bfloat16>()) : pack(weight.data<float>());
+  weight.dtype() == DType::bf16 ? lay_out(weight.data<bfloat16>()) : lay_out(weight.data<float>());
 }
 
-void unpack_rows(Cuda device, const Panels& from, const Tensor& ids, const Tensor& to) {
-  cuda::for_each_element(device, "unpack_rows", to.numel(),
-                         UnpackRows{cuda::PanelReader(from), data_or_null<int32_t>(ids), to.data<float>()});
+void read_panel_rows(Cuda device, const Panels& from, const Tensor& ids, const Tensor& to) {
+  cuda::for_each_element(device, "read_panel_rows", to.numel(),
+                         ReadPanelRows{cuda::PanelReader(from), data_or_null<int32_t>(ids), to.data<float>()});
 }
 
 }  // namespace attune

@@ -11,7 +11,7 @@
 namespace attune {
 namespace {
 
-void pack_float32(const float* weight, const Panels& to) {
+void lay_out_float32(const float* weight, const Panels& to) {
   auto* const numbers = reinterpret_cast<float*>(to.storage.data<uint8_t>());
   for (int64_t o = 0; o < panel_count(to.out) * kPanelOutputs; ++o)
     for (int64_t k = 0; k < to.in; ++k)
@@ -19,7 +19,7 @@ void pack_float32(const float* weight, const Panels& to) {
           o < to.out ? weight[o * to.in + k] : 0;
 }
 
-void pack_bfloat16(const float* weight, const Panels& to) {
+void lay_out_bfloat16(const float* weight, const Panels& to) {
   std::memset(to.storage.raw(), 0, to.storage.bytes());
   for (int64_t o = 0; o < to.out; ++o) {
     auto* const panel =
@@ -28,7 +28,7 @@ void pack_bfloat16(const float* weight, const Panels& to) {
   }
 }
 
-void pack_int8(const float* weight, const Panels& to) {
+void lay_out_int8(const float* weight, const Panels& to) {
   std::memset(to.storage.raw(), 0, to.storage.bytes());
   std::memset(to.scales.raw(), 0, to.scales.bytes());
   std::vector<int8_t> numbers(static_cast<size_t>(to.in));
@@ -46,7 +46,7 @@ void pack_int8(const float* weight, const Panels& to) {
   }
 }
 
-void pack_int4(const float* weight, const Panels& to) {
+void lay_out_int4(const float* weight, const Panels& to) {
   const int64_t groups = divide_up(to.in, kGroupInputs);
   for (int64_t o = 0; o < panel_count(to.out) * kPanelOutputs; ++o) {
     const int64_t panel = o / kPanelOutputs, j = o % kPanelOutputs;
@@ -66,7 +66,7 @@ void pack_int4(const float* weight, const Panels& to) {
 
 }  // namespace
 
-void pack_panels(Plain, const Tensor& weight, const Panels& to) {
+void lay_out_panels(Plain, const Tensor& weight, const Panels& to) {
   std::vector<float> numbers(static_cast<size_t>(weight.numel()));
   if (weight.dtype() == DType::bf16) {
     std::copy_n(weight.data<bfloat16>(), weight.numel(), numbers.begin());
@@ -75,17 +75,17 @@ void pack_panels(Plain, const Tensor& weight, const Panels& to) {
   }
   switch (to.format) {
     case WeightFormat::float32:
-      return pack_float32(numbers.data(), to);
+      return lay_out_float32(numbers.data(), to);
     case WeightFormat::bfloat16:
-      return pack_bfloat16(numbers.data(), to);
+      return lay_out_bfloat16(numbers.data(), to);
     case WeightFormat::int8:
-      return pack_int8(numbers.data(), to);
+      return lay_out_int8(numbers.data(), to);
     case WeightFormat::int4:
-      return pack_int4(numbers.data(), to);
+      return lay_out_int4(numbers.data(), to);
   }
 }
 
-void unpack_rows(Plain, const Panels& from, const Tensor& ids, const Tensor& to) {
+void read_panel_rows(Plain, const Panels& from, const Tensor& ids, const Tensor& to) {
   const plain::PanelReader weight(from);
   const int32_t* const rows = data_or_null<int32_t>(ids);
   for (int64_t i = 0; i < to.size(0); ++i)

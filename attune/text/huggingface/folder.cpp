@@ -3,6 +3,7 @@
 #include "attune/base/file.h"
 #include "attune/text/huggingface/bpe.h"
 #include "attune/text/huggingface/hugging_face_tokenizer.h"
+#include "attune/text/huggingface/m2m100.h"
 #include "attune/text/huggingface/marian_tokenizer.h"
 #include "attune/text/huggingface/piece_tokenizer.h"
 #include "attune/text/huggingface/special_tokens.h"
@@ -118,6 +119,9 @@ StringList read_merges(const fs::path& file) {
 std::unique_ptr<Tokenizer> load_vocab_and_merges(const fs::path& file) {
   TokenizerConfig config = read_tokenizer_config(file.parent_path());
   const fs::path merges_file = file.parent_path() / "merges.txt";
+  if (!is_there(merges_file))
+    fail<FileError>("{}: needs merges.txt beside it (BPE), or source.spm and target.spm (Marian); none is there",
+                    file.string());
   TokenMap vocabulary =
       token_map(parse_vocabulary_object(read_file(file, kMaxTokenizerBytes), file.string()), file.string());
   Parts parts;
@@ -172,13 +176,15 @@ std::unique_ptr<Tokenizer> load_by_file_name(const fs::path& file) {
   const fs::path name = file.filename();
   if (name == "vocab.txt") return load_vocab_txt(file);
   if (name == "vocab.json") {
-    if (is_there(file.parent_path() / "source.spm")) return std::make_unique<MarianTokenizer>(file);
+    if (is_there(file.parent_path() / "source.spm") || is_there(file.parent_path() / "target.spm"))
+      return std::make_unique<MarianTokenizer>(file);
     return load_vocab_and_merges(file);
   }
   const bool is_hub_name = name == "sentencepiece.bpe.model" || name == "spiece.model";
   if (!is_hub_name && name != "tokenizer.model") return nullptr;
   const TokenizerConfig config = read_tokenizer_config(file.parent_path());
   if (!is_hub_name && config.tokenizer_class().empty()) return nullptr;
+  if (is_m2m100(file, config)) return load_m2m100(file, config);
   return load_piece_tokenizer(file, config);
 }
 

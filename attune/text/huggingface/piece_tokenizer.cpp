@@ -16,16 +16,12 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// The settings of a folder. Texts and flags of another type count as missing.
+// The settings of a folder. Flags of another type count as missing.
 struct Settings {
   const TokenizerConfig& config;
   std::string file;  // that is named in errors
   int32_t pieces;    // of the model
 
-  std::string text(const char* field, const char* otherwise) const {
-    const auto found = config.values.find(field);
-    return found != config.values.end() && found->is_string() ? found->get<std::string>() : otherwise;
-  }
   bool flag(const char* field, bool otherwise) const {
     const auto found = config.values.find(field);
     return found != config.values.end() && found->is_boolean() ? found->get<bool>() : otherwise;
@@ -36,23 +32,6 @@ struct Settings {
     const double number = found->is_number() ? found->get<double>() : -1;
     if (!(number >= 0 && number <= 1 << 16)) fail<FileError>("{}: {} is no number up to 65536", file, field);
     return static_cast<int64_t>(number);
-  }
-  // The languages of a translation model.
-  std::vector<std::string> languages() const {
-    std::vector<std::string> names;
-    for (const auto& [values, field] :
-         {std::pair(&config.values, "additional_special_tokens"),
-          std::pair(&config.values, "extra_special_tokens"),  // its name in transformers 5
-          std::pair(&config.map, "additional_special_tokens")}) {
-      const auto found = values->find(field);
-      if (found == values->end() || !found->is_array() || !names.empty()) continue;
-      for (const json& one : *found) {
-        const json* const name = one.is_object() && one.contains("content") ? &one["content"] : &one;
-        if (name->is_string() && *name != "<mask>") names.push_back(name->get<std::string>());
-      }
-    }
-    if (names.empty()) fail<FileError>("{}: additional_special_tokens name no languages", file);
-    return names;
   }
 };
 
@@ -71,11 +50,11 @@ PieceLayout xlm_roberta(const Settings& settings) {
   return layout;
 }
 
-// mBART-50 and NLLB have the language before a text, mBART after it.
-PieceLayout translation(const Settings& settings, bool language_first) {
+// mBART-50 and NLLB have the language before a text, mBART after it. `otherwise`: where the folder names none.
+PieceLayout translation(const Settings& settings, bool language_first, const char* otherwise) {
   PieceLayout layout = fairseq_layout();
-  layout.last = settings.languages();
-  const std::string language = settings.text("src_lang", language_first ? "eng_Latn" : "en_XX");
+  layout.last = settings.config.languages(settings.file);
+  const std::string language = settings.config.text("src_lang", otherwise);
   const auto found = std::ranges::find(layout.last, language);
   const auto first_language = settings.pieces + layout.shift;
   const auto id = first_language + static_cast<int32_t>(found == layout.last.end() ? 0 : found - layout.last.begin());
@@ -86,16 +65,15 @@ PieceLayout translation(const Settings& settings, bool language_first) {
 }
 
 PieceLayout mbart(const Settings& settings) {
-  return translation(settings, false);
+  return translation(settings, false, "en_XX");
 }
 
 PieceLayout nllb(const Settings& settings) {
-  if (settings.flag("legacy_behaviour", false)) return translation(settings, false);
-  return translation(settings, true);
+  return translation(settings, !settings.flag("legacy_behaviour", false), "eng_Latn");
 }
 
 PieceLayout mbart50(const Settings& settings) {
-  return translation(settings, true);
+  return translation(settings, true, "en_XX");
 }
 
 PieceLayout t5(const Settings& settings) {

@@ -39,9 +39,29 @@ bool TokenizerConfig::flag(const char* name, bool otherwise) const {
   return Fields(values, kFiles[0]).boolean(name, otherwise);
 }
 
+std::string TokenizerConfig::text(const char* name, const char* otherwise) const {
+  const auto found = values.find(name);
+  return found != values.end() && found->is_string() ? found->get<std::string>() : otherwise;
+}
+
+std::vector<std::string> TokenizerConfig::languages(const std::string& file) const {
+  std::vector<std::string> tokens;
+  for (const auto& [fields, name] : {std::pair(&values, "additional_special_tokens"),
+                                     std::pair(&values, "extra_special_tokens"),  // its name in transformers 5
+                                     std::pair(&map, "additional_special_tokens")}) {
+    const auto found = fields->find(name);
+    if (found == fields->end() || !found->is_array() || !tokens.empty()) continue;
+    for (const nlohmann::json& one : *found) {
+      const nlohmann::json* const text = one.is_object() && one.contains("content") ? &one["content"] : &one;
+      if (text->is_string() && *text != "<mask>") tokens.push_back(text->get<std::string>());
+    }
+  }
+  if (tokens.empty()) fail<FileError>("{}: additional_special_tokens name no languages", file);
+  return tokens;
+}
+
 std::string TokenizerConfig::tokenizer_class() const {
-  const auto found = values.find("tokenizer_class");
-  std::string name = found != values.end() && found->is_string() ? found->get<std::string>() : "";
+  std::string name = text("tokenizer_class", "");
   if (name.ends_with("Fast")) name.resize(name.size() - 4);
   return name;
 }

@@ -42,6 +42,11 @@ struct TokenizerConfig {
   std::vector<std::filesystem::path> files = {};  // those that are there
 
   bool flag(const char* name, bool otherwise) const;
+  /// Of tokenizer_config.json; what is no text counts as missing.
+  std::string text(const char* name, const char* otherwise) const;
+  /// The languages of a translation model: "additional_special_tokens". Throws FileError, which begins with `file`, if
+  /// there are none.
+  std::vector<std::string> languages(const std::string& file) const;
   /// "tokenizer_class" without "Fast"; "" where there is none.
   std::string tokenizer_class() const;
 };

@@ -6,9 +6,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sentencepiece_processor.h>
 #include <nlohmann/json.hpp>
 
 #include "attune/base/file.h"
+#include "attune/text/sentence_piece_processor.h"
 #include "attune/text/tokenizer_files.h"
 #include "tests/support/errors.h"
 #include "tests/support/paths.h"
@@ -71,6 +73,18 @@ TEST(PieceTokenizer, MBartHasTheLanguageAfterATextAndMBart50BeforeIt) {
         name);
 }
 
+TEST(PieceTokenizer, ATextIsEnglishWhereTheFolderSaysNothing) {
+  const auto ids = [](json config, const json& languages) {
+    config["additional_special_tokens"] = languages;
+    return fairseq(config).load()->encode_for_model("so").ids;
+  };
+  const json codes = {"ar_AR", "en_XX"}, scripts = {"deu_Latn", "eng_Latn"};  // 161 and 162
+  EXPECT_EQ(ids({{"tokenizer_class", "MBart50Tokenizer"}, {"src_lang", nullptr}}, codes).front(), 162);
+  EXPECT_EQ(ids({{"tokenizer_class", "MBartTokenizer"}}, codes).back(), 162);
+  EXPECT_EQ(ids({{"tokenizer_class", "NllbTokenizer"}}, scripts).front(), 162);
+  EXPECT_EQ(ids({{"tokenizer_class", "NllbTokenizer"}, {"legacy_behaviour", true}}, scripts).back(), 162);
+}
+
 // fairseq has <mask> after the languages.
 TEST(PieceTokenizer, NllbHasTheLanguageBeforeAText) {
   json config = {{"tokenizer_class", "NllbTokenizer"},
@@ -86,6 +100,46 @@ TEST(PieceTokenizer, NllbHasTheLanguageBeforeAText) {
   EXPECT_EQ(fairseq(config).load()->encode_for_model("so").ids.back(), 163);
   config.erase("additional_special_tokens");
   EXPECT_THAT(message_of<FileError>([&] { fairseq(config).load(); }), HasSubstr("name no languages"));
+}
+
+// Makes a folder one of M2M100: most pieces have numbers, the last one the first.
+void number_pieces(const PieceFolder& folder) {
+  const std::string model = read_file(folder.folder / "sentencepiece.bpe.model", 1 << 20);
+  const auto processor = load_sentence_piece(model, "fairseq.model");
+  json vocabulary = {{"<s>", 0}, {"<pad>", 1}, {"</s>", 2}, {"<unk>", 3}};
+  const int pieces = processor->GetPieceSize();
+  for (int i = 0; i + 3 < pieces; ++i)
+    if (i % 9 != 0) vocabulary[processor->IdToPiece(pieces - 1 - i)] = vocabulary.size();
+  write_file(folder.folder / "vocab.json", vocabulary.dump());
+  write_file(folder.folder / "special_tokens_map.json",
+             json{{"additional_special_tokens", {"__af__", "__am__", "__ar__"}}}.dump());
+}
+
+TEST(M2M100, HasTheLanguageBeforeATextAndIdsOfVocabJson) {
+  for (const json& config :
+       {json{{"tokenizer_class", "M2M100Tokenizer"}, {"src_lang", "ar"}}, json{{"src_lang", "ar"}}}) {
+    const PieceFolder folder = fairseq(config);
+    number_pieces(folder);
+    const auto tokenizer = folder.load();
+    expect_equal(*tokenizer, "m2m100");
+    EXPECT_EQ(tokenizer->token_id("__af__"), tokenizer->vocab_size() - 3);
+    EXPECT_TRUE(tokenizer->is_special_token(tokenizer->token_id("__am__")));
+    const TemporaryFolder copy;
+    save_tokenizers(copy.path(), *tokenizer, *tokenizer);
+    expect_equal(*load_tokenizers(copy.path()).source, "m2m100");
+  }
+}
+
+TEST(M2M100, RefusesAFolderWithoutLanguagesOrNumbers) {
+  const PieceFolder folder = fairseq({{"tokenizer_class", "M2M100Tokenizer"}});
+  number_pieces(folder);
+  const auto message = [&] { return message_of<FileError>([&] { folder.load(); }); };
+  write_file(folder.folder / "special_tokens_map.json", "{}");
+  EXPECT_THAT(message(), HasSubstr("sentencepiece.bpe.model: additional_special_tokens name no languages"));
+  write_file(folder.folder / "vocab.json", R"({"<s>": 0, "<pad>": 1, "</s>": 2})");
+  EXPECT_THAT(message(), HasSubstr("vocab.json: the token <unk> is missing"));
+  std::filesystem::remove(folder.folder / "vocab.json");
+  EXPECT_THAT(message(), HasSubstr("vocab.json"));
 }
 
 TEST(PieceTokenizer, T5EndsATextAndHasExtraTokens) {
@@ -111,9 +165,9 @@ TEST(PieceTokenizer, LlamaBeginsAText) {
 
 TEST(PieceTokenizer, AnotherClassIsRefusedByName) {
   EXPECT_THAT(message_of<FileError>([] {
-                fairseq({{"tokenizer_class", "M2M100Tokenizer"}}).load();
+                fairseq({{"tokenizer_class", "BigBirdTokenizer"}}).load();
               }),
-              HasSubstr("tokenizer_class = \"M2M100Tokenizer\" is read from a tokenizer.json alone"));
+              HasSubstr("tokenizer_class = \"BigBirdTokenizer\" is read from a tokenizer.json alone"));
   EXPECT_THAT(message_of<FileError>([] { fairseq(json::object()).load(); }), HasSubstr("tokenizer_class = \"\""));
 }
 

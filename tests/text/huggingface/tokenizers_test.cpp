@@ -143,6 +143,16 @@ TEST(HuggingFaceTokenizers, AVerySmallScoreIsZero) {
   }
 }
 
+TEST(Folder, VocabJsonNeedsMergesOrPieces) {
+  const TemporaryFolder folder;
+  write_file(folder / "vocab.json", R"({"</s>": 0, "<unk>": 1, "<pad>": 2})");
+  const auto message = [&] { return message_of<FileError>([&] { load_tokenizers(folder.path()); }); };
+  EXPECT_EQ(message(), (folder / "vocab.json").string() +
+                           ": needs merges.txt beside it (BPE), or source.spm and target.spm (Marian); none is there");
+  write_file(folder / "target.spm", "");
+  EXPECT_EQ(message(), "cannot open " + (folder / "source.spm").string() + ": No such file or directory");
+}
+
 // The pieces are SentencePiece's, the ids those of vocab.json; </s> comes after a text, a language code before it.
 TEST(MarianTokenizer, TakesItsIdsFromTheVocabulary) {
   const TemporaryFolder folder;

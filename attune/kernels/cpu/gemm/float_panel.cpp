@@ -52,7 +52,7 @@ HWY_EXPORT(Panel);
 
 }  // namespace
 
-void cpu::pack_float_panel(const float* const* rows, int64_t in, float* panel, int64_t stride) {
+void cpu::lay_out_float_panel(const float* const* rows, int64_t in, float* panel, int64_t stride) {
   HWY_DYNAMIC_DISPATCH(Panel)(rows, static_cast<size_t>(in), panel, static_cast<size_t>(stride));
 }
 

@@ -38,7 +38,7 @@ void multiply(const Product<float>& p, const ColumnGroup& group) {
       if (p.bias != nullptr) biases[static_cast<size_t>(j)] = p.bias[column];
     }
     for (int64_t panel = 0; panel < panels; ++panel)
-      cpu::pack_float_panel(rows.data() + panel * kPanelOutputs, p.in, data + panel * kPanelOutputs * p.in);
+      cpu::lay_out_float_panel(rows.data() + panel * kPanelOutputs, p.in, data + panel * kPanelOutputs * p.in);
     cpu::float_block(
         p.x + group.begin * p.in, p.in,
         {.rows = group.end - group.begin,

@@ -33,7 +33,7 @@ inline MutablePanelData mutable_data_of(const Panels& p) {
 }
 
 /// Rows, each `in` numbers that may be anywhere, into one float32 panel: panel[k * stride + j] = rows[j][k].
-void pack_float_panel(const float* const* rows /*[16]*/, int64_t in, float* panel, int64_t stride = kPanelOutputs);
+void lay_out_float_panel(const float* const* rows /*[16]*/, int64_t in, float* panel, int64_t stride = kPanelOutputs);
 
 /// The outputs that `ids` name into panels of their own, on one thread; to.out is how many there are.
 void select_outputs(const PanelData& from, std::span<const int32_t> ids, const MutablePanelData& to);

@@ -27,7 +27,7 @@ void turn(const float* from, int64_t width, int64_t rows, int64_t columns, float
     std::array<const float*, kPanelOutputs> of_panel;
     for (int64_t j = 0; j < kPanelOutputs; ++j)
       of_panel[static_cast<size_t>(j)] = from + std::min(r + j, rows - 1) * width;
-    pack_float_panel(of_panel.data(), columns, to + r, stride);
+    lay_out_float_panel(of_panel.data(), columns, to + r, stride);
   }
 }
 
@@ -45,7 +45,7 @@ struct Piece {
 };
 
 // Inputs [k, k + inputs) of a panel of b.
-void pack(const Product& p, int64_t panel, int64_t k, int64_t inputs, float* to) {
+void lay_out_panel(const Product& p, int64_t panel, int64_t k, int64_t inputs, float* to) {
   const MatmulShape& shape = p.shape;
   const int64_t first = panel * kPanelOutputs, outputs = std::min(kPanelOutputs, shape.n - first);
   if (shape.transpose_b) return turn(p.b + first * shape.k + k, shape.k, outputs, inputs, to, kPanelOutputs);
@@ -56,7 +56,7 @@ void pack(const Product& p, int64_t panel, int64_t k, int64_t inputs, float* to)
 }
 
 // Numbers [k, k + inputs) of some rows of a.
-void pack_rows(const Product& p, int64_t row, int64_t rows, int64_t k, int64_t inputs, float* to) {
+void copy_rows(const Product& p, int64_t row, int64_t rows, int64_t k, int64_t inputs, float* to) {
   const MatmulShape& shape = p.shape;
   if (shape.transpose_a) return turn(p.a + k * shape.m + row, shape.m, inputs, rows, to, kInputs);
   for (int64_t r = 0; r < rows; ++r) std::copy_n(p.a + (row + r) * shape.k + k, inputs, to + r * kInputs);
@@ -72,11 +72,12 @@ void multiply(const Product& p, const Piece& piece) {
   for (int64_t k = 0; k < shape.k; k += kInputs) {
     const int64_t inputs = std::min(kInputs, shape.k - k);
     const bool last = k + inputs == shape.k;
-    for (int64_t i = 0; i < piece.panels; ++i) pack(p, piece.panel + i, k, inputs, panels + i * kPanelOutputs * inputs);
+    for (int64_t i = 0; i < piece.panels; ++i)
+      lay_out_panel(p, piece.panel + i, k, inputs, panels + i * kPanelOutputs * inputs);
     const PanelData weight{WeightFormat::float32, outputs, inputs, reinterpret_cast<const std::byte*>(panels), nullptr};
     for (int64_t row = piece.row; row < piece.row + piece.rows; row += kRows) {
       const int64_t rows = std::min(kRows, piece.row + piece.rows - row);
-      pack_rows(p, row, rows, k, inputs, x);
+      copy_rows(p, row, rows, k, inputs, x);
       float* const y = p.c + row * shape.n + first;
       float_block(x, kInputs,
                   {.rows = rows,
@@ -95,8 +96,8 @@ void multiply(const Product& p, const Piece& piece) {
 
 void panel_matmul(const float* a, const float* b, const float* bias, float* c, const MatmulShape& shape) {
   const int64_t panels = panel_count(shape.n);
-  // Several pieces for each thread, which need not be equally fast: by rows, which pack b again, and where there are
-  // not enough of them by panels, which pack a again.
+  // Several pieces for each thread, which need not be equally fast: by rows, which lay b out again, and where there
+  // are not enough of them by panels, which copy a again.
   const int threads = thread_count();
   const int64_t wanted =
       threads == 1 ? 1 : std::clamp<int64_t>(shape.m * shape.n * shape.k / kWorthAThread, 1, int64_t{4} * threads);

@@ -22,23 +22,23 @@ int64_t outputs_of(const MutablePanelData& to, int64_t panel) {
   return std::min(kPanelOutputs, to.out - panel * kPanelOutputs);
 }
 
-void pack_float32(const float* weight, const MutablePanelData& to, int64_t panel) {
+void lay_out_float32(const float* weight, const MutablePanelData& to, int64_t panel) {
   const int64_t outputs = outputs_of(to, panel);
   std::vector<float> zeros(outputs < kPanelOutputs ? static_cast<size_t>(to.in) : 0);
   std::array<const float*, kPanelOutputs> rows;
   for (int64_t j = 0; j < kPanelOutputs; ++j)
     rows[static_cast<size_t>(j)] = j < outputs ? weight + j * to.in : zeros.data();
-  cpu::pack_float_panel(rows.data(), to.in, reinterpret_cast<float*>(to.panel(panel)));
+  cpu::lay_out_float_panel(rows.data(), to.in, reinterpret_cast<float*>(to.panel(panel)));
 }
 
-void pack_bfloat16(const bfloat16* weight, const MutablePanelData& to, int64_t panel) {
+void lay_out_bfloat16(const bfloat16* weight, const MutablePanelData& to, int64_t panel) {
   const int64_t outputs = outputs_of(to, panel);
   if (outputs == kPanelOutputs && to.in % 2 == 0 && reinterpret_cast<uintptr_t>(weight) % alignof(float) == 0) {
     // Two inputs of an output are 32 bits, which move as those of a float do.
     std::array<const float*, kPanelOutputs> rows;
     for (int64_t j = 0; j < kPanelOutputs; ++j)
       rows[static_cast<size_t>(j)] = reinterpret_cast<const float*>(weight + j * to.in);
-    return cpu::pack_float_panel(rows.data(), to.in / 2, reinterpret_cast<float*>(to.panel(panel)));
+    return cpu::lay_out_float_panel(rows.data(), to.in / 2, reinterpret_cast<float*>(to.panel(panel)));
   }
   auto* const numbers = reinterpret_cast<bfloat16*>(to.panel(panel));
   std::memset(to.panel(panel), 0, static_cast<size_t>(panel_bytes(to.format, to.in)));
@@ -46,7 +46,7 @@ void pack_bfloat16(const bfloat16* weight, const MutablePanelData& to, int64_t p
     for (int64_t k = 0; k < to.in; ++k) numbers[bfloat16_place(k, j)] = weight[j * to.in + k];
 }
 
-void pack_int8(const float* weight, const MutablePanelData& to, int64_t panel) {
+void lay_out_int8(const float* weight, const MutablePanelData& to, int64_t panel) {
   std::byte* const begin = to.panel(panel);
   std::memset(begin, 0, static_cast<size_t>(panel_bytes(to.format, to.in)));
   auto* const sums = reinterpret_cast<int32_t*>(begin);
@@ -65,7 +65,7 @@ void pack_int8(const float* weight, const MutablePanelData& to, int64_t panel) {
   }
 }
 
-void pack_int4(const float* weight, const MutablePanelData& to, int64_t panel) {
+void lay_out_int4(const float* weight, const MutablePanelData& to, int64_t panel) {
   const int64_t groups = divide_up(to.in, kGroupInputs);
   auto* const numbers = reinterpret_cast<uint8_t*>(to.panel(panel));
   auto* const scales = reinterpret_cast<bfloat16*>(to.scales_of(panel));
@@ -104,24 +104,24 @@ void select_columns(int64_t out, std::span<const int32_t> ids, int64_t bytes, co
   }
 }
 
-void pack_panel(const float* weight, const MutablePanelData& to, int64_t panel) {
+void lay_out_panel(const float* weight, const MutablePanelData& to, int64_t panel) {
   switch (to.format) {
     case WeightFormat::float32:
-      return pack_float32(weight, to, panel);
+      return lay_out_float32(weight, to, panel);
     case WeightFormat::bfloat16:
-      return pack_bfloat16(std::vector<bfloat16>(weight, weight + outputs_of(to, panel) * to.in).data(), to, panel);
+      return lay_out_bfloat16(std::vector<bfloat16>(weight, weight + outputs_of(to, panel) * to.in).data(), to, panel);
     case WeightFormat::int8:
-      return pack_int8(weight, to, panel);
+      return lay_out_int8(weight, to, panel);
     case WeightFormat::int4:
-      return pack_int4(weight, to, panel);
+      return lay_out_int4(weight, to, panel);
   }
 }
 
-void pack_panel(const bfloat16* weight, const MutablePanelData& to, int64_t panel) {
-  pack_bfloat16(weight, to, panel);
+void lay_out_panel(const bfloat16* weight, const MutablePanelData& to, int64_t panel) {
+  lay_out_bfloat16(weight, to, panel);
 }
 
-void unpack_row(const PanelData& from, int64_t row, float* to) {
+void read_panel_row(const PanelData& from, int64_t row, float* to) {
   const int64_t panel = row / kPanelOutputs, j = row % kPanelOutputs;
   const std::byte* const data = from.panel(panel);
   switch (from.format) {
@@ -165,23 +165,23 @@ void cpu::select_outputs(const PanelData& from, std::span<const int32_t> ids, co
   if (from.format == WeightFormat::int4) select_columns<bfloat16>(to.out, ids, scales, from.scales, to.scales);
 }
 
-void pack_panels(Cpu, const Tensor& weight, const Panels& to) {
+void lay_out_panels(Cpu, const Tensor& weight, const Panels& to) {
   const MutablePanelData panels = cpu::mutable_data_of(to);
   const int64_t numbers = to.in * kPanelOutputs, grain = std::max<int64_t>(1, (int64_t{1} << 16) / numbers);
-  const auto pack = [&](const auto* from) {
+  const auto lay_out = [&](const auto* from) {
     parallel_for(panel_count(to.out), grain, [&](int64_t begin, int64_t end) {
-      for (int64_t panel = begin; panel < end; ++panel) pack_panel(from + panel * numbers, panels, panel);
+      for (int64_t panel = begin; panel < end; ++panel) lay_out_panel(from + panel * numbers, panels, panel);
     });
   };
-  weight.dtype() == DType::bf16 ? pack(weight.data<bfloat16>()) : pack(weight.data<float>());
+  weight.dtype() == DType::bf16 ? lay_out(weight.data<bfloat16>()) : lay_out(weight.data<float>());
 }
 
-void unpack_rows(Cpu, const Panels& from, const Tensor& ids, const Tensor& to) {
+void read_panel_rows(Cpu, const Panels& from, const Tensor& ids, const Tensor& to) {
   const PanelData panels = cpu::data_of(from);
   const int32_t* const rows = data_or_null<int32_t>(ids);
   float* const values = to.data<float>();
   parallel_for(to.size(0), 16, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) unpack_row(panels, rows != nullptr ? rows[i] : i, values + i * from.in);
+    for (int64_t i = begin; i < end; ++i) read_panel_row(panels, rows != nullptr ? rows[i] : i, values + i * from.in);
   });
 }
 
