@@ -132,7 +132,8 @@ Evaluation evaluate_model(const EvaluateCommand& command, const OpenedFolder& mo
   const TranslateOptions options = command.generation.for_model(translator);
   const PairFrame frame = pair_frame(translator.generation());
   const Tokenizer& source_tokenizer = translator.source_tokenizer();
-  const size_t of_source = frame.source(source_tokenizer, "").size(), of_target = frame.target(target_tokenizer, "").size();
+  const size_t of_source = frame.source(source_tokenizer, "").size(),
+               of_target = frame.target(target_tokenizer, "").size();
   std::vector<ParallelExample> examples;
   for (size_t i = 0; i < sources.size(); ++i) {
     examples.push_back({frame.source(source_tokenizer, sources[i]), frame.target(target_tokenizer, references[0][i])});

@@ -38,11 +38,10 @@ LabelEvaluation evaluate_labels(const TextEvaluation& evaluation, const OpenedFo
   const ClassifierFolder files = model.load_classifier(evaluation.weights);
   const std::vector<std::string>& labels = files.model->config().labels;
   if (!evaluation.confusion.empty()) check_confusion_file(evaluation.confusion, labels.size());  // before the work
-  const auto texts = read_labelled(
-      evaluation.data, {.format = format,
-                        .label_field = evaluation.label_field,
-                        .text_field = evaluation.text_field,
-                        .second_text_field = evaluation.second_text_field});
+  const auto texts = read_labelled(evaluation.data, {.format = format,
+                                                     .label_field = evaluation.label_field,
+                                                     .text_field = evaluation.text_field,
+                                                     .second_text_field = evaluation.second_text_field});
   const LabelledCorpus corpus = naming({evaluation.data}, [&] {
     return encode_labelled(texts, labels, *files.tokenizer,
                            {.max_tokens = files.max_tokens,
@@ -154,7 +153,9 @@ PredictionEvaluation evaluate_predictions(const TextEvaluation& evaluation, cons
   if (result.stride < 1 || result.stride > result.context)
     fail<ConfigError>("--stride {}: needs a number from 1 to the model's context of {}", evaluation.stride,
                       result.context);
-  const TokenDocuments documents = load_text({evaluation.data}, *files.tokenizer, {.unit = files.text_unit, .tokenizer_frames_texts = files.tokenizer_frames_texts});
+  const TokenDocuments documents =
+      load_text({evaluation.data}, *files.tokenizer,
+                {.unit = files.text_unit, .tokenizer_frames_texts = files.tokenizer_frames_texts});
   const ProductPrecisionScope precision(evaluation.precision);
   result.loss = evaluate(*files.model, documents, result.stride);
   result.text_unit = files.text_unit;

@@ -12,7 +12,7 @@ namespace attune::cli {
 struct TextEvaluation {
   std::string data;
   std::string format = "automatic", label_field = "label", text_field = "text";  // of labelled texts
-  std::string second_text_field = {};  // of pairs
+  std::string second_text_field = {};                                            // of pairs
   std::string confusion;                                                         // file for the picture; "": none
   int64_t stride = 0;                                                            // of a language model; 0: its context
   bool json = false;

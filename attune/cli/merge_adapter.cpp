@@ -36,14 +36,15 @@ int merge_adapter(const MergeAdapterCommand& command) {
 
 void add_merge_adapter(CLI::App& app) {
   const auto c = std::make_shared<MergeAdapterCommand>();
-  CLI::App* command = add_command(
-      app, "merge-adapter", "Write a model with an adapter of PEFT added to its weights",
-      "  attune merge-adapter runs/tuned/model/adapter --out merged\n"
-      "  attune generate merged \"Once upon a time\"\n"
-      "The model is the folder that adapter_config.json names. Commands that take a model take the folder of an adapter\n"
-      "too, and add it each time when they start.",
-      [c] { return merge_adapter(*c); });
-  command->add_option("adapter", c->adapter, "Folder with adapter_config.json and adapter_model.safetensors")->required();
+  CLI::App* command = add_command(app, "merge-adapter", "Write a model with an adapter of PEFT added to its weights",
+                                  "  attune merge-adapter runs/tuned/model/adapter --out merged\n"
+                                  "  attune generate merged \"Once upon a time\"\n"
+                                  "The model is the folder that adapter_config.json names. Commands that take a model "
+                                  "take the folder of an adapter\n"
+                                  "too, and add it each time when they start.",
+                                  [c] { return merge_adapter(*c); });
+  command->add_option("adapter", c->adapter, "Folder with adapter_config.json and adapter_model.safetensors")
+      ->required();
   command->add_option("--out", c->out, "Folder to write, whole or not at all; must not be there yet")->required();
 }
 

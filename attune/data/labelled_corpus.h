@@ -21,7 +21,7 @@ struct LabelledReadOptions {
   std::string text_field = "text";
   std::string second_text_field = {};  // of pairs of texts; "": texts are single. csv and jsonl
   bool needs_label = true;             // false: a text may lack its label, as described at read_labelled()
-  TextLimits limits = {};   // a csv record that goes over several lines is limited as one line
+  TextLimits limits = {};              // a csv record that goes over several lines is limited as one line
   ReadProgress on_read = {};
 };
 
@@ -55,11 +55,11 @@ struct LabelledExample {
 };
 
 struct LabelledCorpusOptions {
-  int64_t max_tokens = 512;  // bos and eos included; of longer texts the beginning is kept
-  bool needs_label = true;   // false: a text with an empty label gets -1
+  int64_t max_tokens = 512;             // bos and eos included; of longer texts the beginning is kept
+  bool needs_label = true;              // false: a text with an empty label gets -1
   bool tokenizer_frames_texts = false;  // texts have the tokenizer's special tokens in place of bos and eos
   bool pairs = false;                   // texts are pairs; only tokenizers that frame texts have a form for them
-  void validate() const;     // throws ConfigError
+  void validate() const;                // throws ConfigError
 };
 
 struct LabelledCorpus {

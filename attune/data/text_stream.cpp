@@ -29,11 +29,7 @@ using Take = std::function<void(std::span<const int32_t> ids, bool ends_document
 class Encoder {
  public:
   Encoder(const Tokenizer& tokenizer, const Frame& frame, const ReadProgress& on_read, const Take& take)
-      : tokenizer_(tokenizer),
-        frame_(frame),
-        without_tokens_(ids_of("").size()),
-        on_read_(on_read),
-        take_(take) {}
+      : tokenizer_(tokenizer), frame_(frame), without_tokens_(ids_of("").size()), on_read_(on_read), take_(take) {}
   Encoder(const Encoder&) = delete;
   Encoder& operator=(const Encoder&) = delete;
 
@@ -47,8 +43,7 @@ class Encoder {
     std::vector<std::vector<int32_t>> encoded(texts_.size());
     const int64_t grain = texts_.size() <= 64 ? 1 : kTextsPerTask;  // few texts are long ones
     parallel_for(static_cast<int64_t>(texts_.size()), grain, [&](int64_t begin, int64_t end) {
-      for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
-        encoded[i] = ids_of(texts_[i]);
+      for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) encoded[i] = ids_of(texts_[i]);
     });
     for (std::vector<int32_t>& ids : encoded) hand_over(ids);
     texts_.clear();
@@ -139,8 +134,7 @@ void read_stream(const std::vector<std::filesystem::path>& files, const Tokenize
 void read_documents(const std::vector<std::filesystem::path>& files, const Tokenizer& tokenizer,
                     const TextStreamOptions& options, const Take& take) {
   const bool by_tokenizer = options.tokenizer_frames_texts;
-  Encoder encoder(tokenizer,
-                  {.bos = !by_tokenizer, .eos = true, .document = true, .by_tokenizer = by_tokenizer},
+  Encoder encoder(tokenizer, {.bos = !by_tokenizer, .eos = true, .document = true, .by_tokenizer = by_tokenizer},
                   options.on_read, take);
   for (const auto& file : files) {
     if (options.unit == TextUnit::line)

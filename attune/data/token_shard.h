@@ -31,7 +31,7 @@ struct ShardForm {
 
 /// Examples in memory. An example is `sides` sequences one after another; a sequence is a document of TokenDocuments.
 struct TokenExamples {
-  TokenDocuments sequences;  // with `seconds` where examples have two parts in one sequence
+  TokenDocuments sequences;     // with `seconds` where examples have two parts in one sequence
   std::vector<int32_t> labels;  // [examples], or none
 };
 

@@ -69,8 +69,8 @@ struct ScoredWindow {
 
 /// Returns windows for evaluation that advance by `stride` through each document. Every id except a document's first
 /// counts exactly once (of documents with a second part, every id of that part), after the first window with more than
-/// context_length - stride ids of context, as Baevski and Auli 2019 measure perplexity. stride = context_length: windows that do not overlap. Throws ConfigError unless 1 <=
-/// stride <= context_length.
+/// context_length - stride ids of context, as Baevski and Auli 2019 measure perplexity. stride = context_length:
+/// windows that do not overlap. Throws ConfigError unless 1 <= stride <= context_length.
 std::vector<ScoredWindow> sliding_windows(const TokenDocuments& documents, int64_t context_length, int64_t stride);
 
 /// The same with `ignored` in place of the labels that do not count, as CrossEntropyOptions::ignore_index.

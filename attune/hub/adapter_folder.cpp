@@ -81,7 +81,7 @@ const char* task_of(Architecture architecture) {
 
 // What a folder holds for one of the base model's modules.
 struct Stored {
-  Tensor a, b;       // float32
+  Tensor a, b;  // float32
   double scale = 1;
   int64_t first = 0;  // of the projection's outputs
 };
@@ -155,9 +155,10 @@ class AdapterFile {
 // The rows of B that are a projection's own, where it is a part of the family's.
 Tensor own_rows(const Tensor& b, const Transform& t, int64_t out, const std::string& module) {
   if (!t.part) return b;
-  const bool fits = t.period == 0 ? t.first + out <= b.size(0)
-                                  : t.run > 0 && out % t.run == 0 && b.size(0) == out / t.run * t.period;
-  if (!fits) fail<FileError>("the adapter of {} has {} outputs, which do not hold {} of its part", module, b.size(0), out);
+  const bool fits =
+      t.period == 0 ? t.first + out <= b.size(0) : t.run > 0 && out % t.run == 0 && b.size(0) == out / t.run * t.period;
+  if (!fits)
+    fail<FileError>("the adapter of {} has {} outputs, which do not hold {} of its part", module, b.size(0), out);
   if (t.period == 0) return b.rows(t.first, t.first + out);
   std::vector<float> taken;
   const std::vector<float> all = values_of(b);
@@ -271,8 +272,7 @@ std::filesystem::path adapter_base(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / kAdapterConfigFile;
   const HubConfig config(read_json_file(path), path.string());
   const std::filesystem::path base = folder / config.text("base_model_name_or_path");
-  if (!is_there(base / kConfigFile))
-    config.refuse("base_model_name_or_path", "is no folder of a model here");
+  if (!is_there(base / kConfigFile)) config.refuse("base_model_name_or_path", "is no folder of a model here");
   return base.lexically_normal();
 }
 

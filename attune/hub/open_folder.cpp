@@ -72,7 +72,8 @@ auto load_with(const std::optional<std::filesystem::path>& adapter, const Opened
   read_adapter(*adapter, base, *files.model);
   merge_adapters(*files.model);
   if (are_panels(weights))
-    make_panels(*files.model, weights == LoadedWeights::bfloat16_panels ? WeightFormat::bfloat16 : WeightFormat::float32);
+    make_panels(*files.model,
+                weights == LoadedWeights::bfloat16_panels ? WeightFormat::bfloat16 : WeightFormat::float32);
   return files;
 }
 
@@ -165,7 +166,8 @@ MaskedLmFolder OpenedFolder::load_masked_lm(LoadedWeights weights) const {
 
 ConfigFile open_config(const std::filesystem::path& folder) {
   const OpenedFolder opened(folder);
-  if (opened.hub() == nullptr) check_parameter_file(opened.path(), opened.config().model, opened.config().weight_format);
+  if (opened.hub() == nullptr)
+    check_parameter_file(opened.path(), opened.config().model, opened.config().weight_format);
   return opened.config();
 }
 

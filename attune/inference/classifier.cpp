@@ -10,11 +10,11 @@
 #include "attune/base/fail.h"
 #include "attune/hub/open_folder.h"
 #include "attune/inference/batches.h"
-#include "attune/text/encoder_text.h"
 #include "attune/inference/text_limits.h"
 #include "attune/nn/make_panels.h"
 #include "attune/ops/precision.h"
 #include "attune/tensor/host_view.h"
+#include "attune/text/encoder_text.h"
 
 namespace attune {
 namespace {

@@ -10,12 +10,12 @@
 #include "attune/hub/hub_folder.h"
 #include "attune/hub/open_folder.h"
 #include "attune/inference/batches.h"
-#include "attune/text/encoder_text.h"
 #include "attune/inference/text_limits.h"
 #include "attune/io/config_file.h"
 #include "attune/io/model_folder.h"
 #include "attune/ops/precision.h"
 #include "attune/tensor/host_view.h"
+#include "attune/text/encoder_text.h"
 #include "attune/text/tokenizer_files.h"
 #include "attune/text/unicode.h"
 

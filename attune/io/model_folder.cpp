@@ -248,13 +248,12 @@ void save_model_folder(const fs::path& folder, DecoderLm& model, const Tokenizer
   sampling.validate();
   save_model_and_tokenizer(folder, model, tokenizer, tokenizer_frames_texts);
   write_json_file(folder / kGenerationConfigFile,
-                  write_fields(LanguageModelSettings{.text_unit = text_unit,
-                                                     .sampling = sampling,
-                                                     .tokenizer_frames_texts = tokenizer_frames_texts}));
+                  write_fields(LanguageModelSettings{
+                      .text_unit = text_unit, .sampling = sampling, .tokenizer_frames_texts = tokenizer_frames_texts}));
 }
 
-void save_model_folder(const fs::path& folder, EncoderClassifier& model, const Tokenizer& tokenizer,
-                       int64_t max_tokens, bool tokenizer_frames_texts) {
+void save_model_folder(const fs::path& folder, EncoderClassifier& model, const Tokenizer& tokenizer, int64_t max_tokens,
+                       bool tokenizer_frames_texts) {
   const EncoderSettings settings{.max_tokens = max_tokens, .tokenizer_frames_texts = tokenizer_frames_texts};
   settings.validate();
   save_model_and_tokenizer(folder, model, tokenizer, tokenizer_frames_texts);
@@ -265,9 +264,10 @@ void save_model_folder(const fs::path& folder, EncoderMaskedLm& model, const Tok
                        bool tokenizer_frames_texts) {
   save_model_and_tokenizer(folder, model, tokenizer, tokenizer_frames_texts);
   if (!tokenizer_frames_texts) return remove_generation_config(folder);
-  write_json_file(folder / kGenerationConfigFile,
-                  write_fields(EncoderSettings{.max_tokens = std::min(kMostTextTokens, model.config().longest_sequence()),
-                                               .tokenizer_frames_texts = true}));
+  write_json_file(
+      folder / kGenerationConfigFile,
+      write_fields(EncoderSettings{.max_tokens = std::min(kMostTextTokens, model.config().longest_sequence()),
+                                   .tokenizer_frames_texts = true}));
 }
 
 ModelFolder load_model_folder(const fs::path& folder, LoadedWeights weights) {

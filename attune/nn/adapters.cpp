@@ -48,7 +48,8 @@ bool is_all(const std::string& target) {
 }
 
 bool names(const std::string& target, const AdapterSlot& slot) {
-  if (is_all(target)) return slot.name.find(".layers.") != std::string::npos && slot.weight->use == ParameterUse::product;
+  if (is_all(target))
+    return slot.name.find(".layers.") != std::string::npos && slot.weight->use == ParameterUse::product;
   return matches_glob(target, slot.name) || slot.name.ends_with("." + target);
 }
 
@@ -97,7 +98,8 @@ void add_adapters(Module& module, const LoraConfig& config, uint64_t seed) {
 }
 
 Parameter with_adapter(const Parameter& weight, const Adapter& adapter) {
-  if (!weight.tensor.defined()) fail<ConfigError>("an adapter cannot be added to a weight that is there as panels alone");
+  if (!weight.tensor.defined())
+    fail<ConfigError>("an adapter cannot be added to a weight that is there as panels alone");
   const NoGrad no_grad;
   Parameter sum = weight;
   sum.tensor = residual_dropout(weight.tensor.detach(), adapter.product());

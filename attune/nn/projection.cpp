@@ -232,9 +232,8 @@ Tensor project_segments(const Tensor& x, std::span<const int64_t> offsets,
 Tensor project_columns(const Tensor& x, const Projection& p, std::span<const std::span<const int32_t>> columns) {
   const bool rows_lie_together = p.weight.tensor.defined() && p.weight.tensor.dtype() != DType::bf16 &&
                                  (!p.weight.panels || p.weight.panels->format() == WeightFormat::float32);
-  const Tensor y = rows_lie_together
-                       ? linear_columns(x, p.weight.tensor, p.bias.tensor, columns)
-                       : panel_linear_columns(for_panels(x), *p.weight.panels, p.bias.tensor, columns);
+  const Tensor y = rows_lie_together ? linear_columns(x, p.weight.tensor, p.bias.tensor, columns)
+                                     : panel_linear_columns(for_panels(x), *p.weight.panels, p.bias.tensor, columns);
   if (!p.adapter->there()) return y;
   return residual_dropout(y, linear_columns(p.adapter->down(x), p.adapter->b(), {}, columns));
 }

@@ -16,8 +16,8 @@ namespace [[gnu::visibility("default")]] attune {
 
 /// The parameters of a product x W^T + b.
 struct Projection {
-  Parameter weight;  // [out, in]
-  Parameter bias;    // [out], or undefined
+  Parameter weight;                                                // [out, in]
+  Parameter bias;                                                  // [out], or undefined
   std::shared_ptr<Adapter> adapter = std::make_shared<Adapter>();  // of x W^T; copies of a projection share it
 
   void visit(Visitor& v) {
@@ -33,8 +33,9 @@ Projection new_projection(int64_t in, int64_t out, bool bias);
 std::vector<Projection> new_adjacent_projections(int64_t in, std::initializer_list<int64_t> outs, bool bias);
 
 // All of these read panels if the weights have them, nothing is recorded, and products are in float32 or the panels are
-// in bfloat16; else the tensors. What adapters add comes from their tensors. If bfloat16_products(), panels in bfloat16 are multiplied with x in bfloat16. They
-// throw ShapeError if a weight has only panels and these conditions do not hold.
+// in bfloat16; else the tensors. What adapters add comes from their tensors. If bfloat16_products(), panels in bfloat16
+// are multiplied with x in bfloat16. They throw ShapeError if a weight has only panels and these conditions do not
+// hold.
 
 /// dropout(activation(x W^T + b)), see linear().        [..., in] -> [..., out]
 Tensor project(const Tensor& x, const Projection& projection, const LinearOptions& options = {});

@@ -93,13 +93,14 @@ void Adam::step(double learning_rate, double norm) {
     const Tensor g = gradient(p);
     if (!g.defined()) continue;
     const double weight_decay = p.rank() > 1 ? config_.weight_decay : 0;
-    by_rate[rates_.empty() ? 1 : rates_[i]].push_back({.parameter = owned_part(p, state.range),
-                       .gradient = owned_part(g, state.range),
-                       .m = state.m,
-                       .v = state.v,
-                       .average = state.average,
-                       .weight_decay = config_.kind == OptimizerKind::adamw ? weight_decay : 0,
-                       .l2 = config_.kind == OptimizerKind::adam ? weight_decay : 0});
+    by_rate[rates_.empty() ? 1 : rates_[i]].push_back(
+        {.parameter = owned_part(p, state.range),
+         .gradient = owned_part(g, state.range),
+         .m = state.m,
+         .v = state.v,
+         .average = state.average,
+         .weight_decay = config_.kind == OptimizerKind::adamw ? weight_decay : 0,
+         .l2 = config_.kind == OptimizerKind::adam ? weight_decay : 0});
   }
   for (const auto& [rate, updates] : by_rate) {
     arguments.learning_rate = learning_rate * rate;

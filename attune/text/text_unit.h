@@ -16,8 +16,10 @@ enum class TextUnit {
 
 template <>
 struct EnumNames<TextUnit> {
-  static constexpr std::pair<TextUnit, const char*> values[] = {
-      {TextUnit::stream, "stream"}, {TextUnit::line, "line"}, {TextUnit::paragraph, "paragraph"}, {TextUnit::answer, "answer"}};
+  static constexpr std::pair<TextUnit, const char*> values[] = {{TextUnit::stream, "stream"},
+                                                                {TextUnit::line, "line"},
+                                                                {TextUnit::paragraph, "paragraph"},
+                                                                {TextUnit::answer, "answer"}};
 };
 
 }  // namespace attune

@@ -1,7 +1,7 @@
 #pragma once
 // The configuration of a training run. The file is TOML with one section per struct: [model] [data] [optimizer]
-// [schedule] [train] [lora] [generation] [sampling]. model.architecture says which of the fields there are: a field of another
-// architecture is refused.
+// [schedule] [train] [lora] [generation] [sampling]. model.architecture says which of the fields there are: a field of
+// another architecture is refused.
 
 #include <cstdint>
 #include <filesystem>
@@ -69,7 +69,7 @@ struct DataConfig {
   LabelledFormat format = LabelledFormat::automatic;  // encoder_classifier
   std::string label_field = "label";                  // of csv and jsonl
   std::string text_field = "text";
-  std::string second_text_field = {};      // of pairs of texts, in csv and jsonl; "": texts are single
+  std::string second_text_field = {};     // of pairs of texts, in csv and jsonl; "": texts are single
   TextUnit text_unit = TextUnit::stream;  // of language models: what makes one document
   int64_t max_tokens = 512;  // of encoders, bos and eos included: longer texts are cut, for encoder_masked_lm in parts
 
@@ -88,19 +88,19 @@ struct DataConfig {
 };
 
 struct TrainConfig {
-  int64_t steps = 100000;            // updates; 0: no limit, then epochs or max_minutes is needed
-  int64_t epochs = 0;                // passes over the training text; 0: no limit
-  double max_minutes = 0;            // of training, without validation; 0: no limit
-  std::string initialize_from = {};  // a folder of a model or of a run, see train/initial_model.h
-  std::vector<std::string> freeze = {};    // patterns of names of parameters that do not change ("embedding.*")
-  double layer_learning_rate_decay = 1;    // factor of the rate from a layer to the one below; 1: all have one rate
-  int64_t batch_tokens = 4096;       // of a batch; source or target tokens, whichever are more
-  int64_t accumulate = 1;            // batches whose gradients make one update
-  double label_smoothing = 0.1;      // 0.1 for encoder_decoder, else 0
-  double guided_alignment = 0.1;     // with data.train_alignments: weight of the guided head's loss
-  double mask_probability = 0.15;    // encoder_masked_lm: share of tokens that are hidden
-  double word_dropout = 0;           // encoder_classifier: share of tokens that are read as unknown in training
-  uint64_t seed = 1;                 // below 2^63
+  int64_t steps = 100000;                // updates; 0: no limit, then epochs or max_minutes is needed
+  int64_t epochs = 0;                    // passes over the training text; 0: no limit
+  double max_minutes = 0;                // of training, without validation; 0: no limit
+  std::string initialize_from = {};      // a folder of a model or of a run, see train/initial_model.h
+  std::vector<std::string> freeze = {};  // patterns of names of parameters that do not change ("embedding.*")
+  double layer_learning_rate_decay = 1;  // factor of the rate from a layer to the one below; 1: all have one rate
+  int64_t batch_tokens = 4096;           // of a batch; source or target tokens, whichever are more
+  int64_t accumulate = 1;                // batches whose gradients make one update
+  double label_smoothing = 0.1;          // 0.1 for encoder_decoder, else 0
+  double guided_alignment = 0.1;         // with data.train_alignments: weight of the guided head's loss
+  double mask_probability = 0.15;        // encoder_masked_lm: share of tokens that are hidden
+  double word_dropout = 0;               // encoder_classifier: share of tokens that are read as unknown in training
+  uint64_t seed = 1;                     // below 2^63
   int64_t log_every = 50;
   int64_t valid_every = 1000;   // steps; 0: at the end of an epoch
   int64_t valid_sentences = 0;  // only the first so many sentences or texts (not for decoder_lm); 0: all

@@ -173,7 +173,8 @@ constexpr KeyHelp kHelp[] = {
     {"data.joint_vocab", "One tokenizer, trained on both sides, in place of one for each", ""},
     {"data.subword_marker", "whitespace: ends a token that the next one continues, as \"@@\"", ""},
     {"data.tokenizer_frames_texts",
-     "Texts have the special tokens that the tokenizer puts around them, as models of the Hugging Face hub need; else bos "
+     "Texts have the special tokens that the tokenizer puts around them, as models of the Hugging Face hub need; else "
+     "bos "
      "and eos",
      ""},
     {"data.max_tokens_per_sentence", "Longer pairs are left out of training", "tokens"},

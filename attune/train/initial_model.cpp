@@ -21,9 +21,16 @@ namespace attune {
 namespace {
 
 // Of [model]: what decides how a model is trained, and not what it computes.
-constexpr std::array<std::string_view, 10> kFree = {
-    "dropout",          "attention_dropout", "activation_dropout", "initialization", "embedding_initialization",
-    "context_length",   "labels",            "label_scores",       "alignment_layer", "alignment_head"};
+constexpr std::array<std::string_view, 10> kFree = {"dropout",
+                                                    "attention_dropout",
+                                                    "activation_dropout",
+                                                    "initialization",
+                                                    "embedding_initialization",
+                                                    "context_length",
+                                                    "labels",
+                                                    "label_scores",
+                                                    "alignment_layer",
+                                                    "alignment_head"};
 // Of [model]: fields that heads of two kinds share.
 constexpr std::array<std::string_view, 3> kHeadFields = {"transform_activation", "transform_bias", "transform_norm"};
 
@@ -87,8 +94,8 @@ Json InitialModel::sections(Architecture wanted) const {
   Json sections = {{"model", write_fields(model)}};
   bool frames = hub != nullptr;
   if (wanted == Architecture::encoder_decoder) {
-    sections["generation"] = write_fields(hub != nullptr ? read_hub_generation(path, hub->hub_config())
-                                                         : read_translation_settings(path));
+    sections["generation"] =
+        write_fields(hub != nullptr ? read_hub_generation(path, hub->hub_config()) : read_translation_settings(path));
     return sections;
   }
   Json data = Json::object();

@@ -53,8 +53,7 @@ int64_t layer_of(const std::string& name) {
   constexpr std::string_view kLayers = ".layers.";
   const size_t at = name.find(kLayers);
   int64_t layer = -1;
-  if (at != std::string::npos)
-    std::from_chars(name.data() + at + kLayers.size(), name.data() + name.size(), layer);
+  if (at != std::string::npos) std::from_chars(name.data() + at + kLayers.size(), name.data() + name.size(), layer);
   return layer;
 }
 

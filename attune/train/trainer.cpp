@@ -23,8 +23,8 @@
 #include "attune/train/event_log.h"
 #include "attune/train/initial_model.h"
 #include "attune/train/run_folder.h"
-#include "attune/train/training_plan.h"
 #include "attune/train/trained_parts.h"
+#include "attune/train/training_plan.h"
 #include "attune/train/training_state.h"
 #include "attune/train/update.h"
 

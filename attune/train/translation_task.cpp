@@ -42,8 +42,7 @@ class TranslationTask final : public TaskOf<Transformer, int32_t> {
       return ExampleSize{.labels = target, .tokens = target, .work = source + target};
     };
     return make_part(all, part, size, [&, &shard = *shard](std::span<const int32_t> indices) {
-      PackedBatch pairs =
-          pack_pairs(shard, indices, pair_frame(config_.generation).decoder_start(*tokenizers_.target));
+      PackedBatch pairs = pack_pairs(shard, indices, pair_frame(config_.generation).decoder_start(*tokenizers_.target));
       if (!alignments_) return training_batch(*model_, std::move(pairs));
       PackedLinks links = alignments_->pack(indices, pairs.target_offsets);
       return training_batch(*model_, std::move(pairs),

@@ -117,8 +117,7 @@ ValidationReport TranslationValidation::measure(const std::shared_ptr<Transforme
   evaluation.interrupt = work.interrupt;
   evaluation.ranks = work.ranks;
   const int32_t start = pair_frame(generation_).decoder_start(*tokenizers_.target);
-  ValidationReport report{.loss = evaluate(*model, examples_, start, evaluation),
-                          .examples = sentences()};
+  ValidationReport report{.loss = evaluate(*model, examples_, start, evaluation), .examples = sentences()};
   const std::vector<std::string> outputs = translate(model, work);
   if (outputs.size() < sources_.size()) return report;  // rank 0 has the others
   report.bleu = corpus_bleu(outputs, references_, bleu_tokenizer_for(*tokenizers_.target)).score;

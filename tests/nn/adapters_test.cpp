@@ -121,8 +121,9 @@ TEST(Adapters, TargetsAreChecked) {
   TransformerConfig tied{.architecture = Architecture::decoder_lm, .vocab = 11, .d_model = 16, .heads = 2, .layers = 1};
   tied.share_projection = true;
   const auto language_model = build_decoder_lm(tied, 1);
-  EXPECT_THAT(message_of<ConfigError>([&] { add_adapters(*language_model, {.rank = 2, .targets = {"*projection"}}, 1); }),
-              HasSubstr("the weight of projection is read by more than this product"));
+  EXPECT_THAT(
+      message_of<ConfigError>([&] { add_adapters(*language_model, {.rank = 2, .targets = {"*projection"}}, 1); }),
+      HasSubstr("the weight of projection is read by more than this product"));
   add_adapters(*language_model, {.rank = 2, .targets = {"all"}}, 1);
   int64_t adapters = 0;
   for (const AdapterSlot& slot : adapter_slots(*language_model)) adapters += slot.adapter->there() ? 1 : 0;

@@ -38,8 +38,8 @@ class InitialModelTest : public ::testing::Test {
 
 TEST_F(InitialModelTest, AClassifierOfTheHubBeginsWithModelTokenizerAndForm) {
   const std::string text = file("train.tsv", "good\tthe cat sat\nbad\tthe dog ran away\ngood\ta cat\nbad\ta dog\n");
-  const RunConfig config = config_of(hub("bert-classifier"), {set("data.train_files", text),
-                                                              "model.labels=[\"bad\", \"good\"]"});
+  const RunConfig config =
+      config_of(hub("bert-classifier"), {set("data.train_files", text), "model.labels=[\"bad\", \"good\"]"});
   const TransformerConfig there = open_config(hub("bert-classifier")).model;
   EXPECT_EQ(config.model.d_model, there.d_model);
   EXPECT_EQ(config.model.norm, there.norm);
@@ -47,7 +47,8 @@ TEST_F(InitialModelTest, AClassifierOfTheHubBeginsWithModelTokenizerAndForm) {
   const TrainedRun run = train(config, folder_ / "run");
   EXPECT_THAT(run.seen.messages.at(0), HasSubstr("; new: head.weight, head.bias")) << "the labels are others";
 
-  const Classifier tuned = Classifier::load(folder_ / "run" / "model"), before = Classifier::load(hub("bert-classifier"));
+  const Classifier tuned = Classifier::load(folder_ / "run" / "model"),
+                   before = Classifier::load(hub("bert-classifier"));
   EXPECT_EQ(tuned.labels(), (std::vector<std::string>{"bad", "good"}));
   EXPECT_EQ(tuned.encode("the cat").ids, before.encode("the cat").ids) << "with the hub's special tokens";
   EXPECT_EQ(tuned.classify("the cat").labels.size(), 2);
@@ -61,9 +62,9 @@ TEST_F(InitialModelTest, PairsHaveTypes) {
   const std::string text = file("train.jsonl",
                                 "{\"label\": 0, \"a\": \"the cat sat\", \"b\": \"a dog\"}\n"
                                 "{\"label\": 1, \"a\": \"the dog\", \"b\": \"the dog ran\"}\n");
-  const RunConfig config =
-      config_of(hub("bert-classifier"), {set("data.train_files", text), "data.text_field=a",
-                                         "data.second_text_field=b", "model.labels=[\"0\", \"1\"]"});
+  const RunConfig config = config_of(
+      hub("bert-classifier"),
+      {set("data.train_files", text), "data.text_field=a", "data.second_text_field=b", "model.labels=[\"0\", \"1\"]"});
   std::filesystem::create_directories(folder_ / "run");
   const auto task = make_training_task(config, folder_ / "run", false);
   InitialModel(config.train.initialize_from).fill(config, task->model());
@@ -82,9 +83,9 @@ TEST_F(InitialModelTest, PairsHaveTypes) {
 
 TEST_F(InitialModelTest, ABodyGetsANewHead) {
   const std::string text = file("train.tsv", "good\tthe cat sat\nbad\tthe dog ran away\n");
-  const RunConfig config = config_of(
-      hub("roberta-masked"), {set("data.train_files", text), "model.architecture=encoder_classifier",
-                              "model.pooling=mean"});
+  const RunConfig config =
+      config_of(hub("roberta-masked"),
+                {set("data.train_files", text), "model.architecture=encoder_classifier", "model.pooling=mean"});
   const TrainedRun run = train(config, folder_ / "run");
   EXPECT_THAT(run.seen.messages.at(0), HasSubstr("; new: head.weight, head.bias"));
   EXPECT_EQ(Classifier::load(folder_ / "run" / "model").labels(), (std::vector<std::string>{"bad", "good"}));
@@ -110,8 +111,8 @@ TEST_F(InitialModelTest, ALanguageModelLearnsAnswersAlone) {
   const auto task = make_training_task(config, folder_ / "run", false);
   task->begin_epoch(0);
   const auto tokenizer = open_language_model_folder(hub("gpt2")).tokenizer;
-  const auto answers = static_cast<int64_t>(tokenizer->encode(" down").size() +
-                                            tokenizer->encode(" ran away from the cat").size() + 2);
+  const auto answers =
+      static_cast<int64_t>(tokenizer->encode(" down").size() + tokenizer->encode(" ran away from the cat").size() + 2);
   const TrainingBatch batch = task->batch(0, 0);
   EXPECT_EQ(batch.labels, answers) << "each with eos";
   EXPECT_EQ(batch.loss({}).labels, answers);
@@ -124,7 +125,8 @@ TEST_F(InitialModelTest, ALanguageModelLearnsAnswersAlone) {
 }
 
 TEST_F(InitialModelTest, TranslationKeepsTheTokensOfTheHub) {
-  const std::string source = file("train.src", "the cat sat\na dog ran\n"), target = file("train.tgt", "a cat\na dog\n");
+  const std::string source = file("train.src", "the cat sat\na dog ran\n"),
+                    target = file("train.tgt", "a cat\na dog\n");
   const RunConfig config =
       config_of(hub("marian"), {set("data.train_source", source), set("data.train_target", target),
                                 set("data.valid_source", source), set("data.valid_target", target)});
@@ -160,7 +162,8 @@ TEST_F(InitialModelTest, TakesTheFolderOfARun) {
   RunConfig first = keyword_config(folder_);
   first.train.steps = 3;
   train(first, folder_ / "first");
-  const RunConfig second = config_of((folder_ / "first").string(), {set("data.train_files", first.data.train_files[0])});
+  const RunConfig second =
+      config_of((folder_ / "first").string(), {set("data.train_files", first.data.train_files[0])});
   EXPECT_EQ(second.model.labels, (std::vector<std::string>{"blue", "green", "red"}));
   const TrainedRun run = train(second, folder_ / "second");
   EXPECT_THAT(run.seen.messages.at(0), ::testing::EndsWith((folder_ / "first" / "model").string())) << "all of them";

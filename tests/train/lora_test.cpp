@@ -27,7 +27,9 @@ class LoraTest : public ::testing::Test {
     config_.train.initialize_from = (folder_ / "base").string();
     config_.train.steps = 20;
   }
-  std::map<std::string, std::string> base() const { return tensors_of(folder_ / "base" / "model" / "model.safetensors"); }
+  std::map<std::string, std::string> base() const {
+    return tensors_of(folder_ / "base" / "model" / "model.safetensors");
+  }
   std::map<std::string, std::string> model(const std::string& run) const {
     return tensors_of(folder_ / run / "model" / "model.safetensors");
   }
@@ -88,7 +90,8 @@ TEST_F(LoraTest, FrozenParametersStay) {
   EXPECT_THAT(message_of<ConfigError>([&] { train(config_, folder_ / "other"); }),
               HasSubstr("train.freeze: \"embeding*\" names no parameter"));
   config_.train.freeze = {"*"};
-  EXPECT_THAT(message_of<ConfigError>([&] { train(config_, folder_ / "another"); }), HasSubstr("no parameter to be trained"));
+  EXPECT_THAT(message_of<ConfigError>([&] { train(config_, folder_ / "another"); }),
+              HasSubstr("no parameter to be trained"));
 }
 
 TEST_F(LoraTest, RatesFallWithTheDepth) {

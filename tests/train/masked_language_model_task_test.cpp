@@ -85,9 +85,8 @@ TEST_F(MaskedLanguageModelTaskTest, AClassifierBeginsWithItsWeights) {
     }
   }
   ASSERT_EQ(run.seen.messages.size(), 1);
-  EXPECT_EQ(run.seen.messages[0],
-            fmt::format("{} of {} parameters from {}; new: head.weight, head.bias", same, same + 2,
-                        tuning.train.initialize_from));
+  EXPECT_EQ(run.seen.messages[0], fmt::format("{} of {} parameters from {}; new: head.weight, head.bias", same,
+                                              same + 2, tuning.train.initialize_from));
   EXPECT_TRUE(train(tuning, folder_ / "tuned", true).seen.messages.empty()) << "a resumed run has its own weights";
 
   tuning.model.d_model = 16;
