@@ -50,7 +50,7 @@ TrainingBatch batch_for(Module& model, uint64_t seed) {
                                           .target_offsets = kOffsets,
                                           .labels = labels});
   if (const auto* m = dynamic_cast<EncoderClassifier*>(&model))
-    return training_batch(*m, LabelledBatch{.tokens = ids, .offsets = kOffsets, .labels = {0, 2, 1}});
+    return training_batch(*m, LabelledBatch{.tokens = ids, .offsets = kOffsets, .labels = {0, 2, 1}, .types = {}});
   if (const auto* m = dynamic_cast<EncoderMaskedLm*>(&model))
     return training_batch(*m, MaskedBatch{.tokens = ids, .offsets = kOffsets, .rows = {1, 5, 9}, .labels = {4, 5, 6}});
   return training_batch(dynamic_cast<DecoderLm&>(model),

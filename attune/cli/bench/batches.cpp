@@ -90,7 +90,7 @@ LanguageModelBatch random_windows(Random& random, const BatchOptions& o, const T
 
 // The encoders read bos, the text, eos.
 LabelledBatch random_texts(Random& random, const BatchOptions& o, const TransformerConfig& model) {
-  LabelledBatch batch{.tokens = {}, .offsets = {0}, .labels = {}};
+  LabelledBatch batch{.tokens = {}, .offsets = {0}, .labels = {}, .types = {}};
   const uint64_t labels = std::max<size_t>(1, model.labels.size());
   for (int64_t i = 0; i < sequences(o, o.source_length); ++i) {
     const std::vector<int32_t> text = random_sentence(random, o.source_length - 1, model.vocab);
