@@ -34,10 +34,11 @@ TEST_P(LabelledCorpusFuzz, MutatedFilesAreReadOrRefused) {
     const bool needs_label = random.below(2) == 0;
     write_file(folder / "f", mutate(GetParam().valid, dictionary, random));
     try {
-      for (const auto& [label, text] :
+      for (const auto& [label, text, second] :
            read_labelled(folder / "f", {.format = GetParam().format, .needs_label = needs_label})) {
         ASSERT_TRUE(valid_utf8(label));
         ASSERT_TRUE(valid_utf8(text));
+        ASSERT_TRUE(valid_utf8(second));
         ASSERT_FALSE(needs_label && label.empty());
       }
       ++successes;
