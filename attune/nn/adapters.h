@@ -7,7 +7,7 @@
 
 #include "attune/nn/adapter.h"
 
-namespace [[gnu::visibility("default")]] attune {
+namespace attune {
 
 /// A projection of a module.
 struct AdapterSlot {

@@ -89,7 +89,10 @@ TEST_P(ExportedHubModels, TheModelItselfGivesTheTensorsThatItWasReadFrom) {
   }
   const HubFolder again(folder_.path());
   EXPECT_EQ(again.hub_config().text("model_type"), hub.hub_config().text("model_type"));
-  EXPECT_EQ(again.config(), hub.config());
+  TransformerConfig expected = hub.config();
+  const auto* const experts = std::get_if<Experts>(&expected.feed_forward);
+  if (experts != nullptr && experts->dense_layers.empty()) expected.d_ff = experts->d_ff;  // no layer is as wide as d_ff
+  EXPECT_EQ(again.config(), expected);
   EXPECT_EQ(model_outputs(*again.load(LoadedWeights::mapped), packed(kTexts)), model_outputs(*model, packed(kTexts)));
 }
 
@@ -102,7 +105,8 @@ TEST_P(ExportedHubModels, Bfloat16IsRounded) {
     EXPECT_EQ(ours.dtype(name), DType::bf16) << name;
     EXPECT_EQ(bytes_of(ours.read(name)), bytes_of(to_bfloat16(theirs.read(name)))) << name;
   }
-  EXPECT_EQ(read_json_file(out / "config.json").at("dtype"), "bfloat16");
+  const Json config = read_json_file(out / "config.json");
+  EXPECT_EQ(config.at(config.contains("dtype") ? "dtype" : "torch_dtype"), "bfloat16");
 }
 
 TEST(Export, LargeModelsAreWrittenInShards) {

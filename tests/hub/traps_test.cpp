@@ -212,7 +212,7 @@ TEST(HubTraps, WhatIsNotSupportedIsRefusedWithFieldAndValue) {
   };
   EXPECT_THAT(refusal("model_type", "jamba"),
               HasSubstr("config.json: model_type = \"jamba\": mixtures of experts of this family are not supported"));
-  EXPECT_THAT(refusal("model_type", "rwkv"), HasSubstr("model_type = \"rwkv\": is not supported, needs one of albert"));
+  EXPECT_THAT(refusal("model_type", "rwkv"), HasSubstr("model_type = \"rwkv\": is not supported, needs one of bert"));
   EXPECT_THAT(refusal("architectures", {"GPT2DoubleHeadsModel"}),
               HasSubstr("architectures = [\"GPT2DoubleHeadsModel\"]: is not supported"));
   EXPECT_THAT(refusal("activation_function", "laplace"), HasSubstr("activation_function = \"laplace\""));
