@@ -253,7 +253,7 @@ void write_adapter(const std::filesystem::path& folder, Module& module, const Ad
                  {"task_type", task_of(d.base.config().model.architecture)},
                  {"base_model_name_or_path", std::filesystem::absolute(d.base.path()).lexically_normal().string()},
                  {"r", lora.rank},
-                 {"lora_alpha", lora.alpha > 0 ? lora.alpha : 2 * static_cast<double>(lora.rank)},
+                 {"lora_alpha", lora.alpha_in_use()},
                  {"use_rslora", lora.rank_stabilized},
                  {"lora_dropout", lora.dropout},
                  {"bias", "none"},
@@ -280,7 +280,7 @@ void read_adapter(const std::filesystem::path& folder, const OpenedFolder& base,
   AdapterFile file(folder);
   for (const AdapterSlot& slot : adapter_slots(module)) read_slot(file, base, slot);
   for (const NamedParameter& p : named_parameters(module))
-    if (p.name.find(".lora.") == std::string::npos) file.fill(stored_name(base, p.name), *p.tensor);
+    if (!is_of_adapter(p.name)) file.fill(stored_name(base, p.name), *p.tensor);
   file.refuse_unknown();
 }
 

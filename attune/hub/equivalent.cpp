@@ -10,7 +10,6 @@
 
 #include "attune/base/json_fields.h"
 #include "attune/models/build.h"
-#include "attune/nn/new_parameter.h"
 #include "attune/tensor/host_view.h"
 
 namespace attune {
@@ -208,10 +207,7 @@ bool can_be_bridged(const FieldDifference& difference, const TransformerConfig& 
 
 std::unique_ptr<Module> equivalent_model(Module& model, const TransformerConfig& ours,
                                          const TransformerConfig& theirs) {
-  std::unique_ptr<Module> result = [&] {
-    const NoInitialization no_values;
-    return build_model(theirs, 1);
-  }();
+  std::unique_ptr<Module> result = build_without_values(theirs);
   std::map<std::string, Tensor> own;
   for (const NamedParameter& p : named_parameters(model)) own[p.name] = *p.tensor;
   const auto* const own_rotary = std::get_if<RotaryOptions>(&ours.positions);

@@ -9,7 +9,6 @@
 #include "attune/io/json_file.h"
 #include "attune/models/build.h"
 #include "attune/nn/make_panels.h"
-#include "attune/nn/new_parameter.h"
 
 namespace attune {
 namespace {
@@ -78,17 +77,12 @@ std::optional<Place> HubFolder::place_of(const std::string& parameter) const {
   return attune::place_of(parameter, family_.names(config_, files()));
 }
 
-std::unique_ptr<Module> HubFolder::without_values() const {
-  const NoInitialization no_values;
-  return build_model(config_, 1);
-}
-
 void HubFolder::check() const {
-  found_in(*without_values());
+  found_in(*build_without_values(config_));
 }
 
 std::unique_ptr<Module> HubFolder::load(LoadedWeights weights) const {
-  std::unique_ptr<Module> model = without_values();
+  std::unique_ptr<Module> model = build_without_values(config_);
   fill(*model, weights);
   return model;
 }

@@ -42,9 +42,8 @@ class HubFolder {
  private:
   HubFolder(const std::filesystem::path& folder, HubConfig config);
   HubFiles files() const;
-  std::unique_ptr<Module> without_values() const;
   std::vector<FoundParameter> found_in(Module& model) const;
-  /// Gives a model of config() that was built without values (NoInitialization) those of the files.
+  /// Gives a model of config() that was built by build_without_values() those of the files.
   void fill(Module& model, LoadedWeights weights) const;
 
   HubConfig hub_;

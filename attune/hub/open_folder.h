@@ -37,6 +37,25 @@ class OpenedFolder {
   std::shared_ptr<const Contents> contents_;
 };
 
+/// Returns use(folder.load_model(weights)), or what `use` returns of the function beside it that loads a model of the
+/// folder's architecture.
+template <class Use>
+auto load_by_architecture(const OpenedFolder& folder, LoadedWeights weights, Use&& use) {
+  switch (folder.config().model.architecture) {
+    case Architecture::encoder_decoder:
+      return use(folder.load_model(weights));
+    case Architecture::decoder_lm:
+      return use(folder.load_language_model(weights));
+    case Architecture::encoder_classifier:
+      return use(folder.load_classifier(weights));
+    case Architecture::encoder:
+      return use(folder.load_encoder(weights));
+    case Architecture::encoder_masked_lm:
+      break;
+  }
+  return use(folder.load_masked_lm(weights));
+}
+
 /// The model's configuration; that of a folder of the hub is translated into ours. Checks the sizes of the files
 /// against it. Throws FileError or ConfigError.
 ConfigFile open_config(const std::filesystem::path& folder);

@@ -53,56 +53,53 @@ HubWriteOptions write_options(const ExportOptions& options) {
 struct Loaded {
   std::unique_ptr<Module> model;
   TokenizerPair tokenizers;
-  huggingface::TextFrame frame;         // of Attune's own tokenizers
+  TextFrame frame;                      // of Attune's own tokenizers
   bool tokenizer_frames_texts = false;  // tokenizers of the hub know their frame
   std::function<Json(std::vector<std::string>& left_out)> generation = {};
 };
 
-template <class Folder>
-Loaded loaded_encoder(Folder files) {
+Loaded loaded(ModelFolder files) {
+  const SpecialIds special = files.target_tokenizer->special_ids();
+  return {.model = std::move(files.model),
+          .tokenizers = {files.source_tokenizer, files.target_tokenizer},
+          .frame = {.before = {}, .after = {special.eos}},
+          .generation = [g = files.generation, special](auto& left_out) {
+            return hub_generation_of(g, special, left_out);
+          }};
+}
+
+Loaded loaded(LanguageModelFolder files) {
+  const SpecialIds special = files.tokenizer->special_ids();
+  TextFrame frame;
+  if (files.text_unit != TextUnit::stream) frame.before = {special.bos};
+  return {
+      .model = std::move(files.model),
+      .tokenizers = {files.tokenizer, files.tokenizer},
+      .frame = frame,
+      .tokenizer_frames_texts = files.tokenizer_frames_texts,
+      .generation = [s = files.sampling, special](auto& left_out) { return hub_sampling_of(s, special, left_out); }};
+}
+
+template <class Model>
+Loaded loaded(EncoderFolderOf<Model> files) {
+  const SpecialIds special = files.tokenizer->special_ids();
   return {.model = std::move(files.model),
           .tokenizers = {files.tokenizer, files.tokenizer},
-          .frame = {.bos = true, .eos = true},
+          .frame = {.before = {special.bos}, .after = {special.eos}},
           .tokenizer_frames_texts = files.tokenizer_frames_texts};
 }
 
 Loaded load(const OpenedFolder& folder) {
-  switch (folder.config().model.architecture) {
-    case Architecture::encoder_decoder: {
-      ModelFolder files = folder.load_model();
-      return {.model = std::move(files.model),
-              .tokenizers = {files.source_tokenizer, files.target_tokenizer},
-              .frame = {.eos = true},
-              .tokenizer_frames_texts = folder.hub() != nullptr,
-              .generation = [g = files.generation, special = files.target_tokenizer->special_ids()](auto& left_out) {
-                return hub_generation_of(g, special, left_out);
-              }};
-    }
-    case Architecture::decoder_lm: {
-      LanguageModelFolder files = folder.load_language_model();
-      return {.model = std::move(files.model),
-              .tokenizers = {files.tokenizer, files.tokenizer},
-              .frame = {.bos = files.text_unit != TextUnit::stream},
-              .tokenizer_frames_texts = files.tokenizer_frames_texts,
-              .generation = [s = files.sampling, special = files.tokenizer->special_ids()](auto& left_out) {
-                return hub_sampling_of(s, special, left_out);
-              }};
-    }
-    case Architecture::encoder_classifier:
-      return loaded_encoder(folder.load_classifier());
-    case Architecture::encoder:
-      return loaded_encoder(folder.load_encoder());
-    case Architecture::encoder_masked_lm:
-      break;
-  }
-  return loaded_encoder(folder.load_masked_lm());
+  Loaded files =
+      load_by_architecture(folder, LoadedWeights::mapped, [](auto opened) { return loaded(std::move(opened)); });
+  if (folder.config().model.architecture == Architecture::encoder_decoder)
+    files.tokenizer_frames_texts = folder.hub() != nullptr;
+  return files;
 }
 
 // The files of Marian's own tokenizer, beside tokenizer.json.
 void write_marian_files(const fs::path& folder, const SentencePieceTokenizer& tokenizer) {
-  Json vocabulary = Json::object();
-  for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) vocabulary[tokenizer.piece(id)] = id;
-  write_file(folder / "vocab.json", vocabulary.dump());
+  write_file(folder / "vocab.json", huggingface::vocabulary_of(tokenizer).dump());
   write_file(folder / "source.spm", tokenizer.model());
   write_file(folder / "target.spm", tokenizer.model());
 }
@@ -114,11 +111,10 @@ void write_tokenizers(const fs::path& folder, const Loaded& files, const Transfo
     left_out.push_back("tokenizers: there is one for each side, and a folder of the hub has one for both");
     return;
   }
-  if (files.tokenizer_frames_texts || !huggingface::is_own_tokenizer(tokenizer))
+  const auto most_tokens = std::min<int64_t>(config.longest_sequence(), 1 << 30);
+  if (files.tokenizer_frames_texts ||
+      !huggingface::write_tokenizer(folder, tokenizer, {files.frame, most_tokens}, left_out))
     return tokenizer.save(folder / tokenizer.file_name());
-  for (std::string& line : huggingface::write_tokenizer(folder, tokenizer, files.frame,
-                                                        std::min<int64_t>(config.longest_sequence(), 1 << 30)))
-    left_out.push_back(std::move(line));
   const auto* const pieces = dynamic_cast<const SentencePieceTokenizer*>(&tokenizer);
   if (pieces != nullptr && model_type == "marian") write_marian_files(folder, *pieces);
 }

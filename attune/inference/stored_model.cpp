@@ -10,46 +10,35 @@ namespace {
 
 namespace fs = std::filesystem;
 
-template <class Folder>
-StoredModel opened(std::shared_ptr<Folder> files) {
-  return {.model = std::move(files->model),
-          .tokenizers = {files->tokenizer, files->tokenizer},
-          .write_settings = [files](const fs::path& folder) { write_generation_config(folder, *files); }};
+StoredModel opened(ModelFolder files) {
+  return {.model = std::move(files.model),
+          .tokenizers = {files.source_tokenizer, files.target_tokenizer},
+          .write_settings = [generation = files.generation](const fs::path& to) {
+            write_generation_config(to, generation);
+          }};
 }
 
-// With how vectors are pooled and normalised.
-StoredModel with_embedding_settings(StoredModel files, const fs::path& from) {
-  files.write_settings = [first = files.write_settings, settings = read_embedding_settings(from)](const auto& to) {
-    first(to);
-    write_embedding_settings(to, settings);
-  };
-  return files;
+template <class Folder>
+StoredModel opened(Folder loaded) {
+  const auto files = std::make_shared<Folder>(std::move(loaded));
+  return {.model = std::move(files->model),
+          .tokenizers = {files->tokenizer, files->tokenizer},
+          .write_settings = [files](const fs::path& to) { write_generation_config(to, *files); }};
 }
 
 }  // namespace
 
 StoredModel open_stored_model(const OpenedFolder& folder, LoadedWeights weights) {
-  switch (folder.config().model.architecture) {
-    case Architecture::encoder_decoder: {
-      ModelFolder files = folder.load_model(weights);
-      return {.model = std::move(files.model),
-              .tokenizers = {files.source_tokenizer, files.target_tokenizer},
-              .write_settings = [generation = files.generation](const fs::path& to) {
-                write_generation_config(to, generation);
-              }};
-    }
-    case Architecture::decoder_lm:
-      return opened(std::make_shared<LanguageModelFolder>(folder.load_language_model(weights)));
-    case Architecture::encoder_classifier:
-      return opened(std::make_shared<ClassifierFolder>(folder.load_classifier(weights)));
-    case Architecture::encoder:
-      return with_embedding_settings(opened(std::make_shared<EncoderFolder>(folder.load_encoder(weights))),
-                                     folder.path());
-    case Architecture::encoder_masked_lm:
-      break;
-  }
-  return with_embedding_settings(opened(std::make_shared<MaskedLmFolder>(folder.load_masked_lm(weights))),
-                                 folder.path());
+  StoredModel files = load_by_architecture(folder, weights, [](auto loaded) { return opened(std::move(loaded)); });
+  const Architecture architecture = folder.config().model.architecture;
+  if (architecture != Architecture::encoder && architecture != Architecture::encoder_masked_lm) return files;
+  // With how vectors are pooled and normalised.
+  files.write_settings = [first = files.write_settings,
+                          settings = read_embedding_settings(folder.path())](const fs::path& to) {
+    first(to);
+    write_embedding_settings(to, settings);
+  };
+  return files;
 }
 
 void save_stored_model(const std::filesystem::path& folder, const OpenedFolder& from, const StoredModel& files) {

@@ -13,7 +13,6 @@
 #include "attune/io/panel_parameters.h"
 #include "attune/models/build.h"
 #include "attune/nn/make_panels.h"
-#include "attune/nn/new_parameter.h"
 #include "attune/text/tokenizer_files.h"
 
 namespace attune {
@@ -122,10 +121,7 @@ void check_config(const fs::path& folder, const ConfigFile& file, Architecture n
 // `build` makes a model of the configuration. Its parameters are only read, so that they may be the file's own pages.
 template <class Build>
 auto build_for_use(Build build, const ConfigFile& config, const fs::path& folder, LoadedWeights weights) {
-  auto model = [&] {
-    const NoInitialization no_values;
-    return build(config.model, 1);
-  }();
+  auto model = build_without_values(config.model, build);
   const auto made = weights == LoadedWeights::bfloat16_panels ? WeightFormat::bfloat16 : WeightFormat::float32;
   if (config.weight_format) {
     if (made == WeightFormat::bfloat16 && *config.weight_format != made)

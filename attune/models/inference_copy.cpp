@@ -1,17 +1,14 @@
 #include "attune/models/inference_copy.h"
 
+#include "attune/models/build.h"
 #include "attune/nn/make_panels.h"
-#include "attune/nn/new_parameter.h"
 
 namespace attune {
 namespace {
 
 template <class Model, class Build>
 std::unique_ptr<Model> copy(Model& model, std::optional<WeightFormat> format, Build&& build) {
-  std::unique_ptr<Model> made = [&] {
-    const NoInitialization no_values;
-    return build(model.config(), 1);
-  }();
+  std::unique_ptr<Model> made = build_without_values(model.config(), build);
   copy_for_inference(model, *made, format);
   return made;
 }

@@ -14,7 +14,7 @@
 namespace attune {
 namespace {
 
-constexpr std::string_view kPlace = ".lora";
+constexpr std::string_view kPlace = ".lora";              // of the adapter in a projection's name
 constexpr uint64_t kStream = uint64_t{0x6c6f7261} << 32;  // "lora": the model's own parameters have other streams
 
 class Slots final : public Visitor {
@@ -72,6 +72,10 @@ void add_new(const AdapterSlot& slot, const LoraConfig& config, uint64_t seed, u
 
 }  // namespace
 
+bool is_of_adapter(std::string_view parameter) {
+  return parameter.ends_with(".lora.a") || parameter.ends_with(".lora.b");
+}
+
 std::vector<AdapterSlot> adapter_slots(Module& module) {
   Slots found;
   module.visit(found);
@@ -109,15 +113,11 @@ Parameter with_adapter(const Parameter& weight, const Adapter& adapter) {
 
 std::vector<std::pair<std::string, Tensor>> adapted_parameters(Module& module) {
   std::map<const void*, AdapterSlot> slots;  // by the weight's address
-  std::set<const void*> left_out;
-  for (const AdapterSlot& slot : adapter_slots(module)) {
-    if (!slot.adapter->there()) continue;
-    slots.emplace(slot.weight->tensor.address(), slot);
-    left_out.insert({slot.adapter->a().address(), slot.adapter->b().address()});
-  }
+  for (const AdapterSlot& slot : adapter_slots(module))
+    if (slot.adapter->there()) slots.emplace(slot.weight->tensor.address(), slot);
   std::vector<std::pair<std::string, Tensor>> parameters;
   for (const auto& [name, tensor] : named_parameters(module)) {
-    if (left_out.contains(tensor->address())) continue;
+    if (is_of_adapter(name)) continue;
     const auto slot = slots.find(tensor->address());
     parameters.emplace_back(name, slot == slots.end()
                                       ? tensor->detach()

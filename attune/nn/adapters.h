@@ -2,6 +2,7 @@
 // The adapters of a whole module.
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,9 @@ struct AdapterSlot {
   Parameter* weight;
   Adapter* adapter;
 };
+
+/// Whether a parameter of this name belongs to an adapter: "encoder.layers.0.self_attention.w_q.lora.a".
+bool is_of_adapter(std::string_view parameter);
 
 /// Every projection, in the order of visit(); a shared one appears under its first name.
 std::vector<AdapterSlot> adapter_slots(Module& module);

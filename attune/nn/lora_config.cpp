@@ -9,7 +9,7 @@ namespace attune {
 
 double LoraConfig::scale() const {
   const auto r = static_cast<double>(rank);
-  return (alpha > 0 ? alpha : 2 * r) / (rank_stabilized ? std::sqrt(r) : r);
+  return alpha_in_use() / (rank_stabilized ? std::sqrt(r) : r);
 }
 
 void LoraConfig::validate() const {

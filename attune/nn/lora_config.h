@@ -21,7 +21,8 @@ struct LoraConfig {
   bool operator==(const LoraConfig&) const = default;
 
   bool on() const { return rank > 0; }
-  double scale() const;
+  double alpha_in_use() const { return alpha > 0 ? alpha : 2 * static_cast<double>(rank); }
+  double scale() const;   // s
   void validate() const;  // throws ConfigError naming the field
 };
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
-#include <set>
 #include <unordered_map>
 #include <vector>
 
@@ -29,18 +28,15 @@ class Places final : public Visitor {
 class AdaptedPlaces final : public Visitor {
  public:
   explicit AdaptedPlaces(Module& module) {
-    for (const AdapterSlot& slot : adapter_slots(module)) {
-      if (!slot.adapter->there()) continue;
-      left_out_.insert({slot.adapter->a().address(), slot.adapter->b().address()});
-      adapters_.emplace(slot.weight, slot.adapter);
-    }
+    for (const AdapterSlot& slot : adapter_slots(module))
+      if (slot.adapter->there()) adapters_.emplace(slot.weight, slot.adapter);
     module.visit(*this);
   }
   std::vector<Parameter*> parameters;
 
  protected:
-  void on_parameter(const std::string&, Parameter& parameter) override {
-    if (parameter.tensor.defined() && left_out_.contains(parameter.tensor.address())) return;
+  void on_parameter(const std::string& path, Parameter& parameter) override {
+    if (is_of_adapter(path)) return;
     const auto adapter = adapters_.find(&parameter);
     if (adapter == adapters_.end()) return parameters.push_back(&parameter);
     const auto [place, is_new] = merged_.try_emplace(&parameter, parameter);  // a layer may be visited again
@@ -49,7 +45,6 @@ class AdaptedPlaces final : public Visitor {
   }
 
  private:
-  std::set<const void*> left_out_;
   std::map<const Parameter*, const Adapter*> adapters_;
   std::map<const Parameter*, Parameter> merged_;  // whose addresses stay
 };

@@ -76,6 +76,12 @@ CrossEntropy panel_loss(const Tensor& x, const Projection& projection, const Ind
   return sum;
 }
 
+Tensor without_adapter(const Tensor& x, const Projection& p, const LinearOptions& options) {
+  if (!options.dropout.active() && takes_panels(x, {&p}))
+    return panel_linear(for_panels(x), *p.weight.panels, p.bias.tensor, options.activation);
+  return linear(x, p.weight.tensor, p.bias.tensor, options);
+}
+
 // a [n, p] beside b [n, q]; a may be undefined        -> [n, p + q]
 Tensor beside(const Tensor& a, const Tensor& b) {
   if (!a.defined()) return b;
@@ -87,7 +93,7 @@ Tensor zeros_like(int64_t rows, int64_t columns, const Tensor& x) {
   return Tensor::zeros({rows, columns}, {x.dtype(), x.device()});
 }
 
-bool has_adapter(Projections projections) {
+bool has_adapter(std::span<const Projection* const> projections) {
   return std::ranges::any_of(projections, [](const Projection* p) { return p->adapter->there(); });
 }
 
@@ -122,7 +128,7 @@ Tensor added_by_adapters(const Tensor& x, Projections projections) {
 
 // y, float32, with what the adapters of the projections add to it.
 Tensor adapted(const Tensor& y, const Tensor& x, Projections projections) {
-  if (!has_adapter(projections)) return y;
+  if (!has_adapter({projections.begin(), projections.size()})) return y;
   const std::vector<int64_t> shape(y.shape().begin(), y.shape().end());
   return residual_dropout(y, added_by_adapters(x, projections).reshape(shape));
 }
@@ -167,15 +173,9 @@ std::vector<Projection> new_adjacent_projections(int64_t in, std::initializer_li
 }
 
 Tensor project(const Tensor& x, const Projection& p, const LinearOptions& options) {
-  if (p.adapter->there()) {
-    Projection alone = p;
-    alone.adapter = std::make_shared<Adapter>();
-    const Tensor y = activated(adapted(project(x, alone), x, {&p}), options.activation);
-    return options.dropout.active() ? dropout(y, options.dropout) : y;
-  }
-  if (!options.dropout.active() && takes_panels(x, {&p}))
-    return panel_linear(for_panels(x), *p.weight.panels, p.bias.tensor, options.activation);
-  return linear(x, p.weight.tensor, p.bias.tensor, options);
+  if (!p.adapter->there()) return without_adapter(x, p, options);
+  const Tensor y = activated(adapted(without_adapter(x, p, {}), x, {&p}), options.activation);
+  return options.dropout.active() ? dropout(y, options.dropout) : y;
 }
 
 Tensor project_fused(const Tensor& x, Projections projections) {
@@ -213,7 +213,7 @@ std::array<Tensor, 3> project_each(const Tensor& x, Projections projections) {
 
 Tensor project_segments(const Tensor& x, std::span<const int64_t> offsets,
                         std::span<const Projection* const> projections, bool bf16_output) {
-  const bool any = std::ranges::any_of(projections, [](const Projection* p) { return p->adapter->there(); });
+  const bool any = has_adapter(projections);
   const auto with_adapters = [&](const Tensor& y) {
     return any ? residual_dropout(y, added_to_segments(x, offsets, projections)) : y;
   };

@@ -15,7 +15,6 @@
 #include "attune/hub/hub_generation.h"
 #include "attune/io/parameter_file.h"
 #include "attune/models/build.h"
-#include "attune/nn/new_parameter.h"
 
 namespace attune {
 namespace {
@@ -53,10 +52,7 @@ bool is_open(const std::string& key, const Json& value) {
 std::unique_ptr<Module> load(const OpenedFolder& folder) {
   if (folder.hub() != nullptr) return folder.hub()->load(LoadedWeights::mapped);
   check_parameter_file(folder.path(), folder.config().model);
-  std::unique_ptr<Module> model = [&] {
-    const NoInitialization no_values;
-    return build_model(folder.config().model, 1);
-  }();
+  std::unique_ptr<Module> model = build_without_values(folder.config().model);
   map_parameters(folder.path() / kParameterFile, *model);
   return model;
 }

@@ -32,8 +32,7 @@ class Freezing final : public Visitor {
 
  private:
   bool is_frozen(const std::string& name) {
-    bool frozen = config_.lora.on() && name.find(".lora.") == std::string::npos &&
-                  std::ranges::find(new_names_, name) == new_names_.end();
+    bool frozen = config_.lora.on() && !is_of_adapter(name) && std::ranges::find(new_names_, name) == new_names_.end();
     for (size_t i = 0; i < used_.size(); ++i) {
       if (!matches_glob(config_.train.freeze[i], name)) continue;
       used_[i] = true;

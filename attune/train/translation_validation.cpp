@@ -70,6 +70,9 @@ TranslationValidation::TranslationValidation(const RunConfig& config, const Toke
 
 void TranslationValidation::read(const std::string& source_file, const std::string& target_file, size_t limit) {
   const PairFrame frame = pair_frame(generation_);
+  const Tokenizer &of_source = *tokenizers_.source, &of_target = *tokenizers_.target;
+  const size_t special_in_source = frame.source(of_source, "").size();
+  const size_t special_in_target = frame.target(of_target, "").size();
   LineReader sources(source_file), targets(target_file);
   std::string source, target;
   for (;;) {  // to the end, so that files of different lengths are noticed
@@ -79,10 +82,9 @@ void TranslationValidation::read(const std::string& source_file, const std::stri
                       more ? targets.line_number() : sources.line_number(), more ? source_file : target_file);
     if (!more) return;
     if (sources_.size() >= limit) continue;
-    const Tokenizer &of_source = *tokenizers_.source, &of_target = *tokenizers_.target;
     examples_.push_back({frame.source(of_source, source), frame.target(of_target, target)});
-    check_length(examples_.back().source, frame.source(of_source, "").size(), sources, most_tokens_);
-    check_length(examples_.back().target, frame.target(of_target, "").size(), targets, most_tokens_);
+    check_length(examples_.back().source, special_in_source, sources, most_tokens_);
+    check_length(examples_.back().target, special_in_target, targets, most_tokens_);
     sources_.push_back(source);
     references_.push_back(target);
   }

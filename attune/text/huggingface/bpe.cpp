@@ -10,7 +10,6 @@ namespace attune::huggingface {
 namespace {
 
 constexpr size_t kShortWord = 48;  // symbols; for longer words a heap is faster than looking at all pairs
-constexpr std::string_view kMetaspace = "\u2581";
 
 struct Symbol {
   int32_t token, previous, next;  // -1: none; token -1: was merged into its left neighbour

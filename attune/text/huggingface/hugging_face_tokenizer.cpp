@@ -12,7 +12,6 @@ namespace {
 
 constexpr size_t kMaxTextBytes = size_t{256} << 20;  // normalization may lengthen it; ICU counts in int
 constexpr size_t kMostFreeWorkspaces = 64;
-constexpr std::string_view kMetaspace = "\u2581";
 
 }  // namespace
 

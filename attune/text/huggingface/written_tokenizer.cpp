@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <bit>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <tuple>
 #include <unordered_map>
 
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
-#include "attune/base/json.h"
 #include "attune/text/character_tokenizer.h"
 #include "attune/text/huggingface/model.h"
 #include "attune/text/sentence_piece_tokenizer.h"
@@ -20,8 +20,6 @@ namespace attune::huggingface {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char* kMetaspace = "\u2581";
 
 std::string base64(std::string_view bytes) {
   constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -126,16 +124,16 @@ Json sequence(const char* field, Json steps) {
 }
 
 // The parts of a tokenizer.json that differ.
-struct Parts {
+struct TokenizerParts {
   Json model;
   Json normalizer = nullptr, pre_tokenizer = nullptr, decoder = nullptr;
   std::vector<int32_t> special = {0, 1, 2, 3};
   std::vector<std::string> left_out = {};
 };
 
-Parts parts_of(const SentencePieceTokenizer& tokenizer) {
+TokenizerParts parts_of(const SentencePieceTokenizer& tokenizer) {
   const PieceModel model = read_model(tokenizer.model());
-  Parts parts{.model = model_of(model, tokenizer.unk_id())};
+  TokenizerParts parts{.model = model_of(model, tokenizer.unk_id())};
   parts.special.clear();
   for (size_t i = 0; i < model.pieces.size(); ++i)
     if (model.pieces[i].kind == PieceModel::control || model.pieces[i].kind == PieceModel::unknown)
@@ -163,28 +161,27 @@ Parts parts_of(const SentencePieceTokenizer& tokenizer) {
 }
 
 Json words_of(const Tokenizer& tokenizer) {
-  Json vocabulary = Json::object();
-  for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) vocabulary[tokenizer.piece(id)] = id;
-  return {{"type", "WordLevel"}, {"vocab", vocabulary}, {"unk_token", tokenizer.piece(tokenizer.unk_id())}};
+  return {
+      {"type", "WordLevel"}, {"vocab", vocabulary_of(tokenizer)}, {"unk_token", tokenizer.piece(tokenizer.unk_id())}};
 }
 
 Json split(const char* pattern, const char* behavior) {
   return {{"type", "Split"}, {"pattern", {{"Regex", pattern}}}, {"behavior", behavior}, {"invert", false}};
 }
 
-Parts parts_of(const WhitespaceTokenizer& tokenizer) {
-  Parts parts{.model = words_of(tokenizer), .pre_tokenizer = split("[ \\t]+", "Removed")};
+TokenizerParts parts_of(const WhitespaceTokenizer& tokenizer) {
+  TokenizerParts parts{.model = words_of(tokenizer), .pre_tokenizer = split("[ \\t]+", "Removed")};
   if (!tokenizer.subword_marker().empty())
     parts.left_out.push_back("tokenizer: decoding leaves \"" + tokenizer.subword_marker() + "\" in the text");
   return parts;
 }
 
-Parts parts_of(const CharacterTokenizer& tokenizer) {
+TokenizerParts parts_of(const CharacterTokenizer& tokenizer) {
   return {.model = words_of(tokenizer), .pre_tokenizer = split("[\\s\\S]", "Isolated"), .decoder = {{"type", "Fuse"}}};
 }
 
 // A byte is a character of GPT-2's alphabet, and nothing is merged.
-Parts parts_of(const ByteTokenizer& tokenizer) {
+TokenizerParts parts_of(const ByteTokenizer& tokenizer) {
   Json vocabulary = Json::object();
   for (const int32_t id : {0, 1, 2, 3}) vocabulary[tokenizer.piece(id)] = id;
   for (int32_t byte = 0; byte < 256; ++byte) {
@@ -199,12 +196,13 @@ Parts parts_of(const ByteTokenizer& tokenizer) {
           .decoder = level};
 }
 
-Parts parts_of(const Tokenizer& tokenizer) {
+// Nothing unless it is one of Attune's own.
+std::optional<TokenizerParts> parts_of(const Tokenizer& tokenizer) {
   if (const auto* const pieces = dynamic_cast<const SentencePieceTokenizer*>(&tokenizer)) return parts_of(*pieces);
   if (const auto* const words = dynamic_cast<const WhitespaceTokenizer*>(&tokenizer)) return parts_of(*words);
   if (const auto* const characters = dynamic_cast<const CharacterTokenizer*>(&tokenizer)) return parts_of(*characters);
   if (const auto* const bytes = dynamic_cast<const ByteTokenizer*>(&tokenizer)) return parts_of(*bytes);
-  fail<ConfigError>("a tokenizer of the kind \"{}\" has no equivalent", tokenizer.kind());
+  return {};
 }
 
 // One text, or two with type ids 0 and 1, each in the frame.
@@ -216,9 +214,9 @@ Json post_processor(const Tokenizer& tokenizer, const TextFrame& frame) {
     list.push_back({{"SpecialToken", {{"id", name}, {"type_id", type}}}});
   };
   const auto add_text = [&](Json& list, const char* text, int type) {
-    if (frame.bos) add_special(list, tokenizer.bos_id(), type);
+    for (const int32_t id : frame.before) add_special(list, id, type);
     list.push_back({{"Sequence", {{"id", text}, {"type_id", type}}}});
-    if (frame.eos) add_special(list, tokenizer.eos_id(), type);
+    for (const int32_t id : frame.after) add_special(list, id, type);
   };
   add_text(single, "A", 0);
   add_text(pair, "A", 0);
@@ -241,35 +239,37 @@ Json added_tokens(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
 
 }  // namespace
 
-bool is_own_tokenizer(const Tokenizer& tokenizer) {
-  return dynamic_cast<const SentencePieceTokenizer*>(&tokenizer) != nullptr ||
-         dynamic_cast<const WhitespaceTokenizer*>(&tokenizer) != nullptr ||
-         dynamic_cast<const CharacterTokenizer*>(&tokenizer) != nullptr ||
-         dynamic_cast<const ByteTokenizer*>(&tokenizer) != nullptr;
+Json vocabulary_of(const Tokenizer& tokenizer) {
+  Json vocabulary = Json::object();
+  for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) vocabulary[tokenizer.piece(id)] = id;
+  return vocabulary;
 }
 
-std::vector<std::string> write_tokenizer(const fs::path& folder, const Tokenizer& tokenizer, const TextFrame& frame,
-                                         int64_t most_tokens) {
-  Parts parts = parts_of(tokenizer);
+bool write_tokenizer(const fs::path& folder, const Tokenizer& tokenizer, const TokenizerUse& use,
+                     std::vector<std::string>& left_out) {
+  const std::optional<TokenizerParts> own = parts_of(tokenizer);
+  if (!own) return false;
+  const TokenizerParts& parts = *own;
   const Json json = {{"version", "1.0"},
                      {"truncation", nullptr},
                      {"padding", nullptr},
                      {"added_tokens", added_tokens(tokenizer, parts.special)},
                      {"normalizer", parts.normalizer},
                      {"pre_tokenizer", parts.pre_tokenizer},
-                     {"post_processor", post_processor(tokenizer, frame)},
+                     {"post_processor", post_processor(tokenizer, use.frame)},
                      {"decoder", parts.decoder},
                      {"model", parts.model}};
   write_file(folder / "tokenizer.json", json.dump());
   const Json config = {{"tokenizer_class", "PreTrainedTokenizerFast"},
-                       {"model_max_length", most_tokens},
+                       {"model_max_length", use.most_tokens},
                        {"clean_up_tokenization_spaces", false},
                        {"pad_token", tokenizer.piece(tokenizer.pad_id())},
                        {"unk_token", tokenizer.piece(tokenizer.unk_id())},
                        {"bos_token", tokenizer.piece(tokenizer.bos_id())},
                        {"eos_token", tokenizer.piece(tokenizer.eos_id())}};
   write_file(folder / "tokenizer_config.json", config.dump(2) + "\n");
-  return parts.left_out;
+  left_out.insert(left_out.end(), parts.left_out.begin(), parts.left_out.end());
+  return true;
 }
 
 }  // namespace attune::huggingface

@@ -5,26 +5,28 @@
 #include <string>
 #include <vector>
 
+#include "attune/base/json.h"
+#include "attune/text/text_frame.h"
 #include "attune/text/tokenizer.h"
 
 namespace attune::huggingface {
 
-/// Whether it is one of Attune's own: a SentencePiece model, words, characters or bytes.
-bool is_own_tokenizer(const Tokenizer& tokenizer);
-
-/// The tokens that a model expects around a text.
-struct TextFrame {
-  bool bos = false;  // in front
-  bool eos = false;  // behind
+struct TokenizerUse {
+  TextFrame frame;
+  int64_t most_tokens = 0;  // that a text may have
 };
 
-/// Writes tokenizer.json, which gives the tokens of `tokenizer`, with `frame` around a text, and tokenizer_config.json,
-/// by which transformers reads it. `most_tokens`: that a text may have. Returns a line for each thing that is left out.
-/// Throws ConfigError for a tokenizer that has no such form: a SentencePiece model of characters or words.
+/// Writes tokenizer.json, which gives the tokens of `tokenizer`, with the frame around a text, and
+/// tokenizer_config.json, by which transformers reads it. Adds a line to `left_out` for each thing that is left out.
+/// Returns false, having written nothing, unless the tokenizer is one of Attune's own: a SentencePiece model, words,
+/// characters or bytes. Throws ConfigError for a SentencePiece model of characters or words, which has no such form.
 ///
 /// There is one difference: in a text, the names of special tokens ("<s>") are these tokens, as in all files of this
 /// format.
-std::vector<std::string> write_tokenizer(const std::filesystem::path& folder, const Tokenizer& tokenizer,
-                                         const TextFrame& frame, int64_t most_tokens);
+bool write_tokenizer(const std::filesystem::path& folder, const Tokenizer& tokenizer, const TokenizerUse& use,
+                     std::vector<std::string>& left_out);
+
+/// {token: id} of all tokens.
+Json vocabulary_of(const Tokenizer& tokenizer);
 
 }  // namespace attune::huggingface

@@ -14,16 +14,15 @@
 namespace attune {
 namespace {
 
-using huggingface::TextFrame;
-
 struct Written {
   TemporaryFolder folder;
   std::vector<std::string> left_out;
   std::unique_ptr<Tokenizer> tokenizer;
 
-  explicit Written(const Tokenizer& own, const TextFrame& frame = {})
-      : left_out(huggingface::write_tokenizer(folder.path(), own, frame, 512)),
-        tokenizer(load_tokenizer(folder / "tokenizer.json")) {}
+  explicit Written(const Tokenizer& own, const TextFrame& frame = {}) {
+    EXPECT_TRUE(huggingface::write_tokenizer(folder.path(), own, {frame, 512}, left_out));
+    tokenizer = load_tokenizer(folder / "tokenizer.json");
+  }
 };
 
 const std::vector<std::string> kHardTexts = {"",
@@ -88,7 +87,8 @@ TEST(WrittenTokenizer, WordsCharactersAndBytes) {
 
 TEST(WrittenTokenizer, FramesTextsAndPairs) {
   const WhitespaceTokenizer own({"a", "b"});
-  const Written both(own, {.bos = true, .eos = true}), end(own, {.eos = true}), none(own);
+  const Written both(own, {.before = {own.bos_id()}, .after = {own.eos_id()}}),
+      end(own, {.before = {}, .after = {own.eos_id()}}), none(own);
   EXPECT_EQ(both.tokenizer->encode_for_model("a b").ids, (std::vector<int32_t>{2, 4, 5, 3}));
   EXPECT_EQ(end.tokenizer->encode_for_model("a").ids, (std::vector<int32_t>{4, 3}));
   EXPECT_EQ(none.tokenizer->encode_for_model("a").ids, (std::vector<int32_t>{4}));
@@ -100,7 +100,12 @@ TEST(WrittenTokenizer, FramesTextsAndPairs) {
 TEST(WrittenTokenizer, SaysWhatItLeavesOut) {
   EXPECT_THAT(Written(WhitespaceTokenizer({"a@@", "b"}, "@@")).left_out,
               testing::ElementsAre(testing::HasSubstr("@@")));
-  EXPECT_TRUE(Written(WhitespaceTokenizer({"a", "b"})).left_out.empty());
+  const Written written(WhitespaceTokenizer({"a", "b"}));
+  EXPECT_TRUE(written.left_out.empty());
+  std::vector<std::string> left_out;
+  const TemporaryFolder other;
+  EXPECT_FALSE(huggingface::write_tokenizer(other.path(), *written.tokenizer, {}, left_out)) << "not Attune's own";
+  EXPECT_TRUE(std::filesystem::is_empty(other.path()));
 }
 
 }  // namespace
