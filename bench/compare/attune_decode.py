@@ -9,7 +9,7 @@ from pathlib import Path
 
 import attune
 
-from decoding_program import parse_decoding_options, read_lines
+from decoding_program import finish_texts, parse_decoding_options, read_lines
 from in_turn import own_peak_memory_mb
 
 
@@ -23,17 +23,9 @@ def measure(o: argparse.Namespace) -> dict:
     start = time.perf_counter()
     translations = translator.translate(sentences, **options)
     seconds = time.perf_counter() - start
-    o.output.write_text("".join(f"{t.text}\n" for t in translations), encoding="utf-8")
+    result = {"program": "attune's Python package", "threads": o.threads, "import_memory_mb": import_mb}
     tokens = sum(len(t.tokens) for t in translations)
-    return {
-        "program": "attune's Python package",
-        "threads": o.threads,
-        "seconds": seconds,
-        "output_tokens": tokens,
-        "target_tokens_per_s": tokens / seconds,
-        "import_memory_mb": import_mb,
-        "peak_memory_mb": own_peak_memory_mb(),
-    }
+    return result | finish_texts(o, [t.text for t in translations], tokens, seconds)
 
 
 def main() -> int:

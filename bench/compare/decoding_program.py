@@ -26,9 +26,13 @@ def read_lines(path: Path) -> list[str]:
 
 
 def finish(o: argparse.Namespace, target: Pieces, translations: list[list[str]], seconds: float) -> dict:
-    """Writes the text; what is said of every run."""
-    o.output.write_text("".join(target.decode(t) + "\n" for t in translations), encoding="utf-8")
-    tokens = sum(map(len, translations))
+    """As finish_texts(), with tokens in place of texts."""
+    return finish_texts(o, [target.decode(t) for t in translations], sum(map(len, translations)), seconds)
+
+
+def finish_texts(o: argparse.Namespace, texts: list[str], tokens: int, seconds: float) -> dict:
+    """Writes the texts; returns what is said of every run."""
+    o.output.write_text("".join(text + "\n" for text in texts), encoding="utf-8")
     return {
         "seconds": seconds,
         "output_tokens": tokens,

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Target tokens per second of translating a text: Attune (the program, its Python package), CTranslate2 and PyTorch in turn, with the same weights.
+"""Target tokens per second of translating a text: Attune, CTranslate2 and PyTorch in turn, with the same weights.
 
+Attune runs as the program and as its Python package.
 What is timed is encoding and searching, and reading tokens from text in Attune; loading is not. All search alike: the
 log probability divided by length^alpha, until as many outputs as the beam are finished. Attune's own rule is --search
 own.

@@ -13,6 +13,7 @@
 #include "attune/ops/panel_weight.h"
 #include "attune/train/config_fields.h"
 #include "call.h"
+#include "precision.h"
 
 namespace attune::python {
 namespace {
@@ -221,10 +222,7 @@ void bind_trainer(nb::module_& m) {
       [](const std::filesystem::path& model, const std::filesystem::path& out,
          const std::optional<std::string>& precision, const std::string& family) {
         ExportOptions options{.family = family};
-        for (const auto& [value, name] : EnumNames<ProductPrecision>::values)
-          if (precision == name) options.precision = value;
-        if (precision && !options.precision)
-          fail<ConfigError>("precision: is \"{}\", needs one of float32, bfloat16", *precision);
+        if (precision) options.precision = precision_of(*precision);
         return interruptible({}, [&](const std::atomic<bool>* interrupt) {
           options.before_each = [interrupt] { check_interrupt(interrupt); };
           return export_model_folder(model, out, options);
