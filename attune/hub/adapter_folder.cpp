@@ -88,10 +88,12 @@ struct Stored {
 
 class AdapterFile {
  public:
-  explicit AdapterFile(const std::filesystem::path& folder)
+  AdapterFile(const std::filesystem::path& folder, Architecture base)
       : config_(read_json_file(folder / kAdapterConfigFile), (folder / kAdapterConfigFile).string()),
         reader_(folder / kAdapterFile) {
     if (config_.text("peft_type") != "LORA") config_.refuse("peft_type", "is not supported, needs \"LORA\"");
+    if (config_.text("task_type", "") == "SEQ_CLS" && base != Architecture::encoder_classifier)
+      config_.refuse("task_type", "needs a base model that has a head for labels; a run's model folder has its own");
     config_.require("bias", "none");
     for (const char* field : {"use_dora", "use_qalora", "lora_bias"}) config_.require(field, false);
     for (const char* field : {"alora_invocation_tokens", "layer_replication", "kasa_config", "velora_config"})
@@ -277,7 +279,7 @@ std::filesystem::path adapter_base(const std::filesystem::path& folder) {
 }
 
 void read_adapter(const std::filesystem::path& folder, const OpenedFolder& base, Module& module) {
-  AdapterFile file(folder);
+  AdapterFile file(folder, base.config().model.architecture);
   for (const AdapterSlot& slot : adapter_slots(module)) read_slot(file, base, slot);
   for (const NamedParameter& p : named_parameters(module))
     if (!is_of_adapter(p.name)) file.fill(stored_name(base, p.name), *p.tensor);

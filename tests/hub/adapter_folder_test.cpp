@@ -101,6 +101,8 @@ TEST(AdapterFolderErrors, SayWhatDoesNotFit) {
   EXPECT_THAT(refusal([](Json& c) { c["peft_type"] = "PREFIX_TUNING"; }), HasSubstr("peft_type = \"PREFIX_TUNING\""));
   EXPECT_THAT(refusal([](Json& c) { c["use_dora"] = true; }), HasSubstr("use_dora = true"));
   EXPECT_THAT(refusal([](Json& c) { c.erase("lora_alpha"); }), HasSubstr("lora_alpha"));
+  EXPECT_THAT(refusal([](Json& c) { c["task_type"] = "SEQ_CLS"; }),
+              HasSubstr("task_type = \"SEQ_CLS\": needs a base model that has a head for labels"));
   const Fixture other("bert");
   EXPECT_THAT(message_of<FileError>([&] { read_adapter(fixture.folder, other.base, *other.model); }),
               HasSubstr("is for no projection of the model"));

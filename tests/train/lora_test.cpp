@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <sstream>
+
 #include "attune/hub/adapter_folder.h"
 #include "attune/inference/classifier.h"
 #include "attune/models/encoder_classifier.h"
@@ -51,6 +54,30 @@ TEST_F(LoraTest, TrainsAdaptersAlone) {
     const bool adapted = name.ends_with("w_q.weight") || name.ends_with("linear_1.weight");
     EXPECT_EQ(bytes != before.at(name), adapted) << name;
   }
+}
+
+// The model knows the keyword, and the labels are then exchanged: adapters alone learn the exchange.
+TEST_F(LoraTest, AdaptersAloneLearn) {
+  const auto exchanged = [&](const char* name) {
+    const std::map<std::string, std::string> other = {{"red", "green"}, {"green", "blue"}, {"blue", "red"}};
+    std::istringstream lines(read_file(folder_ / name));
+    std::string text;
+    for (std::string label, words; std::getline(lines, label, '\t') && std::getline(lines, words);)
+      text += other.at(label) + "\t" + words + "\n";
+    write_file(folder_ / name, text);
+  };
+  config_.train.steps = 100;
+  config_.train.initialize_from.clear();
+  const auto accuracy = [](const TrainedRun& run) { return run.seen.validations.back().classification->accuracy; };
+  ASSERT_GT(accuracy(train(config_, folder_ / "taught")), 0.9);
+  exchanged("train.tsv");
+  exchanged("valid.tsv");
+  config_.train.initialize_from = (folder_ / "taught").string();
+  config_.schedule.learning_rate = 1e-2;
+  config_.lora = {.rank = 4, .targets = {"all"}};
+  const TrainedRun run = train(config_, folder_ / "run");
+  EXPECT_GT(run.seen.steps.front().loss, 1.5) << "what the model knew is wrong now";
+  EXPECT_GT(accuracy(run), 0.9);
 }
 
 TEST_F(LoraTest, ResumesBitForBit) {
