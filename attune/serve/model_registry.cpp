@@ -1,7 +1,6 @@
 #include "attune/serve/model_registry.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -29,17 +28,13 @@ std::string fingerprint_of(const fs::path& folder) {
   return all;
 }
 
-int64_t half_of_memory() {
-  return static_cast<int64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<int64_t>(::sysconf(_SC_PAGESIZE)) / 2;
-}
-
 }  // namespace
 
 ModelRegistry::ModelRegistry(const ServeConfig& config) : most_requests_(config.limits.requests) {
   for (const auto& [name, model] : config.models) {
     Entry entry{.config = model};
     if (entry.config.cache_bytes == 0)
-      entry.config.cache_bytes = half_of_memory() / static_cast<int64_t>(config.models.size());
+      entry.config.cache_bytes = process_memory_limit() / 2 / static_cast<int64_t>(config.models.size());
     models_.emplace(name, std::move(entry));
   }
 }

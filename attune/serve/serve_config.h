@@ -62,7 +62,7 @@ struct ModelConfig {
   /// the model's name, "en-de".
   std::vector<std::string> source_languages = {}, target_languages = {};
   int64_t batch = 64;       // sentences or texts at once
-  int64_t cache_bytes = 0;  // of all its requests; 0: half of the machine's memory, shared by the models
+  int64_t cache_bytes = 0;  // of all its requests; 0: half of the process' memory, shared by the models
   int64_t threads = 0;      // 0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow
   ProductPrecision precision = ProductPrecision::float32;  // see SchedulerOptions
 };
