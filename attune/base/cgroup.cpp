@@ -64,8 +64,8 @@ struct Limits {
 };
 
 // The smallest limit of all groups of this process and of the groups above them. A container may not show the upper
-// groups. A line of the membership is "0::/group" in version 2 and "4:cpu,cpuacct:/group" in version 1. Version 1 mounts
-// its groups in a folder that is named after the controllers.
+// groups. A line of the membership is "0::/group" in version 2 and "4:cpu,cpuacct:/group" in version 1. Version 1
+// mounts its groups in a folder that is named after the controllers.
 template <class Value>
 std::optional<Value> least_limit(const CgroupFiles& files, const Limits<Value>& limits) {
   std::optional<Value> least;

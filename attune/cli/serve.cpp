@@ -77,8 +77,8 @@ int serve_models(const ServeCommand& command) {
   for (const auto& model : server.service().models().all())
     write_note(fmt::format("{}: {}", model->name(), model->config().folder));
   write_note(fmt::format("serving on {}://{} after {:.2f} seconds, with {} MiB of memory",
-                         http.tls_certificate.empty() ? "http" : "https",
-                         serve::authority_of(http.host, server.port()), taken.count(), peak_process_bytes() >> 20));
+                         http.tls_certificate.empty() ? "http" : "https", serve::authority_of(http.host, server.port()),
+                         taken.count(), peak_process_bytes() >> 20));
   server.run(stop_requested(), reload);
   return 0;
 }
