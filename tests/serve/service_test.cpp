@@ -357,6 +357,10 @@ TEST(Service, AReloadSeesAllFilesOfAModel) {
   write_file(t.folder("lm") / "1_Pooling" / "config.json", "{}");
   EXPECT_EQ(reloads("lm: loaded again"), 1);
   EXPECT_EQ(reloads("lm: loaded again"), 0);
+  write_file(t.folder("lm") / "adapter_config.json", R"({"base_model_name_or_path": "../topics"})");
+  EXPECT_EQ(reloads("lm: loaded again"), 1);
+  write_file(t.folder("topics") / "README.md", "changed");
+  EXPECT_EQ(reloads("lm: loaded again"), 1);
 }
 
 TEST(Service, ARefusalOfTheConnectionHasAnIdAndALine) {

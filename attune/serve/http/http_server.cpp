@@ -241,9 +241,11 @@ awaitable<void> HttpServer::Impl::requests(Stream& stream, const std::string& cl
     idle.insert(&lowest);
     co_await http::async_read_header(stream, buffer, parser, redirect_error(use_awaitable, error));
     idle.erase(&lowest);
-    // What has been read is the request of a refusal.
+    // With what has been read, but for its body.
     const auto refuse_with = [&](int status, const std::string& message) {
-      return refuse(stream, request_of(parser.release(), client), {status, message});
+      HttpRequest request = request_of(parser.release(), client);
+      request.body.clear();
+      return refuse(stream, std::move(request), {status, message});
     };
     if (!error && has_other_coding(parser.get()))
       co_return co_await refuse_with(501, "the only transfer coding is chunked");
