@@ -193,6 +193,7 @@ class Cancelling final : public DecodingModel {
   int64_t cache_bytes(int64_t tokens, int64_t sources) const override { return model_->cache_bytes(tokens, sources); }
   KvCache start() const override { return model_->start(); }
   void add(std::span<const std::span<const int32_t>> sources, KvCache& cache) const override {
+    if (source_vocab() == 0) return model_->add(sources, cache);  // reads nothing
     call([&] { model_->add(sources, cache); });
   }
   void step(const DecodingInput& input, KvCache& cache, DecodingOutput& output) const override {
