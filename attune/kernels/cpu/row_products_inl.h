@@ -104,15 +104,18 @@ template <int kQueries, int kVectors, class Part, class D, class T = hn::TFromD<
 HWY_INLINE void SumTile(D d, RowWeights<T> weights, ScatteredRows<T> rows, RowSums<T> sums, Part part, int64_t c) {
   using V = hn::Vec<D>;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const T* const* const begins = rows.begins;  // GCC keeps locals in registers, where `add` would reload members
+  const int64_t offset = rows.offset, stride = weights.stride;
+  const T* const weight = weights.data;
   V even[kQueries][kVectors], odd[kQueries][kVectors];
   for (int i = 0; i < kQueries; ++i)
     for (int k = 0; k < kVectors; ++k) even[i][k] = odd[i][k] = hn::Zero(d);
   const auto add = [&](int64_t j, auto& sum) HWY_ATTR {
-    const T* row = rows.begins[j] + rows.offset + c;
+    const T* row = begins[j] + offset + c;
     V x[kVectors];
     for (int k = 0; k < kVectors; ++k) x[k] = part.Load(d, row + k * lanes);
     for (int i = 0; i < kQueries; ++i) {
-      const V w = hn::Set(d, weights.data[i * weights.stride + j]);
+      const V w = hn::Set(d, weight[i * stride + j]);
       for (int k = 0; k < kVectors; ++k) sum[i][k] = hn::MulAdd(w, x[k], sum[i][k]);
     }
   };
