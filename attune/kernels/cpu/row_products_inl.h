@@ -104,7 +104,7 @@ template <int kQueries, int kVectors, class Part, class D, class T = hn::TFromD<
 HWY_INLINE void SumTile(D d, RowWeights<T> weights, ScatteredRows<T> rows, RowSums<T> sums, Part part, int64_t c) {
   using V = hn::Vec<D>;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const T* const* const begins = rows.begins;  // GCC keeps locals in registers, where `add` would reload members
+  const T* const* const begins = rows.begins;  // locals: GCC makes longer loops of members in `add`
   const int64_t offset = rows.offset, stride = weights.stride;
   const T* const weight = weights.data;
   V even[kQueries][kVectors], odd[kQueries][kVectors];
