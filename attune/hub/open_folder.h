@@ -22,7 +22,7 @@ class OpenedFolder {
   const std::filesystem::path& path() const;  // of the model, not of its adapter
   /// The model's configuration; that of a folder of the hub is translated into ours.
   const ConfigFile& config() const;
-  /// Null for Attune's own folders.
+  /// Null for Attune's own folders. For Attune's own programs: no public header defines HubFolder.
   const HubFolder* hub() const;
 
   /// As open_model_folder() and its like.

@@ -60,6 +60,9 @@ struct TranslateOptions {
 
   /// Called when sentences are done, with the number of all that are done.
   std::function<void(int64_t done, int64_t total)> progress = {};
+  /// Called with each translation as soon as it is done, in any order; `index` is the sentence's index among those of
+  /// the call. Not called for a sentence that ends the call with an error.
+  std::function<void(size_t index, const Translation& translation)> on_translation = {};
 
   std::vector<std::string> banned = {};    // phrases that no translation may have, as the target tokenizer splits them
   std::vector<std::string> required = {};  // phrases that every translation must have, likewise
@@ -141,7 +144,7 @@ class Translator {
   const Tokenizer& source_tokenizer() const;
   const Tokenizer& target_tokenizer() const;
   const GenerationConfig& generation() const;
-  /// What all calls share.
+  /// What all calls share. For Attune's own programs: no public header defines Scheduler.
   Scheduler& scheduler() const;
 
  private:

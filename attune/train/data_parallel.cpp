@@ -208,10 +208,10 @@ std::vector<AdamState> DataParallel::gather_states(const Adam& adam) const {
       if (!part.defined()) return Tensor{};
       const auto parts = communicator_.gather(part.host_bytes(), 0);
       if (!root) return Tensor{};
-      Tensor all = Tensor::empty_like(parameter);
-      std::byte* to = all.host_bytes().data();
-      for (const auto& bytes : parts) to = std::ranges::copy(bytes, to).out;  // ranges ascend with the ranks
-      return all;
+      std::vector<std::byte> all;
+      for (const auto& bytes : parts)
+        all.insert(all.end(), bytes.begin(), bytes.end());  // ranges ascend with the ranks
+      return Tensor::from_bytes(parameter.shape(), parameter.dtype(), all);
     };
     AdamState state{.name = mine.name,
                     .m = gathered(mine.m),
