@@ -64,8 +64,8 @@ struct DataConfig {
   // The other architectures: texts with labels for encoder_classifier, else text.
   std::vector<std::string> train_files;
   std::vector<std::string> valid_files;
-  double valid_fraction = 0;  // without valid_files so much of train_files is for validation: its end, of labelled
-                              // texts an even selection; 0: none is
+  double valid_fraction = 0;  // the share of train_files that validates, without valid_files: the last part, or
+                              // labelled texts at even distances; 0: none
   LabelledFormat format = LabelledFormat::automatic;  // encoder_classifier
   std::string label_field = "label";                  // of csv and jsonl
   std::string text_field = "text";
