@@ -31,7 +31,7 @@ class TranslationCall {
   std::vector<Translation> take();
   /// What is wrong with the sentence that is next in the order: logits that are not finite. Null where nothing is.
   const std::string* failure() const;
-  /// The translation of that sentence is an empty one.
+  /// Makes the translation of that sentence an empty one.
   void pass_over_failure();
 
   /// Whether a sentence that was added is not yet with the scheduler.
@@ -60,8 +60,8 @@ class TranslationCall {
   size_t taken_ = 0;
   int64_t done_ = 0;
   std::vector<size_t> unreported_;   // ids of translations that are done
-  std::vector<size_t> order_;        // of entering: ids, which count what was added
-  size_t next_ = 0, first_new_ = 0;  // in the order: to be submitted, and not yet sorted
+  std::vector<size_t> order_;        // ids in the order of entering; ids count what was added
+  size_t next_ = 0, first_new_ = 0;  // in order_: the first to submit, the first to sort
   SchedulerClient client_;           // goes first: it ends what is at work
 };
 

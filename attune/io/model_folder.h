@@ -37,7 +37,7 @@ struct LanguageModelFolder {
   bool tokenizer_frames_texts = false;
 };
 
-inline constexpr int64_t kMostTextTokens = 1 << 16;  // that max_tokens may be
+inline constexpr int64_t kMostTextTokens = 1 << 16;  // the largest max_tokens
 
 /// A model that reads one text at a time, without a decoder.
 template <class Model>
