@@ -6,6 +6,7 @@
 #include "attune/base/json_fields.h"
 #include "attune/base/parallel.h"
 #include "attune/c/call.h"
+#include "attune/inference/option_fields.h"
 #include "attune/inference/text_generator.h"
 #include "attune/text/chat_template.h"
 
@@ -27,7 +28,7 @@ namespace {
 struct GenerateFields {
   SamplingConfig sampling;
   GenerateOptions options;
-  c::DecodingFields decoding;
+  DecodingFields decoding;
 };
 
 template <class FieldVisitor>

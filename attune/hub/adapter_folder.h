@@ -31,9 +31,9 @@ void write_adapter(const std::filesystem::path& folder, Module& module, const Ad
 /// Throws FileError and ConfigError, also where there is no such folder.
 std::filesystem::path adapter_base(const std::filesystem::path& folder);
 
-/// Gives the projections of a module, built of the base model, the adapters of a folder, under either names, and stored
-/// parameters their values. The folder may be hostile. Throws FileError naming the tensor, and ConfigError naming the
-/// field of adapter_config.json, that does not fit or is not supported.
+/// Reads the adapters of a folder, under either names, into the projections of a module that was built of the base
+/// model, and the parameters that are stored beside them. The folder may be hostile. Throws FileError naming the
+/// tensor, and ConfigError naming the field of adapter_config.json, that does not fit or is not supported.
 void read_adapter(const std::filesystem::path& folder, const OpenedFolder& base, Module& module);
 
 }  // namespace attune

@@ -41,7 +41,7 @@ struct Family {
   std::string prefix;             // of the base model's tensors
   /// Returns our configuration; refuses what it does not know. The caller validates the result.
   TransformerConfig (*translate)(const HubFiles& files);
-  /// Serves reading and writing: where the files have none of a tensor's names, the one that is written.
+  /// The names for reading and writing. Where the files have none of a tensor's names, the table has the one to write.
   NameTable (*names)(const TransformerConfig& config, const HubFiles& files);
   /// The other direction of translate(): fields of config.json for the family's model that is nearest to ours. What
   /// translate() makes of them tells whether it is the same. Throws ConfigError naming the field where no model is

@@ -229,20 +229,7 @@ NameTable expert_rows(const std::string& ours, const std::string& theirs, const 
 }
 
 Activation head_activation_of(const HubConfig& config, std::string_view field, const std::string& fallback) {
-  switch (activation_of(config, field, fallback)) {
-    case FeedForwardActivation::relu:
-      return Activation::relu;
-    case FeedForwardActivation::gelu:
-      return Activation::gelu;
-    case FeedForwardActivation::gelu_tanh:
-      return Activation::gelu_tanh;
-    case FeedForwardActivation::gelu_sigmoid:
-      return Activation::gelu_sigmoid;
-    case FeedForwardActivation::tanh:
-      return Activation::tanh;
-    default:
-      return Activation::silu;
-  }
+  return fused_activation(activation_of(config, field, fallback));
 }
 
 Json activation_name(FeedForwardActivation activation, bool gated) {

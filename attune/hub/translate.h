@@ -70,7 +70,7 @@ struct RotaryFields {
 RotaryOptions rotary_of(const HubConfig& config, const RotaryFields& fields);
 
 /// Sets these positions, and context_length to "max_position_embeddings". `dynamic` scaling changes nothing up to that
-/// length, and no longer texts are read. `longrope` has other factors for texts that are longer than the trained
+/// length, and longer texts are not read. `longrope` has other factors for texts that are longer than the trained
 /// length: context_length is that length.
 void set_rotary(TransformerConfig& c, const HubConfig& config, const RotaryFields& fields);
 
@@ -83,7 +83,7 @@ std::string first_stored(const HubFiles& files, const std::vector<std::string>& 
 std::string projection_bias_name(const TransformerConfig& c, const HubFiles& files, const std::string& own,
                                  const std::string& shared);
 
-/// Of stored rows those from `first` on, as many as the parameter has.
+/// Takes as many stored rows from `first` on as the parameter has.
 Transform part_of_rows(int64_t first, bool transposed = false);
 
 }  // namespace attune

@@ -30,7 +30,7 @@ class GenerationRequests {
   GrowingText text(const std::vector<int32_t>& prompt, std::function<void(std::string_view)> on_text) const;
 
   const GenerateOptions& options() const { return options_; }
-  /// Its config is the one that is used; more may be asked for before request().
+  /// What request() copies into each request; a caller may change it before.
   SamplingRequest& sampling() { return sampling_; }
 
  private:

@@ -92,7 +92,7 @@ class TextGenerator {
   const Tokenizer& tokenizer() const;
   const SamplingConfig& sampling() const;
   TextUnit text_unit() const;
-  /// What all calls share.
+  /// What all calls share. For Attune's own programs: no public header defines Scheduler.
   Scheduler& scheduler() const;
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// Sentences as requests to the scheduler, and what it finds as translations.
+// Makes requests to the scheduler of sentences, and translations of its results.
 
 #include <cstdint>
 #include <span>
@@ -30,7 +30,7 @@ class TranslationRequests {
   std::vector<int32_t> decoder_input(const std::string& translation, const std::string& name) const;
   /// The same for ScoredText::tokens.
   std::vector<int32_t> decoder_input(std::span<const int32_t> tokens) const;
-  /// What ends a translation.
+  /// The token that ends a translation.
   int32_t end_token() const { return end_token_; }
   /// A request without on_done, for a source that is not empty.
   DecodingRequest request(std::vector<int32_t> source, SentenceConstraints constraints) const;

@@ -14,8 +14,8 @@ namespace attune::serve {
 /// The texts of a field, one or a list. Throws HttpError: 400 for none or too many, 413 for one that is too long.
 std::vector<std::string> texts_of_field(const Service& service, RequestFields& fields, const char* name);
 
-/// What requests of text-embeddings-inference have in common, after all other fields: a deadline, and how longer texts
-/// are cut, which is ignored. Throws HttpError for a field that nobody read.
+/// Reads the fields that all requests of text-embeddings-inference have: a deadline, and how longer texts are cut,
+/// which is ignored. Comes after all other fields, and throws HttpError for one that nobody has read.
 void read_last_fields(const Service& service, Call& call, RequestFields& fields);
 
 int64_t count_tokens(std::span<const Encoding> texts);

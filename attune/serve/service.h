@@ -32,7 +32,7 @@ class Service {
   void load() { models_.load(); }
   /// Loads models whose folders have changed, and says so in the log.
   void reload();
-  /// Lets who runs the service call reload(): POST /admin/reload.
+  /// Asks whoever runs the service to call reload(): POST /admin/reload.
   void ask_for_reload() { reload_asked_ = true; }
   /// Whether somebody has asked for it since the last call.
   bool reload_asked() { return reload_asked_.exchange(false); }

@@ -21,7 +21,7 @@ class ServiceMetrics {
   void count(const std::string& name, const std::string& labels, double amount = 1);
   /// Adds to the histogram of times `name`.
   void observe_seconds(const std::string& name, const std::string& labels, double seconds);
-  /// A value that is what it is now, for text().
+  /// A value of this moment, for text().
   struct Gauge {
     std::string name, labels;
     double value = 0;

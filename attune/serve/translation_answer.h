@@ -23,7 +23,7 @@ struct TranslatedText {
   std::string space_before;
   std::vector<TranslatedSentence> sentences;
 
-  /// The whole with the candidate of this rank of each sentence, or its last one; white space as in the source.
+  /// The whole text, with the candidate of this rank of each sentence (or its last) and the white space of the source.
   std::string text(size_t rank = 0) const;
 };
 

@@ -96,8 +96,8 @@ struct RelativeTable {
     if (from == nullptr) return;
     table = scratch.take(rows * row_stride);
     transposed = scratch.take(width * column_stride);
-    PackRows(from, width, rows, width, row_stride, table);
-    PackTransposed(from, width, rows, width, column_stride, transposed);
+    CopyRows(from, width, rows, width, row_stride, table);
+    CopyTransposed(from, width, rows, width, column_stride, transposed);
   }
 };
 
@@ -136,7 +136,7 @@ class BlockScores {
     const AttentionPointers<T>& in = task.in;
     const int64_t stride = in.k_row;
     GatherRows(KeysOf(block, in.k + task.k_begin * stride + task.kv_head * in.d_k, stride), in.d_k, dkp, keys);
-    PackTransposed(keys, dkp, block.columns, in.d_k, padded(block), keys_t_);
+    CopyTransposed(keys, dkp, block.columns, in.d_k, padded(block), keys_t_);
   }
 
   // q, and the scaled scores with every term; -infinity where a query may not look.

@@ -192,7 +192,7 @@ class BlockBackward {
     const int64_t q_stride = in.q_row, k_stride = in.k_row, v_stride = in.v_row;
     tiles_.LoadKeys(task, block);
     GatherRows(KeysOf(block, in.v + task.k_begin * v_stride + task.kv_head * in.d_v, v_stride), in.d_v, dvp, values_);
-    PackTransposed(values_, dvp, block.columns, in.d_v, padded, values_t_);
+    CopyTransposed(values_, dvp, block.columns, in.d_v, padded, values_t_);
     std::fill_n(dk_, block.columns * dkp, T{0});
     std::fill_n(dv_, block.columns * dvp, T{0});
     for (int64_t head = task.first_head(); head < task.last_head(); ++head) {

@@ -79,9 +79,9 @@ class Scratch {
   int64_t used_ = 0;
 };
 
-// rows x width into rows of `padded`, the rest of each row zero.
+// Copies rows x width to rows of `padded` elements; the rest of each row is zero.
 template <class T>
-void PackRows(const T* from, int64_t stride, int64_t rows, int64_t width, int64_t padded, T* to) {
+void CopyRows(const T* from, int64_t stride, int64_t rows, int64_t width, int64_t padded, T* to) {
   for (int64_t i = 0; i < rows; ++i) {
     std::copy_n(from + i * stride, width, to + i * padded);
     std::fill(to + i * padded + width, to + (i + 1) * padded, T{0});
@@ -91,7 +91,7 @@ void PackRows(const T* from, int64_t stride, int64_t rows, int64_t width, int64_
 // The transpose of rows x width: width rows of `padded` elements, zero beyond `rows`. Eight rows at a time, so that
 // each cache line that is written is filled before it is left.
 template <class T>
-void PackTransposed(const T* from, int64_t stride, int64_t rows, int64_t width, int64_t padded, T* HWY_RESTRICT to) {
+void CopyTransposed(const T* from, int64_t stride, int64_t rows, int64_t width, int64_t padded, T* HWY_RESTRICT to) {
   int64_t i = 0;
   for (; i + 8 <= rows; i += 8) {
     const T* HWY_RESTRICT r = from + i * stride;

@@ -48,9 +48,9 @@ void ForwardHead(const Task<T>& task, int64_t head, const AttentionForward<T>& a
     for (int64_t k0 = 0; k0 < key_end; k0 += kTile) {
       const int64_t columns = std::min(kTile, key_end - k0);
       const int64_t padded = RoundUp(columns, lanes);
-      PackTransposed(in.k + (task.k_begin + k0) * k_stride + task.kv_head * in.d_k, k_stride, columns, in.d_k, padded,
+      CopyTransposed(in.k + (task.k_begin + k0) * k_stride + task.kv_head * in.d_k, k_stride, columns, in.d_k, padded,
                      keys_t);
-      PackRows(in.v + (task.k_begin + k0) * v_stride + task.kv_head * in.d_v, v_stride, columns, in.d_v, dvp, values);
+      CopyRows(in.v + (task.k_begin + k0) * v_stride + task.kv_head * in.d_v, v_stride, columns, in.d_v, dvp, values);
       SmallMatmul(d, {q, q_stride, 1}, {keys_t, padded, in.d_k}, {scores, rows, padded}, false);
       for (int64_t i = 0; i < rows; ++i) {
         T* row = scores + i * padded;
@@ -163,8 +163,8 @@ void BackwardKeyTile(const Task<T>& task, const AttentionBackward<T>& arguments,
     const QueryTile queries{first, std::min(kTile, task.queries - first)};
     if (task.causal_limit(first + queries.count - 1) <= keys.first) continue;
     const int64_t q_row = task.q_begin + first;
-    PackRows(in.q + q_row * q_stride + head * in.d_k, q_stride, queries.count, in.d_k, tiles.dkp, tiles.q);
-    PackRows(arguments.d_out + q_row * o_stride + head * in.d_v, o_stride, queries.count, in.d_v, tiles.dvp,
+    CopyRows(in.q + q_row * q_stride + head * in.d_k, q_stride, queries.count, in.d_k, tiles.dkp, tiles.q);
+    CopyRows(arguments.d_out + q_row * o_stride + head * in.d_v, o_stride, queries.count, in.d_v, tiles.dvp,
              tiles.d_out);
     BackwardScores(task, arguments, head, queries, keys, tiles);
     SmallMatmul(d, {tiles.weights, 1, keys.padded}, {tiles.d_out, tiles.dvp, queries.count},
@@ -195,9 +195,9 @@ void BackwardTask(const Task<T>& task, const AttentionBackward<T>& arguments, Ba
     const int64_t padded = RoundUp(columns, lanes);
     const T* k = in.k + (task.k_begin + k0) * k_stride + task.kv_head * in.d_k;
     const T* v = in.v + (task.k_begin + k0) * v_stride + task.kv_head * in.d_v;
-    PackRows(k, k_stride, columns, in.d_k, tiles.dkp, tiles.keys);
-    PackTransposed(k, k_stride, columns, in.d_k, padded, tiles.keys_t);
-    PackTransposed(v, v_stride, columns, in.d_v, padded, tiles.values_t);
+    CopyRows(k, k_stride, columns, in.d_k, tiles.dkp, tiles.keys);
+    CopyTransposed(k, k_stride, columns, in.d_k, padded, tiles.keys_t);
+    CopyTransposed(v, v_stride, columns, in.d_v, padded, tiles.values_t);
     std::fill_n(tiles.dk, columns * tiles.dkp, T{0});
     std::fill_n(tiles.dv, columns * tiles.dvp, T{0});
     for (int64_t head = task.first_head(); head < task.last_head(); ++head) {
