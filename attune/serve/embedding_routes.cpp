@@ -66,7 +66,7 @@ const Tokenizer& tokenizer_of(const ServedModel& model) {
 // Of any kind; the only one where no name is given.
 std::shared_ptr<ServedModel> any_model(const Service& service, const std::string& name) {
   if (!name.empty()) return service.models().find(name);
-  if (!service.models().ready()) throw HttpError(503, "the models are not loaded yet", "", "loading");
+  service.check_loaded();
   const auto models = service.models().all();
   if (models.size() != 1) refuse_field("model", "is missing, and there are several");
   return models.front();
@@ -143,6 +143,7 @@ void answer_tokenize(Service& service, const std::shared_ptr<Call>& call) {
 }
 
 void answer_info(Service& service, const std::shared_ptr<Call>& call) {
+  service.check_loaded();
   const RequestLimits& limits = service.config().limits;
   Json models = Json::array();
   for (const auto& model : service.models().all()) {

@@ -14,7 +14,7 @@ void answer_health(Service&, const std::shared_ptr<Call>& call) {
 
 void answer_ready(Service& service, const std::shared_ptr<Call>& call) {
   if (service.draining()) throw HttpError(503, "the server is stopping");
-  if (!service.models().ready()) throw HttpError(503, "the models are not loaded yet");
+  service.check_loaded();
   call->respond(Json{{"status", "ready"}});
 }
 

@@ -157,7 +157,7 @@ const ServedModel& Service::enter(Call& call, const std::string& name, ModelKind
     model = models_.find(name);
     if (model->kind() != kind) refuse_field("model", "\"" + name + "\" is not " + name_of(kind));
   } else {
-    if (!models_.ready()) throw HttpError(503, "the models are not loaded yet", "", "loading");
+    check_loaded();
     for (const auto& candidate : models_.all()) {
       if (candidate->kind() != kind) continue;
       if (model != nullptr) refuse_field("model", "is missing, and there are several");
@@ -175,6 +175,10 @@ void Service::enter(Call& call, std::shared_ptr<const ServedModel> model) const 
   call.set_model(model->name());
   call.place = model->admission().enter(call.client);
   call.model = std::move(model);
+}
+
+void Service::check_loaded() const {
+  if (!models_.ready()) throw HttpError(503, "the models are not loaded yet", "", "loading");
 }
 
 void Service::set_deadline(Call& call, std::optional<double> timeout) const {

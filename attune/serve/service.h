@@ -57,6 +57,8 @@ class Service {
   /// Throws HttpError: 404 for a name that is none, 400 for another kind or where several would do, 429, 503.
   const ServedModel& enter(Call& call, const std::string& name, ModelKind kind) const;
   void enter(Call& call, std::shared_ptr<const ServedModel> model) const;
+  /// Throws HttpError (503) until all models are loaded.
+  void check_loaded() const;
   /// The request ends after so many seconds: `timeout`, else the header X-Timeout, at most limits.request_seconds.
   void set_deadline(Call& call, std::optional<double> timeout) const;
   /// Runs `work`, which forms the call's answer, on a thread beside those of the models; API keys take turns. An error
