@@ -143,7 +143,8 @@ std::vector<InterfaceDescription> operation_interfaces() {
           {.path = "/v1/models",
            .summary = "The models",
            .tag = "language models",
-           .answer = object_with({{"object", text(), kRequired}, {"data", list_of(model), kRequired}})}};
+           .answer = object_with({{"object", text(), kRequired}, {"data", list_of(model), kRequired}})},
+          {.path = "/v1/models/{id}", .summary = "A model", .tag = "language models", .answer = model}};
 }
 
 InterfaceDescription translate() {
