@@ -111,7 +111,7 @@ void answer_predict(Service& service, const std::shared_ptr<Call>& call) {
     }
     call->respond(list ? answer : answer.front());
   };
-  encode_texts(service, call, std::move(encoded), on_done);
+  encode_texts(service, call, "inputs", std::move(encoded), on_done);
 }
 
 void answer_rerank(Service& service, const std::shared_ptr<Call>& call) {
@@ -139,7 +139,7 @@ void answer_rerank(Service& service, const std::shared_ptr<Call>& call) {
     }
     call->respond(answer);
   };
-  encode_texts(service, call, std::move(encoded), on_done);
+  encode_texts(service, call, "texts", std::move(encoded), on_done);
 }
 
 }  // namespace attune::serve

@@ -133,7 +133,7 @@ void answer_openai_embeddings(Service& service, const std::shared_ptr<Call>& cal
                        {"model", call->model->name()},
                        {"usage", {{"prompt_tokens", tokens}, {"total_tokens", tokens}}}});
   };
-  encode_texts(service, call, std::move(encoded), on_done);
+  encode_texts(service, call, "input", std::move(encoded), on_done);
 }
 
 void answer_embed(Service& service, const std::shared_ptr<Call>& call) {
@@ -152,7 +152,7 @@ void answer_embed(Service& service, const std::shared_ptr<Call>& call) {
     }
     call->respond(answer);
   };
-  encode_texts(service, call, std::move(encoded), on_done);
+  encode_texts(service, call, "inputs", std::move(encoded), on_done);
 }
 
 void answer_tokenize(Service& service, const std::shared_ptr<Call>& call) {

@@ -50,11 +50,11 @@ int64_t count_tokens(std::span<const Encoding> texts) {
 }
 
 // One worker calls all on_done, one after the other.
-void encode_texts(const Service& service, const std::shared_ptr<Call>& call, std::vector<Encoding> texts,
-                  const std::function<void(std::vector<std::vector<float>>&&)>& on_done) {
+void encode_texts(const Service& service, const std::shared_ptr<Call>& call, const char* field,
+                  std::vector<Encoding> texts, const std::function<void(std::vector<std::vector<float>>&&)>& on_done) {
   const int64_t tokens = count_tokens(texts);
   if (const int64_t most = service.config().limits.tokens; tokens > most)
-    throw HttpError(413, fmt::format("the texts have {} tokens, at most {} are accepted", tokens, most));
+    throw HttpError(413, fmt::format("{}: has {} tokens, at most {} are accepted", field, tokens, most), field);
   call->count_tokens(tokens, 0);
   if (texts.empty()) return on_done({});
   const auto progress =

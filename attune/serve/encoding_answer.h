@@ -24,9 +24,10 @@ void check_not_cut(const char* field, std::span<const Encoding> texts);
 
 int64_t count_tokens(std::span<const Encoding> texts);
 
-/// Hands texts to the worker of the call's model. `on_done` is called once, with the numbers of each text in their
-/// order, on the worker's thread; where a text fails, the call has the error as its answer instead.
-void encode_texts(const Service& service, const std::shared_ptr<Call>& call, std::vector<Encoding> texts,
+/// Hands the texts of a field to the worker of the call's model. `on_done` is called once, with the numbers of each
+/// text in their order, on the worker's thread; where a text fails, the call has the error as its answer instead.
+void encode_texts(const Service& service, const std::shared_ptr<Call>& call, const char* field,
+                  std::vector<Encoding> texts,
                   const std::function<void(std::vector<std::vector<float>>&& numbers)>& on_done);
 
 }  // namespace attune::serve

@@ -139,7 +139,7 @@ bool GenerationAnswer::take(size_t index, const TokenEvent& event) {
 void GenerationAnswer::finish(size_t first, DecodingResult&& result) {
   if (result.error) {
     failed_ = true;
-    call_->fail(result.error);
+    call_->fail(result.error, "max_tokens");
   }
   for (size_t s = 0; s < result.samples.size(); ++s) {
     const size_t index = first + s;

@@ -5,7 +5,7 @@
 namespace attune::serve {
 namespace {
 
-char lower(char c) {
+char small_letter(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
 
@@ -20,7 +20,7 @@ bool is_own_origin(std::string_view origin, std::string_view host) {
   if (colon == std::string_view::npos) return false;  // "null": a page without an origin
   const std::string_view default_port = origin.substr(0, colon) == "https" ? ":443" : ":80";
   const std::string_view asking = without(origin.substr(colon + 3), default_port);
-  return std::ranges::equal(asking, without(host, default_port), {}, lower, lower);
+  return std::ranges::equal(asking, without(host, default_port), {}, small_letter, small_letter);
 }
 
 }  // namespace attune::serve

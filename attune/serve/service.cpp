@@ -79,6 +79,25 @@ Service::~Service() {
   stop();
 }
 
+void Service::load() {
+  models_.load();
+  begin_series();
+}
+
+// A rate needs a series that is there, with 0, before anything is counted.
+void Service::begin_series() {
+  for (const auto& model : models_.all()) {
+    const std::string label = metric_label("model", model->name());
+    for (const char* name : {"attune_requests_refused_total", "attune_requests_cancelled_total",
+                             "attune_tokens_in_total", "attune_tokens_out_total"})
+      metrics_.count(name, label, 0);
+    metrics_.begin_seconds("attune_request_seconds", label);
+    if (model->generator() == nullptr) continue;
+    metrics_.begin_seconds("attune_time_to_first_token_seconds", label);
+    metrics_.begin_seconds("attune_time_per_token_seconds", label);
+  }
+}
+
 void Service::stop() {
   draining_ = true;
   pool_.stop();

@@ -29,7 +29,7 @@ class Service {
   void handle(const std::shared_ptr<Exchange>& exchange);
 
   /// Loads the models; requests get 503 until then.
-  void load() { models_.load(); }
+  void load();
   /// Loads models whose folders have changed, and says so in the log.
   void reload();
   /// Lets who runs the service call reload(): POST /admin/reload.
@@ -69,6 +69,7 @@ class Service {
 
  private:
   void record(const CallRecord& record);
+  void begin_series();
   bool allows_origin(Call& call) const;
 
   const ServeConfig config_;

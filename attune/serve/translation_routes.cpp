@@ -212,7 +212,7 @@ void answer_translate(Service& service, const std::shared_ptr<Call>& call) {
     call->respond(answer);
   };
   const TranslationRequests requests(*pair.model->translator(), options);
-  std::make_shared<TranslationAnswer>(service, call, requests, TranslationAnswer::Callbacks{{}, on_done})
+  std::make_shared<TranslationAnswer>(service, call, requests, TranslationAnswer::Callbacks{{}, on_done, "q"})
       ->start(texts, {}, true);
 }
 
@@ -276,7 +276,7 @@ void answer_own_translate(Service& service, const std::shared_ptr<Call>& call) {
   const bool split = fields.flag("split").value_or(true), stream = fields.flag("stream").value_or(false);
   service.set_deadline(*call, fields.number("timeout", 0.001, 1e9));
   fields.finish();
-  TranslationAnswer::Callbacks callbacks;
+  TranslationAnswer::Callbacks callbacks{.field = "text"};
   const Tokenizer& tokenizer = translator.target_tokenizer();
   const bool alignments = options.alignments;
   if (stream) {
