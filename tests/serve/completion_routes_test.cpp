@@ -69,10 +69,9 @@ TEST_F(CompletionRoutes, TokensGiveTheText) {
       const Json& scores = choice["logprobs"];
       std::string joined;
       for (const Json& token : scores["tokens"]) joined += token.get<std::string>();
-      if (choice["finish_reason"] != "stop" && joined.size() == choice["text"].get<std::string>().size()) {
-        EXPECT_EQ(joined, choice["text"]) << model;
-        has_spaces = has_spaces || joined.starts_with(' ') || joined.find(' ') != std::string::npos;
-      }
+      if (choice["finish_reason"] == "stop") continue;  // the last token is no text
+      EXPECT_THAT(choice["text"].get<std::string>(), StartsWith(joined)) << model;  // a character may be incomplete
+      has_spaces = has_spaces || joined.find(' ') != std::string::npos;
     }
     EXPECT_TRUE(has_spaces) << model << ": or the test says nothing";
   }
