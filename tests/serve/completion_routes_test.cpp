@@ -46,13 +46,12 @@ class CompletionRoutes : public ::testing::Test {
   }
   // The first choice.
   Json completed(const std::string& model, int64_t seed) {
-    const Answer answer =
-        service_->post("/v1/completions", {{"model", model},
-                                           {"prompt", "the dog"},
-                                           {"seed", seed},
-                                           {"temperature", 1.5},
-                                           {"max_tokens", 20},
-                                           {"logprobs", 5}});
+    const Answer answer = service_->post("/v1/completions", {{"model", model},
+                                                             {"prompt", "the dog"},
+                                                             {"seed", seed},
+                                                             {"temperature", 1.5},
+                                                             {"max_tokens", 20},
+                                                             {"logprobs", 5}});
     EXPECT_EQ(answer.status, 200) << answer.body;
     return answer.json()["choices"][0];
   }
@@ -69,7 +68,7 @@ TEST_F(CompletionRoutes, TokensGiveTheText) {
       const Json& scores = choice["logprobs"];
       std::string joined;
       for (const Json& token : scores["tokens"]) joined += token.get<std::string>();
-      if (choice["finish_reason"] == "stop") continue;  // the last token is no text
+      if (choice["finish_reason"] == "stop") continue;                              // the last token is no text
       EXPECT_THAT(choice["text"].get<std::string>(), StartsWith(joined)) << model;  // a character may be incomplete
       has_spaces = has_spaces || joined.find(' ') != std::string::npos;
     }

@@ -63,9 +63,8 @@ TEST_F(EmbeddingRoutes, TokenIdsAreTheTextThatTheyAre) {
 }
 
 TEST_F(EmbeddingRoutes, IdsThatTheModelDoesNotHaveAreRefused) {
-  for (const char* input :
-       {"[-1]", "[400]", "[18446744073709551615]", "[1.5]", "[[]]", "[[1], \"a\"]", "[[1], [\"a\"]]", "[1, \"a\"]",
-        "[[1], [[2]]]", "[null]", "[]", "{}", "7"}) {
+  for (const char* input : {"[-1]", "[400]", "[18446744073709551615]", "[1.5]", "[[]]", "[[1], \"a\"]",
+                            "[[1], [\"a\"]]", "[1, \"a\"]", "[[1], [[2]]]", "[null]", "[]", "{}", "7"}) {
     const Answer answer = embeddings(Json::parse(input));
     EXPECT_EQ(answer.status, 400) << input;
     EXPECT_EQ(answer.json()["error"]["param"], "input") << input;
