@@ -56,8 +56,10 @@ std::vector<int32_t> GenerationRequests::checked(std::vector<int32_t> prompt, co
   const int64_t context = generator_.scheduler().model().longest_sequence();
   const auto tokens = static_cast<int64_t>(prompt.size());
   if (tokens > context && !sampling_.config.slide)
-    fail<DataError>("{}: has {} tokens, the model's context_length is {}; with slide its end would be used", name,
-                    tokens, context);
+    throw TooManyTokens(
+        fmt::format("{}: has {} tokens, the model's context_length is {}; with slide its end would be used", name,
+                    tokens, context),
+        tokens, context);
   // A longer prompt is as one of context + 1 tokens: of both, the end is used.
   if (tokens > context + 1) prompt.erase(prompt.begin(), prompt.end() - static_cast<std::ptrdiff_t>(context + 1));
   return prompt;

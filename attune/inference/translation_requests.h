@@ -20,7 +20,7 @@ class TranslationRequests {
   TranslationRequests(const Translator& translator, const TranslateOptions& options);
 
   /// What the encoder reads of a sentence, eos included; nothing of a sentence without tokens. Throws DataError
-  /// beginning with `name` for one that is too long or not valid UTF-8.
+  /// beginning with `name` for one that is not valid UTF-8, TooManyTokens for one that is too long.
   std::vector<int32_t> encode(const std::string& sentence, const std::string& name) const;
   /// Throws ConfigError beginning with `name` for constraints that do not fit the options.
   SentenceConstraints encode(const TranslationConstraints& constraints, const std::string& name) const;
