@@ -34,6 +34,8 @@ struct ActiveRequest {
   std::optional<FinishReason> cut_short = {};  // likewise
 
   int64_t& rows(ReadBy by) { return by == ReadBy::model ? model_rows : draft_rows; }
+  /// Why the request has to end now, if it is cancelled or past its deadline.
+  std::optional<FinishReason> ending() const;
   /// Ends the request if it is cancelled or past its deadline.
   void end_in_time();
   void fail(std::exception_ptr why);

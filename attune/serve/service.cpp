@@ -45,16 +45,20 @@ std::string now_as_text() {
                      utc.tm_hour, utc.tm_min, utc.tm_sec, milli);
 }
 
-// The route of a request. Throws HttpError (404, 405).
-const Route& route_of(const HttpRequest& request) {
+// The route of a request. Throws HttpError (404; 405, whose answer names the methods of the path).
+const Route& route_of(Call& call) {
+  const HttpRequest& request = call.request();
   const std::string_view method = request.method == "HEAD" ? "GET" : std::string_view(request.method);
-  bool path_known = false;
+  std::string allowed;
   for (const Route& route : routes()) {
     if (!is_path_of(route, request.path)) continue;
     if (route.method == method) return route;
-    path_known = true;
+    allowed += (allowed.empty() ? "" : ", ") + std::string(route.method == "GET" ? "GET, HEAD" : route.method);
   }
-  if (path_known) throw HttpError(405, request.path + " does not take " + request.method.substr(0, 20));
+  if (!allowed.empty()) {
+    call.headers.emplace_back("Allow", allowed);
+    throw HttpError(405, request.path + " does not take " + request.method.substr(0, 20));
+  }
   throw HttpError(404, "there is nothing at this path", "", "not_found");
 }
 
@@ -128,7 +132,6 @@ void Service::record(const CallRecord& r) {
   if (r.cancelled) line["cancelled"] = true;
   if (!r.error.empty()) line["error"] = r.error.substr(0, 500);
   if (log_) log_(show(line));
-  --open_calls_;
 }
 
 // Whether the page that asks is of an origin that may: the answer then says so.
@@ -144,9 +147,22 @@ bool Service::allows_origin(Call& call) const {
   return true;
 }
 
+HttpResponse Service::refuse(const HttpRequest& request, const HttpError& why) {
+  const auto exchange = std::make_shared<Exchange>(request);
+  Call call(exchange, [this](const CallRecord& r) { record(r); });
+  for (const Route& route : routes())
+    if (route.path == request.path) call.error_form = route.errors;
+  call.fail(std::make_exception_ptr(why));
+  return std::move(*exchange->take().head);
+}
+
 void Service::handle(const std::shared_ptr<Exchange>& exchange) {
-  ++open_calls_;
-  const auto call = std::make_shared<Call>(exchange, [this](const CallRecord& r) { record(r); });
+  const bool late = draining_;  // a server that stops waits for what it has, not for what it refuses
+  if (!late) ++open_calls_;
+  const auto call = std::make_shared<Call>(exchange, [this, late](const CallRecord& r) {
+    record(r);
+    if (!late) --open_calls_;
+  });
   try {
     const bool origin_is_named = allows_origin(*call);
     if (origin_is_named && call->request().method == "OPTIONS") {
@@ -156,7 +172,7 @@ void Service::handle(const std::shared_ptr<Exchange>& exchange) {
                            {"Access-Control-Max-Age", "600"}};
       return call->respond(std::move(preflight));
     }
-    const Route& route = route_of(call->request());
+    const Route& route = route_of(*call);
     call->error_form = route.errors;
     if (!origin_is_named) check_origin(call->request());
     if (route.access == Access::key || route.access == Access::admin) identify(*call, key_of_headers(call->request()));

@@ -8,6 +8,7 @@
 
 #include "attune/serve/call.h"
 #include "attune/serve/fair_tasks.h"
+#include "attune/serve/http/http_error.h"
 #include "attune/serve/model_registry.h"
 #include "attune/serve/request_fields.h"
 #include "attune/serve/serve_config.h"
@@ -28,6 +29,9 @@ class Service {
   /// Answers a request. Returns at once; the answer is formed by other threads.
   void handle(const std::shared_ptr<Exchange>& exchange);
 
+  /// The answer to what is no request that could be handled: in the form of its path, with an id, and in the log.
+  HttpResponse refuse(const HttpRequest& request, const HttpError& why);
+
   /// Loads the models; requests get 503 until then.
   void load();
   /// Loads models whose folders have changed, and says so in the log.
@@ -40,6 +44,7 @@ class Service {
   void drain() { draining_ = true; }
   /// Ends the requests that are there with what they have.
   void stop();
+  /// Requests that are not answered; of those that came after drain(), none.
   int64_t open_calls() const { return open_calls_; }
 
   const ServeConfig& config() const { return config_; }

@@ -12,6 +12,7 @@
 namespace attune::serve {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 ServeConfig read(const std::string& text) {
@@ -61,9 +62,28 @@ TEST(ServeConfig, WhatIsWrongIsNamed) {
               HasSubstr("precision: is \"float16\", needs one of float32, bfloat16"));
   EXPECT_THAT(message("[models.\"a b\"]\nfolder = \"a\"\n"), HasSubstr("a b"));
   EXPECT_THAT(message("[limits]\ntexts = 0\n" + model), HasSubstr("limits.texts = 0"));
-  EXPECT_THAT(message("[http]\nhost = \"0.0.0.0\"\n" + model), HasSubstr("api_keys"));
+  for (const char* host : {"0.0.0.0", "::"})
+    EXPECT_THAT(message("[http]\nhost = \"" + std::string(host) + "\"\n" + model), HasSubstr("api_keys"));
+  EXPECT_THAT(message("[http]\nhost = \"no host\"\n" + model), HasSubstr("host = \"no host\""));
   EXPECT_THAT(message(""), HasSubstr("no model"));
   EXPECT_THAT(message("models = 3\n"), HasSubstr("models"));
+}
+
+TEST(ServeConfig, OfThisMachineAloneNeedsNoKeys) {
+  for (const char* host : {"localhost", "127.0.0.2", "::1"})
+    EXPECT_NO_THROW(read("[http]\nhost = \"" + std::string(host) + "\"\n[models.a]\nfolder = \"a\"\n")) << host;
+}
+
+TEST(ServeConfig, TwoModelsOfTheCommandLineNeedTwoNames) {
+  ServeConfig config;
+  config.models["a"].batch = 8;
+  add_models({"a=/x", "/y/b"}, config);
+  EXPECT_EQ(config.models.at("a").folder, "/x");
+  EXPECT_EQ(config.models.at("a").batch, 8);
+  EXPECT_EQ(config.models.at("b").folder, "/y/b");
+  for (const std::vector<std::string>& two : {std::vector<std::string>{"a=X", "a=Y"}, {"X/a", "Y/a/"}})
+    EXPECT_THAT(message_of<ConfigError>([&] { add_models(two, config); }),
+                AllOf(HasSubstr("\"a\""), HasSubstr("X"), HasSubstr("Y")));
 }
 
 TEST(ServeConfig, NamesComeFromFolders) {

@@ -71,7 +71,10 @@ TEST(Service, AModelHasAPath) {
 TEST(Service, WrongRequestsAreNamed) {
   TestService t;
   EXPECT_EQ(t.get("/nothing").status, 404);
-  EXPECT_EQ(t.get("/v1/completions").status, 405);
+  const Answer other_method = t.get("/v1/completions");
+  EXPECT_EQ(other_method.status, 405);
+  EXPECT_EQ(other_method.header("Allow"), "POST");
+  EXPECT_EQ(t.post("/health", {}).header("Allow"), "GET, HEAD");
   EXPECT_EQ(t.ask(post_request("/v1/completions", "{", "application/json")).status, 400);
   EXPECT_EQ(t.ask(post_request("/v1/completions", "[]", "application/json")).status, 400);
   EXPECT_EQ(t.ask(post_request("/v1/completions", "{}", "text/xml")).status, 415);
@@ -391,6 +394,41 @@ TEST(Service, MetricsAreThereFromTheStart) {
     EXPECT_EQ(type == "histogram", name.ends_with("_seconds")) << name;
   }
   EXPECT_EQ(types.size(), 16u);
+}
+
+// Files of a subfolder, as sentence-transformers has them, and of the model that an adapter is for.
+TEST(Service, AReloadSeesAllFilesOfAModel) {
+  TestService t;
+  const auto reloads = [&](const std::string& line) {
+    const auto count = [&] {
+      const std::vector<std::string> log = t.log();
+      return std::ranges::count_if(log, [&](const std::string& l) { return l.find(line) != std::string::npos; });
+    };
+    const auto before = count();
+    t.service->reload();
+    return count() - before;
+  };
+  EXPECT_EQ(reloads("lm: loaded again"), 0);
+  std::filesystem::create_directory(t.folder("lm") / "1_Pooling");
+  write_file(t.folder("lm") / "1_Pooling" / "config.json", "{}");
+  EXPECT_EQ(reloads("lm: loaded again"), 1);
+  EXPECT_EQ(reloads("lm: loaded again"), 0);
+  write_file(t.folder("lm") / "adapter_config.json", R"({"base_model_name_or_path": "../topics"})");
+  EXPECT_EQ(reloads("lm: loaded again"), 1);
+  write_file(t.folder("topics") / "README.md", "changed");
+  EXPECT_EQ(reloads("lm: loaded again"), 1);
+}
+
+TEST(Service, ARefusalOfTheConnectionHasAnIdAndALine) {
+  TestService t;
+  HttpRequest request{.method = "POST", .path = "/translate", .headers = {{"x-request-id", "abc-2"}}};
+  const HttpResponse answer = t.service->refuse(request, HttpError(413, "the body has more than 9 bytes"));
+  EXPECT_EQ(answer.status, 413);
+  EXPECT_EQ(Json::parse(answer.body), (Json{{"error", "the body has more than 9 bytes"}})) << "as /translate has it";
+  EXPECT_THAT(answer.headers, ::testing::Contains(std::pair<std::string, std::string>("X-Request-Id", "abc-2")));
+  EXPECT_THAT(t.log(), ::testing::Contains(::testing::AllOf(HasSubstr("\"id\":\"abc-2\""), HasSubstr("413"))));
+  EXPECT_EQ(t.service->refuse({}, HttpError(431, "x")).status, 431);
+  EXPECT_EQ(t.service->open_calls(), 0);
 }
 
 TEST(Service, MetricsCountWhatHappens) {
