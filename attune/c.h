@@ -106,6 +106,7 @@ typedef int (*attune_text_callback)(void* user, size_t index, const char* added)
      stop              list of strings that end a text and are left out of it
      samples           continuations of each prompt (1)
      batch_texts       the most texts at once (32)
+     prompts_have_special_tokens   true: nothing is put around the prompts, as for those of attune_chat_prompt() (false)
      timeout_seconds   generation ends after so long, with the texts as they are then (none)
      threads           of this call (docs/threads.md)
    `callback` and `interrupt` may be NULL. An interrupt ends generation with the texts as they are, and ATTUNE_OK. */
@@ -122,7 +123,8 @@ const int32_t* attune_text_tokens(const attune_texts* texts, size_t index, size_
 void attune_texts_free(attune_texts* texts);
 
 /* Writes a conversation as the model reads it, with the chat template of the folder. `messages` is JSON:
-   [{"role": "user", "content": "Hello"}]. The result is one text, a prompt for attune_generate(). */
+   [{"role": "user", "content": "Hello"}]. The result is one text, a prompt for attune_generate() with
+   {"prompts_have_special_tokens": true}: the template writes bos and the like itself. */
 attune_status attune_chat_prompt(const char* folder, const char* messages, attune_texts** prompt);
 
 /* ---- Classification ---- */

@@ -45,7 +45,7 @@ GenerationRequests::GenerationRequests(const TextGenerator& generator, const Gen
 
 std::vector<int32_t> GenerationRequests::encode(const std::string& prompt, const std::string& name) const {
   check_text(prompt, name);
-  return checked(generator_.encode_prompt(prompt), name);
+  return checked(generator_.encode_prompt(prompt, options_.prompts_have_special_tokens), name);
 }
 
 std::vector<int32_t> GenerationRequests::checked(std::vector<int32_t> prompt, const std::string& name) const {

@@ -206,12 +206,12 @@ void answer_chat_completions(Service& service, const std::shared_ptr<Call>& call
   const Json messages = read_messages(service, fields.value("messages"));
   fields.finish();
   request.options.sampling = request.sampling;
-  const GenerationRequests requests(*model.generator(), request.options);
-  // The template writes the special tokens itself.
-  const std::string text = model.chat_template()->render_json(messages.dump());
-  Prompts prompts = {requests.checked(
-      model.generator()->tokenizer().encode_for_model(text, {.special_tokens = false}).ids, "messages")};
+  request.options.prompts_have_special_tokens = true;  // the template writes them
+  GenerationRequests requests(*model.generator(), request.options);
+  Prompts prompts = {requests.encode(model.chat_template()->render_json(messages.dump()), "messages")};
   check_prompts(prompts, request.samples, limits, "messages");
+  const int64_t longest = request.sampling.longest_continuation(tokens_in(prompts));
+  requests.sampling().config.max_tokens = std::min(longest, limits.max_tokens);
   std::make_shared<GenerationAnswer>(service, call, requests, request.form)
       ->start(std::move(prompts), request.samples, {});
 }
