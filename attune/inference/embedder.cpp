@@ -16,6 +16,7 @@
 #include "attune/ops/precision.h"
 #include "attune/tensor/host_view.h"
 #include "attune/text/encoder_text.h"
+#include "attune/text/limited_tokenizer.h"
 #include "attune/text/tokenizer_files.h"
 #include "attune/text/unicode.h"
 
@@ -94,7 +95,7 @@ Embedder Embedder::load(const OpenedFolder& opened, ProductPrecision precision) 
   std::shared_ptr<Module> model;
   if (const HubFolder* const hub = opened.hub()) {
     impl->config = hub->config();
-    impl->tokenizer = load_tokenizers(folder).source;
+    impl->tokenizer = limited_tokenizer(load_tokenizers(folder).source, impl->config.vocab);
     impl->tokenizer_frames_texts = true;
     model = hub->load(panels_for(precision));
   } else {
@@ -115,9 +116,6 @@ Embedder Embedder::load(const OpenedFolder& opened, ProductPrecision precision) 
     }
   }
   impl->encode = encoder_of(model, folder);
-  if (impl->tokenizer->vocab_size() > impl->config.vocab)
-    fail<ConfigError>("{}: the tokenizer has {} tokens, but the model has vocab = {}", folder.string(),
-                      impl->tokenizer->vocab_size(), impl->config.vocab);
   return Embedder(std::move(impl));
 }
 
