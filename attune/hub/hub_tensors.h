@@ -37,7 +37,7 @@ class HubTensors final : public TensorNames {
   Shape shape(const std::string& stored) const { return source_.shape(stored); }
   bool is_bfloat16(const std::string& stored) const { return source_.dtype(stored) == DType::bf16; }
   /// In float32, or in bfloat16 where the file has that and it is to be kept: the file's own pages where it has that
-  /// type, else a copy. Throws FileError unless the file has floating-point numbers of at most 32 bits.
+  /// type, else a copy, also of float64. Throws FileError unless the file has floating-point numbers.
   Tensor read(const std::string& stored, Bfloat16 bfloat16) const;
   /// See TensorSource::release_pages().
   void release_pages(const Tensor& tensor) const { source_.release_pages(tensor); }
