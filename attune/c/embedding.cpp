@@ -18,6 +18,7 @@ struct EmbedFields {
   EmbedOptions options;
   TextPooling pooling = TextPooling::mean;
   bool normalize = false;
+  std::string prompt_name;
   int64_t threads = 0;
 };
 
@@ -25,6 +26,7 @@ template <class FieldVisitor>
 void visit_fields(EmbedFields& f, FieldVisitor& v) {
   v("pooling", f.pooling);
   v("normalize", f.normalize);
+  v("prompt_name", f.prompt_name);
   v("batch_texts", f.options.batch_texts);
   v("batch_tokens", f.options.batch_tokens);
   v("threads", f.threads);
@@ -36,6 +38,7 @@ EmbedFields embed_fields(const char* options) {
   read_fields(json, fields, "options");
   if (json.contains("pooling")) fields.options.pooling = fields.pooling;
   if (json.contains("normalize")) fields.options.normalize = fields.normalize;
+  if (json.contains("prompt_name")) fields.options.prompt_name = fields.prompt_name;
   return fields;
 }
 

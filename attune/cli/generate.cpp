@@ -176,11 +176,10 @@ int generate(const GenerateCommand& command) {
   std::vector<std::string> prompts = prompts_of(command);
   if (command.chat) prompts = chat_prompts(command.model, prompts);
   const auto samples = static_cast<size_t>(command.samples);
-  GenerateOptions options{
-      .sampling = sampling_of(command, generator),
-      .stop = command.stop,
-      .samples = command.samples,
-      .prompts_have_special_tokens = command.chat};  // the template writes them
+  GenerateOptions options{.sampling = sampling_of(command, generator),
+                          .stop = command.stop,
+                          .samples = command.samples,
+                          .prompts_have_special_tokens = command.chat};  // the template writes them
   std::unique_ptr<DecoderLm> draft;
   if (!command.draft.empty()) draft = load_draft(command.draft, generator, precision);
   options.draft = draft.get();

@@ -11,8 +11,8 @@ class LimitedTokenizer final : public Tokenizer {
  public:
   LimitedTokenizer(std::shared_ptr<const Tokenizer> whole, int32_t vocab) : whole_(std::move(whole)), vocab_(vocab) {
     special_ = whole_->special_ids();
-    for (int32_t* const id : {&special_.pad, &special_.unk, &special_.bos, &special_.eos, &special_.mask, &special_.cls,
-                              &special_.sep})
+    for (int32_t* const id :
+         {&special_.pad, &special_.unk, &special_.bos, &special_.eos, &special_.mask, &special_.cls, &special_.sep})
       *id = known(*id);
   }
 

@@ -97,6 +97,7 @@ class EmbedOptions(TypedDict, total=False):
 
     pooling: Literal["cls", "max", "mean", "mean_sqrt_len", "last_token"]
     normalize: bool
+    prompt_name: str  # of the folder's prompts, which stand in front of texts; "": none
     batch_texts: int
     batch_tokens: int
     threads: int

@@ -17,6 +17,7 @@ struct EmbedFields {
   EmbedOptions options;
   TextPooling pooling = TextPooling::mean;
   bool normalize = false;
+  std::string prompt_name;
   int64_t threads = 0;
 };
 
@@ -24,6 +25,7 @@ template <class FieldVisitor>
 void visit_fields(EmbedFields& f, FieldVisitor& v) {
   v("pooling", f.pooling);
   v("normalize", f.normalize);
+  v("prompt_name", f.prompt_name);
   v("batch_texts", f.options.batch_texts);
   v("batch_tokens", f.options.batch_tokens);
   v("threads", f.threads);
@@ -34,6 +36,7 @@ EmbedFields fields_of(const nb::dict& options) {
   read_fields(json_of(options), fields, "options");
   if (options.contains("pooling")) fields.options.pooling = fields.pooling;
   if (options.contains("normalize")) fields.options.normalize = fields.normalize;
+  if (options.contains("prompt_name")) fields.options.prompt_name = fields.prompt_name;
   return fields;
 }
 
