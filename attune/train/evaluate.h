@@ -36,7 +36,6 @@ CorpusLoss evaluate(const Transformer& model, std::span<const ParallelExample> e
 struct ClassifierEvaluation {
   CorpusLoss loss;                   // over the texts that have a label
   std::vector<int32_t> predictions;  // [texts], the likeliest label
-  std::vector<float> probabilities;  // [texts * labels], those of one text after the other
 };
 
 /// Predicts the labels of all examples; some or all of them may have no label of their own. Throws DataError when there
