@@ -155,7 +155,8 @@ void attune_embedder_free(attune_embedder* embedder);
 /* How many numbers a text's vector has. Options as below. */
 attune_status attune_embedder_dimension(const attune_embedder* embedder, const char* options, size_t* dimension);
 /* Writes count * dimension numbers, one text after the other. Options, else as the folder says: pooling ("mean", "cls",
-   "max", "mean_sqrt_len", "last_token"), normalize, batch_texts (64), batch_tokens (8192), threads. */
+   "max", "mean_sqrt_len", "last_token"), normalize, prompt_name (of the folder's prompts; "": none), batch_texts (64),
+   batch_tokens (8192), threads. */
 attune_status attune_embed(const attune_embedder* embedder, const char* const* texts, size_t count, const char* options,
                            float* vectors);
 
