@@ -53,6 +53,10 @@ std::vector<int32_t> GenerationRequests::checked(std::vector<int32_t> prompt, co
   for (const int32_t id : prompt)
     if (id < 0 || id >= generator_.tokenizer().vocab_size())
       fail<DataError>("{}: has token {}, the model has {}", name, id, generator_.tokenizer().vocab_size());
+  const SamplingConfig& sampling = sampling_.config;
+  if (sampling.max_tokens == 0 && static_cast<int64_t>(prompt.size()) >= sampling.max_length)
+    fail<DataError>("{}: has {} tokens, which max_length = {} counts; max_tokens goes before it", name, prompt.size(),
+                    sampling.max_length);
   const int64_t context = generator_.scheduler().model().longest_sequence();
   const auto tokens = static_cast<int64_t>(prompt.size());
   if (tokens > context && !sampling_.config.slide)

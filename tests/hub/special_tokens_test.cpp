@@ -90,7 +90,8 @@ TEST(HubSpecialTokens, MaxLengthCountsThePrompt) {
   };
   EXPECT_EQ(generated(R"({"max_length": 12, "eos_token_id": 2, "suppress_tokens": [2]})"), 9u);
   EXPECT_EQ(generated(R"({"max_length": 12, "max_new_tokens": 4, "eos_token_id": 2, "suppress_tokens": [2]})"), 4u);
-  EXPECT_EQ(generated(R"({"max_length": 2, "eos_token_id": 2, "suppress_tokens": [2]})"), 1u);  // as in transformers
+  EXPECT_THAT(message_of<DataError>([&] { generated(R"({"max_length": 3})"); }),  // as in transformers
+              HasSubstr("prompt 1: has 3 tokens, which max_length = 3 counts"));
   const char* const twelve = R"({"max_length": 12, "eos_token_id": 2, "suppress_tokens": [2]})";
   write_file(folder.path() / "generation_config.json", twelve);
   SamplingConfig sampling = TextGenerator::load(folder.path()).sampling();
