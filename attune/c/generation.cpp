@@ -37,6 +37,7 @@ void visit_fields(GenerateFields& f, FieldVisitor& v) {
   v("stop", f.options.stop);
   v("samples", f.options.samples);
   v("batch_texts", f.options.batch_texts);
+  v("prompts_have_special_tokens", f.options.prompts_have_special_tokens);
   visit_fields(f.decoding, v);
 }
 

@@ -63,6 +63,7 @@ struct RotaryFields {
   std::string_view layer_type = "";
   double base = 10000;        // where config.json has none
   double partial_factor = 1;  // the share of a head that is rotated, where config.json has none
+  std::string_view partial_field = "partial_rotary_factor";  // what the family called it before transformers 5
 };
 
 /// The rotary positions of "rope_parameters" (transformers 5) or of "rope_theta" and "rope_scaling" (before). Where

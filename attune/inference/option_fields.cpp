@@ -23,6 +23,7 @@ EmbedFields embed_fields(const Json& options) {
   read_fields(options, fields, "options");
   if (options.contains("pooling")) fields.options.pooling = fields.pooling;
   if (options.contains("normalize")) fields.options.normalize = fields.normalize;
+  if (options.contains("prompt_name")) fields.options.prompt_name = fields.prompt_name;
   return fields;
 }
 

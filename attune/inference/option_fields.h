@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "attune/base/json.h"
 #include "attune/inference/classifier.h"
@@ -63,6 +64,7 @@ struct ClassifyFields {
 template <class FieldVisitor>
 void visit_fields(ClassifyFields& f, FieldVisitor& v) {
   v("max_tokens", f.max_tokens);
+  v("top", f.options.top);
   v("batch_texts", f.options.batch_texts);
   v("batch_tokens", f.options.batch_tokens);
   v("threads", f.threads);
@@ -72,6 +74,7 @@ struct EmbedFields {
   EmbedOptions options = {};
   TextPooling pooling = TextPooling::mean;  // becomes options.pooling where it is given
   bool normalize = false;                   // likewise
+  std::string prompt_name = {};             // likewise
   int64_t threads = 0;
 };
 
@@ -79,6 +82,7 @@ template <class FieldVisitor>
 void visit_fields(EmbedFields& f, FieldVisitor& v) {
   v("pooling", f.pooling);
   v("normalize", f.normalize);
+  v("prompt_name", f.prompt_name);
   v("batch_texts", f.options.batch_texts);
   v("batch_tokens", f.options.batch_tokens);
   v("threads", f.threads);

@@ -219,12 +219,13 @@ void answer_chat_completions(Service& service, const std::shared_ptr<Call>& call
   const Json messages = read_messages(service, fields.value("messages"));
   fields.finish();
   request.options.sampling = request.sampling;
-  const GenerationRequests requests(*model.generator(), request.options);
-  // The template writes the special tokens itself.
+  request.options.prompts_have_special_tokens = true;  // the template writes them
+  GenerationRequests requests(*model.generator(), request.options);
   const std::string text = model.chat_template()->render_json(messages.dump());
-  std::vector<int32_t> ids = model.generator()->tokenizer().encode_for_model(text, {.special_tokens = false}).ids;
-  Prompts prompts = {prompt_of("messages", [&] { return requests.checked(std::move(ids), "messages"); })};
+  Prompts prompts = {prompt_of("messages", [&] { return requests.encode(text, "messages"); })};
   check_prompts(prompts, request.samples, limits, "messages");
+  const int64_t longest = request.sampling.longest_continuation(tokens_in(prompts));
+  requests.sampling().config.max_tokens = std::min(longest, limits.max_tokens);
   std::make_shared<GenerationAnswer>(service, call, requests, request.form)
       ->start(std::move(prompts), request.samples, {});
 }

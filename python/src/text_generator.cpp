@@ -24,6 +24,7 @@ void visit_fields(GenerateFields& f, FieldVisitor& v) {
   v("stop", f.options.stop);
   v("samples", f.options.samples);
   v("batch_texts", f.options.batch_texts);
+  v("prompts_have_special_tokens", f.options.prompts_have_special_tokens);
   v("draft_tokens", f.options.draft_tokens);
   visit_fields(f.decoding, v);
 }
@@ -103,8 +104,10 @@ void bind_text_generator(nb::module_& m) {
           nb::arg("draft") = nb::none(), nb::arg("interrupt") = nb::none())
       .def(
           "encode_prompt",
-          [](const TextGenerator& self, const std::string& prompt) { return self.encode_prompt(prompt); },
-          nb::arg("prompt"))
+          [](const TextGenerator& self, const std::string& prompt, bool has_special_tokens) {
+            return self.encode_prompt(prompt, has_special_tokens);
+          },
+          nb::arg("prompt"), nb::arg("has_special_tokens") = false)
       .def(
           "piece", [](const TextGenerator& self, int32_t id) { return self.tokenizer().piece(id); }, nb::arg("id"))
       .def(
