@@ -87,6 +87,7 @@ class GenerateOptions(CallOptions, total=False):
 
 class ClassifyOptions(TypedDict, total=False):
     max_tokens: int  # of a text; longer ones are cut
+    top: int  # labels that a result has; 0: all
     batch_texts: int
     batch_tokens: int
     threads: int
