@@ -22,8 +22,8 @@ namespace [[gnu::visibility("default")]] attune {
 class EncoderClassifier;
 struct ClassifierFolder;
 
-/// By the model's label_scores: the softmax of the logits; the sigmoid of each logit, for labels of which several may
-/// hold, or one alone; or the logit itself, of a regression.
+/// A label with its probability: the softmax of the logits, or the sigmoid of each logit where several labels may hold
+/// or there is one alone. A regression has the logit itself. The model's label_scores says which.
 struct LabelProbability {
   int32_t label;  // index into Classifier::labels()
   double probability;

@@ -81,7 +81,7 @@ void Decoder::add_sources(const Tensor& memory, const Sequences& source, KvCache
   for (int64_t i = 0; i < source.count(); ++i) lengths.push_back(static_cast<int32_t>(source.length(i)));
   cache.add_rows(source.count());
   const std::span<const int32_t> slots = cache.source.extend(lengths);
-  const Indices positions = positions_of(source);
+  const Indices positions = source.positions();
   for (size_t i = 0; i < layers_.size(); ++i) layers_[i]->add_source(memory, positions, slots, cache.layers[i]);
 }
 

@@ -25,6 +25,13 @@ void check_name(const std::string& name) {
     fail<ConfigError>("models.{}: a name has 1 to 128 letters, digits and any of -_.:/", name.substr(0, 128));
 }
 
+// Makes a path of a table one of the folder that the file is in.
+void from_folder_of(const std::filesystem::path& file, Json& table, const char* field) {
+  if (!table.is_object() || !table.contains(field) || !table[field].is_string()) return;
+  const auto path = table[field].get<std::string>();
+  if (!path.empty()) table[field] = (file.parent_path() / path).lexically_normal().string();
+}
+
 }  // namespace
 
 void ServeConfig::validate() const {
@@ -62,6 +69,11 @@ void ServeConfig::validate() const {
 
 void read_serve_config(const std::filesystem::path& file, ServeConfig& config) {
   Json json = read_toml(file);
+  for (const auto& [table, field] :
+       {std::pair{"http", "tls_certificate"}, {"http", "tls_key"}, {"security", "api_keys"}})
+    if (json.contains(table)) from_folder_of(file, json[table], field);
+  if (json.contains("models") && json["models"].is_object())
+    for (auto& [name, model] : json["models"].items()) from_folder_of(file, model, "folder");
   const std::string where = file.string();
   const Json models = json.value("models", Json::object());  // tables whose names are no fields
   json.erase("models");

@@ -100,8 +100,8 @@ struct ServeConfig {
   void validate() const;
 };
 
-/// Reads serve.toml over `config`: [http], [limits], [security], [models.NAME], drain_seconds. Throws FileError and
-/// ConfigError naming the key.
+/// Reads serve.toml over `config`: [http], [limits], [security], [models.NAME], drain_seconds. Paths that do not begin
+/// with "/" are taken from the folder of the file. Throws FileError and ConfigError naming the key.
 void read_serve_config(const std::filesystem::path& file, ServeConfig& config);
 
 /// "NAME=FOLDER", or a folder alone, whose name is its last part; for "runs/demo/model" and the like, the part before.

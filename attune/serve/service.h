@@ -33,10 +33,10 @@ class Service {
   HttpResponse refuse(const HttpRequest& request, const HttpError& why);
 
   /// Loads the models; requests get 503 until then.
-  void load() { models_.load(); }
+  void load();
   /// Loads models whose folders have changed, and says so in the log.
   void reload();
-  /// Lets who runs the service call reload(): POST /admin/reload.
+  /// Asks whoever runs the service to call reload(): POST /admin/reload.
   void ask_for_reload() { reload_asked_ = true; }
   /// Whether somebody has asked for it since the last call.
   bool reload_asked() { return reload_asked_.exchange(false); }
@@ -62,6 +62,8 @@ class Service {
   /// Throws HttpError: 404 for a name that is none, 400 for another kind or where several would do, 429, 503.
   const ServedModel& enter(Call& call, const std::string& name, ModelKind kind) const;
   void enter(Call& call, std::shared_ptr<const ServedModel> model) const;
+  /// Throws HttpError (503) until all models are loaded.
+  void check_loaded() const;
   /// The request ends after so many seconds: `timeout`, else the header X-Timeout, at most limits.request_seconds.
   void set_deadline(Call& call, std::optional<double> timeout) const;
   /// Runs `work`, which forms the call's answer, on a thread beside those of the models; API keys take turns. An error
@@ -72,6 +74,7 @@ class Service {
 
  private:
   void record(const CallRecord& record);
+  void begin_series();
   bool allows_origin(Call& call) const;
 
   const ServeConfig config_;

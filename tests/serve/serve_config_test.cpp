@@ -24,6 +24,20 @@ ServeConfig read(const std::string& text) {
   return config;
 }
 
+TEST(ServeConfig, PathsAreFromTheFolderOfTheFile) {
+  const TemporaryFolder folder;
+  write_file(folder / "serve.toml",
+             "[http]\ntls_certificate = \"c.pem\"\ntls_key = \"\"\n[security]\napi_keys = \"../keys.toml\"\n"
+             "[models.a]\nfolder = \"runs/a\"\n[models.b]\nfolder = \"/models/b\"\n");
+  ServeConfig config;
+  read_serve_config(folder / "serve.toml", config);
+  EXPECT_EQ(config.models.at("a").folder, (folder / "runs/a").string());
+  EXPECT_EQ(config.models.at("b").folder, "/models/b");
+  EXPECT_EQ(config.http.tls_certificate, (folder / "c.pem").string());
+  EXPECT_EQ(config.http.tls_key, "");
+  EXPECT_EQ(config.security.api_keys, ((folder / "x").parent_path().parent_path() / "keys.toml").string());
+}
+
 TEST(ServeConfig, ReadsItsSectionsAndModels) {
   const ServeConfig config = read(
       "drain_seconds = 5\n[http]\nport = 9000\n[limits]\nsamples = 3\n[models.en-de]\nfolder = \"a\"\n"
