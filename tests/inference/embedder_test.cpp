@@ -141,11 +141,55 @@ TEST_F(EmbedderTest, Settings) {
   EXPECT_THAT(refusal(), HasSubstr("max_seq_length is 0"));
 }
 
+// As sentence-transformers: the default prompt stands in front of each text unless another is asked for.
+TEST_F(EmbedderTest, PromptsStandInFrontOfTexts) {
+  modules(R"({"pooling_mode": "mean"})");
+  file("config_sentence_transformers.json",
+       R"({"prompts": {"query": "w1 w2 ", "passage": "w3 ", "none": null}, "default_prompt_name": "query"})");
+  const Embedder embedder = Embedder::load(folder_.path());
+  const EmbedOptions none{.prompt_name = ""}, passage{.prompt_name = "passage"};
+  EXPECT_EQ(embedder.encode("w5").ids, embedder.encode("w1 w2 w5", none).ids);
+  EXPECT_EQ(embedder.embed("w5"), embedder.embed("w1 w2 w5", none));
+  EXPECT_EQ(embedder.embed("w5", passage), embedder.embed("w3 w5", none));
+  EXPECT_NE(embedder.embed("w5"), embedder.embed("w5", none));
+  EXPECT_THAT(message_of<ConfigError>([&] { embedder.embed("w5", {.prompt_name = "title"}); }),
+              HasSubstr("prompt_name = \"title\": the folder has the prompts passage, query"));
+}
+
+TEST_F(EmbedderTest, RefusesPromptsThatCannotBeUsed) {
+  modules(R"({"pooling_mode": "mean", "include_prompt": false})");
+  const std::vector<float> plain = Embedder::load(folder_.path()).embed("w5");  // no prompt, nothing to leave out
+  EXPECT_FALSE(plain.empty());
+  file("config_sentence_transformers.json", R"({"prompts": {"query": "w1 "}, "default_prompt_name": "query"})");
+  EXPECT_THAT(message_of<ConfigError>([&] { Embedder::load(folder_.path()); }), HasSubstr("include_prompt = false"));
+  file("config_sentence_transformers.json", R"({"prompts": {"query": "w1 "}, "default_prompt_name": "title"})");
+  EXPECT_THAT(refusal(), HasSubstr("default_prompt_name is \"title\""));
+  file("config_sentence_transformers.json", R"({"prompts": {"query": 5}})");
+  EXPECT_THAT(refusal(), HasSubstr("prompts: \"query\" needs a text"));
+}
+
+TEST_F(EmbedderTest, TheTokenizersLengthHoldsWhereNoOtherDoes) {
+  EXPECT_EQ(read_embedding_settings(folder_.path()).max_tokens, INT64_MAX);
+  file("tokenizer_config.json", R"({"model_max_length": 5})");
+  EXPECT_EQ(read_embedding_settings(folder_.path()).max_tokens, 5);
+  EXPECT_EQ(Embedder::load(folder_.path()).encode("w1 w2 w3 w4 w5 w6 w7").ids.size(), 5u);
+  modules(R"({"pooling_mode": "mean"})");
+  EXPECT_EQ(read_embedding_settings(folder_.path()).max_tokens, 5);
+  file("sentence_bert_config.json", R"({"max_seq_length": 9})");
+  EXPECT_EQ(read_embedding_settings(folder_.path()).max_tokens, 9);
+  file("sentence_bert_config.json", "{}");
+  file("tokenizer_config.json", R"({"model_max_length": 1000000000000000019884624838656})");
+  EXPECT_EQ(read_embedding_settings(folder_.path()).max_tokens, INT64_MAX);
+  file("tokenizer_config.json", R"({"model_max_length": 0})");
+  EXPECT_THAT(refusal(), HasSubstr("model_max_length is 0"));
+}
+
 TEST_F(EmbedderTest, SettingsThatAreWrittenAreRead) {
   const EmbeddingSettings cases[] = {
       {},
       {.pooling = {TextPooling::last_token, TextPooling::max}, .normalize = true, .lowercase = true, .max_tokens = 7},
-      {.pooling = {TextPooling::cls, TextPooling::mean_sqrt_len}}};
+      {.pooling = {TextPooling::cls, TextPooling::mean_sqrt_len}},
+      {.prompts = {{"query", "w1 "}, {"passage", ""}}, .prompt_name = "passage", .pools_prompt = false}};
   for (const EmbeddingSettings& settings : cases) {
     write_embedding_settings(folder_.path(), settings);
     const EmbeddingSettings found = read_embedding_settings(folder_.path());
@@ -153,6 +197,9 @@ TEST_F(EmbedderTest, SettingsThatAreWrittenAreRead) {
     EXPECT_EQ(found.normalize, settings.normalize);
     EXPECT_EQ(found.lowercase, settings.lowercase);
     EXPECT_EQ(found.max_tokens, settings.max_tokens);
+    EXPECT_EQ(found.prompts, settings.prompts);
+    EXPECT_EQ(found.prompt_name, settings.prompt_name);
+    EXPECT_EQ(found.pools_prompt, settings.pools_prompt);
   }
 }
 
