@@ -43,7 +43,8 @@ std::string owner(int descriptor) {
 
 // Whether the file that is open is still the one of this name: who had it may have removed it before it was locked.
 bool is_at(const std::filesystem::path& path, int descriptor) {
-  struct stat opened {}, named {};
+  struct stat opened {
+  }, named{};
   return ::fstat(descriptor, &opened) == 0 && ::lstat(path.c_str(), &named) == 0 && opened.st_dev == named.st_dev &&
          opened.st_ino == named.st_ino;
 }

@@ -255,7 +255,10 @@ void add_train(CLI::App& app) {
   command->add_option("--out", options->out, "Folder of the run: checkpoints, metrics, and at the end model/");
   command->add_option("--preset", options->preset,
                       "A configuration of the literature, to which the file's keys are added: " + preset_names());
-  command->add_option("--set", options->set, "Overrides one key: train.steps=20000")->expected(1)->take_all()->allow_extra_args(false);
+  command->add_option("--set", options->set, "Overrides one key: train.steps=20000")
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false);
   command->add_flag("--resume", options->resume,
                     "Go on from the newest checkpoint, bit for bit; without a configuration, with that of the run");
   command->add_flag("--mpi", options->mpi, "Be one of several processes also where mpirun is not recognised");

@@ -255,8 +255,10 @@ void add_translate(CLI::App& app) {
              "Another model that translates together with the first; may be given several times");
   command->add_option("--file", c->file, "Text to translate, plain or gzip");
   command->add_option("--output", c->output, "File for the translations, written whole or not at all");
-  command->add_option("--on-error", c->on_error, "A line that cannot be translated (not UTF-8, too long, or the model's numbers\n"
-                      "are not finite): stop, or skip it with an empty one")
+  command
+      ->add_option("--on-error", c->on_error,
+                   "A line that cannot be translated (not UTF-8, too long, or the model's numbers\n"
+                   "are not finite): stop, or skip it with an empty one")
       ->capture_default_str();
   command->add_option("--n-best", c->n_best, "Translations of each sentence")->capture_default_str();
   command->add_flag("--scores", c->scores, "Write the score before each translation");

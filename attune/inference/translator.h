@@ -93,8 +93,8 @@ struct TranslationStream {
   /// Takes the next translations, in the order of the sentences.
   std::function<void(std::vector<Translation>)> write;
   /// Called with the message for a sentence that is too long or not valid UTF-8, or for which the model's logits are
-  /// not finite; its translation is then empty, not finished, and has the message too. Without this function such a sentence ends translate() with an error,
-  /// after the translations before it are written.
+  /// not finite; its translation is then empty, not finished, and has the message too. Without this function such a
+  /// sentence ends translate() with an error, after the translations before it are written.
   std::function<void(const std::string& what)> skip = {};
 };
 

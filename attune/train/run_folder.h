@@ -35,8 +35,8 @@ class RunFolder {
   /// Writes a file that the run owns from then on. One with a content that the run did not write is set aside: returns
   /// its new path, else an empty one. Throws FileError.
   std::filesystem::path write(const std::string& name, std::string_view text);
-  /// Calls `save` with an empty folder and moves the tokenizers that it writes there to the run. Removes others that the
-  /// run has written earlier. Throws what `save` throws, FileError, and ConfigError as own().
+  /// Calls `save` with an empty folder and moves the tokenizers that it writes there to the run. Removes others that
+  /// the run has written earlier. Throws what `save` throws, FileError, and ConfigError as own().
   void save_tokenizers(const std::function<void(const std::filesystem::path& folder)>& save);
 
  private:

@@ -88,9 +88,9 @@ TEST_F(TranslateStream, SkippedLinesAreMarkedInJson) {
 }
 
 TEST_F(TranslateStream, APageThatNobodyReadsEndsSilently) {
-  const CommandResult result = run_command(
-      {"bash", "-c",
-       fmt::format("{{ sleep 0.5; '{}' train --describe-config; echo $? >&2; }} | true", attune_binary())});
+  const CommandResult result =
+      run_command({"bash", "-c",
+                   fmt::format("{{ sleep 0.5; '{}' train --describe-config; echo $? >&2; }} | true", attune_binary())});
   EXPECT_EQ(result.errors, "141\n");
 }
 
