@@ -11,6 +11,7 @@
 #include "attune/inference/embedder.h"
 #include "attune/inference/export.h"
 #include "attune/inference/quantize.h"
+#include "attune/inference/shortlist.h"
 #include "attune/inference/text_generator.h"
 #include "attune/inference/translator.h"
 

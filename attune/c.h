@@ -106,6 +106,7 @@ typedef int (*attune_text_callback)(void* user, size_t index, const char* added)
      stop              list of strings that end a text and are left out of it
      samples           continuations of each prompt (1)
      batch_texts       the most texts at once (32)
+     prompts_have_special_tokens   true: nothing is put around the prompts, as for those of attune_chat_prompt() (false)
      timeout_seconds   generation ends after so long, with the texts as they are then (none)
      threads           of this call (docs/threads.md)
    `callback` and `interrupt` may be NULL. An interrupt ends generation with the texts as they are, and ATTUNE_OK. */
@@ -122,7 +123,8 @@ const int32_t* attune_text_tokens(const attune_texts* texts, size_t index, size_
 void attune_texts_free(attune_texts* texts);
 
 /* Writes a conversation as the model reads it, with the chat template of the folder. `messages` is JSON:
-   [{"role": "user", "content": "Hello"}]. The result is one text, a prompt for attune_generate(). */
+   [{"role": "user", "content": "Hello"}]. The result is one text, a prompt for attune_generate() with
+   {"prompts_have_special_tokens": true}: the template writes bos and the like itself. */
 attune_status attune_chat_prompt(const char* folder, const char* messages, attune_texts** prompt);
 
 /* ---- Classification ---- */
@@ -153,7 +155,8 @@ void attune_embedder_free(attune_embedder* embedder);
 /* How many numbers a text's vector has. Options as below. */
 attune_status attune_embedder_dimension(const attune_embedder* embedder, const char* options, size_t* dimension);
 /* Writes count * dimension numbers, one text after the other. Options, else as the folder says: pooling ("mean", "cls",
-   "max", "mean_sqrt_len", "last_token"), normalize, batch_texts (64), batch_tokens (8192), threads. */
+   "max", "mean_sqrt_len", "last_token"), normalize, prompt_name (of the folder's prompts; "": none), batch_texts (64),
+   batch_tokens (8192), threads. */
 attune_status attune_embed(const attune_embedder* embedder, const char* const* texts, size_t count, const char* options,
                            float* vectors);
 

@@ -23,7 +23,7 @@ struct DropoutStep {
 /// The settings of the operations that a thread calls. Modules and tensors store none of them, so running a model
 /// never writes to the model.
 struct Execution {
-  int threads = 0;                                         // in a parallel region; 0: default_thread_count()
+  int threads = 0;                                         // in a parallel region; 0: the process's own number
   bool recording = true;                                   // operations are recorded for backward()
   std::optional<DropoutStep> dropout = {};                 // none: dropout is off
   ProductPrecision precision = ProductPrecision::float32;  // of matrix products

@@ -8,12 +8,12 @@
 
 namespace [[gnu::visibility("default")]] attune {
 
-/// The number of threads in a parallel region of the calling thread: execution().threads, or default_thread_count()
-/// if that is 0. Throws ConfigError as default_thread_count() does.
+/// The number of threads in a parallel region of the calling thread: execution().threads, or the process's own number
+/// (docs/threads.md) if that is 0. Throws ConfigError if ATTUNE_THREADS is set to no number from 1 to 1024.
 int thread_count();
 
 /// While this object lives, parallel regions of the calling thread have `threads` threads; 0: as many as before.
-/// Throws ConfigError unless 0 <= threads <= kMostThreads.
+/// Throws ConfigError unless 0 <= threads <= 1024.
 class ThreadScope {
  public:
   explicit ThreadScope(int64_t threads);

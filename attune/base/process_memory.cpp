@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 
@@ -19,6 +20,11 @@ std::optional<int64_t> resident_process_bytes() {
   long all = 0, resident = 0;
   if (file == nullptr || std::fscanf(file.get(), "%ld %ld", &all, &resident) != 2) return std::nullopt;
   return int64_t{resident} * ::sysconf(_SC_PAGESIZE);
+}
+
+int64_t process_memory_limit(const CgroupFiles& files) {
+  const int64_t machine = int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE);
+  return std::min(machine, cgroup_memory(files).value_or(machine));
 }
 
 }  // namespace attune

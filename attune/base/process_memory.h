@@ -3,11 +3,15 @@
 #include <cstdint>
 #include <optional>
 
+#include "attune/base/cgroup.h"
+
 namespace attune {
 
 /// The most memory that this process has had at once, in bytes: pages of mapped files that it has read are counted.
 int64_t peak_process_bytes();
 /// What it has now, counted likewise; without a value the system does not say.
 std::optional<int64_t> resident_process_bytes();
+/// What it may have at most: the machine's memory, or less where its control groups grant less.
+int64_t process_memory_limit(const CgroupFiles& files = {});
 
 }  // namespace attune

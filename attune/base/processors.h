@@ -1,7 +1,6 @@
 #pragma once
 // How many processors this process may use.
 
-#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -9,17 +8,6 @@ namespace attune {
 
 /// The number of processors that the system may run this thread on, at least 1.
 int processors_by_affinity();
-
-/// Where Linux describes control groups: those of this process, and the mounted hierarchies.
-struct CgroupFiles {
-  std::filesystem::path membership = "/proc/self/cgroup";
-  std::filesystem::path mount = "/sys/fs/cgroup";
-};
-
-/// The processor time that the control groups grant this process, in processors; the smallest of all levels. Version 2
-/// gives cpu.max, version 1 cpu.cfs_quota_us / cpu.cfs_period_us. Returns nothing if no level has a limit or none can
-/// be read.
-std::optional<double> cgroup_processors(const CgroupFiles& files = {});
 
 /// What choose_thread_count() decides by.
 struct ThreadSettings {

@@ -4,7 +4,6 @@
 #include <new>
 #include <nlohmann/json.hpp>
 
-#include "attune/base/deadline.h"
 #include "attune/base/interrupt.h"
 #include "attune/base/version.h"
 #include "attune/io/json_file.h"
@@ -76,11 +75,6 @@ Json options_of(const char* options) {
   } catch (const FileError& e) {
     throw ConfigError(e.what());
   }
-}
-
-std::optional<std::chrono::steady_clock::time_point> DecodingFields::deadline() const {
-  if (timeout_seconds == 0) return {};
-  return deadline_after(timeout_seconds, "options.timeout_seconds");
 }
 
 const int32_t* tokens_of(const std::vector<int32_t>* tokens, size_t* count) {

@@ -3,11 +3,9 @@
 // options of a function are a struct whose fields are listed as those of configurations are (base/fields.h).
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <limits>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,21 +46,6 @@ std::vector<std::string> texts_of(const char* const* texts, size_t count, const 
 Json options_of(const char* options);
 
 const std::atomic<bool>* flag_of(const attune_interrupt* interrupt);
-
-/// What every call that decodes takes beside the fields of its model.
-struct DecodingFields {
-  double timeout_seconds = 0;  // 0: no limit
-  int64_t threads = 0;         // see docs/threads.md
-
-  /// Throws ConfigError.
-  std::optional<std::chrono::steady_clock::time_point> deadline() const;
-};
-
-template <class FieldVisitor>
-void visit_fields(DecodingFields& f, FieldVisitor& v) {
-  v("timeout_seconds", f.timeout_seconds);
-  v("threads", f.threads);
-}
 
 /// The element of a list, null where there is none.
 template <class T>

@@ -6,6 +6,7 @@
 #include "attune/base/parallel.h"
 #include "attune/c/call.h"
 #include "attune/inference/classifier.h"
+#include "attune/inference/option_fields.h"
 
 struct attune_classifier {
   attune::Classifier classifier;
@@ -17,20 +18,6 @@ struct attune_classifications {
 
 namespace attune {
 namespace {
-
-struct ClassifyFields {
-  ClassifyOptions options;
-  int64_t max_tokens = 0;
-  int64_t threads = 0;
-};
-
-template <class FieldVisitor>
-void visit_fields(ClassifyFields& f, FieldVisitor& v) {
-  v("max_tokens", f.max_tokens);
-  v("batch_texts", f.options.batch_texts);
-  v("batch_tokens", f.options.batch_tokens);
-  v("threads", f.threads);
-}
 
 using c::element;
 

@@ -1,46 +1,16 @@
 // See attune/c.h.
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
-#include "attune/base/json_fields.h"
 #include "attune/base/parallel.h"
 #include "attune/c/call.h"
 #include "attune/inference/embedder.h"
+#include "attune/inference/option_fields.h"
 
 struct attune_embedder {
   attune::Embedder embedder;
 };
-
-namespace attune {
-namespace {
-
-struct EmbedFields {
-  EmbedOptions options;
-  TextPooling pooling = TextPooling::mean;
-  bool normalize = false;
-  int64_t threads = 0;
-};
-
-template <class FieldVisitor>
-void visit_fields(EmbedFields& f, FieldVisitor& v) {
-  v("pooling", f.pooling);
-  v("normalize", f.normalize);
-  v("batch_texts", f.options.batch_texts);
-  v("batch_tokens", f.options.batch_tokens);
-  v("threads", f.threads);
-}
-
-EmbedFields embed_fields(const char* options) {
-  EmbedFields fields;
-  const Json json = c::options_of(options);
-  read_fields(json, fields, "options");
-  if (json.contains("pooling")) fields.options.pooling = fields.pooling;
-  if (json.contains("normalize")) fields.options.normalize = fields.normalize;
-  return fields;
-}
-
-}  // namespace
-}  // namespace attune
 
 using namespace attune;
 using namespace attune::c;
@@ -55,7 +25,7 @@ void attune_embedder_free(attune_embedder* embedder) {
 attune_status attune_embedder_dimension(const attune_embedder* embedder, const char* options, size_t* dimension) {
   return guarded([&] {
     const Embedder& model = given(embedder, "embedder").embedder;
-    given(dimension, "dimension") = static_cast<size_t>(model.dimension(embed_fields(options).options));
+    given(dimension, "dimension") = static_cast<size_t>(model.dimension(embed_fields(options_of(options)).options));
   });
 }
 
@@ -64,7 +34,7 @@ attune_status attune_embed(const attune_embedder* embedder, const char* const* t
   return guarded([&] {
     const Embedder& model = given(embedder, "embedder").embedder;
     if (count > 0) given(vectors, "vectors");
-    const EmbedFields fields = embed_fields(options);
+    const EmbedFields fields = embed_fields(options_of(options));
     const ThreadScope threads(fields.threads);
     for (const std::vector<float>& vector : model.embed(texts_of(texts, count, "texts"), fields.options))
       vectors = std::copy(vector.begin(), vector.end(), vectors);

@@ -6,6 +6,7 @@
 #include "attune/base/json_fields.h"
 #include "attune/base/parallel.h"
 #include "attune/c/call.h"
+#include "attune/inference/option_fields.h"
 #include "attune/inference/text_generator.h"
 #include "attune/text/chat_template.h"
 
@@ -27,7 +28,7 @@ namespace {
 struct GenerateFields {
   SamplingConfig sampling;
   GenerateOptions options;
-  c::DecodingFields decoding;
+  DecodingFields decoding;
 };
 
 template <class FieldVisitor>
@@ -36,6 +37,7 @@ void visit_fields(GenerateFields& f, FieldVisitor& v) {
   v("stop", f.options.stop);
   v("samples", f.options.samples);
   v("batch_texts", f.options.batch_texts);
+  v("prompts_have_special_tokens", f.options.prompts_have_special_tokens);
   visit_fields(f.decoding, v);
 }
 

@@ -1,10 +1,11 @@
 // See attune/c.h.
 
 #include <memory>
+#include <nlohmann/json.hpp>
 
-#include "attune/base/json_fields.h"
 #include "attune/base/parallel.h"
 #include "attune/c/call.h"
+#include "attune/inference/option_fields.h"
 #include "attune/inference/translator.h"
 #include "attune/text/word_alignment.h"
 
@@ -22,27 +23,6 @@ struct attune_translations {
 
 namespace attune {
 namespace {
-
-struct TranslateFields {
-  GenerationConfig generation;
-  TranslateOptions options;
-  c::DecodingFields decoding;
-};
-
-template <class FieldVisitor>
-void visit_fields(TranslateFields& f, FieldVisitor& v) {
-  visit_fields(f.generation, v);
-  v("n_best", f.options.n_best);
-  v("alignments", f.options.alignments);
-  v("required", f.options.required);
-  v("banned", f.options.banned);
-  v("source_language", f.options.source_language);
-  v("target_language", f.options.target_language);
-  v("max_source_tokens", f.options.max_source_tokens);
-  v("batch_sentences", f.options.batch_sentences);
-  v("batch_tokens", f.options.batch_tokens);
-  visit_fields(f.decoding, v);
-}
 
 using c::element;
 
@@ -71,10 +51,7 @@ attune_status attune_translate(const attune_translator* translator, const char* 
   return guarded([&] {
     const Translator& model = given(translator, "translator").translator;
     auto& out = given(translations, "translations");
-    TranslateFields fields = {.generation = model.generation(), .options = {}, .decoding = {}};
-    read_fields(options_of(options), fields, "options");
-    fields.options.generation = fields.generation;
-    fields.options.deadline = fields.decoding.deadline();
+    TranslateFields fields = translate_fields(model, options_of(options));
     fields.options.interrupt = flag_of(interrupt);
     const ThreadScope threads(fields.decoding.threads);
     auto result = std::make_unique<attune_translations>();

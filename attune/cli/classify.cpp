@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "attune/base/fail.h"
 #include "attune/base/fields.h"
@@ -22,7 +23,8 @@ namespace {
 struct ClassifyCommand {
   std::string model, file, output, precision;
   std::vector<std::string> text;
-  int64_t top = 1, batch_texts = 64, threads = 0;
+  std::optional<int64_t> top;
+  int64_t batch_texts = 64, threads = 0;
   bool json = false, pair = false;
 };
 
@@ -43,9 +45,9 @@ std::vector<Classification> classify_piece(const Classifier& classifier, const s
   return classifier.classify(pairs, options);
 }
 
-void write_labels(TextOutput& output, const Classification& result, const Classifier& classifier, int64_t top) {
+void write_labels(TextOutput& output, const Classification& result, const Classifier& classifier) {
   std::string line;
-  for (size_t i = 0; i < std::min(result.labels.size(), static_cast<size_t>(top)); ++i) {
+  for (size_t i = 0; i < result.labels.size(); ++i) {
     const LabelProbability& l = result.labels[i];
     line += fmt::format("{}{}\t{:.4f}", i > 0 ? "\t" : "", one_line(classifier.labels()[static_cast<size_t>(l.label)]),
                         l.probability);
@@ -70,10 +72,10 @@ int classify(ClassifyCommand command) {
   find_model(command.model, command.text, "attune classify MODEL TEXT");
   const ThreadScope threads = use_threads(command.threads);
   const Classifier classifier = Classifier::load(command.model, precision_of(command.precision));
-  const auto labels = static_cast<int64_t>(classifier.labels().size());
-  if (command.top < 1) fail<ConfigError>("--top {}: needs a number from 1", command.top);
+  if (command.top && *command.top < 1) fail<ConfigError>("--top {}: needs a number from 1", *command.top);
   if (command.batch_texts < 1) fail<ConfigError>("--batch-size {}: needs a number from 1", command.batch_texts);
   ClassifyOptions options;
+  options.top = command.top.value_or(command.json ? 0 : 1);
   options.batch_texts = command.batch_texts;
 
   InputLines source(command.text, command.file);
@@ -97,7 +99,7 @@ int classify(ClassifyCommand command) {
       if (command.json) {
         write_json(output, texts[i], results[i], classifier);
       } else {
-        write_labels(output, results[i], classifier, std::min(command.top, labels));
+        write_labels(output, results[i], classifier);
       }
     }
     progress.finish_piece(texts.size());
@@ -114,22 +116,22 @@ int classify(ClassifyCommand command) {
 
 void add_classify(CLI::App& app) {
   const auto c = std::make_shared<ClassifyCommand>();
-  CLI::App* command =
-      add_command(app, "classify", "Give each text the label that a classifier finds likeliest",
-                  "  attune classify runs/reviews/model \"What a film!\" \"I left after ten minutes.\"\n"
-                  "  attune classify runs/reviews/model --file reviews.txt.gz --output labels.tsv\n"
-                  "  attune classify runs/topics/model --top 3 < headlines.txt\n"
-                  "  attune classify runs/topics/model --json < headlines.txt\n"
-                  "  attune classify reranker --pair < queries-and-documents.tsv\n"
-                  "Output, one line for each input line, in the same order:\n"
-                  "  label<TAB>probability  With --top several of them, likeliest first\n"
-                  "  {\"text\", \"label\", \"probability\", \"labels\"}  With --json; all labels",
-                  [c] { return until_stopped([&] { return classify(*c); }); });
+  CLI::App* command = add_command(
+      app, "classify", "Give each text the label that a classifier finds likeliest",
+      "  attune classify runs/reviews/model \"What a film!\" \"I left after ten minutes.\"\n"
+      "  attune classify runs/reviews/model --file reviews.txt.gz --output labels.tsv\n"
+      "  attune classify runs/topics/model --top 3 < headlines.txt\n"
+      "  attune classify runs/topics/model --json < headlines.txt\n"
+      "  attune classify reranker --pair < queries-and-documents.tsv\n"
+      "Output, one line for each input line, in the same order:\n"
+      "  label<TAB>probability  With --top several of them, likeliest first\n"
+      "  {\"text\", \"label\", \"probability\", \"labels\"}  With --json; all labels unless --top says how many",
+      [c] { return until_stopped([&] { return classify(*c); }); });
   add_model(*command, c->model)->required();
   add_texts(*command, "text", c->text, "Texts; without them --file, else standard input");
   command->add_option("--file", c->file, "Texts to classify, one a line, plain or gzip");
   command->add_option("--output", c->output, "File for the labels, written whole or not at all");
-  command->add_option("--top", c->top, "Labels for each text")->capture_default_str();
+  command->add_option("--top", c->top, "Labels for each text (default: 1, with --json all)");
   command->add_flag("--pair", c->pair, "Each text is two, with a TAB between them: a question and an answer, say");
   command->add_flag("--json", c->json, "For programs");
   command->add_option("--batch-size", c->batch_texts, "Texts classified at once")->capture_default_str();

@@ -22,6 +22,7 @@ namespace {
 struct EmbedCommand {
   std::string model, file, output, pooling, precision;
   std::vector<std::string> text;
+  std::optional<std::string> prompt_name;
   bool normalize = false, no_normalize = false;  // neither: as the folder says
   int64_t batch_texts = EmbedOptions{}.batch_texts, threads = 0;
 };
@@ -31,6 +32,7 @@ EmbedOptions options_of(const EmbedCommand& command) {
   if (command.batch_texts < 1) fail<ConfigError>("--batch-size {}: needs a number from 1", command.batch_texts);
   options.batch_texts = command.batch_texts;
   if (command.normalize || command.no_normalize) options.normalize = command.normalize;
+  options.prompt_name = command.prompt_name;
   if (!command.pooling.empty()) options.pooling = named<TextPooling>("--pooling", command.pooling);
   return options;
 }
@@ -101,6 +103,8 @@ void add_embed(CLI::App& app) {
   command->add_option("--file", c->file, "Texts, one a line, plain or gzip");
   command->add_option("--output", c->output, "File for the vectors, written whole or not at all; .npy: as NumPy's");
   command->add_option("--pooling", c->pooling, "cls, max, mean, mean_sqrt_len or last_token [the folder's, else mean]");
+  command->add_option("--prompt-name", c->prompt_name,
+                      "Which of the folder's prompts stands in front of each text; \"\": none [the folder's default]");
   auto* const normalize = command->add_flag("--normalize", c->normalize, "Vectors of length 1 [as the folder says]");
   command->add_flag("--no-normalize", c->no_normalize, "Vectors as they are")->excludes(normalize);
   command->add_option("--batch-size", c->batch_texts, "Texts at once")->capture_default_str();

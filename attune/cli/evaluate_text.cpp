@@ -153,9 +153,13 @@ PredictionEvaluation evaluate_predictions(const TextEvaluation& evaluation, cons
   if (result.stride < 1 || result.stride > result.context)
     fail<ConfigError>("--stride {}: needs a number from 1 to the model's context of {}", evaluation.stride,
                       result.context);
-  const TokenDocuments documents =
+  TokenDocuments documents =
       load_text({evaluation.data}, *files.tokenizer,
                 {.unit = files.text_unit, .tokenizer_frames_texts = files.tokenizer_frames_texts});
+  // What the tokenizer puts in front of a stream is read and not predicted.
+  if (files.text_unit == TextUnit::stream && files.tokenizer_frames_texts)
+    if (const auto before = tokens_before(*files.tokenizer).size(); before > 1)
+      documents.seconds = {static_cast<int32_t>(before)};
   const ProductPrecisionScope precision(evaluation.precision);
   result.loss = evaluate(*files.model, documents, result.stride);
   result.text_unit = files.text_unit;
@@ -211,8 +215,11 @@ void evaluate_text(const TextEvaluation& evaluation, const OpenedFolder& model, 
     case Architecture::decoder_lm:
       return write_result(out, evaluate_predictions(evaluation, model), evaluation.json);
     default:
-      fail<ConfigError>("evaluate: a model of architecture \"{}\" is measured while it is trained",
-                        enum_name(architecture));
+      fail<ConfigError>(
+          "{}: evaluate measures models that translate, classify or continue texts, and this one is an \"{}\", which "
+          "predicts no label and no next token; {}",
+          model.path().string(), enum_name(architecture),
+          "attune embed gives its vectors, attune train measures it on validation text");
   }
 }
 

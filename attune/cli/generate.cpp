@@ -144,11 +144,12 @@ void explain_end(const std::vector<GeneratedText>& texts, const TextGenerator& g
 }
 
 /// What the model cannot read of the prompts.
-void explain_unknown(const std::vector<std::string>& prompts, const TextGenerator& generator) {
+void explain_unknown(const std::vector<std::string>& prompts, bool have_special_tokens,
+                     const TextGenerator& generator) {
   const int32_t unknown = generator.tokenizer().unk_id();
   for (size_t i = 0; i < prompts.size(); ++i) {
     if (prompts[i].size() > kMostTextBytes) return;  // is refused
-    const std::vector<int32_t> ids = generator.encode_prompt(prompts[i]);
+    const std::vector<int32_t> ids = generator.encode_prompt(prompts[i], have_special_tokens);
     const auto count = std::count(ids.begin(), ids.end(), unknown);
     if (count > 0)
       write_note(fmt::format("prompt {}: {} of its {} tokens {} unknown to the model", i + 1, count, ids.size(),
@@ -177,8 +178,10 @@ int generate(GenerateCommand command) {
   std::vector<std::string> prompts = prompts_of(command);
   if (command.chat) prompts = chat_prompts(command.model, prompts);
   const auto samples = static_cast<size_t>(command.samples);
-  GenerateOptions options{
-      .sampling = sampling_of(command, generator), .stop = command.stop, .samples = command.samples};
+  GenerateOptions options{.sampling = sampling_of(command, generator),
+                          .stop = command.stop,
+                          .samples = command.samples,
+                          .prompts_have_special_tokens = command.chat};  // the template writes them
   std::unique_ptr<DecoderLm> draft;
   if (!command.draft.empty()) draft = load_draft(command.draft, generator, precision);
   options.draft = draft.get();
@@ -187,7 +190,7 @@ int generate(GenerateCommand command) {
   options.interrupt = &stop_requested();
   if (command.timeout) options.deadline = deadline_after(*command.timeout, "--timeout");
 
-  explain_unknown(prompts, generator);
+  explain_unknown(prompts, options.prompts_have_special_tokens, generator);
   TextOutput output;
   std::vector<GeneratedText> texts;
   if (command.json) {

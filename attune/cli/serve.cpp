@@ -15,6 +15,7 @@
 #include "attune/cli/precision_option.h"
 #include "attune/cli/text_output.h"
 #include "attune/io/config_file.h"
+#include "attune/serve/http/host_addresses.h"
 #include "attune/serve/server.h"
 
 namespace attune::cli {
@@ -43,10 +44,7 @@ struct ServeCommand {
 serve::ServeConfig config_of(const ServeCommand& command) {
   serve::ServeConfig config;
   if (!command.config.empty()) serve::read_serve_config(command.config, config);
-  for (const std::string& argument : command.models) {
-    auto [name, model] = serve::model_argument(argument);
-    config.models[name].folder = model.folder;
-  }
+  serve::add_models(command.models, config);
   if (!command.host.empty()) config.http.host = command.host;
   config.http.port = command.port.value_or(config.http.port);
   if (!command.api_keys.empty()) config.security.api_keys = command.api_keys;
@@ -78,9 +76,9 @@ int serve_models(const ServeCommand& command) {
   const auto& http = server.service().config().http;
   for (const auto& model : server.service().models().all())
     write_note(fmt::format("{}: {}", model->name(), model->config().folder));
-  write_note(fmt::format("serving on {}://{}:{} after {:.2f} seconds, with {} MiB of memory",
-                         http.tls_certificate.empty() ? "http" : "https", http.host, server.port(), taken.count(),
-                         peak_process_bytes() >> 20));
+  write_note(fmt::format("serving on {}://{} after {:.2f} seconds, with {} MiB of memory",
+                         http.tls_certificate.empty() ? "http" : "https", serve::authority_of(http.host, server.port()),
+                         taken.count(), peak_process_bytes() >> 20));
   server.run(stop_requested(), reload);
   return 0;
 }
@@ -100,7 +98,7 @@ void add_serve(CLI::App& app) {
   command->add_option("models", c->models, "NAME=FOLDER, or a folder, of Attune or of the Hugging Face hub")
       ->type_name("MODEL");
   command->add_option("--config", c->config, "serve.toml: models, limits, security");
-  command->add_option("--host", c->host, "Address to listen on [127.0.0.1]");
+  command->add_option("--host", c->host, "Address or name to listen on [127.0.0.1]");
   command->add_option("--port", c->port, "0: any that is free [8080]");
   command->add_option("--api-keys", c->api_keys, "File with the keys of those who may ask");
   command->add_option("--cors-origin", c->cors_origins, "Origin that browsers may ask from; *: all")

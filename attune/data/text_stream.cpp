@@ -123,7 +123,13 @@ void add_paragraphs(const std::filesystem::path& file, const TextLimits& limits,
 void read_stream(const std::vector<std::filesystem::path>& files, const Tokenizer& tokenizer,
                  const TextStreamOptions& options, const Take& take) {
   const bool whole = tokenizer.keeps_line_ends();
-  Encoder encoder(tokenizer, {.eos = !whole}, options.on_read, take);
+  std::vector<int32_t> before;
+  if (options.tokenizer_frames_texts) before = tokens_before(tokenizer);
+  const Take take_behind = [&](std::span<const int32_t> ids, bool ends_document) {
+    if (!ids.empty() && !before.empty()) take(std::exchange(before, {}), false);
+    take(ids, ends_document);
+  };
+  Encoder encoder(tokenizer, {.eos = !whole}, options.on_read, take_behind);
   for (size_t i = 0; i < files.size(); ++i) {
     if (whole && i > 0) encoder.end_file();
     whole ? add_pieces(files[i], options.limits, encoder) : add_lines(files[i], options.limits, encoder);

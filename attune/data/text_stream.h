@@ -17,7 +17,8 @@ namespace attune {
 struct TextStreamOptions {
   TextUnit unit = TextUnit::stream;
   TextLimits limits = {};  // line_bytes does not hold for a stream of characters or bytes
-  /// Documents have the special tokens that the tokenizer puts around texts, and eos, in place of bos and eos.
+  /// Documents have the special tokens that the tokenizer puts around texts, and eos, in place of bos and eos. A stream
+  /// begins with those that it puts in front of a text.
   bool tokenizer_frames_texts = false;
   ReadProgress on_read = {};
 };

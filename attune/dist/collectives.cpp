@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
+#include <memory>
 
 #include "attune/base/fail.h"
+#include "attune/base/parallel.h"
+#include "attune/tensor/buffer.h"
+#include "attune/tensor/memory.h"
 
 namespace attune {
 namespace {
@@ -14,18 +17,18 @@ Numbers parts(const Transport& transport, const Numbers& x, int first, int last)
   return x.part(part_begin(x.count, first, transport.size()), part_begin(x.count, last, transport.size()));
 }
 
-template <class T>
-void add(std::span<std::byte> to, std::span<const std::byte> from) {
-  T* sum = reinterpret_cast<T*>(to.data());
-  const T* x = reinterpret_cast<const T*>(from.data());
-  const size_t count = to.size() / sizeof(T);
-  for (size_t i = 0; i < count; ++i) sum[i] += x[i];
+// The memory as a tensor, which does not own it.
+Tensor tensor_in(std::span<std::byte> memory, const Numbers& like) {
+  return Tensor::in_buffer({like.count}, like.dtype, std::make_shared<Buffer>(memory.data(), memory.size(), nullptr),
+                           0);
 }
 
-void add(const Numbers& to, std::span<const std::byte> from) {
-  if (to.dtype == DType::f32) return add<float>(to.bytes(), from);
-  if (to.dtype == DType::f64) return add<double>(to.bytes(), from);
-  fail<CommunicationError>("reduce_scatter: needs float32 or float64, found {}", name_of(to.dtype));
+// to += from. On one thread, since the others compute meanwhile.
+void accumulate(const Numbers& to, std::span<std::byte> from) {
+  if (to.dtype != DType::f32 && to.dtype != DType::f64)
+    fail<CommunicationError>("reduce_scatter: needs float32 or float64, found {}", name_of(to.dtype));
+  const ThreadScope one(1);
+  add(Cpu{}, tensor_in(to.bytes(), to), tensor_in(from, to));
 }
 
 std::span<std::byte> room(std::vector<std::byte>& scratch, const Numbers& x) {
@@ -43,7 +46,7 @@ void halve(Transport& transport, const Numbers& x, std::vector<std::byte>& scrat
     const Numbers others = lower ? parts(transport, x, middle, last) : parts(transport, x, first, middle);
     const std::span<std::byte> received = room(scratch, mine);
     transport.exchange(rank ^ distance, others.bytes(), rank ^ distance, received);
-    add(mine, received);
+    accumulate(mine, received);
   }
 }
 
@@ -67,7 +70,7 @@ void reduce_scatter(Transport& transport, Numbers x, std::vector<std::byte>& scr
     const Numbers sent = part(rank - step + size), kept = part(rank - step - 1 + 2 * size);
     const std::span<std::byte> received = room(scratch, kept);
     transport.exchange((rank + 1) % size, sent.bytes(), (rank - 1 + size) % size, received);
-    add(kept, received);
+    accumulate(kept, received);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -221,26 +222,100 @@ void read_slot(AdapterFile& file, const OpenedFolder& base, const AdapterSlot& s
   if (!parts.empty()) set_joined(slot, parts, out, file.dropout());
 }
 
+// Projections whose rows are stored in the same modules of the base model: queries, keys and values of GPT-2, say.
+struct ProjectionGroup {
+  struct Part {
+    const Adapter* adapter;  // null: a parameter without one
+    Transform transform;
+  };
+  std::vector<std::string> modules;  // whose outputs, one after the other, are the rows
+  std::vector<Part> parts;
+  int64_t rows = 0;
+};
+
+int64_t rows_needed(int64_t own, const Transform& t) {
+  if (!t.part) return own;
+  return t.period == 0 ? t.first + own : own / t.run * t.period;
+}
+
+std::vector<ProjectionGroup> groups_of(Module& module, const OpenedFolder& base) {
+  std::vector<ProjectionGroup> groups;
+  std::map<std::vector<std::string>, size_t> numbers;
+  std::map<std::string, const Adapter*> adapters;
+  for (const AdapterSlot& slot : adapter_slots(module))
+    if (slot.adapter->there()) adapters[slot.name] = slot.adapter;
+  for (const NamedParameter& p : named_parameters(module)) {
+    if (is_of_adapter(p.name) || !p.name.ends_with(kWeight)) continue;
+    const std::string name = without_weight(p.name);
+    const ModulePlace place = modules_of(base, name);
+    const auto [number, is_new] = numbers.emplace(place.modules, groups.size());
+    if (is_new) groups.push_back({.modules = place.modules, .parts = {}});
+    ProjectionGroup& group = groups[number->second];
+    const auto adapter = adapters.find(name);
+    group.parts.push_back({adapter == adapters.end() ? nullptr : adapter->second, place.transform});
+    group.rows = std::max(group.rows, rows_needed(p.tensor->size(0), place.transform));
+  }
+  std::erase_if(groups, [](const ProjectionGroup& group) {
+    return std::ranges::none_of(group.parts, [](const auto& part) { return part.adapter != nullptr; });
+  });
+  return groups;
+}
+
+// The adapters of a group as one: A of all parts one below the other, and B with zeros elsewhere.
+Stored joined(const ProjectionGroup& group) {
+  Stored all;
+  int64_t rank = 0, in = 0;
+  std::vector<float> a;
+  for (const auto& [adapter, transform] : group.parts) {
+    if (adapter == nullptr) continue;
+    if (rank == 0) all.scale = adapter->scale();
+    const std::vector<float> values = values_of(adapter->a());
+    a.insert(a.end(), values.begin(), values.end());
+    rank += adapter->rank();
+    in = adapter->a().size(1);
+  }
+  std::vector<float> b(static_cast<size_t>(group.rows * rank));
+  int64_t column = 0;
+  for (const auto& [adapter, transform] : group.parts) {
+    if (adapter == nullptr) continue;
+    const std::vector<float> values = values_of(adapter->b());
+    const auto factor = static_cast<float>(adapter->scale() / all.scale);
+    const int64_t count = adapter->b().size(0), own = adapter->rank();
+    const int64_t run = transform.period > 0 ? transform.run : count;
+    for (int64_t row = 0; row < count; ++row)
+      for (int64_t c = 0; c < own; ++c) {
+        const int64_t stored_row = transform.first + row / run * transform.period + row % run;
+        b[static_cast<size_t>(stored_row * rank + column + c)] = factor * values[static_cast<size_t>(row * own + c)];
+      }
+    column += own;
+  }
+  all.a = matrix(rank, in, a);
+  all.b = matrix(group.rows, rank, b);
+  return all;
+}
+
 }  // namespace
 
 void write_adapter(const std::filesystem::path& folder, Module& module, const AdapterDescription& d) {
   make_directories(folder);
+  const LoraConfig& lora = d.lora;
   std::vector<NamedTensor> tensors;
   std::set<std::string> targets, heads;
+  Json ranks = Json::object(), alphas = Json::object();
   bool transposed = false;
-  for (const AdapterSlot& slot : adapter_slots(module)) {
-    if (!slot.adapter->there()) continue;
-    ModulePlace place = modules_of(d.base, slot.name);
-    const Tensor a = slot.adapter->a().detach().to(Device{}), b = slot.adapter->b().detach().to(Device{});
-    const auto count = static_cast<int64_t>(place.modules.size());
-    if (place.transform.part || b.size(0) % count != 0) place = {.modules = {slot.name}, .transform = {}};
-    transposed = transposed || place.transform.transposed;
-    const int64_t step = b.size(0) / static_cast<int64_t>(place.modules.size());
+  for (const ProjectionGroup& group : groups_of(module, d.base)) {
+    const Stored adapter = joined(group);
+    const int64_t rank = adapter.a.size(0), step = group.rows / static_cast<int64_t>(group.modules.size());
+    const double r = static_cast<double>(rank);
+    const double alpha = adapter.scale * (lora.rank_stabilized ? std::sqrt(r) : r);
+    transposed = transposed || group.parts.front().transform.transposed;
     int64_t first = 0;
-    for (const std::string& name : place.modules) {
-      tensors.push_back({std::string(kPrefix) + name + ".lora_A.weight", a});
-      tensors.push_back({std::string(kPrefix) + name + ".lora_B.weight", b.rows(first, first + step)});
+    for (const std::string& name : group.modules) {
+      tensors.push_back({std::string(kPrefix) + name + ".lora_A.weight", adapter.a});
+      tensors.push_back({std::string(kPrefix) + name + ".lora_B.weight", adapter.b.rows(first, first + step)});
       targets.insert(name);
+      if (rank != lora.rank) ranks[name] = rank;
+      if (std::abs(alpha - lora.alpha_in_use()) > 1e-9 * alpha) alphas[name] = alpha;
       first += step;
     }
   }
@@ -250,12 +325,13 @@ void write_adapter(const std::filesystem::path& folder, Module& module, const Ad
     tensors.push_back({name, p.tensor->detach().to(Device{})});
     heads.insert(name.substr(kPrefix.size(), name.rfind('.') - kPrefix.size()));
   }
-  const LoraConfig& lora = d.lora;
   Json config = {{"peft_type", "LORA"},
                  {"task_type", task_of(d.base.config().model.architecture)},
                  {"base_model_name_or_path", std::filesystem::absolute(d.base.path()).lexically_normal().string()},
                  {"r", lora.rank},
                  {"lora_alpha", lora.alpha_in_use()},
+                 {"rank_pattern", ranks},
+                 {"alpha_pattern", alphas},
                  {"use_rslora", lora.rank_stabilized},
                  {"lora_dropout", lora.dropout},
                  {"bias", "none"},

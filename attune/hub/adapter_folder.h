@@ -22,18 +22,18 @@ struct AdapterDescription {
   std::vector<std::string> saved;  // parameters of a new head, which are stored too
 };
 
-/// Writes the adapters of a module under the names that transformers gives the projections of the base model's family;
-/// where a projection is a part of one of the family's (the queries of GPT-2), and for Attune's own models, under
-/// Attune's names, which PEFT does not know. Throws FileError.
+/// Writes the adapters of a module under the names that transformers gives the projections of the base model's family.
+/// Where the family stores several projections as one (queries, keys and values of GPT-2), their adapters become one,
+/// of the sum of their ranks. Those of Attune's own models have Attune's names. Throws FileError.
 void write_adapter(const std::filesystem::path& folder, Module& module, const AdapterDescription& description);
 
 /// The folder of the model that an adapter is for: "base_model_name_or_path", beside the adapter where it is relative.
 /// Throws FileError and ConfigError, also where there is no such folder.
 std::filesystem::path adapter_base(const std::filesystem::path& folder);
 
-/// Gives the projections of a module, built of the base model, the adapters of a folder, under either names, and stored
-/// parameters their values. The folder may be hostile. Throws FileError naming the tensor, and ConfigError naming the
-/// field of adapter_config.json, that does not fit or is not supported.
+/// Reads the adapters of a folder, under either names, into the projections of a module that was built of the base
+/// model, and the parameters that are stored beside them. The folder may be hostile. Throws FileError naming the
+/// tensor, and ConfigError naming the field of adapter_config.json, that does not fit or is not supported.
 void read_adapter(const std::filesystem::path& folder, const OpenedFolder& base, Module& module);
 
 }  // namespace attune

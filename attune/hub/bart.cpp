@@ -27,7 +27,9 @@ Json describe(const DescribedModel& model) {
 Family bart_family() {
   return {.model_types = {"bart", "mbart"},
           .classes = {{"BartForConditionalGeneration", Architecture::encoder_decoder, "bart"},
-                      {"MBartForConditionalGeneration", Architecture::encoder_decoder, "mbart"}},
+                      {"MBartForConditionalGeneration", Architecture::encoder_decoder, "mbart"},
+                      {"BartModel", Architecture::encoder_decoder, "", true},
+                      {"MBartModel", Architecture::encoder_decoder, "", true}},
           .prefix = "model.",
           .translate = translate,
           .names = bart_names,

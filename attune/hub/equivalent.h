@@ -30,7 +30,7 @@ std::vector<FieldDifference> differences(const TransformerConfig& ours, const Tr
 ///   - it pairs the dimensions of rotary positions in another way: rows of queries and keys change places
 bool can_be_bridged(const FieldDifference& difference, const TransformerConfig& ours);
 
-/// A model of `theirs` with the outputs of `model`, which is one of `ours`. Every difference of the two can be bridged.
+/// Returns a model of `theirs` with the outputs of `model`, which is one of `ours`. Every difference can be bridged.
 std::unique_ptr<Module> equivalent_model(Module& model, const TransformerConfig& ours, const TransformerConfig& theirs);
 
 }  // namespace attune

@@ -40,7 +40,11 @@ HubClass class_of(const HubConfig& config, const Family& family) {
   if (names.empty()) return family.classes.front();
   std::string known;
   for (const HubClass& c : family.classes) {
-    if (c.name == names.front()) return c;
+    if (c.name == names.front()) {
+      if (c.tied && !config.flag("tie_word_embeddings", c.tied))
+        config.refuse("architectures", "has no projection to the vocabulary, and tie_word_embeddings is not true");
+      return c;
+    }
     known += (known.empty() ? "" : ", ") + std::string(c.name);
   }
   config.refuse("architectures", "is not supported, needs one of " + known);

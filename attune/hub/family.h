@@ -2,6 +2,7 @@
 // A family of models of the Hugging Face hub is a table: its configuration in terms of ours, and where our parameters
 // are in its files. To add a family, write a file like gpt2.cpp and add it to families.cpp; see docs/hugging-face.md.
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,9 @@ struct HubClass {
   std::string_view name;  // "GPT2LMHeadModel"
   Architecture architecture;
   std::string_view model_type;  // of the folders that are written with it; empty: it is read alone
+  /// Of a base model, which has no projection to the vocabulary: "tie_word_embeddings" where config.json has none. The
+  /// embedding is the projection where it is true, and else there is none.
+  std::optional<bool> tied = {};
 };
 
 /// What a family's functions read.
@@ -41,7 +45,7 @@ struct Family {
   std::string prefix;             // of the base model's tensors
   /// Returns our configuration; refuses what it does not know. The caller validates the result.
   TransformerConfig (*translate)(const HubFiles& files);
-  /// Serves reading and writing: where the files have none of a tensor's names, the one that is written.
+  /// The names for reading and writing. Where the files have none of a tensor's names, the table has the one to write.
   NameTable (*names)(const TransformerConfig& config, const HubFiles& files);
   /// The other direction of translate(): fields of config.json for the family's model that is nearest to ours. What
   /// translate() makes of them tells whether it is the same. Throws ConfigError naming the field where no model is

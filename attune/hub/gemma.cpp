@@ -116,7 +116,9 @@ NameTable names(const TransformerConfig&, const HubFiles&) {
 Family gemma_family() {
   return {.model_types = {"gemma2", "gemma3_text"},
           .classes = {{"Gemma2ForCausalLM", Architecture::decoder_lm, "gemma2"},
-                      {"Gemma3ForCausalLM", Architecture::decoder_lm, "gemma3_text"}},
+                      {"Gemma3ForCausalLM", Architecture::decoder_lm, "gemma3_text"},
+                      {"Gemma2Model", Architecture::decoder_lm, "", true},
+                      {"Gemma3TextModel", Architecture::decoder_lm, "", true}},
           .prefix = "model.",
           .translate = translate,
           .names = names,

@@ -63,7 +63,8 @@ NameTable names(const TransformerConfig& c, const HubFiles&) {
 
 Family gpt2_family() {
   return {.model_types = {"gpt2"},
-          .classes = {{"GPT2LMHeadModel", Architecture::decoder_lm, "gpt2"}},
+          .classes = {{"GPT2LMHeadModel", Architecture::decoder_lm, "gpt2"},
+                      {"GPT2Model", Architecture::decoder_lm, "", true}},
           .prefix = "transformer.",
           .translate = translate,
           .names = names,

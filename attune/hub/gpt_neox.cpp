@@ -15,7 +15,8 @@ TransformerConfig translate(const HubFiles& files) {
   set_rotary(c, hub,
              {.head_dim = head_dim_of(c, hub),
               .base = hub.number("rotary_emb_base", 10000),
-              .partial_factor = hub.number("rotary_pct", 0.25)});
+              .partial_factor = 0.25,
+              .partial_field = "rotary_pct"});
   c.activation = activation_of(hub, "hidden_act", "gelu");
   c.norm_epsilon = hub.number("layer_norm_eps", 1e-5);
   c.parallel_residual = hub.flag("use_parallel_residual", true);

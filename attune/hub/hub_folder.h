@@ -19,8 +19,8 @@ class HubFolder {
   /// Reads config.json and the headers of the tensors. Checks the sizes of the model against those of the files, so
   /// that nothing of a hostile size is built. Throws FileError, and ConfigError naming the field that is not supported.
   explicit HubFolder(const std::filesystem::path& folder);
-  /// The same, or, of one of Attune's own folders, what its config.json says. Throws ConfigError too when config.json
-  /// is no object with a "model_type".
+  /// Opens a folder of the hub, or reads config.json of one of Attune's own folders. Throws ConfigError too when
+  /// config.json is no object with a "model_type".
   static std::variant<HubFolder, ConfigFile> open(const std::filesystem::path& folder);
 
   const TransformerConfig& config() const { return config_; }
@@ -33,7 +33,7 @@ class HubFolder {
   /// Throws FileError naming a tensor that is missing, unknown or of another shape. Reads no values.
   void check() const;
 
-  /// Where the family has a parameter of ours; nothing where it has no such parameter.
+  /// The place of one of our parameters in the family's files; nothing if it has none there.
   std::optional<Place> place_of(const std::string& parameter) const;
 
   /// Builds the model: build_model() of config().
@@ -43,7 +43,7 @@ class HubFolder {
   HubFolder(const std::filesystem::path& folder, HubConfig config);
   HubFiles files() const;
   std::vector<FoundParameter> found_in(Module& model) const;
-  /// Gives a model of config() that was built by build_without_values() those of the files.
+  /// Gives a model of config(), which build_without_values() has built, the values of the files.
   void fill(Module& model, LoadedWeights weights) const;
 
   HubConfig hub_;

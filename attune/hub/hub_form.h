@@ -23,9 +23,9 @@ std::string written_model_types();
 /// The tokens that config.json names; where it names none, those of `otherwise`.
 SpecialIds special_ids_of(const HubConfig& config, SpecialIds otherwise);
 
-/// Finds the first class whose models include one with the outputs of `config`; without differences before one whose
-/// differences can be bridged. `parameters` are the names of the model's parameters. `model_type`: only this one; "":
-/// any. Throws ConfigError that names the fields without an equivalent and what the nearest class has there.
+/// Finds the first class with a model that has the outputs of `config`. A class without differences goes before one
+/// whose differences can be bridged. `parameters` are the names of the model's parameters. `model_type`: only this one;
+/// "": any. Throws ConfigError that names the fields without an equivalent and what the nearest class has there.
 HubForm hub_form_of(const TransformerConfig& config, const std::vector<std::string>& parameters,
                     const SpecialIds& special, const std::string& model_type = "");
 

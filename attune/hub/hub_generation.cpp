@@ -108,7 +108,12 @@ void read(SamplingConfig& s, const HubConfig& hub, const HubConfig& config) {
     s.min_p = hub.number("min_p", 0);
   }
   s.repetition_penalty = hub.number("repetition_penalty", 1);
-  if (hub.has("max_new_tokens")) s.max_tokens = hub.integer("max_new_tokens");
+  if (hub.has("max_new_tokens")) {
+    s.max_tokens = hub.integer("max_new_tokens");
+  } else if (hub.has("max_length")) {
+    s.max_tokens = 0;
+    s.max_length = hub.integer("max_length");
+  }
   s.min_tokens = hub.integer("min_new_tokens", 0);
   s.no_repeat_ngram_size = hub.integer("no_repeat_ngram_size", 0);
   s.special_tokens = true;
@@ -183,7 +188,10 @@ Json hub_generation_of(const GenerationConfig& settings, const SpecialIds& speci
 Json hub_sampling_of(const SamplingConfig& settings, const SpecialIds& special, std::vector<std::string>& left_out) {
   const SamplingConfig& s = settings;
   Json json = token_fields(s, special, {special.pad, special.unk, special.bos});
-  json["max_new_tokens"] = s.max_tokens;
+  if (s.max_tokens > 0)
+    json["max_new_tokens"] = s.max_tokens;
+  else
+    json["max_length"] = s.max_length;
   if (s.min_tokens > 0) json["min_new_tokens"] = s.min_tokens;
   json["do_sample"] = s.temperature > 0;
   if (s.temperature > 0)

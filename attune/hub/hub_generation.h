@@ -11,9 +11,8 @@
 
 namespace attune {
 
-/// How an encoder-decoder of the hub searches for outputs: generation_config.json of the folder, or, in folders of
-/// before there was such a file, `config`, its config.json. Outputs are searched for and ranked as by transformers, but
-/// for
+/// How an encoder-decoder of the hub searches for outputs: by generation_config.json of the folder, or, in older
+/// folders without it, by `config`, its config.json. Outputs are searched for and ranked as by transformers, but for
 ///   - max_length: 256 tokens, and not 20, where the files name no limit
 ///   - early_stopping = false: the search goes on until no better output can come
 /// The start and the ends come from config.json where generation_config.json has none. Throws FileError, and

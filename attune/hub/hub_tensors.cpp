@@ -32,10 +32,14 @@ std::string HubTensors::stored_name(const std::string& name) const {
 
 Tensor HubTensors::read(const std::string& stored, Bfloat16 bfloat16) const {
   const DType dtype = source_.dtype(stored);
-  if (dtype != DType::f32 && dtype != DType::bf16)
-    fail<FileError>("{}: tensor {} is {}, needs floating-point numbers of at most 32 bits", file(stored),
-                    in_quotes(stored), name_of(dtype));
-  return source_.read(stored, bfloat16);
+  if (dtype != DType::f32 && dtype != DType::f64 && dtype != DType::bf16)
+    fail<FileError>("{}: tensor {} is {}, needs floating-point numbers", file(stored), in_quotes(stored),
+                    name_of(dtype));
+  const Tensor values = source_.read(stored, bfloat16);
+  if (dtype != DType::f64) return values;
+  const Tensor narrow = values.to(DType::f32);
+  source_.release_pages(values);
+  return narrow;
 }
 
 }  // namespace attune

@@ -36,8 +36,9 @@ class HubTensors final : public TensorNames {
   std::string file(const std::string& stored) const { return source_.file(stored).string(); }
   Shape shape(const std::string& stored) const { return source_.shape(stored); }
   bool is_bfloat16(const std::string& stored) const { return source_.dtype(stored) == DType::bf16; }
-  /// In float32, or in bfloat16 where the file has that and it is to be kept: the file's own pages where it has that
-  /// type, else a copy. Throws FileError unless the file has floating-point numbers of at most 32 bits.
+  /// Returns a tensor: bfloat16 where the file has bfloat16 and `bfloat16` says kept, else float32. It lies on the
+  /// file's own pages where these have its type, else it is a copy, also of float64. Throws FileError unless the file
+  /// has floating-point numbers.
   Tensor read(const std::string& stored, Bfloat16 bfloat16) const;
   /// See TensorSource::release_pages().
   void release_pages(const Tensor& tensor) const { source_.release_pages(tensor); }

@@ -145,7 +145,12 @@ Family llama_family() {
                       {"Qwen2ForCausalLM", Architecture::decoder_lm, "qwen2"},
                       {"Qwen3ForCausalLM", Architecture::decoder_lm, "qwen3"},
                       {"MixtralForCausalLM", Architecture::decoder_lm, "mixtral"},
-                      {"Qwen3MoeForCausalLM", Architecture::decoder_lm, "qwen3_moe"}},
+                      {"Qwen3MoeForCausalLM", Architecture::decoder_lm, "qwen3_moe"},
+                      {"LLaMAForCausalLM", Architecture::decoder_lm, ""},  // its name in the first published folders
+                      {"LlamaModel", Architecture::decoder_lm, "", false},
+                      {"MistralModel", Architecture::decoder_lm, "", false},
+                      {"Qwen2Model", Architecture::decoder_lm, "", false},
+                      {"Qwen3Model", Architecture::decoder_lm, "", false}},
           .prefix = "model.",
           .translate = translate,
           .names = names,

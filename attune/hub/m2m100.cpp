@@ -32,7 +32,8 @@ Json describe(const DescribedModel& model) {
 
 Family m2m100_family() {
   return {.model_types = {"m2m_100"},
-          .classes = {{"M2M100ForConditionalGeneration", Architecture::encoder_decoder, "m2m_100"}},
+          .classes = {{"M2M100ForConditionalGeneration", Architecture::encoder_decoder, "m2m_100"},
+                      {"M2M100Model", Architecture::encoder_decoder, "", true}},
           .prefix = "model.",
           .translate = translate,
           .names = bart_names,

@@ -34,7 +34,8 @@ Json describe(const DescribedModel& model) {
 
 Family marian_family() {
   return {.model_types = {"marian"},
-          .classes = {{"MarianMTModel", Architecture::encoder_decoder, "marian"}},
+          .classes = {{"MarianMTModel", Architecture::encoder_decoder, "marian"},
+                      {"MarianModel", Architecture::encoder_decoder, "", true}},
           .prefix = "model.",
           .translate = translate,
           .names = bart_names,

@@ -10,12 +10,12 @@
 
 namespace attune {
 
-/// How a parameter is made of stored tensors, in this order.
+/// The steps, in this order, that make a parameter of stored tensors.
 struct Transform {
   bool transposed = false;  // a matrix is stored as [in, out]
   bool part = false;        // only some of the stored rows are the parameter's: those from `first` on, and ...
   int64_t first = 0;
-  int64_t run = 0, period = 0;  // ... with period > 0 the `run` rows from `first` on of every `period`
+  int64_t run = 0, period = 0;  // ... with period > 0: `run` rows there, and again every `period` rows
   double add = 0;               // to every element of a ".weight"
   bool one_row = false;         // a vector is stored as [1, n]
 };

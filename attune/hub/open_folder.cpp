@@ -12,6 +12,7 @@
 #include "attune/hub/hub_generation.h"
 #include "attune/nn/adapters.h"
 #include "attune/nn/make_panels.h"
+#include "attune/text/limited_tokenizer.h"
 #include "attune/text/tokenizer_files.h"
 
 namespace attune {
@@ -24,24 +25,18 @@ std::unique_ptr<Model> load_as(const HubFolder& hub, LoadedWeights weights) {
   return std::unique_ptr<Model>(&dynamic_cast<Model&>(*model.release()));
 }
 
-// A model's vocabulary may be padded, so that it has more tokens than the tokenizer.
-void check_size(const Tokenizer& tokenizer, const char* field, int64_t vocab, const std::filesystem::path& folder) {
-  if (tokenizer.vocab_size() > vocab)
-    fail<ConfigError>("{}: the tokenizer has {} tokens, but the model has {} = {}", folder.string(),
-                      tokenizer.vocab_size(), field, vocab);
-}
-
-std::shared_ptr<const Tokenizer> load_hub_tokenizer(const std::filesystem::path& folder, int64_t vocab) {
-  std::shared_ptr<const Tokenizer> tokenizer = load_tokenizers(folder).source;
-  check_size(*tokenizer, "vocab_size", vocab, folder);
-  return tokenizer;
+// Tokens that the model does not have are in no output anyway, as in transformers.
+template <class Config>
+void forget_tokens_beyond(int64_t vocab, Config& settings) {
+  for (std::vector<int64_t>* const tokens : {&settings.suppressed_tokens, &settings.suppressed_at_begin})
+    std::erase_if(*tokens, [&](int64_t token) { return token >= vocab; });
 }
 
 template <class Model>
 void fill_encoder(const OpenedFolder& folder, LoadedWeights weights, EncoderFolderOf<Model>& files) {
   const TransformerConfig& config = folder.config().model;
   files.max_tokens = std::min(kMostTextTokens, config.longest_sequence());
-  files.tokenizer = load_hub_tokenizer(folder.path(), config.vocab);
+  files.tokenizer = limited_tokenizer(load_tokenizers(folder.path()).source, config.vocab);
   files.tokenizer_frames_texts = true;
   files.model = load_as<Model>(*folder.hub(), weights);
 }
@@ -109,12 +104,12 @@ ModelFolder OpenedFolder::load_model(LoadedWeights weights) const {
     if (hub() == nullptr) return load_model_folder(path(), config(), w);
     check_architecture(path(), config().model.architecture, Architecture::encoder_decoder, "translation");
     ModelFolder files;
-    TokenizerPair tokenizers = load_tokenizers(path());
-    check_size(*tokenizers.source, "source_vocab", config().model.source_vocab, path());
-    check_size(*tokenizers.target, "target_vocab", config().model.target_vocab, path());
+    const TransformerConfig& model = config().model;
+    TokenizerPair tokenizers = limited_tokenizers(load_tokenizers(path()), model.source_vocab, model.target_vocab);
     files.source_tokenizer = std::move(tokenizers.source);
     files.target_tokenizer = std::move(tokenizers.target);
     files.generation = read_hub_generation(path(), hub()->hub_config());
+    forget_tokens_beyond(model.target_vocab, files.generation);
     files.model = load_as<Transformer>(*hub(), w);
     return files;
   });
@@ -125,8 +120,10 @@ LanguageModelFolder OpenedFolder::load_language_model(LoadedWeights weights) con
     if (hub() == nullptr) return load_language_model_folder(path(), config(), w);
     check_architecture(path(), config().model.architecture, Architecture::decoder_lm, "generation");
     LanguageModelFolder files;
-    files.tokenizer = load_hub_tokenizer(path(), config().model.vocab);
+    const int64_t vocab = config().model.vocab;
+    files.tokenizer = limited_tokenizer(load_tokenizers(path()).source, vocab);
     files.sampling = read_hub_sampling(path(), hub()->hub_config());
+    forget_tokens_beyond(vocab, files.sampling);
     files.tokenizer_frames_texts = true;
     files.model = load_as<DecoderLm>(*hub(), w);
     return files;

@@ -11,9 +11,9 @@ namespace [[gnu::visibility("default")]] attune {
 
 class HubFolder;
 
-/// A folder whose config.json has been read, once for those who ask what it is before they load it. A folder with an
-/// adapter of PEFT stands for the model that its adapter_config.json names, whose weights have the adapter added when
-/// they are loaded: see hub/adapter_folder.h.
+/// A folder whose config.json has been read, so that it is read once to ask what the folder is and to load it. A folder
+/// with an adapter of PEFT stands for the model that its adapter_config.json names, whose weights have the adapter
+/// added when they are loaded: see hub/adapter_folder.h.
 class OpenedFolder {
  public:
   /// Throws FileError or ConfigError.
@@ -22,7 +22,7 @@ class OpenedFolder {
   const std::filesystem::path& path() const;  // of the model, not of its adapter
   /// The model's configuration; that of a folder of the hub is translated into ours.
   const ConfigFile& config() const;
-  /// Null for Attune's own folders.
+  /// Null for Attune's own folders. For Attune's own programs: no public header defines HubFolder.
   const HubFolder* hub() const;
 
   /// As open_model_folder() and its like.
@@ -37,8 +37,8 @@ class OpenedFolder {
   std::shared_ptr<const Contents> contents_;
 };
 
-/// Returns use(folder.load_model(weights)), or what `use` returns of the function beside it that loads a model of the
-/// folder's architecture.
+/// Loads the folder with load_model() or the function beside it that fits the architecture, and returns what `use`
+/// returns of the result.
 template <class Use>
 auto load_by_architecture(const OpenedFolder& folder, LoadedWeights weights, Use&& use) {
   switch (folder.config().model.architecture) {

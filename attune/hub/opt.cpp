@@ -66,7 +66,8 @@ NameTable names(const TransformerConfig&, const HubFiles&) {
 
 Family opt_family() {
   return {.model_types = {"opt"},
-          .classes = {{"OPTForCausalLM", Architecture::decoder_lm, "opt"}},
+          .classes = {{"OPTForCausalLM", Architecture::decoder_lm, "opt"},
+                      {"OPTModel", Architecture::decoder_lm, "", true}},
           .prefix = "model.",
           .translate = translate,
           .names = names,

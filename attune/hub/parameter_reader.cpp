@@ -68,24 +68,24 @@ void transpose(const Tensor& stored, const Tensor& turned) {
   turned.assign(std::span<const T>(result));
 }
 
-// Takes `run` rows of every `period` from `first` on, and adds.
+// target = `run` rows of every `period` from row `first` on, plus `add`. A period of 0 has all rows from `first` on.
 template <class T>
-void take_rows(const Tensor& rows, const Transform& t, const Tensor& target) {
+void gather_rows(const Tensor& rows, const Transform& t, const Tensor& target) {
   const HostView view(rows);
   const std::span<const T> values = view.as<T>();
   const auto wanted = static_cast<size_t>(target.numel());
   const size_t columns = wanted == 0 ? 0 : wanted / static_cast<size_t>(target.size(0));
   const size_t run = t.period == 0 ? wanted : static_cast<size_t>(t.run) * columns;
-  std::vector<T> taken;
-  taken.reserve(wanted);
-  for (size_t begin = static_cast<size_t>(t.first) * columns; taken.size() < wanted;
+  std::vector<T> gathered;
+  gathered.reserve(wanted);
+  for (size_t begin = static_cast<size_t>(t.first) * columns; gathered.size() < wanted;
        begin += static_cast<size_t>(t.period) * columns) {
     const std::span<const T> part = values.subspan(begin, run);
-    taken.insert(taken.end(), part.begin(), part.end());
+    gathered.insert(gathered.end(), part.begin(), part.end());
   }
   if (t.add != 0)
-    for (T& value : taken) value = static_cast<T>(static_cast<float>(value) + static_cast<float>(t.add));
-  target.assign(std::span<const T>(taken));
+    for (T& value : gathered) value = static_cast<T>(static_cast<float>(value) + static_cast<float>(t.add));
+  target.assign(std::span<const T>(gathered));
 }
 
 // Calls f with float or bfloat16.
@@ -158,7 +158,7 @@ Tensor ParameterReader::values_of(const Wanted& p) {
   const Tensor rows = shared_rows(p);
   if (t.period == 0 && t.add == 0) return rows.rows(t.first, t.first + shape[0]);
   const Tensor values = Tensor::empty(shape, {.dtype = rows.dtype()});
-  with_type_of(rows, [&]<class T>(T) { take_rows<T>(rows, t, values); });
+  with_type_of(rows, [&]<class T>(T) { gather_rows<T>(rows, t, values); });
   tensors_.release_pages(rows);
   return values;
 }

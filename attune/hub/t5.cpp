@@ -120,7 +120,9 @@ Family t5_family() {
       .model_types = {"t5", "mt5"},
       .classes = {{"T5ForConditionalGeneration", Architecture::encoder_decoder, "t5"},
                   {"T5WithLMHeadModel", Architecture::encoder_decoder, ""},  // its name until 2020
-                  {"MT5ForConditionalGeneration", Architecture::encoder_decoder, "mt5"}},
+                  {"MT5ForConditionalGeneration", Architecture::encoder_decoder, "mt5"},
+                  {"T5Model", Architecture::encoder_decoder, "", true},
+                  {"MT5Model", Architecture::encoder_decoder, "", false}},
       .prefix = "",
       .translate = translate,
       .names = names,

@@ -19,9 +19,10 @@ struct NamedActivation {
   std::optional<FeedForwardActivation> gated;
 };
 
-constexpr std::array<NamedActivation, 10> kActivations = {{
+constexpr std::array<NamedActivation, 11> kActivations = {{
     {"relu", FeedForwardActivation::relu, FeedForwardActivation::reglu},
     {"gelu", FeedForwardActivation::gelu, FeedForwardActivation::geglu},
+    {"gelu_python", FeedForwardActivation::gelu, FeedForwardActivation::geglu},
     {"gelu_new", FeedForwardActivation::gelu_tanh, FeedForwardActivation::geglu_tanh},
     {"gelu_fast", FeedForwardActivation::gelu_tanh, FeedForwardActivation::geglu_tanh},
     {"gelu_pytorch_tanh", FeedForwardActivation::gelu_tanh, FeedForwardActivation::geglu_tanh},
@@ -36,6 +37,8 @@ Json name_of(const std::function<bool(const NamedActivation&)>& wanted) {
   const auto found = std::ranges::find_if(kActivations, wanted);
   return found == kActivations.end() ? Json(nullptr) : Json(found->name);
 }
+
+constexpr std::string_view kPartialFactor = RotaryFields{}.partial_field;
 
 // The object with the fields of the positions; "rope_theta" may be beside it.
 HubConfig rotary_table_of(const HubConfig& config, std::string_view layer_type) {
@@ -123,11 +126,16 @@ RotaryOptions rotary_of(const HubConfig& config, const RotaryFields& fields) {
   const HubConfig table = rotary_table_of(config, fields.layer_type);
   RotaryOptions rotary;
   rotary.base = table.number("rope_theta", config.number("rope_theta", fields.base));
-  const double share =
-      table.number("partial_rotary_factor", config.number("partial_rotary_factor", fields.partial_factor));
-  if (!(share > 0 && share <= 1)) table.refuse("partial_rotary_factor", "needs a number above 0, at most 1");
+  const std::string_view field =
+      table.has(kPartialFactor) || config.has(kPartialFactor) ? kPartialFactor : fields.partial_field;
+  const HubConfig& holder = table.has(field) ? table : config;
+  const double share = holder.number(field, fields.partial_factor);
+  if (!(share > 0 && share <= 1)) holder.refuse(field, "needs a number above 0, at most 1");
   if (share < 1) rotary.dimensions = static_cast<int64_t>(static_cast<double>(fields.head_dim) * share);
-  if (share < 1 && rotary.dimensions < 2) table.refuse("partial_rotary_factor", "rotates nothing of a head");
+  if (share < 1 && rotary.dimensions < 2) holder.refuse(field, "rotates nothing of a head");
+  if (rotary.dimensions % 2 != 0)
+    holder.refuse(field, fmt::format("rotates {} of {} dimensions of a head, needs an even number", rotary.dimensions,
+                                     fields.head_dim));
   set_scaling(rotary, config, table);
   return rotary;
 }
@@ -229,20 +237,7 @@ NameTable expert_rows(const std::string& ours, const std::string& theirs, const 
 }
 
 Activation head_activation_of(const HubConfig& config, std::string_view field, const std::string& fallback) {
-  switch (activation_of(config, field, fallback)) {
-    case FeedForwardActivation::relu:
-      return Activation::relu;
-    case FeedForwardActivation::gelu:
-      return Activation::gelu;
-    case FeedForwardActivation::gelu_tanh:
-      return Activation::gelu_tanh;
-    case FeedForwardActivation::gelu_sigmoid:
-      return Activation::gelu_sigmoid;
-    case FeedForwardActivation::tanh:
-      return Activation::tanh;
-    default:
-      return Activation::silu;
-  }
+  return fused_activation(activation_of(config, field, fallback));
 }
 
 Json activation_name(FeedForwardActivation activation, bool gated) {

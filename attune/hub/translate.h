@@ -63,6 +63,7 @@ struct RotaryFields {
   std::string_view layer_type = "";
   double base = 10000;        // where config.json has none
   double partial_factor = 1;  // the share of a head that is rotated, where config.json has none
+  std::string_view partial_field = "partial_rotary_factor";  // what the family called it before transformers 5
 };
 
 /// The rotary positions of "rope_parameters" (transformers 5) or of "rope_theta" and "rope_scaling" (before). Where
@@ -70,7 +71,7 @@ struct RotaryFields {
 RotaryOptions rotary_of(const HubConfig& config, const RotaryFields& fields);
 
 /// Sets these positions, and context_length to "max_position_embeddings". `dynamic` scaling changes nothing up to that
-/// length, and no longer texts are read. `longrope` has other factors for texts that are longer than the trained
+/// length, and longer texts are not read. `longrope` has other factors for texts that are longer than the trained
 /// length: context_length is that length.
 void set_rotary(TransformerConfig& c, const HubConfig& config, const RotaryFields& fields);
 
@@ -83,7 +84,7 @@ std::string first_stored(const HubFiles& files, const std::vector<std::string>& 
 std::string projection_bias_name(const TransformerConfig& c, const HubFiles& files, const std::string& own,
                                  const std::string& shared);
 
-/// Of stored rows those from `first` on, as many as the parameter has.
+/// Takes as many stored rows from `first` on as the parameter has.
 Transform part_of_rows(int64_t first, bool transposed = false);
 
 }  // namespace attune

@@ -37,11 +37,17 @@ std::vector<double> scores_of(std::span<const float> logits, LabelScores scores)
   return values;
 }
 
-std::vector<LabelProbability> ranked(const std::vector<double>& probabilities) {
+// The `top` likeliest; 0: all.
+std::vector<LabelProbability> ranked(const std::vector<double>& probabilities, int64_t top) {
   std::vector<LabelProbability> labels;
   for (const double p : probabilities) labels.push_back({static_cast<int32_t>(labels.size()), p});
-  std::stable_sort(labels.begin(), labels.end(),
-                   [](const LabelProbability& a, const LabelProbability& b) { return a.probability > b.probability; });
+  const size_t kept = top > 0 ? std::min(static_cast<size_t>(top), labels.size()) : labels.size();
+  std::ranges::partial_sort(labels, labels.begin() + static_cast<std::ptrdiff_t>(kept),
+                            [](const LabelProbability& a, const LabelProbability& b) {
+                              return a.probability != b.probability ? a.probability > b.probability : a.label < b.label;
+                            });
+  labels.resize(kept);
+  labels.shrink_to_fit();
   return labels;
 }
 
@@ -126,12 +132,12 @@ int64_t Classifier::longest(const ClassifyOptions& options) const {
 
 std::vector<Classification> Classifier::classify_encoded(std::span<const Encoding> texts,
                                                          const ClassifyOptions& options) const {
-  const std::vector<std::vector<float>> found = logits(texts, options);
+  check_least("top", options.top, 0);
   std::vector<Classification> results(texts.size());
-  for (size_t i = 0; i < texts.size(); ++i) {
-    results[i].cut_tokens = texts[i].cut;
-    if (!found[i].empty()) results[i].labels = ranked(probabilities(found[i]));
-  }
+  for (size_t i = 0; i < texts.size(); ++i) results[i].cut_tokens = texts[i].cut;
+  for_each_row(texts, options, [&](size_t i, std::span<const float> logits) {
+    results[i].labels = ranked(probabilities(logits), options.top);
+  });
   return results;
 }
 
@@ -141,9 +147,16 @@ std::vector<double> Classifier::probabilities(std::span<const float> logits) con
 
 std::vector<std::vector<float>> Classifier::logits(std::span<const Encoding> texts,
                                                    const ClassifyOptions& options) const {
+  std::vector<std::vector<float>> results(texts.size());
+  for_each_row(texts, options,
+               [&](size_t i, std::span<const float> logits) { results[i].assign(logits.begin(), logits.end()); });
+  return results;
+}
+
+void Classifier::for_each_row(std::span<const Encoding> texts, const ClassifyOptions& options,
+                              const std::function<void(size_t, std::span<const float>)>& use) const {
   check_least("batch_texts", options.batch_texts, 1);
   check_least("batch_tokens", options.batch_tokens, 1);
-  std::vector<std::vector<float>> results(texts.size());
   const NoGrad no_grad;
   const ProductPrecisionScope precision(precision_);
   int64_t done = 0;
@@ -156,16 +169,15 @@ std::vector<std::vector<float>> Classifier::logits(std::span<const Encoding> tex
       const auto row = view.as<float>().subspan(i * labels, labels);
       try {
         check_finite(row);
-        results[batch[i]].assign(row.begin(), row.end());
+        use(batch[i], row);
       } catch (const NumericError& error) {
         if (!options.skip) fail<NumericError>("text {}: {}", batch[i] + 1, error.what());
         options.skip(batch[i], error.what());
       }
     }
     done += static_cast<int64_t>(batch.size());
-    if (options.progress) options.progress(done, static_cast<int64_t>(results.size()));
+    if (options.progress) options.progress(done, static_cast<int64_t>(texts.size()));
   }
-  return results;
 }
 
 }  // namespace attune

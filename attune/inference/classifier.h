@@ -22,16 +22,17 @@ namespace [[gnu::visibility("default")]] attune {
 class EncoderClassifier;
 struct ClassifierFolder;
 
-/// By the model's label_scores: the softmax of the logits; the sigmoid of each logit, for labels of which several may
-/// hold, or one alone; or the logit itself, of a regression.
+/// A label with its probability: the softmax of the logits, or the sigmoid of each logit where several labels may hold
+/// or there is one alone. A regression has the logit itself. The model's label_scores says which.
 struct LabelProbability {
   int32_t label;  // index into Classifier::labels()
   double probability;
 };
 
 struct Classification {
-  std::vector<LabelProbability> labels;  // all of them, likeliest first and equal ones in the order of the labels
-  int64_t cut_tokens = 0;                // tokens that were cut from the end of a text that was too long
+  /// All of them or ClassifyOptions::top, likeliest first and equal ones in the order of the labels.
+  std::vector<LabelProbability> labels;
+  int64_t cut_tokens = 0;  // tokens that were cut from the end of a text that was too long
 };
 
 /// Two texts that are classified together: a question and an answer, a query and a document.
@@ -41,6 +42,7 @@ struct TextPair {
 
 struct ClassifyOptions {
   std::optional<int64_t> max_tokens = {};  // in place of Classifier::max_tokens()
+  int64_t top = 0;                         // labels that a result has; 0: all
   int64_t batch_texts = 64;                // the most texts of a batch, and ...
   int64_t batch_tokens = 8192;             // ... its most tokens; a batch has at least one text
 
@@ -96,6 +98,9 @@ class Classifier {
   const Tokenizer& tokenizer() const { return *tokenizer_; }
 
  private:
+  /// Calls use(i, logits) for each text in the order of the batches.
+  void for_each_row(std::span<const Encoding> texts, const ClassifyOptions& options,
+                    const std::function<void(size_t, std::span<const float>)>& use) const;
   int64_t longest(const ClassifyOptions& options) const;  // most tokens of a text; throws ConfigError for bad options
 
   std::shared_ptr<const EncoderClassifier> model_;

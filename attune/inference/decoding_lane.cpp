@@ -4,6 +4,8 @@
 #include <numeric>
 #include <utility>
 
+#include "attune/base/interrupt.h"
+#include "attune/base/interrupt_scope.h"
 #include "attune/base/parallel_tasks.h"
 #include "attune/base/profile.h"
 #include "attune/kernels/row_grain.h"
@@ -12,7 +14,6 @@
 namespace attune {
 namespace {
 
-constexpr int64_t kPromptTokens = 2048;    // of prompts in one step, where nobody waits for the next token
 constexpr int32_t kShort = kQueriesByRow;  // new tokens of a row that are no prompt; a draft proposes fewer
 
 // How many of the tokens that are left of a row are read next. A last piece that is no prompt by its length would be
@@ -28,15 +29,24 @@ int32_t longest_left(const ActiveRequest& a) {
   return most;
 }
 
+// For an InterruptScope: whether nobody waits for the work any more.
+bool all_end(const std::vector<ActiveRequest*>& requests) {
+  return std::ranges::all_of(requests, [](const ActiveRequest* a) { return a->ending().has_value(); });
+}
+
 }  // namespace
+
+std::optional<FinishReason> ActiveRequest::ending() const {
+  if ((request.cancel != nullptr && request.cancel->load()) ||
+      (request.interrupt != nullptr && request.interrupt->load()))
+    return FinishReason::interrupted;
+  if (request.deadline && std::chrono::steady_clock::now() >= *request.deadline) return FinishReason::deadline;
+  return std::nullopt;
+}
 
 void ActiveRequest::end_in_time() {
   if (over) return;
-  const bool cancelled = (request.cancel != nullptr && request.cancel->load()) ||
-                         (request.interrupt != nullptr && request.interrupt->load());
-  if (cancelled) cut_short = FinishReason::interrupted;
-  if (!cut_short && request.deadline && std::chrono::steady_clock::now() >= *request.deadline)
-    cut_short = FinishReason::deadline;
+  cut_short = ending();
   over = cut_short.has_value();
 }
 
@@ -109,14 +119,19 @@ DecodingLane::Reader& DecodingLane::draft_reader(const std::shared_ptr<const Dec
   return *drafts_.emplace_back(std::make_unique<Reader>(*draft, ReadBy::draft, draft));
 }
 
-// Where the model fails, the cache is as it was.
+// Where the model fails, and where all newcomers end meanwhile, the cache is as it was.
 void DecodingLane::add(Reader& reader, const std::vector<ActiveRequest*>& newcomers) {
   std::vector<std::span<const int32_t>> sources;
   for (const ActiveRequest* a : newcomers) sources.push_back(a->request.source);
   std::vector<int32_t> before(static_cast<size_t>(reader.cache.rows()));
   std::iota(before.begin(), before.end(), 0);
   try {
+    const InterruptScope scope([&] { return all_end(newcomers); });
     reader.model.add(sources, reader.cache);
+  } catch (const Interrupted&) {
+    reader.cache.select(before);
+    for (ActiveRequest* a : newcomers) a->end_in_time();
+    return;
   } catch (...) {
     reader.cache.select(before);
     throw;
@@ -133,7 +148,7 @@ void DecodingLane::enter(std::vector<std::unique_ptr<ActiveRequest>> requests) {
   try {
     add(*main_, newcomers);
     for (ActiveRequest* a : newcomers)
-      if (a->strategy->draft() != nullptr) add(draft_reader(a->strategy->draft()), {a});
+      if (!a->over && a->strategy->draft() != nullptr) add(draft_reader(a->strategy->draft()), {a});
   } catch (...) {
     for (ActiveRequest* a : newcomers) a->fail(std::current_exception());
   }
@@ -328,12 +343,20 @@ void DecodingLane::look(Reader& reader) {
 bool DecodingLane::pass(Reader& reader, bool source_attention) {
   gather_inputs(reader, source_attention);
   if (reader.tokens.empty()) return false;
-  reader.model.step({.tokens = reader.tokens,
-                     .counts = reader.counts,
-                     .wanted = reader.wanted,
-                     .columns = reader.columns,
-                     .source_attention = source_attention},
-                    reader.cache, reader.output);
+  try {
+    // A pass with prompts is long: where all its requests end meanwhile, it is given up between two layers.
+    const InterruptScope scope([&] { return all_end(reader.participants); });
+    reader.model.step({.tokens = reader.tokens,
+                       .counts = reader.counts,
+                       .wanted = reader.wanted,
+                       .columns = reader.columns,
+                       .source_attention = source_attention},
+                      reader.cache, reader.output);
+  } catch (const Interrupted&) {  // only rows of these requests have changed, and they leave the cache
+    for (ActiveRequest* a : reader.participants) a->end_in_time();
+    reader.output.clear();
+    return true;
+  }
   look(reader);
   for (ActiveRequest* a : reader.participants)
     if (!a->over && a->left == 0) advance(*a);
@@ -343,16 +366,17 @@ bool DecodingLane::pass(Reader& reader, bool source_attention) {
 
 void DecodingLane::begin_step() {
   ++step_;
-  bool generating = false, newcomers = false, begun = false;
+  bool newcomers = false, begun = false;
   for (const auto& a : requests_) {
     a->end_in_time();
     if (a->over || a->fresh || a->left == 0) continue;
     const bool prompt = longest_left(*a) > kShort;
-    generating = generating || !prompt;
     newcomers = newcomers || (prompt && a->prompt_step < 0);
     begun = begun || (prompt && a->prompt_step >= 0);
   }
-  prompt_room_ = generating ? kPromptPiece : kPromptTokens;
+  // One piece, also where nobody waits for a token: who comes next waits for this step. More tokens would not make the
+  // matrix products faster.
+  prompt_room_ = kPromptPiece;
   // Every second step, so that neither long prompts nor a stream of short ones keep the others waiting.
   newcomers_read_first_ = newcomers && begun && !newcomers_read_first_;
 }

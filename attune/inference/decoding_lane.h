@@ -16,13 +16,13 @@ struct ActiveRequest {
   uint64_t id = 0;
   DecodingRequest request;  // without what the strategy has taken; the source is for the encoders
   std::unique_ptr<DecodingStrategy> strategy;
-  /// The most that it takes in the caches: of the model's past and of its source, and of the draft.
+  /// The most bytes that it takes in the caches: for its tokens, for its source, and in the draft's cache.
   int64_t past_bytes = 0, source_bytes = 0, draft_bytes = 0;
-  int64_t most_rows = 1;  // hypotheses or texts
+  int64_t most_rows = 1;  // the most hypotheses or texts at once
 
   RowInputs inputs;
   std::vector<int32_t> fed;  // of each row: tokens of the inputs that are read
-  int64_t left = 0;          // tokens of the inputs that are not
+  int64_t left = 0;          // tokens of the inputs that are not yet read
   int64_t prompt_step = -1;  // the lane's last step that read a piece of its prompt; -1: none has
   bool takes_part = false;   // in the pass at work
   ReadBy reader = ReadBy::model;
@@ -34,10 +34,12 @@ struct ActiveRequest {
   std::optional<FinishReason> cut_short = {};  // likewise
 
   int64_t& rows(ReadBy by) { return by == ReadBy::model ? model_rows : draft_rows; }
+  /// Why the request has to end now, if it is cancelled or past its deadline.
+  std::optional<FinishReason> ending() const;
   /// Ends the request if it is cancelled or past its deadline.
   void end_in_time();
   void fail(std::exception_ptr why);
-  /// The result; for a request that is over.
+  /// Returns the result. The request must be over.
   DecodingResult result();
 };
 

@@ -19,7 +19,7 @@ class Transformer;
 struct DecodingInput {
   std::span<const int32_t> tokens;  // row after row
   std::span<const int32_t> counts;  // of each row of the cache: its number of new tokens; 0: the row waits
-  std::span<const int32_t> wanted;  // of each row: the number of its last new tokens after which logits are wanted
+  std::span<const int32_t> wanted;  // of each row: how many of its last new tokens give logits
   /// Of each row the tokens whose logits are wanted, rising; an empty list: all tokens. No lists: all tokens for every
   /// row.
   std::span<const std::span<const int32_t>> columns = {};
@@ -39,7 +39,7 @@ struct LogitsRow {
 struct DecodingOutput {
   std::vector<LogitsRow> rows;  // one for each token whose logits are wanted, in the order of the tokens
   std::vector<Tensor> logits;   // that the rows point to
-  std::vector<HostView> views;  // that keep what the rows show of the host
+  std::vector<HostView> views;  // that own the memory of LogitsRow::host and attention
 
   void clear();
   /// Fills LogitsRow::host.
@@ -59,7 +59,7 @@ class DecodingModel {
   virtual int64_t source_vocab() const = 0;
   /// The most tokens of a row.
   virtual int64_t longest_sequence() const = 0;
-  /// The bytes that these numbers of tokens, of rows and of sources, take in a cache.
+  /// The bytes of a cache that has so many tokens of rows and so many of sources.
   virtual int64_t cache_bytes(int64_t tokens, int64_t source_tokens) const = 0;
 
   /// A cache without rows.

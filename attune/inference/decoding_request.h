@@ -38,7 +38,7 @@ struct SamplingRequest {
   /// none.
   std::shared_ptr<const DecodingModel> draft = {};
   int64_t draft_tokens = 4;
-  /// Whether TokenEvent::scores is wanted, with so many of the likeliest tokens; -1: not wanted. Not with a draft.
+  /// How many of the likeliest tokens TokenEvent::scores has; -1: there are no scores. Not with a draft.
   int64_t likeliest = -1;
 
   bool ends_with(int32_t token) const { return std::find(eos.begin(), eos.end(), token) != eos.end(); }
@@ -47,13 +47,13 @@ struct SamplingRequest {
 /// What the model itself says of a token that was drawn, before SamplingConfig changes the distribution.
 struct TokenScores {
   double log_probability = 0;
-  std::vector<std::pair<int32_t, double>> likeliest = {};  // tokens with theirs, best first
+  std::vector<std::pair<int32_t, double>> likeliest = {};  // tokens with their log probabilities, best first
 };
 
 struct TokenEvent {
   int64_t sample;                       // counted from 0
   int32_t token;                        // the next one of this text
-  std::optional<FinishReason> end;      // where the text ends with it
+  std::optional<FinishReason> end;      // why the text ends with it; none: it goes on
   const TokenScores* scores = nullptr;  // on request; gone after the call
 };
 
@@ -83,7 +83,7 @@ struct DecodingRequest {
   std::vector<int32_t> prompt = {};  // what the output continues, at least one token: bos for a translation
   std::variant<BeamSearchRequest, SamplingRequest> search = {};
   BatchLimits batch = {};
-  /// Whether it enters before others that wait, and also where a batch is full: memory alone bounds it.
+  /// true: enters before others that wait, even if a batch is full. Memory alone limits it.
   bool at_once = false;
 
   /// Once true, the request ends with what it has so far.

@@ -24,7 +24,7 @@ struct RowInputs {
   std::vector<int32_t> keep;     // of each row: how many of its parent's first tokens it keeps, or kAll
   std::vector<int32_t> counts;   // of each row: new tokens
   std::vector<int32_t> tokens;   // row after row
-  std::vector<int32_t> wanted;   // of each row: the number of its last new tokens after which it needs logits
+  std::vector<int32_t> wanted;   // of each row: how many of its last new tokens have to give logits
 
   size_t rows() const { return parents.size(); }
   void clear();
@@ -32,7 +32,7 @@ struct RowInputs {
   void add_row(int32_t parent, int32_t kept, std::span<const int32_t> new_tokens, int32_t wanted_logits);
 };
 
-/// Which of two models reads them. Each has rows of the request of its own, one at first, without tokens.
+/// Which model reads them. For each model the request has rows of its own: at first one, without tokens.
 enum class ReadBy { model, draft };
 
 /// The search of one request, without the model: it says what its rows read, looks at the logits, and chooses tokens.
@@ -47,12 +47,12 @@ class DecodingStrategy {
   /// Takes the logits that row `row` of the last inputs wanted. Called for each row that wants some, for several rows
   /// at once from several threads. Throws NumericError when they are not finite.
   virtual void look(size_t row, std::span<const LogitsRow> logits) = 0;
-  /// Called when all inputs are read; false when the request is done.
+  /// Called when all inputs are read. Returns false when the request is done.
   virtual bool advance() = 0;
   /// Writes the result; `cut_short` says why the request was ended early, if it was.
   virtual void finish(std::optional<FinishReason> cut_short, DecodingResult& result) = 0;
 
-  /// Of every row, see DecodingInput.
+  /// The columns that each row wants, see DecodingInput.
   virtual std::span<const int32_t> columns() const { return {}; }
   virtual bool source_attention() const { return false; }
   /// Whether look() needs LogitsRow::host.

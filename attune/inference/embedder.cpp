@@ -16,6 +16,7 @@
 #include "attune/ops/precision.h"
 #include "attune/tensor/host_view.h"
 #include "attune/text/encoder_text.h"
+#include "attune/text/limited_tokenizer.h"
 #include "attune/text/tokenizer_files.h"
 #include "attune/text/unicode.h"
 
@@ -78,6 +79,24 @@ struct Embedder::Impl {
   std::vector<TextPooling> pooling(const EmbedOptions& options) const {
     return options.pooling ? std::vector{*options.pooling} : settings.pooling;
   }
+  std::string prompt(const EmbedOptions& options) const {
+    const std::string& name = options.prompt_name.value_or(settings.prompt_name);
+    if (name.empty()) return "";
+    const auto found = settings.prompts.find(name);
+    if (found == settings.prompts.end())
+      fail<ConfigError>("prompt_name = \"{}\": the folder has {}", name, prompt_names());
+    if (!found->second.empty() && !settings.pools_prompt)
+      fail<ConfigError>(
+          "1_Pooling/config.json: include_prompt = false: is not supported with a prompt, which prompt_name = \"{}\" "
+          "is",
+          name);
+    return found->second;
+  }
+  std::string prompt_names() const {
+    std::string names;
+    for (const auto& [name, text] : settings.prompts) names += (names.empty() ? "the prompts " : ", ") + name;
+    return names.empty() ? "no prompts" : names;
+  }
   /// The most tokens of a text.
   int64_t longest() const { return std::min(settings.max_tokens, config.longest_sequence()); }
 };
@@ -94,7 +113,7 @@ Embedder Embedder::load(const OpenedFolder& opened, ProductPrecision precision) 
   std::shared_ptr<Module> model;
   if (const HubFolder* const hub = opened.hub()) {
     impl->config = hub->config();
-    impl->tokenizer = load_tokenizers(folder).source;
+    impl->tokenizer = limited_tokenizer(load_tokenizers(folder).source, impl->config.vocab);
     impl->tokenizer_frames_texts = true;
     model = hub->load(panels_for(precision));
   } else {
@@ -115,9 +134,7 @@ Embedder Embedder::load(const OpenedFolder& opened, ProductPrecision precision) 
     }
   }
   impl->encode = encoder_of(model, folder);
-  if (impl->tokenizer->vocab_size() > impl->config.vocab)
-    fail<ConfigError>("{}: the tokenizer has {} tokens, but the model has vocab = {}", folder.string(),
-                      impl->tokenizer->vocab_size(), impl->config.vocab);
+  impl->prompt({});  // throws where it cannot be used
   return Embedder(std::move(impl));
 }
 
@@ -125,14 +142,15 @@ std::vector<std::vector<float>> Embedder::embed(std::span<const std::string> tex
   std::vector<Encoding> encoded;
   for (size_t i = 0; i < texts.size(); ++i) {
     check_text(texts[i], "text " + std::to_string(i + 1));
-    encoded.push_back(encode(texts[i]));
+    encoded.push_back(encode(texts[i], options));
   }
   return embed_encoded(encoded, options);
 }
 
-Encoding Embedder::encode(std::string_view text) const {
+Encoding Embedder::encode(std::string_view text, const EmbedOptions& options) const {
   check_text(text, "text");
-  const std::string read = impl_->settings.lowercase ? lowercase(text) : std::string(text);
+  const std::string whole = impl_->prompt(options).append(text);
+  const std::string read = impl_->settings.lowercase ? lowercase(whole) : whole;
   return encode_for_encoder(*impl_->tokenizer, impl_->tokenizer_frames_texts, read, impl_->longest());
 }
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <initializer_list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -43,13 +44,17 @@ struct EmbeddingSettings {
   bool normalize = false;                                  // to length 1
   bool lowercase = false;                                  // texts, before the tokenizer
   int64_t max_tokens = INT64_MAX;                          // of a text, special tokens included: longer ones are cut
+  std::map<std::string, std::string> prompts = {};         // by name: what stands in front of texts
+  std::string prompt_name = "";                            // of the one that does unless another is asked for; "": none
+  bool pools_prompt = true;                                // false is supported for texts without a prompt alone
 };
 
 struct EmbedOptions {
   std::optional<TextPooling> pooling = {};  // in place of the folder's
   std::optional<bool> normalize = {};
-  int64_t batch_texts = 64;     // the most texts of a batch, and ...
-  int64_t batch_tokens = 8192;  // ... its most tokens; a batch has at least one text
+  std::optional<std::string> prompt_name = {};  // of EmbeddingSettings::prompts; "": no prompt
+  int64_t batch_texts = 64;                     // the most texts of a batch, and ...
+  int64_t batch_tokens = 8192;                  // ... its most tokens; a batch has at least one text
 
   /// Called after each batch with the number of texts that are done.
   std::function<void(int64_t done, int64_t total)> progress = {};
@@ -61,9 +66,9 @@ class Embedder {
  public:
   /// From a folder of the Hugging Face hub with an encoder, or one of Attune's with an encoder, a classifier or a
   /// model of masked tokens.
-  /// modules.json, 1_Pooling/config.json and sentence_bert_config.json of sentence-transformers are honoured; without
-  /// them pooling is `mean` and vectors are not normalised. `precision`: see SchedulerOptions. Throws FileError or
-  /// ConfigError.
+  /// modules.json, 1_Pooling/config.json, sentence_bert_config.json and config_sentence_transformers.json of
+  /// sentence-transformers are honoured; without them pooling is `mean` and vectors are not normalised. `precision`:
+  /// see SchedulerOptions. Throws FileError or ConfigError.
   static Embedder load(const std::filesystem::path& folder, ProductPrecision precision = ProductPrecision::float32);
   static Embedder load(const OpenedFolder& folder, ProductPrecision precision = ProductPrecision::float32);
 
@@ -74,8 +79,9 @@ class Embedder {
   std::vector<std::vector<float>> embed(std::initializer_list<std::string> texts,
                                         const EmbedOptions& options = {}) const;
   std::vector<float> embed(std::string_view text, const EmbedOptions& options = {}) const;
-  /// What the model reads of a text, cut where it is too long. Throws DataError.
-  Encoding encode(std::string_view text) const;
+  /// What the model reads of a text, its prompt in front, cut where it is too long. Throws DataError, and ConfigError
+  /// naming the prompts where there is none of the name that is asked for.
+  Encoding encode(std::string_view text, const EmbedOptions& options = {}) const;
   /// embed() for texts as encode() returns them. Throws DataError for one without ids, with ids that the model does not
   /// have, or with more than it reads.
   std::vector<std::vector<float>> embed_encoded(std::span<const Encoding> texts,
@@ -95,6 +101,7 @@ class Embedder {
 void normalize(std::vector<float>& vector);
 
 /// Reads modules.json and what it names: the files of sentence-transformers. Without modules.json the defaults hold.
+/// Where no file says how long texts may be, "model_max_length" of tokenizer_config.json does.
 /// Throws FileError, and ConfigError naming the module or the pooling that is not supported.
 EmbeddingSettings read_embedding_settings(const std::filesystem::path& folder);
 /// Writes what read_embedding_settings() reads, into a folder that is there. Throws FileError.

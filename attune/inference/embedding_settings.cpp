@@ -14,6 +14,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kTransformerFile = "sentence_bert_config.json";
+constexpr const char* kPromptsFile = "config_sentence_transformers.json";
+constexpr size_t kMostPromptBytes = size_t{64} << 10;  // a prompt is read with each text
 
 // A folder's file; an empty object where there is none.
 Json read_if_there(const fs::path& path) {
@@ -43,8 +45,7 @@ TextPooling mode_of(const Json& name, const fs::path& path) {
                     show(name).substr(0, 80));
 }
 
-std::vector<TextPooling> read_pooling(const fs::path& path) {
-  const Json config = read_if_there(path);
+std::vector<TextPooling> poolings_of(const Json& config, const fs::path& path) {
   std::vector<TextPooling> found;
   if (const auto mode = config.find("pooling_mode"); mode != config.end()) {
     if (!mode->is_array()) return {mode_of(*mode, path)};
@@ -62,6 +63,12 @@ std::vector<TextPooling> read_pooling(const fs::path& path) {
   return found;
 }
 
+void read_pooling(const fs::path& path, EmbeddingSettings& settings) {
+  const Json config = read_if_there(path);
+  settings.pooling = poolings_of(config, path);
+  settings.pools_prompt = config.value("include_prompt", Json()) != false;
+}
+
 void read_transformer(const fs::path& folder, EmbeddingSettings& settings) {
   const fs::path path = folder / kTransformerFile;
   const Json config = read_if_there(path);
@@ -74,12 +81,42 @@ void read_transformer(const fs::path& folder, EmbeddingSettings& settings) {
   settings.lowercase = config.value("do_lower_case", Json()) == true;
 }
 
-}  // namespace
+void read_prompts(const fs::path& folder, EmbeddingSettings& settings) {
+  const fs::path path = folder / kPromptsFile;
+  const Json config = read_if_there(path), prompts = config.value("prompts", Json());
+  if (!prompts.is_null() && !prompts.is_object())
+    fail<ConfigError>("{}: prompts needs an object, found {}", path.string(), prompts.type_name());
+  for (const auto& [name, prompt] : prompts.items()) {
+    if (prompt.is_null()) continue;
+    if (!prompt.is_string() || prompt.get_ref<const std::string&>().size() > kMostPromptBytes)
+      fail<ConfigError>("{}: prompts: {} needs a text of at most {} bytes", path.string(), in_quotes(name),
+                        kMostPromptBytes);
+    settings.prompts[name] = prompt.get<std::string>();
+  }
+  const Json name = config.value("default_prompt_name", Json());
+  if (name.is_null()) return;
+  if (!name.is_string() || !settings.prompts.contains(name.get<std::string>()))
+    fail<ConfigError>("{}: default_prompt_name is {}, needs the name of a prompt", path.string(),
+                      show(name).substr(0, 80));
+  settings.prompt_name = name.get<std::string>();
+}
 
-EmbeddingSettings read_embedding_settings(const fs::path& folder) {
-  EmbeddingSettings settings;
+// Some folders have a number beyond all integers where there is no limit.
+int64_t most_tokens_of_tokenizer(const fs::path& folder) {
+  constexpr double kNoLimit = 1e9;
+  const fs::path path = folder / "tokenizer_config.json";
+  const Json most = read_if_there(path).value("model_max_length", Json());
+  if (most.is_null()) return EmbeddingSettings{}.max_tokens;
+  if (!most.is_number() || most.get<double>() < 1)
+    fail<ConfigError>("{}: model_max_length is {}, needs a number from 1", path.string(), show(most).substr(0, 80));
+  const auto number = most.get<double>();
+  return number < kNoLimit ? static_cast<int64_t>(number) : EmbeddingSettings{}.max_tokens;
+}
+
+void read_modules(const fs::path& folder, EmbeddingSettings& settings) {
   const fs::path path = folder / "modules.json";
-  if (!is_there(path)) return settings;
+  if (!is_there(path)) return;
+  read_prompts(folder, settings);
   const Json modules = read_json_file(path);
   if (!modules.is_array())
     fail<ConfigError>("{}: needs a list of modules, found {}", path.string(), modules.type_name());
@@ -95,13 +132,21 @@ EmbeddingSettings read_embedding_settings(const fs::path& folder) {
     if (name == "Transformer" && relative.empty())
       read_transformer(folder, settings);
     else if (name == "Pooling")
-      settings.pooling = read_pooling(folder / relative / "config.json");
+      read_pooling(folder / relative / "config.json", settings);
     else if (name == "Normalize")
       settings.normalize = true;
     else
       fail<ConfigError>("{}: module {} with path {} is not supported", path.string(), in_quotes(whole),
                         in_quotes(place.get<std::string>()));
   }
+}
+
+}  // namespace
+
+EmbeddingSettings read_embedding_settings(const fs::path& folder) {
+  EmbeddingSettings settings;
+  read_modules(folder, settings);
+  if (settings.max_tokens == EmbeddingSettings{}.max_tokens) settings.max_tokens = most_tokens_of_tokenizer(folder);
   return settings;
 }
 
@@ -119,7 +164,12 @@ void write_embedding_settings(const fs::path& folder, const EmbeddingSettings& s
   Json transformer = {{"do_lower_case", settings.lowercase}};
   if (settings.max_tokens < EmbeddingSettings{}.max_tokens) transformer["max_seq_length"] = settings.max_tokens;
   make_directories(folder / kPoolingFolder);
-  write_json_file(folder / kPoolingFolder / "config.json", {{"pooling_mode", modes}});
+  write_json_file(folder / kPoolingFolder / "config.json",
+                  {{"pooling_mode", modes}, {"include_prompt", settings.pools_prompt}});
+  if (!settings.prompts.empty())
+    write_json_file(folder / kPromptsFile,
+                    {{"prompts", settings.prompts},
+                     {"default_prompt_name", settings.prompt_name.empty() ? Json() : Json(settings.prompt_name)}});
   write_json_file(folder / kTransformerFile, transformer);
   write_json_file(folder / "modules.json", modules);
 }

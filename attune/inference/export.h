@@ -13,8 +13,8 @@ namespace [[gnu::visibility("default")]] attune {
 
 struct ExportOptions {
   std::optional<ProductPrecision> precision = {};  // of the tensors; none: as they are stored
-  /// The model_type of config.json: "llama"; "": the first that computes the same. A folder of the hub is written anew
-  /// where this is given, with the names of today.
+  /// The model_type to write ("llama"); "": that of the first family that computes the same. If this is given, a folder
+  /// of the hub is written anew, with current names.
   std::string family = "";
   int64_t shard_bytes = int64_t{5} * 1000 * 1000 * 1000;  // larger models are written in several files
   /// Called before each tensor and at the end; when it throws nothing is left.

@@ -19,7 +19,7 @@ SamplingRequest sampling_request(const TextGenerator& generator, const GenerateO
   if (request.eos.empty() && !generator.eos_is_line_end()) request.eos = {tokenizer.eos_id()};
   if (!sampling.special_tokens)
     for (const int32_t id : {tokenizer.bos_id(), tokenizer.pad_id(), tokenizer.unk_id()})
-      if (id != tokenizer.eos_id()) request.never_drawn.push_back(id);
+      if (id >= 0 && id != tokenizer.eos_id()) request.never_drawn.push_back(id);
   // The model's vocabulary may be padded: these have no text.
   for (int64_t id = tokenizer.vocab_size(); id < generator.model().config().vocab; ++id)
     request.never_drawn.push_back(static_cast<int32_t>(id));
@@ -45,7 +45,7 @@ GenerationRequests::GenerationRequests(const TextGenerator& generator, const Gen
 
 std::vector<int32_t> GenerationRequests::encode(const std::string& prompt, const std::string& name) const {
   check_text(prompt, name);
-  return checked(generator_.encode_prompt(prompt), name);
+  return checked(generator_.encode_prompt(prompt, options_.prompts_have_special_tokens), name);
 }
 
 std::vector<int32_t> GenerationRequests::checked(std::vector<int32_t> prompt, const std::string& name) const {
@@ -53,11 +53,17 @@ std::vector<int32_t> GenerationRequests::checked(std::vector<int32_t> prompt, co
   for (const int32_t id : prompt)
     if (id < 0 || id >= generator_.tokenizer().vocab_size())
       fail<DataError>("{}: has token {}, the model has {}", name, id, generator_.tokenizer().vocab_size());
+  const SamplingConfig& sampling = sampling_.config;
+  if (sampling.max_tokens == 0 && static_cast<int64_t>(prompt.size()) >= sampling.max_length)
+    fail<DataError>("{}: has {} tokens, which max_length = {} counts; max_tokens goes before it", name, prompt.size(),
+                    sampling.max_length);
   const int64_t context = generator_.scheduler().model().longest_sequence();
   const auto tokens = static_cast<int64_t>(prompt.size());
   if (tokens > context && !sampling_.config.slide)
-    fail<DataError>("{}: has {} tokens, the model's context_length is {}; with slide its end would be used", name,
-                    tokens, context);
+    throw TooManyTokens(
+        fmt::format("{}: has {} tokens, the model's context_length is {}; with slide its end would be used", name,
+                    tokens, context),
+        tokens, context);
   // A longer prompt is as one of context + 1 tokens: of both, the end is used.
   if (tokens > context + 1) prompt.erase(prompt.begin(), prompt.end() - static_cast<std::ptrdiff_t>(context + 1));
   return prompt;

@@ -19,8 +19,8 @@ class GenerationRequests {
   /// The generator has to outlive this. Throws ConfigError for options that do not fit; does not read options.on_text.
   GenerationRequests(const TextGenerator& generator, const GenerateOptions& options);
 
-  /// Tokens of a prompt. Throws DataError beginning with `name` for one that is not valid UTF-8 or is longer than the
-  /// model's context; with `slide` the end of such a prompt is used.
+  /// Tokens of a prompt. Throws DataError beginning with `name` for one that is not valid UTF-8, TooManyTokens for one
+  /// that is longer than the model's context; with `slide` the end of such a prompt is used.
   std::vector<int32_t> encode(const std::string& prompt, const std::string& name) const;
   /// The same for a prompt that is tokens already; DataError too for ids that the model does not have.
   std::vector<int32_t> checked(std::vector<int32_t> prompt, const std::string& name) const;
@@ -30,7 +30,7 @@ class GenerationRequests {
   GrowingText text(const std::vector<int32_t>& prompt, std::function<void(std::string_view)> on_text) const;
 
   const GenerateOptions& options() const { return options_; }
-  /// Its config is the one that is used; more may be asked for before request().
+  /// What request() copies into each request; a caller may change it before.
   SamplingRequest& sampling() { return sampling_; }
 
  private:

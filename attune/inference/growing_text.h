@@ -14,7 +14,7 @@ namespace attune {
 
 class GrowingText {
  public:
-  /// `on_text` is called with each addition as soon as it is certain, from the thread that pushes; empty: nobody.
+  /// `on_text` is called with each addition as soon as it is certain, from the thread that pushes; it may be empty.
   GrowingText(IncrementalDecoder decoder, StopStrings stop, std::function<void(std::string_view added)> on_text = {})
       : decoder_(std::move(decoder)), stop_(std::move(stop)), on_text_(std::move(on_text)) {}
 
@@ -25,7 +25,7 @@ class GrowingText {
     if (event.end) finish();
     return goes_on;
   }
-  /// Nothing follows. Does nothing the second time.
+  /// Ends the text. Does nothing the second time.
   void finish() {
     if (finished_) return;
     finished_ = true;

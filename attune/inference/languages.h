@@ -20,7 +20,7 @@ int32_t language_token(const Tokenizer& tokenizer, const char* option, const std
 /// place of the language among these; where there is none, it comes first, and `end` last. `language`: -1 for none.
 std::vector<int32_t> framed_source(const Tokenizer& tokenizer, std::string_view text, int32_t language, int32_t end);
 
-/// Translations begin with this token; where the start token is a language, it takes its place.
+/// Makes translations begin with this token. A start token that is a language is replaced by it.
 void set_target_language(GenerationConfig& generation, const Tokenizer& tokenizer, int32_t language);
 
 }  // namespace attune

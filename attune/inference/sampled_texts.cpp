@@ -14,6 +14,7 @@ SampledTexts::SampledTexts(const DecodingModel& model, DecodingRequest& request)
       context_(model.longest_sequence()),
       on_token_(std::move(request.on_token)) {
   options_.config.validate();
+  options_.config.max_tokens = options_.config.longest_continuation(static_cast<int64_t>(prompt_tokens_));
   check_range<int64_t>("samples", options_.samples, 1, 1 << 16);
   check_range<int64_t>("likeliest", options_.likeliest, -1, model.vocab());
   if (options_.draft != nullptr && options_.likeliest >= 0)

@@ -13,10 +13,10 @@
 namespace attune {
 
 struct SampledText {
-  uint64_t number;              // of its random numbers
+  uint64_t number;              // its row in random_number()
   std::vector<int32_t> tokens;  // prompt and continuation
   size_t window_begin = 0;      // the first token that the model still sees
-  size_t generated = 0;         // of the tokens
+  size_t generated = 0;         // how many of the tokens were generated
   FinishReason reason = FinishReason::length;
 
   std::span<const int32_t> window() const { return std::span(tokens).subspan(window_begin); }
@@ -34,8 +34,8 @@ class SampledTexts {
   SampledText& operator[](size_t i) { return texts_[i]; }
   const SampledText& operator[](size_t i) const { return texts_[i]; }
 
-  /// The distribution of the token that follows `past`, a text of which so many tokens were generated, by the options:
-  /// token_distribution(), or the one token that has to follow.
+  /// The distribution of the token after `past`, of whose tokens the last `generated` are not the prompt's:
+  /// token_distribution(), or the one token that the options force.
   TokenDistribution distribution(std::span<const float> logits, std::span<const int32_t> past, size_t generated) const;
   /// Appends a token to text i; returns false when the text ends with it. When the context is full and `slide` is on,
   /// the second half of the window becomes the new window. `scores` are for on_token.

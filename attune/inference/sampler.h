@@ -25,10 +25,10 @@ struct TokenDistribution {
 TokenDistribution token_distribution(std::span<const float> logits, std::span<const int32_t> past,
                                      const SamplingConfig& config, std::span<const int32_t> excluded = {});
 
-/// The token into whose share of the distribution `number`, in [0, 1), falls.
+/// Returns the token whose share of the distribution has `number`, from [0, 1), in it.
 int32_t draw(const TokenDistribution& distribution, double number);
 
-/// The log probability of a token, and the `likeliest` tokens with theirs, best first: of the softmax of the logits.
+/// The log probability of a token by the softmax of the logits, and the `likeliest` tokens with theirs, best first.
 TokenScores token_scores(std::span<const float> logits, int32_t token, int64_t likeliest);
 
 /// The number for the token `step` of the text `row`: uniform in [0, 1) and a pure function of its arguments.

@@ -1,7 +1,5 @@
 #include "attune/inference/scheduler.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <condition_variable>
 #include <deque>
@@ -11,15 +9,12 @@
 #include "attune/base/fail.h"
 #include "attune/base/parallel.h"
 #include "attune/base/parallel_tasks.h"
+#include "attune/base/process_memory.h"
 #include "attune/inference/decoding_lane.h"
 #include "attune/ops/precision.h"
 
 namespace attune {
 namespace {
-
-int64_t machine_memory() {
-  return static_cast<int64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<int64_t>(::sysconf(_SC_PAGESIZE));
-}
 
 // Of one step of a lane. Batches bound sequences; these bound what their beams make of them.
 constexpr int64_t kMostRows = 4096;
@@ -78,7 +73,7 @@ class Scheduler::Impl {
  public:
   Impl(std::shared_ptr<const DecodingModel> model, const SchedulerOptions& options)
       : model_(std::move(model)),
-        budget_(options.cache_bytes > 0 ? options.cache_bytes : machine_memory() / 4 * 3),
+        budget_(options.cache_bytes > 0 ? options.cache_bytes : process_memory_limit() / 4 * 3),
         precision_(options.precision) {
     if (options.cache_bytes < 0) fail<ConfigError>("cache_bytes = {}: needs a number from 0", options.cache_bytes);
   }

@@ -22,8 +22,8 @@ struct SchedulerState {
 };
 
 /// Decodes requests of any kind together: they enter and leave at every step. Prompts are read in pieces of
-/// kPromptPiece tokens while other requests generate. A request's result never depends on other requests or on the
-/// number of threads.
+/// kPromptPiece tokens, about one piece a step. A request's result never depends on other requests or on the number of
+/// threads. Work whose requests have all ended is given up between two layers of the model.
 ///
 /// Safe to use from several threads. It has no thread of its own: a caller that waits for results calls drive(), and
 /// one of these callers does the work of all. Requests are admitted in the order in which they were submitted, those

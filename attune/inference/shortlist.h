@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-namespace attune {
+namespace [[gnu::visibility("default")]] attune {
 
 /// The target tokens for each source token, and those for every sentence. Source: Jean et al. 2015, "On Using Very
 /// Large Target Vocabulary for Neural Machine Translation", section 3.3.

@@ -9,7 +9,7 @@
 
 namespace attune {
 
-/// A folder of any architecture as those who use it load it, so that all of it is known to be good.
+/// A loaded folder of any architecture. Loading has checked all that its users read.
 struct StoredModel {
   std::unique_ptr<Module> model;
   TokenizerPair tokenizers;

@@ -199,7 +199,8 @@ bool TextGenerator::eos_is_line_end() const {
   return impl_->text_unit == TextUnit::stream && !impl_->tokenizer->keeps_line_ends();
 }
 
-std::vector<int32_t> TextGenerator::encode_prompt(std::string_view prompt) const {
+std::vector<int32_t> TextGenerator::encode_prompt(std::string_view prompt, bool has_special_tokens) const {
+  if (has_special_tokens) return impl_->tokenizer->encode_for_model(prompt, {.special_tokens = false}).ids;
   if (impl_->tokenizer_frames_texts) {
     std::vector<int32_t> ids = impl_->tokenizer->encode_for_model(prompt).ids;
     const int32_t bos = impl_->tokenizer->bos_id();

@@ -37,6 +37,8 @@ struct GenerateOptions {
   std::vector<std::string> stop = {};           // strings that end a continuation and are left out of it
   int64_t samples = 1;                          // continuations of each prompt
   int64_t batch_texts = 32;                     // the most texts at once, those of other calls included
+  /// The prompts have their special tokens, as those that a chat template writes: none is put around them.
+  bool prompts_have_special_tokens = false;
 
   /// Called with each addition to a text as soon as it is certain; `index` is the text's index in the result. Additions
   /// are whole characters; all together they are the text.
@@ -83,8 +85,9 @@ class TextGenerator {
 
   /// The tokens of a prompt, as such text is encoded in training: lines and paragraphs begin with bos. In a stream,
   /// each line end that the tokenizer does not keep is an eos. Never empty: the stream of an empty prompt
-  /// begins after a line end, or with bos where the vocabulary has no line end.
-  std::vector<int32_t> encode_prompt(std::string_view prompt) const;
+  /// begins after a line end, or with bos where the vocabulary has no line end. `has_special_tokens`: the prompt has
+  /// them already, see GenerateOptions; then its tokens alone, which may be none.
+  std::vector<int32_t> encode_prompt(std::string_view prompt, bool has_special_tokens = false) const;
   /// Whether eos is a line break within a text and does not end it.
   bool eos_is_line_end() const;
 
@@ -92,7 +95,7 @@ class TextGenerator {
   const Tokenizer& tokenizer() const;
   const SamplingConfig& sampling() const;
   TextUnit text_unit() const;
-  /// What all calls share.
+  /// What all calls share. For Attune's own programs: no public header defines Scheduler.
   Scheduler& scheduler() const;
 
  private:

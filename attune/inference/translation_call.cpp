@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <utility>
 
 #include "attune/base/fail.h"
 #include "attune/base/interrupt.h"
@@ -28,6 +29,7 @@ void TranslationCall::add(const std::string& sentence, const TranslationConstrai
   entry.name = name;
   if (entry.done) {
     entry.translation.n_best = {ScoredText{}};
+    unreported_.push_back(id);
     ++done_;
   } else {
     order_.push_back(id);
@@ -63,6 +65,7 @@ void TranslationCall::work() {
     try {
       if (found.error) std::rethrow_exception(found.error);
       e.translation = requests_.translation(found, e.source);
+      unreported_.push_back(id);
     } catch (const NumericError& error) {
       e.failure = fmt::format("{}: {}", e.name, error.what());
     }
@@ -71,7 +74,15 @@ void TranslationCall::work() {
   }
 }
 
+void TranslationCall::report() {
+  const std::vector<size_t> ids = std::exchange(unreported_, {});
+  const auto& on_translation = requests_.options().on_translation;
+  if (!on_translation) return;
+  for (const size_t id : ids) on_translation(id, entry(id).translation);
+}
+
 std::vector<Translation> TranslationCall::take() {
+  report();
   std::vector<Translation> translations;
   for (; !entries_.empty() && entries_.front().done && entries_.front().failure.empty(); ++taken_) {
     translations.push_back(std::move(entries_.front().translation));
@@ -87,6 +98,7 @@ const std::string* TranslationCall::failure() const {
 void TranslationCall::pass_over_failure() {
   entries_.front().failure.clear();
   entries_.front().translation.n_best = {ScoredText{}};
+  unreported_.push_back(taken_);
 }
 
 }  // namespace attune

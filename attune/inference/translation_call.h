@@ -25,11 +25,13 @@ class TranslationCall {
   /// Searches for some more tokens; waiting sentences enter where there is room. Throws what ends all of them, and
   /// Interrupted.
   void work();
-  /// Returns the translations that are done and next in the order.
+  /// Calls options.on_translation for each translation that is done since the last report. Throws what it throws.
+  void report();
+  /// Reports, then returns the translations that are done and next in the order.
   std::vector<Translation> take();
   /// What is wrong with the sentence that is next in the order: logits that are not finite. Null where nothing is.
   const std::string* failure() const;
-  /// The translation of that sentence is an empty one.
+  /// Makes the translation of that sentence an empty one.
   void pass_over_failure();
 
   /// Whether a sentence that was added is not yet with the scheduler.
@@ -57,8 +59,9 @@ class TranslationCall {
   std::deque<Entry> entries_;  // from the first that is not taken
   size_t taken_ = 0;
   int64_t done_ = 0;
-  std::vector<size_t> order_;        // of entering: ids, which count what was added
-  size_t next_ = 0, first_new_ = 0;  // in the order: to be submitted, and not yet sorted
+  std::vector<size_t> unreported_;   // ids of translations that are done
+  std::vector<size_t> order_;        // ids in the order of entering; ids count what was added
+  size_t next_ = 0, first_new_ = 0;  // in order_: the first to submit, the first to sort
   SchedulerClient client_;           // goes first: it ends what is at work
 };
 

@@ -100,7 +100,7 @@ std::vector<int32_t> TranslationRequests::encode(const std::string& sentence, co
   std::vector<int32_t> source = read_by_encoder(sentence);
   const int64_t tokens = static_cast<int64_t>(source.size()) - frame_;
   if (const int64_t most = translator_.longest_source(options_); tokens > most)
-    fail<DataError>("{}: has {} tokens, at most {} are accepted", name, tokens, most);
+    throw TooManyTokens(fmt::format("{}: has {} tokens, at most {} are accepted", name, tokens, most), tokens, most);
   if (tokens == 0) return {};
   return source;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Sentences as requests to the scheduler, and what it finds as translations.
+// Makes requests to the scheduler of sentences, and translations of its results.
 
 #include <cstdint>
 #include <span>
@@ -20,7 +20,7 @@ class TranslationRequests {
   TranslationRequests(const Translator& translator, const TranslateOptions& options);
 
   /// What the encoder reads of a sentence, eos included; nothing of a sentence without tokens. Throws DataError
-  /// beginning with `name` for one that is too long or not valid UTF-8.
+  /// beginning with `name` for one that is not valid UTF-8, TooManyTokens for one that is too long.
   std::vector<int32_t> encode(const std::string& sentence, const std::string& name) const;
   /// Throws ConfigError beginning with `name` for constraints that do not fit the options.
   SentenceConstraints encode(const TranslationConstraints& constraints, const std::string& name) const;
@@ -30,7 +30,7 @@ class TranslationRequests {
   std::vector<int32_t> decoder_input(const std::string& translation, const std::string& name) const;
   /// The same for ScoredText::tokens.
   std::vector<int32_t> decoder_input(std::span<const int32_t> tokens) const;
-  /// What ends a translation.
+  /// The token that ends a translation.
   int32_t end_token() const { return end_token_; }
   /// A request without on_done, for a source that is not empty.
   DecodingRequest request(std::vector<int32_t> source, SentenceConstraints constraints) const;

@@ -138,6 +138,7 @@ std::vector<Translation> Translator::translate(std::span<const std::string> sent
     call.add(sentences[i], options.constraints.empty() ? TranslationConstraints{} : options.constraints[i]);
   for (int64_t before = call.done(); call.busy(); before = call.done()) {
     call.work();
+    call.report();
     if (options.progress && call.done() > before) options.progress(call.done(), static_cast<int64_t>(sentences.size()));
   }
   std::vector<Translation> translations = call.take();

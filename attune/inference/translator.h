@@ -55,12 +55,15 @@ struct Translation {
 struct TranslateOptions {
   std::optional<GenerationConfig> generation = {};  // else the model's own
   int64_t n_best = 1;                               // at most beam_size
-  int64_t batch_sentences = 64;                     // most sentences at once; 1, or 16 and more: for each thread ...
+  int64_t batch_sentences = 64;                     // most sentences at once, of each thread unless from 2 to 15 ...
   int64_t batch_tokens = 8192;                      // ... and most source tokens; at least one sentence
   int64_t max_source_tokens = 1024;                 // a longer sentence is a DataError
 
   /// Called when sentences are done, with the number of all that are done.
   std::function<void(int64_t done, int64_t total)> progress = {};
+  /// Called with each translation as soon as it is done, in any order; `index` is the sentence's index among those of
+  /// the call. Not called for a sentence that ends the call with an error.
+  std::function<void(size_t index, const Translation& translation)> on_translation = {};
 
   std::vector<std::string> banned = {};    // phrases that no translation may have, as the target tokenizer splits them
   std::vector<std::string> required = {};  // phrases that every translation must have, likewise
@@ -71,8 +74,8 @@ struct TranslateOptions {
   std::string source_language = {}, target_language = {};
   std::shared_ptr<const Shortlist> shortlist = {};  // limits the tokens of translations; null: no limit
 
-  /// The time at which the search ends for all sentences of the call. A sentence that is not done by then keeps the
-  /// translations that are finished, or an empty one that is not, and has Translation::cut_short. None: no limit.
+  /// The time at which the search ends for all sentences of the call. A sentence that is not done by then keeps its
+  /// finished translations, or gets an empty one, unfinished; Translation::cut_short is set. None: no limit.
   std::optional<std::chrono::steady_clock::time_point> deadline = {};
   /// Once true, translate() throws Interrupted within a step of the search.
   const std::atomic<bool>* interrupt = nullptr;
@@ -142,7 +145,7 @@ class Translator {
   const Tokenizer& source_tokenizer() const;
   const Tokenizer& target_tokenizer() const;
   const GenerationConfig& generation() const;
-  /// What all calls share.
+  /// What all calls share. For Attune's own programs: no public header defines Scheduler.
   Scheduler& scheduler() const;
 
  private:

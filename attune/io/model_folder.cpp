@@ -13,6 +13,7 @@
 #include "attune/io/panel_parameters.h"
 #include "attune/models/build.h"
 #include "attune/nn/make_panels.h"
+#include "attune/text/limited_tokenizer.h"
 #include "attune/text/tokenizer_files.h"
 
 namespace attune {
@@ -31,6 +32,8 @@ void load_both_tokenizers(const fs::path& folder, const TransformerConfig& confi
                           ModelFolder& files) {
   const TokenizerFiles found = find_tokenizers(folder);
   TokenizerPair tokenizers = load_tokenizers(found);
+  if (size == VocabularySize::padded)
+    tokenizers = limited_tokenizers(tokenizers, config.source_vocab, config.target_vocab);
   check_vocab(found.source.string(), *tokenizers.source, "source_vocab", config.source_vocab, size);
   check_vocab(found.target.string(), *tokenizers.target, "target_vocab", config.target_vocab, size);
   files.source_tokenizer = std::move(tokenizers.source);
@@ -42,7 +45,8 @@ std::shared_ptr<const Tokenizer> load_only_tokenizer(const fs::path& folder, con
   const fs::path file = find_tokenizer(folder);
   if (file.empty()) fail<FileError>("{}: needs {}", folder.string(), kTokenizerFileNames);
   std::shared_ptr<const Tokenizer> tokenizer = load_tokenizer(file);
-  check_vocab(file.string(), *tokenizer, "vocab", config.vocab, vocabulary_size(tokenizer_frames_texts));
+  if (tokenizer_frames_texts) return limited_tokenizer(std::move(tokenizer), config.vocab);
+  check_vocab(file.string(), *tokenizer, "vocab", config.vocab);
   return tokenizer;
 }
 

@@ -37,7 +37,7 @@ struct LanguageModelFolder {
   bool tokenizer_frames_texts = false;
 };
 
-inline constexpr int64_t kMostTextTokens = 1 << 16;  // that max_tokens may be
+inline constexpr int64_t kMostTextTokens = 1 << 16;  // the largest max_tokens
 
 /// A model that reads one text at a time, without a decoder.
 template <class Model>
@@ -53,7 +53,8 @@ struct ClassifierFolder : EncoderFolderOf<EncoderClassifier> {};
 struct EncoderFolder : EncoderFolderOf<EncoderModel> {};
 struct MaskedLmFolder : EncoderFolderOf<EncoderMaskedLm> {};
 
-/// How many tokens a model has: as many as its tokenizer, or some more, as models of the Hugging Face hub have.
+/// How many tokens a model has: as many as its tokenizer, or some more, as models of the Hugging Face hub have. Where
+/// these have fewer, the loaders below give a limited_tokenizer().
 enum class VocabularySize { exact, padded };
 inline VocabularySize vocabulary_size(bool tokenizer_frames_texts) {
   return tokenizer_frames_texts ? VocabularySize::padded : VocabularySize::exact;
@@ -101,15 +102,15 @@ void save_model_folder(const std::filesystem::path& folder, EncoderClassifier& m
 void save_model_folder(const std::filesystem::path& folder, EncoderMaskedLm& model, const Tokenizer& tokenizer,
                        bool tokenizer_frames_texts = false);
 
-/// What parameters are after loading.
-///   mapped            float32: pages of the file where it has that, see map_parameters(), else copies
-///   panels            panels for inference where products read a parameter, else as mapped; pages of the file that
-///                     panels were made of leave memory until embeddings read rows of them again
-///   bfloat16_panels   the same with all of them in bfloat16, float32 rounded; for ProductPrecision::bfloat16. Folders
-///                     with panels of another type are refused
-///   stored            as mapped, for conversion to panels
-/// But for `mapped`, matrices of products and embeddings that a folder of the hub has in bfloat16 stay that. Products
-/// take such matrices as panels alone.
+/// What loading makes of parameters:
+///   mapped            float32. Pages of the file where it has float32 (see map_parameters()), else copies
+///   panels            for inference. Panels of what products read; the rest as `mapped`. Pages of the file that became
+///                     panels leave memory until embeddings read rows of them
+///   bfloat16_panels   as `panels`, all panels in bfloat16 (float32 is rounded), for ProductPrecision::bfloat16. A
+///                     folder with panels of another type is refused
+///   stored            as `mapped`, for conversion to panels
+/// All but `mapped` keep bfloat16 matrices of a hub folder in bfloat16. A product can read such a matrix only as
+/// panels.
 enum class LoadedWeights { mapped, panels, bfloat16_panels, stored };
 
 inline bool are_panels(LoadedWeights weights) {

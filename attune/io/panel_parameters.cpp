@@ -16,7 +16,7 @@ std::string panels_name(const std::string& name) {
   return name + ".panels";
 }
 
-// The tensor that has the panels; files of before 2027 call it "NAME.packed".
+// The tensor that has the panels; files of earlier versions call it "NAME.packed".
 std::string stored_panels_name(const SafetensorsReader& reader, const std::string& name) {
   const std::string old_name = name + ".packed";
   return reader.contains(old_name) && !reader.contains(panels_name(name)) ? old_name : panels_name(name);

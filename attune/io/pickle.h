@@ -16,7 +16,7 @@
 
 namespace attune {
 
-/// What turns a file that is refused into one that is not, for error messages.
+/// The command that converts a file that is refused, for error messages.
 inline constexpr const char* kConvertCommand =
     "python3 -c 'import torch, safetensors.torch as s; s.save_file({k: v.clone().contiguous() for k, v in "
     "torch.load(\"pytorch_model.bin\", weights_only=True).items()}, \"model.safetensors\")'";

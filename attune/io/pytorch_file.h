@@ -23,7 +23,7 @@ struct LocatedTensor {
 };
 
 /// A mapped file with the interface of SafetensorsReader. No code of a pickle is run, see read_pickle(). Throws
-/// FileError naming file, tensor and what was found, with the command that converts a file that may be right otherwise.
+/// FileError naming file, tensor and what was found, and the command that converts a file that may be sound.
 class PytorchReader {
  public:
   explicit PytorchReader(const std::filesystem::path& path);

@@ -28,7 +28,7 @@ class SafetensorsReader {
   StoredType type(const std::string& name) const { return find(name).type; }
   DType dtype(const std::string& name) const { return loaded_type(find(name).type); }  // of what load() gives
   int64_t element_count() const;                                                       // over all tensors
-  /// Another name for a tensor, here and not in the file. Throws FileError when there is no `from`, or a `to` already.
+  /// Renames a tensor in this reader, not in the file. Throws FileError when there is no `from`, or a `to` already.
   void rename(const std::string& from, const std::string& to);
 
   Tensor load(const std::string& name) const;  // a copy

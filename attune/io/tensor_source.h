@@ -22,9 +22,9 @@ enum class Bfloat16 { kept, widened };
 ///   model.safetensors
 ///   the shards that model.safetensors.index.json names, else model-00001-of-0000N.safetensors and so on
 ///   pytorch_model.bin, or shards of it in the same way; see PytorchReader
-/// An index says which files there are; which tensors a file has, its own header says, and that has to include all that
-/// the index names. Throws FileError naming the file: one is missing or damaged, a tensor is in two shards or in none,
-/// a shard lies outside of the folder. A hostile folder costs no more memory than a small multiple of its files.
+/// An index names the files. The header of a file says which tensors it has; all that the index names for it have to be
+/// among them. Throws FileError naming the file: one is missing or damaged, a tensor is in two shards or in none, a
+/// shard lies outside of the folder. A hostile folder costs no more memory than a small multiple of its files.
 class TensorSource {
  public:
   explicit TensorSource(const std::filesystem::path& folder);
@@ -34,7 +34,7 @@ class TensorSource {
   bool contains(const std::string& name) const { return file_of_.contains(name); }
   // These throw FileError when there is no such tensor.
   Shape shape(const std::string& name) const;
-  /// Of what read() gives with Bfloat16::kept: float16 is read as float32 and bool as uint8.
+  /// The type of what read() gives with Bfloat16::kept: float16 is read as float32 and bool as uint8.
   DType dtype(const std::string& name) const;
   /// The file that has the tensor, for messages.
   const std::filesystem::path& file(const std::string& name) const;

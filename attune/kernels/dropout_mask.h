@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 namespace [[gnu::visibility("default")]] attune {
@@ -16,7 +15,11 @@ struct DropoutMask {
   bool active() const { return probability > 0; }
   double scale() const { return 1 / (1 - probability); }  // factor of the elements that are kept
   /// An element is kept when its random word is at least this.
-  uint32_t threshold() const { return static_cast<uint32_t>(std::min(probability * 0x1p32, 0x1p32 - 1)); }
+  uint32_t threshold() const {
+    constexpr double kMost = 0x1p32 - 1;
+    const double share = probability * 0x1p32;
+    return static_cast<uint32_t>(kMost < share ? kMost : share);
+  }
   /// The key of the generator. Each step adds a large odd number, so that no two steps share their masks.
   uint64_t key() const { return seed + step * 0x9E3779B97F4A7C15u; }
   bool operator==(const DropoutMask&) const = default;

@@ -12,7 +12,8 @@ void SamplingConfig::validate() const {
   check_range<int64_t>("top_k", top_k, 0, 1 << 24);
   if (!(top_p > 0 && top_p <= 1)) fail<ConfigError>("top_p = {}: needs a number above 0, at most 1", top_p);
   check_range<double>("min_p", min_p, 0, 1);
-  check_range<int64_t>("max_tokens", max_tokens, 1, 1 << 24);
+  check_range<int64_t>("max_length", max_length, 0, 1 << 24);
+  check_range<int64_t>("max_tokens", max_tokens, max_length > 0 ? 0 : 1, 1 << 24);
   check_range<int64_t>("min_tokens", min_tokens, 0, 1 << 24);
   check_range<int64_t>("no_repeat_ngram_size", no_repeat_ngram_size, 0, 64);
   check_tokens("eos_tokens", eos_tokens);

@@ -1,6 +1,7 @@
 #pragma once
 // How a language model continues a text.
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -15,7 +16,8 @@ struct SamplingConfig {
   int64_t top_k = 0;              // only the k likeliest, Fan et al. 2018, section 5.4; 0: all
   double top_p = 1;               // only the fewest likeliest that sum to this, Holtzman et al. 2020, section 3.1
   double min_p = 0;               // only those with this share of the likeliest one's probability, Nguyen et al. 2024
-  int64_t max_tokens = 256;       // most tokens of a continuation
+  int64_t max_tokens = 256;       // most tokens of a continuation; 0: as max_length says
+  int64_t max_length = 0;         // with max_tokens = 0: most tokens of a prompt and its continuation
   int64_t min_tokens = 0;         // fewest tokens of a continuation before it may end
   int64_t no_repeat_ngram_size = 0;  // no n tokens in a row occur twice in a text, Paulus et al. 2018; 0: no limit
   uint64_t seed = 1;                 // below 2^63; the same one gives the same text
@@ -29,6 +31,10 @@ struct SamplingConfig {
   int64_t forced_last_token = -1;   // the last one of a continuation of max_tokens; -1: nothing
   bool special_tokens = false;      // whether texts may have bos, pad and unk
 
+  /// The most tokens of a continuation of so many; at least one.
+  int64_t longest_continuation(int64_t prompt_tokens) const {
+    return max_tokens > 0 ? max_tokens : std::max<int64_t>(1, max_length - prompt_tokens);
+  }
   /// Throws ConfigError naming the field and the value.
   void validate() const;
   bool operator==(const SamplingConfig&) const = default;
@@ -42,6 +48,7 @@ void visit_fields(SamplingConfig& c, FieldVisitor& v) {
   v("top_p", c.top_p);
   v("min_p", c.min_p);
   v("max_tokens", c.max_tokens);
+  v("max_length", c.max_length);
   v("min_tokens", c.min_tokens);
   v("no_repeat_ngram_size", c.no_repeat_ngram_size);
   v("seed", c.seed);

@@ -95,9 +95,4 @@ class Attention : public Module {
   virtual int64_t cache_width() const = 0;
 };
 
-/// The position of each packed row in its sequence, [total].
-inline Indices positions_of(const Sequences& sequences) {
-  return sequences.positions();
-}
-
 }  // namespace attune

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "attune/base/fail.h"
+#include "attune/base/interrupt_scope.h"
 #include "attune/ops/gather.h"
 #include "attune/ops/mean_over_heads.h"
 #include "attune/ops/precision.h"
@@ -80,7 +81,7 @@ void Decoder::add_sources(const Tensor& memory, const Sequences& source, KvCache
   for (int64_t i = 0; i < source.count(); ++i) lengths.push_back(static_cast<int32_t>(source.length(i)));
   cache.add_rows(source.count());
   const std::span<const int32_t> slots = cache.source.extend(lengths);
-  const Indices positions = positions_of(source);
+  const Indices positions = source.positions();
   for (size_t i = 0; i < layers_.size(); ++i) layers_[i]->add_source(memory, positions, slots, cache.layers[i]);
 }
 
@@ -123,7 +124,10 @@ Tensor Decoder::prompts(const Tensor& x, std::span<const int32_t> counts, KvCach
   const std::span<const int32_t> slots = cache.past.extend(counts);
   const AttentionMask mask{.queries = sequences, .keys = sequences, .causal = true};
   Tensor h = x;
-  for (size_t i = 0; i < layers_.size(); ++i) h = layers_[i]->prompt(h, mask, slots, cache.layers[i]);
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    check_interrupt_scope();
+    h = layers_[i]->prompt(h, mask, slots, cache.layers[i]);
+  }
   return norm_ ? (*norm_)(h) : h;
 }
 
@@ -156,6 +160,7 @@ DecoderStep Decoder::steps(const Tensor& x, std::span<const int32_t> counts, con
   const std::optional<CrossHead>& head = cross_weights.head;
   const size_t layer = head ? static_cast<size_t>(head->layer) : layers_.size() - 1;
   for (size_t i = 0; i < layers_.size(); ++i) {
+    check_interrupt_scope();
     step.cross.with_weights = cross_weights.wanted && i == layer;
     const AttentionOutput output = layers_[i]->step(result.states, step, cache.layers[i]);
     result.states = output.states;

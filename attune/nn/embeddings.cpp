@@ -45,8 +45,8 @@ Tensor Embeddings::operator()(const Indices& ids, const Indices& positions, cons
 }
 
 Tensor Embeddings::operator()(const Indices& ids, const Sequences& sequences, const Indices& types) const {
-  return (*this)(
-      ids, padding_token() < 0 ? positions_of(sequences) : counted_positions(ids, sequences, padding_token()), types);
+  return (*this)(ids, padding_token() < 0 ? sequences.positions() : counted_positions(ids, sequences, padding_token()),
+                 types);
 }
 
 }  // namespace attune

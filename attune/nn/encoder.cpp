@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "attune/base/interrupt_scope.h"
+
 namespace attune {
 
 Encoder::Encoder(std::vector<std::shared_ptr<EncoderLayer>> layers, std::unique_ptr<LayerNorm> final_norm,
@@ -10,7 +12,10 @@ Encoder::Encoder(std::vector<std::shared_ptr<EncoderLayer>> layers, std::unique_
 
 Tensor Encoder::operator()(const Tensor& x, const AttentionMask& mask) const {
   Tensor h = x;
-  for (const auto& layer : layers_) h = (*layer)(h, mask);
+  for (const auto& layer : layers_) {
+    check_interrupt_scope();
+    h = (*layer)(h, mask);
+  }
   return norm_ ? (*norm_)(h) : h;
 }
 

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cmath>
-
 #include "attune/nn/module.h"
 #include "attune/nn/new_parameter.h"
 #include "attune/ops/embedding.h"
@@ -16,9 +14,7 @@ class InputEmbedding final : public Module {
  public:
   InputEmbedding(int64_t vocab, int64_t d_model, bool scale = true)
       : InputEmbedding(new_parameter({vocab, d_model}), scale) {}
-  explicit InputEmbedding(const Tensor& table, bool scale = true)
-      : weight_{.tensor = table, .use = ParameterUse::lookup},
-        scale_(scale ? std::sqrt(static_cast<double>(table.size(1))) : 1.0) {}
+  explicit InputEmbedding(const Tensor& table, bool scale = true);
 
   Tensor operator()(const Indices& ids) const {
     return weight_.tensor.defined() ? embedding(ids, weight_.tensor, scale_)

@@ -61,7 +61,7 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadAttentionConfig& config,
       dropout_(config.dropout) {}
 
 Indices MultiHeadAttention::positions_for(const Sequences& sequences) const {
-  return positions_.rotary ? positions_of(sequences) : Indices();
+  return positions_.rotary ? sequences.positions() : Indices();
 }
 
 Tensor MultiHeadAttention::turned(const Tensor& rows, const LayerNorm* norm, const Indices& positions) const {
@@ -123,9 +123,9 @@ AttentionOutput MultiHeadAttention::self_attention(const Tensor& x, const Attent
   const int64_t all_heads = heads_ + 2 * kv_heads_;
   Tensor rows = project_fused(x, {&w_q_.projection(), &w_k_.projection(), &w_v_.projection()});
   if (positions_.rotary)
-    rows = rotary(rows.reshape({-1, all_heads, d_head_}), positions_of(mask.queries), *positions_.rotary,
-                  heads_ + kv_heads_)
-               .reshape({-1, all_heads * d_head_});
+    rows =
+        rotary(rows.reshape({-1, all_heads, d_head_}), mask.queries.positions(), *positions_.rotary, heads_ + kv_heads_)
+            .reshape({-1, all_heads * d_head_});
   const HeadColumns q{.x = rows, .heads = heads_, .d = d_head_};
   const HeadColumns k{.x = rows, .column = heads_ * d_head_, .heads = kv_heads_, .d = d_head_};
   const HeadColumns v{.x = rows, .column = (heads_ + kv_heads_) * d_head_, .heads = kv_heads_, .d = d_head_};

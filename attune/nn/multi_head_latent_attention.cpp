@@ -82,7 +82,7 @@ Tensor MultiHeadLatentAttention::rotary_query(const Tensor& query_input, const I
 }
 
 Indices MultiHeadLatentAttention::positions_for(const Sequences& sequences) const {
-  return w_k_rotary_ ? positions_of(sequences) : Indices();
+  return w_k_rotary_ ? sequences.positions() : Indices();
 }
 
 MultiHeadLatentAttention::Memory MultiHeadLatentAttention::memory_of(const Tensor& x, const Indices& positions) const {

@@ -1,5 +1,5 @@
 #pragma once
-// How many requests there may be.
+// Limits the number of requests.
 
 #include <cstdint>
 #include <map>
@@ -16,7 +16,7 @@ class Admission : public std::enable_shared_from_this<Admission> {
  public:
   explicit Admission(int64_t most_requests) : most_requests_(most_requests) {}
 
-  /// A place for a request, given back when the last copy is gone. Throws HttpError (429) when there is none.
+  /// Takes a place for a request, until the last copy is gone. Throws HttpError (429) when there is none.
   std::shared_ptr<void> enter(const Client& client);
   int64_t requests() const;
 

@@ -21,7 +21,7 @@ struct Client {
 ///   key = "a secret of at least 16 characters"      # or sha256 = "its digest as 64 hexadecimal digits"
 ///   requests = 64                                   # at once; 0: no limit
 ///   admin = false
-/// Memory has digests alone.
+/// Only the digests of keys stay in memory.
 class ApiKeys {
  public:
   /// Keys are off: everybody is a Client without a name.
@@ -30,8 +30,8 @@ class ApiKeys {
   explicit ApiKeys(const std::filesystem::path& file);
 
   bool on() const { return !keys_.empty(); }
-  /// The client with this key. Throws HttpError (401) where keys are on and it is none. The time that this takes says
-  /// nothing about the keys.
+  /// Returns the client with this key. Throws HttpError (401) if keys are on and none is like it. The time that this
+  /// takes says nothing about the keys.
   Client find(std::string_view key) const;
 
  private:

@@ -101,18 +101,17 @@ void Call::respond(const Json& json) {
   respond(HttpResponse{.body = show(json)});
 }
 
-HttpResponse Call::error_response(const std::exception_ptr& error) {
-  const HttpError known = as_http_error(error);
-  int status = known.status();
+HttpResponse Call::error_response(const HttpError& error) const {
+  int status = error.status();
   if (status == 400 && error_form == ErrorForm::text_embeddings) status = 422;
-  HttpResponse response{.status = status, .body = show(error_json(known, error_form, status))};
+  HttpResponse response{.status = status, .body = show(error_json(error, error_form, status))};
   if (status == 429 || status == 503) response.headers.emplace_back("Retry-After", std::to_string(kRetrySeconds));
   if (status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
   return response;
 }
 
-void Call::fail(const std::exception_ptr& error) {
-  HttpResponse response = error_response(error);
+void Call::fail(const std::exception_ptr& error, const std::string& field) {
+  HttpResponse response = error_response(as_http_error(error, field));
   {
     const std::lock_guard lock(mutex_);
     if (answered_) return;

@@ -18,6 +18,7 @@
 
 namespace attune::serve {
 
+class HttpError;
 class ServedModel;
 
 /// How an interface writes its errors.
@@ -69,8 +70,9 @@ class Call {
   // The answer. These are thread-safe.
   void respond(HttpResponse response);
   void respond(const Json& json);
-  /// In the form of the interface; within a stream, as an event. Does nothing after the end of an answer.
-  void fail(const std::exception_ptr& error);
+  /// In the form of the interface; within a stream, as an event. Does nothing after the end of an answer. `field`: see
+  /// as_http_error().
+  void fail(const std::exception_ptr& error, const std::string& field = "");
   /// Begins a stream of server-sent events (WHATWG HTML, section 9.2) unless it has begun.
   void begin_events();
   void event(const Json& json);
@@ -83,7 +85,7 @@ class Call {
   }
 
  private:
-  HttpResponse error_response(const std::exception_ptr& error);
+  HttpResponse error_response(const HttpError& error) const;
 
   const std::shared_ptr<Exchange> exchange_;
   const Recorder recorder_;

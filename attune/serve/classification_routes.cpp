@@ -97,10 +97,11 @@ void answer_predict(Service& service, const std::shared_ptr<Call>& call) {
   const Classifier& classifier = *model.classifier();
   const PredictInputs inputs = predict_inputs(service, fields, "inputs");
   const bool raw_scores = fields.flag("raw_scores").value_or(false);
-  read_last_fields(service, *call, fields);
+  const bool truncate = read_last_fields(service, *call, fields);
   std::vector<Encoding> encoded;
   for (const TextOrPair& text : inputs.texts)
     encoded.push_back(std::visit([&](const auto& t) { return classifier.encode(t); }, text));
+  if (!truncate) check_not_cut("inputs", encoded);
   const auto on_done = [call, list = inputs.list, raw_scores](std::vector<std::vector<float>>&& logits) {
     const Classifier& by = *call->model->classifier();
     Json answer = Json::array();
@@ -110,7 +111,7 @@ void answer_predict(Service& service, const std::shared_ptr<Call>& call) {
     }
     call->respond(list ? answer : answer.front());
   };
-  encode_texts(service, call, std::move(encoded), on_done);
+  encode_texts(service, call, "inputs", std::move(encoded), on_done);
 }
 
 void answer_rerank(Service& service, const std::shared_ptr<Call>& call) {
@@ -125,9 +126,10 @@ void answer_rerank(Service& service, const std::shared_ptr<Call>& call) {
   check_query_bytes(service, query, texts.size());
   const bool raw_scores = fields.flag("raw_scores").value_or(false);
   const bool return_text = fields.flag("return_text").value_or(false);
-  read_last_fields(service, *call, fields);
+  const bool truncate = read_last_fields(service, *call, fields);
   std::vector<Encoding> encoded;
   for (const std::string& text : texts) encoded.push_back(classifier.encode(TextPair{query, text}));
+  if (!truncate) check_not_cut("texts", encoded);
   const auto on_done = [call, raw_scores, kept = return_text ? texts : std::vector<std::string>()](
                            std::vector<std::vector<float>>&& logits) {
     Json answer = Json::array();
@@ -137,7 +139,7 @@ void answer_rerank(Service& service, const std::shared_ptr<Call>& call) {
     }
     call->respond(answer);
   };
-  encode_texts(service, call, std::move(encoded), on_done);
+  encode_texts(service, call, "texts", std::move(encoded), on_done);
 }
 
 }  // namespace attune::serve

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "attune/base/json_fields.h"
+#include "attune/inference/text_limits.h"
 #include "attune/models/decoder_lm.h"
 #include "attune/serve/generation_answer.h"
 #include "attune/serve/http/http_error.h"
@@ -81,6 +82,18 @@ void check_prompts(const Prompts& prompts, int64_t samples, const RequestLimits&
     refuse_field("n", "gives too many texts");
 }
 
+// Returns work(), a prompt. One that is too long is refused as by OpenAI's API.
+template <class Work>
+std::vector<int32_t> prompt_of(const char* field, Work&& work) {
+  try {
+    return work();
+  } catch (const TooManyTokens& error) {
+    throw HttpError(400,
+                    fmt::format("{}: has {} tokens, the model's context has {}", field, error.tokens(), error.most()),
+                    field, "context_length_exceeded");
+  }
+}
+
 // A string, strings, ids, or lists of ids.
 Prompts encode_prompts(const Service& service, const Json& json, const GenerationRequests& requests) {
   const RequestLimits& limits = service.config().limits;
@@ -95,7 +108,7 @@ Prompts encode_prompts(const Service& service, const Json& json, const Generatio
     if (one.is_string()) {
       const auto& text = one.get_ref<const std::string&>();
       service.check_text_bytes("prompt", text);
-      prompts.push_back(requests.encode(text, "prompt"));
+      prompts.push_back(prompt_of("prompt", [&] { return requests.encode(text, "prompt"); }));
       continue;
     }
     if (!one.is_array()) refuse_field("prompt", "needs a string, a list of strings, or token ids");
@@ -104,7 +117,7 @@ Prompts encode_prompts(const Service& service, const Json& json, const Generatio
       if (!id.is_number_integer() || id < 0 || id > INT32_MAX) refuse_field("prompt", "has what is no token id");
       ids.push_back(id.get<int32_t>());
     }
-    prompts.push_back(requests.checked(std::move(ids), "prompt"));
+    prompts.push_back(prompt_of("prompt", [&] { return requests.checked(std::move(ids), "prompt"); }));
   }
   return prompts;
 }
@@ -206,12 +219,13 @@ void answer_chat_completions(Service& service, const std::shared_ptr<Call>& call
   const Json messages = read_messages(service, fields.value("messages"));
   fields.finish();
   request.options.sampling = request.sampling;
-  const GenerationRequests requests(*model.generator(), request.options);
-  // The template writes the special tokens itself.
+  request.options.prompts_have_special_tokens = true;  // the template writes them
+  GenerationRequests requests(*model.generator(), request.options);
   const std::string text = model.chat_template()->render_json(messages.dump());
-  Prompts prompts = {requests.checked(
-      model.generator()->tokenizer().encode_for_model(text, {.special_tokens = false}).ids, "messages")};
+  Prompts prompts = {prompt_of("messages", [&] { return requests.encode(text, "messages"); })};
   check_prompts(prompts, request.samples, limits, "messages");
+  const int64_t longest = request.sampling.longest_continuation(tokens_in(prompts));
+  requests.sampling().config.max_tokens = std::min(longest, limits.max_tokens);
   std::make_shared<GenerationAnswer>(service, call, requests, request.form)
       ->start(std::move(prompts), request.samples, {});
 }

@@ -19,9 +19,9 @@ struct WorkerLoad {
   int64_t waiting = 0, running = 0;
 };
 
-/// Feeds a scheduler and drives it. Clients take turns (see FairQueue). Groups that are at work have three quarters of
-/// the places together; the rest is for groups of which nothing is at work. These enter within two steps where there is
-/// a place and the cache has memory.
+/// Feeds a scheduler and drives it. Clients take turns (see FairQueue). Groups with running requests share three
+/// quarters of the places. A group without them may take any place, so it enters within two steps if a place is free
+/// and the cache has memory.
 class DecodingWorker {
  public:
   struct Options {

@@ -50,6 +50,34 @@ std::vector<Encoding> encode_for(const Embedder& embedder, const std::vector<std
   return encoded;
 }
 
+std::string text_of_ids(const Tokenizer& tokenizer, const Json& list) {
+  std::vector<int32_t> ids;
+  for (const Json& id : list) {
+    if (!id.is_number_integer() || id < 0 || id >= tokenizer.vocab_size())
+      refuse_field("input", fmt::format("needs token ids from 0 to {}", tokenizer.vocab_size() - 1));
+    ids.push_back(id.get<int32_t>());
+  }
+  if (ids.empty()) refuse_field("input", "has a text without tokens");
+  return tokenizer.decode(ids);
+}
+
+// The field `input`: one text or a list, each a string or the ids of its tokens, with special tokens or without. Ids
+// are read as the text that they are, so that the model gets the special tokens that it expects around it.
+std::vector<std::string> texts_to_embed(const Service& service, RequestFields& fields, const Tokenizer& tokenizer) {
+  const Json& input = fields.value("input");
+  if (!input.is_array() || input.empty() || input[0].is_string()) return texts_of_field(service, fields, "input");
+  const Json list = input[0].is_array() ? input : Json::array({input});
+  if (const int64_t most = service.config().limits.texts; list.size() > static_cast<size_t>(most))
+    refuse_field("input", fmt::format("has {} texts, at most {} are accepted", list.size(), most));
+  std::vector<std::string> texts;
+  for (const Json& ids : list) {
+    if (!ids.is_array()) refuse_field("input", "needs texts or token ids");
+    texts.push_back(text_of_ids(tokenizer, ids));
+    service.check_text_bytes("input", texts.back());
+  }
+  return texts;
+}
+
 // The first numbers of a vector, of length 1 again: for models that were trained for it (Kusupati et al. 2022).
 void shorten(std::vector<float>& vector, int64_t dimensions) {
   vector.resize(static_cast<size_t>(dimensions));
@@ -66,7 +94,7 @@ const Tokenizer& tokenizer_of(const ServedModel& model) {
 // Of any kind; the only one where no name is given.
 std::shared_ptr<ServedModel> any_model(const Service& service, const std::string& name) {
   if (!name.empty()) return service.models().find(name);
-  if (!service.models().ready()) throw HttpError(503, "the models are not loaded yet", "", "loading");
+  service.check_loaded();
   const auto models = service.models().all();
   if (models.size() != 1) refuse_field("model", "is missing, and there are several");
   return models.front();
@@ -84,7 +112,7 @@ void answer_openai_embeddings(Service& service, const std::shared_ptr<Call>& cal
   RequestFields fields(call->request());
   const ServedModel& model = service.enter(*call, fields.text("model").value_or(""), ModelKind::embedder);
   const Embedder& embedder = *model.embedder();
-  const std::vector<std::string> texts = texts_of_field(service, fields, "input");
+  const std::vector<std::string> texts = texts_to_embed(service, fields, embedder.tokenizer());
   const std::string format = fields.text("encoding_format").value_or("float");
   if (format != "float" && format != "base64") refuse_field("encoding_format", "needs float or base64");
   const auto dimensions = fields.integer("dimensions", 1, embedder.dimension());
@@ -105,7 +133,7 @@ void answer_openai_embeddings(Service& service, const std::shared_ptr<Call>& cal
                        {"model", call->model->name()},
                        {"usage", {{"prompt_tokens", tokens}, {"total_tokens", tokens}}}});
   };
-  encode_texts(service, call, std::move(encoded), on_done);
+  encode_texts(service, call, "input", std::move(encoded), on_done);
 }
 
 void answer_embed(Service& service, const std::shared_ptr<Call>& call) {
@@ -113,7 +141,9 @@ void answer_embed(Service& service, const std::shared_ptr<Call>& call) {
   const ServedModel& model = service.enter(*call, fields.text("model").value_or(""), ModelKind::embedder);
   const std::vector<std::string> texts = texts_of_field(service, fields, "inputs");
   const bool normal = fields.flag("normalize").value_or(true);
-  read_last_fields(service, *call, fields);
+  const bool truncate = read_last_fields(service, *call, fields);
+  std::vector<Encoding> encoded = encode_for(*model.embedder(), texts);
+  if (!truncate) check_not_cut("inputs", encoded);
   const auto on_done = [call, normal](std::vector<std::vector<float>>&& vectors) {
     Json answer = Json::array();
     for (std::vector<float>& vector : vectors) {
@@ -122,7 +152,7 @@ void answer_embed(Service& service, const std::shared_ptr<Call>& call) {
     }
     call->respond(answer);
   };
-  encode_texts(service, call, encode_for(*model.embedder(), texts), on_done);
+  encode_texts(service, call, "inputs", std::move(encoded), on_done);
 }
 
 void answer_tokenize(Service& service, const std::shared_ptr<Call>& call) {
@@ -143,6 +173,7 @@ void answer_tokenize(Service& service, const std::shared_ptr<Call>& call) {
 }
 
 void answer_info(Service& service, const std::shared_ptr<Call>& call) {
+  service.check_loaded();
   const RequestLimits& limits = service.config().limits;
   Json models = Json::array();
   for (const auto& model : service.models().all()) {

@@ -1,8 +1,11 @@
 #include "attune/serve/encoder_worker.h"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
+#include "attune/base/interrupt.h"
+#include "attune/base/interrupt_scope.h"
 #include "attune/base/parallel.h"
 #include "attune/serve/http/http_error.h"
 
@@ -12,6 +15,11 @@ namespace {
 bool is_over(const EncoderRequest& request) {
   return (request.cancel != nullptr && request.cancel->load()) ||
          (request.deadline && std::chrono::steady_clock::now() >= *request.deadline);
+}
+
+// Ends a request of which is_over() is true; where its client has gone, nobody reads this.
+void end_late(const EncoderRequest& request) {
+  request.on_done({}, std::make_exception_ptr(HttpError(504, "the time for this request is over", "", "timeout")));
 }
 
 }  // namespace
@@ -68,13 +76,18 @@ std::vector<EncoderRequest> EncoderWorker::next_batch() {
   return batch;
 }
 
-// An error of one text is not one of the others: they are tried again one by one.
+// An error of one text is not one of the others: they are tried again one by one. Where all are over meanwhile, the
+// model gives up between two layers.
 void EncoderWorker::encode(std::vector<EncoderRequest>& batch) {
   std::vector<Encoding> texts;
   for (const EncoderRequest& request : batch) texts.push_back(request.text);
   std::vector<std::vector<float>> numbers;
   try {
+    const InterruptScope scope([&] { return std::ranges::all_of(batch, is_over); });
     numbers = encode_(texts);
+  } catch (const Interrupted&) {
+    std::ranges::for_each(batch, end_late);
+    return;
   } catch (...) {
     if (batch.size() == 1) return batch.front().on_done({}, std::current_exception());
   }
@@ -94,11 +107,10 @@ void EncoderWorker::run() {
   for (;;) {
     std::vector<EncoderRequest> batch = next_batch();
     if (batch.empty()) return;
-    const auto late = std::make_exception_ptr(HttpError(504, "the time for this request is over", "", "timeout"));
-    std::erase_if(batch, [&](const EncoderRequest& request) {
-      if (!is_over(request)) return false;
-      request.on_done({}, late);
-      return true;
+    std::erase_if(batch, [](const EncoderRequest& request) {
+      const bool over = is_over(request);
+      if (over) end_late(request);
+      return over;
     });
     if (!batch.empty()) encode(batch);
     running_ = 0;

@@ -22,10 +22,25 @@ std::vector<std::string> texts_of_field(const Service& service, RequestFields& f
   return texts;
 }
 
-void read_last_fields(const Service& service, Call& call, RequestFields& fields) {
-  fields.ignore({"truncate", "truncation_direction"});
+bool read_last_fields(const Service& service, Call& call, RequestFields& fields) {
+  const bool truncate = fields.flag("truncate").value_or(true);
+  const std::string direction = fields.text("truncation_direction").value_or("Right");
+  if (direction != "Right" && direction != "right")
+    refuse_field("truncation_direction", "needs Right, the only one that is supported");
   service.set_deadline(call, fields.number("timeout", 0.001, 1e9));
   fields.finish();
+  return truncate;
+}
+
+void check_not_cut(const char* field, std::span<const Encoding> texts) {
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const auto read = static_cast<int64_t>(texts[i].ids.size());
+    if (texts[i].cut > 0)
+      throw HttpError(413,
+                      fmt::format("{}: text {} has {} tokens, at most {} are accepted with truncate = false", field,
+                                  i + 1, read + texts[i].cut, read),
+                      field);
+  }
 }
 
 int64_t count_tokens(std::span<const Encoding> texts) {
@@ -35,11 +50,11 @@ int64_t count_tokens(std::span<const Encoding> texts) {
 }
 
 // One worker calls all on_done, one after the other.
-void encode_texts(const Service& service, const std::shared_ptr<Call>& call, std::vector<Encoding> texts,
-                  const std::function<void(std::vector<std::vector<float>>&&)>& on_done) {
+void encode_texts(const Service& service, const std::shared_ptr<Call>& call, const char* field,
+                  std::vector<Encoding> texts, const std::function<void(std::vector<std::vector<float>>&&)>& on_done) {
   const int64_t tokens = count_tokens(texts);
   if (const int64_t most = service.config().limits.tokens; tokens > most)
-    throw HttpError(413, fmt::format("the texts have {} tokens, at most {} are accepted", tokens, most));
+    throw HttpError(413, fmt::format("{}: has {} tokens, at most {} are accepted", field, tokens, most), field);
   call->count_tokens(tokens, 0);
   if (texts.empty()) return on_done({});
   const auto progress =

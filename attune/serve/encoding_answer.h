@@ -14,15 +14,20 @@ namespace attune::serve {
 /// The texts of a field, one or a list. Throws HttpError: 400 for none or too many, 413 for one that is too long.
 std::vector<std::string> texts_of_field(const Service& service, RequestFields& fields, const char* name);
 
-/// What requests of text-embeddings-inference have in common, after all other fields: a deadline, and how longer texts
-/// are cut, which is ignored. Throws HttpError for a field that nobody read.
-void read_last_fields(const Service& service, Call& call, RequestFields& fields);
+/// Reads the fields that all requests of text-embeddings-inference have: a deadline, and `truncate`, which it returns:
+/// whether the end of a text that is too long is cut. Comes after all other fields, and throws HttpError for one that
+/// nobody has read, and for truncation_direction "Left".
+bool read_last_fields(const Service& service, Call& call, RequestFields& fields);
+
+/// Throws HttpError (413) naming the field and the first of its texts that was cut.
+void check_not_cut(const char* field, std::span<const Encoding> texts);
 
 int64_t count_tokens(std::span<const Encoding> texts);
 
-/// Hands texts to the worker of the call's model. `on_done` is called once, with the numbers of each text in their
-/// order, on the worker's thread; where a text fails, the call has the error as its answer instead.
-void encode_texts(const Service& service, const std::shared_ptr<Call>& call, std::vector<Encoding> texts,
+/// Hands the texts of a field to the worker of the call's model. `on_done` is called once, with the numbers of each
+/// text in their order, on the worker's thread; where a text fails, the call has the error as its answer instead.
+void encode_texts(const Service& service, const std::shared_ptr<Call>& call, const char* field,
+                  std::vector<Encoding> texts,
                   const std::function<void(std::vector<std::vector<float>>&& numbers)>& on_done);
 
 }  // namespace attune::serve

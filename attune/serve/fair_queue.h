@@ -1,5 +1,5 @@
 #pragma once
-// Whose turn it is.
+// A queue in which clients take turns.
 
 #include <cstdint>
 #include <deque>

@@ -1,5 +1,6 @@
 #include "attune/serve/generation_answer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "attune/base/json_fields.h"
@@ -17,6 +18,10 @@ Json bytes_of(const std::string& text) {
   Json bytes = Json::array();
   for (const char c : text) bytes.push_back(static_cast<int>(static_cast<unsigned char>(c)));
   return bytes;
+}
+
+int64_t characters_of(std::string_view utf8) {
+  return std::ranges::count_if(utf8, [](char c) { return (c & 0xC0) != 0x80; });
 }
 
 }  // namespace
@@ -44,7 +49,9 @@ void GenerationAnswer::start(std::vector<std::vector<int32_t>> prompts, int64_t 
     for (size_t i = first; i < first + static_cast<size_t>(samples); ++i) {
       Text& text = texts_[i];
       text.prompt = prompts[p];
-      if (!echo.empty()) text.added = text.whole = text.echo = echo[p];
+      if (!echo.empty()) text.added = text.whole = echo[p];
+      if (form_.likeliest >= 0)
+        text.scored.emplace(model_.generator()->tokenizer(), text.prompt, model_.generator()->eos_is_line_end());
       text.growing = std::make_unique<GrowingText>(requests_.text(text.prompt, [&text](std::string_view added) {
         text.added += added;
         text.whole += added;
@@ -74,10 +81,28 @@ void GenerationAnswer::first_token() {
                                      seconds);
 }
 
+// Special tokens are no text.
+bool GenerationAnswer::is_shown_by_name(int32_t token) const {
+  const TextGenerator& generator = *model_.generator();
+  const bool line_end = generator.eos_is_line_end() && token == generator.tokenizer().eos_id();
+  return generator.tokenizer().is_special_token(token) && !line_end;
+}
+
+// A token is what it adds to the text: of a character that several tokens make, the last one has it all. A token that
+// was not taken is shown as if it ended the text.
 void GenerationAnswer::add_scores(Text& text, const TokenEvent& event) const {
   const Tokenizer& tokenizer = model_.generator()->tokenizer();
-  const auto shown = [&](int32_t token) { return tokenizer.decode(std::span(&token, 1), true); };
-  const std::string token = shown(event.token);
+  const IncrementalDecoder before = *text.scored;
+  const bool by_name = is_shown_by_name(event.token);
+  const std::string token =
+      by_name ? tokenizer.decode(std::span(&event.token, 1), true) : text.scored->push(event.token);
+  const auto shown = [&](int32_t other) {
+    if (other == event.token) return token;
+    if (is_shown_by_name(other)) return tokenizer.decode(std::span(&other, 1), true);
+    IncrementalDecoder alone = before;
+    std::string added = alone.push(other);
+    return added + alone.finish();
+  };
   if (form_.chat) {
     Json top = Json::array();
     for (const auto& [id, log_probability] : event.scores->likeliest) {
@@ -90,13 +115,13 @@ void GenerationAnswer::add_scores(Text& text, const TokenEvent& event) const {
                                       {"top_logprobs", std::move(top)}});
     return;
   }
-  Json top = Json::object();
-  for (const auto& [id, log_probability] : event.scores->likeliest) top[shown(id)] = log_probability;
+  Json top = Json::object();  // likeliest first: of tokens that look alike the likeliest stays
+  for (const auto& [id, log_probability] : event.scores->likeliest) top.emplace(shown(id), log_probability);
   text.scores["tokens"].push_back(token);
   text.scores["token_logprobs"].push_back(event.scores->log_probability);
   text.scores["top_logprobs"].push_back(std::move(top));
-  text.scores["text_offset"].push_back(static_cast<int64_t>(text.echo.size()) + text.scored_bytes);
-  text.scored_bytes += static_cast<int64_t>(token.size());
+  text.scores["text_offset"].push_back(text.characters);
+  if (!by_name) text.characters += characters_of(token);
 }
 
 bool GenerationAnswer::take(size_t index, const TokenEvent& event) {
@@ -114,7 +139,7 @@ bool GenerationAnswer::take(size_t index, const TokenEvent& event) {
 void GenerationAnswer::finish(size_t first, DecodingResult&& result) {
   if (result.error) {
     failed_ = true;
-    call_->fail(result.error);
+    call_->fail(result.error, "max_tokens");
   }
   for (size_t s = 0; s < result.samples.size(); ++s) {
     const size_t index = first + s;

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,17 +37,18 @@ class GenerationAnswer : public std::enable_shared_from_this<GenerationAnswer> {
  private:
   struct Text {
     std::vector<int32_t> prompt;
-    std::string echo = {};
-    std::string added = {};    // of the text, not yet sent
-    std::string whole = {};    // all of it
-    Json scores = {};          // of tokens that are not yet sent, or of all
-    int64_t scored_bytes = 0;  // of the tokens in front, for text_offset
-    bool ended = false;        // its last event is sent
+    std::string added = {};  // of the text, not yet sent
+    std::string whole = {};  // all of it
+    Json scores = {};        // of tokens that are not yet sent, or of all
+    int64_t characters = 0;  // of the tokens that have scores, for text_offset
+    bool ended = false;      // its last event is sent
     std::unique_ptr<GrowingText> growing = {};
+    std::optional<IncrementalDecoder> scored = {};  // the tokens that have scores, where they are wanted
   };
   void first_token();
   bool take(size_t index, const TokenEvent& event);
   void add_scores(Text& text, const TokenEvent& event) const;
+  bool is_shown_by_name(int32_t token) const;
   void finish(size_t first, DecodingResult&& result);
   void send(Text& text, size_t index, const char* reason);
   void complete();

@@ -20,7 +20,10 @@ std::vector<DetectedLanguage> detect_language(std::string_view text, const std::
     if (percent[i] > 0 && std::find(known.begin(), known.end(), code) != known.end())
       found.push_back({code, static_cast<double>(percent[i])});
   }
-  if (found.empty()) found.push_back({known.front(), 0});
+  if (found.empty()) {
+    const bool english = std::find(known.begin(), known.end(), "en") != known.end();
+    found.push_back({english ? "en" : known.front(), 0});
+  }
   return found;
 }
 

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "attune/serve/http/http_error.h"
-
 namespace attune::serve {
 
 TranslateOptions LanguagePair::options() const {
@@ -15,6 +13,7 @@ TranslateOptions LanguagePair::options() const {
 }
 
 std::vector<LanguagePair> language_pairs(const Service& service) {
+  service.check_loaded();
   std::vector<LanguagePair> pairs;
   for (const auto& model : service.models().all())
     for (const ServedLanguage& source : model->source_languages())
@@ -24,7 +23,6 @@ std::vector<LanguagePair> language_pairs(const Service& service) {
 }
 
 LanguagePair find_language_pair(const Service& service, const std::string& source, const std::string& target) {
-  if (!service.models().ready()) throw HttpError(503, "the models are not loaded yet", "", "loading");
   bool source_known = false;
   for (LanguagePair& pair : language_pairs(service)) {
     source_known = source_known || pair.source.code == source;

@@ -19,6 +19,7 @@ struct LanguagePair {
   TranslateOptions options() const;
 };
 
+/// All pairs. Throws HttpError (503) while models are loaded.
 std::vector<LanguagePair> language_pairs(const Service& service);
 /// The pair with these codes. Throws HttpError: 503 while models are loaded, 400 where there is none.
 LanguagePair find_language_pair(const Service& service, const std::string& source, const std::string& target);

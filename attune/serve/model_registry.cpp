@@ -1,11 +1,12 @@
 #include "attune/serve/model_registry.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 
+#include "attune/base/process_memory.h"
+#include "attune/hub/adapter_folder.h"
 #include "attune/serve/http/http_error.h"
 
 namespace attune::serve {
@@ -13,15 +14,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Names, sizes and times of a folder's files.
-std::string fingerprint_of(const fs::path& folder) {
+// Names, sizes and times of the files of a folder and of those in it.
+std::string fingerprint_of_files(const fs::path& folder) {
   std::vector<std::string> files;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
+  for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
     std::error_code ignored;
-    if (!entry.is_regular_file(ignored)) continue;
-    files.push_back(fmt::format("{} {} {}", entry.path().filename().string(), entry.file_size(ignored),
-                                entry.last_write_time(ignored).time_since_epoch().count()));
+    if (!at->is_regular_file(ignored)) continue;
+    files.push_back(fmt::format("{} {} {}", at->path().string(), at->file_size(ignored),
+                                at->last_write_time(ignored).time_since_epoch().count()));
   }
   std::sort(files.begin(), files.end());
   std::string all = fs::weakly_canonical(folder, error).string();
@@ -29,8 +30,16 @@ std::string fingerprint_of(const fs::path& folder) {
   return all;
 }
 
-int64_t half_of_memory() {
-  return static_cast<int64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<int64_t>(::sysconf(_SC_PAGESIZE)) / 2;
+// Of an adapter's folder, with the model that it is for.
+std::string fingerprint_of(const fs::path& folder) {
+  std::string all = fingerprint_of_files(folder);
+  std::error_code ignored;
+  if (!fs::exists(folder / kAdapterConfigFile, ignored)) return all;
+  try {
+    return all + "\n" + fingerprint_of_files(adapter_base(folder));
+  } catch (const Error&) {  // loading says what is wrong with it
+    return all;
+  }
 }
 
 }  // namespace
@@ -39,7 +48,7 @@ ModelRegistry::ModelRegistry(const ServeConfig& config) : most_requests_(config.
   for (const auto& [name, model] : config.models) {
     Entry entry{.config = model};
     if (entry.config.cache_bytes == 0)
-      entry.config.cache_bytes = half_of_memory() / static_cast<int64_t>(config.models.size());
+      entry.config.cache_bytes = process_memory_limit() / 2 / static_cast<int64_t>(config.models.size());
     models_.emplace(name, std::move(entry));
   }
 }

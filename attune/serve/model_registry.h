@@ -22,8 +22,8 @@ class ModelRegistry {
 
   /// Loads all models. Throws what the first one throws that cannot be loaded.
   void load();
-  /// Loads each model whose folder has changed since, beside the old one, and puts it in its place. Requests of the old
-  /// one go on with it. Returns a line for each: what has changed, or why it stays as it is.
+  /// Loads each model whose folder has changed since it was loaded. The new model then replaces the old one, which
+  /// finishes its requests. Returns a line for each: what has changed, or why it stays as it is.
   std::vector<std::string> reload();
   bool ready() const { return ready_; }
 

@@ -15,7 +15,7 @@ struct StatusDescription {
 };
 constexpr StatusDescription kStatuses[] = {{400, "What is wrong, with the field's name"},
                                            {401, "The API key is missing or not known"},
-                                           {403, "The API key may not do that"},
+                                           {403, "The API key, or a page of this origin, may not do that"},
                                            {404, "There is no such model"},
                                            {413, "The text or the body is too long"},
                                            {415, "The body has another type"},
@@ -43,16 +43,22 @@ bool asks_a_model(const Route& route) {
   return route.method == "POST" && route.access != Access::admin;
 }
 
+bool has_id(const Route& route) {
+  return route.path.ends_with("{id}");
+}
+
+// 403: a page of another origin asks.
 std::vector<int> error_statuses(const Route& route) {
   if (asks_a_model(route)) {
     const int wrong = route.errors == ErrorForm::text_embeddings ? 422 : 400;
-    std::vector<int> statuses = {wrong, 401, 404, 413, 415, 429, 500, 503, 504};
+    std::vector<int> statuses = {wrong, 401, 403, 404, 413, 415, 429, 500, 503, 504};
     if (route.access == Access::body_key) statuses.push_back(501);  // LibreTranslate's API, which may detect languages
     return statuses;
   }
-  if (route.access == Access::admin) return {401, 403, 503};
-  if (route.access == Access::key) return {401, 503};
-  return route.path == "/ready" ? std::vector{503} : std::vector<int>{};
+  if (has_id(route)) return {400, 401, 403, 404, 503};
+  if (route.access != Access::open) return {401, 403, 503};
+  // Of those that everybody may ask, LibreTranslate's say which models there are.
+  return route.errors == ErrorForm::libretranslate ? std::vector{403, 503} : std::vector{403};
 }
 
 Json content(const std::vector<const char*>& types, const Json& schema) {
@@ -79,6 +85,7 @@ Json operation(const Route& route, const InterfaceDescription& description) {
   Json json;
   json["summary"] = description.summary;
   json["tags"] = Json::array({description.tag});
+  if (has_id(route)) json["parameters"] = Json::array({Json{{"$ref", "#/components/parameters/Id"}}});
   if (asks_a_model(route)) json["parameters"] = Json::array({Json{{"$ref", "#/components/parameters/Timeout"}}});
   if (!description.body.is_null()) {
     std::vector<const char*> types = {"application/json"};
@@ -99,6 +106,7 @@ Json components() {
                                    {"required", false},
                                    {"description", "Seconds after which the request ends"},
                                    {"schema", {{"type", "number"}, {"minimum", 0}, {"exclusiveMinimum", true}}}};
+  json["parameters"]["Id"] = {{"name", "id"}, {"in", "path"}, {"required", true}, {"schema", {{"type", "string"}}}};
   json["schemas"] = named_schemas();
   return json;
 }

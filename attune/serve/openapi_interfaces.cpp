@@ -99,7 +99,11 @@ Json texts_of_embeddings(const Properties& more) {
   return only(object_with(both({{"model", text()}, {"inputs", one_or_list(text()), kRequired}}, more)));
 }
 Properties cutting_fields() {
-  return {{"truncate", flag()}, {"truncation_direction", text()}, {"timeout", number()}};
+  return {{"truncate", flag()}, {"truncation_direction", one_of_names({"Right", "right"})}, {"timeout", number()}};
+}
+// Texts, or the ids of their tokens.
+Json texts_or_ids() {
+  return either({text(), list_of(text()), list_of(integer()), list_of(list_of(integer()))});
 }
 Json usage() {
   return object_with({{"prompt_tokens", integer(), kRequired},
@@ -139,7 +143,8 @@ std::vector<InterfaceDescription> operation_interfaces() {
           {.path = "/v1/models",
            .summary = "The models",
            .tag = "language models",
-           .answer = object_with({{"object", text(), kRequired}, {"data", list_of(model), kRequired}})}};
+           .answer = object_with({{"object", text(), kRequired}, {"data", list_of(model), kRequired}})},
+          {.path = "/v1/models/{id}", .summary = "A model", .tag = "language models", .answer = model}};
 }
 
 InterfaceDescription translate() {
@@ -260,11 +265,10 @@ Json completion_answer(const Property& text_of_choice) {
 }
 
 InterfaceDescription completions() {
-  const Json prompt = either({text(), list_of(text()), list_of(integer()), list_of(list_of(integer()))});
   return {.path = "/v1/completions",
           .summary = "Continues prompts (OpenAI)",
           .tag = "language models",
-          .body = object_with(both(sampling_fields(), {{"prompt", prompt, kRequired},
+          .body = object_with(both(sampling_fields(), {{"prompt", texts_or_ids(), kRequired},
                                                        {"logprobs", between(0, 5, integer())},
                                                        {"echo", flag()},
                                                        {"best_of", integer()},
@@ -302,7 +306,7 @@ InterfaceDescription openai_embeddings() {
           .summary = "Vectors of texts (OpenAI)",
           .tag = "embeddings",
           .body = only(object_with({{"model", text()},
-                                    {"input", one_or_list(text()), kRequired},
+                                    {"input", texts_or_ids(), kRequired},
                                     {"encoding_format", one_of_names({"float", "base64"})},
                                     {"dimensions", at_least(1, integer())},
                                     {"user", text()},

@@ -2,11 +2,19 @@
 
 #include "attune/base/json_fields.h"
 #include "attune/base/process_memory.h"
+#include "attune/serve/http/form.h"
 #include "attune/serve/http/http_error.h"
 #include "attune/serve/openapi.h"
 #include "attune/serve/routes.h"
 
 namespace attune::serve {
+namespace {
+
+Json model_json(const ServedModel& model) {
+  return {{"id", model.name()}, {"object", "model"}, {"created", model.created()}, {"owned_by", "attune"}};
+}
+
+}  // namespace
 
 void answer_health(Service&, const std::shared_ptr<Call>& call) {
   call->respond(Json{{"status", "ok"}});
@@ -14,7 +22,7 @@ void answer_health(Service&, const std::shared_ptr<Call>& call) {
 
 void answer_ready(Service& service, const std::shared_ptr<Call>& call) {
   if (service.draining()) throw HttpError(503, "the server is stopping");
-  if (!service.models().ready()) throw HttpError(503, "the models are not loaded yet");
+  service.check_loaded();
   call->respond(Json{{"status", "ready"}});
 }
 
@@ -48,10 +56,16 @@ void answer_openapi(Service&, const std::shared_ptr<Call>& call) {
 }
 
 void answer_models(Service& service, const std::shared_ptr<Call>& call) {
+  service.check_loaded();
   Json data = Json::array();
-  for (const auto& model : service.models().all())
-    data.push_back({{"id", model->name()}, {"object", "model"}, {"created", model->created()}, {"owned_by", "attune"}});
+  for (const auto& model : service.models().all()) data.push_back(model_json(*model));
   call->respond(Json{{"object", "list"}, {"data", data}});
+}
+
+void answer_model(Service& service, const std::shared_ptr<Call>& call) {
+  constexpr std::string_view kBefore = "/v1/models/";
+  const std::string name = percent_decoded(std::string_view(call->request().path).substr(kBefore.size()));
+  call->respond(model_json(*service.models().find(name)));
 }
 
 }  // namespace attune::serve

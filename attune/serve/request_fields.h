@@ -12,8 +12,8 @@
 
 namespace attune::serve {
 
-/// An object of JSON, or a form, whose values are strings then and are read as what is asked for. Every reader throws
-/// HttpError (400) naming the field; null is as good as no value.
+/// The fields of a JSON object, or of a form, whose strings are converted to what is asked for. Every reader throws
+/// HttpError (400) naming the field; null counts as no value.
 class RequestFields {
  public:
   /// Reads the body by its Content-Type: application/json (also without the header), application/x-www-form-urlencoded,
@@ -32,7 +32,7 @@ class RequestFields {
   bool is_list(const char* name);
   /// A field that is understood but not supported: an error unless it is absent, null, or equal to `harmless`.
   void refuse(const char* name, const Json& harmless = nullptr);
-  /// Takes no notice of these.
+  /// Ignores these fields.
   void ignore(std::initializer_list<const char*> names);
   /// Throws for a field that nobody has asked for.
   void finish() const;

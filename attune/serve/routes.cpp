@@ -19,6 +19,7 @@ std::span<const Route> routes() {
       {"POST", "/admin/reload", ErrorForm::openai, Access::admin, answer_reload},
       {"GET", "/openapi.json", ErrorForm::openai, Access::open, answer_openapi},
       {"GET", "/v1/models", ErrorForm::openai, Access::key, answer_models},
+      {"GET", "/v1/models/{id}", ErrorForm::openai, Access::key, answer_model},
       {"POST", "/translate", ErrorForm::libretranslate, Access::body_key, answer_translate},
       {"POST", "/detect", ErrorForm::libretranslate, Access::body_key, answer_detect},
       {"GET", "/languages", ErrorForm::libretranslate, Access::open, answer_languages},
@@ -35,6 +36,13 @@ std::span<const Route> routes() {
       {"GET", "/info", ErrorForm::text_embeddings, Access::key, answer_info},
   };
   return kRoutes;
+}
+
+bool is_path_of(const Route& route, std::string_view path) {
+  constexpr std::string_view kId = "{id}";
+  if (!route.path.ends_with(kId)) return route.path == path;
+  const std::string_view before = route.path.substr(0, route.path.size() - kId.size());
+  return path.size() > before.size() && path.starts_with(before);
 }
 
 std::string_view key_of_headers(const HttpRequest& request) {

@@ -19,13 +19,16 @@ enum class Access {
 using CallHandler = void (*)(Service& service, const std::shared_ptr<Call>& call);
 
 struct Route {
-  std::string_view method, path;
+  std::string_view method, path;  // a path may end with {id}, which stands for one or more characters
   ErrorForm errors;
   Access access;
   CallHandler handle;
 };
 
 std::span<const Route> routes();
+
+/// Whether a request's path is that of a route.
+bool is_path_of(const Route& route, std::string_view path);
 
 /// "Bearer KEY" or X-Api-Key; "" where there is none.
 std::string_view key_of_headers(const HttpRequest& request);
@@ -37,6 +40,7 @@ void answer_metrics(Service& service, const std::shared_ptr<Call>& call);
 void answer_reload(Service& service, const std::shared_ptr<Call>& call);
 void answer_openapi(Service& service, const std::shared_ptr<Call>& call);
 void answer_models(Service& service, const std::shared_ptr<Call>& call);
+void answer_model(Service& service, const std::shared_ptr<Call>& call);
 
 // completion_routes.cpp
 void answer_completions(Service& service, const std::shared_ptr<Call>& call);

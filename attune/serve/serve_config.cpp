@@ -6,13 +6,10 @@
 #include "attune/base/json_fields.h"
 #include "attune/base/processors.h"
 #include "attune/io/toml_config.h"
+#include "attune/serve/http/host_addresses.h"
 
 namespace attune::serve {
 namespace {
-
-bool is_loopback(const std::string& host) {
-  return host.starts_with("127.") || host == "::1";
-}
 
 bool is_language(std::string_view part) {
   return (part.size() == 2 || part.size() == 3) &&
@@ -26,6 +23,13 @@ void check_name(const std::string& name) {
   };
   if (name.empty() || name.size() > 128 || !std::all_of(name.begin(), name.end(), fits))
     fail<ConfigError>("models.{}: a name has 1 to 128 letters, digits and any of -_.:/", name.substr(0, 128));
+}
+
+// Makes a path of a table one of the folder that the file is in.
+void from_folder_of(const std::filesystem::path& file, Json& table, const char* field) {
+  if (!table.is_object() || !table.contains(field) || !table[field].is_string()) return;
+  const auto path = table[field].get<std::string>();
+  if (!path.empty()) table[field] = (file.parent_path() / path).lexically_normal().string();
 }
 
 }  // namespace
@@ -59,12 +63,17 @@ void ServeConfig::validate() const {
     check_range<int64_t>("models." + name + ".cache_bytes", model.cache_bytes, 0, INT64_MAX);
     check_range<int64_t>("models." + name + ".threads", model.threads, 0, kMostThreads);
   }
-  if (security.api_keys.empty() && !is_loopback(http.host))
+  if (security.api_keys.empty() && !std::ranges::all_of(addresses_of(http.host), is_loopback))
     fail<ConfigError>("http.host = \"{}\": other machines may ask only with security.api_keys (--api-keys)", http.host);
 }
 
 void read_serve_config(const std::filesystem::path& file, ServeConfig& config) {
   Json json = read_toml(file);
+  for (const auto& [table, field] :
+       {std::pair{"http", "tls_certificate"}, {"http", "tls_key"}, {"security", "api_keys"}})
+    if (json.contains(table)) from_folder_of(file, json[table], field);
+  if (json.contains("models") && json["models"].is_object())
+    for (auto& [name, model] : json["models"].items()) from_folder_of(file, model, "folder");
   const std::string where = file.string();
   const Json models = json.value("models", Json::object());  // tables whose names are no fields
   json.erase("models");
@@ -87,6 +96,18 @@ std::pair<std::string, ModelConfig> model_argument(const std::string& argument) 
   const std::string last = folder.filename().string(), before = folder.parent_path().filename().string();
   const bool part_of_run = (last == "model" || last == "best") && !before.empty();
   return {part_of_run ? before : last, ModelConfig{.folder = argument}};
+}
+
+void add_models(const std::vector<std::string>& arguments, ServeConfig& config) {
+  std::map<std::string, std::string> folders;
+  for (const std::string& argument : arguments) {
+    const auto [name, model] = model_argument(argument);
+    const auto [before, is_new] = folders.emplace(name, model.folder);
+    if (!is_new)
+      fail<ConfigError>("two models are named \"{}\": {} and {}; NAME=FOLDER gives another name", name, before->second,
+                        model.folder);
+    config.models[name].folder = model.folder;
+  }
 }
 
 std::pair<std::string, std::string> languages_of_name(const std::string& name) {

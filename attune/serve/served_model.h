@@ -41,7 +41,7 @@ class ServedModel {
   ModelKind kind() const { return kind_; }
   int64_t created() const { return created_; }  // seconds since 1970, when it was loaded
 
-  // Of its kind; null of other kinds.
+  // Null for models of other kinds.
   const Translator* translator() const { return translator_ ? &*translator_ : nullptr; }
   const TextGenerator* generator() const { return generator_ ? &*generator_ : nullptr; }
   const Classifier* classifier() const { return classifier_ ? &*classifier_ : nullptr; }

@@ -20,7 +20,9 @@ void wait_for(Done&& done, double seconds) {
 
 Server::Server(const ServeConfig& config, std::function<void(const std::string&)> log)
     : service_(config, std::move(log)),
-      http_(service_.config().http, [this](const std::shared_ptr<Exchange>& exchange) { service_.handle(exchange); }) {}
+      http_(
+          service_.config().http, [this](const std::shared_ptr<Exchange>& exchange) { service_.handle(exchange); },
+          [this](const HttpRequest& request, const HttpError& why) { return service_.refuse(request, why); }) {}
 
 void Server::run(const std::atomic<bool>& stop, std::atomic<bool>& reload) {
   while (!stop) {
@@ -31,8 +33,9 @@ void Server::run(const std::atomic<bool>& stop, std::atomic<bool>& reload) {
   }
   constexpr double kLastAnswers = 2;
   service_.drain();
-  http_.stop_accepting();
+  http_.drain();
   wait_for([&] { return service_.open_calls() == 0; }, service_.config().drain_seconds);
+  http_.stop_accepting();
   service_.stop();
   wait_for([&] { return http_.connections() == 0; }, kLastAnswers);
 }

@@ -8,6 +8,7 @@
 
 #include "attune/base/json_fields.h"
 #include "attune/serve/http/http_error.h"
+#include "attune/serve/origin.h"
 #include "attune/serve/routes.h"
 
 namespace attune::serve {
@@ -44,17 +45,29 @@ std::string now_as_text() {
                      utc.tm_hour, utc.tm_min, utc.tm_sec, milli);
 }
 
-// The route of a request. Throws HttpError (404, 405).
-const Route& route_of(const HttpRequest& request) {
+// The route of a request. Throws HttpError (404; 405, whose answer names the methods of the path).
+const Route& route_of(Call& call) {
+  const HttpRequest& request = call.request();
   const std::string_view method = request.method == "HEAD" ? "GET" : std::string_view(request.method);
-  bool path_known = false;
+  std::string allowed;
   for (const Route& route : routes()) {
-    if (route.path != request.path) continue;
+    if (!is_path_of(route, request.path)) continue;
     if (route.method == method) return route;
-    path_known = true;
+    allowed += (allowed.empty() ? "" : ", ") + std::string(route.method == "GET" ? "GET, HEAD" : route.method);
   }
-  if (path_known) throw HttpError(405, request.path + " does not take " + request.method.substr(0, 20));
+  if (!allowed.empty()) {
+    call.headers.emplace_back("Allow", allowed);
+    throw HttpError(405, request.path + " does not take " + request.method.substr(0, 20));
+  }
   throw HttpError(404, "there is nothing at this path", "", "not_found");
+}
+
+// A browser sends forms of any page, also where it does not show the answer to that page. Throws HttpError (403).
+void check_origin(const HttpRequest& request) {
+  const std::string_view origin = request.header("origin");
+  if (origin.empty() || is_own_origin(origin, request.header("host"))) return;
+  throw HttpError(403, fmt::format("pages of {} may not ask: cors_origins does not name it", origin.substr(0, 200)), "",
+                  "origin");
 }
 
 }  // namespace
@@ -70,6 +83,25 @@ Service::~Service() {
   stop();
 }
 
+void Service::load() {
+  models_.load();
+  begin_series();
+}
+
+// A rate needs a series that is there, with 0, before anything is counted.
+void Service::begin_series() {
+  for (const auto& model : models_.all()) {
+    const std::string label = metric_label("model", model->name());
+    for (const char* name : {"attune_requests_refused_total", "attune_requests_cancelled_total",
+                             "attune_tokens_in_total", "attune_tokens_out_total"})
+      metrics_.count(name, label, 0);
+    metrics_.begin_seconds("attune_request_seconds", label);
+    if (model->generator() == nullptr) continue;
+    metrics_.begin_seconds("attune_time_to_first_token_seconds", label);
+    metrics_.begin_seconds("attune_time_per_token_seconds", label);
+  }
+}
+
 void Service::stop() {
   draining_ = true;
   pool_.stop();
@@ -79,9 +111,9 @@ void Service::stop() {
 
 void Service::record(const CallRecord& r) {
   // Paths that nobody serves are one series: clients could make any number of them.
-  const bool served = std::ranges::any_of(routes(), [&](const Route& route) { return route.path == r.path; });
-  const std::string labels =
-      metric_label("path", served ? r.path : "other") + "," + metric_label("status", std::to_string(r.status));
+  const auto served = std::ranges::find_if(routes(), [&](const Route& route) { return is_path_of(route, r.path); });
+  const std::string_view path = served == routes().end() ? "other" : served->path;
+  const std::string labels = metric_label("path", path) + "," + metric_label("status", std::to_string(r.status));
   metrics_.count("attune_requests_total", labels);
   if (r.cancelled) metrics_.count("attune_requests_cancelled_total", metric_label("model", r.model));
   if (r.status == 429 || r.status == 503)
@@ -100,7 +132,6 @@ void Service::record(const CallRecord& r) {
   if (r.cancelled) line["cancelled"] = true;
   if (!r.error.empty()) line["error"] = r.error.substr(0, 500);
   if (log_) log_(show(line));
-  --open_calls_;
 }
 
 // Whether the page that asks is of an origin that may: the answer then says so.
@@ -116,19 +147,34 @@ bool Service::allows_origin(Call& call) const {
   return true;
 }
 
+HttpResponse Service::refuse(const HttpRequest& request, const HttpError& why) {
+  const auto exchange = std::make_shared<Exchange>(request);
+  Call call(exchange, [this](const CallRecord& r) { record(r); });
+  for (const Route& route : routes())
+    if (route.path == request.path) call.error_form = route.errors;
+  call.fail(std::make_exception_ptr(why));
+  return std::move(*exchange->take().head);
+}
+
 void Service::handle(const std::shared_ptr<Exchange>& exchange) {
-  ++open_calls_;
-  const auto call = std::make_shared<Call>(exchange, [this](const CallRecord& r) { record(r); });
+  const bool late = draining_;  // a server that stops waits for what it has, not for what it refuses
+  if (!late) ++open_calls_;
+  const auto call = std::make_shared<Call>(exchange, [this, late](const CallRecord& r) {
+    record(r);
+    if (!late) --open_calls_;
+  });
   try {
-    if (allows_origin(*call) && call->request().method == "OPTIONS") {
+    const bool origin_is_named = allows_origin(*call);
+    if (origin_is_named && call->request().method == "OPTIONS") {
       HttpResponse preflight{.status = 204};
       preflight.headers = {{"Access-Control-Allow-Methods", "GET, POST"},
                            {"Access-Control-Allow-Headers", "Authorization, Content-Type, X-Api-Key, X-Timeout"},
                            {"Access-Control-Max-Age", "600"}};
       return call->respond(std::move(preflight));
     }
-    const Route& route = route_of(call->request());
+    const Route& route = route_of(*call);
     call->error_form = route.errors;
+    if (!origin_is_named) check_origin(call->request());
     if (route.access == Access::key || route.access == Access::admin) identify(*call, key_of_headers(call->request()));
     if (route.access == Access::admin && !call->client.admin)
       throw HttpError(403, "this API key may not do that", "", "not_admin");
@@ -157,7 +203,7 @@ const ServedModel& Service::enter(Call& call, const std::string& name, ModelKind
     model = models_.find(name);
     if (model->kind() != kind) refuse_field("model", "\"" + name + "\" is not " + name_of(kind));
   } else {
-    if (!models_.ready()) throw HttpError(503, "the models are not loaded yet", "", "loading");
+    check_loaded();
     for (const auto& candidate : models_.all()) {
       if (candidate->kind() != kind) continue;
       if (model != nullptr) refuse_field("model", "is missing, and there are several");
@@ -175,6 +221,10 @@ void Service::enter(Call& call, std::shared_ptr<const ServedModel> model) const 
   call.set_model(model->name());
   call.place = model->admission().enter(call.client);
   call.model = std::move(model);
+}
+
+void Service::check_loaded() const {
+  if (!models_.ready()) throw HttpError(503, "the models are not loaded yet", "", "loading");
 }
 
 void Service::set_deadline(Call& call, std::optional<double> timeout) const {

@@ -8,6 +8,7 @@
 
 #include "attune/serve/call.h"
 #include "attune/serve/fair_tasks.h"
+#include "attune/serve/http/http_error.h"
 #include "attune/serve/model_registry.h"
 #include "attune/serve/request_fields.h"
 #include "attune/serve/serve_config.h"
@@ -28,11 +29,14 @@ class Service {
   /// Answers a request. Returns at once; the answer is formed by other threads.
   void handle(const std::shared_ptr<Exchange>& exchange);
 
+  /// The answer to what is no request that could be handled: in the form of its path, with an id, and in the log.
+  HttpResponse refuse(const HttpRequest& request, const HttpError& why);
+
   /// Loads the models; requests get 503 until then.
-  void load() { models_.load(); }
+  void load();
   /// Loads models whose folders have changed, and says so in the log.
   void reload();
-  /// Lets who runs the service call reload(): POST /admin/reload.
+  /// Asks whoever runs the service to call reload(): POST /admin/reload.
   void ask_for_reload() { reload_asked_ = true; }
   /// Whether somebody has asked for it since the last call.
   bool reload_asked() { return reload_asked_.exchange(false); }
@@ -40,6 +44,7 @@ class Service {
   void drain() { draining_ = true; }
   /// Ends the requests that are there with what they have.
   void stop();
+  /// Requests that are not answered; of those that came after drain(), none.
   int64_t open_calls() const { return open_calls_; }
 
   const ServeConfig& config() const { return config_; }
@@ -57,6 +62,8 @@ class Service {
   /// Throws HttpError: 404 for a name that is none, 400 for another kind or where several would do, 429, 503.
   const ServedModel& enter(Call& call, const std::string& name, ModelKind kind) const;
   void enter(Call& call, std::shared_ptr<const ServedModel> model) const;
+  /// Throws HttpError (503) until all models are loaded.
+  void check_loaded() const;
   /// The request ends after so many seconds: `timeout`, else the header X-Timeout, at most limits.request_seconds.
   void set_deadline(Call& call, std::optional<double> timeout) const;
   /// Runs `work`, which forms the call's answer, on a thread beside those of the models; API keys take turns. An error
@@ -67,6 +74,7 @@ class Service {
 
  private:
   void record(const CallRecord& record);
+  void begin_series();
   bool allows_origin(Call& call) const;
 
   const ServeConfig config_;

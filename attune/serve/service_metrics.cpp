@@ -2,8 +2,41 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 namespace attune::serve {
 namespace {
+
+struct Help {
+  std::string_view name, text;
+};
+constexpr Help kHelp[] = {
+    {"attune_cache_bytes", "Memory of the caches of decoding that is in use."},
+    {"attune_cache_reserved_bytes", "Memory of the caches that the running requests may need at most."},
+    {"attune_cache_slots_in_use", "Sequences that have a place in the caches."},
+    {"attune_open_requests", "Requests of clients that are not answered."},
+    {"attune_queue_requests", "Sentences or texts that wait."},
+    {"attune_ready", "Whether requests are taken: 1 or 0."},
+    {"attune_request_seconds", "Time of a request from its arrival to the end of its answer."},
+    {"attune_requests_cancelled_total", "Requests whose clients went away."},
+    {"attune_requests_refused_total", "Requests that got 429 or 503."},
+    {"attune_requests_total", "Requests that were answered, by path and status."},
+    {"attune_running_requests", "Sentences or texts that are at work."},
+    {"attune_time_per_token_seconds", "Mean time of a request's tokens after the first."},
+    {"attune_time_to_first_token_seconds", "Time from the arrival of a request to its first token."},
+    {"attune_tokens_in_total", "Tokens that were read."},
+    {"attune_tokens_out_total", "Tokens that were written."},
+    {"process_resident_memory_bytes", "Memory of the process, pages of mapped models included."},
+};
+
+// The lines in front of the series of a name.
+std::string head_of(const std::string& name, const char* type) {
+  std::string head;
+  if (const auto help = std::ranges::find(kHelp, name, &Help::name); help != std::end(kHelp))
+    head = fmt::format("# HELP {} {}\n", name, help->text);
+  return head + fmt::format("# TYPE {} {}\n", name, type);
+}
 
 std::string braces(const std::string& labels) {
   return labels.empty() ? "" : "{" + labels + "}";
@@ -33,21 +66,26 @@ void ServiceMetrics::observe_seconds(const std::string& name, const std::string&
   histogram.sum += seconds;
 }
 
+void ServiceMetrics::begin_seconds(const std::string& name, const std::string& labels) {
+  const std::lock_guard lock(mutex_);
+  histograms_[name][labels];
+}
+
 std::string ServiceMetrics::text(const std::vector<Gauge>& gauges) const {
   std::string text;
   std::string last;
   for (const Gauge& gauge : gauges) {
-    if (gauge.name != last) text += fmt::format("# TYPE {} gauge\n", gauge.name);
+    if (gauge.name != last) text += head_of(gauge.name, "gauge");
     last = gauge.name;
     text += fmt::format("{}{} {}\n", gauge.name, braces(gauge.labels), gauge.value);
   }
   const std::lock_guard lock(mutex_);
   for (const auto& [name, series] : counters_) {
-    text += fmt::format("# TYPE {} counter\n", name);
+    text += head_of(name, "counter");
     for (const auto& [labels, value] : series) text += fmt::format("{}{} {}\n", name, braces(labels), value);
   }
   for (const auto& [name, series] : histograms_) {
-    text += fmt::format("# TYPE {} histogram\n", name);
+    text += head_of(name, "histogram");
     for (const auto& [labels, histogram] : series) {
       const std::string before = labels.empty() ? "" : labels + ",";
       for (size_t i = 0; i < kBounds.size(); ++i)

@@ -14,18 +14,21 @@ namespace attune::serve {
 /// Labels of a series as Prometheus writes them: model="en-de",status="200". A value is escaped.
 std::string metric_label(std::string_view name, std::string_view value);
 
-/// Counters and histograms, thread-safe. Series appear when they are first counted.
+/// Counters and histograms, thread-safe. Series appear when they are first counted, also by 0.
 class ServiceMetrics {
  public:
   /// Adds to the counter `name` with these labels.
   void count(const std::string& name, const std::string& labels, double amount = 1);
   /// Adds to the histogram of times `name`.
   void observe_seconds(const std::string& name, const std::string& labels, double seconds);
-  /// A value that is what it is now, for text().
+  /// Makes a histogram with nothing in it, unless it is there.
+  void begin_seconds(const std::string& name, const std::string& labels);
+  /// A value of this moment, for text().
   struct Gauge {
     std::string name, labels;
     double value = 0;
   };
+  /// Everything, each name with its help and type. Gauges of the same name have to come one after the other.
   std::string text(const std::vector<Gauge>& gauges) const;
 
  private:

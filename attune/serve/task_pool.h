@@ -1,5 +1,5 @@
 #pragma once
-// Threads for work that may wait for nothing but the processor.
+// Threads for work that waits for nothing but the processor.
 
 #include <condition_variable>
 #include <deque>

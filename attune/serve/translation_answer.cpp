@@ -23,10 +23,22 @@ TranslationAnswer::TranslationAnswer(const Service& service, std::shared_ptr<Cal
                                      Callbacks callbacks)
     : service_(service), call_(std::move(call)), requests_(std::move(requests)), callbacks_(std::move(callbacks)) {}
 
+// What is wrong with them begins with their field, not with the place of the sentence.
+SentenceConstraints TranslationAnswer::encoded(const TranslationConstraints& constraints,
+                                               const std::string& place) const {
+  try {
+    return requests_.encode(constraints, place);
+  } catch (const ConfigError& error) {
+    const std::string_view message = error.what(), before = place;
+    throw ConfigError(std::string(message.starts_with(before) ? message.substr(before.size() + 2) : message));
+  }
+}
+
 void TranslationAnswer::add_text(const std::string& text, const TranslationConstraints& constraints, bool split,
                                  std::vector<DecodingRequest>& requests) {
   const RequestLimits& limits = service_.config().limits;
-  const std::string name = fmt::format("text {}", texts_.size() + 1);
+  const std::string& field = callbacks_.field;
+  const std::string name = fmt::format("{}: text {}", field, texts_.size() + 1);
   check_utf8(text, name);
   const SplitText pieces = split ? split_sentences(text) : SplitText{"", {{text, ""}}};
   TranslatedText& translated = texts_.emplace_back();
@@ -41,14 +53,13 @@ void TranslationAnswer::add_text(const std::string& text, const TranslationConst
     std::vector<int32_t> source = requests_.encode(s.source, place);
     tokens_in_ += static_cast<int64_t>(source.size());
     if (++sentences_ > limits.texts)
-      throw HttpError(413, fmt::format("the texts have more than {} sentences", limits.texts));
+      throw HttpError(413, fmt::format("{}: has more than {} sentences", field, limits.texts), field);
     if (tokens_in_ > limits.tokens)
-      throw HttpError(413, fmt::format("the texts have more than {} tokens", limits.tokens));
+      throw HttpError(413, fmt::format("{}: has more than {} tokens", field, limits.tokens), field);
     s.done = source.empty();
     if (s.done) continue;
     ++left_;
-    DecodingRequest request =
-        requests_.request(source, requests_.encode(first ? constraints : TranslationConstraints{}, place));
+    DecodingRequest request = requests_.request(source, encoded(first ? constraints : TranslationConstraints{}, place));
     request.cancel = call_->gone();
     request.deadline = call_->deadline;
     Place to{texts_.size() - 1, translated.sentences.size() - 1, std::move(source)};
@@ -96,7 +107,7 @@ void TranslationAnswer::finish(const Place& place, const DecodingResult& result)
     if (--left_ == 0 && !failed_) callbacks_.on_done(std::move(texts_));
   } catch (...) {
     failed_ = true;
-    call_->fail(std::current_exception());
+    call_->fail(std::current_exception(), callbacks_.field);
   }
 }
 

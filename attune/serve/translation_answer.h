@@ -23,7 +23,7 @@ struct TranslatedText {
   std::string space_before;
   std::vector<TranslatedSentence> sentences;
 
-  /// The whole with the candidate of this rank of each sentence, or its last one; white space as in the source.
+  /// The whole text, with the candidate of this rank of each sentence (or its last) and the white space of the source.
   std::string text(size_t rank = 0) const;
 };
 
@@ -34,13 +34,14 @@ class TranslationAnswer : public std::enable_shared_from_this<TranslationAnswer>
     /// Called with each sentence that is done, in the order of the texts; empty: not wanted.
     std::function<void(size_t text, size_t sentence, const TranslatedSentence&)> on_sentence = {};
     /// Called once, unless a sentence fails: then the call has the error as its answer.
-    std::function<void(std::vector<TranslatedText>&& texts)> on_done;
+    std::function<void(std::vector<TranslatedText>&& texts)> on_done = {};
+    std::string field;  // of the request that has the texts, for errors
   };
   TranslationAnswer(const Service& service, std::shared_ptr<Call> call, TranslationRequests requests,
                     Callbacks callbacks);
 
   /// `constraints`: one for each text, which its first sentence gets, or none. `split`: false takes each text as one
-  /// sentence. Throws HttpError and DataError for texts that are too many or too long.
+  /// sentence. Throws HttpError and TooManyTokens for texts that are too many or too long.
   void start(const std::vector<std::string>& texts, const std::vector<TranslationConstraints>& constraints, bool split);
 
  private:
@@ -50,6 +51,7 @@ class TranslationAnswer : public std::enable_shared_from_this<TranslationAnswer>
   };
   void add_text(const std::string& text, const TranslationConstraints& constraints, bool split,
                 std::vector<DecodingRequest>& requests);
+  SentenceConstraints encoded(const TranslationConstraints& constraints, const std::string& place) const;
   void finish(const Place& place, const DecodingResult& result);
   void hand_over();
 

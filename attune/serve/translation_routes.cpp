@@ -106,10 +106,22 @@ bool timed_out(const std::vector<TranslatedText>& texts) {
   });
 }
 
-std::vector<std::string> source_codes(const Service& service) {
+std::set<std::string> source_codes(const std::vector<LanguagePair>& pairs) {
   std::set<std::string> codes;
-  for (const LanguagePair& pair : language_pairs(service)) codes.insert(pair.source.code);
-  return {codes.begin(), codes.end()};
+  for (const LanguagePair& pair : pairs) codes.insert(pair.source.code);
+  return codes;
+}
+
+// The language of all texts together, among those that are translated into the target.
+DetectedLanguage detected_source(const Service& service, const LibreRequest& request) {
+  std::vector<std::string> sources;
+  for (const LanguagePair& pair : language_pairs(service))
+    if (pair.target.code == request.target) sources.push_back(pair.source.code);
+  if (sources.empty()) refuse_field("target", request.target.substr(0, 100) + " is not supported");
+  std::string all;
+  for (const std::string& text : request.texts) all += text + "\n";
+  check_utf8(all, "q");
+  return detect_language(all, sources).front();
 }
 
 // Attune's own interface.
@@ -179,10 +191,7 @@ void answer_translate(Service& service, const std::shared_ptr<Call>& call) {
   LibreRequest request = read_libre_request(service, *call, fields);
   Json detected;
   if (request.source == "auto") {
-    std::string all;
-    for (const std::string& text : request.texts) all += text + "\n";
-    check_utf8(all, "q");
-    const DetectedLanguage found = detect_language(all, source_codes(service)).front();
+    const DetectedLanguage found = detected_source(service, request);
     request.source = found.code;
     detected = {{"language", found.code}, {"confidence", found.confidence}};
   }
@@ -203,15 +212,16 @@ void answer_translate(Service& service, const std::shared_ptr<Call>& call) {
     call->respond(answer);
   };
   const TranslationRequests requests(*pair.model->translator(), options);
-  std::make_shared<TranslationAnswer>(service, call, requests, TranslationAnswer::Callbacks{{}, on_done})
+  std::make_shared<TranslationAnswer>(service, call, requests, TranslationAnswer::Callbacks{{}, on_done, "q"})
       ->start(texts, {}, true);
 }
 
 void answer_languages(Service& service, const std::shared_ptr<Call>& call) {
   Json languages = Json::array();
-  for (const std::string& code : source_codes(service)) {
+  const std::vector<LanguagePair> pairs = language_pairs(service);
+  for (const std::string& code : source_codes(pairs)) {
     std::set<std::string> targets;
-    for (const LanguagePair& pair : language_pairs(service))
+    for (const LanguagePair& pair : pairs)
       if (pair.source.code == code) targets.insert(pair.target.code);
     languages.push_back({{"code", code}, {"name", language_name(code)}, {"targets", targets}});
   }
@@ -226,8 +236,10 @@ void answer_detect(Service& service, const std::shared_ptr<Call>& call) {
   service.check_text_bytes("q", text);
   check_utf8(text, "q");
   fields.finish();
+  std::set<std::string> known;
+  for (const LanguagePair& pair : language_pairs(service)) known.insert({pair.source.code, pair.target.code});
   Json found = Json::array();
-  for (const DetectedLanguage& l : detect_language(text, source_codes(service)))
+  for (const DetectedLanguage& l : detect_language(text, {known.begin(), known.end()}))
     found.push_back({{"language", l.code}, {"confidence", l.confidence}});
   call->respond(found);
 }
@@ -264,7 +276,7 @@ void answer_own_translate(Service& service, const std::shared_ptr<Call>& call) {
   const bool split = fields.flag("split").value_or(true), stream = fields.flag("stream").value_or(false);
   service.set_deadline(*call, fields.number("timeout", 0.001, 1e9));
   fields.finish();
-  TranslationAnswer::Callbacks callbacks;
+  TranslationAnswer::Callbacks callbacks{.field = "text"};
   const Tokenizer& tokenizer = translator.target_tokenizer();
   const bool alignments = options.alignments;
   if (stream) {

@@ -90,7 +90,7 @@ class TextSource {
   TextSource(const TextSource&) = delete;
   TextSource& operator=(const TextSource&) = delete;
 
-  /// The next bytes, none at the end. They are valid until the next call.
+  /// Returns the next bytes, which are valid until the next call; empty at the end of the file.
   std::string_view next() {
     if (!started_) start();
     if (inflating_) return inflate_some();

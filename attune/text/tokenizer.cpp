@@ -130,6 +130,14 @@ void pad(const Padding& padding, std::vector<Encoding>& batch) {
   }
 }
 
+std::vector<int32_t> tokens_before(const Tokenizer& tokenizer) {
+  const char* const text = "a";
+  std::vector<int32_t> framed = tokenizer.encode_for_model(text).ids;
+  const std::vector<int32_t> alone = tokenizer.encode_for_model(text, {.special_tokens = false}).ids;
+  framed.erase(std::search(framed.begin(), framed.end(), alone.begin(), alone.end()), framed.end());
+  return framed;
+}
+
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {

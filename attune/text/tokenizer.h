@@ -116,6 +116,9 @@ class Tokenizer {
   SpecialIds special_;
 };
 
+/// The special tokens that the tokenizer puts in front of a text for a model: bos, for most language models.
+std::vector<int32_t> tokens_before(const Tokenizer& tokenizer);
+
 /// No tokenizer file is larger; the largest known are below 20 MiB.
 inline constexpr uint64_t kMaxTokenizerBytes = uint64_t{64} << 20;
 

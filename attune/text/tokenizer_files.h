@@ -2,7 +2,7 @@
 // The tokenizers of a folder: one for all text, or one for each side of a translation.
 //
 // Attune writes tokenizer.model or vocabulary.json, or source_tokenizer.model, target_vocabulary.json and the like.
-// Folders of before 2027 have tokenizer.json in place of vocabulary.json. Folders from Hugging Face's hub have
+// Folders of earlier versions have tokenizer.json in place of vocabulary.json. Folders from Hugging Face's hub have
 // tokenizer.json, or other files, see docs/hugging-face.md.
 
 #include <filesystem>

@@ -1,6 +1,7 @@
 #include "attune/train/batch_prefetch.h"
 
 #include <algorithm>
+#include <system_error>
 
 #include "attune/base/parallel.h"
 
@@ -16,11 +17,15 @@ std::vector<TrainingBatch> BatchPrefetch::form(int64_t first, int64_t step) cons
 
 std::vector<TrainingBatch> BatchPrefetch::next(int64_t first, int64_t step) {
   std::vector<TrainingBatch> batches = prefetched_.valid() ? prefetched_.get() : form(first, step);
-  if (const int64_t following = first + static_cast<int64_t>(batches.size()); following < task_.batches())
+  const int64_t following = first + static_cast<int64_t>(batches.size());
+  if (following >= task_.batches()) return batches;
+  try {
     prefetched_ = std::async(std::launch::async, [this, following, step] {
       const ThreadScope one(1);  // of this thread: the others are computing
       return form(following, step + 1);
     });
+  } catch (const std::system_error&) {  // the system has no thread for it: the next call forms them
+  }
   return batches;
 }
 

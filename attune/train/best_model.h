@@ -13,9 +13,9 @@ namespace attune {
 /// Throws ConfigError when the report does not have the metric.
 bool take_if_best(const ValidationReport& report, ValidationMetric metric, TrainingState& state);
 
-/// For a run that resumes. Where `best` no longer holds a model, or where another metric now says which is the best,
-/// the run goes on without: what is validated next, at this very step if need be, is the best. Returns what to tell
-/// people, nothing where the best model stays.
+/// For a run that resumes. Forgets the best model if `best` no longer holds one or if another metric decides now: the
+/// next validation, at this very step if need be, gives the best model. Returns a message for the user, "" if nothing
+/// was forgotten.
 std::string forget_lost_best(const std::filesystem::path& best, const RunConfig& config, TrainingState& state);
 
 }  // namespace attune

@@ -64,8 +64,8 @@ struct DataConfig {
   // The other architectures: texts with labels for encoder_classifier, else text.
   std::vector<std::string> train_files;
   std::vector<std::string> valid_files;
-  double valid_fraction = 0;  // without valid_files so much of train_files is for validation: its end, of labelled
-                              // texts an even selection; 0: none is
+  double valid_fraction = 0;  // the share of train_files that validates, without valid_files: the last part, or
+                              // labelled texts at even distances; 0: none
   LabelledFormat format = LabelledFormat::automatic;  // encoder_classifier
   std::string label_field = "label";                  // of csv and jsonl
   std::string text_field = "text";
@@ -82,8 +82,8 @@ struct DataConfig {
   std::string subword_marker;             // ends a token that the next one continues ("@@"); whitespace only
   bool tokenizer_frames_texts = false;    // texts have the tokenizer's special tokens in place of bos and eos
   int64_t max_tokens_per_sentence = 256;  // encoder_decoder: longer pairs are left out of training
-  std::string prepared;                   // a folder of `attune data prepare`, in place of the training text and of the
-                                          // tokenizer: a text that memory need not hold
+  std::string prepared;                   // a folder of `attune data prepare`, in place of training text and tokenizer;
+                                          // the text may be larger than memory
   bool operator==(const DataConfig&) const = default;
 };
 
@@ -150,9 +150,9 @@ std::string precision_note(ProductPrecision precision);
 /// and encoder_masked_lm reads lines.
 RunConfig default_config(Architecture architecture);
 
-/// Reads a TOML file, applies "key=value" assignments in order and validates. An empty path means an empty file. All
-/// other fields are those of the preset (models/presets.h), of the model that train.initialize_from names (see
-/// train/initial_model.h), or of default_config(), whichever says something first. Throws FileError and ConfigError.
+/// Reads a TOML file, applies "key=value" assignments in order and validates. An empty path means an empty file. A
+/// field that neither gives comes from the preset (models/presets.h), else from the model that train.initialize_from
+/// names (see train/initial_model.h), else from default_config(). Throws FileError and ConfigError.
 RunConfig read_run_config(const std::filesystem::path& path, const std::vector<std::string>& overrides = {},
                           std::string_view preset = {});
 

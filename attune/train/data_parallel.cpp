@@ -208,9 +208,13 @@ std::vector<AdamState> DataParallel::gather_states(const Adam& adam) const {
       if (!part.defined()) return Tensor{};
       const auto parts = communicator_.gather(part.host_bytes(), 0);
       if (!root) return Tensor{};
-      Tensor all = Tensor::empty_like(parameter);
-      std::byte* to = all.host_bytes().data();
-      for (const auto& bytes : parts) to = std::ranges::copy(bytes, to).out;  // ranges ascend with the ranks
+      const Tensor all = Tensor::empty_like(parameter);
+      int64_t begin = 0;
+      for (const std::vector<std::byte>& bytes : parts) {  // ranges ascend with the ranks
+        const int64_t end = begin + static_cast<int64_t>(bytes.size() / size_of(all.dtype()));
+        flattened(all).rows(begin, end).assign_bytes(bytes);
+        begin = end;
+      }
       return all;
     };
     AdamState state{.name = mine.name,

@@ -8,7 +8,6 @@
 #include "attune/base/execution.h"
 #include "attune/base/fail.h"
 #include "attune/base/interrupt.h"
-#include "attune/ops/softmax.h"
 #include "attune/tensor/host_view.h"
 #include "attune/train/batch_loss.h"
 
@@ -154,24 +153,23 @@ ClassifierEvaluation evaluate(const EncoderClassifier& model, std::span<const La
   const ExecutionScope scope(without_dropout_and_gradients);
   const auto batches = batches_in_order(lengths_of(examples), options);
   const size_t labels = model.config().labels.size();
-  std::vector<float> probabilities(examples.size() * labels);
+  std::vector<double> predictions(examples.size());
   SharedBatches shared(options);
   ClassifierEvaluation result;
   result.loss = shared.mean(batches.size(), [&](size_t i) -> std::optional<CrossEntropy> {
     const LabelledBatch batch = pack(examples, batches[i]);
     const Tensor logits = model(packed_texts(batch, model.config()));
-    const HostView view(softmax(logits));
-    const auto first = static_cast<size_t>(batches[i].front()) * labels;  // batches are in the order of the examples
-    std::ranges::copy(view.as<float>(), probabilities.begin() + static_cast<std::ptrdiff_t>(first));
+    const HostView view(logits);
+    const auto first = static_cast<size_t>(batches[i].front());  // batches are in the order of the examples
+    for (size_t text = 0; text < batch.labels.size(); ++text) {
+      const auto row = view.as<float>().subspan(text * labels, labels);
+      predictions[first + text] = static_cast<double>(std::ranges::max_element(row) - row.begin());
+    }
     if (std::ranges::none_of(batch.labels, [](int32_t label) { return label >= 0; })) return std::nullopt;
     return cross_entropy(logits, Indices(batch.labels), shared.options());
   });
-  shared.gather(probabilities);
-  for (size_t first = 0; first < probabilities.size(); first += labels) {
-    const std::span row = std::span(probabilities).subspan(first, labels);
-    result.predictions.push_back(static_cast<int32_t>(std::ranges::max_element(row) - row.begin()));
-  }
-  result.probabilities = std::move(probabilities);
+  shared.gather(predictions);
+  result.predictions.assign(predictions.begin(), predictions.end());
   return result;
 }
 

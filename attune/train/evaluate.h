@@ -23,8 +23,8 @@ struct EvaluateOptions {
   int64_t batch_tokens = 4096;                   // of a batch; of the source or the target
   double label_smoothing = 0;                    // of CorpusLoss::loss
   const std::atomic<bool>* interrupt = nullptr;  // once true, evaluate() throws Interrupted; on one rank: on all
-  /// That share the batches; all of them call evaluate() with the same arguments and get the same result, to the bit
-  /// that of one process. None: this process has all batches.
+  /// The ranks that share the batches. Each calls evaluate() with the same arguments and gets the result of one
+  /// process, bit for bit. Null: this process evaluates all batches.
   Communicator* ranks = nullptr;
 };
 
@@ -36,7 +36,6 @@ CorpusLoss evaluate(const Transformer& model, std::span<const ParallelExample> e
 struct ClassifierEvaluation {
   CorpusLoss loss;                   // over the texts that have a label
   std::vector<int32_t> predictions;  // [texts], the likeliest label
-  std::vector<float> probabilities;  // [texts * labels], those of one text after the other
 };
 
 /// Predicts the labels of all examples; some or all of them may have no label of their own. Throws DataError when there

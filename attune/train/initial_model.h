@@ -29,12 +29,12 @@ class InitialModel {
   /// The model's own architecture.
   Architecture architecture() const { return folder_.config().model.architecture; }
   /// What the model says of a run that begins with it: [model] and, as far as the architecture has them, the text's
-  /// form in [data], [generation] and [sampling]. Encoders of every kind can become each other; what is in front of
-  /// their encoder's states is new then, and has its defaults. Throws ConfigError for any other change.
+  /// form in [data], [generation] and [sampling]. An encoder of any kind can become one of another kind; its head is
+  /// then new and has its defaults. Throws ConfigError for any other change.
   Json sections(Architecture architecture) const;
 
-  /// Throws ConfigError naming both values where `config` contradicts the model. Free are the dropouts,
-  /// initialisations, labels, context_length and whatever belongs to a new head.
+  /// Throws ConfigError naming both values where `config` contradicts the model. Dropouts, initialisations, labels,
+  /// context_length and the fields of a new head may differ.
   void check(const RunConfig& config) const;
 
   /// Gives the parameters of `model`, which was built of config.model, the values of those with the same name. A

@@ -95,7 +95,7 @@ class PreparedWriter {
   /// Takes kind, vocabularies, options and labels; the tokenizers are those in temporary().
   void begin(PreparedIndex index);
 
-  /// Ids of the sequence at work, and its end; an example ends with the last of its sides.
+  /// Adds ids to a sequence, ends it, and ends an example, whose sequences are its sides.
   void append(std::span<const int32_t> ids);
   void end_sequence();
   void end_example(int32_t label = -1);

@@ -1,5 +1,5 @@
 #pragma once
-// What a run does when, by its configuration and by where it stands.
+// When a run validates, writes a checkpoint and ends, by its configuration and its state.
 
 #include <cstdint>
 #include <optional>

@@ -4,6 +4,7 @@
 #include "attune/base/fail.h"
 #include "attune/base/json_fields.h"
 #include "attune/io/config_file.h"
+#include "attune/text/limited_tokenizer.h"
 #include "attune/train/task_parts.h"
 
 namespace attune {
@@ -74,6 +75,21 @@ Prepared read_prepared(const RunConfig& config) {
   return prepared;
 }
 
+namespace {
+
+// The tokenizer of a hub folder may have more tokens than the model that training goes on with.
+TokenizerPair as_large_as_the_model(const TokenizerPair& tokenizers, const RunConfig& config) {
+  const TransformerConfig& model = config.model;
+  const bool translates = model.architecture == Architecture::encoder_decoder;
+  const int64_t source = translates ? model.source_vocab : model.vocab;
+  const int64_t target = translates ? model.target_vocab : model.vocab;
+  const bool of_hub = translates ? config.generation.special_tokens : config.data.tokenizer_frames_texts;
+  if (config.train.initialize_from.empty() || !of_hub || source == 0 || target == 0) return tokenizers;
+  return limited_tokenizers(tokenizers, source, target);
+}
+
+}  // namespace
+
 TokenizerPair tokenizers_of_run(const TaskInput& input, const Prepared& prepared) {
   const RunConfig& config = input.config;
   const fs::path folder = input.resumes ? input.folder : prepared.folder;
@@ -87,10 +103,11 @@ TokenizerPair tokenizers_of_run(const TaskInput& input, const Prepared& prepared
                         tokenizer->vocab_size());
     return tokenizers;
   }
-  if (input.resumes) return load_tokenizers(folder);
-  if (config.model.architecture == Architecture::encoder_decoder) return make_tokenizers(config);
+  if (input.resumes) return as_large_as_the_model(load_tokenizers(folder), config);
+  if (config.model.architecture == Architecture::encoder_decoder)
+    return as_large_as_the_model(make_tokenizers(config), config);
   const std::shared_ptr<const Tokenizer> both = make_tokenizer(config);
-  return {both, both};
+  return as_large_as_the_model({both, both}, config);
 }
 
 ShardedBatches<int32_t>::Sampler batches_by_length(const TrainConfig& train) {

@@ -17,7 +17,7 @@
 
 namespace attune {
 
-/// Who validates, and until when.
+/// Which ranks validate, and what ends it.
 struct ValidationWork {
   const std::atomic<bool>* interrupt = nullptr;  // once true on one rank, validate() throws Interrupted on all
   Communicator* ranks = nullptr;                 // that share the work; null: this process does all of it

@@ -66,7 +66,8 @@ class GenerateOptions(CallOptions, total=False):
     top_k: int
     top_p: float
     min_p: float
-    max_tokens: int
+    max_tokens: int  # of a continuation
+    max_length: int  # with max_tokens = 0: of a prompt and its continuation
     min_tokens: int
     no_repeat_ngram_size: int
     seed: int
@@ -80,11 +81,13 @@ class GenerateOptions(CallOptions, total=False):
     stop: list[str]  # strings that end a text and are left out of it
     samples: int  # continuations of each prompt
     batch_texts: int  # the most texts at once
+    prompts_have_special_tokens: bool  # as those of apply_chat_template(): none is put around them
     draft_tokens: int  # that a draft proposes at once
 
 
 class ClassifyOptions(TypedDict, total=False):
     max_tokens: int  # of a text; longer ones are cut
+    top: int  # labels that a result has; 0: all
     batch_texts: int
     batch_tokens: int
     threads: int
@@ -95,6 +98,7 @@ class EmbedOptions(TypedDict, total=False):
 
     pooling: Literal["cls", "max", "mean", "mean_sqrt_len", "last_token"]
     normalize: bool
+    prompt_name: str  # of the folder's prompts, which stand in front of texts; "": none
     batch_texts: int
     batch_tokens: int
     threads: int

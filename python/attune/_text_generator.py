@@ -79,7 +79,8 @@ class TextGenerator:
         with reporting(progress, "generate") as report:
             on_token = None
             if report is not None:
-                longest = options.get("max_tokens", self.sampling["max_tokens"])
+                settings = {**self.sampling, **options}
+                longest = settings["max_tokens"] or settings["max_length"]
                 total = len(prompts) * options.get("samples", 1) * longest
                 done = 0
 
@@ -164,8 +165,8 @@ class TextGenerator:
     def apply_chat_template(
         self, messages: list[dict[str, Any]], *, add_generation_prompt: bool = True, **variables: Any
     ) -> str:
-        """Writes a conversation as the model reads it, with the template of its folder: a prompt for generate().
-        `messages` are dicts with "role" and "content"; `variables` are what the template uses beside them. Throws
+        """Writes a conversation as the model reads it, with the template of its folder: a prompt for generate() with
+        prompts_have_special_tokens=True, since the template writes bos and the like itself. `messages` are dicts with "role" and "content"; `variables` are what the template uses beside them. Throws
         ConfigError for a folder without a template."""
         if self._template is None:
             self._template = _core.ChatTemplate.load(self._folder)
@@ -173,6 +174,7 @@ class TextGenerator:
             raise _core.ConfigError(f"{self._folder}: has no chat template")
         return self._template.render(messages, variables, add_generation_prompt)
 
-    def encode_prompt(self, prompt: str) -> list[int]:
-        """The ids that the model reads of a prompt."""
-        return self._generator.encode_prompt(prompt)
+    def encode_prompt(self, prompt: str, *, has_special_tokens: bool = False) -> list[int]:
+        """The ids that the model reads of a prompt. `has_special_tokens`: the prompt has them already, as one of
+        apply_chat_template()."""
+        return self._generator.encode_prompt(prompt, has_special_tokens)

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -130,13 +131,6 @@ nb::object object_of(const Json& json) {
     return dict;
   }
   return nb::none();
-}
-
-std::optional<std::chrono::steady_clock::time_point> CallFields::deadline() const {
-  if (timeout_seconds < 0) fail<ConfigError>("timeout_seconds: is {}, needs 0 or more", timeout_seconds);
-  constexpr double kLongest = 1e8;  // three years: beyond it the clock's numbers would overflow
-  if (timeout_seconds == 0 || timeout_seconds > kLongest) return {};
-  return std::chrono::steady_clock::now() + std::chrono::milliseconds(static_cast<int64_t>(1000 * timeout_seconds));
 }
 
 void bind_calls(nb::module_& m) {

@@ -12,7 +12,6 @@
 #include <nanobind/stl/vector.h>
 
 #include <atomic>
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -67,20 +66,6 @@ auto interruptible(const std::shared_ptr<Interrupt>& given, Body&& body) {
 /// A dict, list, number, string, bool, None or path as JSON, and back. Throws ConfigError for anything else.
 Json json_of(nb::handle object);
 nb::object object_of(const Json& json);
-
-/// Options that every call which decodes takes beside those of its model.
-struct CallFields {
-  double timeout_seconds = 0;  // 0: no limit
-  int64_t threads = 0;         // 0: as many as the caller has
-
-  std::optional<std::chrono::steady_clock::time_point> deadline() const;
-};
-
-template <class FieldVisitor>
-void visit_fields(CallFields& f, FieldVisitor& v) {
-  v("timeout_seconds", f.timeout_seconds);
-  v("threads", f.threads);
-}
 
 /// The names of the options that a struct of fields has.
 template <class Fields>

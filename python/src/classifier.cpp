@@ -3,25 +3,12 @@
 #include "attune/inference/classifier.h"
 
 #include "attune/base/parallel.h"
+#include "attune/inference/option_fields.h"
 #include "call.h"
 #include "precision.h"
 
 namespace attune::python {
 namespace {
-
-struct ClassifyFields {
-  ClassifyOptions options;
-  int64_t max_tokens = 0;  // 0: the classifier's
-  int64_t threads = 0;
-};
-
-template <class FieldVisitor>
-void visit_fields(ClassifyFields& f, FieldVisitor& v) {
-  v("max_tokens", f.max_tokens);
-  v("batch_texts", f.options.batch_texts);
-  v("batch_tokens", f.options.batch_tokens);
-  v("threads", f.threads);
-}
 
 template <class Text>
 std::vector<Classification> classify(const Classifier& classifier, const std::vector<Text>& texts,

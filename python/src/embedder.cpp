@@ -6,6 +6,7 @@
 
 #include "attune/base/interrupt.h"
 #include "attune/base/parallel.h"
+#include "attune/inference/option_fields.h"
 #include "attune/tensor/tensor.h"
 #include "call.h"
 #include "precision.h"
@@ -13,33 +14,9 @@
 namespace attune::python {
 namespace {
 
-struct EmbedFields {
-  EmbedOptions options;
-  TextPooling pooling = TextPooling::mean;
-  bool normalize = false;
-  int64_t threads = 0;
-};
-
-template <class FieldVisitor>
-void visit_fields(EmbedFields& f, FieldVisitor& v) {
-  v("pooling", f.pooling);
-  v("normalize", f.normalize);
-  v("batch_texts", f.options.batch_texts);
-  v("batch_tokens", f.options.batch_tokens);
-  v("threads", f.threads);
-}
-
-EmbedFields fields_of(const nb::dict& options) {
-  EmbedFields fields;
-  read_fields(json_of(options), fields, "options");
-  if (options.contains("pooling")) fields.options.pooling = fields.pooling;
-  if (options.contains("normalize")) fields.options.normalize = fields.normalize;
-  return fields;
-}
-
 Tensor embed(const Embedder& embedder, const std::vector<std::string>& texts, const nb::dict& options,
              std::optional<nb::callable> progress, const std::shared_ptr<Interrupt>& interrupt) {
-  EmbedFields fields = fields_of(options);
+  EmbedFields fields = embed_fields(json_of(options));
   return interruptible(interrupt, [&](const std::atomic<bool>* flag) {
     const ThreadScope threads(fields.threads);
     // After each batch: what a call of embed() can be ended at.
@@ -71,7 +48,9 @@ void bind_embedder(nb::module_& m) {
            nb::arg("interrupt") = nb::none())
       .def(
           "dimension",
-          [](const Embedder& self, const nb::dict& options) { return self.dimension(fields_of(options).options); },
+          [](const Embedder& self, const nb::dict& options) {
+            return self.dimension(embed_fields(json_of(options)).options);
+          },
           nb::arg("options"))
       .def_static("option_names", [] { return option_names(EmbedFields{}); });
 }

@@ -3,6 +3,7 @@
 #include "attune/inference/text_generator.h"
 
 #include "attune/base/parallel.h"
+#include "attune/inference/option_fields.h"
 #include "attune/text/chat_template.h"
 #include "attune/text/tokenizer.h"
 #include "call.h"
@@ -14,7 +15,7 @@ namespace {
 struct GenerateFields {
   SamplingConfig sampling;
   GenerateOptions options;
-  CallFields call;
+  DecodingFields decoding;
 };
 
 template <class FieldVisitor>
@@ -23,8 +24,9 @@ void visit_fields(GenerateFields& f, FieldVisitor& v) {
   v("stop", f.options.stop);
   v("samples", f.options.samples);
   v("batch_texts", f.options.batch_texts);
+  v("prompts_have_special_tokens", f.options.prompts_have_special_tokens);
   v("draft_tokens", f.options.draft_tokens);
-  visit_fields(f.call, v);
+  visit_fields(f.decoding, v);
 }
 
 /// What one call says as it goes on.
@@ -35,17 +37,17 @@ struct Listeners {
 std::vector<GeneratedText> generate(const TextGenerator& generator, const std::vector<std::string>& prompts,
                                     const nb::dict& options, Listeners listeners, const TextGenerator* draft,
                                     const std::shared_ptr<Interrupt>& interrupt) {
-  GenerateFields fields = {.sampling = generator.sampling(), .options = {}, .call = {}};
+  GenerateFields fields = {.sampling = generator.sampling(), .options = {}, .decoding = {}};
   read_fields(json_of(options), fields, "options");
   fields.options.sampling = fields.sampling;
-  fields.options.deadline = fields.call.deadline();
+  fields.options.deadline = fields.decoding.deadline();
   if (draft != nullptr) fields.options.draft = &draft->model();
   if (listeners.on_text)
     fields.options.on_text = [on_text = locked<size_t, std::string>(std::move(listeners.on_text))](
                                  size_t index, std::string_view added) { on_text(index, std::string(added)); };
   fields.options.on_token = locked<size_t, int32_t>(std::move(listeners.on_token));
   return interruptible(interrupt, [&](const std::atomic<bool>* flag) {
-    const ThreadScope threads(fields.call.threads);
+    const ThreadScope threads(fields.decoding.threads);
     fields.options.interrupt = flag;
     return generator.generate(prompts, fields.options);
   });
@@ -102,8 +104,10 @@ void bind_text_generator(nb::module_& m) {
           nb::arg("draft") = nb::none(), nb::arg("interrupt") = nb::none())
       .def(
           "encode_prompt",
-          [](const TextGenerator& self, const std::string& prompt) { return self.encode_prompt(prompt); },
-          nb::arg("prompt"))
+          [](const TextGenerator& self, const std::string& prompt, bool has_special_tokens) {
+            return self.encode_prompt(prompt, has_special_tokens);
+          },
+          nb::arg("prompt"), nb::arg("has_special_tokens") = false)
       .def(
           "piece", [](const TextGenerator& self, int32_t id) { return self.tokenizer().piece(id); }, nb::arg("id"))
       .def(

@@ -3,6 +3,7 @@
 #include "attune/inference/translator.h"
 
 #include "attune/base/parallel.h"
+#include "attune/inference/option_fields.h"
 #include "attune/text/tokenizer.h"
 #include "attune/text/word_alignment.h"
 #include "call.h"
@@ -11,45 +12,16 @@
 namespace attune::python {
 namespace {
 
-struct TranslateFields {
-  GenerationConfig generation;
-  TranslateOptions options;
-  CallFields call;
-};
-
-template <class FieldVisitor>
-void visit_fields(TranslateFields& f, FieldVisitor& v) {
-  visit_fields(f.generation, v);
-  v("n_best", f.options.n_best);
-  v("alignments", f.options.alignments);
-  v("required", f.options.required);
-  v("banned", f.options.banned);
-  v("source_language", f.options.source_language);
-  v("target_language", f.options.target_language);
-  v("max_source_tokens", f.options.max_source_tokens);
-  v("batch_sentences", f.options.batch_sentences);
-  v("batch_tokens", f.options.batch_tokens);
-  visit_fields(f.call, v);
-}
-
-TranslateFields fields_of(const Translator& translator, const nb::dict& options) {
-  TranslateFields fields = {.generation = translator.generation(), .options = {}, .call = {}};
-  read_fields(json_of(options), fields, "options");
-  fields.options.generation = fields.generation;
-  fields.options.deadline = fields.call.deadline();
-  return fields;
-}
-
 using Prefixes = std::vector<std::string>;
 
 std::vector<Translation> translate(const Translator& translator, const std::vector<std::string>& sentences,
                                    const nb::dict& options, const Prefixes& prefixes,
                                    std::optional<nb::callable> progress, const std::shared_ptr<Interrupt>& interrupt) {
-  TranslateFields fields = fields_of(translator, options);
+  TranslateFields fields = translate_fields(translator, json_of(options));
   fields.options.progress = locked<int64_t, int64_t>(std::move(progress));
   for (const std::string& prefix : prefixes) fields.options.constraints.push_back({.prefix = prefix, .required = {}});
   return interruptible(interrupt, [&](const std::atomic<bool>* flag) {
-    const ThreadScope threads(fields.call.threads);
+    const ThreadScope threads(fields.decoding.threads);
     fields.options.interrupt = flag;
     return translator.translate(sentences, fields.options);
   });
@@ -58,7 +30,7 @@ std::vector<Translation> translate(const Translator& translator, const std::vect
 // `read` and `write` are called with Python's lock, from the thread that makes this call.
 void translate_stream(const Translator& translator, const nb::callable& read, const nb::callable& write,
                       const nb::dict& options, const std::shared_ptr<Interrupt>& interrupt) {
-  TranslateFields fields = fields_of(translator, options);
+  TranslateFields fields = translate_fields(translator, json_of(options));
   TranslationStream stream;
   stream.read = [&](bool wait) {
     const nb::gil_scoped_acquire lock;
@@ -72,7 +44,7 @@ void translate_stream(const Translator& translator, const nb::callable& read, co
     write(std::move(translations));
   };
   interruptible(interrupt, [&](const std::atomic<bool>* flag) {
-    const ThreadScope threads(fields.call.threads);
+    const ThreadScope threads(fields.decoding.threads);
     fields.options.interrupt = flag;
     translator.translate(stream, fields.options);
     return true;

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <vector>
+
+#include "tests/support/temporary_folder.h"
 
 namespace attune {
 namespace {
@@ -15,6 +18,19 @@ TEST(ProcessMemory, GrowsWithWhatIsUsedAndStaysBelowThePeak) {
   EXPECT_GT(before, 0);
   EXPECT_GT(with, before + kBytes / 2) << static_cast<int>(used.back());
   EXPECT_GE(peak_process_bytes(), with - (int64_t{1} << 20));  // the system counts the two at different moments
+}
+
+TEST(ProcessMemory, IsLimitedByTheMachineAndByControlGroups) {
+  const TemporaryFolder folder;
+  const CgroupFiles files{.membership = folder / "membership", .mount = folder / "mount"};
+  const int64_t machine = process_memory_limit(files);
+  EXPECT_GT(machine, int64_t{64} << 20);
+  std::ofstream(folder / "membership") << "0::/\n";
+  std::filesystem::create_directories(folder / "mount");
+  std::ofstream(folder / "mount" / "memory.max") << "9223372036854771712\n";
+  EXPECT_EQ(process_memory_limit(files), machine);
+  std::ofstream(folder / "mount" / "memory.max") << "67108864\n";
+  EXPECT_EQ(process_memory_limit(files), int64_t{64} << 20);
 }
 
 }  // namespace

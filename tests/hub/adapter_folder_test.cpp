@@ -4,6 +4,7 @@
 
 #include "attune/autograd/graph.h"
 #include "attune/base/file.h"
+#include "attune/io/safetensors.h"
 #include "attune/models/decoder_lm.h"
 #include "attune/models/encoder_classifier.h"
 #include "attune/nn/adapters.h"
@@ -67,21 +68,26 @@ TEST_P(AdapterFolder, WhatIsWrittenIsReadAgain) {
   std::vector<std::string> saved;
   for (const NamedParameter& p : named_parameters(*first.model))
     if (p.name.starts_with("head.")) saved.push_back(p.name);
-  // Each of these adapters has a rank and a scale of its own: those of the first stand for all here.
-  LoraConfig lora;
-  for (const AdapterSlot& slot : adapter_slots(*first.model)) {
-    if (!slot.adapter->there()) continue;
-    if (!lora.on()) {
-      lora.rank = slot.adapter->rank();
-      lora.alpha = slot.adapter->scale() * static_cast<double>(lora.rank);
-    }
-    Tensor b = slot.adapter->b().clone();
-    const double scale = lora.alpha / static_cast<double>(slot.adapter->rank());
-    slot.adapter->set(slot.adapter->a(), b, scale);
-  }
-  write_adapter(temporary_ / "adapter", *first.model, {.base = first.base, .lora = lora, .saved = saved});
+  write_adapter(temporary_ / "adapter", *first.model, {.base = first.base, .lora = {.rank = 3}, .saved = saved});
   read_adapter(temporary_ / "adapter", second.base, *second.model);
   EXPECT_LT(relative_error(second.logits(), first.logits()), 1e-5);
+}
+
+TEST(AdapterFolderNames, ProjectionsOfOneMatrixHaveOneAdapter) {
+  const TemporaryFolder temporary;
+  const Fixture gpt2("gpt2");
+  const LoraConfig lora{.rank = 2, .targets = {"w_q", "w_v", "w_o"}};
+  add_adapters(*gpt2.model, lora, 1);
+  write_adapter(temporary / "adapter", *gpt2.model, {.base = gpt2.base, .lora = lora, .saved = {}});
+  const Json config = read_json_file(temporary / "adapter" / kAdapterConfigFile);
+  const std::string attention = "transformer.h.0.attn.";
+  EXPECT_EQ(config.at("rank_pattern").at(attention + "c_attn"), 4);
+  EXPECT_EQ(config.at("alpha_pattern").at(attention + "c_attn"), 8);
+  EXPECT_FALSE(config.at("rank_pattern").contains(attention + "c_proj"));
+  const SafetensorsReader file(temporary / "adapter" / kAdapterFile);
+  const Tensor b = file.load("base_model.model." + attention + "c_attn.lora_B.weight");
+  const int64_t d = gpt2.base.config().model.d_model;
+  EXPECT_EQ(b.shape(), (Shape{3 * d, 4})) << "with zeros for the keys";
 }
 
 INSTANTIATE_TEST_SUITE_P(Peft, AdapterFolder, ::testing::Values("gpt2", "starcoder2", "bert"));

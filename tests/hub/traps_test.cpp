@@ -11,8 +11,7 @@
 #include "attune/hub/hub_generation.h"
 #include "attune/hub/translate.h"
 #include "attune/models/encoder_classifier.h"
-#include "tests/hub/hub_model.h"
-#include "tests/hub/model_outputs.h"
+#include "tests/hub/changed_folder.h"
 #include "tests/support/errors.h"
 #include "tests/support/temporary_folder.h"
 
@@ -20,46 +19,6 @@ namespace attune {
 namespace {
 
 using testing::HasSubstr;
-
-// A small model of the repository whose files a test may change before it is opened.
-struct ChangedFolder {
-  TemporaryFolder folder;
-  Json config;
-  std::map<std::string, Tensor> tensors;
-
-  explicit ChangedFolder(const std::string& name) {
-    const std::filesystem::path from = source_dir() / "tests/hub/models" / name;
-    config = read_json_file(from / "config.json");
-    const SafetensorsReader reader(from / "model.safetensors");
-    for (const std::string& tensor : reader.names()) tensors[tensor] = reader.load(tensor);
-  }
-  void rename(const std::function<std::string(const std::string&)>& new_name) {
-    std::map<std::string, Tensor> renamed;
-    for (const auto& [name, tensor] : tensors) renamed[new_name(name)] = tensor;
-    tensors = std::move(renamed);
-  }
-  HubFolder open() const {
-    write_json_file(folder / "config.json", config);
-    std::vector<NamedTensor> list;
-    for (const auto& [name, tensor] : tensors) list.push_back({name, tensor});
-    write_safetensors(folder / "model.safetensors", list);
-    return HubFolder(folder.path());
-  }
-  std::string refusal() const {
-    return message_of<Error>([&] { open().load(LoadedWeights::mapped); });
-  }
-};
-
-const std::vector<std::vector<int32_t>> kTexts = {{5, 9, 33, 7, 2, 61}, {17, 3}};
-
-std::vector<float> outputs(const HubFolder& hub) {
-  return model_outputs(*hub.load(LoadedWeights::mapped), packed(kTexts));
-}
-
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  const size_t at = text.find(from);
-  return at == std::string::npos ? text : text.replace(at, from.size(), to);
-}
 
 TEST(HubTraps, NamesWithoutTheBaseModelsName) {
   ChangedFolder gpt2("gpt2");
@@ -107,6 +66,13 @@ TEST(HubTraps, TheTypeComesFromTheTensors) {
   ChangedFolder gpt2("gpt2");
   const std::vector<float> expected = outputs(gpt2.open());
   gpt2.config["dtype"] = gpt2.config["torch_dtype"] = "float16";
+  EXPECT_EQ(outputs(gpt2.open()), expected);
+}
+
+TEST(HubTraps, Float64BecomesFloat32) {
+  ChangedFolder gpt2("gpt2");
+  const std::vector<float> expected = outputs(gpt2.open());
+  for (auto& [name, tensor] : gpt2.tensors) tensor = tensor.to(DType::f64);
   EXPECT_EQ(outputs(gpt2.open()), expected);
 }
 
@@ -225,6 +191,12 @@ TEST(HubTraps, WhatIsNotSupportedIsRefusedWithFieldAndValue) {
 
 // Positions of both notations.
 
+TEST(HubTraps, GeluHasAnOlderName) {
+  ChangedFolder gpt2("gpt2");
+  gpt2.config["activation_function"] = "gelu_python";
+  EXPECT_EQ(gpt2.open().config().activation, FeedForwardActivation::gelu);
+}
+
 HubConfig config_of(const char* json) {
   return {Json::parse(json), "config.json"};
 }
@@ -274,6 +246,16 @@ TEST(HubTraps, YarnHasTheRampAndTheMagnitudeOfTransformers) {
   EXPECT_DOUBLE_EQ(f.frequencies[0], 1);
   EXPECT_DOUBLE_EQ(f.frequencies[1], (0.5 + 0.5 / 4) * 0.1);
   EXPECT_DOUBLE_EQ(f.frequencies[2], 0.01 / 4);
+}
+
+TEST(HubTraps, AnOddNumberOfRotatedDimensionsIsNamedByTheFieldThatHasIt) {
+  const RotaryFields fields{.head_dim = 20, .partial_factor = 0.25, .partial_field = "rotary_pct"};
+  EXPECT_THAT(message_of<ConfigError>([&] { rotary_of(config_of(R"({"rotary_pct": 0.25})"), fields); }),
+              HasSubstr("rotary_pct = 0.25: rotates 5 of 20 dimensions"));
+  EXPECT_THAT(message_of<ConfigError>(
+                  [&] { rotary_of(config_of(R"({"rope_parameters": {"partial_rotary_factor": 0.25}})"), fields); }),
+              HasSubstr("partial_rotary_factor = 0.25: rotates 5 of 20 dimensions"));
+  EXPECT_EQ(rotary_of(config_of(R"({"rotary_pct": 0.5})"), fields).dimensions, 10);
 }
 
 TEST(HubTraps, YarnWithoutRoundingAndWithoutFactor) {
@@ -357,7 +339,7 @@ TEST(HubTraps, OneLabelAndSeveralThatHoldTogetherHaveASigmoid) {
   for (const char* name : {"classifier.weight", "classifier.bias"})
     bert.tensors[name] = bert.tensors.at(name).rows(0, 1);
   EXPECT_EQ(bert.open().config().label_scores, LabelScores::sigmoid);
-  EXPECT_EQ(outputs(bert.open()).size(), kTexts.size());
+  EXPECT_EQ(outputs(bert.open()).size(), kReadTexts.size());
 }
 
 TEST(HubTraps, SeveralEndsAndSuppressedTokensAreHonoured) {

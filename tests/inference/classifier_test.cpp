@@ -102,6 +102,21 @@ TEST(Classifier, TheBatchChangesNothing) {
   }
 }
 
+TEST(Classifier, TopKeepsTheLikeliest) {
+  const Classifier classifier({random_classifier(), words()});
+  for (const std::string& text : random_texts(5)) {
+    const Classification all = classifier.classify(text);
+    const Classification two = classifier.classify(text, {.top = 2});
+    ASSERT_EQ(two.labels.size(), 2u);
+    for (size_t i = 0; i < 2; ++i) {
+      EXPECT_EQ(two.labels[i].label, all.labels[i].label);
+      EXPECT_EQ(two.labels[i].probability, all.labels[i].probability);
+    }
+    EXPECT_EQ(classifier.classify(text, {.top = 9}).labels.size(), 4u);
+  }
+  EXPECT_THAT(message_of<ConfigError>([&] { classifier.classify("w1", {.top = -1}); }), HasSubstr("top = -1"));
+}
+
 TEST(Classifier, LongTextsAreCut) {
   const Classifier classifier({random_classifier(LearnedPositions{.max_length = 6}), words()});
   EXPECT_EQ(classifier.max_tokens(), 6);

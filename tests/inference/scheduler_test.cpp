@@ -7,6 +7,7 @@
 #include <map>
 
 #include "attune/base/fail.h"
+#include "attune/base/interrupt.h"
 #include "attune/base/parallel.h"
 #include "attune/inference/decoding_strategy.h"
 #include "attune/nn/query_groups.h"
@@ -169,6 +170,98 @@ TEST(Scheduler, AShortLastPieceOfAPromptIsReadWithTheOneBefore) {
   };
   EXPECT_THAT(steps(2 * kPromptPiece + kQueriesByRow), ElementsAre(kPromptPiece, kPromptPiece + kQueriesByRow));
   EXPECT_THAT(steps(2 * kPromptPiece + kQueriesByRow + 1), ElementsAre(kPromptPiece, kPromptPiece, kQueriesByRow + 1));
+}
+
+// Who comes next waits for the step at work.
+TEST(Scheduler, AStepReadsAboutOnePieceOfAllPrompts) {
+  const ThreadScope one_thread(1);
+  const auto model = std::make_shared<CountingModel>(language_model(1, 2 * kPromptPiece));
+  Scheduler scheduler(model);
+  SchedulerClient client(scheduler);
+  for (size_t i = 0; i < 8; ++i) client.submit(i, sampling_of(std::vector<int32_t>(kPromptPiece + 300, 5), 1));
+  while (client.outstanding() > 0) client.work();
+  for (const int64_t tokens : model->tokens) EXPECT_LE(tokens, 2 * kPromptPiece);
+}
+
+// A model whose step finds that its requests were cancelled meanwhile.
+class Cancelling final : public DecodingModel {
+ public:
+  explicit Cancelling(std::shared_ptr<const DecodingModel> model) : model_(std::move(model)) {}
+  int64_t vocab() const override { return model_->vocab(); }
+  int64_t source_vocab() const override { return model_->source_vocab(); }
+  int64_t longest_sequence() const override { return model_->longest_sequence(); }
+  int64_t cache_bytes(int64_t tokens, int64_t sources) const override { return model_->cache_bytes(tokens, sources); }
+  KvCache start() const override { return model_->start(); }
+  void add(std::span<const std::span<const int32_t>> sources, KvCache& cache) const override {
+    call([&] { model_->add(sources, cache); });
+  }
+  void step(const DecodingInput& input, KvCache& cache, DecodingOutput& output) const override {
+    call([&] { model_->step(input, cache, output); });
+  }
+
+  const std::shared_ptr<std::atomic<bool>> cancel = std::make_shared<std::atomic<bool>>(false);
+  mutable int calls = 0, given_up = 0;
+
+ private:
+  template <class F>
+  void call(F&& f) const {
+    ++calls;
+    *cancel = true;
+    try {
+      f();
+    } catch (const Interrupted&) {
+      ++given_up;
+      throw;
+    }
+  }
+
+  std::shared_ptr<const DecodingModel> model_;
+};
+
+TEST(Scheduler, APassWhoseRequestsAreCancelledEndsBetweenLayers) {
+  const ThreadScope one_thread(1);
+  const auto inner = language_model(1, 2 * kPromptPiece);
+  const auto model = std::make_shared<Cancelling>(inner);
+  Scheduler scheduler(model);
+  SchedulerClient client(scheduler);
+  DecodingRequest cancelled = sampling_of(std::vector<int32_t>(kPromptPiece + 100, 5), 4);
+  const DecodingRequest other = sampling_of(std::vector<int32_t>(kPromptPiece + 200, 7), 9);
+  std::optional<DecodingResult> ended, found;
+  cancelled.cancel = model->cancel;
+  cancelled.on_done = [&](DecodingResult&& result) { ended = std::move(result); };
+  scheduler.submit(cancelled);  // reads alone: the other one has no room in this step
+  client.submit(0, other);
+  while (client.outstanding() > 0)
+    for (auto& [tag, result] : client.work()) found = std::move(result);
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->cut_short, FinishReason::interrupted);
+  EXPECT_EQ(ended->error, nullptr);
+  EXPECT_EQ(model->given_up, 1);
+  ASSERT_TRUE(found);
+  expect_equal(*found, alone(inner, other), "the other one");
+  EXPECT_EQ(scheduler.state().slots_in_use, 0);
+}
+
+TEST(Scheduler, SourcesOfCancelledRequestsAreNotRead) {
+  const ThreadScope one_thread(1);
+  const auto inner = translation_model();
+  const auto model = std::make_shared<Cancelling>(inner);
+  Scheduler scheduler(model);
+  DecodingRequest request{.source = {5, 6, kEos}, .prompt = {kBos}, .search = BeamSearchRequest{}};
+  const DecodingResult expected = alone(inner, request);
+  std::optional<DecodingResult> ended;
+  request.cancel = model->cancel;
+  request.on_done = [&](DecodingResult&& result) { ended = std::move(result); };
+  scheduler.submit(request);
+  while (!ended) scheduler.drive();
+  EXPECT_EQ(ended->cut_short, FinishReason::interrupted);
+  EXPECT_EQ(model->calls, 1) << "the encoder, and no step";
+  EXPECT_EQ(model->given_up, 1);
+  SchedulerClient client(scheduler);
+  request.cancel = nullptr;
+  client.submit(0, request);
+  while (client.outstanding() > 0)
+    for (const auto& [tag, result] : client.work()) expect_equal(result, expected, "the next one");
 }
 
 // A model whose logits after one token are not finite.

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <thread>
+#include <utility>
 
 #include "attune/base/fail.h"
 #include "attune/base/parallel.h"
@@ -272,6 +274,48 @@ TEST_F(TranslatorTest, TellsItsProgress) {
   EXPECT_EQ(done.back(), 5);
 }
 
+TEST_F(TranslatorTest, HandsOverEachTranslationWhenItIsDone) {
+  std::string longest = "a1", prefix = "b1";
+  for (int i = 0; i < 24; ++i) longest += " a" + std::to_string(i), prefix += " b" + std::to_string(i);
+  const std::vector<std::string> lines = {longest, "", "a1", "a2 a3", "a4", "a5"};
+  std::vector<TranslationConstraints> constraints(lines.size());
+  constraints[0].prefix = prefix;  // so that it takes more steps than the others may
+  std::vector<size_t> order;
+  std::vector<std::string> texts(lines.size());
+  TranslateOptions options{.generation = GenerationConfig{.beam_size = 1, .max_length_offset = 4}};
+  options.on_translation = [&](size_t index, const Translation& translation) {
+    order.push_back(index);
+    texts.at(index) = translation.text();
+  };
+  const auto expect_all = [&](const std::vector<Translation>& found) {
+    ASSERT_EQ(found.size(), lines.size());
+    for (size_t i = 0; i < lines.size(); ++i) EXPECT_EQ(texts[i], found[i].text()) << i;
+    EXPECT_EQ(std::set<size_t>(order.begin(), order.end()).size(), lines.size());
+    EXPECT_EQ(order.size(), lines.size());
+    EXPECT_EQ(order.back(), 0u) << "the longest sentence ends last";
+  };
+  options.constraints = constraints;
+  expect_all(translate(lines, options));
+  options.constraints.clear();
+
+  order.clear();
+  texts.assign(lines.size(), "none");
+  std::vector<Translation> written;
+  std::vector<StreamedSentence> piece;
+  for (size_t i = 0; i < lines.size(); ++i) piece.push_back({.text = lines[i], .constraints = constraints[i]});
+  translator_.translate({.read = [&](bool) { return std::exchange(piece, {}); },
+                         .write =
+                             [&](std::vector<Translation> translations) {
+                               for (Translation& t : translations) written.push_back(std::move(t));
+                             }},
+                        options);
+  expect_all(written);
+
+  order.clear();
+  translate({"", " "}, options);
+  EXPECT_EQ(order, (std::vector<size_t>{0, 1}));
+}
+
 TEST_F(TranslatorTest, OptionsReplaceTheModelsOwn) {
   const auto longest = [&](const TranslateOptions& options) {
     size_t most = 0;
@@ -390,6 +434,14 @@ TEST_F(TranslatorTest, AnErrorOfTheCallerEndsItsCallAlone) {
   EXPECT_EQ(message_of<DataError>([&] { translate(lines, options); }), "enough");
   EXPECT_EQ(translator_.scheduler().state().slots_in_use, 0);
   EXPECT_EQ(translate(lines).size(), lines.size());
+
+  int64_t calls = 0;
+  const TranslateOptions ended{.batch_sentences = 4, .on_translation = [&](size_t, const Translation&) {
+                                 if (++calls == 3) fail<DataError>("three are enough");
+                               }};
+  EXPECT_EQ(message_of<DataError>([&] { translate(lines, ended); }), "three are enough");
+  EXPECT_EQ(calls, 3);
+  EXPECT_EQ(translator_.scheduler().state().slots_in_use, 0);
 }
 
 }  // namespace

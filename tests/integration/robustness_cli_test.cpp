@@ -213,7 +213,7 @@ TEST_F(RobustnessCli, LittleAddressSpaceIsAMessage) {
   GTEST_SKIP() << "sanitizers need the address space";
 #endif
   const std::string source = file("train.src", joined(small_text(60)));
-  for (const int megabytes : {250, 300, 400, 500, 600, 700}) {
+  for (const int megabytes : {150, 200, 250, 300, 400, 500, 600, 700}) {
     const CommandResult result = train_within(megabytes, source, folder_ / fmt::format("run{}", megabytes));
     EXPECT_EQ(result.signal, 0) << megabytes << " MB: " << result.errors;
     if (result.status == 0) continue;

@@ -174,6 +174,8 @@ TEST_F(TextModelsCliTest, ClassifySaysWhatTheLibrarySays) {
   EXPECT_EQ(read_file(out), plain);
 
   const auto lines = json_lines(output_of({"classify", classifier_, "--json"}, joined(texts)));
+  const auto two = json_lines(output_of({"classify", classifier_, "--json", "--top", "2"}, "A dog.\n"));
+  EXPECT_EQ(two.at(0).at("labels").size(), 2u);
   ASSERT_EQ(lines.size(), texts.size());
   for (size_t i = 0; i < texts.size(); ++i) {
     EXPECT_EQ(lines[i].at("text"), texts[i]);

@@ -161,6 +161,29 @@ TEST_F(ClassificationRoutes, RerankNamesWhatIsWrong) {
   expect_error({{"texts", {"a", "b", "c"}}, {"query", std::string(150, 'q')}}, 413, "for each of 3 texts");
 }
 
+TEST_F(ClassificationRoutes, TextsThatAreTooLongCanBeRefused) {
+  service_.reset();
+  ServeConfig config;
+  config.models["ranker"].folder = (folder_ / "ranker").string();
+  service_.emplace(config);
+  std::string text;
+  for (int i = 0; i < 300; ++i) text += "cat ";
+  const auto expect_refused = [](const Answer& answer, const char* what) {
+    EXPECT_EQ(answer.status, 413) << answer.body;
+    EXPECT_THAT(answer.json()["error"].get<std::string>(), ::testing::StartsWith(what));
+    EXPECT_EQ(answer.json()["error_type"], "Validation");
+  };
+  const Json no = {{"truncate", false}};
+  EXPECT_EQ(predict("ranker", text).status, 200);
+  EXPECT_EQ(predict("ranker", "a cat", no).status, 200);
+  expect_refused(predict("ranker", text, no), "inputs: text 1 has ");
+  expect_refused(predict("topics", text, no), "inputs: text 1 has ");
+  expect_refused(predict("ranker", {"a cat", text}, no), "inputs: text 1 has ");
+  expect_refused(rerank({{"texts", {"a", text}}, {"truncate", false}}), "texts: text 2 has ");
+  EXPECT_EQ(rerank({{"texts", {"a", text}}}).status, 200);
+  EXPECT_EQ(rerank({{"texts", {"a"}}, {"truncation_direction", "Left"}}).status, 422);
+}
+
 TEST_F(ClassificationRoutes, InfoSaysWhatRanks) {
   const Json info = service_->get("/info").json();
   for (const Json& model : info["models"]) {

@@ -7,6 +7,7 @@
 #include <semaphore>
 
 #include "attune/base/fail.h"
+#include "attune/base/interrupt_scope.h"
 #include "attune/serve/admission.h"
 #include "attune/serve/http/http_error.h"
 
@@ -69,6 +70,30 @@ TEST(EncoderWorker, WhatIsCancelledOrLateIsNotComputed) {
   EXPECT_TRUE(cancelled->get_future().get().failed);
   EXPECT_TRUE(late->get_future().get().failed);
   EXPECT_EQ(computed, 0);
+}
+
+TEST(EncoderWorker, WhatIsCancelledWhileItIsComputedIsGivenUp) {
+  const auto cancel = std::make_shared<std::atomic<bool>>(false);
+  std::atomic<int> layers{0};
+  EncoderWorker worker(
+      [&](std::span<const Encoding> texts) {
+        for (; layers < 5; ++layers) {
+          if (layers == 2) *cancel = true;
+          check_interrupt_scope();
+        }
+        return lengths(texts);
+      },
+      {.threads = 1});
+  const auto first = std::make_shared<std::promise<Result>>(), second = std::make_shared<std::promise<Result>>();
+  std::vector<EncoderRequest> requests;
+  for (const auto& result : {first, second}) {
+    requests.push_back(request({1}, result));
+    requests.back().cancel = cancel;
+  }
+  worker.add("", std::move(requests));
+  EXPECT_TRUE(first->get_future().get().failed);
+  EXPECT_TRUE(second->get_future().get().failed);
+  EXPECT_EQ(layers, 2);
 }
 
 // Among texts of another request, when no more than one batch of two is computed.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "attune/base/random.h"
+#include "attune/serve/http/host_addresses.h"
 #include "attune/serve/http/http_error.h"
 #include "tests/support/errors.h"
 #include "tests/support/http_client.h"
@@ -14,6 +15,8 @@
 namespace attune::serve {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -184,6 +187,30 @@ TEST(HttpServer, DrainsBeforeItEnds) {
   EXPECT_THAT(busy.read_all(), HasSubstr("last"));
   EXPECT_TRUE(becomes([&] { return echo.server->connections() == 0; }));
   EXPECT_THROW(echo.client(), Error);
+}
+
+TEST(HttpServer, WhileItDrainsAnAnswerIsTheLastOfItsConnection) {
+  const EchoServer echo;
+  HttpClient idle = echo.client();
+  idle.get("/");
+  EXPECT_THAT(idle.read_until("GET"), Not(HasSubstr("Connection: close")));
+  echo.server->drain();
+  idle.get("/later");
+  EXPECT_THAT(idle.read_all(), AllOf(HasSubstr("Connection: close"), HasSubstr("/later")));
+  EXPECT_TRUE(idle.closed());
+  HttpClient next = echo.client();
+  next.get("/next");
+  EXPECT_THAT(next.read_all(), AllOf(HasSubstr("Connection: close"), HasSubstr("/next")));
+}
+
+TEST(HttpServer, ListensAtTheAddressesOfAName) {
+  const EchoServer echo({.host = "localhost"});
+  HttpClient client = echo.client();
+  client.get("/");
+  EXPECT_THAT(client.read_until("GET"), HasSubstr("200 OK"));
+  EXPECT_THAT(addresses_of("localhost"), Contains("127.0.0.1"));
+  EXPECT_EQ(authority_of("::1", 80), "[::1]:80");
+  EXPECT_EQ(authority_of("localhost", 80), "localhost:80");
 }
 
 TEST(HttpServer, AnEndWithOpenConnectionsIsClean) {

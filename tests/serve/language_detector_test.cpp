@@ -39,6 +39,35 @@ TEST(LanguageDetector, RoutesNeedIt) {
   EXPECT_EQ(t.post("/translate", {{"q", "dog"}, {"source", "en"}, {"target", "de"}}).status, 200);
 }
 
+// As LibreTranslate: English where it is one of them, and only languages that are translated into the target.
+TEST(LanguageDetector, WhatIsNotFoundIsEnglish) {
+  if (!ATTUNE_DETECTS_LANGUAGES) GTEST_SKIP();
+  ServeConfig config;
+  TestService both(config, false);
+  config.models["de-en"].folder = both.folder("en-de").string();
+  TestService t(config);
+  EXPECT_EQ(detect_language("Hello", {"de", "en"}).front().code, "en");
+  EXPECT_EQ(detect_language("?", {"de", "fr"}).front().code, "de");
+  for (const char* text : {"Hello", "A man rides.", "?", "Привет, как дела? Сегодня хорошая погода."}) {
+    const Json found = t.post("/detect", {{"q", text}}).json();
+    EXPECT_EQ(found[0]["language"], "en") << text;
+    for (const char* target : {"de", "en"}) {
+      const Answer answer = t.post("/translate", {{"q", text}, {"source", "auto"}, {"target", target}});
+      ASSERT_EQ(answer.status, 200) << answer.body;
+      EXPECT_NE(answer.json()["detectedLanguage"]["language"], target) << text;
+    }
+  }
+  const Answer unknown = t.post("/translate", {{"q", "Hello"}, {"source", "auto"}, {"target", "fr"}});
+  EXPECT_EQ(unknown.status, 400);
+  EXPECT_THAT(unknown.body, HasSubstr("target: fr"));
+}
+
+TEST(LanguageDetector, TargetsAreKnownToo) {
+  if (!ATTUNE_DETECTS_LANGUAGES) GTEST_SKIP();
+  TestService t;
+  EXPECT_EQ(t.post("/detect", {{"q", kGerman}}).json()[0]["language"], "de");
+}
+
 TEST(LanguageDetector, BytesThatAreNoTextAreRefused) {
   TestService t;
   for (const char* path : {"/detect", "/translate"}) {

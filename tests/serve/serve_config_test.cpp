@@ -12,6 +12,7 @@
 namespace attune::serve {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 ServeConfig read(const std::string& text) {
@@ -21,6 +22,20 @@ ServeConfig read(const std::string& text) {
   read_serve_config(folder / "serve.toml", config);
   config.validate();
   return config;
+}
+
+TEST(ServeConfig, PathsAreFromTheFolderOfTheFile) {
+  const TemporaryFolder folder;
+  write_file(folder / "serve.toml",
+             "[http]\ntls_certificate = \"c.pem\"\ntls_key = \"\"\n[security]\napi_keys = \"../keys.toml\"\n"
+             "[models.a]\nfolder = \"runs/a\"\n[models.b]\nfolder = \"/models/b\"\n");
+  ServeConfig config;
+  read_serve_config(folder / "serve.toml", config);
+  EXPECT_EQ(config.models.at("a").folder, (folder / "runs/a").string());
+  EXPECT_EQ(config.models.at("b").folder, "/models/b");
+  EXPECT_EQ(config.http.tls_certificate, (folder / "c.pem").string());
+  EXPECT_EQ(config.http.tls_key, "");
+  EXPECT_EQ(config.security.api_keys, ((folder / "x").parent_path().parent_path() / "keys.toml").string());
 }
 
 TEST(ServeConfig, ReadsItsSectionsAndModels) {
@@ -47,9 +62,28 @@ TEST(ServeConfig, WhatIsWrongIsNamed) {
               HasSubstr("precision: is \"float16\", needs one of float32, bfloat16"));
   EXPECT_THAT(message("[models.\"a b\"]\nfolder = \"a\"\n"), HasSubstr("a b"));
   EXPECT_THAT(message("[limits]\ntexts = 0\n" + model), HasSubstr("limits.texts = 0"));
-  EXPECT_THAT(message("[http]\nhost = \"0.0.0.0\"\n" + model), HasSubstr("api_keys"));
+  for (const char* host : {"0.0.0.0", "::"})
+    EXPECT_THAT(message("[http]\nhost = \"" + std::string(host) + "\"\n" + model), HasSubstr("api_keys"));
+  EXPECT_THAT(message("[http]\nhost = \"no host\"\n" + model), HasSubstr("host = \"no host\""));
   EXPECT_THAT(message(""), HasSubstr("no model"));
   EXPECT_THAT(message("models = 3\n"), HasSubstr("models"));
+}
+
+TEST(ServeConfig, OfThisMachineAloneNeedsNoKeys) {
+  for (const char* host : {"localhost", "127.0.0.2", "::1"})
+    EXPECT_NO_THROW(read("[http]\nhost = \"" + std::string(host) + "\"\n[models.a]\nfolder = \"a\"\n")) << host;
+}
+
+TEST(ServeConfig, TwoModelsOfTheCommandLineNeedTwoNames) {
+  ServeConfig config;
+  config.models["a"].batch = 8;
+  add_models({"a=/x", "/y/b"}, config);
+  EXPECT_EQ(config.models.at("a").folder, "/x");
+  EXPECT_EQ(config.models.at("a").batch, 8);
+  EXPECT_EQ(config.models.at("b").folder, "/y/b");
+  for (const std::vector<std::string>& two : {std::vector<std::string>{"a=X", "a=Y"}, {"X/a", "Y/a/"}})
+    EXPECT_THAT(message_of<ConfigError>([&] { add_models(two, config); }),
+                AllOf(HasSubstr("\"a\""), HasSubstr("X"), HasSubstr("Y")));
 }
 
 TEST(ServeConfig, NamesComeFromFolders) {

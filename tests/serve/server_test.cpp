@@ -2,6 +2,7 @@
 
 #include "attune/serve/server.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -17,6 +18,10 @@
 
 namespace attune::serve {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 // What a busy machine may take until it notices, also under a sanitizer; on an idle one it is less than 100 ms. Each
 // test sees at a counter that the request was cancelled, and did not merely end.
@@ -122,6 +127,50 @@ TEST_F(ServerTest, AClientThatGoesAwayWhileItsPromptIsReadIsNoticed) {
   EXPECT_TRUE(becomes([&] { return at_work() == 0; }, kSoon));
   EXPECT_TRUE(becomes([&] { return has_line("attune_requests_cancelled_total{model=\"lm\"} 1\n"); }, kSoon));
   EXPECT_EQ(model_->scheduler_state().slots_in_use, 0);
+}
+
+// A proxy may send requests until it has seen that the server stops.
+TEST_F(ServerTest, WhileItDrainsNewRequestsAreSentElsewhere) {
+  write_small_model(folder_ / "en-de");
+  serve("en-de", 1);
+  std::optional<HttpClient> running(client("/v1/translate", {{"text", lines_of(900)}, {"beam_size", 16}}));
+  HttpClient idle(server_->port());
+  idle.get("/ready");
+  EXPECT_THAT(idle.read_until("\"ready\""), StartsWith("HTTP/1.1 200"));
+  ASSERT_TRUE(becomes([&] { return at_work() > 800; }));
+  stop_ = true;
+  const auto get = [&](std::string_view path) {
+    HttpClient other(server_->port());
+    other.get(path);
+    return other.read_until("}");
+  };
+  EXPECT_TRUE(becomes([&] { return get("/ready").starts_with("HTTP/1.1 503"); }));
+  EXPECT_THAT(get("/health"), StartsWith("HTTP/1.1 200"));
+  idle.post("/v1/translate", R"({"text": "a"})");
+  EXPECT_THAT(idle.read_all(), AllOf(StartsWith("HTTP/1.1 503"), HasSubstr("Retry-After: 1"), HasSubstr("close")));
+  EXPECT_GT(at_work(), 0) << "or there was nothing to wait for";
+  running.reset();
+  const auto refuses = [&] {
+    try {
+      const HttpClient other(server_->port());
+      return false;
+    } catch (const Error&) {
+      return true;
+    }
+  };
+  EXPECT_TRUE(becomes(refuses, kSoon));
+}
+
+TEST_F(ServerTest, WhatIsTooLongHasAnId) {
+  write_small_model(folder_ / "en-de");
+  serve("en-de", 1);
+  HttpClient header(server_->port());
+  header.send("GET /health HTTP/1.1\r\nX: " + std::string(20000, 'x') + "\r\n\r\n");
+  EXPECT_THAT(header.read_all(), AllOf(StartsWith("HTTP/1.1 431"), HasSubstr("X-Request-Id: ")));
+  HttpClient body(server_->port());
+  body.post("/translate", std::string(size_t{5} << 20, 'x'), "X-Request-Id: abc\r\n");
+  EXPECT_THAT(body.read_all(), AllOf(StartsWith("HTTP/1.1 413"), HasSubstr("X-Request-Id: abc\r\n")));
+  EXPECT_TRUE(has_line("attune_requests_total{path=\"/translate\",status=\"413\"} 1\n"));
 }
 
 }  // namespace

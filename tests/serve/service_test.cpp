@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <map>
+#include <sstream>
 
 #include "attune/base/random.h"
 #include "attune/inference/classifier.h"
@@ -43,12 +45,36 @@ TEST(Service, WhatIsNotLoadedIsUnavailable) {
   EXPECT_EQ(t.get("/ready").status, 503);
   EXPECT_EQ(t.post("/v1/completions", {{"model", "lm"}, {"prompt", "a"}}).status, 503);
   EXPECT_EQ(t.post("/translate", {{"q", "a"}, {"source", "en"}, {"target", "de"}}).status, 503);
+  for (const char* path : {"/v1/models", "/v1/models/lm", "/languages", "/frontend/settings", "/info"}) {
+    const Answer answer = t.get(path);
+    EXPECT_EQ(answer.status, 503) << path;
+    EXPECT_EQ(answer.header("Retry-After"), "1") << path;
+  }
+}
+
+TEST(Service, AModelHasAPath) {
+  ServeConfig config;
+  TestService first(config, false);
+  config.models["org/lm"].folder = first.folder("lm").string();
+  TestService t(config);
+  const Json models = t.get("/v1/models").json()["data"];
+  EXPECT_EQ(t.get("/v1/models/lm").json()["id"], "lm");
+  for (const char* path : {"/v1/models/org/lm", "/v1/models/org%2Flm"})
+    EXPECT_EQ(t.get(path).json()["id"], "org/lm") << path;
+  EXPECT_EQ(t.get("/v1/models/none").json()["error"]["code"], "model_not_found");
+  EXPECT_EQ(t.get("/v1/models/").status, 404);
+  EXPECT_EQ(t.get("/v1/models/%2").status, 400);
+  t.wait_until_idle();
+  EXPECT_THAT(t.get("/metrics").body, HasSubstr("path=\"/v1/models/{id}\",status=\"200\"} 3\n"));
 }
 
 TEST(Service, WrongRequestsAreNamed) {
   TestService t;
   EXPECT_EQ(t.get("/nothing").status, 404);
-  EXPECT_EQ(t.get("/v1/completions").status, 405);
+  const Answer other_method = t.get("/v1/completions");
+  EXPECT_EQ(other_method.status, 405);
+  EXPECT_EQ(other_method.header("Allow"), "POST");
+  EXPECT_EQ(t.post("/health", {}).header("Allow"), "GET, HEAD");
   EXPECT_EQ(t.ask(post_request("/v1/completions", "{", "application/json")).status, 400);
   EXPECT_EQ(t.ask(post_request("/v1/completions", "[]", "application/json")).status, 400);
   EXPECT_EQ(t.ask(post_request("/v1/completions", "{}", "text/xml")).status, 415);
@@ -318,6 +344,7 @@ TEST(Service, OriginsThatAreNotNamedGetNoHeader) {
   };
   EXPECT_EQ(ask("GET", "https://a.example").header("Access-Control-Allow-Origin"), "https://a.example");
   EXPECT_EQ(ask("GET", "https://b.example").header("Access-Control-Allow-Origin"), "");
+  EXPECT_EQ(ask("GET", "https://b.example").status, 403);
   EXPECT_EQ(ask("OPTIONS", "https://a.example").status, 204);
   EXPECT_EQ(ask("OPTIONS", "https://b.example").status, 405);
 }
@@ -335,6 +362,73 @@ TEST(Service, AChangedFolderIsLoadedBesideTheOldOne) {
   t.service->reload();
   EXPECT_EQ(t.post("/translate", body).status, 200);
   EXPECT_THAT(t.log(), ::testing::Contains(HasSubstr("stays as it is")));
+}
+
+// As promtool checks them: help and one type for each name, counters that end with _total and nothing else that does.
+TEST(Service, MetricsAreThereFromTheStart) {
+  TestService t;
+  const std::string text = t.get("/metrics").body;
+  for (const char* line :
+       {"attune_requests_refused_total{model=\"lm\"} 0\n", "attune_requests_cancelled_total{model=\"en-de\"} 0\n",
+        "attune_tokens_out_total{model=\"topics\"} 0\n", "attune_request_seconds_count{model=\"topics\"} 0\n",
+        "attune_time_to_first_token_seconds_bucket{model=\"lm\",le=\"+Inf\"} 0\n",
+        "attune_time_per_token_seconds_sum{model=\"lm\"} 0\n"})
+    EXPECT_THAT(text, HasSubstr(line));
+  t.wait_until_idle();
+  const std::string later = t.get("/metrics").body;
+  std::map<std::string, std::string> types;
+  std::string helped;
+  std::istringstream lines(later);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string hash, kind, name, type;
+    if (!line.starts_with("#")) continue;
+    words >> hash >> kind >> name >> type;
+    if (kind == "HELP") {
+      helped = name;
+      continue;
+    }
+    EXPECT_EQ(helped, name) << "its help comes before its type";
+    EXPECT_TRUE(types.emplace(name, type).second) << name << " has two types";
+    EXPECT_EQ(type == "counter", name.ends_with("_total")) << name;
+    EXPECT_EQ(type == "histogram", name.ends_with("_seconds")) << name;
+  }
+  EXPECT_EQ(types.size(), 16u);
+}
+
+// Files of a subfolder, as sentence-transformers has them, and of the model that an adapter is for.
+TEST(Service, AReloadSeesAllFilesOfAModel) {
+  TestService t;
+  const auto reloads = [&](const std::string& line) {
+    const auto count = [&] {
+      const std::vector<std::string> log = t.log();
+      return std::ranges::count_if(log, [&](const std::string& l) { return l.find(line) != std::string::npos; });
+    };
+    const auto before = count();
+    t.service->reload();
+    return count() - before;
+  };
+  EXPECT_EQ(reloads("lm: loaded again"), 0);
+  std::filesystem::create_directory(t.folder("lm") / "1_Pooling");
+  write_file(t.folder("lm") / "1_Pooling" / "config.json", "{}");
+  EXPECT_EQ(reloads("lm: loaded again"), 1);
+  EXPECT_EQ(reloads("lm: loaded again"), 0);
+  write_file(t.folder("lm") / "adapter_config.json", R"({"base_model_name_or_path": "../topics"})");
+  EXPECT_EQ(reloads("lm: loaded again"), 1);
+  write_file(t.folder("topics") / "README.md", "changed");
+  EXPECT_EQ(reloads("lm: loaded again"), 1);
+}
+
+TEST(Service, ARefusalOfTheConnectionHasAnIdAndALine) {
+  TestService t;
+  HttpRequest request{.method = "POST", .path = "/translate", .headers = {{"x-request-id", "abc-2"}}};
+  const HttpResponse answer = t.service->refuse(request, HttpError(413, "the body has more than 9 bytes"));
+  EXPECT_EQ(answer.status, 413);
+  EXPECT_EQ(Json::parse(answer.body), (Json{{"error", "the body has more than 9 bytes"}})) << "as /translate has it";
+  EXPECT_THAT(answer.headers, ::testing::Contains(std::pair<std::string, std::string>("X-Request-Id", "abc-2")));
+  EXPECT_THAT(t.log(), ::testing::Contains(::testing::AllOf(HasSubstr("\"id\":\"abc-2\""), HasSubstr("413"))));
+  EXPECT_EQ(t.service->refuse({}, HttpError(431, "x")).status, 431);
+  EXPECT_EQ(t.service->open_calls(), 0);
 }
 
 TEST(Service, MetricsCountWhatHappens) {

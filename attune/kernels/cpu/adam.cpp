@@ -8,6 +8,7 @@
 
 #include "attune/base/parallel.h"
 #include "attune/kernels/adam.h"
+#include "attune/kernels/cpu/adam_pointers.h"
 #include "attune/kernels/cpu/for_type.h"
 #include "attune/kernels/cpu/simd_inl.h"
 #include "attune/kernels/for_dtype.h"
@@ -18,16 +19,7 @@ namespace HWY_NAMESPACE {
 namespace {
 
 template <class T>
-struct AdamPointers {
-  T* parameter;
-  const T* gradient;
-  T* m;
-  T* v;
-  T* average;
-};
-
-template <class T>
-HWY_INLINE void AdamStep(const AdamPointers<T>& at, double ema_decay, size_t n, const AdamStepArguments& a) {
+HWY_INLINE void AdamStep(AdamPointers<T> at, double ema_decay, size_t n, const AdamStepArguments& a) {
   const hn::ScalableTag<T> d;
   const auto set = [&](double value) HWY_ATTR { return hn::Set(d, static_cast<T>(value)); };
   const auto gradient_scale = set(a.gradient_scale);
@@ -57,13 +49,11 @@ HWY_INLINE void AdamStep(const AdamPointers<T>& at, double ema_decay, size_t n, 
   });
 }
 
-void AdamStep32(float* parameter, const float* gradient, float* m, float* v, float* average, double ema_decay,
-                int64_t n, const AdamStepArguments& a) {
-  AdamStep(AdamPointers<float>{parameter, gradient, m, v, average}, ema_decay, static_cast<size_t>(n), a);
+void AdamStep32(const AdamPointers<float>& at, double ema_decay, size_t n, const AdamStepArguments& a) {
+  AdamStep(at, ema_decay, n, a);
 }
-void AdamStep64(double* parameter, const double* gradient, double* m, double* v, double* average, double ema_decay,
-                int64_t n, const AdamStepArguments& a) {
-  AdamStep(AdamPointers<double>{parameter, gradient, m, v, average}, ema_decay, static_cast<size_t>(n), a);
+void AdamStep64(const AdamPointers<double>& at, double ema_decay, size_t n, const AdamStepArguments& a) {
+  AdamStep(at, ema_decay, n, a);
 }
 
 }  // namespace
@@ -85,15 +75,11 @@ constexpr int64_t kGrain = 1 << 15;
 
 void adam_step(Cpu, const AdamTensors& t, double ema_decay, const AdamStepArguments& arguments) {
   dispatch_floating("adam", t.parameter.dtype(), [&]<class T>(T) {
-    T* const parameter = t.parameter.data<T>();
-    const T* const gradient = t.gradient.data<T>();
-    T* const m = t.m.data<T>();
-    T* const v = t.v.data<T>();
-    T* const average = data_or_null<T>(t.average);
+    const AdamPointers<T> at{t.parameter.data<T>(), t.gradient.data<T>(), t.m.data<T>(), t.v.data<T>(),
+                             data_or_null<T>(t.average)};
     parallel_for(t.parameter.numel(), kGrain, [&](int64_t i, int64_t end) {
-      T* const kept = average == nullptr ? average : average + i;
       for_type<T>(HWY_DYNAMIC_DISPATCH(AdamStep32), HWY_DYNAMIC_DISPATCH(AdamStep64))(
-          parameter + i, gradient + i, m + i, v + i, kept, ema_decay, end - i, arguments);
+          at.from(i), ema_decay, static_cast<size_t>(end - i), arguments);
     });
   });
 }

@@ -23,22 +23,39 @@ namespace attune {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// rows x width into rows of `padded`, the rest of each row zero; row t comes from index[t].
+// The rows of a sequence that belong to a block's queries or keys: row t lies at data + index[t] * stride.
 template <class T>
-void GatherRows(const T* from, int64_t stride, const AttentionBlock::Indices& index, int64_t rows, int64_t width,
-                int64_t padded, T* to) {
-  for (int64_t t = 0; t < rows; ++t, to += padded) {
-    std::copy_n(from + index[static_cast<size_t>(t)] * stride, width, to);
+struct RowsOfBlock {
+  T* data;
+  int64_t stride;
+  const AttentionBlock::Indices& index;
+  int64_t count;
+
+  T* operator[](int64_t t) const { return data + index[static_cast<size_t>(t)] * stride; }
+};
+template <class T>
+RowsOfBlock<T> QueriesOf(const AttentionBlock& block, T* data, int64_t stride) {
+  return {data, stride, block.queries, block.rows};
+}
+template <class T>
+RowsOfBlock<T> KeysOf(const AttentionBlock& block, T* data, int64_t stride) {
+  return {data, stride, block.keys, block.columns};
+}
+
+// `width` numbers of each row into rows of `padded`, the rest of which becomes zero.
+template <class T>
+void GatherRows(RowsOfBlock<const T> from, int64_t width, int64_t padded, T* to) {
+  for (int64_t t = 0; t < from.count; ++t, to += padded) {
+    std::copy_n(from[t], width, to);
     std::fill(to + width, to + padded, T{0});
   }
 }
 
 // The way back, added.
 template <class T>
-void ScatterAddRows(const T* from, int64_t padded, const AttentionBlock::Indices& index, int64_t rows, int64_t width,
-                    int64_t stride, T* to) {
-  for (int64_t t = 0; t < rows; ++t, from += padded) {
-    T* row = to + index[static_cast<size_t>(t)] * stride;
+void ScatterAddRows(const T* from, int64_t padded, int64_t width, RowsOfBlock<T> to) {
+  for (int64_t t = 0; t < to.count; ++t, from += padded) {
+    T* row = to[t];
     for (int64_t c = 0; c < width; ++c) row[c] += from[c];
   }
 }
@@ -79,8 +96,8 @@ struct RelativeTable {
     if (from == nullptr) return;
     table = scratch.take(rows * row_stride);
     transposed = scratch.take(width * column_stride);
-    PackRows(from, width, rows, width, row_stride, table);
-    PackTransposed(from, width, rows, width, column_stride, transposed);
+    CopyRows(from, width, rows, width, row_stride, table);
+    CopyTransposed(from, width, rows, width, column_stride, transposed);
   }
 };
 
@@ -118,9 +135,8 @@ class BlockScores {
   void LoadKeys(const Task<T>& task, const AttentionBlock& block) {
     const AttentionPointers<T>& in = task.in;
     const int64_t stride = in.k_row;
-    GatherRows(in.k + task.k_begin * stride + task.kv_head * in.d_k, stride, block.keys, block.columns, in.d_k, dkp,
-               keys);
-    PackTransposed(keys, dkp, block.columns, in.d_k, padded(block), keys_t_);
+    GatherRows(KeysOf(block, in.k + task.k_begin * stride + task.kv_head * in.d_k, stride), in.d_k, dkp, keys);
+    CopyTransposed(keys, dkp, block.columns, in.d_k, padded(block), keys_t_);
   }
 
   // q, and the scaled scores with every term; -infinity where a query may not look.
@@ -128,8 +144,8 @@ class BlockScores {
     const hn::ScalableTag<T> d;
     const AttentionPointers<T>& in = task.in;
     const int64_t stride = in.q_row, width = padded(block);
-    GatherRows(in.q + task.q_begin * stride + head * in.d_k, stride, block.queries, block.rows, in.d_k, dkp, q);
-    SmallMatmul(d, {q, dkp, 1}, keys_t_, width, scores, width, block.rows, width, in.d_k, false);
+    GatherRows(QueriesOf(block, in.q + task.q_begin * stride + head * in.d_k, stride), in.d_k, dkp, q);
+    SmallMatmul(d, {q, dkp, 1}, {keys_t_, width, in.d_k}, {scores, block.rows, width}, false);
     if (relative_keys.table) AddRelative(task, block, q, dkp, relative_keys, scores);
     const T slope = in.slopes.empty() ? T{0} : static_cast<T>(in.slopes[static_cast<size_t>(head)]);
     const T scale = static_cast<T>(in.scale), cap = static_cast<T>(in.soft_cap);
@@ -157,8 +173,8 @@ class BlockScores {
   void AddRelative(const Task<T>& task, const AttentionBlock& block, const T* x, int64_t x_row,
                    const RelativeTable<T>& table, T* to) {
     const RelativeRows rows = relative_rows(task, block);
-    SmallMatmul(hn::ScalableTag<T>(), {x, x_row, 1}, table.transposed + rows.first, table.column_stride, relative,
-                rows.padded, block.rows, rows.padded, table.width, false);
+    SmallMatmul(hn::ScalableTag<T>(), {x, x_row, 1}, {table.transposed + rows.first, table.column_stride, table.width},
+                {relative, block.rows, rows.padded}, false);
     for (int64_t t = 0; t < block.rows; ++t) {
       const T* from = relative + t * rows.padded;
       T* row = to + t * padded(block);

@@ -76,18 +76,17 @@ class BlockForward {
     const int64_t dvp = tiles_.dvp, padded = tiles_.padded(block);
     const int64_t v_stride = in.v_row, o_stride = in.heads * in.d_v;
     tiles_.LoadKeys(task, block);
-    GatherRows(in.v + task.k_begin * v_stride + task.kv_head * in.d_v, v_stride, block.keys, block.columns, in.d_v, dvp,
-               values_);
+    GatherRows(KeysOf(block, in.v + task.k_begin * v_stride + task.kv_head * in.d_v, v_stride), in.d_v, dvp, values_);
     for (int64_t head = task.first_head(); head < task.last_head(); ++head) {
       T* out = arguments_.out + task.q_begin * o_stride + head * in.d_v;
       tiles_.Compute(task, block, head);
-      GatherRows(out, o_stride, block.queries, block.rows, in.d_v, dvp, sums_);
+      GatherRows(QueriesOf<const T>(block, out, o_stride), in.d_v, dvp, sums_);
       for (int64_t t = 0; t < block.rows; ++t) Exponentiate(task, block, head, t);
-      SmallMatmul(d, {tiles_.scores, padded, 1}, values_, dvp, sums_, dvp, block.rows, dvp, block.columns, true);
+      SmallMatmul(d, {tiles_.scores, padded, 1}, {values_, dvp, block.columns}, {sums_, block.rows, dvp}, true);
       if (tiles_.relative_values.table) {
         const RelativeRows rows = tiles_.Collect(task, block, tiles_.scores);
-        SmallMatmul(d, {tiles_.relative, rows.padded, 1}, tiles_.relative_values.table + rows.first * dvp, dvp, sums_,
-                    dvp, block.rows, dvp, rows.count, true);
+        SmallMatmul(d, {tiles_.relative, rows.padded, 1},
+                    {tiles_.relative_values.table + rows.first * dvp, dvp, rows.count}, {sums_, block.rows, dvp}, true);
       }
       for (int64_t t = 0; t < block.rows; ++t)
         std::copy_n(sums_ + t * dvp, in.d_v, out + block.queries[static_cast<size_t>(t)] * o_stride);
@@ -192,25 +191,24 @@ class BlockBackward {
     const int64_t dkp = tiles_.dkp, dvp = tiles_.dvp, padded = tiles_.padded(block);
     const int64_t q_stride = in.q_row, k_stride = in.k_row, v_stride = in.v_row;
     tiles_.LoadKeys(task, block);
-    GatherRows(in.v + task.k_begin * v_stride + task.kv_head * in.d_v, v_stride, block.keys, block.columns, in.d_v, dvp,
-               values_);
-    PackTransposed(values_, dvp, block.columns, in.d_v, padded, values_t_);
+    GatherRows(KeysOf(block, in.v + task.k_begin * v_stride + task.kv_head * in.d_v, v_stride), in.d_v, dvp, values_);
+    CopyTransposed(values_, dvp, block.columns, in.d_v, padded, values_t_);
     std::fill_n(dk_, block.columns * dkp, T{0});
     std::fill_n(dv_, block.columns * dvp, T{0});
     for (int64_t head = task.first_head(); head < task.last_head(); ++head) {
       ComputeWeights(task, block, head);
-      SmallMatmul(d, {tiles_.scores, 1, padded}, d_out_, dvp, dv_, dvp, block.columns, dvp, block.rows, true);
-      SmallMatmul(d, {d_scores_, 1, padded}, tiles_.q, dkp, dk_, dkp, block.columns, dkp, block.rows, true);
-      SmallMatmul(d, {d_scores_, padded, 1}, tiles_.keys, dkp, dq_, dkp, block.rows, dkp, block.columns, false);
+      SmallMatmul(d, {tiles_.scores, 1, padded}, {d_out_, dvp, block.rows}, {dv_, block.columns, dvp}, true);
+      SmallMatmul(d, {d_scores_, 1, padded}, {tiles_.q, dkp, block.rows}, {dk_, block.columns, dkp}, true);
+      SmallMatmul(d, {d_scores_, padded, 1}, {tiles_.keys, dkp, block.columns}, {dq_, block.rows, dkp}, false);
       AddRelativeGradients(task, block);
       AddBiasGradients(task, block, head);
-      ScatterAddRows(dq_, dkp, block.queries, block.rows, in.d_k, q_stride,
-                     arguments_.dq + task.q_begin * q_stride + head * in.d_k);
+      ScatterAddRows(dq_, dkp, in.d_k,
+                     QueriesOf(block, arguments_.dq + task.q_begin * q_stride + head * in.d_k, q_stride));
     }
-    ScatterAddRows(dk_, dkp, block.keys, block.columns, in.d_k, k_stride,
-                   arguments_.dk + task.k_begin * k_stride + task.kv_head * in.d_k);
-    ScatterAddRows(dv_, dvp, block.keys, block.columns, in.d_v, v_stride,
-                   arguments_.dv + task.k_begin * v_stride + task.kv_head * in.d_v);
+    ScatterAddRows(dk_, dkp, in.d_k,
+                   KeysOf(block, arguments_.dk + task.k_begin * k_stride + task.kv_head * in.d_k, k_stride));
+    ScatterAddRows(dv_, dvp, in.d_v,
+                   KeysOf(block, arguments_.dv + task.k_begin * v_stride + task.kv_head * in.d_v, v_stride));
   }
 
   // scores = the weights, formed again from log_sum_exp, with dropout; d_scores = the gradient of q (k + a).
@@ -219,9 +217,9 @@ class BlockBackward {
     const AttentionPointers<T>& in = task.in;
     const int64_t dvp = tiles_.dvp, padded = tiles_.padded(block), o_stride = in.heads * in.d_v;
     tiles_.Compute(task, block, head);
-    GatherRows(arguments_.d_out + task.q_begin * o_stride + head * in.d_v, o_stride, block.queries, block.rows, in.d_v,
-               dvp, d_out_);
-    SmallMatmul(d, {d_out_, dvp, 1}, values_t_, padded, d_scores_, padded, block.rows, padded, in.d_v, false);
+    GatherRows(QueriesOf(block, arguments_.d_out + task.q_begin * o_stride + head * in.d_v, o_stride), in.d_v, dvp,
+               d_out_);
+    SmallMatmul(d, {d_out_, dvp, 1}, {values_t_, padded, in.d_v}, {d_scores_, block.rows, padded}, false);
     if (tiles_.relative_values.table) tiles_.AddRelative(task, block, d_out_, dvp, tiles_.relative_values, d_scores_);
     for (int64_t t = 0; t < block.rows; ++t) {
       const int64_t query = block.queries[static_cast<size_t>(t)];
@@ -231,7 +229,7 @@ class BlockBackward {
       if (in.soft_cap > 0) CapSlopes(static_cast<T>(in.soft_cap), padded, w, slopes);
       ExpRow(d, T{1}, arguments_.log_sum_exp[row], padded, w);
       const T dot = dots_[query * (in.heads / in.kv_heads) + head - task.first_head()];
-      ScoreGradients(d, in, row, block.dropout_group, dot, padded, w, d_scores_ + t * padded);
+      ScoreGradients(d, in, {row, block.dropout_group, padded}, dot, w, d_scores_ + t * padded);
       if (in.soft_cap > 0) {
         for (int64_t u = 0; u < padded; ++u) d_scores_[t * padded + u] *= slopes[u];
       }
@@ -265,15 +263,15 @@ class BlockBackward {
     const int64_t dkp = tiles_.dkp, dvp = tiles_.dvp;
     if (tiles_.relative_keys.table) {
       const RelativeRows rows = tiles_.Collect(task, block, d_scores_);
-      SmallMatmul(d, {tiles_.relative, rows.padded, 1}, tiles_.relative_keys.table + rows.first * dkp, dkp, dq_, dkp,
-                  block.rows, dkp, rows.count, true);
-      SmallMatmul(d, {tiles_.relative, 1, rows.padded}, tiles_.q, dkp, d_relative_keys_ + rows.first * dkp, dkp,
-                  rows.count, dkp, block.rows, true);
+      SmallMatmul(d, {tiles_.relative, rows.padded, 1},
+                  {tiles_.relative_keys.table + rows.first * dkp, dkp, rows.count}, {dq_, block.rows, dkp}, true);
+      SmallMatmul(d, {tiles_.relative, 1, rows.padded}, {tiles_.q, dkp, block.rows},
+                  {d_relative_keys_ + rows.first * dkp, rows.count, dkp}, true);
     }
     if (tiles_.relative_values.table) {
       const RelativeRows rows = tiles_.Collect(task, block, tiles_.scores);
-      SmallMatmul(d, {tiles_.relative, 1, rows.padded}, d_out_, dvp, d_relative_values_ + rows.first * dvp, dvp,
-                  rows.count, dvp, block.rows, true);
+      SmallMatmul(d, {tiles_.relative, 1, rows.padded}, {d_out_, dvp, block.rows},
+                  {d_relative_values_ + rows.first * dvp, rows.count, dvp}, true);
     }
   }
 

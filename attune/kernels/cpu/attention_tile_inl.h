@@ -79,9 +79,9 @@ class Scratch {
   int64_t used_ = 0;
 };
 
-// rows x width into rows of `padded`, the rest of each row zero.
+// Copies rows x width to rows of `padded` elements; the rest of each row is zero.
 template <class T>
-void PackRows(const T* from, int64_t stride, int64_t rows, int64_t width, int64_t padded, T* to) {
+void CopyRows(const T* from, int64_t stride, int64_t rows, int64_t width, int64_t padded, T* to) {
   for (int64_t i = 0; i < rows; ++i) {
     std::copy_n(from + i * stride, width, to + i * padded);
     std::fill(to + i * padded + width, to + (i + 1) * padded, T{0});
@@ -91,7 +91,7 @@ void PackRows(const T* from, int64_t stride, int64_t rows, int64_t width, int64_
 // The transpose of rows x width: width rows of `padded` elements, zero beyond `rows`. Eight rows at a time, so that
 // each cache line that is written is filled before it is left.
 template <class T>
-void PackTransposed(const T* from, int64_t stride, int64_t rows, int64_t width, int64_t padded, T* HWY_RESTRICT to) {
+void CopyTransposed(const T* from, int64_t stride, int64_t rows, int64_t width, int64_t padded, T* HWY_RESTRICT to) {
   int64_t i = 0;
   for (; i + 8 <= rows; i += 8) {
     const T* HWY_RESTRICT r = from + i * stride;
@@ -175,18 +175,23 @@ void KeepFactors(const DropoutMask& mask, int64_t row, int64_t column_group, T* 
   for (int64_t j = 0; j < kTile; ++j) factors[j] = words[j] >= threshold ? kept : T{0};
 }
 
+// One row of a tile of scores: `padded` numbers of `row` of the output, in one column group of the dropout mask.
+struct RowOfTile {
+  int64_t row, column_group, padded;
+};
+
 // Of one row of a tile: weights become weights with dropout, and d_scores, the gradient of those (d_out v^T), becomes
 // the gradient of q k^T: weight * (dropout(d_scores) - dot) * scale, where dot = sum(d_out * out).
 template <class D, class T = hn::TFromD<D>>
-void ScoreGradients(D d, const AttentionPointers<T>& in, int64_t row, int64_t column_group, T dot, int64_t padded,
-                    T* HWY_RESTRICT weights, T* HWY_RESTRICT d_scores) {
+HWY_INLINE void ScoreGradients(D d, const AttentionPointers<T>& in, RowOfTile of, T dot, T* HWY_RESTRICT weights,
+                               T* HWY_RESTRICT d_scores) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto vscale = hn::Set(d, static_cast<T>(in.scale));
   const auto vdot = hn::Set(d, dot);
   if (in.dropout.active()) {
     HWY_ALIGN T factors[kTile];
-    KeepFactors(in.dropout, row, column_group, factors);
-    for (int64_t j = 0; j < padded; j += lanes) {
+    KeepFactors(in.dropout, of.row, of.column_group, factors);
+    for (int64_t j = 0; j < of.padded; j += lanes) {
       const auto weight = hn::LoadU(d, weights + j);
       const auto factor = hn::Load(d, factors + j);
       const auto dw = hn::Sub(hn::Mul(hn::LoadU(d, d_scores + j), factor), vdot);
@@ -194,7 +199,7 @@ void ScoreGradients(D d, const AttentionPointers<T>& in, int64_t row, int64_t co
       hn::StoreU(hn::Mul(weight, factor), d, weights + j);
     }
   } else {
-    for (int64_t j = 0; j < padded; j += lanes) {
+    for (int64_t j = 0; j < of.padded; j += lanes) {
       const auto dw = hn::Sub(hn::LoadU(d, d_scores + j), vdot);
       hn::StoreU(hn::Mul(hn::Mul(hn::LoadU(d, weights + j), dw), vscale), d, d_scores + j);
     }

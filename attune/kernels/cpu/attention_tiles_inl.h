@@ -48,10 +48,10 @@ void ForwardHead(const Task<T>& task, int64_t head, const AttentionForward<T>& a
     for (int64_t k0 = 0; k0 < key_end; k0 += kTile) {
       const int64_t columns = std::min(kTile, key_end - k0);
       const int64_t padded = RoundUp(columns, lanes);
-      PackTransposed(in.k + (task.k_begin + k0) * k_stride + task.kv_head * in.d_k, k_stride, columns, in.d_k, padded,
+      CopyTransposed(in.k + (task.k_begin + k0) * k_stride + task.kv_head * in.d_k, k_stride, columns, in.d_k, padded,
                      keys_t);
-      PackRows(in.v + (task.k_begin + k0) * v_stride + task.kv_head * in.d_v, v_stride, columns, in.d_v, dvp, values);
-      SmallMatmul(d, {q, q_stride, 1}, keys_t, padded, scores, padded, rows, padded, in.d_k, false);
+      CopyRows(in.v + (task.k_begin + k0) * v_stride + task.kv_head * in.d_v, v_stride, columns, in.d_v, dvp, values);
+      SmallMatmul(d, {q, q_stride, 1}, {keys_t, padded, in.d_k}, {scores, rows, padded}, false);
       for (int64_t i = 0; i < rows; ++i) {
         T* row = scores + i * padded;
         std::fill(row + columns, row + padded, minus_infinity);
@@ -72,7 +72,7 @@ void ForwardHead(const Task<T>& task, int64_t head, const AttentionForward<T>& a
           for (int64_t j = 0; j < padded; ++j) row[j] *= factors[j];
         }
       }
-      SmallMatmul(d, {scores, padded, 1}, values, dvp, sums, dvp, rows, dvp, columns, true);
+      SmallMatmul(d, {scores, padded, 1}, {values, dvp, columns}, {sums, rows, dvp}, true);
     }
     for (int64_t i = 0; i < rows; ++i) {
       const int64_t out_row = (task.q_begin + q0 + i) * in.heads + head;
@@ -111,23 +111,35 @@ struct BackwardTiles {
   }
 };
 
+// The queries of one tile: `count` of a sequence, from `first`.
+struct QueryTile {
+  int64_t first, count;
+};
+
+// The keys of one tile: `count` of a sequence, from `first`; rows of scores are padded to `padded` columns.
+struct KeyTile {
+  int64_t first, count, padded;
+};
+
 // weights = softmax weights of a tile (formed again from log_sum_exp), then with dropout for dv; d_scores = the
 // gradient of the scores: w * (dropout(d_out v^T) - sum(d_out * out)) * scale.
 template <class T>
-void BackwardScores(const Task<T>& task, const AttentionBackward<T>& arguments, int64_t head, int64_t q0, int64_t rows,
-                    int64_t k0, int64_t columns, int64_t padded, BackwardTiles<T>& tiles) {
+void BackwardScores(const Task<T>& task, const AttentionBackward<T>& arguments, int64_t head, QueryTile queries,
+                    KeyTile keys, BackwardTiles<T>& tiles) {
   const hn::ScalableTag<T> d;
   const AttentionPointers<T>& in = task.in;
-  SmallMatmul(d, {tiles.q, tiles.dkp, 1}, tiles.keys_t, padded, tiles.weights, padded, rows, padded, in.d_k, false);
-  SmallMatmul(d, {tiles.d_out, tiles.dvp, 1}, tiles.values_t, padded, tiles.d_scores, padded, rows, padded, in.d_v,
-              false);
-  for (int64_t i = 0; i < rows; ++i) {
-    T* w = tiles.weights + i * padded;
-    const int64_t row = (task.q_begin + q0 + i) * in.heads + head;
-    std::fill(w + columns, w + padded, -std::numeric_limits<T>::infinity());
-    MaskRow(task, q0 + i, k0, columns, w);
-    ExpRow(d, static_cast<T>(in.scale), arguments.log_sum_exp[row], padded, w);
-    ScoreGradients(d, in, row, k0 / kTile, tiles.row_dots[q0 + i], padded, w, tiles.d_scores + i * padded);
+  SmallMatmul(d, {tiles.q, tiles.dkp, 1}, {tiles.keys_t, keys.padded, in.d_k},
+              {tiles.weights, queries.count, keys.padded}, false);
+  SmallMatmul(d, {tiles.d_out, tiles.dvp, 1}, {tiles.values_t, keys.padded, in.d_v},
+              {tiles.d_scores, queries.count, keys.padded}, false);
+  for (int64_t i = 0; i < queries.count; ++i) {
+    const int64_t query = queries.first + i, row = (task.q_begin + query) * in.heads + head;
+    T* w = tiles.weights + i * keys.padded;
+    std::fill(w + keys.count, w + keys.padded, -std::numeric_limits<T>::infinity());
+    MaskRow(task, query, keys.first, keys.count, w);
+    ExpRow(d, static_cast<T>(in.scale), arguments.log_sum_exp[row], keys.padded, w);
+    ScoreGradients(d, in, {row, keys.first / kTile, keys.padded}, tiles.row_dots[query], w,
+                   tiles.d_scores + i * keys.padded);
   }
 }
 
@@ -142,25 +154,26 @@ void RowDots(const Task<T>& task, const AttentionBackward<T>& arguments, int64_t
 
 // One tile of keys against all queries of one head: dk and dv gather in the tiles, dq is added to the output.
 template <class T>
-void BackwardKeyTile(const Task<T>& task, const AttentionBackward<T>& arguments, int64_t head, int64_t k0,
-                     int64_t columns, int64_t padded, BackwardTiles<T>& tiles) {
+void BackwardKeyTile(const Task<T>& task, const AttentionBackward<T>& arguments, int64_t head, KeyTile keys,
+                     BackwardTiles<T>& tiles) {
   const hn::ScalableTag<T> d;
   const AttentionPointers<T>& in = task.in;
   const int64_t q_stride = in.q_row, o_stride = in.heads * in.d_v;
-  for (int64_t q0 = 0; q0 < task.queries; q0 += kTile) {
-    const int64_t rows = std::min(kTile, task.queries - q0);
-    if (task.causal_limit(q0 + rows - 1) <= k0) continue;
-    const int64_t q_row = task.q_begin + q0;
-    PackRows(in.q + q_row * q_stride + head * in.d_k, q_stride, rows, in.d_k, tiles.dkp, tiles.q);
-    PackRows(arguments.d_out + q_row * o_stride + head * in.d_v, o_stride, rows, in.d_v, tiles.dvp, tiles.d_out);
-    BackwardScores(task, arguments, head, q0, rows, k0, columns, padded, tiles);
-    SmallMatmul(d, {tiles.weights, 1, padded}, tiles.d_out, tiles.dvp, tiles.dv, tiles.dvp, columns, tiles.dvp, rows,
-                true);
-    SmallMatmul(d, {tiles.d_scores, 1, padded}, tiles.q, tiles.dkp, tiles.dk, tiles.dkp, columns, tiles.dkp, rows,
-                true);
-    SmallMatmul(d, {tiles.d_scores, padded, 1}, tiles.keys, tiles.dkp, tiles.dq, tiles.dkp, rows, tiles.dkp, columns,
-                false);
-    for (int64_t i = 0; i < rows; ++i) {
+  for (int64_t first = 0; first < task.queries; first += kTile) {
+    const QueryTile queries{first, std::min(kTile, task.queries - first)};
+    if (task.causal_limit(first + queries.count - 1) <= keys.first) continue;
+    const int64_t q_row = task.q_begin + first;
+    CopyRows(in.q + q_row * q_stride + head * in.d_k, q_stride, queries.count, in.d_k, tiles.dkp, tiles.q);
+    CopyRows(arguments.d_out + q_row * o_stride + head * in.d_v, o_stride, queries.count, in.d_v, tiles.dvp,
+             tiles.d_out);
+    BackwardScores(task, arguments, head, queries, keys, tiles);
+    SmallMatmul(d, {tiles.weights, 1, keys.padded}, {tiles.d_out, tiles.dvp, queries.count},
+                {tiles.dv, keys.count, tiles.dvp}, true);
+    SmallMatmul(d, {tiles.d_scores, 1, keys.padded}, {tiles.q, tiles.dkp, queries.count},
+                {tiles.dk, keys.count, tiles.dkp}, true);
+    SmallMatmul(d, {tiles.d_scores, keys.padded, 1}, {tiles.keys, tiles.dkp, keys.count},
+                {tiles.dq, queries.count, tiles.dkp}, false);
+    for (int64_t i = 0; i < queries.count; ++i) {
       T* out = arguments.dq + (q_row + i) * q_stride + head * in.d_k;
       for (int64_t c = 0; c < in.d_k; ++c) out[c] += tiles.dq[i * tiles.dkp + c];
     }
@@ -182,14 +195,14 @@ void BackwardTask(const Task<T>& task, const AttentionBackward<T>& arguments, Ba
     const int64_t padded = RoundUp(columns, lanes);
     const T* k = in.k + (task.k_begin + k0) * k_stride + task.kv_head * in.d_k;
     const T* v = in.v + (task.k_begin + k0) * v_stride + task.kv_head * in.d_v;
-    PackRows(k, k_stride, columns, in.d_k, tiles.dkp, tiles.keys);
-    PackTransposed(k, k_stride, columns, in.d_k, padded, tiles.keys_t);
-    PackTransposed(v, v_stride, columns, in.d_v, padded, tiles.values_t);
+    CopyRows(k, k_stride, columns, in.d_k, tiles.dkp, tiles.keys);
+    CopyTransposed(k, k_stride, columns, in.d_k, padded, tiles.keys_t);
+    CopyTransposed(v, v_stride, columns, in.d_v, padded, tiles.values_t);
     std::fill_n(tiles.dk, columns * tiles.dkp, T{0});
     std::fill_n(tiles.dv, columns * tiles.dvp, T{0});
     for (int64_t head = task.first_head(); head < task.last_head(); ++head) {
       RowDots(task, arguments, head, tiles.row_dots);
-      BackwardKeyTile(task, arguments, head, k0, columns, padded, tiles);
+      BackwardKeyTile(task, arguments, head, {k0, columns, padded}, tiles);
     }
     for (int64_t j = 0; j < columns; ++j) {
       std::copy_n(tiles.dk + j * tiles.dkp, in.d_k,

@@ -90,7 +90,7 @@ void AddRelativeValues(const CachedAttentionPiece<T>& p, int64_t query) {
     T weight = 0;
     for (; j < p.slots && RelativeRow(p, j) == row; ++j) weight += p.weights[query * kStride + j];
     const T* rows[1] = {p.relative_values};
-    SumRows<1>(d, &weight, 1, rows, 1, row * p.d_v, p.d_v, true, p.out + query);
+    SumRows<1>(d, {&weight, 1}, {rows, 1, row * p.d_v}, {p.out + query, p.d_v, true});
   }
 }
 
@@ -121,8 +121,9 @@ void Values(const CachedAttentionPiece<T>& p) {
     for (int64_t head = 0; head < p.kv_heads; ++head) {
       ForEachTileOfQueries(p.group, [&](int64_t i, auto queries) HWY_ATTR {
         const int64_t query = head * p.group + i;
-        SumRows<decltype(queries)::value>(d, p.weights + query * kStride + begin, kStride, p.value_rows + begin, count,
-                                          (p.first_key_head + head) * p.value_stride, p.d_v, begin > 0, p.out + query);
+        SumRows<decltype(queries)::value>(d, {p.weights + query * kStride + begin, kStride},
+                                          {p.value_rows + begin, count, (p.first_key_head + head) * p.value_stride},
+                                          {p.out + query, p.d_v, begin > 0});
       });
     }
   }

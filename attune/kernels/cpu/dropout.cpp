@@ -4,8 +4,11 @@
 //
 #include <hwy/highway.h>
 
+#include <type_traits>
+
 #include "attune/base/parallel.h"
 #include "attune/kernels/cpu/dropout_inl.h"
+#include "attune/kernels/cpu/dropout_pointers.h"
 #include "attune/kernels/dropout.h"
 #include "attune/kernels/for_dtype.h"
 #include "attune/kernels/row_grain.h"
@@ -16,34 +19,31 @@ namespace attune {
 namespace HWY_NAMESPACE {
 namespace {
 
-template <class X, class Y, class Out>
-void DropoutRows(const X* x, const Y* y, Out* out, int64_t begin, int64_t end, int64_t columns,
-                 const DropoutMask& mask) {
+template <class Y, class Out>
+void DropoutRows(DropoutPointers<Y, Out> of, int64_t begin, int64_t end, const DropoutMask& mask) {
+  const Out* x = std::is_same_v<Out, bfloat16> ? nullptr : of.x;  // sums are not written in bfloat16
   for (int64_t row = begin; row < end; ++row) {
-    const int64_t at = row * columns;
-    DropoutRow(x == nullptr ? x : x + at, y + at, out + at, mask, row, static_cast<size_t>(columns));
+    const int64_t at = row * of.columns;
+    DropoutRow(x == nullptr ? x : x + at, of.y + at, of.out + at, mask, row, static_cast<size_t>(of.columns));
   }
 }
 
-void DropoutRows32(const float* x, const float* y, float* out, int64_t begin, int64_t end, int64_t columns,
-                   const DropoutMask& mask) {
-  DropoutRows(x, y, out, begin, end, columns, mask);
+void DropoutRows32(const DropoutPointers<float, float>& of, int64_t begin, int64_t end, const DropoutMask& mask) {
+  DropoutRows(of, begin, end, mask);
 }
-void DropoutRows64(const double* x, const double* y, double* out, int64_t begin, int64_t end, int64_t columns,
-                   const DropoutMask& mask) {
-  DropoutRows(x, y, out, begin, end, columns, mask);
+void DropoutRows64(const DropoutPointers<double, double>& of, int64_t begin, int64_t end, const DropoutMask& mask) {
+  DropoutRows(of, begin, end, mask);
 }
-void DropoutRowsWidening(const float* x, const bfloat16* y, float* out, int64_t begin, int64_t end, int64_t columns,
+void DropoutRowsWidening(const DropoutPointers<bfloat16, float>& of, int64_t begin, int64_t end,
                          const DropoutMask& mask) {
-  DropoutRows(x, y, out, begin, end, columns, mask);
+  DropoutRows(of, begin, end, mask);
 }
-void DropoutRowsNarrowing(const float* y, bfloat16* out, int64_t begin, int64_t end, int64_t columns,
+void DropoutRowsNarrowing(const DropoutPointers<float, bfloat16>& of, int64_t begin, int64_t end,
                           const DropoutMask& mask) {
-  DropoutRows(static_cast<const float*>(nullptr), y, out, begin, end, columns, mask);
+  DropoutRows(of, begin, end, mask);
 }
-void DropoutRows16(const bfloat16* y, bfloat16* out, int64_t begin, int64_t end, int64_t columns,
-                   const DropoutMask& mask) {
-  DropoutRows(static_cast<const float*>(nullptr), y, out, begin, end, columns, mask);
+void DropoutRows16(const DropoutPointers<bfloat16, bfloat16>& of, int64_t begin, int64_t end, const DropoutMask& mask) {
+  DropoutRows(of, begin, end, mask);
 }
 
 }  // namespace
@@ -61,34 +61,23 @@ HWY_EXPORT(DropoutRowsNarrowing);
 HWY_EXPORT(DropoutRows16);
 
 void dropout_rows(Cpu, const Tensor& x, const Tensor& y, const Tensor& out, const DropoutMask& mask) {
-  const auto [rows, columns] = as_rows(y);
-  const auto run = [rows = rows, columns = columns](const auto& kernel) {
-    parallel_for(rows, row_grain(columns), [&](int64_t begin, int64_t end) { kernel(begin, end, columns); });
+  const Rows size = as_rows(y);
+  const auto run = [&]<class Y, class Out>(
+                       void (*kernel)(const DropoutPointers<Y, Out>&, int64_t, int64_t, const DropoutMask&)) {
+    const DropoutPointers<Y, Out> of{data_or_null<Out>(x), y.data<Y>(), out.data<Out>(), size.columns};
+    parallel_for(size.rows, row_grain(size.columns), [&](int64_t begin, int64_t end) { kernel(of, begin, end, mask); });
   };
   const bool from_bf16 = y.dtype() == DType::bf16, to_bf16 = out.dtype() == DType::bf16;
   if (from_bf16 && to_bf16) {
-    run([&, from = y.data<bfloat16>(), to = out.data<bfloat16>()](int64_t begin, int64_t end, int64_t width) {
-      HWY_DYNAMIC_DISPATCH(DropoutRows16)(from, to, begin, end, width, mask);
-    });
+    run(HWY_DYNAMIC_DISPATCH(DropoutRows16));
   } else if (to_bf16) {
-    run([&, from = y.data<float>(), to = out.data<bfloat16>()](int64_t begin, int64_t end, int64_t width) {
-      HWY_DYNAMIC_DISPATCH(DropoutRowsNarrowing)(from, to, begin, end, width, mask);
-    });
+    run(HWY_DYNAMIC_DISPATCH(DropoutRowsNarrowing));
   } else if (from_bf16) {
-    run([&, sum = data_or_null<float>(x), from = y.data<bfloat16>(), to = out.data<float>()](int64_t begin, int64_t end,
-                                                                                             int64_t width) {
-      HWY_DYNAMIC_DISPATCH(DropoutRowsWidening)(sum, from, to, begin, end, width, mask);
-    });
+    run(HWY_DYNAMIC_DISPATCH(DropoutRowsWidening));
   } else if (y.dtype() == DType::f64) {
-    run([&, sum = data_or_null<double>(x), from = y.data<double>(), to = out.data<double>()](int64_t begin, int64_t end,
-                                                                                             int64_t width) {
-      HWY_DYNAMIC_DISPATCH(DropoutRows64)(sum, from, to, begin, end, width, mask);
-    });
+    run(HWY_DYNAMIC_DISPATCH(DropoutRows64));
   } else {
-    run([&, sum = data_or_null<float>(x), from = y.data<float>(), to = out.data<float>()](int64_t begin, int64_t end,
-                                                                                          int64_t width) {
-      HWY_DYNAMIC_DISPATCH(DropoutRows32)(sum, from, to, begin, end, width, mask);
-    });
+    run(HWY_DYNAMIC_DISPATCH(DropoutRows32));
   }
 }
 

@@ -31,7 +31,8 @@ void TimesRows(const HeadProduct<T>& p) {
     ForEachTileOfQueries(p.rows, [&](int64_t r, auto queries) HWY_ATTR {
       T* y[decltype(queries)::value];
       for (int64_t i = 0; i < decltype(queries)::value; ++i) y[i] = p.y + (r + i) * p.y_row;
-      SumRows<decltype(queries)::value>(d, p.x + r * p.x_row + begin, p.x_row, rows, count, 0, p.out, begin > 0, y);
+      SumRows<decltype(queries)::value>(d, {p.x + r * p.x_row + begin, p.x_row}, {rows, count, 0},
+                                        {y, p.out, begin > 0});
     });
   }
 }

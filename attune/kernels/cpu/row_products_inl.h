@@ -75,58 +75,79 @@ HWY_INLINE void DotTile(D d, const T* const* q, const T* const* rows, int64_t of
   SumsOfLanes<kQueries * kRows>(d, sum, dots);
 }
 
-/// out[i][c] (+)= sum over j of weights[i * stride + j] * (rows[j] + offset)[c], for kVectors vectors from column c;
-/// rows in turn go to one of two sums, so that additions need not wait for each other.
+/// `count` rows anywhere in memory: row j begins at begins[j] + offset.
+template <class T>
+struct ScatteredRows {
+  const T* const* begins;
+  int64_t count;
+  int64_t offset;
+};
+
+/// What sum i multiplies row j with: data[i * stride + j].
+template <class T>
+struct RowWeights {
+  const T* data;
+  int64_t stride;
+};
+
+/// Sums of weighted rows, `columns` numbers each: sum i is written to out[i], or added to what is there.
+template <class T>
+struct RowSums {
+  T* const* out;
+  int64_t columns;
+  bool accumulate;
+};
+
+/// kVectors vectors of kQueries sums, from column c; rows in turn go to one of two sums, so that additions need not
+/// wait for each other.
 template <int kQueries, int kVectors, class Part, class D, class T = hn::TFromD<D>>
-HWY_INLINE void SumTile(D d, const T* weights, int64_t stride, const T* const* rows, int64_t count, int64_t offset,
-                        Part part, bool accumulate, T* const* out, int64_t c) {
+HWY_INLINE void SumTile(D d, RowWeights<T> weights, ScatteredRows<T> rows, RowSums<T> sums, Part part, int64_t c) {
   using V = hn::Vec<D>;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const T* const* const begins = rows.begins;  // locals: GCC makes longer loops of members in `add`
+  const int64_t offset = rows.offset, stride = weights.stride;
+  const T* const weight = weights.data;
   V even[kQueries][kVectors], odd[kQueries][kVectors];
   for (int i = 0; i < kQueries; ++i)
     for (int k = 0; k < kVectors; ++k) even[i][k] = odd[i][k] = hn::Zero(d);
   const auto add = [&](int64_t j, auto& sum) HWY_ATTR {
-    const T* row = rows[j] + offset + c;
+    const T* row = begins[j] + offset + c;
     V x[kVectors];
     for (int k = 0; k < kVectors; ++k) x[k] = part.Load(d, row + k * lanes);
     for (int i = 0; i < kQueries; ++i) {
-      const V w = hn::Set(d, weights[i * stride + j]);
+      const V w = hn::Set(d, weight[i * stride + j]);
       for (int k = 0; k < kVectors; ++k) sum[i][k] = hn::MulAdd(w, x[k], sum[i][k]);
     }
   };
   int64_t j = 0;
-  for (; j + 2 <= count; j += 2) {
+  for (; j + 2 <= rows.count; j += 2) {
     add(j, even);
     add(j + 1, odd);
   }
-  if (j < count) add(j, even);
+  if (j < rows.count) add(j, even);
   for (int i = 0; i < kQueries; ++i) {
     for (int k = 0; k < kVectors; ++k) {
-      T* to = out[i] + c + k * lanes;
+      T* to = sums.out[i] + c + k * lanes;
       const V sum = hn::Add(even[i][k], odd[i][k]);
-      part.Store(d, accumulate ? hn::Add(part.Load(d, to), sum) : sum, to);
+      part.Store(d, sums.accumulate ? hn::Add(part.Load(d, to), sum) : sum, to);
     }
   }
 }
 
-/// All n columns of some vectors' sums; see SumTile.
+/// All columns of kQueries sums.
 template <int kQueries, class D, class T = hn::TFromD<D>>
-HWY_INLINE void SumRows(D d, const T* weights, int64_t stride, const T* const* rows, int64_t count, int64_t offset,
-                        int64_t n, bool accumulate, T* const* out) {
+HWY_INLINE void SumRows(D d, RowWeights<T> weights, ScatteredRows<T> rows, RowSums<T> sums) {
   constexpr int kVectors = kQueries == 1 ? 4 : 2;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t n = sums.columns;
   int64_t c = 0;
   for (; c + kVectors * lanes <= n; c += kVectors * lanes)
-    SumTile<kQueries, kVectors>(d, weights, stride, rows, count, offset, WholeVector{}, accumulate, out, c);
+    SumTile<kQueries, kVectors>(d, weights, rows, sums, WholeVector{}, c);
   if constexpr (kVectors == 4) {
-    for (; c + 2 * lanes <= n; c += 2 * lanes)
-      SumTile<kQueries, 2>(d, weights, stride, rows, count, offset, WholeVector{}, accumulate, out, c);
+    for (; c + 2 * lanes <= n; c += 2 * lanes) SumTile<kQueries, 2>(d, weights, rows, sums, WholeVector{}, c);
   }
-  for (; c + lanes <= n; c += lanes)
-    SumTile<kQueries, 1>(d, weights, stride, rows, count, offset, WholeVector{}, accumulate, out, c);
-  if (c < n)
-    SumTile<kQueries, 1>(d, weights, stride, rows, count, offset, PartOfVector{static_cast<size_t>(n - c)}, accumulate,
-                         out, c);
+  for (; c + lanes <= n; c += lanes) SumTile<kQueries, 1>(d, weights, rows, sums, WholeVector{}, c);
+  if (c < n) SumTile<kQueries, 1>(d, weights, rows, sums, PartOfVector{static_cast<size_t>(n - c)}, c);
 }
 
 /// f(i, queries) for tiles of kTileQueries, 2 and 1 of `count` vectors; `queries` is an integral_constant.

@@ -28,22 +28,30 @@ struct OutProducts {
   }
 };
 
-// Writes factor * part, or adds it, to a chunk of columns of the rows that row_of(r) begins.
-template <class T, class Tiles, class RowOf>
-ATTUNE_DEVICE void write_part(const cuda::Thread& thread, const cuda::TilePart<Tiles>& part, int rows, int d, int chunk,
-                              T factor, bool adds, RowOf row_of) {
-  for (int i = 0; i < Tiles::kRows; ++i) {
-    const int r = Tiles::row(thread, i);
-    if (r >= rows) continue;
-    T* const row = row_of(r) + chunk * cuda::kTile;
-    for (int j = 0; j < Tiles::kColumns; ++j) {
-      const int c = Tiles::column(thread, j);
-      if (chunk * cuda::kTile + c >= d) continue;
-      const T value = part.value[i][j] * factor;
-      row[c] = adds ? row[c] + value : value;
+// What one block writes of the gradients of a head: a chunk of the columns of `count` rows.
+template <class T>
+struct GradientTile {
+  cuda::HeadsView<T> gradients;
+  int head, count, chunk;
+  bool adds;
+
+  // Writes factor * part, or adds it; row r of the part is row row_of(r) of the gradients.
+  template <class Tiles, class RowOf>
+  ATTUNE_DEVICE void write(const cuda::Thread& thread, const cuda::TilePart<Tiles>& part, T factor,
+                           RowOf row_of) const {
+    for (int i = 0; i < Tiles::kRows; ++i) {
+      const int r = Tiles::row(thread, i);
+      if (r >= count) continue;
+      T* const row = gradients.at(row_of(r), head) + chunk * cuda::kTile;
+      for (int j = 0; j < Tiles::kColumns; ++j) {
+        const int c = Tiles::column(thread, j);
+        if (chunk * cuda::kTile + c >= gradients.d) continue;
+        const T value = part.value[i][j] * factor;
+        row[c] = adds ? row[c] + value : value;
+      }
     }
   }
-}
+};
 
 constexpr int chunks_of(int d) {
   return (d + cuda::kTile - 1) / cuda::kTile;
@@ -78,8 +86,8 @@ struct QueryGradients {
       if (view.in.terms.relative_keys != nullptr)
         block.add_table_rows(thread, tiles.factors.data(), view.in.terms.relative_keys, view.in.q.d, chunk, sum);
     }
-    write_part<T>(thread, sum, queries.count, view.in.q.d, chunk, view.in.terms.scale, adds,
-                  [&](int r) { return dq.at(of.query_row(queries.first + r), head); });
+    const GradientTile<T> to{dq, head, queries.count, chunk, adds};
+    to.write(thread, sum, view.in.terms.scale, [&](int r) { return of.query_row(queries.first + r); });
   }
 };
 
@@ -124,10 +132,10 @@ struct KeyGradients {
       }
     }
     const auto row_of = [&](int r) { return of.key_row(keys.first + r); };
-    write_part<T>(thread, key_sum, keys.count, view.in.k.d, chunk, view.in.terms.scale, adds,
-                  [&](int r) { return dk.at(row_of(r), key_head); });
-    write_part<T>(thread, value_sum, keys.count, view.in.v.d, chunk, T{1}, adds,
-                  [&](int r) { return dv.at(row_of(r), key_head); });
+    const GradientTile<T> to_keys{dk, key_head, keys.count, chunk, adds};
+    const GradientTile<T> to_values{dv, key_head, keys.count, chunk, adds};
+    to_keys.write(thread, key_sum, view.in.terms.scale, row_of);
+    to_values.write(thread, value_sum, T{1}, row_of);
   }
 };
 

@@ -1,18 +1,47 @@
 #include "attune/serve/http/http_error.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <new>
+#include <string_view>
+
+#include "attune/inference/text_limits.h"
 
 namespace attune::serve {
+namespace {
 
-HttpError as_http_error(const std::exception_ptr& error) {
+// "top_p" of "top_p = 0: needs ...", the first of "prefix and required: ..."; "" where no field comes first.
+std::string field_of(std::string_view message) {
+  const auto in_name = [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; };
+  const std::string_view first = message.substr(0, message.find_first_of(" :"));
+  const std::string_view rest = message.substr(first.size());
+  const bool named = rest.starts_with(": ") || rest.starts_with(" = ") || rest.starts_with(" and ");
+  return named && std::ranges::all_of(first, in_name) ? std::string(first) : "";
+}
+
+// What is wrong with an option or a text.
+HttpError refusal_of(const Error& error, int status, const std::string& field) {
+  constexpr std::string_view kWhole = "request: ";  // of the scheduler
+  const std::string_view message = error.what();
+  if (!field.empty() && message.starts_with(kWhole))
+    return {413, fmt::format("{}: the request is too large: {}", field, message.substr(kWhole.size())), field};
+  return {status, std::string(message), field_of(message)};
+}
+
+}  // namespace
+
+HttpError as_http_error(const std::exception_ptr& error, const std::string& field) {
   try {
     std::rethrow_exception(error);
   } catch (const HttpError& known) {
     return known;
+  } catch (const TooManyTokens& wrong) {
+    return refusal_of(wrong, 413, field);
   } catch (const ConfigError& wrong) {
-    return {400, wrong.what()};
+    return refusal_of(wrong, 400, field);
   } catch (const DataError& wrong) {
-    return {400, wrong.what()};
+    return refusal_of(wrong, 400, field);
   } catch (const std::bad_alloc&) {
     return {503, "out of memory"};
   } catch (const NumericError&) {

@@ -20,11 +20,13 @@
 #include <boost/beast/http.hpp>
 #include <boost/beast/ssl/ssl_stream.hpp>
 #include <chrono>
+#include <list>
 #include <optional>
 #include <thread>
 #include <unordered_set>
 
 #include "attune/base/fail.h"
+#include "attune/serve/http/host_addresses.h"
 #include "attune/serve/http/http_error.h"
 
 namespace attune::serve {
@@ -94,29 +96,27 @@ bool has_other_coding(const http::request<http::string_body>& message) {
   return !coding.empty() && !beast::iequals(coding, "chunked");
 }
 
-HttpResponse refusal(int status, const std::string& message) {
-  return {.status = status, .body = fmt::format("{{\"error\":\"{}\"}}", message)};
-}
-
 }  // namespace
 
 struct HttpServer::Impl {
   HttpOptions options;
   Handler handler;
+  Refuser refuser;
   std::optional<asio::ssl::context> tls;
   std::atomic<int64_t> connections{0};
-  bool draining = false;                        // of the server's thread, as is what follows
+  bool draining = false, stopped = false;       // of the server's thread, as is what follows
   std::unordered_set<beast::tcp_stream*> idle;  // without a request
   asio::io_context io{1};                       // ends before what its connections use
-  tcp::acceptor acceptor{io};
+  std::list<tcp::acceptor> acceptors;           // one for each address
   int64_t port = 0;
   std::thread thread;
 
-  Impl(const HttpOptions& o, Handler h) : options(o), handler(std::move(h)) {}
+  Impl(const HttpOptions& o, Handler h, Refuser r) : options(o), handler(std::move(h)), refuser(std::move(r)) {}
 
   void listen();
+  bool listen_at(const std::string& address);
   void use_certificate();
-  awaitable<void> accept();
+  awaitable<void> accept(tcp::acceptor& acceptor);
   awaitable<void> connection(tcp::socket socket);
   template <class Stream>
   awaitable<void> requests(Stream& stream, const std::string& client);
@@ -126,7 +126,7 @@ struct HttpServer::Impl {
   template <class Stream>
   awaitable<bool> send_whole(Stream& stream, HttpResponse response, unsigned version, bool keep_alive, bool head_only);
   template <class Stream>
-  awaitable<void> refuse(Stream& stream, int status, std::string message);
+  awaitable<void> refuse(Stream& stream, HttpRequest request, HttpError error);
   static void watch(tcp::socket& socket, const std::shared_ptr<Waker>& waker);
 };
 
@@ -144,28 +144,40 @@ void HttpServer::Impl::use_certificate() {
   if (error) fail<ConfigError>("tls_key = {}: {}", options.tls_key, error.message());
 }
 
+// At every address of the host, on one port.
 void HttpServer::Impl::listen() {
-  error_code error;
-  const asio::ip::address address = asio::ip::make_address(options.host, error);
-  if (error) fail<ConfigError>("host = \"{}\": is no address", options.host);
   if (options.port < 0 || options.port > 65535)
     fail<ConfigError>("port = {}: needs a number from 0 to 65535", options.port);
-  const tcp::endpoint endpoint(address, static_cast<uint16_t>(options.port));
+  port = options.port;
+  for (const std::string& address : addresses_of(options.host))
+    if (listen_at(address)) port = acceptors.back().local_endpoint().port();
+  if (acceptors.empty()) fail<ConfigError>("host = \"{}\": this machine has no such address", options.host);
+}
+
+// False for an address that this machine does not have: "localhost" may have one of a protocol that is off.
+bool HttpServer::Impl::listen_at(const std::string& address) {
+  error_code error;
   const auto check = [&] {
-    if (error) fail<ConfigError>("{}:{}: {}", options.host, options.port, error.message());
+    if (error) fail<ConfigError>("{}: {}", authority_of(address, port), error.message());
   };
+  const tcp::endpoint endpoint(asio::ip::make_address(address, error), static_cast<uint16_t>(port));
+  check();
+  tcp::acceptor acceptor(io);
   acceptor.open(endpoint.protocol(), error);
+  if (error == boost::system::errc::address_family_not_supported) return false;
   check();
   acceptor.set_option(asio::socket_base::reuse_address(true), error);
   check();
   acceptor.bind(endpoint, error);
+  if (error == boost::system::errc::address_not_available) return false;
   check();
   acceptor.listen(asio::socket_base::max_listen_connections, error);
   check();
-  port = acceptor.local_endpoint().port();
+  acceptors.push_back(std::move(acceptor));
+  return true;
 }
 
-awaitable<void> HttpServer::Impl::accept() {
+awaitable<void> HttpServer::Impl::accept(tcp::acceptor& acceptor) {
   for (;;) {
     error_code error;
     tcp::socket socket(io);
@@ -196,7 +208,8 @@ awaitable<void> HttpServer::Impl::connection(tcp::socket socket) {
   const bool full = count.now > options.connections;
   if (!tls) {
     if (full) {
-      co_await refuse(plain, 503, "too many connections");
+      HttpRequest nothing{.client = client};
+      co_await refuse(plain, std::move(nothing), HttpError(503, "too many connections"));
     } else {
       co_await requests(plain, client);
     }
@@ -219,7 +232,7 @@ awaitable<void> HttpServer::Impl::requests(Stream& stream, const std::string& cl
   const auto waker = std::make_shared<Waker>(io.get_executor());
   beast::flat_buffer buffer;
   double patience = options.header_seconds;
-  while (!draining) {
+  while (!stopped) {
     http::request_parser<http::string_body> parser;
     parser.header_limit(static_cast<uint32_t>(options.header_bytes));
     parser.body_limit(static_cast<uint64_t>(options.body_bytes));
@@ -228,8 +241,14 @@ awaitable<void> HttpServer::Impl::requests(Stream& stream, const std::string& cl
     idle.insert(&lowest);
     co_await http::async_read_header(stream, buffer, parser, redirect_error(use_awaitable, error));
     idle.erase(&lowest);
+    // With what has been read, but for its body.
+    const auto refuse_with = [&](int status, const std::string& message) {
+      HttpRequest request = request_of(parser.release(), client);
+      request.body.clear();
+      return refuse(stream, std::move(request), {status, message});
+    };
     if (!error && has_other_coding(parser.get()))
-      co_return co_await refuse(stream, 501, "the only transfer coding is chunked");
+      co_return co_await refuse_with(501, "the only transfer coding is chunked");
     if (!error && beast::iequals(parser.get()[http::field::expect], "100-continue")) {
       http::response<http::empty_body> go_on(http::status::continue_, parser.get().version());
       co_await http::async_write(stream, go_on, redirect_error(use_awaitable, error));
@@ -238,12 +257,12 @@ awaitable<void> HttpServer::Impl::requests(Stream& stream, const std::string& cl
       lowest.expires_after(milliseconds(options.body_seconds));
       co_await http::async_read(stream, buffer, parser, redirect_error(use_awaitable, error));
     }
-    if (error == http::error::header_limit) co_return co_await refuse(stream, 431, "the headers are too long");
+    if (error == http::error::header_limit) co_return co_await refuse_with(431, "the headers are too long");
     if (error == http::error::body_limit)
-      co_return co_await refuse(stream, 413, fmt::format("the body has more than {} bytes", options.body_bytes));
+      co_return co_await refuse_with(413, fmt::format("the body has more than {} bytes", options.body_bytes));
     if (error && error != http::error::end_of_stream &&
         error.category() == make_error_code(http::error::bad_method).category())
-      co_return co_await refuse(stream, 400, "this is not HTTP: " + error.message());
+      co_return co_await refuse_with(400, "this is not HTTP: " + error.message());
     if (error) co_return;
     const bool keep_alive = parser.get().keep_alive();
     const unsigned version = parser.get().version();
@@ -253,10 +272,10 @@ awaitable<void> HttpServer::Impl::requests(Stream& stream, const std::string& cl
     };
     const auto exchange = std::make_shared<Exchange>(request_of(parser.release(), client), wake);
     handler(exchange);
-    const bool sent = co_await answer(stream, *exchange, waker, version, keep_alive);
+    const bool goes_on = co_await answer(stream, *exchange, waker, version, keep_alive);
     exchange->abandon();
     lowest.socket().cancel(error);  // the watch
-    if (!sent || !keep_alive) co_return;
+    if (!goes_on) co_return;
     patience = options.idle_seconds;
   }
 }
@@ -270,6 +289,7 @@ void HttpServer::Impl::watch(tcp::socket& socket, const std::shared_ptr<Waker>& 
   });
 }
 
+// Whether the connection can take another request.
 template <class Stream>
 awaitable<bool> HttpServer::Impl::answer(Stream& stream, Exchange& exchange, const std::shared_ptr<Waker>& waker,
                                          unsigned version, bool keep_alive) {
@@ -294,8 +314,11 @@ awaitable<bool> HttpServer::Impl::answer(Stream& stream, Exchange& exchange, con
       continue;
     }
     lowest.expires_after(milliseconds(options.write_seconds));
-    if (out.head && !out.streamed)
-      co_return co_await send_whole(stream, std::move(*out.head), version, keep_alive, head_only);
+    if (out.head) keep_alive = keep_alive && !draining;
+    if (out.head && !out.streamed) {
+      const bool sent = co_await send_whole(stream, std::move(*out.head), version, keep_alive, head_only);
+      co_return sent&& keep_alive;
+    }
     if (out.head) {
       auto head = message_of<http::empty_body>(*out.head, version, keep_alive && chunked);
       head.chunked(chunked);
@@ -313,7 +336,7 @@ awaitable<bool> HttpServer::Impl::answer(Stream& stream, Exchange& exchange, con
     if (!error && out.ended && chunked)
       co_await asio::async_write(stream, http::make_chunk_last(), redirect_error(use_awaitable, error));
     if (error) co_return false;
-    if (out.ended) co_return chunked;
+    if (out.ended) co_return keep_alive&& chunked;
     lowest.expires_never();
   }
 }
@@ -336,21 +359,25 @@ awaitable<bool> HttpServer::Impl::send_whole(Stream& stream, HttpResponse respon
 
 // Reads on for a moment: a connection that is closed with bytes unread loses the answer.
 template <class Stream>
-awaitable<void> HttpServer::Impl::refuse(Stream& stream, int status, std::string message) {
+awaitable<void> HttpServer::Impl::refuse(Stream& stream, HttpRequest request, HttpError why) {
   beast::tcp_stream& lowest = beast::get_lowest_layer(stream);
   lowest.expires_after(std::chrono::seconds(1));
-  if (!co_await send_whole(stream, refusal(status, message), 11, false, false)) co_return;
+  if (!co_await send_whole(stream, refuser(request, why), 11, false, request.method == "HEAD")) co_return;
   error_code error;
   lowest.socket().shutdown(tcp::socket::shutdown_send, error);
   std::array<char, 16384> rest;
   while (!error) co_await lowest.async_read_some(asio::buffer(rest), redirect_error(use_awaitable, error));
 }
 
-HttpServer::HttpServer(const HttpOptions& options, Handler handler)
-    : impl_(std::make_unique<Impl>(options, std::move(handler))) {
+HttpResponse HttpServer::plain_refusal(const HttpRequest&, const HttpError& why) {
+  return {.status = why.status(), .body = fmt::format("{{\"error\":\"{}\"}}", why.what())};
+}
+
+HttpServer::HttpServer(const HttpOptions& options, Handler handler, Refuser refuser)
+    : impl_(std::make_unique<Impl>(options, std::move(handler), std::move(refuser))) {
   impl_->use_certificate();
   impl_->listen();
-  asio::co_spawn(impl_->io, impl_->accept(), asio::detached);
+  for (tcp::acceptor& acceptor : impl_->acceptors) asio::co_spawn(impl_->io, impl_->accept(acceptor), asio::detached);
   impl_->thread = std::thread([impl = impl_.get()] { impl->io.run(); });
 }
 
@@ -366,11 +393,15 @@ int64_t HttpServer::connections() const {
   return impl_->connections;
 }
 
+void HttpServer::drain() {
+  asio::post(impl_->io, [impl = impl_.get()] { impl->draining = true; });
+}
+
 void HttpServer::stop_accepting() {
   asio::post(impl_->io, [impl = impl_.get()] {
     error_code ignored;
-    impl->acceptor.close(ignored);
-    impl->draining = true;
+    for (tcp::acceptor& acceptor : impl->acceptors) acceptor.close(ignored);
+    impl->draining = impl->stopped = true;
     for (beast::tcp_stream* stream : impl->idle) stream->cancel();
   });
 }

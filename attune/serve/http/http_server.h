@@ -7,11 +7,12 @@
 #include <string>
 
 #include "attune/serve/http/exchange.h"
+#include "attune/serve/http/http_error.h"
 
 namespace attune::serve {
 
 struct HttpOptions {
-  std::string host = "127.0.0.1";                  // an address of this machine
+  std::string host = "127.0.0.1";                  // an address or a name of this machine
   int64_t port = 8080;                             // 0: any that is free
   std::string tls_certificate = {}, tls_key = {};  // PEM files; "": without TLS
   int64_t connections = 4096;                      // at once; more are refused with 503
@@ -30,9 +31,14 @@ class HttpServer {
   /// Called on the server's thread with each request, and must not wait: the answer is written later.
   using Handler = std::function<void(const std::shared_ptr<Exchange>&)>;
 
-  /// Begins to listen. Throws ConfigError for an address that is none or is in use, and for a certificate that cannot
-  /// be used.
-  HttpServer(const HttpOptions& options, Handler handler);
+  /// Forms the answer to what the server takes no request of (too long, not HTTP, a connection too many), after which
+  /// the connection ends. The request has what was read of it. Called on the server's thread, and must not wait.
+  using Refuser = std::function<HttpResponse(const HttpRequest& request, const HttpError& why)>;
+  static HttpResponse plain_refusal(const HttpRequest& request, const HttpError& why);
+
+  /// Begins to listen, at every address of the host. Throws ConfigError for a host that is none or whose port is in
+  /// use, and for a certificate that cannot be used.
+  HttpServer(const HttpOptions& options, Handler handler, Refuser refuser = plain_refusal);
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
   /// Ends all connections.
@@ -40,6 +46,8 @@ class HttpServer {
 
   int64_t port() const;
   int64_t connections() const;
+  /// Every answer that begins from now on is the last one of its connection. New connections are taken.
+  void drain();
   /// Refuses new connections. Those that are there are closed after the answer at work.
   void stop_accepting();
 

@@ -11,8 +11,8 @@ namespace attune::serve {
 using HeaderFields = std::vector<std::pair<std::string, std::string>>;
 
 struct HttpRequest {
-  std::string method;         // "GET"
-  std::string path;           // of the target, without its query
+  std::string method = {};    // "GET"
+  std::string path = {};      // of the target, without its query
   std::string query = {};     // what follows '?', as sent
   HeaderFields headers = {};  // names in lower case
   std::string body = {};

@@ -108,8 +108,8 @@ Json model_of(const PieceModel& model, int32_t unk) {
   }
   if (model.type != 2)
     fail<ConfigError>("tokenizer.model: a SentencePiece model of words or characters has no equivalent");
-  Json vocabulary = Json::object();
-  for (size_t i = 0; i < model.pieces.size(); ++i) vocabulary[model.pieces[i].text] = i;
+  Json::object_t vocabulary;  // each piece is there once, so that none is searched for
+  for (size_t i = 0; i < model.pieces.size(); ++i) vocabulary.emplace_back(model.pieces[i].text, i);
   return {{"type", "BPE"},       {"unk_token", model.pieces[static_cast<size_t>(unk)].text},
           {"fuse_unk", true},    {"byte_fallback", model.byte_fallback},
           {"vocab", vocabulary}, {"merges", merges_of(model)}};
@@ -240,8 +240,8 @@ Json added_tokens(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
 }  // namespace
 
 Json vocabulary_of(const Tokenizer& tokenizer) {
-  Json vocabulary = Json::object();
-  for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) vocabulary[tokenizer.piece(id)] = id;
+  Json::object_t vocabulary;  // each piece is there once, so that none is searched for
+  for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) vocabulary.emplace_back(tokenizer.piece(id), id);
   return vocabulary;
 }
 

@@ -169,10 +169,10 @@ bool copy_pays(const MatmulShape& shape) {
 }
 
 // Copies columns [begin, begin + columns) of b.
-ColumnCopy make_copy(const ProductForm& form, const dnnl::memory::desc& packed, int64_t begin, int64_t columns) {
+ColumnCopy make_copy(const ProductForm& form, const dnnl::memory::desc& laid_out, int64_t begin, int64_t columns) {
   const dnnl::memory::desc stored = form.stored_b();
   ColumnCopy copy{.from = stored.submemory_desc({form.shape.k, columns}, {0, 0}),
-                  .to = packed.submemory_desc({form.shape.k, columns}, {0, begin}),
+                  .to = laid_out.submemory_desc({form.shape.k, columns}, {0, begin}),
                   .primitive = {}};
   copy.primitive = dnnl::reorder(dnnl::reorder::primitive_desc(cpu_engine(), copy.from, cpu_engine(), copy.to));
   return copy;
@@ -315,8 +315,8 @@ struct ProductPointers {
 std::shared_ptr<Buffer> copy_of_b(const ProductForm& form, const ProductPlan& plan, const std::byte* b) {
   const MatmulShape& shape = form.shape;
   const int64_t size = form.types == ProductTypes::float32 ? 4 : 2;
-  const auto packed = allocate_buffer(plan.b.get_size());
-  auto* const to = static_cast<std::byte*>(packed->data());
+  const auto laid_out = allocate_buffer(plan.b.get_size());
+  auto* const to = static_cast<std::byte*>(laid_out->data());
   parallel_for(shape.n, plan.columns, [&](int64_t begin, int64_t end) {
     const OneOpenMpThread one;
     const bool last = end == shape.n;  // its description has the offset in it
@@ -326,7 +326,7 @@ std::shared_ptr<Buffer> copy_of_b(const ProductForm& form, const ProductPlan& pl
     copy.primitive.execute(stream_of_thread(), source, target);
     stream_of_thread().wait();
   });
-  return packed;
+  return laid_out;
 }
 
 void execute(const Product& product, const ProductPointers& at) {

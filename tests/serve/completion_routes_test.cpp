@@ -1,0 +1,142 @@
+// What language models answer: scores of tokens, and what is wrong by its name.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "attune/models/build.h"
+#include "attune/text/sentence_piece_tokenizer.h"
+#include "tests/serve/service_fixture.h"
+#include "tests/support/paths.h"
+
+namespace attune::serve {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+// A model whose tokens begin with spaces, as those of SentencePiece do.
+void write_model_of_pieces(const std::filesystem::path& folder) {
+  SentencePieceOptions options;
+  options.vocab_size = 200;
+  const auto tokenizer = train_sentence_piece(small_text(), options);
+  TransformerConfig config;
+  config.architecture = Architecture::decoder_lm;
+  config.vocab = tokenizer->vocab_size();
+  config.d_model = 32;
+  config.heads = 4;
+  config.layers = 1;
+  config.d_ff = 64;
+  config.positions = RotaryOptions{};
+  config.context_length = 48;
+  save_model_folder(folder, *build_decoder_lm(config, 1), *tokenizer, {.max_tokens = 20}, TextUnit::line);
+}
+
+class CompletionRoutes : public ::testing::Test {
+ protected:
+  CompletionRoutes() {
+    write_model_of_pieces(folder_ / "pieces");
+    ServeConfig config;
+    config.models["pieces"].folder = (folder_ / "pieces").string();
+    config.models["bytes"].folder = (source_dir() / "tests/hub/models/gpt2").string();
+    config.models["tight"] = {.folder = (folder_ / "pieces").string(), .cache_bytes = 4096};
+    service_.emplace(config);
+  }
+  // The first choice.
+  Json completed(const std::string& model, int64_t seed) {
+    const Answer answer = service_->post("/v1/completions", {{"model", model},
+                                                             {"prompt", "the dog"},
+                                                             {"seed", seed},
+                                                             {"temperature", 1.5},
+                                                             {"max_tokens", 20},
+                                                             {"logprobs", 5}});
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    return answer.json()["choices"][0];
+  }
+
+  TemporaryFolder folder_;
+  std::optional<TestService> service_;
+};
+
+TEST_F(CompletionRoutes, TokensGiveTheText) {
+  for (const char* model : {"pieces", "bytes", "lm"}) {
+    bool has_spaces = false;
+    for (int64_t seed = 1; seed <= 5; ++seed) {
+      const Json choice = completed(model, seed);
+      const Json& scores = choice["logprobs"];
+      std::string joined;
+      for (const Json& token : scores["tokens"]) joined += token.get<std::string>();
+      if (choice["finish_reason"] == "stop") continue;                              // the last token is no text
+      EXPECT_THAT(choice["text"].get<std::string>(), StartsWith(joined)) << model;  // a character may be incomplete
+      has_spaces = has_spaces || joined.find(' ') != std::string::npos;
+    }
+    EXPECT_TRUE(has_spaces) << model << ": or the test says nothing";
+  }
+}
+
+TEST_F(CompletionRoutes, OffsetsCountCharacters) {
+  for (int64_t seed = 1; seed <= 3; ++seed) {
+    const Json scores = completed("bytes", seed)["logprobs"];
+    int64_t characters = 0;
+    for (size_t i = 0; i < scores["tokens"].size(); ++i) {
+      EXPECT_EQ(scores["text_offset"][i], characters);
+      const auto token = scores["tokens"][i].get<std::string>();
+      characters += std::ranges::count_if(token, [](char c) { return (c & 0xC0) != 0x80; });
+    }
+  }
+}
+
+TEST_F(CompletionRoutes, OfAlikeTokensTheLikelierIsShown) {
+  const Answer answer = service_->post(
+      "/v1/completions",
+      {{"model", "bytes"}, {"prompt", "the dog"}, {"temperature", 0}, {"max_tokens", 30}, {"logprobs", 5}});
+  const Json scores = answer.json()["choices"][0]["logprobs"];
+  for (size_t i = 0; i < scores["tokens"].size(); ++i) {
+    const auto token = scores["tokens"][i].get<std::string>();
+    EXPECT_EQ(scores["top_logprobs"][i][token], scores["token_logprobs"][i]) << i;
+  }
+}
+
+TEST_F(CompletionRoutes, WhatIsTooLargeNamesItsField) {
+  const auto error = [&](const char* model, const char* path, const Json& more, int status) {
+    Json body = {{"model", model}};
+    body.update(more);
+    const Answer answer = service_->post(path, body);
+    EXPECT_EQ(answer.status, status) << answer.body;
+    return answer.json()["error"];
+  };
+  const Json prompt = error("lm", "/v1/completions", {{"prompt", std::string(100, 'a')}}, 400);
+  EXPECT_EQ(prompt["param"], "prompt");
+  EXPECT_EQ(prompt["code"], "context_length_exceeded");
+  EXPECT_THAT(prompt["message"].get<std::string>(), Not(HasSubstr("slide")));
+  EXPECT_EQ(error("lm", "/v1/completions", {{"prompt", Json::array({1 << 20})}}, 400)["param"], "prompt");
+  EXPECT_EQ(error("lm", "/v1/completions", {{"prompt", "a"}, {"top_p", 0}}, 400)["param"], "top_p");
+  const Json cache = error("tight", "/v1/completions", {{"prompt", "the dog"}, {"max_tokens", 40}}, 413);
+  EXPECT_EQ(cache["param"], "max_tokens");
+  EXPECT_THAT(cache["message"].get<std::string>(), HasSubstr("cache_bytes = 4096"));
+}
+
+TEST_F(CompletionRoutes, WhatIsWrongWithATranslationNamesItsField) {
+  const auto param = [&](const Json& more, int status) {
+    Json body = {{"model", "en-de"}, {"text", "the dog"}};
+    body.update(more);
+    const Answer answer = service_->post("/v1/translate", body);
+    EXPECT_EQ(answer.status, status) << answer.body;
+    return answer.json()["error"]["param"];
+  };
+  std::string words;
+  for (int i = 0; i < 2000; ++i) words += "dog ";
+  EXPECT_EQ(param({{"text", words}}, 413), "text");
+  EXPECT_EQ(param({{"banned", Json::array({""})}}, 400), "banned");
+  EXPECT_EQ(param({{"required", std::vector<std::string>(100, "dog")}}, 400), "required");
+  EXPECT_EQ(param({{"prefix", words}}, 400), "prefix");
+  EXPECT_EQ(param({{"beam_size", 2}, {"n_best", 100}}, 400), "n_best");
+  const Answer libre = service_->post("/translate", {{"q", words}, {"source", "en"}, {"target", "de"}});
+  EXPECT_EQ(libre.status, 413);
+  EXPECT_THAT(libre.json()["error"].get<std::string>(), StartsWith("q: text 1, sentence 1: has "));
+}
+
+}  // namespace
+}  // namespace attune::serve

@@ -1,0 +1,95 @@
+// /v1/embeddings and /embed.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "attune/inference/embedder.h"
+#include "attune/io/json_file.h"
+#include "attune/io/safetensors.h"
+#include "attune/text/tokenizer.h"
+#include "tests/serve/service_fixture.h"
+#include "tests/support/paths.h"
+
+namespace attune::serve {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A BERT of the hub without its classifier.
+void write_small_embedder(const std::filesystem::path& folder) {
+  const std::filesystem::path from = source_dir() / "tests/hub/models/bert-classifier";
+  make_directories(folder);
+  for (const char* file : {"tokenizer.json", "tokenizer_config.json"})
+    std::filesystem::copy_file(from / file, folder / file);
+  Json config = read_json_file(from / "config.json");
+  config["architectures"] = Json::array({"BertModel"});
+  write_json_file(folder / "config.json", config);
+  const SafetensorsReader reader(from / "model.safetensors");
+  std::vector<NamedTensor> tensors;
+  for (const std::string& name : reader.names())
+    if (!name.starts_with("classifier.")) tensors.push_back({name, reader.load(name)});
+  write_safetensors(folder / "model.safetensors", tensors);
+}
+
+class EmbeddingRoutes : public ::testing::Test {
+ protected:
+  EmbeddingRoutes() {
+    write_small_embedder(folder_ / "embed");
+    ServeConfig config;
+    config.models["embed"].folder = (folder_ / "embed").string();
+    service_.emplace(config);
+  }
+  Answer embeddings(const Json& input) { return service_->post("/v1/embeddings", {{"input", input}}); }
+
+  TemporaryFolder folder_;
+  std::optional<TestService> service_;
+};
+
+TEST_F(EmbeddingRoutes, TokenIdsAreTheTextThatTheyAre) {
+  const std::vector<std::string> texts = {"a small cat", "dogs bark"};
+  const Embedder embedder = Embedder::load(folder_ / "embed");
+  const Answer expected = embeddings(texts);
+  ASSERT_EQ(expected.status, 200) << expected.body;
+  std::vector<std::vector<int32_t>> plain, framed;
+  for (const std::string& text : texts) {
+    plain.push_back(embedder.tokenizer().encode(text));
+    framed.push_back(embedder.tokenizer().encode_for_model(text).ids);
+  }
+  EXPECT_NE(plain, framed) << "or the test says nothing";
+  EXPECT_EQ(embeddings(plain).json(), expected.json());
+  EXPECT_EQ(embeddings(framed).json(), expected.json());
+  EXPECT_EQ(embeddings(plain[0]).json()["data"][0], expected.json()["data"][0]);
+  EXPECT_EQ(embeddings(plain[0]).json()["data"].size(), 1u);
+}
+
+TEST_F(EmbeddingRoutes, IdsThatTheModelDoesNotHaveAreRefused) {
+  for (const char* input : {"[-1]", "[400]", "[18446744073709551615]", "[1.5]", "[[]]", "[[1], \"a\"]",
+                            "[[1], [\"a\"]]", "[1, \"a\"]", "[[1], [[2]]]", "[null]", "[]", "{}", "7"}) {
+    const Answer answer = embeddings(Json::parse(input));
+    EXPECT_EQ(answer.status, 400) << input;
+    EXPECT_EQ(answer.json()["error"]["param"], "input") << input;
+  }
+}
+
+TEST_F(EmbeddingRoutes, ATextIsCutOrRefused) {
+  std::string text;
+  for (int i = 0; i < 300; ++i) text += "cat ";
+  const auto embed = [&](const Json& more) {
+    Json body = {{"inputs", {"a cat", text}}};
+    body.update(more);
+    return service_->post("/embed", body);
+  };
+  EXPECT_EQ(embed(Json::object()).status, 200);
+  EXPECT_EQ(embed({{"truncate", true}, {"truncation_direction", "Right"}}).status, 200);
+  const Answer refused = embed({{"truncate", false}});
+  EXPECT_EQ(refused.status, 413);
+  EXPECT_EQ(refused.json()["error_type"], "Validation");
+  EXPECT_THAT(refused.json()["error"].get<std::string>(), HasSubstr("inputs: text 2 has "));
+  EXPECT_EQ(service_->post("/embed", {{"inputs", "a cat"}, {"truncate", false}}).status, 200);
+  const Answer left = embed({{"truncation_direction", "Left"}});
+  EXPECT_EQ(left.status, 422);
+  EXPECT_THAT(left.json()["error"].get<std::string>(), HasSubstr("truncation_direction"));
+}
+
+}  // namespace
+}  // namespace attune::serve

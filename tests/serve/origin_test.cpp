@@ -1,0 +1,45 @@
+#include "attune/serve/origin.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/serve/service_fixture.h"
+
+namespace attune::serve {
+namespace {
+
+TEST(Origin, IsOwnWhereHostAndPortAreTheSame) {
+  EXPECT_TRUE(is_own_origin("http://localhost:8080", "localhost:8080"));
+  EXPECT_TRUE(is_own_origin("http://[::1]:8080", "[::1]:8080"));
+  EXPECT_TRUE(is_own_origin("https://Attune.example", "attune.example"));
+  EXPECT_TRUE(is_own_origin("https://attune.example", "attune.example:443"));
+  EXPECT_TRUE(is_own_origin("http://attune.example:80", "attune.example"));
+  EXPECT_FALSE(is_own_origin("http://evil.com", "localhost:8080"));
+  EXPECT_FALSE(is_own_origin("http://localhost:8081", "localhost:8080"));
+  EXPECT_FALSE(is_own_origin("http://localhost", "localhost:8080"));
+  EXPECT_FALSE(is_own_origin("http://localhost:8080.evil.com", "localhost:8080"));
+  EXPECT_FALSE(is_own_origin("null", "localhost:8080"));
+  EXPECT_FALSE(is_own_origin("http://evil.com", ""));
+}
+
+// A form of any page is sent by a browser without asking the server first.
+TEST(Origin, ForeignPagesDoNothing) {
+  ServeConfig config;
+  config.security.cors_origins = {"https://named.example"};
+  TestService t(config);
+  const auto ask = [&](const std::string& path, const std::string& origin) {
+    HttpRequest request = post_request(path, "q=dog&source=en&target=de", "application/x-www-form-urlencoded");
+    request.headers.emplace_back("host", "127.0.0.1:8080");
+    if (!origin.empty()) request.headers.emplace_back("origin", origin);
+    return t.ask(std::move(request)).status;
+  };
+  EXPECT_EQ(ask("/translate", "http://evil.com"), 403);
+  EXPECT_EQ(ask("/translate", "null"), 403);
+  EXPECT_EQ(ask("/admin/reload", "http://evil.com"), 403);
+  EXPECT_FALSE(t.service->reload_asked());
+  EXPECT_EQ(ask("/translate", "http://127.0.0.1:8080"), 200);
+  EXPECT_EQ(ask("/translate", "https://named.example"), 200);
+  EXPECT_EQ(ask("/translate", ""), 200);
+}
+
+}  // namespace
+}  // namespace attune::serve
