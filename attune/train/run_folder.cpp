@@ -23,12 +23,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kConfig = "config.toml";
 constexpr const char* kCheckpoints = "checkpoints";
 constexpr const char* kFiles = "files";
 constexpr const char* kNewTokenizers = "new-tokenizers";  // of a temporary folder
 
 // What a run writes, the tokenizers aside.
-constexpr std::array kWritten = {"config.toml", "metrics.jsonl", "samples.jsonl", kCheckpoints, "best", "model"};
+constexpr std::array kWritten = {kConfig, "metrics.jsonl", "samples.jsonl", kCheckpoints, "best", "model"};
 
 std::vector<std::string> names_of_a_run() {
   std::vector<std::string> names = own_tokenizer_files();
@@ -145,12 +146,12 @@ bool RunFolder::has_been_changed(const std::string& name) const {
          std::ranges::find(digests, digest_of(folder_ / name)) == digests.end();
 }
 
-// Of an earlier version: what a run writes is taken for its own.
+// Of an earlier version: what a run writes is taken for its own, but not a configuration, which people write too.
 void RunFolder::adopt() {
   const std::vector<std::string> tokenizers = own_tokenizer_files();
   for (const std::string& name : names_of_a_run()) {
-    if (!is_there(folder_ / name)) continue;
-    const bool lasts = name == kWritten.front() || std::ranges::find(tokenizers, name) != tokenizers.end();
+    if (name == kConfig || !is_there(folder_ / name)) continue;
+    const bool lasts = std::ranges::find(tokenizers, name) != tokenizers.end();
     files_[name] = lasts ? Digests{digest_of(folder_ / name)} : Digests{};
   }
 }
