@@ -63,7 +63,7 @@ bool has_any_checkpoint(const fs::path& folder) {
 }
 
 // The list of run.json; none where the file is not there or is something else.
-std::optional<std::map<std::string, std::vector<std::string>>> read_list(const fs::path& folder) {
+std::optional<std::map<std::string, std::vector<std::string>>> read_written(const fs::path& folder) {
   if (!is_there(folder / kRunFile)) return std::nullopt;
   try {
     const Json json = read_json_file(folder / kRunFile);
@@ -88,7 +88,7 @@ bool is_empty_folder(const fs::path& path) {
 }
 
 // The folders that make_directories() would make, the innermost first.
-std::vector<fs::path> missing(fs::path folder) {
+std::vector<fs::path> missing_folders(fs::path folder) {
   std::vector<fs::path> folders;
   std::error_code ignored;
   folder = fs::absolute(folder, ignored).lexically_normal();
@@ -99,7 +99,7 @@ std::vector<fs::path> missing(fs::path folder) {
 
 // The folder, which is empty or a run, hidden files aside. A lock alone is what a killed start left.
 const fs::path& checked(const fs::path& folder) {
-  if (has_any_checkpoint(folder) || read_list(folder)) return folder;
+  if (has_any_checkpoint(folder) || read_written(folder)) return folder;
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     const std::string name = entry->path().filename().string();
@@ -114,11 +114,11 @@ const fs::path& checked(const fs::path& folder) {
 
 }  // namespace
 
-RunFolder::RunFolder(const fs::path& folder) : folder_(folder), made_(missing(folder)), lock_(checked(folder)) {
+RunFolder::RunFolder(const fs::path& folder) : folder_(folder), made_(missing_folders(folder)), lock_(checked(folder)) {
   for (const std::string& name : names_of_leftovers()) remove_leftovers(folder, name);
   for (const char* part : {"best", "model", kCheckpoints}) remove_leftovers(folder / part);
   has_checkpoint_ = has_any_checkpoint(folder);
-  if (auto list = read_list(folder)) {
+  if (auto list = read_written(folder)) {
     files_ = std::move(*list);
     has_list_ = true;
     check();

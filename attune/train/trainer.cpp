@@ -133,8 +133,8 @@ void Run::prepare(bool resume) {
   if (is_first_) {
     if (const fs::path aside = run_folder_->write("config.toml", write_toml(with_absolute_paths(given)));
         !aside.empty())
-      observer_.on_message(fmt::format("config.toml is not as the run wrote it; it is set aside as {}",
-                                       aside.filename().string()));
+      observer_.on_message(
+          fmt::format("config.toml is not as the run wrote it; it is set aside as {}", aside.filename().string()));
     for (const char* name : {"metrics.jsonl", "samples.jsonl"}) run_folder_->own(name);
     const bool begins = !fs::exists(folder_ / "metrics.jsonl");
     log_.emplace(folder_, state_.step);
