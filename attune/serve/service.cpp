@@ -151,7 +151,7 @@ HttpResponse Service::refuse(const HttpRequest& request, const HttpError& why) {
   const auto exchange = std::make_shared<Exchange>(request);
   Call call(exchange, [this](const CallRecord& r) { record(r); });
   for (const Route& route : routes())
-    if (route.path == request.path) call.error_form = route.errors;
+    if (is_path_of(route, request.path)) call.error_form = route.errors;
   call.fail(std::make_exception_ptr(why));
   return std::move(*exchange->take().head);
 }
