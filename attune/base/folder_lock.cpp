@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include "attune/base/fail.h"
 
@@ -22,32 +24,64 @@ std::string host_name() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "an unknown host";
 }
 
-// What the owner has written; the file may be anybody's.
-std::string owner(int descriptor) {
+constexpr std::string_view kOwner = "process ";  // begins what is in the file
+
+std::string beginning(int descriptor) {
   std::array<char, 512> text{};
   const ssize_t bytes = ::pread(descriptor, text.data(), text.size(), 0);
-  std::string line(text.data(), static_cast<size_t>(std::max<ssize_t>(bytes, 0)));
+  return {text.data(), static_cast<size_t>(std::max<ssize_t>(bytes, 0))};
+}
+
+// What the owner has written; the file may be anybody's.
+std::string owner(int descriptor) {
+  std::string line = beginning(descriptor);
   line.resize(std::min(line.find('\n'), line.size()));
   std::replace_if(
       line.begin(), line.end(), [](unsigned char c) { return c < 0x20 || c >= 0x7f; }, '?');
   return line.empty() ? "another process" : line;
 }
 
+// Whether the file that is open is still the one of this name: who had it may have removed it before it was locked.
+bool is_at(const std::filesystem::path& path, int descriptor) {
+  struct stat opened {
+  }, named{};
+  return ::fstat(descriptor, &opened) == 0 && ::lstat(path.c_str(), &named) == 0 && opened.st_dev == named.st_dev &&
+         opened.st_ino == named.st_ino;
+}
+
 }  // namespace
 
-FolderLock::FolderLock(const std::filesystem::path& folder) {
-  const std::filesystem::path path = folder / kLockFile;
-  file_ = Descriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666));
-  if (!file_.is_open()) fail<FileError>("cannot write {}: {}", path.string(), std::strerror(errno));
-  if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EWOULDBLOCK)
-      fail<FileError>("{}: is in use by {}: a folder is for one run at a time", folder.string(), owner(file_.get()));
-    return;
-  }
-  const std::string text = fmt::format("process {} on {}\n", ::getpid(), host_name());
+// Opens the lock file, or makes it. False: another process made or removed it at this moment.
+bool FolderLock::open() {
+  constexpr int kFlags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+  file_ = Descriptor(::open(path_.c_str(), kFlags));
+  made_ = !file_.is_open() && errno == ENOENT;
+  if (!made_) return true;
+  file_ = Descriptor(::open(path_.c_str(), kFlags | O_CREAT | O_EXCL, 0666));
+  return file_.is_open() || errno != EEXIST;
+}
+
+FolderLock::FolderLock(const std::filesystem::path& folder) : path_(folder / kLockFile) {
+  do {
+    while (!open()) continue;
+    if (!file_.is_open()) fail<FileError>("cannot write {}: {}", path_.string(), std::strerror(errno));
+    if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno == EWOULDBLOCK)
+        fail<FileError>("{}: is in use by {}: a folder is for one run at a time", folder.string(), owner(file_.get()));
+      return;
+    }
+  } while (!is_at(path_, file_.get()));
+  if (const std::string there = beginning(file_.get()); !there.empty() && !there.starts_with(kOwner))
+    fail<FileError>("{}: is no lock file: it has other text in it", path_.string());
+  const std::string text = fmt::format("{}{} on {}\n", kOwner, ::getpid(), host_name());
   if (::ftruncate(file_.get(), 0) != 0 ||
       ::pwrite(file_.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()))
-    fail<FileError>("cannot write {}: {}", path.string(), std::strerror(errno));
+    fail<FileError>("cannot write {}: {}", path_.string(), std::strerror(errno));
+}
+
+void FolderLock::remove() {
+  std::error_code ignored;
+  std::filesystem::remove(path_, ignored);
 }
 
 FolderLock::~FolderLock() {

@@ -13,14 +13,22 @@ inline constexpr const char* kLockFile = "run.lock";
 /// says who has it. On a file system that has no locks nothing is kept.
 class FolderLock {
  public:
-  /// Throws FileError naming the process that has the folder, or the file when it cannot be written.
+  /// Throws FileError naming the process that has the folder, or the file when it cannot be written or has other text.
   explicit FolderLock(const std::filesystem::path& folder);
   ~FolderLock();
+  /// Whether there was no run.lock before.
+  bool made() const { return made_; }
+  /// Removes run.lock; the folder stays locked for nobody.
+  void remove();
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
 
  private:
+  bool open();
+
+  std::filesystem::path path_;
   Descriptor file_;
+  bool made_ = false;
 };
 
 }  // namespace attune

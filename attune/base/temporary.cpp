@@ -41,13 +41,8 @@ void lock(const Descriptor& descriptor) {
 }
 
 bool is_temporary(std::string_view name, std::string_view target) {
-  if (!name.ends_with(kSuffix)) return false;
-  name.remove_suffix(kSuffix.size());
-  if (name.size() < kDigits + 2) return false;  // a name, a dot and the digits
-  const std::string_view digits = name.substr(name.size() - kDigits);
-  if (digits.find_first_not_of("0123456789abcdef") != std::string_view::npos) return false;
-  name.remove_suffix(kDigits);
-  return name.ends_with('.') && (target.empty() || name.substr(0, name.size() - 1) == target);
+  const std::string_view found = target_of_temporary(name);
+  return !found.empty() && (target.empty() || found == target);
 }
 
 bool is_leftover(const fs::path& path) {
@@ -59,6 +54,18 @@ bool is_leftover(const fs::path& path) {
 }
 
 }  // namespace
+
+std::string_view target_of_temporary(std::string_view name) {
+  if (!name.ends_with(kSuffix)) return {};
+  name.remove_suffix(kSuffix.size());
+  if (name.size() < kDigits + 2) return {};  // a name, a dot and the digits
+  const std::string_view digits = name.substr(name.size() - kDigits);
+  if (digits.find_first_not_of("0123456789abcdef") != std::string_view::npos) return {};
+  name.remove_suffix(kDigits);
+  if (!name.ends_with('.')) return {};
+  name.remove_suffix(1);
+  return name;
+}
 
 TemporaryEntry make_temporary_file(const fs::path& target, unsigned mode) {
   for (;;) {

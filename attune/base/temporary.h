@@ -22,6 +22,9 @@ TemporaryEntry make_temporary_file(const std::filesystem::path& target, unsigned
 /// The same for a folder. The folder that it is made in must exist.
 TemporaryEntry make_temporary_folder(const std::filesystem::path& target);
 
+/// NAME of "NAME.<16 hexadecimal digits>.tmp"; empty for what is no temporary name.
+std::string_view target_of_temporary(std::string_view name);
+
 /// Removes what killed processes left in `folder`: temporary entries of this user that nobody has locked. `target`:
 /// only those of this name; empty: those of every name. What cannot be removed stays; a folder that is not there is no
 /// error.

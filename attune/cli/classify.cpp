@@ -69,7 +69,7 @@ void write_json(TextOutput& output, const std::string& text, const Classificatio
 }
 
 int classify(ClassifyCommand command) {
-  exchange_if_in_wrong_order(command.model, command.text);
+  find_model(command.model, command.text, "attune classify MODEL TEXT");
   const ThreadScope threads = use_threads(command.threads);
   const Classifier classifier = Classifier::load(command.model, precision_of(command.precision));
   if (command.top && *command.top < 1) fail<ConfigError>("--top {}: needs a number from 1", *command.top);

@@ -42,15 +42,6 @@ struct ComparedRun {
   std::vector<BleuCounts> counts;
 };
 
-// The largest value of a name, which grows in the course of a run.
-std::optional<double> largest(const std::vector<Json>& lines, const char* name) {
-  std::optional<double> found;
-  for (const Json& line : lines)
-    if (const auto value = line.find(name); value != line.end() && value->is_number())
-      found = std::max(found.value_or(value->get<double>()), value->get<double>());
-  return found;
-}
-
 ComparedRun read_run(const std::string& folder) {
   ComparedRun run;
   run.name = folder;
@@ -155,7 +146,7 @@ void translate_test_set(const CompareCommand& command, const std::vector<std::st
   const Translator translator = Translator::load(folder / "model");
   std::vector<std::string> outputs;
   for (const Translation& t : translator.translate(sources, command.generation.for_model(translator)))
-    outputs.push_back(one_line(t.text()));
+    outputs.push_back(written_text(t.text()));
   run.counts = bleu_counts(outputs, references, bleu_tokenizer_for(translator.target_tokenizer()));
   BleuCounts sum;
   for (const BleuCounts& sentence : run.counts) sum += sentence;

@@ -175,7 +175,10 @@ void add_prepare(CLI::App& parent) {
   command->add_option("config", c->config, "Configuration (TOML), as of attune train")->check(CLI::ExistingFile);
   command->add_option("--out", c->out, "Folder to be made, whole or not at all")->required();
   command->add_option("--preset", c->preset, "A configuration of the literature: " + preset_names());
-  command->add_option("--set", c->set, "Overrides one key: data.text_unit=line")->expected(1)->take_all();
+  command->add_option("--set", c->set, "Overrides one key: data.text_unit=line")
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false);
   command
       ->add_option("--shard-tokens", c->shard_tokens,
                    "A shard ends with the example that reaches so many; an epoch shuffles within shards")

@@ -57,7 +57,7 @@ void write_npy(const std::string& path, const std::vector<float>& values, size_t
 }
 
 int embed(EmbedCommand command) {
-  exchange_if_in_wrong_order(command.model, command.text);
+  find_model(command.model, command.text, "attune embed MODEL TEXT");
   const ThreadScope threads = use_threads(command.threads);
   EmbedOptions options = options_of(command);
   const Embedder embedder = Embedder::load(command.model, precision_of(command.precision));

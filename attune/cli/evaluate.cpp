@@ -111,7 +111,7 @@ Lines translate(const Translator& translator, const TranslateOptions& given, con
   const auto begin = std::chrono::steady_clock::now();
   Lines texts;
   for (const Translation& translation : translator.translate(sources, options)) {
-    texts.push_back(one_line(translation.text(), "\t"));
+    texts.push_back(written_text(translation.text(), "\t"));
     result.output_tokens += static_cast<int64_t>(translation.n_best.front().tokens.size());
   }
   result.translation_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -324,7 +324,8 @@ void add_evaluate(CLI::App& app) {
   command->add_option("--source", c->source, "Text to translate, plain or gzip");
   command->add_option("--reference", c->references, "Its translation, line by line; may be given several times")
       ->expected(1)
-      ->take_all();
+      ->take_all()
+      ->allow_extra_args(false);
   command->add_option(
       "--alignments", c->alignments,
       "Right word alignments of source and (first) reference, a line each: 0-0 1-2; for the error rate");

@@ -28,7 +28,7 @@ namespace {
 
 struct GenerateCommand {
   std::string model, file, draft, precision;
-  std::vector<std::string> prompts, stop;
+  std::vector<std::string> text, prompts, stop;
   int64_t samples = 1, threads = 0, draft_tokens = GenerateOptions{}.draft_tokens;
   bool json = false, echo = false, slide = false, chat = false;
   // What is not given comes from the model's generation_config.json.
@@ -114,7 +114,7 @@ class TextsInOrder {
  private:
   void write(std::string_view text) {
     if (text.empty()) return;
-    output_.write(one_line(text, "\n\t"));
+    output_.write(written_text(text, "\n\t"));
     output_.flush();
     ends_line_ = text.back() == '\n';
   }
@@ -167,7 +167,9 @@ std::unique_ptr<DecoderLm> load_draft(const std::string& folder, const TextGener
   return std::move(files.model);
 }
 
-int generate(const GenerateCommand& command) {
+int generate(GenerateCommand command) {
+  find_model(command.model, command.text, "attune generate MODEL --prompt TEXT");
+  command.prompts.insert(command.prompts.end(), command.text.begin(), command.text.end());
   const ThreadScope threads = use_threads(command.threads);
   const ProductPrecision precision = precision_of(command.precision);
   const TextGenerator generator = TextGenerator::load(command.model, {.precision = precision});
@@ -224,6 +226,7 @@ void add_generate(CLI::App& app) {
       "deadline), tokens",
       [c] { return generate(*c); });
   add_model(*command, c->model)->required();
+  add_texts(*command, "text", c->text, "The beginnings of texts, as with --prompt");
   add_repeated_text(*command, "--prompt", c->prompts,
                     "The beginning; may be given several times; without it --file, else standard input");
   command->add_option("--file", c->file, "The prompt, plain or gzip; a line end at its end is left out");

@@ -42,15 +42,21 @@ CLI::Option* add_models(CLI::App& command, const std::string& name, std::vector<
       ->transform(model_of, "")
       ->type_name("TEXT")
       ->expected(1)
-      ->take_all();
+      ->take_all()
+      ->allow_extra_args(false);
 }
 
-void exchange_if_in_wrong_order(std::string& folder, std::vector<std::string>& texts) {
+void check_model(const std::string& folder, const std::string& usage) {
+  std::error_code ignored;
+  if (!fs::exists(folder, ignored)) fail<ConfigError>("{}: is no model folder ({})", folder, usage);
+}
+
+void find_model(std::string& folder, std::vector<std::string>& texts, const std::string& usage) {
   std::error_code ignored;
   if (fs::exists(folder, ignored)) return;
   const auto names_model = [](const std::string& text) { return is_model(text) || is_model(fs::path(text) / "model"); };
   const auto found = std::ranges::find_if(texts, names_model);
-  if (found == texts.end()) return;
+  if (found == texts.end()) return check_model(folder, usage);
   const std::string model = model_of(*found);
   texts.erase(found);
   texts.insert(texts.begin(), folder);

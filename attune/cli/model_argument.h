@@ -15,7 +15,11 @@ CLI::Option* add_model(CLI::App& command, std::string& folder, const std::string
 CLI::Option* add_models(CLI::App& command, const std::string& name, std::vector<std::string>& folders,
                         const std::string& description);
 
-/// Where `folder` is none and one of `texts` is the folder of a model, they change places, and a note says so.
-void exchange_if_in_wrong_order(std::string& folder, std::vector<std::string>& texts);
+/// Throws ConfigError when there is no such folder; `usage` ends the message: "attune translate MODEL TEXT".
+void check_model(const std::string& folder, const std::string& usage);
+
+/// Where `folder` is none and one of `texts` is the folder of a model, they change places, and a note says so. Throws
+/// ConfigError, as check_model(), when none of them is.
+void find_model(std::string& folder, std::vector<std::string>& texts, const std::string& usage);
 
 }  // namespace attune::cli

@@ -48,13 +48,9 @@ std::string summary_of(const std::vector<Json>& metrics) {
       rows += row({"best " + name, fmt::format("{:.4f} at step {}", best->value, best->step)});
   }
   for (const char* name : {"parameters", "tokens", "seconds", "memory_mib"}) {
-    std::string newest;
-    for (const Json& line : metrics)
-      if (const auto found = line.find(name); found != line.end() && found->is_number())
-        newest = fmt::format("{:.6g}", found->get<double>());
-    if (std::string(name) == "parameters" && !newest.empty())
-      newest = fmt::format("{:.0f}", best_of(metrics, name)->value);
-    if (!newest.empty()) rows += row({name, newest});
+    const std::optional<double> value = largest(metrics, name);
+    const bool whole = std::string(name) == "parameters";
+    if (value) rows += row({name, whole ? fmt::format("{:.0f}", *value) : fmt::format("{:.6g}", *value)});
   }
   rows += row({"steps", std::to_string(metrics.back()["step"].get<int64_t>())});
   return "<table>" + rows + "</table>";
@@ -131,9 +127,9 @@ std::string attention_of(const ReportCommand& command, const std::vector<Json>& 
   if (read_model_config(*model).architecture == Architecture::encoder_masked_lm)
     return "<p>Its classifiers can be drawn.</p>";
   const AttentionPage page = view_attention({.folder = model->string(), .text = text, .target = ""});
-  if (page.maps.size() == 1) return draw_attention(page, "", 0);
+  if (page.maps.size() == 1) return draw_attention(page, "", {});
   std::string pictures;
-  for (const char* kind : {"cross", "encoder", "decoder"}) pictures += draw_attention(page, kind, 0) + "\n";
+  for (const char* kind : {"cross", "encoder", "decoder"}) pictures += draw_attention(page, kind, {}) + "\n";
   return pictures;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -62,6 +63,12 @@ class HelpFormatter final : public CLI::Formatter {
   static bool is_list(const CLI::Option* option) { return option->get_expected_min() > 1 << 20; }
 };
 
+// Whether standard output is a pipe that nobody reads any more: a stream does not say why it could not be written.
+bool reader_is_gone() {
+  pollfd output{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
+  return ::poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0;
+}
+
 // What is wrong with a word that stands where a subcommand is expected, or "".
 std::string explain_unknown(const CLI::App& app, const std::string& word) {
   std::vector<std::string> names;
@@ -115,10 +122,13 @@ int stopped_status() {
   return 128 + stop_signal;
 }
 
+// What the shell ignores stays ignored: SIGINT in a job in the background of a script, SIGHUP under nohup.
 void catch_stop_signals() {
-  std::signal(SIGINT, on_signal);
+  for (const int signal : {SIGINT, SIGHUP}) {
+    struct sigaction now {};
+    if (::sigaction(signal, nullptr, &now) != 0 || now.sa_handler != SIG_IGN) std::signal(signal, on_signal);
+  }
   std::signal(SIGTERM, on_signal);
-  if (std::signal(SIGHUP, on_signal) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);
 }
 
 CLI::App* add_command(CLI::App& parent, const std::string& name, const std::string& description,
@@ -168,6 +178,7 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
     std::cout.flush();
+    if (!std::cout && reader_is_gone()) throw ReaderGone();
     if (!std::cout) return report("cannot write standard output");
     return exit_status;
   } catch (const CLI::ParseError& error) {

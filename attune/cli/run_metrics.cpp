@@ -76,6 +76,14 @@ std::string unit_of(const std::string& name) {
   return found == std::end(units) ? name : found->second;
 }
 
+std::optional<double> largest(const std::vector<Json>& lines, const char* name) {
+  std::optional<double> found;
+  for (const Json& line : lines)
+    if (const auto value = line.find(name); value != line.end() && value->is_number())
+      found = std::max(found.value_or(value->get<double>()), value->get<double>());
+  return found;
+}
+
 std::optional<BestValue> best_of(const std::vector<Json>& lines, const std::string& name) {
   std::optional<BestValue> best;
   for (const Json& line : lines) {

@@ -34,6 +34,9 @@ struct BestValue {
 /// Nothing where no line has a finite value. More is better of all values but losses, perplexities and bits.
 std::optional<BestValue> best_of(const std::vector<Json>& lines, const std::string& name);
 
+/// The largest value of a name, which grows in the course of a run; nothing where no line has a number.
+std::optional<double> largest(const std::vector<Json>& lines, const char* name);
+
 /// The keys of a run's config.toml with their sections, "train.steps", as they are written.
 Json flat_config(const std::filesystem::path& run);
 

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <iostream>
+#include <utility>
 
 #include "attune/base/fail.h"
 
@@ -23,6 +24,39 @@ void write_to_standard_output(std::string_view text) {
     if (written < 0) fail<FileError>("cannot write standard output: {}", std::strerror(errno));
     text.remove_prefix(static_cast<size_t>(written));
   }
+}
+
+// The bytes of a control character of UTF-8 at the beginning of `text`, and it: U+0000 to U+001F, U+007F to U+009F.
+// With `marks` also those that end a line or turn the direction of a text: U+2028 to U+202E, U+2066 to U+2069. {0, 0}:
+// none.
+std::pair<size_t, int> control_character(std::string_view text, bool marks) {
+  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0; };
+  if (byte(0) < 0x20 || byte(0) == 0x7f) return {1, byte(0)};
+  if (byte(0) == 0xc2 && byte(1) >= 0x80 && byte(1) <= 0x9f) return {2, byte(1)};
+  if (!marks || byte(0) != 0xe2) return {0, 0};
+  if (byte(1) == 0x80 && byte(2) >= 0xa8 && byte(2) <= 0xae) return {3, 0x2000 + byte(2) - 0x80};
+  if (byte(1) == 0x81 && byte(2) >= 0xa6 && byte(2) <= 0xa9) return {3, 0x2040 + byte(2) - 0x80};
+  return {0, 0};
+}
+
+std::string escaped(std::string_view text, std::string_view kept, bool marks) {
+  std::string line;
+  for (size_t i = 0; i < text.size();) {
+    const auto [bytes, character] = control_character(text.substr(i), marks);
+    if (bytes == 0 || kept.find(text[i]) != std::string_view::npos) {
+      line += text[i++];
+      continue;
+    }
+    i += bytes;
+    if (character == '\n' || character == '\r') {
+      line += ' ';
+    } else if (character == '\t') {
+      line += "\\t";
+    } else {
+      line += bytes == 1 ? fmt::format("\\x{:02x}", character) : fmt::format("\\u{:04x}", character);
+    }
+  }
+  return line;
 }
 
 }  // namespace
@@ -65,29 +99,14 @@ void write_note(const std::string& text) {
   std::cerr << "attune: " + one_line(text) + "\n";
 }
 
-std::string one_line(std::string_view text, std::string_view kept) {
-  std::string line;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
-    if (kept.find(text[i]) != std::string_view::npos) {
-      line += text[i];
-      continue;
-    }
-    if (byte == '\n' || byte == '\r') {
-      line += ' ';
-    } else if (byte == '\t') {
-      line += "\\t";
-    } else if (byte < 0x20 || byte == 0x7f) {
-      line += fmt::format("\\x{:02x}", byte);
-    } else if (byte == 0xc2 && next >= 0x80 && next <= 0x9f) {  // U+0080 to U+009F in UTF-8
-      line += fmt::format("\\u{:04x}", next);
-      ++i;
-    } else {
-      line += text[i];
-    }
-  }
-  return line;
+std::string one_line(std::string_view text) {
+  constexpr bool kMarks = true;
+  return escaped(text, {}, kMarks);
+}
+
+std::string written_text(std::string_view text, std::string_view kept) {
+  constexpr bool kMarks = false;
+  return escaped(text, kept, kMarks);
 }
 
 }  // namespace attune::cli

@@ -34,8 +34,13 @@ class TextOutput {
 /// A line on standard error, for people.
 void write_note(const std::string& text);
 
-/// The text on one line that can neither break a table nor command a terminal: spaces for line breaks, escapes such as
-/// "\t" and "\x1b" for other control characters (U+0000 to U+001F, U+007F to U+009F). Those in `kept` stay.
-std::string one_line(std::string_view text, std::string_view kept = {});
+/// A label, a name or a message on one line that can neither break a table nor command a terminal: spaces for line
+/// breaks, escapes such as "\t" and "\x1b" for other control characters (U+0000 to U+001F, U+007F to U+009F) and for
+/// those that end a line or turn the direction of a text (U+2028 to U+202E, U+2066 to U+2069).
+std::string one_line(std::string_view text);
+
+/// What a model writes, likewise, but with the marks of a text's direction, which languages from right to left need.
+/// Those in `kept` stay.
+std::string written_text(std::string_view text, std::string_view kept = {});
 
 }  // namespace attune::cli

@@ -202,7 +202,7 @@ int decode(const UseCommand& command) {
     for (const int32_t id : ids)
       if (id < 0 || id >= tokenizer->vocab_size())
         fail<DataError>("{}: token id {} is outside the vocabulary of {}", where, id, tokenizer->vocab_size());
-    out.line(one_line(tokenizer->decode(ids, command.special_tokens), "\t"));
+    out.line(written_text(tokenizer->decode(ids, command.special_tokens), "\t"));
     out.flush();
   });
   out.finish();

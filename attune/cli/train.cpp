@@ -179,7 +179,8 @@ RunConfig read_config(const Options& options) {
     fail<ConfigError>("{}: there is no run to resume: it has no config.toml", options.out);
   if (file.empty() && options.preset.empty() && options.set.empty() && !options.describe)
     fail<ConfigError>("a configuration file is needed, for instance examples/demo.toml");
-  return read_run_config(file, options.set, options.preset);
+  const auto read = options.describe ? read_run_config : read_training_config;
+  return read(file, options.set, options.preset);
 }
 
 int train(const Options& options, const std::shared_ptr<Communicator>& communicator) {
@@ -254,7 +255,10 @@ void add_train(CLI::App& app) {
   command->add_option("--out", options->out, "Folder of the run: checkpoints, metrics, and at the end model/");
   command->add_option("--preset", options->preset,
                       "A configuration of the literature, to which the file's keys are added: " + preset_names());
-  command->add_option("--set", options->set, "Overrides one key: train.steps=20000")->expected(1)->take_all();
+  command->add_option("--set", options->set, "Overrides one key: train.steps=20000")
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false);
   command->add_flag("--resume", options->resume,
                     "Go on from the newest checkpoint, bit for bit; without a configuration, with that of the run");
   command->add_flag("--mpi", options->mpi, "Be one of several processes also where mpirun is not recognised");

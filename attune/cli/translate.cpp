@@ -1,6 +1,10 @@
 // attune translate: text in, text out.
 
 #include <fmt/format.h>
+
+#include <deque>
+#include <map>
+
 #include "attune/base/fail.h"
 #include "attune/base/json_fields.h"
 #include "attune/cli/command.h"
@@ -37,7 +41,7 @@ void write_columns(TextOutput& output, const Translation& translation, int64_t i
   for (const ScoredText& candidate : translation.n_best) {
     if (command.n_best > 1) output.write(fmt::format("{}\t", index));
     if (command.n_best > 1 || command.scores) output.write(fmt::format("{:.4f}\t", candidate.score));
-    output.write(one_line(candidate.text, columns ? "" : "\t"));
+    output.write(written_text(candidate.text, columns ? "" : "\t"));
     if (command.alignments) output.write("\t" + pharaoh(candidate.alignment));
     if (command.token_scores) output.write("\t" + scores_text(candidate.token_log_probabilities));
     output.write("\n");
@@ -60,7 +64,9 @@ void write_json(TextOutput& output, const Translation& translation, int64_t inde
     if (command.alignments) json["alignment"] = pharaoh(candidate.alignment);
     candidates.push_back(std::move(json));
   }
-  output.line(show(Json{{"line", index}, {"translations", candidates}}));
+  Json line = {{"line", index}, {"translations", candidates}};
+  if (!translation.error.empty()) line["error"] = translation.error;
+  output.line(show(line));
 }
 
 /// What begins the translation of each sentence, from a file with a line for each.
@@ -81,6 +87,51 @@ class Prefixes {
 
  private:
   std::optional<LineReader> reader_;
+};
+
+/// Keeps account of the lines that cannot be translated, and why.
+class SkippedLines {
+ public:
+  /// `source` skips lines that cannot be read from now on.
+  void watch(InputLines& source) {
+    source.skip_errors([this](const std::string& what) {
+      write_note(what);
+      unread_.push_back(what);
+    });
+  }
+  /// The lines that were read have these places, empty for those that could not be read.
+  void add_read(const std::vector<std::string>& places) {
+    for (const std::string& place : places) {
+      if (place.empty()) {
+        errors_.emplace(read_, std::move(unread_.front()));
+        unread_.pop_front();
+      }
+      ++read_;
+    }
+  }
+  /// The translations that come next, in the order of the lines.
+  void take(std::vector<Translation>& translations) {
+    for (Translation& translation : translations) {
+      if (const auto found = errors_.find(written_); found != errors_.end()) {
+        translation.n_best.front().finished = false;
+        translation.error = std::move(found->second);
+        errors_.erase(found);
+      }
+      ++written_;
+      skipped_ += translation.error.empty() ? 0 : 1;
+    }
+  }
+  /// Says how many were skipped. Returns the exit status: 1 when no line could be translated.
+  int status() const {
+    if (skipped_ == 0) return 0;
+    write_note(fmt::format("{} of {} lines {} skipped", skipped_, written_, skipped_ == 1 ? "was" : "were"));
+    return skipped_ == written_ ? 1 : 0;
+  }
+
+ private:
+  std::deque<std::string> unread_;         // messages whose lines are not yet counted
+  std::map<int64_t, std::string> errors_;  // by line, from 0
+  int64_t read_ = 0, written_ = 0, skipped_ = 0;
 };
 
 /// Says once, and early, when the input is evidently not written as the training text was.
@@ -123,7 +174,8 @@ TranslateOptions options_of(const TranslateCommand& command, const Translator& t
 }
 
 int translate(TranslateCommand command) {
-  exchange_if_in_wrong_order(command.model, command.text);
+  find_model(command.model, command.text, "attune translate MODEL TEXT");
+  for (const std::string& other : command.ensemble) check_model(other, "--ensemble MODEL");
   const ThreadScope threads = use_threads(command.generation.threads);
   std::vector<std::filesystem::path> folders = {command.model};
   folders.insert(folders.end(), command.ensemble.begin(), command.ensemble.end());
@@ -132,7 +184,8 @@ int translate(TranslateCommand command) {
   TranslateOptions options = options_of(command, translator);
   InputLines source(command.text, command.file);
   const bool skips = command.on_error == "skip";
-  if (skips) source.skip_errors(write_note);
+  SkippedLines skipped;
+  if (skips) skipped.watch(source);
   Prefixes prefixes(command.prefixes);
   StyleCheck style(command.model);
   TextOutput output(command.output);
@@ -144,9 +197,11 @@ int translate(TranslateCommand command) {
   const auto read = [&](bool wait) {
     std::vector<std::string> lines = wait ? source.next() : source.at_hand();
     style.add(lines);
+    skipped.add_read(source.places());
     return prefixes.with(std::move(lines), source.places());
   };
-  const auto write = [&](const std::vector<Translation>& translations) {
+  const auto write = [&](std::vector<Translation> translations) {
+    skipped.take(translations);
     for (const Translation& translation : translations) {
       ++line;
       if (command.json) {
@@ -161,7 +216,7 @@ int translate(TranslateCommand command) {
   if (skips) stream.skip = write_note;
   translator.translate(stream, options);
   output.finish();
-  return 0;
+  return skipped.status();
 }
 
 void add_search(CLI::App& command, TranslateCommand& c) {
@@ -200,7 +255,10 @@ void add_translate(CLI::App& app) {
              "Another model that translates together with the first; may be given several times");
   command->add_option("--file", c->file, "Text to translate, plain or gzip");
   command->add_option("--output", c->output, "File for the translations, written whole or not at all");
-  command->add_option("--on-error", c->on_error, "A line that cannot be read: stop, or skip it with an empty one")
+  command
+      ->add_option("--on-error", c->on_error,
+                   "A line that cannot be translated (not UTF-8, too long, or the model's numbers\n"
+                   "are not finite): stop, or skip it with an empty one")
       ->capture_default_str();
   command->add_option("--n-best", c->n_best, "Translations of each sentence")->capture_default_str();
   command->add_flag("--scores", c->scores, "Write the score before each translation");

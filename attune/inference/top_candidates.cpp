@@ -27,8 +27,7 @@ size_t top_candidates(const CandidateRow& row, const CandidateQuery& query, std:
   check_query(row, query, room.size());
   const int64_t found =
       dispatch(row.logits.device(), [&](auto device) { return top_candidates(device, row, query, room); });
-  if (found < 0)
-    fail<NumericError>("top_candidates: the logits of row {} of {} are not finite", row.row, row.logits.shape().text());
+  if (found < 0) fail<NumericError>("the model's logits are not finite");
   return static_cast<size_t>(found);
 }
 

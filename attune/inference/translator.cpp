@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <map>
 
 #include "attune/base/fail.h"
 #include "attune/hub/open_folder.h"
@@ -148,24 +149,39 @@ std::vector<Translation> Translator::translate(std::span<const std::string> sent
 void Translator::translate(const TranslationStream& stream, const TranslateOptions& options) const {
   TranslationCall call(*this, impl_->scheduler, options);
   std::exception_ptr error;  // of reading: what was read before it is translated all the same
-  int64_t read = 0;
+  int64_t read = 0, written = 0;
+  std::map<int64_t, std::string> skipped;  // by the number of the sentence, from 0
+  const auto skip = [&](int64_t sentence, const std::string& what) {
+    stream.skip(what);
+    skipped.emplace(sentence, what);
+  };
+  const auto write = [&](std::vector<Translation> done) {
+    for (Translation& translation : done) {
+      const auto found = skipped.find(written++);
+      if (found == skipped.end()) continue;
+      translation.n_best.front().finished = false;
+      translation.error = std::move(found->second);
+      skipped.erase(found);
+    }
+    stream.write(std::move(done));
+  };
   const auto add = [&](const StreamedSentence& sentence) {
     ++read;
     try {
       call.add(sentence.text, sentence.constraints, sentence.place);
     } catch (const DataError& refused) {
       if (!stream.skip) throw;
-      stream.skip(refused.what());
+      skip(read - 1, refused.what());
       call.add("", {});
     }
   };
   const auto hand_over = [&] {
     for (;;) {
-      if (std::vector<Translation> done = call.take(); !done.empty()) stream.write(std::move(done));
+      if (std::vector<Translation> done = call.take(); !done.empty()) write(std::move(done));
       const std::string* failure = call.failure();
       if (failure == nullptr) return;
       if (!stream.skip) fail<NumericError>("{}", *failure);
-      stream.skip(*failure);
+      skip(written, *failure);
       call.pass_over_failure();
     }
   };

@@ -48,6 +48,7 @@ struct TranslationConstraints {
 struct Translation {
   std::vector<ScoredText> n_best;              // best first, at least one
   std::optional<FinishReason> cut_short = {};  // deadline, if that ended the search: fewer or none may be finished
+  std::string error = {};                      // why the sentence was skipped, see TranslationStream; "": it was not
   const std::string& text() const { return n_best.front().text; }
 };
 
@@ -95,8 +96,8 @@ struct TranslationStream {
   /// Takes the next translations, in the order of the sentences.
   std::function<void(std::vector<Translation>)> write;
   /// Called with the message for a sentence that is too long or not valid UTF-8, or for which the model's logits are
-  /// not finite; its translation is then empty. Without this function such a sentence ends translate() with an error,
-  /// after the translations before it are written.
+  /// not finite; its translation is then empty, not finished, and has the message too. Without this function such a
+  /// sentence ends translate() with an error, after the translations before it are written.
   std::function<void(const std::string& what)> skip = {};
 };
 

@@ -77,6 +77,14 @@ Json checkpoint_state(const SafetensorsReader& reader) {
   return parse_json(found->second, reader.path().string() + ": " + kState);
 }
 
+bool is_checkpoint(const std::filesystem::path& path) {
+  try {
+    return SafetensorsReader(path).metadata().contains(kState);
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 CheckpointFolder::CheckpointFolder(std::filesystem::path folder, int64_t keep_last)
     : folder_(std::move(folder)), keep_last_(keep_last) {}
 
@@ -87,10 +95,11 @@ std::filesystem::path CheckpointFolder::file(int64_t step) const {
 void CheckpointFolder::write(int64_t step, const Checkpoint& checkpoint) const {
   if (step < 0) fail<FileError>("{}: a checkpoint cannot be of step {}", folder_.string(), step);
   make_directories(folder_);
+  if (is_there_or_link(file(step)) && !is_checkpoint(file(step))) set_aside(step);
   write_checkpoint(file(step), checkpoint);
   if (keep_last_ <= 0) return;
   std::vector<int64_t> earlier = steps();  // later ones belong to another run and are not ours to remove
-  std::erase_if(earlier, [&](int64_t other) { return other > step; });
+  std::erase_if(earlier, [&](int64_t other) { return other > step || !is_checkpoint(file(other)); });
   const auto excess = std::max<int64_t>(0, static_cast<int64_t>(earlier.size()) - keep_last_);
   for (int64_t i = 0; i < excess; ++i) {
     std::error_code error;

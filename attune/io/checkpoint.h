@@ -28,6 +28,9 @@ void write_checkpoint(const std::filesystem::path& path, const Checkpoint& check
 /// The trainer's state of a file that write_checkpoint made. Throws FileError.
 Json checkpoint_state(const SafetensorsReader& reader);
 
+/// Whether the file begins as those of write_checkpoint() do; its tensors are not read.
+bool is_checkpoint(const std::filesystem::path& path);
+
 struct FoundCheckpoint {
   std::optional<int64_t> step = {};             // the newest that is intact
   std::map<int64_t, std::string> damaged = {};  // later ones, and what is wrong with them
@@ -40,7 +43,8 @@ class CheckpointFolder {
   CheckpointFolder(std::filesystem::path folder, int64_t keep_last);
 
   std::filesystem::path file(int64_t step) const;
-  /// Writes, then removes checkpoints of earlier steps beyond the last `keep_last`.
+  /// Writes, then removes checkpoints of earlier steps beyond the last `keep_last`. A file of such a name that is no
+  /// checkpoint is set aside, or left as it is.
   void write(int64_t step, const Checkpoint& checkpoint) const;
   std::vector<int64_t> steps() const;  // ascending; does not check whether the files are valid
   /// Reads checkpoints from the last backwards until one is as it was written. Throws FileError naming a file that

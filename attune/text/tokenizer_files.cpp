@@ -16,14 +16,12 @@ constexpr std::array kTokenizerFiles = {"tokenizer.model", "vocabulary.json", "t
 constexpr std::array kPrefixes = {"", "source_", "target_"};  // both sides, or one each
 
 void remove_other_tokenizers(const fs::path& folder, const fs::path& source_file, const fs::path& target_file) {
-  for (const std::string prefix : kPrefixes) {
-    for (const char* name : kTokenizerFiles) {
-      const fs::path path = folder / (prefix + name);
-      if (path == source_file || path == target_file) continue;
-      std::error_code error;
-      fs::remove(path, error);
-      if (error) fail<FileError>("{}: cannot remove: {}", path.string(), error.message());
-    }
+  for (const std::string& name : own_tokenizer_files()) {
+    const fs::path path = folder / name;
+    if (path == source_file || path == target_file) continue;
+    std::error_code error;
+    fs::remove(path, error);
+    if (error) fail<FileError>("{}: cannot remove: {}", path.string(), error.message());
   }
 }
 
@@ -54,6 +52,13 @@ fs::path find(const fs::path& folder, const std::string& prefix) {
 }
 
 }  // namespace
+
+std::vector<std::string> own_tokenizer_files() {
+  std::vector<std::string> names;
+  for (const std::string prefix : kPrefixes)
+    for (const char* name : kTokenizerFiles) names.push_back(prefix + name);
+  return names;
+}
 
 fs::path find_tokenizer(const fs::path& folder) {
   return find(folder, kPrefixes[0]);

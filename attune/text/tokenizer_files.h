@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "attune/text/tokenizer.h"
 
@@ -24,6 +25,9 @@ struct TokenizerFiles {
 
 inline constexpr std::string_view kTokenizerFileNames =
     "tokenizer.json, tokenizer.model, vocabulary.json, sentencepiece.bpe.model, spiece.model, vocab.json or vocab.txt";
+
+/// The names that save_tokenizers() may give a file.
+std::vector<std::string> own_tokenizer_files();
 
 /// Returns the tokenizer for all text, or an empty path. A tokenizer.json of Hugging Face's format comes first. Throws
 /// FileError when there are two of Attune's own.

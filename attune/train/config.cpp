@@ -9,6 +9,7 @@
 #include "attune/base/processors.h"
 #include "attune/kernels/matmul.h"
 #include "attune/tensor/device.h"
+#include "attune/tensor/device_error.h"
 #include "attune/train/config_fields.h"
 
 namespace attune {
@@ -201,6 +202,16 @@ void check_validation(const TrainConfig& train, const TransformerConfig& model) 
   check_range<int64_t>("train.valid_stride", train.valid_stride, 0, longest);
 }
 
+// The name alone: whether this machine has the device is for those to ask who train on it.
+void check_device(const std::string& name) {
+  try {
+    Device::named(name);
+  } catch (const DeviceError&) {
+  } catch (const ConfigError& error) {
+    fail<ConfigError>("train.{}", error.what());
+  }
+}
+
 }  // namespace
 
 void RunConfig::validate() const {
@@ -209,6 +220,7 @@ void RunConfig::validate() const {
   check_model(model, data);
   check_optimizer(optimizer);
   check_train(train);
+  check_device(train.device);
   check_validation(train, model);
   validate_section("lora", lora);
   check_lora(*this);
@@ -228,7 +240,15 @@ void RunConfig::validate_for_training() const {
   if (train.patience > 0 && !has_validation())
     fail<ConfigError>("train.patience = {} needs {}", train.patience,
                       pairs ? "data.valid_source" : "data.valid_files or data.valid_fraction");
-  Device::named(train.device);
+  check_usable_device(*this);
+}
+
+void check_usable_device(const RunConfig& config) {
+  try {
+    Device::named(config.train.device);
+  } catch (const DeviceError& error) {
+    fail<DeviceError>("train.device = {}: {}", config.train.device, error.what());
+  }
 }
 
 bool RunConfig::has_validation() const {

@@ -156,6 +156,14 @@ RunConfig default_config(Architecture architecture);
 RunConfig read_run_config(const std::filesystem::path& path, const std::vector<std::string>& overrides = {},
                           std::string_view preset = {});
 
+/// The same for a program that is about to train. Throws DeviceError too when train.device cannot be used here, naming
+/// the file or the assignment.
+RunConfig read_training_config(const std::filesystem::path& path, const std::vector<std::string>& overrides = {},
+                               std::string_view preset = {});
+
+/// Throws DeviceError when train.device cannot be used on this machine.
+void check_usable_device(const RunConfig& config);
+
 /// The configuration with absolute paths, so that it means the same in every current directory.
 RunConfig with_absolute_paths(RunConfig config);
 

@@ -9,6 +9,7 @@
 #include "attune/base/json_fields.h"
 #include "attune/io/toml_config.h"
 #include "attune/models/presets.h"
+#include "attune/tensor/device_error.h"
 #include "attune/train/config_fields.h"
 #include "attune/train/initial_model.h"
 
@@ -141,25 +142,29 @@ std::optional<Origin> initial_origin(const Json& json) {
                 }};
 }
 
+using Read = RunConfig (*)(const Json& json);
+
+RunConfig read_usable_sections(const Json& json) {
+  RunConfig config = read_sections(json);
+  check_usable_device(config);
+  return config;
+}
+
 // The origin with which an error first appears, as the beginning of a message: "run.toml: "; "": the defaults.
-std::string blamed(const std::vector<Origin>& origins, std::string_view message) {
+std::string blamed(const std::vector<Origin>& origins, std::string_view message, Read read) {
   Json json = Json::object();
   for (const Origin& origin : origins) {
     origin.add_to(json);
     try {
-      read_sections(json);
-    } catch (const ConfigError& error) {
+      read(json);
+    } catch (const Error& error) {
       if (error.what() == message) return origin.name + ": ";
     }
   }
   return "";
 }
 
-}  // namespace
-
-RunConfig read_run_config(const std::filesystem::path& path, const std::vector<std::string>& overrides,
-                          std::string_view preset) {
-  std::vector<Origin> origins = origins_of(path, overrides, preset);
+RunConfig read_origins(std::vector<Origin> origins, Read read) {
   const auto joined = [&] {
     Json json = Json::object();
     for (const Origin& origin : origins) origin.add_to(json);
@@ -171,10 +176,24 @@ RunConfig read_run_config(const std::filesystem::path& path, const std::vector<s
     json = joined();
   }
   try {
-    return read_sections(json);
+    return read(json);
   } catch (const ConfigError& error) {
-    fail<ConfigError>("{}{}", blamed(origins, error.what()), error.what());
+    fail<ConfigError>("{}{}", blamed(origins, error.what(), read), error.what());
+  } catch (const DeviceError& error) {
+    fail<DeviceError>("{}{}", blamed(origins, error.what(), read), error.what());
   }
+}
+
+}  // namespace
+
+RunConfig read_run_config(const std::filesystem::path& path, const std::vector<std::string>& overrides,
+                          std::string_view preset) {
+  return read_origins(origins_of(path, overrides, preset), read_sections);
+}
+
+RunConfig read_training_config(const std::filesystem::path& path, const std::vector<std::string>& overrides,
+                               std::string_view preset) {
+  return read_origins(origins_of(path, overrides, preset), read_usable_sections);
 }
 
 std::string write_toml(const RunConfig& config) {

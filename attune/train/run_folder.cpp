@@ -1,33 +1,112 @@
 #include "attune/train/run_folder.h"
 
-#include <string>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
 #include <system_error>
 
+#include "attune/base/atomic_folder.h"
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
+#include "attune/base/json_fields.h"
+#include "attune/base/sha256.h"
 #include "attune/base/temporary.h"
+#include "attune/io/checkpoint.h"
+#include "attune/io/json_file.h"
+#include "attune/text/tokenizer_files.h"
+#include "attune/train/tokenizers.h"
 
 namespace attune {
 namespace {
 
 namespace fs = std::filesystem;
 
-// Runs of earlier versions have no lock file.
-bool is_run(const fs::path& folder) {
-  std::error_code ignored;
-  return fs::exists(folder / kLockFile, ignored) || fs::is_directory(folder / "checkpoints", ignored) ||
-         (fs::exists(folder / "config.toml", ignored) && fs::exists(folder / "metrics.jsonl", ignored));
+constexpr const char* kConfig = "config.toml";
+constexpr const char* kCheckpoints = "checkpoints";
+constexpr const char* kFiles = "files";
+constexpr const char* kNewTokenizers = "new-tokenizers";  // of a temporary folder
+
+// What a run writes, the tokenizers aside.
+constexpr std::array kWritten = {kConfig, "metrics.jsonl", "samples.jsonl", kCheckpoints, "best", "model"};
+
+std::vector<std::string> names_of_a_run() {
+  std::vector<std::string> names = own_tokenizer_files();
+  names.insert(names.end(), kWritten.begin(), kWritten.end());
+  return names;
 }
 
-// The folder, which is empty or a run, hidden files aside.
+std::vector<std::string> names_of_leftovers() {
+  std::vector<std::string> names = names_of_a_run();
+  for (const char* name : {kRunFile, kLearningText, kNewTokenizers}) names.emplace_back(name);
+  return names;
+}
+
+bool is_own_leftover(const std::string& name) {
+  const std::vector<std::string> names = names_of_leftovers();
+  return std::ranges::find(names, target_of_temporary(name)) != names.end();
+}
+
+std::string digest_of(const fs::path& file) {
+  const MappedFile content(file);
+  Sha256 hash;
+  hash.update(content.bytes().data(), content.bytes().size());
+  return hash.hex();
+}
+
+bool has_any_checkpoint(const fs::path& folder) {
+  const CheckpointFolder checkpoints(folder / kCheckpoints, 0);
+  std::error_code ignored;
+  return fs::is_directory(folder / kCheckpoints, ignored) &&
+         std::ranges::any_of(checkpoints.steps(), [&](int64_t step) { return is_checkpoint(checkpoints.file(step)); });
+}
+
+// The list of run.json; none where the file is not there or is something else.
+std::optional<std::map<std::string, std::vector<std::string>>> read_written(const fs::path& folder) {
+  if (!is_there(folder / kRunFile)) return std::nullopt;
+  try {
+    const Json json = read_json_file(folder / kRunFile);
+    if (!json.is_object() || json.size() != 1 || !json.contains(kFiles) || !json[kFiles].is_object())
+      return std::nullopt;
+    return json[kFiles].get<std::map<std::string, std::vector<std::string>>>();
+  } catch (const FileError&) {
+    return std::nullopt;
+  } catch (const Json::exception&) {
+    return std::nullopt;
+  }
+}
+
+bool is_empty_folder(const fs::path& path) {
+  std::error_code error;
+  return fs::is_directory(fs::symlink_status(path, error)) && fs::is_empty(path, error) && !error;
+}
+
+[[noreturn]] void refuse(const fs::path& path) {
+  fail<ConfigError>("{}: is not as a run has written it, and the run would replace it: move it to another folder",
+                    path.string());
+}
+
+// The folders that make_directories() would make, the innermost first.
+std::vector<fs::path> missing_folders(fs::path folder) {
+  std::vector<fs::path> folders;
+  std::error_code ignored;
+  folder = fs::absolute(folder, ignored).lexically_normal();
+  if (!folder.has_filename()) folder = folder.parent_path();  // a slash at the end
+  for (; !folder.empty() && !is_there_or_link(folder); folder = folder.parent_path()) folders.push_back(folder);
+  return folders;
+}
+
+// The folder, which is empty or a run, hidden files aside. A lock alone is what a killed start left.
 const fs::path& checked(const fs::path& folder) {
-  if (is_run(folder)) return folder;
+  if (has_any_checkpoint(folder) || read_written(folder)) return folder;
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     const std::string name = entry->path().filename().string();
-    if (!name.starts_with('.'))
-      fail<ConfigError>("{}: has other files in it ({}): a run needs an empty folder, or a new one", folder.string(),
-                        name);
+    if (name.starts_with('.') || name == kLockFile || is_own_leftover(name)) continue;
+    if (name == kCheckpoints && is_empty_folder(entry->path())) continue;
+    fail<ConfigError>("{}: has other files in it ({}): a run needs an empty folder, or a new one", folder.string(),
+                      name);
   }
   make_directories(folder);
   return folder;
@@ -35,8 +114,117 @@ const fs::path& checked(const fs::path& folder) {
 
 }  // namespace
 
-RunFolder::RunFolder(const fs::path& folder) : lock_(checked(folder)) {
-  for (const char* part : {"", "best", "model", "checkpoints"}) remove_leftovers(folder / part);
+RunFolder::RunFolder(const fs::path& folder) : folder_(folder), made_(missing_folders(folder)), lock_(checked(folder)) {
+  for (const std::string& name : names_of_leftovers()) remove_leftovers(folder, name);
+  for (const char* part : {"best", "model", kCheckpoints}) remove_leftovers(folder / part);
+  has_checkpoint_ = has_any_checkpoint(folder);
+  if (auto list = read_written(folder)) {
+    files_ = std::move(*list);
+    has_list_ = true;
+    check();
+  } else if (has_checkpoint_) {
+    if (is_there_or_link(folder / kRunFile))
+      fail<ConfigError>("{}: is not the list of files that a run has written", (folder / kRunFile).string());
+    adopt();
+  }
+}
+
+RunFolder::~RunFolder() {
+  if (has_list_ || has_checkpoint_ || !lock_.made()) return;
+  lock_.remove();
+  std::error_code ignored;
+  for (const fs::path& folder : made_) fs::remove(folder, ignored);  // one that is not empty stays
+}
+
+bool RunFolder::is_own(const std::string& name) const {
+  return files_.contains(name);
+}
+
+bool RunFolder::has_been_changed(const std::string& name) const {
+  const Digests& digests = files_.at(name);
+  return !digests.empty() && is_there_or_link(folder_ / name) &&
+         std::ranges::find(digests, digest_of(folder_ / name)) == digests.end();
+}
+
+// Of an earlier version: what a run writes is taken for its own, but not a configuration, which people write too.
+void RunFolder::adopt() {
+  const std::vector<std::string> tokenizers = own_tokenizer_files();
+  for (const std::string& name : names_of_a_run()) {
+    if (name == kConfig || !is_there(folder_ / name)) continue;
+    const bool lasts = std::ranges::find(tokenizers, name) != tokenizers.end();
+    files_[name] = lasts ? Digests{digest_of(folder_ / name)} : Digests{};
+  }
+}
+
+// A run with a checkpoint keeps its tokenizers and sets a changed config.toml aside.
+void RunFolder::check() const {
+  const std::vector<std::string> tokenizers = own_tokenizer_files();
+  for (const std::string& name : names_of_a_run()) {
+    if (!is_there_or_link(folder_ / name)) continue;
+    if (!is_own(name) && name == kCheckpoints && is_empty_folder(folder_ / name)) continue;
+    if (!is_own(name) && has_checkpoint_ && std::ranges::find(tokenizers, name) != tokenizers.end()) continue;
+    if (!is_own(name) || (!has_checkpoint_ && has_been_changed(name))) refuse(folder_ / name);
+  }
+}
+
+void RunFolder::write_list() const {
+  Json files = Json::object();
+  for (const auto& [name, digests] : files_) files[name] = digests;
+  write_json_file(folder_ / kRunFile, Json{{kFiles, files}});
+}
+
+void RunFolder::own(const std::string& name) {
+  if (is_own(name)) return;
+  if (is_there_or_link(folder_ / name) && !is_empty_folder(folder_ / name)) refuse(folder_ / name);
+  files_[name] = {};
+  has_list_ = true;
+  write_list();
+}
+
+// The digest is in the list before the file is there, so that a run that is killed in between knows it again.
+void RunFolder::own(const std::string& name, const std::string& digest) {
+  Digests digests = {digest};
+  if (is_there_or_link(folder_ / name)) {
+    const std::string present = digest_of(folder_ / name);
+    if (present != digest && (!is_own(name) || has_been_changed(name))) refuse(folder_ / name);
+    if (present != digest) digests.push_back(present);
+  }
+  if (is_own(name) && files_.at(name) == digests) return;
+  files_[name] = digests;
+  has_list_ = true;
+  write_list();
+}
+
+fs::path RunFolder::write(const std::string& name, std::string_view text) {
+  const fs::path path = folder_ / name;
+  const std::string digest = sha256(text);
+  fs::path aside;
+  if (is_there_or_link(path) && digest_of(path) != digest && (!is_own(name) || has_been_changed(name))) {
+    aside = path.string() + ".changed";
+    for (int n = 2; is_there_or_link(aside); ++n) aside = fmt::format("{}.changed.{}", path.string(), n);
+    std::error_code error;
+    fs::rename(path, aside, error);
+    if (error) fail<FileError>("cannot rename {}: {}", path.string(), error.message());
+  }
+  own(name, digest);
+  write_file(path, text);
+  return aside;
+}
+
+void RunFolder::save_tokenizers(const std::function<void(const fs::path& folder)>& save) {
+  const AtomicFolder scratch(folder_ / kNewTokenizers);  // never committed
+  save(scratch.temporary());
+  for (const std::string& name : own_tokenizer_files()) {
+    const fs::path from = scratch.temporary() / name, to = folder_ / name;
+    std::error_code error;
+    if (is_there(from)) {
+      own(name, digest_of(from));
+      fs::rename(from, to, error);
+    } else if (is_own(name)) {
+      fs::remove(to, error);
+    }
+    if (error) fail<FileError>("cannot replace {}: {}", to.string(), error.message());
+  }
 }
 
 }  // namespace attune

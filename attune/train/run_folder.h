@@ -1,21 +1,60 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "attune/base/folder_lock.h"
 
 namespace attune {
 
-/// The folder of a run, kept for one process at a time.
+/// The files that a run has written in its folder, by name.
+inline constexpr const char* kRunFile = "run.json";
+
+/// The folder of a run, kept for one process at a time. Nothing in it is replaced or removed that no run has written:
+/// run.json lists what this run has written, with the digests of the files that are written once.
+///
+/// A folder is that of a run when it has a run.json, or a checkpoint: runs of earlier versions have no run.json.
 class RunFolder {
  public:
   /// Makes the folder, locks it (see FolderLock) and removes what killed processes left there. Throws ConfigError when
-  /// it has something in it and is no run: what a run writes would replace the files of somebody else. Throws FileError
-  /// when another process has it.
+  /// it has something in it and is no run, and when a run has not come to a checkpoint and has files in it that it did
+  /// not write, or that were changed. Throws FileError when another process has the folder.
   explicit RunFolder(const std::filesystem::path& folder);
+  /// Removes the lock and the folder when they were made for a run that has written nothing.
+  ~RunFolder();
+  RunFolder(const RunFolder&) = delete;
+  RunFolder& operator=(const RunFolder&) = delete;
+
+  /// Has the run own the file or folder of this name, which it is about to write. Throws ConfigError when there is one
+  /// that it does not own.
+  void own(const std::string& name);
+  /// Writes a file that the run owns from then on. One with a content that the run did not write is set aside: returns
+  /// its new path, else an empty one. Throws FileError.
+  std::filesystem::path write(const std::string& name, std::string_view text);
+  /// Calls `save` with an empty folder and moves the tokenizers that it writes there to the run. Removes others that
+  /// the run has written earlier. Throws what `save` throws, FileError, and ConfigError as own().
+  void save_tokenizers(const std::function<void(const std::filesystem::path& folder)>& save);
 
  private:
+  using Digests = std::vector<std::string>;  // that the file may have; none: it has no lasting content
+
+  bool is_own(const std::string& name) const;
+  bool has_been_changed(const std::string& name) const;
+  void own(const std::string& name, const std::string& digest);
+  void adopt();
+  void check() const;
+  void write_list() const;
+
+  std::filesystem::path folder_;
+  std::vector<std::filesystem::path> made_;  // the folder and those above it, the innermost first
   FolderLock lock_;
+  bool has_list_ = false;
+  bool has_checkpoint_ = false;
+  std::map<std::string, Digests> files_;
 };
 
 }  // namespace attune

@@ -1,7 +1,5 @@
 #include "attune/train/tokenizers.h"
 
-#include <system_error>
-
 #include "attune/text/character_tokenizer.h"
 #include "attune/text/sentence_piece_tokenizer.h"
 #include "attune/text/whitespace_tokenizer.h"
@@ -71,12 +69,8 @@ std::shared_ptr<const Tokenizer> make_tokenizer(const RunConfig& config) {
   return naming(files, [&] { return learn(paths(files), config); });
 }
 
-LearningText::LearningText(const fs::path& scratch_folder) : path_(scratch_folder / "texts.tmp"), file_(path_) {}
-
-LearningText::~LearningText() {
-  std::error_code ignored;
-  fs::remove(path_, ignored);
-}
+LearningText::LearningText(const fs::path& scratch_folder)
+    : folder_(scratch_folder / kLearningText), path_(folder_.temporary() / "texts"), file_(path_) {}
 
 void LearningText::add(const std::string& text) {
   pending_ += text + "\n";

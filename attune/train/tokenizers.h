@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "attune/base/atomic_folder.h"
 #include "attune/base/file.h"
 #include "attune/text/tokenizer_files.h"
 #include "attune/train/config.h"
@@ -20,20 +21,21 @@ std::shared_ptr<const Tokenizer> make_tokenizer(const RunConfig& config);
 /// Returns the tokenizer of data.tokenizer or of train.initialize_from, or null where one is to be learnt.
 std::shared_ptr<const Tokenizer> given_tokenizer(const RunConfig& config);
 
-/// A temporary file of texts that a tokenizer is learnt from; the destructor removes it. Tokenizers learn from files,
-/// and files of labelled texts have labels too.
+/// The name of the temporary folder of a LearningText, with digits added.
+inline constexpr const char* kLearningText = "learning-text";
+
+/// A file of texts that a tokenizer is learnt from, in a temporary folder that goes away with it. Tokenizers learn from
+/// files, and files of labelled texts have labels too.
 class LearningText {
  public:
   explicit LearningText(const std::filesystem::path& scratch_folder);
-  ~LearningText();
-  LearningText(const LearningText&) = delete;
-  LearningText& operator=(const LearningText&) = delete;
 
   void add(const std::string& text);
   /// Ends the file: nothing may follow.
   std::shared_ptr<const Tokenizer> learn(const RunConfig& config);
 
  private:
+  AtomicFolder folder_;  // never committed
   std::filesystem::path path_;
   AtomicFile file_;
   std::string pending_;  // not yet written

@@ -131,7 +131,11 @@ void Run::prepare(bool resume) {
     share_state();
   }
   if (is_first_) {
-    write_file(folder_ / "config.toml", write_toml(with_absolute_paths(given)));
+    if (const fs::path aside = run_folder_->write("config.toml", write_toml(with_absolute_paths(given)));
+        !aside.empty())
+      observer_.on_message(
+          fmt::format("config.toml is not as the run wrote it; it is set aside as {}", aside.filename().string()));
+    for (const char* name : {"metrics.jsonl", "samples.jsonl"}) run_folder_->own(name);
     const bool begins = !fs::exists(folder_ / "metrics.jsonl");
     log_.emplace(folder_, state_.step);
     if (begins)
@@ -207,7 +211,8 @@ void Run::make_task(bool resumes) {
   }
   // The first rank may have to learn the tokenizers that the others read.
   if (is_first_ || resumes) task_ = make_training_task(config_, folder_, resumes);
-  if (is_first_ && !resumes) task_->save_tokenizers(folder_);
+  if (is_first_ && !resumes)
+    run_folder_->save_tokenizers([&](const fs::path& folder) { task_->save_tokenizers(folder); });
   communicator_.barrier();
   if (!task_) task_ = make_training_task(config_, folder_, true);
   config_.model = task_->model_config();
@@ -358,7 +363,10 @@ void Run::judge(ValidationReport report) {
 void Run::save() {
   check_parameters(task_->model(), state_.step);
   const std::vector<AdamState> adam = ranks_ ? ranks_->gather_states(*adam_) : adam_->states();
-  if (is_first_) checkpoints_.write(state_.step, make_checkpoint(parts(), adam, state_));
+  if (is_first_) {
+    run_folder_->own("checkpoints");
+    checkpoints_.write(state_.step, make_checkpoint(parts(), adam, state_));
+  }
   saved_step_ = state_.step;
   saved_validation_ = state_.last_validation;
   observer_.on_checkpoint(checkpoints_.file(state_.step));
@@ -381,6 +389,7 @@ std::optional<ValidationReport> Run::write_outcome() {
 
 // With adapters, the model with them added, and the adapters beside it.
 void Run::save_model(const char* name) {
+  run_folder_->own(name);
   task_->save_model(folder_ / name);
   if (config_.lora.on())
     write_adapter(folder_ / name / kAdapterFolder, task_->model(),

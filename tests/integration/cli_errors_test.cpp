@@ -61,6 +61,35 @@ TEST_F(CliErrorsTest, UsageErrors) {
   EXPECT_THAT(refusal(run_attune({"inspect", model_, "--attention", " "})), HasSubstr("no tokens"));
 }
 
+TEST_F(CliErrorsTest, AModelThatIsNotThereIsNamed) {
+  EXPECT_EQ(refusal(run_attune({"translate", "the dog"})),
+            "attune: the dog: is no model folder (attune translate MODEL TEXT)\n");
+  EXPECT_THAT(refusal(run_attune({"classify", "the dog"})), HasSubstr("(attune classify MODEL TEXT)"));
+  EXPECT_THAT(refusal(run_attune({"embed", "the dog"})), HasSubstr("(attune embed MODEL TEXT)"));
+  EXPECT_THAT(refusal(run_attune({"generate", "the dog"})), HasSubstr("(attune generate MODEL --prompt TEXT)"));
+  EXPECT_THAT(refusal(run_attune({"draw", "attention", "none", "a"})), HasSubstr("none: is no model folder"));
+  EXPECT_THAT(refusal(run_attune({"translate", model_, "--ensemble", "none", "a"})),
+              HasSubstr("none: is no model folder"));
+}
+
+TEST_F(CliErrorsTest, ARepeatedOptionTakesOneWord) {
+  EXPECT_EQ(run_attune({"translate", model_, "--ensemble", model_, "The dog."}).output,
+            run_attune({"translate", model_, "The dog."}).output);
+  const std::string config = file("a.toml", "[train]\nstep = 3\n");
+  EXPECT_THAT(refusal(run_attune({"train", "--set", "train.seed=3", config, "--describe-config"})),
+              HasSubstr("a.toml: train: unknown key \"step\""));
+}
+
+TEST_F(CliErrorsTest, ADeviceIsNamedWithItsKey) {
+  const auto refused = [&](const std::string& assignment) {
+    return refusal(run_attune({"train", "--set", assignment, "--out", (folder_ / "run").string()}));
+  };
+  EXPECT_THAT(refused("train.device=gpu"),
+              HasSubstr("--set train.device=gpu: train.device = gpu: needs cpu, cuda, or cuda:N"));
+  EXPECT_THAT(refused("train.device=cuda:77"), HasSubstr("--set train.device=cuda:77: train.device = cuda:77: "));
+  EXPECT_FALSE(fs::exists(folder_ / "run"));
+}
+
 TEST_F(CliErrorsTest, LinesBeforeAMalformedOneAreTranslated) {
   const auto translate = [&](const std::string& third) {
     return run_attune({"translate", model_}, {.input = "The dog.\n\n" + third + "\nThe cat.\n"});

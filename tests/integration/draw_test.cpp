@@ -137,6 +137,7 @@ TEST(Draw, AttentionOfAModel) {
   EXPECT_THAT(picture({"attention", model, "a < b & \"c\" \x01", "--kind", "encoder", "--layer", "1"}),
               HasSubstr("Encoder self-attention, layer 1 of 2"));
   EXPECT_THAT(no_picture({"attention", model, "The dog.", "--layer", "3"}), HasSubstr("--layer 3: needs 1 to 2"));
+  EXPECT_THAT(no_picture({"attention", model, "The dog.", "--layer", "0"}), HasSubstr("--layer 0: needs 1 to 2"));
   EXPECT_THAT(no_picture({"attention", model, "The dog.", "--kind", "both"}), HasSubstr("encoder, decoder, cross"));
   write_small_language_model(folder / "lm");
   EXPECT_THAT(picture({"attention", (folder / "lm").string(), "The dog."}), HasSubstr("Self-attention, layer"));

@@ -63,7 +63,8 @@ TEST_F(RobustnessCli, ARowThatIsNotFiniteIsNamedAndEndsNothingBeforeIt) {
 
   const CommandResult skipped = run_attune({"translate", model, "--file", input, "--on-error", "skip"});
   EXPECT_EQ(skipped.status, 0);
-  EXPECT_THAT(skipped.errors, HasSubstr("in:3: "));
+  EXPECT_THAT(skipped.errors, AllOf(HasSubstr("in:3: the model's logits are not finite\n"),
+                                    HasSubstr("attune: 1 of 4 lines was skipped\n")));
   EXPECT_EQ(split_lines(skipped.output), (std::vector<std::string>{good[0], good[1], "", good[3]}));
 
   const CommandResult labels = run_attune({"classify", spoilt_classifier(), "--file", input});
@@ -76,12 +77,12 @@ TEST_F(RobustnessCli, NothingInAModelCommandsATerminalOrBreaksATable) {
   Json config = read_json_file(folder_ / "labels" / "config.json");
   const std::string hostile =
       "\x1b]0;owned\x07\tb\xC2\x9B"
-      "31m";
+      "31m\u202eg\u2066h\u2028";
   config["labels"] = {hostile, "good", "so so"};
   write_json_file(folder_ / "labels" / "config.json", config);
   const std::string model = (folder_ / "labels").string();
   const std::string labels = output_of({"classify", model, "--top", "3", "A dog."});
-  EXPECT_THAT(labels, HasSubstr("\\x1b]0;owned\\x07\\tb\\u009b31m\t"));
+  EXPECT_THAT(labels, HasSubstr("\\x1b]0;owned\\x07\\tb\\u009b31m\\u202eg\\u2066h\\u2028\t"));
   EXPECT_EQ(std::count(labels.begin(), labels.end(), '\t'), 5);
   EXPECT_THAT(output_of({"inspect", model}), AllOf(Not(HasSubstr("\x1b")), Not(HasSubstr("\xC2\x9B"))));
   EXPECT_EQ(parse_json(output_of({"classify", model, "--json", "A dog."}), "").at("labels").size(), 3u);
@@ -92,6 +93,16 @@ TEST_F(RobustnessCli, NothingInAModelCommandsATerminalOrBreaksATable) {
   EXPECT_THAT(pieces, AllOf(HasSubstr("4\t\\t\n5\t\\x1b\n6\ta\n"), Not(HasSubstr("\x1b"))));
   EXPECT_THAT(refusal(run_attune({"translate", "no\x1bsuch\xC2\x9Bmodel", "a"})),
               AllOf(HasSubstr("no\\x1bsuch\\u009bmodel"), Not(HasSubstr("\x1b"))));
+}
+
+// What a text itself contains is kept: languages from right to left need it.
+TEST_F(RobustnessCli, MarksOfDirectionStayInATextThatIsDecoded) {
+  const std::string text = "a\u2067b\u2069";
+  CharacterTokenizer({"a", "b", "\u2067", "\u2069"}).save(folder_ / "tokenizer.json");
+  const std::string tokenizer = (folder_ / "tokenizer.json").string();
+  const std::string ids = output_of({"tokenizer", "encode", tokenizer, "--ids", text});
+  EXPECT_EQ(output_of({"tokenizer", "decode", tokenizer}, ids), text + "\n");
+  EXPECT_THAT(output_of({"tokenizer", "info", tokenizer, "--pieces"}), HasSubstr("\\u2067"));
 }
 
 TEST_F(RobustnessCli, AnEmptyValueIsNoMissingOption) {

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <filesystem>
@@ -202,6 +203,10 @@ TEST_F(RunsCliTest, TheReportIsOnePageOfItsOwn) {
   for (const char* part : {"Curves", "Translations by step", "Attention", "Configuration", "Cross-attention, layer",
                            "step 3", "step 6", "best valid_bleu", "train.batch_tokens"})
     EXPECT_THAT(page, HasSubstr(part));
+  double largest = 0;
+  for (const Json& line : json_lines(read_file(fs::path(run("seed1")) / "metrics.jsonl")))
+    largest = std::max(largest, line.value("memory_mib", 0.0));
+  EXPECT_THAT(page, HasSubstr(fmt::format("<td>memory_mib</td><td>{:.6g}</td>", largest)));
   EXPECT_THAT(page, AllOf(Not(HasSubstr("<script")), Not(HasSubstr("src=")), Not(HasSubstr("href="))));
   EXPECT_THAT(refusal(run_attune({"report", folder_ / "none"})), HasSubstr("none"));
 }

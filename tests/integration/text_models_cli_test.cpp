@@ -42,6 +42,10 @@ TEST_F(TextModelsCliTest, GenerateSaysWhatTheLibrarySays) {
   const std::string text = generator.generate("The dog").text;
   EXPECT_EQ(output_of({"generate", lm_, "--prompt", "The dog"}), ended(text));
   EXPECT_EQ(output_of({"generate", lm_, "--prompt", "The dog", "--echo"}), ended("The dog" + text));
+  EXPECT_EQ(output_of({"generate", lm_, "The dog"}), ended(text));
+  EXPECT_EQ(
+      output_of({"generate", "The dog", lm_}, "", "attune: the model, " + lm_ + ", is expected before the text\n"),
+      ended(text));
   EXPECT_EQ(output_of({"generate", lm_}, "The dog\n"), ended(text)) << "the line end of the input is no prompt";
   EXPECT_EQ(output_of({"generate", lm_, "--file", file("prompt", "The dog\n")}), ended(text));
   EXPECT_EQ(output_of({"generate", lm_}, ""), ended(generator.generate("").text));

@@ -105,6 +105,19 @@ TEST_F(TrainProcessTest, WhatAKilledRunLeftIsRemovedWhenItIsResumed) {
   for (const fs::path& name : left) EXPECT_FALSE(fs::exists(folder_ / "run" / name)) << name;
 }
 
+// A job in the background of a script: its Ctrl-C is meant for others.
+TEST_F(TrainProcessTest, AnIgnoredCtrlCStaysIgnored) {
+  config_.train.steps = 40;
+  std::vector<std::string> words = {"bash", "-c", "trap '' INT; exec \"$@\"", "bash"};
+  for (const std::string& word : command("run")) words.push_back(word);
+  RunningCommand running(words, held_back());
+  ASSERT_TRUE(running.wait_for_error_text("step "));
+  running.send(SIGINT);
+  const CommandResult result = running.wait();
+  EXPECT_EQ(result.status, 0) << result.errors;
+  EXPECT_TRUE(fs::exists(folder_ / "run" / "model"));
+}
+
 TEST_F(TrainProcessTest, ASecondCtrlCEndsAtOnce) {
   write_reverse_text(folder_, "train", 20000, 5, 9, 1);
   config_.model = {.d_model = 64, .heads = 4, .layers = 2, .d_ff = 256};

@@ -56,16 +56,42 @@ TEST_F(TranslateStream, SkippedLinesAreEmptyAndNamed) {
   const CommandResult result = run_attune({"translate", model_, "--file", input, "--on-error", "skip"});
   EXPECT_EQ(result.status, 0);
   const std::vector<std::string> messages = split_lines(result.errors), found = split_lines(result.output);
-  ASSERT_EQ(messages.size(), 3u) << result.errors;
+  ASSERT_EQ(messages.size(), 4u) << result.errors;
   EXPECT_EQ(messages[0], "attune: " + input + ":4: the line is not valid UTF-8");
   EXPECT_EQ(messages[1], "attune: " + input + ":12: a line of more than 1048576 bytes");
   EXPECT_THAT(messages[2], AllOf(HasSubstr(input + ":21: "), HasSubstr("at most 1024")));
+  EXPECT_EQ(messages[3], "attune: 3 of 30 lines were skipped");
   ASSERT_EQ(found.size(), lines.size());
   for (size_t i = 0; i < lines.size(); ++i)
     EXPECT_EQ(found[i], i == 3 || i == 11 || i == 12 || i == 20 ? "" : expected[i]) << i;
 
   EXPECT_THAT(refusal(run_attune({"translate", model_, "--file", input})), HasSubstr(":4: "));
   EXPECT_THAT(refusal(run_attune({"translate", model_, "--on-error", "pray", "a"})), HasSubstr("--on-error pray"));
+}
+
+TEST_F(TranslateStream, SkippedLinesAreMarkedInJson) {
+  std::string many_words;
+  for (int i = 0; i < 1100; ++i) many_words += " dog";
+  const std::string input = file("in", "The dog.\ncaf\xE9\n" + many_words + "\nThe cat.\n");
+  const CommandResult result = run_attune({"translate", model_, "--file", input, "--on-error", "skip", "--json"});
+  EXPECT_EQ(result.status, 0);
+  const std::vector<Json> found = json_lines(result.output);
+  ASSERT_EQ(found.size(), 4u);
+  for (const size_t i : {0, 3}) EXPECT_FALSE(found[i].contains("error"));
+  for (const size_t i : {1, 2}) {
+    EXPECT_THAT(found[i].at("error").get<std::string>(), HasSubstr(fmt::format("in:{}: ", i + 1)));
+    EXPECT_EQ(found[i].at("translations").at(0).at("finished"), false);
+  }
+  const CommandResult none = run_attune({"translate", model_, "--on-error", "skip", "caf\xE9"});
+  EXPECT_EQ(none.status, 1);
+  EXPECT_THAT(none.errors, HasSubstr("1 of 1 lines was skipped"));
+}
+
+TEST_F(TranslateStream, APageThatNobodyReadsEndsSilently) {
+  const CommandResult result =
+      run_command({"bash", "-c",
+                   fmt::format("{{ sleep 0.5; '{}' train --describe-config; echo $? >&2; }} | true", attune_binary())});
+  EXPECT_EQ(result.errors, "141\n");
 }
 
 // The reader takes one line and goes: no message, and the status that a shell gives a program which SIGPIPE ends.

@@ -66,6 +66,7 @@ pid_t start(const std::vector<std::string>& arguments, const Pipe& input, const 
   sigset_t defaults;
   ::sigemptyset(&defaults);
   ::sigaddset(&defaults, SIGPIPE);
+  ::sigaddset(&defaults, SIGINT);  // which a script ignores for its jobs in the background
   ::posix_spawnattr_setsigdefault(&attributes, &defaults);
   ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
   pid_t process = 0;

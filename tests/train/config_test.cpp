@@ -298,6 +298,8 @@ TEST(RunConfig, AnUnknownKeyIsLookedForElsewhere) {
   };
   EXPECT_EQ(refusal("model.device=cuda"),
             "--set model.device=cuda: model: unknown key \"device\": the key is train.device");
+  EXPECT_EQ(refusal("train.device=gpu"),
+            "--set train.device=gpu: train.device = gpu: needs cpu, cuda, or cuda:N with the number of a GPU");
   EXPECT_EQ(refusal("train.learning_rate=1"),
             "--set train.learning_rate=1: train: unknown key \"learning_rate\": the key is schedule.learning_rate");
   EXPECT_THAT(refusal("train.batch_size=32"), HasSubstr("the key is train.batch_tokens"));

@@ -245,7 +245,10 @@ void add_common(CLI::App* command, Options& o, const char* source_length) {
   command->add_option("--config", o.config, "Run configuration (TOML); default: the base model")
       ->check(CLI::ExistingFile);
   command->add_option("--preset", o.preset, "A configuration of the literature, to which the file's keys are added");
-  command->add_option("--set", o.set, "Overrides one key: model.d_model=256")->expected(1)->take_all();
+  command->add_option("--set", o.set, "Overrides one key: model.d_model=256")
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false);
   command->add_option("--source-length", o.batches.source_length, source_length)->capture_default_str();
   command->add_option("--target-length", o.batches.target_length, "Tokens of a random target sentence")
       ->capture_default_str();

@@ -17,7 +17,7 @@ constexpr const char* kKinds[] = {"encoder", "decoder", "cross"};  // in the ord
 struct AttentionPicture {
   AttentionRequest request;
   std::string kind;
-  int64_t layer = 0;
+  std::optional<int64_t> layer;
 };
 
 const AttentionMaps& chosen(const AttentionPage& page, const std::string& given) {
@@ -32,15 +32,15 @@ const AttentionMaps& chosen(const AttentionPage& page, const std::string& given)
 }
 
 // The layer to draw, from 1.
-int64_t chosen_layer(int64_t given, int64_t layers) {
-  if (given == 0) return layers;
-  check_within("--layer", given, 1, layers);
-  return given;
+int64_t chosen_layer(std::optional<int64_t> given, int64_t layers) {
+  if (!given) return layers;
+  check_within("--layer", *given, 1, layers);
+  return *given;
 }
 
 }  // namespace
 
-std::string draw_attention(const AttentionPage& page, const std::string& kind, int64_t given_layer) {
+std::string draw_attention(const AttentionPage& page, const std::string& kind, std::optional<int64_t> given_layer) {
   const AttentionMaps& maps = chosen(page, kind);
   const auto layers = static_cast<int64_t>(maps.weights.size());
   const int64_t layer = chosen_layer(given_layer, layers);
@@ -71,12 +71,15 @@ void add_draw_attention(CLI::App& draw) {
       draw, "attention", "The attention weights of every head of one layer",
       "  attune draw attention runs/demo/model \"The old dog sleeps.\" --out attention.svg\n"
       "  attune draw attention runs/demo/model \"The old dog sleeps.\" --kind encoder --layer 1 --out encoder.svg",
-      [c] { return draw_attention(view_attention(c->request), c->kind, c->layer); });
+      [c] {
+        check_model(c->request.folder, "attune draw attention MODEL TEXT");
+        return draw_attention(view_attention(c->request), c->kind, c->layer);
+      });
   add_model(*command, c->request.folder)->required();
   command->add_option("text", c->request.text, "What the model reads: the source of a translation")->required();
   command->add_option("--target", c->request.target, "Its translation [the model's own, greedy]");
   command->add_option("--kind", c->kind, "encoder, decoder or cross, of a model that translates [cross]");
-  command->add_option("--layer", c->layer, "From 1 [the last]")->check(CLI::PositiveNumber);
+  command->add_option("--layer", c->layer, "From 1 [the last]");
 }
 
 }  // namespace attune::cli

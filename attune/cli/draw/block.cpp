@@ -230,7 +230,10 @@ void add_draw_block(CLI::App& draw) {
                                   [c] { return draw_block(*c); });
   add_model(*command, c->what, "Configuration (TOML) of a run, or folder of a model [the defaults]");
   command->add_option("--preset", c->preset, "A model that the literature knows by name");
-  command->add_option("--set", c->set, "Overrides one key: model.norm=post")->expected(1)->take_all();
+  command->add_option("--set", c->set, "Overrides one key: model.norm=post")
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false);
 }
 
 }  // namespace attune::cli

@@ -121,7 +121,8 @@ void add_draw_metrics(CLI::App& draw) {
                   [c] { return draw_metrics(*c); });
   command->add_option("runs", c->runs, "Folders of runs")->required();
   command->add_option("--values", c->values, "Names in metrics.jsonl, one panel for each unit [loss,valid_loss]")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);
   command->add_option("--x", c->axis, "step, time (minutes since the first line) or tokens")->capture_default_str();
   command->add_option("--smooth", c->smooth, "Share of the value before in each, below 1: 0.9 smooths much")
       ->capture_default_str();

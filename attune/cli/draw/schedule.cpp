@@ -99,7 +99,9 @@ void add_draw_schedule(CLI::App& draw) {
                                   "  attune draw schedule examples/demo.toml --out demo.svg",
                                   [c] { return draw_schedule(*c); });
   command->add_option("config", c->configs, "Configurations (TOML) of runs, in place of what follows");
-  command->add_option("--schedules", c->kinds, "noam, inverse_sqrt, cosine, linear, constant [all]")->delimiter(',');
+  command->add_option("--schedules", c->kinds, "noam, inverse_sqrt, cosine, linear, constant [all]")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   command->add_option("--steps", c->steps, "Of the whole run")->capture_default_str();
   command->add_option("--warmup", c->warmup, "Steps of warm-up")->capture_default_str();
   command->add_option("--learning-rate", c->learning_rate, "At the peak, for noam a factor [1e-3, for noam 1]");

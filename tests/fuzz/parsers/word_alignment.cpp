@@ -6,7 +6,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace attune;
   if (size < 2) return 0;
-  const std::string line = fuzz::text_of(data + 2, size - 2);
+  const std::string_view line = fuzz::text_of(data + 2, size - 2);
   return fuzz::answer([&] {
     const WordAlignment pairs = parse_pharaoh(line, data[0], data[1], "line 1");
     for (const auto& [source, target] : pairs)
