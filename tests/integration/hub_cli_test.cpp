@@ -54,6 +54,11 @@ TEST(HubCli, GenerateWritesAChatWithTheFoldersTemplate) {
   EXPECT_EQ(found[0].at("text"), expected);
 }
 
+TEST(HubCli, EvaluateSaysWhatAnEncoderIsFor) {
+  EXPECT_THAT(refusal_of({"evaluate", model("roberta-masked").string(), "--data", "text.txt"}),
+              HasSubstr("attune embed gives its vectors"));
+}
+
 TEST(HubCli, AModelForAnotherCommandIsNamed) {
   EXPECT_THAT(
       refusal_of({"translate", model("gpt2").string(), "A text."}),
