@@ -151,6 +151,7 @@ def test_texts_of_an_iterable_are_generated(generator: attune.TextGenerator) -> 
 def test_ctrl_c_ends_a_call(hub: Path) -> None:
     program = f"""
 import os, signal, threading, attune
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which is ignored in a job in the background
 generator = attune.TextGenerator({str(hub / "gpt2")!r})
 threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 try:
