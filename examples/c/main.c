@@ -23,7 +23,7 @@ static int print_added(void *user, size_t index, const char *added) {
 
 static void translate(const attune_translator *translator, const char *sentence) {
   attune_translations *result;
-  check(attune_translate(translator, &sentence, 1, "{\"n_best\": 2}", NULL, &result));
+  check(attune_translate(translator, &sentence, 1, "{\"beam_size\": 4, \"n_best\": 2}", NULL, &result));
   for (size_t rank = 0; rank < attune_translations_n_best(result, 0); ++rank)
     printf("%s\n  %.3f %s\n", sentence, attune_translation_score(result, 0, rank), attune_translation_text(result, 0, rank));
   attune_translations_free(result);
