@@ -77,8 +77,9 @@ void fill(PositionKind& kind, const TransformerConfig& c) {
 
 void fill(TransformerConfig& c, Experts& experts) {
   std::ranges::sort(experts.dense_layers);
-  const auto ends = std::ranges::unique(experts.dense_layers);
-  experts.dense_layers.erase(ends.begin(), ends.end());
+  // Clang 14 does not compile std::ranges::unique().
+  experts.dense_layers.erase(std::unique(experts.dense_layers.begin(), experts.dense_layers.end()),
+                             experts.dense_layers.end());
   if (experts.d_ff == 0) experts.d_ff = c.d_ff;
   if (experts.dense_layers.empty()) c.d_ff = experts.d_ff;  // nothing is as wide as all layers
   if (experts.groups == 1) experts.group_score = GroupScore::maximum;
