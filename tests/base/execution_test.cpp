@@ -86,6 +86,9 @@ TEST(Parallel, TheCallersOpenMpSettingsStay) {
 }
 
 TEST(Parallel, InARegionOfTheCallerThereIsOneThread) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the thread sanitizer does not see that OpenMP's threads wait for each other";
+#endif
   std::mutex mutex;
   std::set<int> levels;
 #pragma omp parallel num_threads(2)
@@ -93,7 +96,6 @@ TEST(Parallel, InARegionOfTheCallerThereIsOneThread) {
     const std::lock_guard lock(mutex);
     levels.insert(omp_get_level());
   });
-  const std::lock_guard lock(mutex);  // the thread sanitizer does not know that the region has ended
   EXPECT_EQ(levels, std::set<int>{1});
 }
 
