@@ -9,6 +9,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   return fuzz::answer([&] {
     serve::ServeConfig config;
     serve::read_serve_config(path, config);
+    config.http.host = "127.0.0.1";  // no name server is asked
     config.validate();
     fuzz::require(!config.models.empty() && config.limits.beam_size > 0);
   });
