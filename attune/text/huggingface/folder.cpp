@@ -169,7 +169,12 @@ std::unique_ptr<Tokenizer> load_tokenizer_json(std::string_view bytes, const fs:
   parts.truncation = read_truncation(fields);
   parts.padding = read_padding(fields);
   add_config(parts, read_tokenizer_config(file.parent_path()), file);
-  return std::make_unique<HuggingFaceTokenizer>(std::move(parts));
+  const int32_t highest = parts.post_processor.highest_id();
+  auto tokenizer = std::make_unique<HuggingFaceTokenizer>(std::move(parts));
+  if (highest >= tokenizer->vocab_size())
+    fail<FileError>("{}: post_processor: token {} is not in the vocabulary, which has {}", name, highest,
+                    tokenizer->vocab_size());
+  return tokenizer;
 }
 
 std::unique_ptr<Tokenizer> load_by_file_name(const fs::path& file) {

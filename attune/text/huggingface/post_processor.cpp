@@ -1,5 +1,6 @@
 #include "attune/text/huggingface/post_processor.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "attune/text/vocabulary_json.h"
@@ -102,6 +103,14 @@ PostProcessor surrounded_by(const Surroundings& tokens) {
                  {Kind::second, tokens.second_type},
                  {Kind::tokens, tokens.second_type, tokens.after}};
   return result;
+}
+
+int32_t PostProcessor::highest_id() const {
+  int32_t highest = -1;
+  for (const Template* t : {&single, &pair})
+    for (const TemplatePiece& piece : *t)
+      for (const int32_t id : piece.tokens) highest = std::max(highest, id);
+  return highest;
 }
 
 Encoding PostProcessor::apply(std::vector<int32_t> ids, const EncodeOptions& options) const {

@@ -22,6 +22,8 @@ struct PostProcessor {
   Template single = {{TemplatePiece::Kind::first, 0}};
   Template pair = {{TemplatePiece::Kind::first, 0}, {TemplatePiece::Kind::second, 1}};
 
+  /// The largest id of the templates' tokens; -1 without any.
+  int32_t highest_id() const;
   /// The tokens of a text between those of the template, and no longer than options.truncation says. Throws DataError
   /// when a text cannot be cut so far.
   Encoding apply(std::vector<int32_t> ids, const EncodeOptions& options) const;

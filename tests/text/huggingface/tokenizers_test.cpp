@@ -121,6 +121,9 @@ TEST(HuggingFaceTokenizers, ErrorsNameTheField) {
             "tokenizer.json: normalizer.normalizers[1]: is null, expected an object");
   EXPECT_EQ(error_of(R"({"model": {"type": "WordLevel", "vocab": {"a": -1}}})"),
             "tokenizer.json: vocabulary, entry 1: the id is not a number from 0 to 8388607");
+  EXPECT_EQ(
+      error_of(R"({"post_processor": {"type": "BertProcessing", "sep": ["a", 0], "cls": ["b", 1]}, )" + model + "}"),
+      "tokenizer.json: post_processor: token 1 is not in the vocabulary, which has 1");
 }
 
 TEST(HuggingFaceTokenizers, AKeyThatComesTwiceIsNamed) {
