@@ -11,6 +11,7 @@
 #include "attune/base/file.h"
 #include "attune/hub/hub_config.h"
 #include "attune/hub/hub_folder.h"
+#include "attune/hub/parameter_writer.h"
 #include "attune/io/config_file.h"
 #include "attune/io/json_file.h"
 #include "attune/io/safetensors.h"
@@ -233,11 +234,6 @@ struct ProjectionGroup {
   int64_t rows = 0;
 };
 
-int64_t rows_needed(int64_t own, const Transform& t) {
-  if (!t.part) return own;
-  return t.period == 0 ? t.first + own : own / t.run * t.period;
-}
-
 std::vector<ProjectionGroup> groups_of(Module& module, const OpenedFolder& base) {
   std::vector<ProjectionGroup> groups;
   std::map<std::vector<std::string>, size_t> numbers;
@@ -253,7 +249,7 @@ std::vector<ProjectionGroup> groups_of(Module& module, const OpenedFolder& base)
     ProjectionGroup& group = groups[number->second];
     const auto adapter = adapters.find(name);
     group.parts.push_back({adapter == adapters.end() ? nullptr : adapter->second, place.transform});
-    group.rows = std::max(group.rows, rows_needed(p.tensor->size(0), place.transform));
+    group.rows = std::max(group.rows, stored_row_count(p.tensor->size(0), place.transform));
   }
   std::erase_if(groups, [](const ProjectionGroup& group) {
     return std::ranges::none_of(group.parts, [](const auto& part) { return part.adapter != nullptr; });
@@ -281,11 +277,10 @@ Stored joined(const ProjectionGroup& group) {
     const std::vector<float> values = values_of(adapter->b());
     const auto factor = static_cast<float>(adapter->scale() / all.scale);
     const int64_t count = adapter->b().size(0), own = adapter->rank();
-    const int64_t run = transform.period > 0 ? transform.run : count;
     for (int64_t row = 0; row < count; ++row)
       for (int64_t c = 0; c < own; ++c) {
-        const int64_t stored_row = transform.first + row / run * transform.period + row % run;
-        b[static_cast<size_t>(stored_row * rank + column + c)] = factor * values[static_cast<size_t>(row * own + c)];
+        const int64_t at = stored_row(row, transform) * rank + column + c;
+        b[static_cast<size_t>(at)] = factor * values[static_cast<size_t>(row * own + c)];
       }
     column += own;
   }

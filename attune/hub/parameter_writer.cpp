@@ -10,12 +10,6 @@
 namespace attune {
 namespace {
 
-// How many stored rows this parameter needs.
-int64_t rows_needed(int64_t own, const Transform& t) {
-  if (!t.part) return own;
-  return t.period == 0 ? t.first + own : own / t.run * t.period;
-}
-
 // The values as they are stored: ParameterReader adds what is taken away here.
 Tensor without_addend(const Tensor& values, double add) {
   if (add == 0) return values;
@@ -28,8 +22,10 @@ Tensor without_addend(const Tensor& values, double add) {
 // Copies the rows of a parameter to where they are stored.
 void put_rows(const Tensor& values, const Transform& t, const Tensor& rows) {
   const int64_t count = values.size(0), run = t.period == 0 ? count : t.run;
-  for (int64_t from = 0, to = t.first; from < count; from += run, to += t.period)
+  for (int64_t from = 0; from < count; from += run) {
+    const int64_t to = stored_row(from, t);
     rows.rows(to, to + run).copy_from(values.rows(from, from + run));
+  }
 }
 
 Tensor transposed_matrix(const Tensor& x) {
@@ -43,6 +39,15 @@ Tensor transposed_matrix(const Tensor& x) {
 }
 
 }  // namespace
+
+int64_t stored_row_count(int64_t own, const Transform& t) {
+  if (!t.part) return own;
+  return t.period == 0 ? t.first + own : own / t.run * t.period;
+}
+
+int64_t stored_row(int64_t row, const Transform& t) {
+  return t.first + (t.period == 0 ? row : row / t.run * t.period + row % t.run);
+}
 
 ParameterWriter::ParameterWriter(Module& module, const NameTable& table) {
   std::map<std::vector<std::string>, size_t> group_of;
@@ -72,7 +77,7 @@ ParameterWriter::ParameterWriter(Module& module, const NameTable& table) {
 
 Shape ParameterWriter::Group::rows() const {
   int64_t rows = 0;
-  for (const Part& part : parts) rows = std::max(rows, rows_needed(part.values.size(0), part.transform));
+  for (const Part& part : parts) rows = std::max(rows, stored_row_count(part.values.size(0), part.transform));
   const Shape& own = parts.front().values.shape();
   std::vector<int64_t> sizes(own.begin(), own.end());
   sizes[0] = rows;

@@ -10,6 +10,10 @@
 
 namespace attune {
 
+/// How many stored rows a parameter of `own` rows needs, and which of them is its row `row`.
+int64_t stored_row_count(int64_t own, const Transform& t);
+int64_t stored_row(int64_t row, const Transform& t);
+
 /// A tensor as it will be in a file. Its values are made when they are asked for.
 struct WrittenTensor {
   std::string name;
