@@ -38,14 +38,17 @@ std::optional<double> processors_of_version_1(const fs::path& group) {
 }
 
 // "max" where there is no limit.
-std::optional<int64_t> memory_of_version_2(const fs::path& group) {
-  const std::optional<int64_t> bytes = number_in(group / "memory.max");
+std::optional<int64_t> memory_in(const fs::path& file) {
+  const std::optional<int64_t> bytes = number_in(file);
   return bytes && *bytes > 0 ? bytes : std::nullopt;
 }
 
+std::optional<int64_t> memory_of_version_2(const fs::path& group) {
+  return memory_in(group / "memory.max");
+}
+
 std::optional<int64_t> memory_of_version_1(const fs::path& group) {
-  const std::optional<int64_t> bytes = number_in(group / "memory.limit_in_bytes");
-  return bytes && *bytes > 0 ? bytes : std::nullopt;
+  return memory_in(group / "memory.limit_in_bytes");
 }
 
 std::vector<std::string> split(const std::string& text, char by) {
