@@ -4,34 +4,28 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <span>
 #include <utility>
 #include <vector>
 
-#include "attune/inference/decoding_model.h"
+#include "tests/inference/wrapped_model.h"
 
 namespace attune {
 
 /// A model that notes its steps and its sources.
-class CountingModel final : public DecodingModel {
+class CountingModel final : public WrappedModel {
  public:
   /// The number of steps in each cache: the lanes of a scheduler have one each.
   using Steps = std::map<const KvCache*, int64_t>;
 
-  explicit CountingModel(std::shared_ptr<const DecodingModel> model) : model_(std::move(model)) {}
-  int64_t vocab() const override { return model_->vocab(); }
-  int64_t source_vocab() const override { return model_->source_vocab(); }
-  int64_t longest_sequence() const override { return model_->longest_sequence(); }
-  int64_t cache_bytes(int64_t past, int64_t sources) const override { return model_->cache_bytes(past, sources); }
-  KvCache start() const override { return model_->start(); }
+  using WrappedModel::WrappedModel;
   void add(std::span<const std::span<const int32_t>> sources, KvCache& cache) const override {
     {
       const std::lock_guard lock(gate);
       for (const auto& source : sources) entered.emplace_back(std::vector(source.begin(), source.end()), steps);
     }
-    model_->add(sources, cache);
+    WrappedModel::add(sources, cache);
   }
   void step(const DecodingInput& input, KvCache& cache, DecodingOutput& output) const override {
     {
@@ -39,16 +33,13 @@ class CountingModel final : public DecodingModel {
       tokens.push_back(static_cast<int64_t>(input.tokens.size()));
       ++steps[&cache];
     }
-    model_->step(input, cache, output);
+    WrappedModel::step(input, cache, output);
   }
 
   mutable std::mutex gate;                                              // who holds it lets no step begin
   mutable std::vector<int64_t> tokens;                                  // that each step reads
   mutable Steps steps;                                                  // so far
   mutable std::vector<std::pair<std::vector<int32_t>, Steps>> entered;  // sources, and the steps before each
-
- private:
-  std::shared_ptr<const DecodingModel> model_;
 };
 
 /// The most steps that a lane has made between two moments.

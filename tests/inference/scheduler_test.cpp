@@ -184,20 +184,15 @@ TEST(Scheduler, AStepReadsAboutOnePieceOfAllPrompts) {
 }
 
 // A model whose step finds that its requests were cancelled meanwhile.
-class Cancelling final : public DecodingModel {
+class Cancelling final : public WrappedModel {
  public:
-  explicit Cancelling(std::shared_ptr<const DecodingModel> model) : model_(std::move(model)) {}
-  int64_t vocab() const override { return model_->vocab(); }
-  int64_t source_vocab() const override { return model_->source_vocab(); }
-  int64_t longest_sequence() const override { return model_->longest_sequence(); }
-  int64_t cache_bytes(int64_t tokens, int64_t sources) const override { return model_->cache_bytes(tokens, sources); }
-  KvCache start() const override { return model_->start(); }
+  using WrappedModel::WrappedModel;
   void add(std::span<const std::span<const int32_t>> sources, KvCache& cache) const override {
-    if (source_vocab() == 0) return model_->add(sources, cache);  // reads nothing
-    call([&] { model_->add(sources, cache); });
+    if (source_vocab() == 0) return WrappedModel::add(sources, cache);  // reads nothing
+    call([&] { WrappedModel::add(sources, cache); });
   }
   void step(const DecodingInput& input, KvCache& cache, DecodingOutput& output) const override {
-    call([&] { model_->step(input, cache, output); });
+    call([&] { WrappedModel::step(input, cache, output); });
   }
 
   const std::shared_ptr<std::atomic<bool>> cancel = std::make_shared<std::atomic<bool>>(false);
@@ -215,8 +210,6 @@ class Cancelling final : public DecodingModel {
       throw;
     }
   }
-
-  std::shared_ptr<const DecodingModel> model_;
 };
 
 TEST(Scheduler, APassWhoseRequestsAreCancelledEndsBetweenLayers) {
@@ -266,19 +259,12 @@ TEST(Scheduler, SourcesOfCancelledRequestsAreNotRead) {
 }
 
 // A model whose logits after one token are not finite.
-class Poisoned final : public DecodingModel {
+class Poisoned final : public WrappedModel {
  public:
-  Poisoned(std::shared_ptr<const DecodingModel> model, int32_t poison) : model_(std::move(model)), poison_(poison) {}
-  int64_t vocab() const override { return model_->vocab(); }
-  int64_t source_vocab() const override { return model_->source_vocab(); }
-  int64_t longest_sequence() const override { return model_->longest_sequence(); }
-  int64_t cache_bytes(int64_t tokens, int64_t sources) const override { return model_->cache_bytes(tokens, sources); }
-  KvCache start() const override { return model_->start(); }
-  void add(std::span<const std::span<const int32_t>> sources, KvCache& cache) const override {
-    model_->add(sources, cache);
-  }
+  Poisoned(std::shared_ptr<const DecodingModel> model, int32_t poison)
+      : WrappedModel(std::move(model)), poison_(poison) {}
   void step(const DecodingInput& input, KvCache& cache, DecodingOutput& output) const override {
-    model_->step(input, cache, output);
+    WrappedModel::step(input, cache, output);
     size_t end = 0, logits = 0;
     for (size_t r = 0; r < input.counts.size(); ++r) {
       end += static_cast<size_t>(input.counts[r]);
@@ -292,7 +278,6 @@ class Poisoned final : public DecodingModel {
   }
 
  private:
-  std::shared_ptr<const DecodingModel> model_;
   int32_t poison_;
 };
 
