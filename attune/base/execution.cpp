@@ -1,5 +1,7 @@
 #include "attune/base/execution.h"
 
+#include "attune/base/interrupt.h"
+
 namespace attune {
 namespace {
 
@@ -10,6 +12,10 @@ constinit thread_local const Execution* current = nullptr;  // null: the default
 const Execution& execution() {
   static const Execution defaults;
   return current != nullptr ? *current : defaults;
+}
+
+void stop_if_unwanted() {
+  if (const auto& unwanted = execution().unwanted; unwanted && unwanted()) throw Interrupted();
 }
 
 void ExecutionScope::begin() {

@@ -2,6 +2,7 @@
 // How operations run, apart from the weights and inputs that they run on.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -30,11 +31,16 @@ struct Execution {
   std::shared_ptr<Bfloat16Copies> bfloat16_copies = {};    // parameters, converted once; null: converted at each use
   bool initialize_parameters = true;                       // of new modules; false: their memory is not touched
   Profile* profile = nullptr;                              // measures operations; null: no measurement
+  std::function<bool()> unwanted = {};                     // whether nobody waits for the result; none: somebody does
 };
 
 /// The settings of the calling thread. A new thread has the defaults. The threads of a parallel_for() have those of
-/// its caller, but threads = 1 and no profile.
+/// its caller, but threads = 1, and neither profile nor unwanted.
 const Execution& execution();
+
+/// Throws Interrupted (base/interrupt.h) where execution().unwanted says that nobody waits for the result. A model
+/// calls it between its layers.
+void stop_if_unwanted();
 
 /// Applies a changed copy of execution() to the calling thread until the end of the block:
 ///   const ExecutionScope scope([](Execution& e) { e.recording = false; });

@@ -40,7 +40,10 @@ void parallel_run(int64_t chunks, const std::function<void(int64_t)>& body) {
     const ExecutionScope scope([&](Execution& e) {
       e = outer;
       e.threads = 1;
-      if (std::this_thread::get_id() != caller) e.profile = nullptr;  // which is one thread's
+      if (std::this_thread::get_id() != caller) {  // these are one thread's
+        e.profile = nullptr;
+        e.unwanted = nullptr;
+      }
     });
     for (int64_t chunk = pieces.next(); chunk < chunks; chunk = pieces.next()) {
       if (failed.load(std::memory_order_relaxed)) return;

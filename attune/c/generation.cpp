@@ -22,28 +22,6 @@ struct attune_texts {
   std::vector<Text> texts;
 };
 
-namespace attune {
-namespace {
-
-struct GenerateFields {
-  SamplingConfig sampling;
-  GenerateOptions options;
-  DecodingFields decoding;
-};
-
-template <class FieldVisitor>
-void visit_fields(GenerateFields& f, FieldVisitor& v) {
-  visit_fields(f.sampling, v);
-  v("stop", f.options.stop);
-  v("samples", f.options.samples);
-  v("batch_texts", f.options.batch_texts);
-  v("prompts_have_special_tokens", f.options.prompts_have_special_tokens);
-  visit_fields(f.decoding, v);
-}
-
-}  // namespace
-}  // namespace attune
-
 using namespace attune;
 using namespace attune::c;
 
@@ -61,10 +39,7 @@ attune_status attune_generate(const attune_generator* generator, const char* con
   return guarded([&] {
     const TextGenerator& model = given(generator, "generator").generator;
     auto& out = given(texts, "texts");
-    GenerateFields fields = {.sampling = model.sampling(), .options = {}, .decoding = {}};
-    read_fields(options_of(options), fields, "options");
-    fields.options.sampling = fields.sampling;
-    fields.options.deadline = fields.decoding.deadline();
+    GenerateFields fields = generate_fields(model, nullptr, options_of(options));
     attune_interrupt own;
     std::atomic<bool>& ended = interrupt == nullptr ? own.flag : interrupt->flag;
     fields.options.interrupt = &ended;

@@ -4,8 +4,8 @@
 #include <numeric>
 #include <utility>
 
+#include "attune/base/execution.h"
 #include "attune/base/interrupt.h"
-#include "attune/base/interrupt_scope.h"
 #include "attune/base/parallel_tasks.h"
 #include "attune/base/profile.h"
 #include "attune/kernels/row_grain.h"
@@ -29,7 +29,7 @@ int32_t longest_left(const ActiveRequest& a) {
   return most;
 }
 
-// For an InterruptScope: whether nobody waits for the work any more.
+// Whether nobody waits for the work any more.
 bool all_end(const std::vector<ActiveRequest*>& requests) {
   return std::ranges::all_of(requests, [](const ActiveRequest* a) { return a->ending().has_value(); });
 }
@@ -126,7 +126,7 @@ void DecodingLane::add(Reader& reader, const std::vector<ActiveRequest*>& newcom
   std::vector<int32_t> before(static_cast<size_t>(reader.cache.rows()));
   std::iota(before.begin(), before.end(), 0);
   try {
-    const InterruptScope scope([&] { return all_end(newcomers); });
+    const ExecutionScope scope([&](Execution& e) { e.unwanted = [&] { return all_end(newcomers); }; });
     reader.model.add(sources, reader.cache);
   } catch (const Interrupted&) {
     reader.cache.select(before);
@@ -345,7 +345,7 @@ bool DecodingLane::pass(Reader& reader, bool source_attention) {
   if (reader.tokens.empty()) return false;
   try {
     // A pass with prompts is long: where all its requests end meanwhile, it is given up between two layers.
-    const InterruptScope scope([&] { return all_end(reader.participants); });
+    const ExecutionScope scope([&](Execution& e) { e.unwanted = [&] { return all_end(reader.participants); }; });
     reader.model.step({.tokens = reader.tokens,
                        .counts = reader.counts,
                        .wanted = reader.wanted,

@@ -1,6 +1,8 @@
 #include "attune/inference/option_fields.h"
 
 #include "attune/base/deadline.h"
+#include "attune/base/error.h"
+#include "attune/base/fail.h"
 #include "attune/base/json_fields.h"
 
 namespace attune {
@@ -14,6 +16,17 @@ TranslateFields translate_fields(const Translator& translator, const Json& optio
   TranslateFields fields{.generation = translator.generation()};
   read_fields(options, fields, "options");
   fields.options.generation = fields.generation;
+  fields.options.deadline = fields.decoding.deadline();
+  return fields;
+}
+
+GenerateFields generate_fields(const TextGenerator& generator, const TextGenerator* draft, const Json& options) {
+  GenerateFields fields{.sampling = generator.sampling()};
+  read_fields(options, fields, "options");
+  if (draft == nullptr && options.contains("draft_tokens"))
+    fail<ConfigError>("options.draft_tokens: is for calls with a draft, and there is none");
+  if (draft != nullptr) fields.options.draft = &draft->model();
+  fields.options.sampling = fields.sampling;
   fields.options.deadline = fields.decoding.deadline();
   return fields;
 }

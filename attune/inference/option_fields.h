@@ -10,6 +10,7 @@
 #include "attune/base/json.h"
 #include "attune/inference/classifier.h"
 #include "attune/inference/embedder.h"
+#include "attune/inference/text_generator.h"
 #include "attune/inference/translator.h"
 
 namespace attune {
@@ -54,6 +55,27 @@ void visit_fields(TranslateFields& f, FieldVisitor& v) {
 /// Reads the options over the translator's own. The generation and the deadline of `options` in the result are set.
 /// Throws ConfigError.
 TranslateFields translate_fields(const Translator& translator, const Json& options);
+
+struct GenerateFields {
+  SamplingConfig sampling = {};
+  GenerateOptions options = {};
+  DecodingFields decoding = {};
+};
+
+template <class FieldVisitor>
+void visit_fields(GenerateFields& f, FieldVisitor& v) {
+  visit_fields(f.sampling, v);
+  v("stop", f.options.stop);
+  v("samples", f.options.samples);
+  v("batch_texts", f.options.batch_texts);
+  v("prompts_have_special_tokens", f.options.prompts_have_special_tokens);
+  v("draft_tokens", f.options.draft_tokens);
+  visit_fields(f.decoding, v);
+}
+
+/// Reads the options over the generator's own. The sampling, the deadline and the draft (null: none) of `options` in
+/// the result are set. Throws ConfigError, also where there are draft_tokens without a draft.
+GenerateFields generate_fields(const TextGenerator& generator, const TextGenerator* draft, const Json& options);
 
 struct ClassifyFields {
   ClassifyOptions options = {};

@@ -4,8 +4,8 @@
 #include <numeric>
 #include <optional>
 
+#include "attune/base/execution.h"
 #include "attune/base/fail.h"
-#include "attune/base/interrupt_scope.h"
 #include "attune/ops/gather.h"
 #include "attune/ops/mean_over_heads.h"
 #include "attune/ops/precision.h"
@@ -125,7 +125,7 @@ Tensor Decoder::prompts(const Tensor& x, std::span<const int32_t> counts, KvCach
   const AttentionMask mask{.queries = sequences, .keys = sequences, .causal = true};
   Tensor h = x;
   for (size_t i = 0; i < layers_.size(); ++i) {
-    check_interrupt_scope();
+    stop_if_unwanted();
     h = layers_[i]->prompt(h, mask, slots, cache.layers[i]);
   }
   return norm_ ? (*norm_)(h) : h;
@@ -160,7 +160,7 @@ DecoderStep Decoder::steps(const Tensor& x, std::span<const int32_t> counts, con
   const std::optional<CrossHead>& head = cross_weights.head;
   const size_t layer = head ? static_cast<size_t>(head->layer) : layers_.size() - 1;
   for (size_t i = 0; i < layers_.size(); ++i) {
-    check_interrupt_scope();
+    stop_if_unwanted();
     step.cross.with_weights = cross_weights.wanted && i == layer;
     const AttentionOutput output = layers_[i]->step(result.states, step, cache.layers[i]);
     result.states = output.states;

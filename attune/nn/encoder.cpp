@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "attune/base/interrupt_scope.h"
+#include "attune/base/execution.h"
 
 namespace attune {
 
@@ -13,7 +13,7 @@ Encoder::Encoder(std::vector<std::shared_ptr<EncoderLayer>> layers, std::unique_
 Tensor Encoder::operator()(const Tensor& x, const AttentionMask& mask) const {
   Tensor h = x;
   for (const auto& layer : layers_) {
-    check_interrupt_scope();
+    stop_if_unwanted();
     h = (*layer)(h, mask);
   }
   return norm_ ? (*norm_)(h) : h;

@@ -4,8 +4,8 @@
 #include <iterator>
 #include <utility>
 
+#include "attune/base/execution.h"
 #include "attune/base/interrupt.h"
-#include "attune/base/interrupt_scope.h"
 #include "attune/base/parallel.h"
 #include "attune/serve/http/http_error.h"
 
@@ -83,7 +83,7 @@ void EncoderWorker::encode(std::vector<EncoderRequest>& batch) {
   for (const EncoderRequest& request : batch) texts.push_back(request.text);
   std::vector<std::vector<float>> numbers;
   try {
-    const InterruptScope scope([&] { return std::ranges::all_of(batch, is_over); });
+    const ExecutionScope scope([&](Execution& e) { e.unwanted = [&] { return std::ranges::all_of(batch, is_over); }; });
     numbers = encode_(texts);
   } catch (const Interrupted&) {
     std::ranges::for_each(batch, end_late);

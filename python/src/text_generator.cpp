@@ -12,23 +12,6 @@
 namespace attune::python {
 namespace {
 
-struct GenerateFields {
-  SamplingConfig sampling;
-  GenerateOptions options;
-  DecodingFields decoding;
-};
-
-template <class FieldVisitor>
-void visit_fields(GenerateFields& f, FieldVisitor& v) {
-  visit_fields(f.sampling, v);
-  v("stop", f.options.stop);
-  v("samples", f.options.samples);
-  v("batch_texts", f.options.batch_texts);
-  v("prompts_have_special_tokens", f.options.prompts_have_special_tokens);
-  v("draft_tokens", f.options.draft_tokens);
-  visit_fields(f.decoding, v);
-}
-
 /// What one call says as it goes on.
 struct Listeners {
   std::optional<nb::callable> on_text, on_token;
@@ -37,11 +20,7 @@ struct Listeners {
 std::vector<GeneratedText> generate(const TextGenerator& generator, const std::vector<std::string>& prompts,
                                     const nb::dict& options, Listeners listeners, const TextGenerator* draft,
                                     const std::shared_ptr<Interrupt>& interrupt) {
-  GenerateFields fields = {.sampling = generator.sampling(), .options = {}, .decoding = {}};
-  read_fields(json_of(options), fields, "options");
-  fields.options.sampling = fields.sampling;
-  fields.options.deadline = fields.decoding.deadline();
-  if (draft != nullptr) fields.options.draft = &draft->model();
+  GenerateFields fields = generate_fields(generator, draft, json_of(options));
   if (listeners.on_text)
     fields.options.on_text = [on_text = locked<size_t, std::string>(std::move(listeners.on_text))](
                                  size_t index, std::string_view added) { on_text(index, std::string(added)); };

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "attune/base/check.h"
+#include "attune/base/interrupt.h"
 #include "attune/base/parallel.h"
 #include "attune/base/processors.h"
 #include "attune/base/profile.h"
@@ -72,6 +73,28 @@ TEST(Parallel, TheFirstExceptionIsThrownAndTheContextComesBack) {
   const ThreadScope two(2);
   EXPECT_THROW(parallel_for(100, 1, [](int64_t begin, int64_t) { check_range("n", begin, 0, 50); }), ConfigError);
   EXPECT_EQ(thread_count(), 2);
+}
+
+TEST(Execution, WorkThatNobodyWaitsForEnds) {
+  bool unwanted = false;
+  const ExecutionScope scope([&](Execution& e) { e.unwanted = [&] { return unwanted; }; });
+  EXPECT_NO_THROW(stop_if_unwanted());
+  unwanted = true;
+  EXPECT_THROW(stop_if_unwanted(), Interrupted);
+  const ExecutionScope inner([](Execution& e) { e.unwanted = nullptr; });
+  EXPECT_NO_THROW(stop_if_unwanted());
+}
+
+TEST(Parallel, OtherThreadsDoNotAskWhetherTheWorkIsWanted) {
+  const std::thread::id caller = std::this_thread::get_id();
+  const ExecutionScope scope([&](Execution& e) {
+    e.threads = 4;
+    e.unwanted = [&] {
+      EXPECT_EQ(std::this_thread::get_id(), caller);
+      return false;
+    };
+  });
+  parallel_for(64, 1, [](int64_t, int64_t) { stop_if_unwanted(); });
 }
 
 TEST(Parallel, TheCallersOpenMpSettingsStay) {

@@ -200,6 +200,14 @@ TEST_F(CGenerator, TheCallbackEndsIt) {
   attune_texts_free(texts);
 }
 
+TEST_F(CGenerator, DraftTokensNeedADraft) {
+  const char* prompt = "The ";
+  attune_texts* texts = nullptr;
+  EXPECT_EQ(attune_generate(generator_.get(), &prompt, 1, R"({"draft_tokens": 3})", nullptr, nullptr, nullptr, &texts),
+            ATTUNE_CONFIG_ERROR);
+  EXPECT_THAT(attune_error_message(), ::testing::StartsWith("options.draft_tokens"));
+}
+
 TEST(CChat, WritesAConversation) {
   const TemporaryFolder folder;
   attune_texts* prompt = nullptr;

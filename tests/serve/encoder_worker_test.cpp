@@ -6,8 +6,8 @@
 #include <future>
 #include <semaphore>
 
+#include "attune/base/execution.h"
 #include "attune/base/fail.h"
-#include "attune/base/interrupt_scope.h"
 #include "attune/serve/admission.h"
 #include "attune/serve/http/http_error.h"
 
@@ -79,7 +79,7 @@ TEST(EncoderWorker, WhatIsCancelledWhileItIsComputedIsGivenUp) {
       [&](std::span<const Encoding> texts) {
         for (; layers < 5; ++layers) {
           if (layers == 2) *cancel = true;
-          check_interrupt_scope();
+          stop_if_unwanted();
         }
         return lengths(texts);
       },
