@@ -15,7 +15,7 @@
 #include "attune/cli/text_input.h"
 #include "attune/cli/text_output.h"
 #include "attune/cli/threads_option.h"
-#include "attune/inference/shortlist.h"
+#include "attune/inference/decoding/shortlist.h"
 #include "attune/io/text_style_file.h"
 #include "attune/text/tokenizer.h"
 

@@ -3,8 +3,8 @@
 #include "attune/base/fail.h"
 #include "attune/base/processors.h"
 #include "attune/hub/open_folder.h"
+#include "attune/inference/decoding/scheduler.h"
 #include "attune/inference/languages.h"
-#include "attune/inference/scheduler.h"
 #include "attune/serve/clock.h"
 #include "attune/text/tokenizer.h"
 
