@@ -24,7 +24,7 @@ inline BeamSearchOptions options_with(const GenerationConfig& generation, int64_
 
 /// Of the token after bos and `prefix`, as one pass over them gives them.
 inline std::vector<double> next_log_probabilities(const Transformer& model, const Tokens& source, const Tokens& prefix,
-                                           const GenerationConfig& generation = {}) {
+                                                  const GenerationConfig& generation = {}) {
   const NoGrad no_grad;
   Tokens input = {kBos};
   input.insert(input.end(), prefix.begin(), prefix.end());
