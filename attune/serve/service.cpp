@@ -197,6 +197,10 @@ void Service::reload() {
     if (log_) log_(show(Json{{"time", now_as_text()}, {"reload", line}}));
 }
 
+void Service::warn(const std::string& model, const std::string& warning) const {
+  if (log_) log_(show(Json{{"time", now_as_text()}, {"model", model}, {"warning", warning}}));
+}
+
 const ServedModel& Service::enter(Call& call, const std::string& name, ModelKind kind) const {
   std::shared_ptr<const ServedModel> model;
   if (!name.empty()) {
