@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "attune/base/error.h"
 #include "attune/demo/corpus.h"
 #include "attune/demo/marks.h"
 #include "attune/demo/sentences.h"
