@@ -38,8 +38,9 @@ class HttpClient {
     return true;
   }
   void post(std::string_view path, std::string_view body, std::string_view headers = "") {
-    send(fmt::format("POST {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n{}\r\n{}",
-                     path, body.size(), headers, body));
+    send(fmt::format(
+        "POST {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n{}\r\n{}", path,
+        body.size(), headers, body));
   }
   void get(std::string_view path) { send(fmt::format("GET {} HTTP/1.1\r\nHost: localhost\r\n\r\n", path)); }
 
