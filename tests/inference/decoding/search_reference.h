@@ -7,6 +7,8 @@
 
 #include "attune/autograd/graph.h"
 #include "attune/inference/decoding/beam_search.h"
+#include "attune/models/transformer.h"
+#include "tests/inference/random_model.h"
 
 namespace attune {
 
