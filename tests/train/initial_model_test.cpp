@@ -8,7 +8,6 @@
 #include "attune/inference/text_generator.h"
 #include "attune/inference/translator.h"
 #include "attune/io/json_file.h"
-#include "attune/train/prepare.h"
 #include "attune/train/training_task.h"
 #include "tests/support/errors.h"
 #include "tests/support/paths.h"
@@ -138,13 +137,9 @@ TEST_F(InitialModelTest, ATokenizerMayHaveMoreTokensThanItsModel) {
                                        {"special", true}});
   write_json_file(folder_ / "base" / "tokenizer.json", tokenizer);
   const std::string text = file("train.txt", "the cat sat down\n\na dog ran away from the cat\n");
-  RunConfig config = config_of((folder_ / "base").string(), {set("data.train_files", text)});
+  const RunConfig config = config_of((folder_ / "base").string(), {set("data.train_files", text)});
   ASSERT_EQ(config.model.vocab, 400);
   EXPECT_NO_THROW(train(config, folder_ / "run"));
-  prepare_corpus(config, folder_ / "prepared", {});
-  config.data.train_files.clear();
-  config.data.prepared = (folder_ / "prepared").string();
-  EXPECT_NO_THROW(train(config, folder_ / "run of shards"));
 }
 
 TEST_F(InitialModelTest, TranslationKeepsTheTokensOfTheHub) {
