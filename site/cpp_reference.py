@@ -1,7 +1,6 @@
 """Pages of the reference from the public headers: attune/attune.h, attune/c.h and what they include.
 
-Headers are formatted by clang-format. A declaration begins at the margin and ends where the next blank line at the
-margin's level is; the comment above it belongs to it.
+Headers are formatted by clang-format, so that what begins at the margin is a declaration, or the comment above it.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ HIDE = "---\nhide: [navigation]\n---\n"  # code has up to 120 columns
 # What configuration files and other programs of Attune's need, and nobody else.
 INTERNAL = re.compile(r"^(struct (EnumNames|VariantNames)<|(void|bool|auto) visit_\w+\()", re.MULTILINE)
 TYPE = re.compile(r"^(?:class|struct|enum class|using|concept)\s+(?:\[\[.*?\]\]\s+)?(\w+)(?=[\s;:={])", re.MULTILINE)
-FUNCTION = re.compile(r"(~?\w+|operator\S+)\s*\(")
+FUNCTION = re.compile(r"\b(?!decltype\b)(~?\w+|operator\S+)\s*\(")
 CONSTANT = re.compile(r"(\w+)(?:\[\])? =")
 
 
@@ -41,20 +40,18 @@ def introduction(text: str) -> list[str]:
 
 
 def declarations(text: str) -> list[str]:
-    """What stands in the namespace, in the pieces that blank lines at its level divide it into."""
+    """What stands in the namespace: pieces that begin after an empty line, with a comment after code, or with a type."""
     body = re.search(r"^namespace (?:\[\[.*?\]\] )?attune \{\n(.*)^\}  // namespace attune$", text, re.M | re.S)
-    if body is None:
-        return []
-    pieces, piece, depth = [], "", 0
-    for line in body[1].splitlines():
-        depth += re.sub(r"//.*|\"(\\.|[^\"])*\"|'.'", "", line).count("{")
-        depth -= re.sub(r"//.*|\"(\\.|[^\"])*\"|'.'", "", line).count("}")
+    pieces, depth = [""], 0
+    for line in body[1].splitlines() if body else []:
+        has_code = not re.fullmatch(r"(//.*\n|template.*\n)*", pieces[-1])
+        if depth == 0 and (not line or (has_code and (line.startswith("//") or TYPE.match(line)))):
+            pieces.append("")
+        plain = re.sub(r"//.*|\"(\\.|[^\"])*\"|'.'", "", line)
+        depth += plain.count("{") - plain.count("}")
         if line or depth > 0:
-            piece += line + "\n"
-        elif piece:
-            pieces.append(piece)
-            piece = ""
-    return [*pieces, piece] if piece else pieces
+            pieces[-1] += line + "\n"
+    return [piece for piece in pieces if piece]
 
 
 def without_private_parts(code: str) -> str:
@@ -104,6 +101,8 @@ def index(headers: list[str], root: Path) -> str:
     for folder, members in groupby((h for h in headers if not h.endswith("/c.h")), lambda header: header.split("/")[1]):
         text += f"\n## {folder}\n\n| header | what it has |\n| --- | --- |\n"
         for header in members:
-            about = " ".join(introduction((root / header).read_text(encoding="utf-8"))).split(". ")[0].rstrip(".:")
+            source = (root / header).read_text(encoding="utf-8")
+            about = " ".join(introduction(source)).split(". ")[0].rstrip(".:")
+            about = about or ", ".join(f"`{name}`" for name in filter(None, map(name_of, declarations(source))))
             text += f"| [{header}]({header}.md) | {prose([about])} |\n"
     return text

@@ -8,10 +8,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-import cpp_reference
-import python_reference
 from latex2mathml.converter import convert
 from mkdocs.structure.files import File, Files
+
+import cpp_reference
+import python_reference
 
 ROOT = Path(__file__).parent.parent
 LINK = re.compile(r"\]\(([^)\s#:]+)(#[^)\s]*)?\)")

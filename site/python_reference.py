@@ -19,7 +19,7 @@ def by_name(body: list[ast.stmt]) -> dict[str, list[Definition]]:
     """Overloads stand together; what they share, their implementation, only counts where there are none."""
     found: dict[str, list[Definition]] = {}
     for node in body:
-        if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and ".setter" not in decorators(node):
+        if isinstance(node, Definition) and ".setter" not in decorators(node):
             found.setdefault(node.name, []).append(node)
     return found
 
