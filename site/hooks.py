@@ -113,6 +113,7 @@ def on_page_content(content: str, **_: Any) -> str:
     def formula(found: re.Match[str]) -> str:
         display = "block" if found[1] == "div" else "inline"
         math = convert(html.unescape(found[2]).strip(), display=display)
+        math = math.replace("<mi>log</mi>", '<mi>log</mi><mspace width="0.17em"/>')
         return f'<div class="formula">{math}</div>' if display == "block" else math
 
     return re.sub(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', formula, content, flags=re.DOTALL)
