@@ -8,10 +8,10 @@
 
 // Models that are used: a folder in, text or labels out.
 #include "attune/inference/classifier.h"
+#include "attune/inference/decoding/shortlist.h"
 #include "attune/inference/embedder.h"
 #include "attune/inference/export.h"
 #include "attune/inference/quantize.h"
-#include "attune/inference/shortlist.h"
 #include "attune/inference/text_generator.h"
 #include "attune/inference/translator.h"
 

@@ -1,6 +1,6 @@
 // attune shortlist: which target tokens go with which source tokens.
 
-#include "attune/inference/shortlist.h"
+#include "attune/inference/decoding/shortlist.h"
 #include <fmt/format.h>
 #include "attune/base/check.h"
 #include "attune/cli/command.h"

@@ -15,7 +15,7 @@
 #include "attune/cli/text_input.h"
 #include "attune/cli/text_output.h"
 #include "attune/cli/threads_option.h"
-#include "attune/inference/shortlist.h"
+#include "attune/inference/decoding/shortlist.h"
 #include "attune/io/text_style_file.h"
 #include "attune/text/tokenizer.h"
 
@@ -134,29 +134,6 @@ class SkippedLines {
   int64_t read_ = 0, written_ = 0, skipped_ = 0;
 };
 
-/// Says once, and early, when the input is evidently not written as the training text was.
-class StyleCheck {
- public:
-  explicit StyleCheck(const std::string& model) : style_(read_source_text(model)) {}
-  void add(const std::vector<std::string>& lines) {
-    if (!style_ || told_ || lines_ >= most_lines) return;
-    for (const std::string& line : lines) counts_.add(line);
-    lines_ += lines.size();
-    const std::optional<std::string> mismatch = counts_.mismatch(*style_);
-    if (!mismatch) return;
-    told_ = true;
-    write_note(
-        fmt::format("the input is not written as the model's training text: {}. Translations may be poor", *mismatch));
-  }
-
- private:
-  static constexpr size_t most_lines = 1000;
-  std::optional<TextStyle> style_;
-  TextStyleCounts counts_;
-  size_t lines_ = 0;
-  bool told_ = false;
-};
-
 TranslateOptions options_of(const TranslateCommand& command, const Translator& translator) {
   TranslateOptions options = command.generation.for_model(translator);
   options.n_best = command.n_best;
@@ -187,7 +164,7 @@ int translate(TranslateCommand command) {
   SkippedLines skipped;
   if (skips) skipped.watch(source);
   Prefixes prefixes(command.prefixes);
-  StyleCheck style(command.model);
+  TextStyleCheck style(read_source_text(command.model));
   TextOutput output(command.output);
   if (!command.output.empty() && !source.from_standard_input()) catch_stop_signals();
   options.interrupt = &stop_requested();
@@ -196,7 +173,7 @@ int translate(TranslateCommand command) {
   int64_t line = 0;
   const auto read = [&](bool wait) {
     std::vector<std::string> lines = wait ? source.next() : source.at_hand();
-    style.add(lines);
+    if (const auto warning = style.add(lines)) write_note(*warning);
     skipped.add_read(source.places());
     return prefixes.with(std::move(lines), source.places());
   };

@@ -23,6 +23,8 @@ namespace {
 
 constexpr std::string_view kPrefix = "base_model.model.";
 constexpr std::string_view kWeight = ".weight";
+constexpr const char* kClassification = "SEQ_CLS";
+constexpr const char* kLabels = "labels";  // in the metadata of the tensors: a JSON list of texts
 
 // Where the base model's family has a projection.
 struct ModulePlace {
@@ -73,7 +75,7 @@ const char* task_of(Architecture architecture) {
     case Architecture::encoder_decoder:
       return "SEQ_2_SEQ_LM";
     case Architecture::encoder_classifier:
-      return "SEQ_CLS";
+      return kClassification;
     case Architecture::encoder_masked_lm:
     case Architecture::encoder:
       break;
@@ -88,13 +90,18 @@ struct Stored {
   int64_t first = 0;  // of the projection's outputs
 };
 
+std::vector<std::string> labels_of(const std::string& list, const std::string& file) {
+  const std::string where = file + ": metadata";
+  return HubConfig(Json{{kLabels, parse_json(list, where)}}, where).texts(kLabels);
+}
+
 class AdapterFile {
  public:
   AdapterFile(const std::filesystem::path& folder, Architecture base)
       : config_(read_json_file(folder / kAdapterConfigFile), (folder / kAdapterConfigFile).string()),
         reader_(folder / kAdapterFile) {
     if (config_.text("peft_type") != "LORA") config_.refuse("peft_type", "is not supported, needs \"LORA\"");
-    if (config_.text("task_type", "") == "SEQ_CLS" && base != Architecture::encoder_classifier)
+    if (config_.text("task_type", "") == kClassification && base != Architecture::encoder_classifier)
       config_.refuse("task_type", "needs a base model that has a head for labels; a run's model folder has its own");
     config_.require("bias", "none");
     for (const char* field : {"use_dora", "use_qalora", "lora_bias"}) config_.require(field, false);
@@ -338,7 +345,9 @@ void write_adapter(const std::filesystem::path& folder, Module& module, const Ad
     config["task_type"] = task_of(Architecture::encoder_classifier);
   }
   write_json_file(folder / kAdapterConfigFile, config);
-  write_safetensors(folder / kAdapterFile, tensors, {{"format", "pt"}});
+  std::map<std::string, std::string> metadata = {{"format", "pt"}};
+  if (!heads.empty() && !d.labels.empty()) metadata[kLabels] = show(Json(d.labels));
+  write_safetensors(folder / kAdapterFile, tensors, metadata);
 }
 
 std::filesystem::path adapter_base(const std::filesystem::path& folder) {
@@ -347,6 +356,21 @@ std::filesystem::path adapter_base(const std::filesystem::path& folder) {
   const std::filesystem::path base = folder / config.text("base_model_name_or_path");
   if (!is_there(base / kConfigFile)) config.refuse("base_model_name_or_path", "is no folder of a model here");
   return base.lexically_normal();
+}
+
+std::optional<StoredHead> head_of_adapter(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / kAdapterConfigFile;
+  if (HubConfig(read_json_file(path), path.string()).text("task_type", "") != kClassification) return std::nullopt;
+  StoredHead head{.file = SafetensorsReader(folder / kAdapterFile), .tensors = {}, .labels = {}};
+  for (const std::string& name : head.file.names()) {
+    if (!name.starts_with(kPrefix) || name.find(".lora_") != std::string::npos) continue;
+    head.tensors.push_back(name.substr(kPrefix.size()));
+    head.file.rename(name, head.tensors.back());
+  }
+  if (head.tensors.empty()) return std::nullopt;
+  if (const auto labels = head.file.metadata().find(kLabels); labels != head.file.metadata().end())
+    head.labels = labels_of(labels->second, head.file.path().string());
+  return head;
 }
 
 void read_adapter(const std::filesystem::path& folder, const OpenedFolder& base, Module& module) {

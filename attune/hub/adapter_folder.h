@@ -3,9 +3,11 @@
 // adapter_model.safetensors.
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "attune/hub/hub_folder.h"
 #include "attune/hub/open_folder.h"
 #include "attune/nn/lora_config.h"
 #include "attune/nn/module.h"
@@ -17,9 +19,10 @@ inline constexpr const char* kAdapterFile = "adapter_model.safetensors";
 inline constexpr const char* kAdapterFolder = "adapter";  // beside the model of a run that trained adapters
 
 struct AdapterDescription {
-  const OpenedFolder& base;        // the model that the adapters are for
-  LoraConfig lora;                 // as they were made
-  std::vector<std::string> saved;  // parameters of a new head, which are stored too
+  const OpenedFolder& base;              // the model that the adapters are for
+  LoraConfig lora;                       // as they were made
+  std::vector<std::string> saved;        // parameters of a new head, which are stored too
+  std::vector<std::string> labels = {};  // of a classifier; stored with a new head
 };
 
 /// Writes the adapters of a module under the names that transformers gives the projections of the base model's family.
@@ -30,6 +33,10 @@ void write_adapter(const std::filesystem::path& folder, Module& module, const Ad
 /// The folder of the model that an adapter is for: "base_model_name_or_path", beside the adapter where it is relative.
 /// Throws FileError and ConfigError, also where there is no such folder.
 std::filesystem::path adapter_base(const std::filesystem::path& folder);
+
+/// The head for labels that a folder has beside its adapters; none where these are for another task. Throws FileError
+/// and ConfigError.
+std::optional<StoredHead> head_of_adapter(const std::filesystem::path& folder);
 
 /// Reads the adapters of a folder, under either names, into the projections of a module that was built of the base
 /// model, and the parameters that are stored beside them. The folder may be hostile. Throws FileError naming the

@@ -28,28 +28,64 @@ void check_size(const TransformerConfig& config, const HubTensors& tensors) {
 
 }  // namespace
 
-std::variant<HubFolder, ConfigFile> HubFolder::open(const std::filesystem::path& folder) {
+std::variant<HubFolder, ConfigFile> HubFolder::open(const std::filesystem::path& folder,
+                                                    const std::optional<StoredHead>& head) {
   HubConfig config = read_hub_config(folder);
   if (config.text("model_type") == kModelType) return config_of(config.json(), config.where());
-  return HubFolder(folder, std::move(config));
+  return HubFolder(folder, std::move(config), head);
 }
 
-HubFolder::HubFolder(const std::filesystem::path& folder) : HubFolder(folder, read_hub_config(folder)) {}
+HubFolder::HubFolder(const std::filesystem::path& folder) : HubFolder(folder, read_hub_config(folder), {}) {}
 
-HubFolder::HubFolder(const std::filesystem::path& folder, HubConfig config)
+HubFolder::HubFolder(const std::filesystem::path& folder, HubConfig config, const std::optional<StoredHead>& head)
     : hub_(std::move(config)),
       family_(family_of(hub_)),
       class_(class_of(hub_, family_)),
       tensors_(folder, family_.prefix) {
+  if (head && class_.architecture != Architecture::encoder_classifier) {
+    add_head(*head);
+    config_ = translate(head->labels);
+  } else {
+    config_ = translate();
+  }
+  check_size(config_, tensors_);
+}
+
+TransformerConfig HubFolder::translate(const std::vector<std::string>& labels) const {
   try {
-    config_ = family_.translate(files());
-    config_.validate();
+    TransformerConfig config = family_.translate(files());
+    if (!labels.empty() && labels.size() != config.labels.size())
+      fail<ConfigError>("the head has {} outputs, and names for {} labels", config.labels.size(), labels.size());
+    if (!labels.empty()) config.labels = labels;
+    config.validate();
+    return config;
   } catch (const ConfigError& error) {
     const std::string text = error.what();
     if (text.starts_with(hub_.where())) throw;
     fail<ConfigError>("{}: {}", hub_.where(), text);
   }
-  check_size(config_, tensors_);
+}
+
+// There are as many labels as the head has outputs.
+void HubFolder::add_head(const StoredHead& head) {
+  const auto found = std::ranges::find_if(family_.classes, [](const HubClass& c) {
+    return c.architecture == Architecture::encoder_classifier && !c.model_type.empty();
+  });
+  if (found == family_.classes.end()) hub_.refuse("model_type", "has no class with a head for labels");
+  class_ = *found;
+  tensors_.add(head.file, head.tensors);
+  Json json = hub_.json();
+  json["architectures"] = {class_.name};
+  json["num_labels"] = 2;
+  json.erase("id2label");
+  hub_ = HubConfig(json, hub_.where());
+  const std::optional<Place> place = attune::place_of("head.weight", family_.names(translate(), files()));
+  const std::string name = place && !place->theirs.empty() ? place->theirs.front() : "";
+  const std::string stored = tensors_.stored_name(name);
+  if (stored.empty()) fail<FileError>("{}: has no tensor {}", head.file.path().string(), in_quotes(name));
+  const Shape shape = tensors_.shape(stored);
+  json["num_labels"] = shape.rank() == 2 ? shape[0] : 0;
+  hub_ = HubConfig(json, hub_.where());
 }
 
 HubFiles HubFolder::files() const {

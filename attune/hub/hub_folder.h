@@ -11,17 +11,27 @@
 
 #include "attune/hub/family.h"
 #include "attune/io/model_folder.h"
+#include "attune/io/safetensors.h"
 
 namespace attune {
+
+/// A head for labels that is stored beside its model.
+struct StoredHead {
+  SafetensorsReader file;            // whose tensors have the names of the model's family
+  std::vector<std::string> tensors;  // those of the head
+  std::vector<std::string> labels;   // empty: they are called LABEL_0, LABEL_1 and so on
+};
 
 class HubFolder {
  public:
   /// Reads config.json and the headers of the tensors. Checks the sizes of the model against those of the files, so
   /// that nothing of a hostile size is built. Throws FileError, and ConfigError naming the field that is not supported.
   explicit HubFolder(const std::filesystem::path& folder);
-  /// Opens a folder of the hub, or reads config.json of one of Attune's own folders. Throws ConfigError too when
-  /// config.json is no object with a "model_type".
-  static std::variant<HubFolder, ConfigFile> open(const std::filesystem::path& folder);
+  /// Opens a folder of the hub, or reads config.json of one of Attune's own folders. With a head, a model of the hub
+  /// that has none for labels becomes its family's classifier. Throws ConfigError too when config.json is no object
+  /// with a "model_type".
+  static std::variant<HubFolder, ConfigFile> open(const std::filesystem::path& folder,
+                                                  const std::optional<StoredHead>& head = {});
 
   const TransformerConfig& config() const { return config_; }
   const HubConfig& hub_config() const { return hub_; }
@@ -40,7 +50,11 @@ class HubFolder {
   std::unique_ptr<Module> load(LoadedWeights weights) const;
 
  private:
-  HubFolder(const std::filesystem::path& folder, HubConfig config);
+  HubFolder(const std::filesystem::path& folder, HubConfig config, const std::optional<StoredHead>& head);
+  /// Makes config.json and tensors those of the family's classifier with this head.
+  void add_head(const StoredHead& head);
+  /// With these labels, unless there are none.
+  TransformerConfig translate(const std::vector<std::string>& labels = {}) const;
   HubFiles files() const;
   std::vector<FoundParameter> found_in(Module& model) const;
   /// Gives a model of config(), which build_without_values() has built, the values of the files.

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "attune/io/tensor_source.h"
@@ -22,6 +23,8 @@ class HubTensors final : public TensorNames {
  public:
   /// `prefix` is the name of the base model with a point: "transformer.". Throws FileError.
   HubTensors(const std::filesystem::path& folder, std::string prefix);
+  /// See TensorSource::add().
+  void add(SafetensorsReader file, const std::vector<std::string>& names) { source_.add(std::move(file), names); }
 
   bool contains(const std::string& name) const override { return !stored_name(name).empty(); }
   /// The name in the files; "" if there is no such tensor.

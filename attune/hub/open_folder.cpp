@@ -77,7 +77,7 @@ auto load_with(const std::optional<std::filesystem::path>& adapter, const Opened
 OpenedFolder::OpenedFolder(const std::filesystem::path& given) {
   const std::optional<std::filesystem::path> base = base_of(given);
   const std::filesystem::path folder = base.value_or(given);
-  std::variant<HubFolder, ConfigFile> opened = HubFolder::open(folder);
+  std::variant<HubFolder, ConfigFile> opened = HubFolder::open(folder, base ? head_of_adapter(given) : std::nullopt);
   const auto* const hub = std::get_if<HubFolder>(&opened);
   ConfigFile config =
       hub == nullptr

@@ -2,7 +2,7 @@
 
 #include "attune/base/check.h"
 #include "attune/base/fail.h"
-#include "attune/inference/scheduler.h"
+#include "attune/inference/decoding/scheduler.h"
 #include "attune/inference/text_limits.h"
 #include "attune/models/decoder_lm.h"
 #include "attune/text/tokenizer.h"

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "attune/inference/decoding_request.h"
+#include "attune/inference/decoding/decoding_request.h"
 #include "attune/inference/growing_text.h"
 #include "attune/inference/text_generator.h"
 

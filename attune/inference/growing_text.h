@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "attune/inference/decoding_request.h"
+#include "attune/inference/decoding/decoding_request.h"
 #include "attune/inference/incremental_decoder.h"
 #include "attune/inference/stop_strings.h"
 #include "attune/inference/text_generator.h"

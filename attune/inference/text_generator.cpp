@@ -7,8 +7,8 @@
 
 #include "attune/base/fail.h"
 #include "attune/hub/open_folder.h"
+#include "attune/inference/decoding/scheduler.h"
 #include "attune/inference/generation_requests.h"
-#include "attune/inference/scheduler.h"
 #include "attune/nn/make_panels.h"
 
 namespace attune {

@@ -14,8 +14,8 @@
 #include <string_view>
 #include <vector>
 
-#include "attune/inference/finish_reason.h"
-#include "attune/inference/scheduler_options.h"
+#include "attune/inference/decoding/finish_reason.h"
+#include "attune/inference/decoding/scheduler_options.h"
 #include "attune/models/sampling_config.h"
 #include "attune/text/text_unit.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "attune/inference/scheduler.h"
+#include "attune/inference/decoding/scheduler.h"
 #include "attune/inference/translation_requests.h"
 #include "attune/inference/translator.h"
 

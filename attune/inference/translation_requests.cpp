@@ -4,8 +4,8 @@
 
 #include "attune/base/check.h"
 #include "attune/base/fail.h"
+#include "attune/inference/decoding/shortlist.h"
 #include "attune/inference/languages.h"
-#include "attune/inference/shortlist.h"
 #include "attune/inference/text_limits.h"
 #include "attune/models/transformer.h"
 #include "attune/text/tokenizer.h"

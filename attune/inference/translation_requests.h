@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "attune/inference/decoding_request.h"
+#include "attune/inference/decoding/decoding_request.h"
 #include "attune/inference/translator.h"
 
 namespace attune {

@@ -6,8 +6,8 @@
 
 #include "attune/base/fail.h"
 #include "attune/hub/open_folder.h"
-#include "attune/inference/ensemble_decoding_model.h"
-#include "attune/inference/scheduler.h"
+#include "attune/inference/decoding/ensemble_decoding_model.h"
+#include "attune/inference/decoding/scheduler.h"
 #include "attune/inference/translation_call.h"
 #include "attune/models/inference_copy.h"
 #include "attune/nn/make_panels.h"

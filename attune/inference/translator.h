@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "attune/base/interrupt.h"
-#include "attune/inference/finish_reason.h"
-#include "attune/inference/scheduler_options.h"
+#include "attune/inference/decoding/finish_reason.h"
+#include "attune/inference/decoding/scheduler_options.h"
 #include "attune/models/generation_config.h"
 #include "attune/text/word_alignment.h"
 

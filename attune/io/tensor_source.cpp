@@ -32,23 +32,30 @@ template <class Reader>
 void TensorSource::open(const std::string& stem, const std::string& extension) {
   const std::string file = stem + "." + extension;
   const fs::path single = folder_ / file, index = folder_ / (file + ".index.json");
-  if (is_there(single)) return add(Reader(single));
+  const auto add_all = [&](Reader reader) {
+    const std::vector<std::string> names = reader.names();
+    add_file(std::move(reader), names);
+  };
+  if (is_there(single)) return add_all(Reader(single));
   if (!is_there(index)) {
-    for (const fs::path& shard : find_shards(folder_, stem, extension)) add(Reader(shard));
+    for (const fs::path& shard : find_shards(folder_, stem, extension)) add_all(Reader(shard));
     return;
   }
   const std::map<std::string, std::string> weight_map = read_weight_map(index);
   std::set<std::string> shards;
   for (const auto& [name, shard] : weight_map) shards.insert(shard);
-  for (const std::string& shard : shards) add(Reader(folder_ / shard));
+  for (const std::string& shard : shards) add_all(Reader(folder_ / shard));
   for (const auto& [name, shard] : weight_map)
     if (!contains(name))
       fail<FileError>("{}: has no tensor {}, {} asks for it", (folder_ / shard).string(), in_quotes(name),
                       index.filename().string());
 }
 
-void TensorSource::add(File file) {
-  const std::vector<std::string> names = std::visit([](const auto& reader) { return reader.names(); }, file);
+void TensorSource::add(SafetensorsReader file, const std::vector<std::string>& names) {
+  add_file(std::move(file), names);
+}
+
+void TensorSource::add_file(File file, const std::vector<std::string>& names) {
   for (const std::string& name : names)
     if (const auto [other, is_new] = file_of_.emplace(name, files_.size()); !is_new)
       fail<FileError>("{}: tensor {} is in {} too", path_of(file).string(), in_quotes(name),

@@ -28,6 +28,8 @@ enum class Bfloat16 { kept, widened };
 class TensorSource {
  public:
   explicit TensorSource(const std::filesystem::path& folder);
+  /// Adds these tensors of another file. Throws FileError when there is one of their names already.
+  void add(SafetensorsReader file, const std::vector<std::string>& names);
 
   const std::filesystem::path& folder() const { return folder_; }
   std::vector<std::string> names() const;  // sorted
@@ -55,7 +57,7 @@ class TensorSource {
   /// Opens "STEM.EXTENSION" or its shards; nothing where the folder has neither.
   template <class Reader>
   void open(const std::string& stem, const std::string& extension);
-  void add(File file);
+  void add_file(File file, const std::vector<std::string>& names);
 
   std::filesystem::path folder_;
   std::vector<File> files_;

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "attune/inference/scheduler.h"
+#include "attune/inference/decoding/scheduler.h"
 #include "attune/serve/fair_queue.h"
 
 namespace attune::serve {

@@ -1,6 +1,8 @@
 #pragma once
-// Pages of which origin ask: browsers say it in the header Origin (RFC 6454).
+// Pages of which origin ask, and whom: browsers say it in the headers Origin (RFC 6454) and Host.
 
+#include <span>
+#include <string>
 #include <string_view>
 
 namespace attune::serve {
@@ -8,5 +10,10 @@ namespace attune::serve {
 /// Whether a page of this origin, "https://attune.example:8443", is one of the server that is asked as `host`, the
 /// header Host. Host and port are compared, not the scheme: a proxy may speak TLS for the server.
 bool is_own_origin(std::string_view origin, std::string_view host);
+
+/// Whether the header Host has an address, "localhost" or one of `names`, with a port or without. Another name can lead
+/// here because somebody else's name server says so (DNS rebinding): for a browser, his page is then one of this
+/// server.
+bool is_own_host(std::string_view host, std::span<const std::string> names);
 
 }  // namespace attune::serve

@@ -81,12 +81,15 @@ void visit_fields(ModelConfig& c, FieldVisitor& v) {
 struct SecurityConfig {
   std::string api_keys = {};                   // a file, see ApiKeys; "": everybody may ask, on loopback only
   std::vector<std::string> cors_origins = {};  // that browsers may ask from; "*": all
+  std::vector<std::string> hosts =
+      {};  // names of this server; without api_keys it answers to no others, see is_own_host
 };
 
 template <class FieldVisitor>
 void visit_fields(SecurityConfig& c, FieldVisitor& v) {
   v("api_keys", c.api_keys);
   v("cors_origins", c.cors_origins);
+  v("hosts", c.hosts);
 }
 
 struct ServeConfig {

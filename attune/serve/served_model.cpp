@@ -3,8 +3,9 @@
 #include "attune/base/fail.h"
 #include "attune/base/processors.h"
 #include "attune/hub/open_folder.h"
+#include "attune/inference/decoding/scheduler.h"
 #include "attune/inference/languages.h"
-#include "attune/inference/scheduler.h"
+#include "attune/io/text_style_file.h"
 #include "attune/serve/clock.h"
 #include "attune/text/tokenizer.h"
 
@@ -41,6 +42,7 @@ ServedModel::ServedModel(std::string name, const ModelConfig& config, int64_t mo
     case Architecture::encoder_decoder:
       kind_ = ModelKind::translation;
       translator_ = Translator(folder.load_model(weights), scheduling);
+      text_style_ = std::make_unique<TextStyleCheck>(read_source_text(config_.folder), false);  // no log has texts
       set_languages();
       decode(translator_->scheduler(), config_.batch * lanes);
       break;

@@ -17,6 +17,7 @@
 #include "attune/serve/encoder_worker.h"
 #include "attune/serve/serve_config.h"
 #include "attune/text/chat_template.h"
+#include "attune/text/text_style.h"
 
 namespace attune::serve {
 
@@ -54,6 +55,7 @@ class ServedModel {
   DecodingWorker& decoder() const { return *decoder_; }  // of models that decode
   EncoderWorker& encoder() const { return *encoder_; }   // of the others
   Admission& admission() const { return *admission_; }
+  TextStyleCheck& text_style() const { return *text_style_; }  // of texts to translate
   WorkerLoad load() const;
   /// Ends its requests with what they have; none may follow.
   void stop();
@@ -72,6 +74,7 @@ class ServedModel {
   std::optional<Embedder> embedder_;
   std::optional<ChatTemplate> chat_template_;
   std::vector<ServedLanguage> source_languages_, target_languages_;
+  std::unique_ptr<TextStyleCheck> text_style_;
   std::shared_ptr<Admission> admission_;
   std::unique_ptr<DecodingWorker> decoder_;  // last: they use the rest
   std::unique_ptr<EncoderWorker> encoder_;

@@ -70,6 +70,15 @@ void check_origin(const HttpRequest& request) {
                   "origin");
 }
 
+// Throws HttpError (403).
+void check_host(const HttpRequest& request, std::span<const std::string> names) {
+  const std::string_view host = request.header("host");
+  if (host.empty() || is_own_host(host, names)) return;
+  throw HttpError(403,
+                  fmt::format("this server is not called {}: security.hosts does not name it", host.substr(0, 200)), "",
+                  "host");
+}
+
 }  // namespace
 
 Service::Service(ServeConfig config, std::function<void(const std::string&)> log)
@@ -164,6 +173,7 @@ void Service::handle(const std::shared_ptr<Exchange>& exchange) {
     if (!late) --open_calls_;
   });
   try {
+    if (!keys_are_on()) check_host(call->request(), config_.security.hosts);
     const bool origin_is_named = allows_origin(*call);
     if (origin_is_named && call->request().method == "OPTIONS") {
       HttpResponse preflight{.status = 204};
@@ -195,6 +205,10 @@ void Service::handle(const std::shared_ptr<Exchange>& exchange) {
 void Service::reload() {
   for (const std::string& line : models_.reload())
     if (log_) log_(show(Json{{"time", now_as_text()}, {"reload", line}}));
+}
+
+void Service::warn(const std::string& model, const std::string& warning) const {
+  if (log_) log_(show(Json{{"time", now_as_text()}, {"model", model}, {"warning", warning}}));
 }
 
 const ServedModel& Service::enter(Call& call, const std::string& name, ModelKind kind) const {

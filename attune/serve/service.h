@@ -69,6 +69,8 @@ class Service {
   /// Runs `work`, which forms the call's answer, on a thread beside those of the models; API keys take turns. An error
   /// that it throws is the answer. It is not run for a client that has gone, nor past the deadline: 504.
   void run_aside(const std::shared_ptr<Call>& call, std::function<void()> work);
+  /// Writes a line with a warning about a model to the log.
+  void warn(const std::string& model, const std::string& warning) const;
   /// Throws HttpError (400) for a text that is longer than limits.text_bytes.
   void check_text_bytes(const char* field, std::string_view text) const;
 

@@ -76,11 +76,13 @@ void TranslationAnswer::start(const std::vector<std::string>& texts,
   for (size_t i = 0; i < texts.size(); ++i)
     add_text(texts[i], constraints.empty() ? TranslationConstraints{} : constraints[i], split, requests);
   call_->count_tokens(tokens_in_, 0);
+  const ServedModel& model = *call_->model;
+  if (const auto warning = model.text_style().add(texts)) service_.warn(model.name(), *warning);
   if (requests.empty()) {
     hand_over();
     return callbacks_.on_done(std::move(texts_));
   }
-  call_->model->decoder().add(call_->client.name, std::move(requests));
+  model.decoder().add(call_->client.name, std::move(requests));
 }
 
 // In the order of the texts, as far as sentences are done.

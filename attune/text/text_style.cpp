@@ -8,7 +8,7 @@
 namespace attune {
 namespace {
 
-constexpr int64_t most_lines = 10000;
+constexpr int64_t most_lines = 10000, most_checked_lines = 1000;
 constexpr std::string_view marks = ".,;:!?";
 
 bool is_mark(char c) {
@@ -46,15 +46,28 @@ TextStyle TextStyleCounts::style() const {
   return style;
 }
 
-std::optional<std::string> TextStyleCounts::mismatch(const TextStyle& style) const {
+std::optional<std::string> TextStyleCounts::mismatch(const TextStyle& style, bool quotes) const {
+  const auto quoted = [&](const std::string& word) { return quotes ? fmt::format(" (\"{}\")", word) : ""; };
   if (style.punctuation == Punctuation::separate && attached_ > separate_)
-    return fmt::format("it has punctuation attached to words (\"{}\"), the model's training text had it separate",
-                       attached_word_);
+    return fmt::format("it has punctuation attached to words{}, the model's training text had it separate",
+                       quoted(attached_word_));
   if (style.punctuation == Punctuation::attached && separate_ > attached_)
     return "it has separate punctuation, the model's training text had it attached to words";
   if (style.lower_case && capitals_ > 0)
-    return fmt::format("it has capital letters (\"{}\"), the model's training text had none", capital_word_);
+    return fmt::format("it has capital letters{}, the model's training text had none", quoted(capital_word_));
   return std::nullopt;
+}
+
+std::optional<std::string> TextStyleCheck::add(std::span<const std::string> lines) {
+  if (!style_) return std::nullopt;
+  const std::lock_guard lock(mutex_);
+  if (found_ || lines_ >= most_checked_lines) return std::nullopt;
+  lines_ += static_cast<int64_t>(lines.size());
+  for (const std::string& line : lines) counts_.add(line);
+  const std::optional<std::string> mismatch = counts_.mismatch(*style_, quotes_);
+  found_ = mismatch.has_value();
+  if (!found_) return std::nullopt;
+  return fmt::format("the input is not written as the model's training text: {}. Translations may be poor", *mismatch);
 }
 
 TextStyle text_style_of(const std::vector<std::string>& files) {

@@ -101,7 +101,7 @@ TokenizerPair tokenizers_of_run(const TaskInput& input, const Prepared& prepared
       if (vocab != tokenizer->vocab_size())
         fail<FileError>("{}: the index says a vocabulary of {}, the tokenizer has {}", prepared.folder.string(), vocab,
                         tokenizer->vocab_size());
-    return tokenizers;
+    return as_large_as_the_model(tokenizers, config);
   }
   if (input.resumes) return as_large_as_the_model(load_tokenizers(folder), config);
   if (config.model.architecture == Architecture::encoder_decoder)

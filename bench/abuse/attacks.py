@@ -134,7 +134,7 @@ async def mutated(
 async def slow(victim: Victim, count: int, seed: int, expected: Expected, findings: Findings) -> None:
     """Clients that keep the server waiting, each in one of six ways, all at once. It has to close them in time."""
     known = next(iter(expected.known.values()))
-    head = f"POST {known.path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: "
+    head = f"POST {known.path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "
     request = f"{head}{len(known.body)}\r\n\r\n{known.body}".encode()
     end_of_head = request.index(b"\r\n\r\n") + 4
     draw = random.Random(seed)
@@ -192,7 +192,7 @@ async def disconnects(
 
     async def one() -> None:
         path, body = draw.choice(requests)
-        head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
         data = (head + body).encode()
         try:
             async with Connection(victim.port) as connection:

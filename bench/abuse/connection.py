@@ -74,7 +74,7 @@ class Connection:
 async def ask(port: int, path: str, body: str) -> Answer | None:
     """POST of a JSON text. Throws OSError where nobody listens."""
     data = body.encode()
-    head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
     async with Connection(port) as connection:
         await connection.send(head.encode() + data)
         return await connection.answer()

@@ -260,7 +260,7 @@ class Mutator:
 
     def message(self, route: Route, body: bytes, headers: list[str], length: str | None = None) -> bytes:
         """`length`: of the header, "" for none."""
-        lines = [f"{route.method} {route.path} HTTP/1.1", "Host: x", *headers]
+        lines = [f"{route.method} {route.path} HTTP/1.1", "Host: localhost", *headers]
         length = str(len(body)) if length is None else length
         if length:
             lines.append(f"Content-Length: {length}")

@@ -90,6 +90,76 @@ TEST(AdapterFolderNames, ProjectionsOfOneMatrixHaveOneAdapter) {
   EXPECT_EQ(b.shape(), (Shape{3 * d, 4})) << "with zeros for the keys";
 }
 
+// The base model of the fixture without its head, and the adapter for it.
+class AdapterOfANewHead : public ::testing::Test {
+ protected:
+  AdapterOfANewHead() {
+    std::filesystem::copy(classifier_.base.path(), temporary_ / "base");
+    Json config = read_json_file(temporary_ / "base" / kConfigFile);
+    config["architectures"] = {"BertModel"};
+    config.erase("id2label");
+    config.erase("label2id");
+    write_file(temporary_ / "base" / kConfigFile, config.dump());
+    std::vector<NamedTensor> tensors;
+    const SafetensorsReader reader(classifier_.base.path() / "model.safetensors");
+    for (const std::string& name : reader.names())
+      if (!name.starts_with("classifier.")) tensors.push_back({name, reader.load(name)});
+    write_safetensors(temporary_ / "base" / "model.safetensors", tensors);
+    write_adapter_config([](Json&) {});
+    std::filesystem::copy(classifier_.folder / kAdapterFile, temporary_ / "adapter" / kAdapterFile);
+  }
+  void write_adapter_config(const std::function<void(Json&)>& change) {
+    Json config = read_json_file(classifier_.folder / kAdapterConfigFile);
+    config["base_model_name_or_path"] = "../base";
+    change(config);
+    std::filesystem::create_directories(temporary_ / "adapter");
+    write_file(temporary_ / "adapter" / kAdapterConfigFile, config.dump());
+  }
+
+  const Fixture classifier_{"bert"};
+  TemporaryFolder temporary_;
+};
+
+TEST_F(AdapterOfANewHead, MakesItsBaseAClassifier) {
+  EXPECT_EQ(OpenedFolder(temporary_ / "base").config().model.architecture, Architecture::encoder);
+  const ClassifierFolder found = OpenedFolder(temporary_ / "adapter").load_classifier();
+  read_adapter(classifier_.folder, classifier_.base, *classifier_.model);
+  const auto ids = classifier_.expected.at("ids").get<std::vector<int32_t>>();
+  const PackedTokens tokens = pack_tokens(ids, {0, static_cast<int32_t>(ids.size())});
+  const NoGrad no_grad;
+  EXPECT_LT(relative_error((*found.model)(tokens), classifier_.logits()), 1e-5);
+  const std::vector<std::string>& labels = found.model->config().labels;
+  ASSERT_EQ(labels.size(), classifier_.base.config().model.labels.size());
+  EXPECT_EQ(labels.front(), "LABEL_0");
+}
+
+TEST_F(AdapterOfANewHead, WhatIsWrittenHasTheNamesOfTheLabels) {
+  const OpenedFolder base(temporary_ / "base"), adapted(temporary_ / "adapter");
+  const ClassifierFolder found = adapted.load_classifier();
+  std::vector<std::string> labels;
+  for (size_t i = 0; i < found.model->config().labels.size(); ++i) labels.push_back("topic " + std::to_string(i));
+  add_adapters(*found.model, {.rank = 2}, 1);
+  write_adapter(temporary_ / "written", *found.model,
+                {.base = base, .lora = {.rank = 2}, .saved = {"head.weight", "head.bias"}, .labels = labels});
+  EXPECT_EQ(OpenedFolder(temporary_ / "written").load_classifier().model->config().labels, labels);
+}
+
+TEST_F(AdapterOfANewHead, WhatDoesNotFitIsSaid) {
+  const auto refusal = [&] {
+    return message_of<Error>([&] { OpenedFolder(temporary_ / "adapter").load_classifier(); });
+  };
+  const SafetensorsReader reader(classifier_.folder / kAdapterFile);
+  std::vector<NamedTensor> tensors;
+  for (const std::string& name : reader.names()) tensors.push_back({name, reader.load(name)});
+  write_safetensors(temporary_ / "adapter" / kAdapterFile, tensors, {{"labels", "[\"one\"]"}});
+  EXPECT_THAT(refusal(), HasSubstr("names for 1 labels"));
+  write_safetensors(temporary_ / "adapter" / kAdapterFile, tensors, {{"labels", "{"}});
+  EXPECT_THAT(refusal(), HasSubstr("metadata"));
+  std::erase_if(tensors, [](const NamedTensor& t) { return t.name.find("classifier.weight") != std::string::npos; });
+  write_safetensors(temporary_ / "adapter" / kAdapterFile, tensors);
+  EXPECT_THAT(refusal(), HasSubstr("has no tensor \"classifier.weight\""));
+}
+
 INSTANTIATE_TEST_SUITE_P(Peft, AdapterFolder, ::testing::Values("gpt2", "starcoder2", "bert"));
 
 TEST(AdapterFolderErrors, SayWhatDoesNotFit) {

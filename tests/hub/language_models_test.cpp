@@ -5,7 +5,7 @@
 #include "attune/autograd/graph.h"
 #include "attune/hub/hub_folder.h"
 #include "attune/hub/hub_generation.h"
-#include "attune/inference/scheduler.h"
+#include "attune/inference/decoding/scheduler.h"
 #include "tests/hub/hub_model.h"
 
 namespace attune {

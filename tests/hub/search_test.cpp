@@ -7,7 +7,7 @@
 #include "attune/autograd/graph.h"
 #include "attune/hub/hub_folder.h"
 #include "attune/hub/hub_generation.h"
-#include "attune/inference/beam_search.h"
+#include "attune/inference/decoding/beam_search.h"
 #include "attune/models/transformer.h"
 #include "attune/ops/softmax.h"
 #include "tests/hub/hub_model.h"

@@ -10,7 +10,7 @@
 
 #include "attune/autograd/graph.h"
 #include "attune/base/fail.h"
-#include "attune/inference/scheduler.h"
+#include "attune/inference/decoding/scheduler.h"
 #include "attune/io/model_folder.h"
 #include "attune/models/build.h"
 #include "attune/text/character_tokenizer.h"

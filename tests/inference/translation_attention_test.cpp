@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "attune/inference/beam_search.h"
+#include "attune/inference/decoding/beam_search.h"
 #include "attune/inference/translation_requests.h"
 #include "attune/tensor/host_view.h"
 #include "attune/text/whitespace_tokenizer.h"

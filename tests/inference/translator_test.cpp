@@ -11,8 +11,8 @@
 
 #include "attune/base/fail.h"
 #include "attune/base/parallel.h"
-#include "attune/inference/beam_search.h"
-#include "attune/inference/scheduler.h"
+#include "attune/inference/decoding/beam_search.h"
+#include "attune/inference/decoding/scheduler.h"
 #include "attune/text/whitespace_tokenizer.h"
 #include "tests/inference/random_model.h"
 #include "tests/support/errors.h"

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "attune/base/json_fields.h"
-#include "attune/inference/shortlist.h"
+#include "attune/inference/decoding/shortlist.h"
 #include "attune/inference/translator.h"
 #include "tests/integration/cli_fixture.h"
 #include "tests/support/paths.h"

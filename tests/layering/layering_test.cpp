@@ -72,6 +72,17 @@ TEST(Layering, NoArrowRunsBack) {
   EXPECT_GT(includes, 100u);
 }
 
+TEST(Layering, DecodingKnowsNoTexts) {
+  for (const auto& entry : std::filesystem::directory_iterator(source_dir() / "attune/inference/decoding")) {
+    std::ifstream file(entry.path());
+    for (std::string line; std::getline(file, line);) {
+      EXPECT_TRUE(!line.starts_with("#include \"attune/inference/") ||
+                  line.starts_with("#include \"attune/inference/decoding/"))
+          << entry.path() << " includes " << line;
+    }
+  }
+}
+
 // The files that take bytes for numbers or text although they stand above the kernels.
 const std::set<std::string>& readers_of_bytes() {
   static const std::set<std::string> files = {

@@ -8,8 +8,8 @@
 
 #include "attune/autograd/graph.h"
 #include "attune/base/json_fields.h"
-#include "attune/inference/beam_search.h"
-#include "attune/inference/sampler.h"
+#include "attune/inference/decoding/beam_search.h"
+#include "attune/inference/decoding/sampler.h"
 #include "attune/models/build.h"
 #include "attune/nn/dropout.h"
 #include "attune/nn/make_panels.h"

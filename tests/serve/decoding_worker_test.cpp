@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "attune/inference/translation_requests.h"
-#include "tests/inference/counting_model.h"
+#include "tests/inference/decoding/counting_model.h"
 #include "tests/support/small_model.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/wait.h"

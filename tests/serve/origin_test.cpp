@@ -21,6 +21,31 @@ TEST(Origin, IsOwnWhereHostAndPortAreTheSame) {
   EXPECT_FALSE(is_own_origin("http://evil.com", ""));
 }
 
+TEST(Origin, AHostIsAnAddressOrANameThatIsKnown) {
+  const std::vector<std::string> names = {"attune.example"};
+  for (const char* host : {"127.0.0.1:8080", "127.0.0.1", "[::1]:8080", "[::1]", "localhost", "LocalHost:8080",
+                           "attune.example", "Attune.Example:443"})
+    EXPECT_TRUE(is_own_host(host, names)) << host;
+  for (const char* host : {"evil.com", "evil.com:8080", "localhost.evil.com", "attune.example.evil.com",
+                           "127.0.0.1.evil.com", "", ":8080", "[evil]:1", "[", "127.0.0.1:80:80"})
+    EXPECT_FALSE(is_own_host(host, names)) << host;
+}
+
+TEST(Origin, WithoutKeysAForeignNameOfThisServerIsRefused) {
+  ServeConfig config;
+  config.security.hosts = {"attune.example"};
+  TestService t(config);
+  const auto ask = [&](const std::string& host) {
+    HttpRequest request{.method = "GET", .path = "/health", .client = "127.0.0.1"};
+    if (!host.empty()) request.headers.emplace_back("host", host);
+    return t.ask(std::move(request)).status;
+  };
+  EXPECT_EQ(ask("evil.com:8080"), 403);
+  EXPECT_EQ(ask("attune.example"), 200);
+  EXPECT_EQ(ask("localhost:8080"), 200);
+  EXPECT_EQ(ask(""), 200);
+}
+
 // A form of any page is sent by a browser without asking the server first.
 TEST(Origin, ForeignPagesDoNothing) {
   ServeConfig config;

@@ -13,6 +13,7 @@
 #include "attune/inference/classifier.h"
 #include "attune/inference/text_generator.h"
 #include "attune/inference/translator.h"
+#include "attune/io/text_style_file.h"
 #include "attune/serve/routes.h"
 #include "tests/serve/service_fixture.h"
 
@@ -347,6 +348,19 @@ TEST(Service, OriginsThatAreNotNamedGetNoHeader) {
   EXPECT_EQ(ask("GET", "https://b.example").status, 403);
   EXPECT_EQ(ask("OPTIONS", "https://a.example").status, 204);
   EXPECT_EQ(ask("OPTIONS", "https://b.example").status, 405);
+}
+
+TEST(Service, TextsOfAnotherStyleAreSaidOnceInTheLog) {
+  TestService t({}, false);
+  write_source_text(t.folder("en-de"), {.punctuation = Punctuation::separate});
+  t.service->load();
+  const Json body = {{"q", small_text(1).front() + "."}, {"source", "en"}, {"target", "de"}};
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(t.post("/translate", body).status, 200);
+  t.wait_until_idle();
+  const auto says = HasSubstr(
+      "\"warning\":\"the input is not written as the model's training text: it has punctuation "
+      "attached to words, the model's");
+  EXPECT_THAT(t.log(), ::testing::Contains(says).Times(1));
 }
 
 TEST(Service, AChangedFolderIsLoadedBesideTheOldOne) {

@@ -38,10 +38,10 @@ class HttpClient {
     return true;
   }
   void post(std::string_view path, std::string_view body, std::string_view headers = "") {
-    send(fmt::format("POST {} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {}\r\n{}\r\n{}",
+    send(fmt::format("POST {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n{}\r\n{}",
                      path, body.size(), headers, body));
   }
-  void get(std::string_view path) { send(fmt::format("GET {} HTTP/1.1\r\nHost: x\r\n\r\n", path)); }
+  void get(std::string_view path) { send(fmt::format("GET {} HTTP/1.1\r\nHost: localhost\r\n\r\n", path)); }
 
   /// What has arrived when `text` is among it, at the end of the connection, or after some seconds.
   std::string read_until(std::string_view text, int seconds = 20) {

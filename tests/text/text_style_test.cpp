@@ -47,6 +47,18 @@ TEST(TextStyle, SaysWhatDoesNotFit) {
   EXPECT_FALSE(counts_of("where is it").mismatch({.lower_case = true}));
 }
 
+TEST(TextStyle, ACheckSaysOnceWhatDoesNotFit) {
+  const std::vector<std::string> fits = {"Where is the dog ?"}, does_not = {"Where is the dog?", "Here."};
+  TextStyleCheck check(TextStyle{.punctuation = Punctuation::separate});
+  EXPECT_FALSE(check.add(fits));
+  EXPECT_THAT(check.add(does_not).value_or(""), HasSubstr("(\"dog?\")"));
+  EXPECT_FALSE(check.add(does_not));
+  EXPECT_FALSE(TextStyleCheck(std::nullopt).add(does_not));
+  TextStyleCheck late(TextStyle{.punctuation = Punctuation::separate});
+  for (int i = 0; i < 1000; ++i) EXPECT_FALSE(late.add(fits));
+  EXPECT_FALSE(late.add(std::vector<std::string>(2000, "Where is the dog?")));
+}
+
 TEST(TextStyle, IsReadFromTheFirstLinesOfFiles) {
   const TemporaryFolder folder;
   std::string text;

@@ -7,6 +7,8 @@
 #include "attune/inference/classifier.h"
 #include "attune/inference/text_generator.h"
 #include "attune/inference/translator.h"
+#include "attune/io/json_file.h"
+#include "attune/train/prepare.h"
 #include "attune/train/training_task.h"
 #include "tests/support/errors.h"
 #include "tests/support/paths.h"
@@ -122,6 +124,27 @@ TEST_F(InitialModelTest, ALanguageModelLearnsAnswersAlone) {
   const TrainedRun run = train(config, folder_ / "tuned");
   const TextGenerator tuned = TextGenerator::load(folder_ / "tuned" / "model");
   EXPECT_EQ(tuned.encode_prompt("a dog"), TextGenerator::load(hub("gpt2")).encode_prompt("a dog"));
+}
+
+TEST_F(InitialModelTest, ATokenizerMayHaveMoreTokensThanItsModel) {
+  std::filesystem::copy(hub("gpt2"), folder_ / "base");
+  Json tokenizer = read_json_file(folder_ / "base" / "tokenizer.json");
+  tokenizer["added_tokens"].push_back({{"id", 400},
+                                       {"content", "<extra>"},
+                                       {"single_word", false},
+                                       {"lstrip", false},
+                                       {"rstrip", false},
+                                       {"normalized", false},
+                                       {"special", true}});
+  write_json_file(folder_ / "base" / "tokenizer.json", tokenizer);
+  const std::string text = file("train.txt", "the cat sat down\n\na dog ran away from the cat\n");
+  RunConfig config = config_of((folder_ / "base").string(), {set("data.train_files", text)});
+  ASSERT_EQ(config.model.vocab, 400);
+  EXPECT_NO_THROW(train(config, folder_ / "run"));
+  prepare_corpus(config, folder_ / "prepared", {});
+  config.data.train_files.clear();
+  config.data.prepared = (folder_ / "prepared").string();
+  EXPECT_NO_THROW(train(config, folder_ / "run of shards"));
 }
 
 TEST_F(InitialModelTest, TranslationKeepsTheTokensOfTheHub) {

@@ -21,7 +21,7 @@
 #include "attune/cli/bench/tokenizer.h"
 #include "attune/cli/command.h"
 #include "attune/cli/threads_option.h"
-#include "attune/inference/beam_search.h"
+#include "attune/inference/decoding/beam_search.h"
 #include "attune/kernels/machine_peak.h"
 #include "attune/kernels/matmul.h"
 #include "attune/models/presets.h"

@@ -16,7 +16,7 @@
 #include "attune/cli/command.h"
 #include "attune/cli/draw/draw.h"
 #include "attune/cli/threads_option.h"
-#include "attune/inference/scheduler.h"
+#include "attune/inference/decoding/scheduler.h"
 #include "attune/models/decoder_lm.h"
 #include "attune/nn/make_panels.h"
 

@@ -1,6 +1,6 @@
 // A shortlist of attune shortlist.
 
-#include "attune/inference/shortlist.h"
+#include "attune/inference/decoding/shortlist.h"
 #include "tests/fuzz/parsers/fuzz_input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "attune/inference/decoding/decoding_model.h"
+
+namespace attune {
+
+/// Encoder-decoder models that decode together: their logits are the logarithm of the mean of their probabilities
+/// (Sutskever et al. 2014, section 3.4; as fairseq has it). Attention to the source is that of the first model. They
+/// have one list of slots, and each has the layers of its own in one cache.
+class EnsembleDecodingModel final : public DecodingModel {
+ public:
+  /// Throws ConfigError unless there is a model and all have vocabularies of the same sizes.
+  explicit EnsembleDecodingModel(std::vector<std::shared_ptr<const DecodingModel>> models);
+
+  int64_t vocab() const override;
+  int64_t source_vocab() const override;
+  int64_t longest_sequence() const override;
+  int64_t cache_bytes(int64_t tokens, int64_t source_tokens) const override;
+  KvCache start() const override;
+  void add(std::span<const std::span<const int32_t>> sources, KvCache& cache) const override;
+  void step(const DecodingInput& input, KvCache& cache, DecodingOutput& output) const override;
+
+ private:
+  template <class F>
+  void for_each_part(KvCache& cache, F&& f) const;
+
+  std::vector<std::shared_ptr<const DecodingModel>> models_;
+  std::vector<size_t> layers_;  // of each model
+};
+
+}  // namespace attune

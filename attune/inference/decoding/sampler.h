@@ -1,0 +1,37 @@
+#pragma once
+// One token drawn from the distribution that a language model predicts.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "attune/inference/decoding/decoding_request.h"
+#include "attune/models/sampling_config.h"
+
+namespace attune {
+
+/// The tokens that may be drawn, and their probabilities, which sum to 1; all other tokens have probability 0.
+struct TokenDistribution {
+  std::vector<int32_t> tokens;
+  std::vector<double> probabilities;
+};
+
+/// The distribution that SamplingConfig makes of a row of logits. Its fields are applied in their order, which is that
+/// of Hugging Face Transformers. `past` are the tokens of the text so far, for the repetition penalty. Tokens in
+/// `excluded` have probability 0. Where equally likely tokens compete for the last rank, lower ids stay; at least one
+/// token stays. With temperature 0 only the likeliest token stays.
+///
+/// Throws NumericError when a logit is NaN or plus infinity, or all that are left are minus infinity.
+TokenDistribution token_distribution(std::span<const float> logits, std::span<const int32_t> past,
+                                     const SamplingConfig& config, std::span<const int32_t> excluded = {});
+
+/// Returns the token whose share of the distribution has `number`, from [0, 1), in it.
+int32_t draw(const TokenDistribution& distribution, double number);
+
+/// The log probability of a token by the softmax of the logits, and the `likeliest` tokens with theirs, best first.
+TokenScores token_scores(std::span<const float> logits, int32_t token, int64_t likeliest);
+
+/// The number for the token `step` of the text `row`: uniform in [0, 1) and a pure function of its arguments.
+double random_number(uint64_t seed, uint64_t row, uint64_t step);
+
+}  // namespace attune

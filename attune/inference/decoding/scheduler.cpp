@@ -1,0 +1,363 @@
+#include "attune/inference/decoding/scheduler.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+
+#include "attune/base/execution.h"
+#include "attune/base/fail.h"
+#include "attune/base/parallel.h"
+#include "attune/base/parallel_tasks.h"
+#include "attune/base/process_memory.h"
+#include "attune/inference/decoding/decoding_lane.h"
+#include "attune/ops/precision.h"
+
+namespace attune {
+namespace {
+
+// Of one step of a lane. Batches bound sequences; these bound what their beams make of them.
+constexpr int64_t kMostRows = 4096;
+constexpr int64_t kMostLogits = int64_t{1} << 27;
+
+int64_t rows_of(const DecodingRequest& request) {
+  if (const auto* beam = std::get_if<BeamSearchRequest>(&request.search)) return beam->options.generation.beam_size;
+  return std::get<SamplingRequest>(request.search).samples;
+}
+
+using Requests = std::vector<std::unique_ptr<ActiveRequest>>;
+
+// A lane and what is kept of the memory budget for it. The caches hold on to their memory while there are requests, so
+// that a lane takes the larger of what it has and of what its requests can come to need.
+struct LaneSlot {
+  DecodingLane lane;
+  int64_t requests = 0, sequences = 0, source_tokens = 0;     // at work
+  int64_t rows = 0;                                           // that their beams and samples can come to
+  bool single = false;                                        // whether its newest request wants to be alone
+  int64_t past_bytes = 0, source_bytes = 0, draft_bytes = 0;  // that its requests can come to need
+  CacheUse use = {};                                          // when it was last looked at
+
+  explicit LaneSlot(const DecodingModel& model) : lane(model) {}
+
+  int64_t committed(int64_t more_past = 0, int64_t more_source = 0, int64_t more_draft = 0) const {
+    return std::max(use.past, past_bytes + more_past) + std::max(use.source, source_bytes + more_source) + use.draft +
+           draft_bytes + more_draft;
+  }
+  int64_t committed_with(const ActiveRequest& a) const {
+    return committed(a.past_bytes, a.source_bytes, a.draft_bytes);
+  }
+  void count(const ActiveRequest& a, int64_t sign) {
+    requests += sign;
+    sequences += sign * a.strategy->sequences();
+    source_tokens += sign * static_cast<int64_t>(a.request.source.size());
+    rows += sign * a.most_rows;
+    past_bytes += sign * a.past_bytes;
+    source_bytes += sign * a.source_bytes;
+    draft_bytes += sign * a.draft_bytes;
+    if (sign > 0) single = a.request.batch.sequences == 1;
+  }
+  // A request of any beam has room where there is no other.
+  bool has_room_for(const ActiveRequest& a, int64_t vocab) const {
+    const BatchLimits& limits = a.request.batch;
+    if (requests == 0) return true;
+    if (rows + a.most_rows > kMostRows || rows + a.most_rows > kMostLogits / vocab) return false;
+    if (a.request.at_once) return true;
+    return sequences + a.strategy->sequences() <= limits.sequences &&
+           source_tokens + static_cast<int64_t>(a.request.source.size()) <= limits.source_tokens;
+  }
+};
+
+}  // namespace
+
+class Scheduler::Impl {
+ public:
+  Impl(std::shared_ptr<const DecodingModel> model, const SchedulerOptions& options)
+      : model_(std::move(model)),
+        budget_(options.cache_bytes > 0 ? options.cache_bytes : process_memory_limit() / 4 * 3),
+        precision_(options.precision) {
+    if (options.cache_bytes < 0) fail<ConfigError>("cache_bytes = {}: needs a number from 0", options.cache_bytes);
+  }
+
+  uint64_t submit(DecodingRequest request);
+  void drive(const std::atomic<bool>* return_soon);
+  SchedulerState state() const;
+  const DecodingModel& model() const { return *model_; }
+
+ private:
+  struct Entering {
+    LaneSlot* slot;
+    Requests requests = {};
+    bool open = true;  // whether more may enter
+  };
+  void end_in_time(Requests& done);
+  std::vector<Entering> admit();
+  bool fits_budget(const LaneSlot& slot, const ActiveRequest& request);
+  bool may_enter(size_t lane, const ActiveRequest& request, int64_t at_first);
+  bool enter_next(LaneSlot& slot);
+  void run_lanes(const std::atomic<bool>* return_soon);
+  void collect(Requests& done);
+
+  std::shared_ptr<const DecodingModel> model_;
+  int64_t budget_;
+  ProductPrecision precision_;
+  mutable std::mutex mutex_;  // of all that follows, but the lanes: these are the driving thread's
+  std::condition_variable changed_;
+  bool driving_ = false;
+  uint64_t round_ = 0, next_id_ = 1;
+  std::deque<std::unique_ptr<ActiveRequest>> queue_;
+  std::deque<LaneSlot> lanes_;  // do not move
+};
+
+uint64_t Scheduler::Impl::submit(DecodingRequest request) {
+  auto a = std::make_unique<ActiveRequest>();
+  a->most_rows = rows_of(request);
+  a->strategy = make_strategy(*model_, request);
+  const auto source_tokens = static_cast<int64_t>(request.source.size());
+  a->past_bytes = model_->cache_bytes(a->strategy->most_tokens(*model_), 0);
+  a->source_bytes = model_->cache_bytes(0, source_tokens);
+  if (const auto& draft = a->strategy->draft(); draft != nullptr)
+    a->draft_bytes = draft->cache_bytes(a->strategy->most_tokens(*draft), source_tokens);
+  a->request = std::move(request);
+  if (const int64_t bytes = a->past_bytes + a->source_bytes + a->draft_bytes; bytes > budget_)
+    fail<ConfigError>("request: its cache may come to {} bytes, cache_bytes = {}", bytes, budget_);
+  const std::lock_guard lock(mutex_);
+  a->id = next_id_++;
+  const uint64_t id = a->id;
+  auto place = queue_.end();
+  if (a->request.at_once)
+    place = std::find_if(queue_.begin(), queue_.end(), [](const auto& other) { return !other->request.at_once; });
+  queue_.insert(place, std::move(a));
+  return id;
+}
+
+SchedulerState Scheduler::Impl::state() const {
+  const std::lock_guard lock(mutex_);
+  SchedulerState state{.waiting = static_cast<int64_t>(queue_.size())};
+  for (const LaneSlot& slot : lanes_) {
+    state.active += slot.requests;
+    state.cache_bytes += slot.use.past + slot.use.source + slot.use.draft;
+    state.reserved_bytes += slot.past_bytes + slot.source_bytes + slot.draft_bytes;
+    state.slots_in_use += slot.use.slots_in_use;
+  }
+  return state;
+}
+
+// Those that still wait, too.
+void Scheduler::Impl::end_in_time(Requests& done) {
+  for (auto& a : queue_) a->end_in_time();
+  for (auto& a : queue_)
+    if (a->over) done.push_back(std::move(a));
+  std::erase(queue_, nullptr);
+}
+
+bool Scheduler::Impl::fits_budget(const LaneSlot& slot, const ActiveRequest& request) {
+  int64_t sum = 0;
+  for (const LaneSlot& other : lanes_) sum += &other == &slot ? slot.committed_with(request) : other.committed();
+  return sum <= budget_;
+}
+
+// `at_first`: the sequences that were there before anybody entered. The encoder reads several sources at once: they
+// enter when there is room for a quarter of a batch.
+bool Scheduler::Impl::may_enter(size_t lane, const ActiveRequest& a, int64_t at_first) {
+  const LaneSlot& slot = lanes_[lane];
+  const BatchLimits& limits = a.request.batch;
+  if (limits.lanes > 0 && static_cast<int64_t>(lane) >= limits.lanes) return false;
+  const bool gathers = model_->source_vocab() > 0 && at_first > 0 && !a.request.at_once;
+  if (gathers && 4 * (limits.sequences - at_first) < limits.sequences) return false;
+  return slot.has_room_for(a, model_->vocab()) && fits_budget(slot, a);
+}
+
+// Lanes with room take turns, so that each has long requests and short ones.
+std::vector<Scheduler::Impl::Entering> Scheduler::Impl::admit() {
+  const auto lanes = static_cast<size_t>(std::max(1, thread_count()));
+  while (lanes_.size() < lanes) lanes_.emplace_back(*model_);
+  std::vector<Entering> entering;
+  std::vector<int64_t> at_first;
+  for (size_t i = 0; i < lanes; ++i) {
+    entering.push_back({.slot = &lanes_[i]});
+    at_first.push_back(lanes_[i].sequences);
+  }
+  // Who enters at once whatever there is has to be told where.
+  const auto is_shortest = [&](size_t lane, const BatchLimits& limits) {
+    const auto end = limits.lanes > 0 && limits.lanes < static_cast<int64_t>(lanes) ? entering.begin() + limits.lanes
+                                                                                    : entering.end();
+    return std::none_of(entering.begin(), end,
+                        [&](const Entering& e) { return e.slot->sequences < lanes_[lane].sequences; });
+  };
+  const auto fill = [&] {
+    bool entered = false;
+    for (bool any = true; any && !queue_.empty();) {
+      any = false;
+      for (size_t i = 0; i < entering.size() && !queue_.empty(); ++i) {
+        const ActiveRequest& next = *queue_.front();
+        if (!may_enter(i, next, at_first[i])) continue;
+        if (next.request.at_once && !is_shortest(i, next.request.batch)) continue;
+        entering[i].slot->count(*queue_.front(), 1);
+        entering[i].requests.push_back(std::move(queue_.front()));
+        queue_.pop_front();
+        any = entered = true;
+      }
+    }
+    return entered;
+  };
+  if (!fill() && !queue_.empty()) {
+    // What empty lanes keep may be what the first one lacks.
+    for (LaneSlot& slot : lanes_) {
+      if (slot.requests > 0) continue;
+      slot.lane.release();
+      slot.use = {};
+    }
+    fill();
+  }
+  std::erase_if(entering, [](const Entering& e) { return e.requests.empty(); });
+  return entering;
+}
+
+// For a lane of one request that is done with it, while others go on with theirs.
+bool Scheduler::Impl::enter_next(LaneSlot& slot) {
+  Requests next;
+  {
+    const std::lock_guard lock(mutex_);
+    if (queue_.empty()) return false;
+    const BatchLimits& limits = queue_.front()->request.batch;
+    if (limits.sequences != 1 || limits.lanes > 0 || !fits_budget(slot, *queue_.front())) return false;
+    slot.count(*queue_.front(), 1);
+    next.push_back(std::move(queue_.front()));
+    queue_.pop_front();
+  }
+  slot.lane.enter(std::move(next));
+  return slot.lane.busy();
+}
+
+// Each lane on a thread; the last one has all of them.
+void Scheduler::Impl::run_lanes(const std::atomic<bool>* return_soon) {
+  std::vector<LaneSlot*> active;
+  bool single = true;
+  for (LaneSlot& slot : lanes_) {
+    if (!slot.lane.busy()) continue;
+    active.push_back(&slot);
+    single = single && slot.single;
+  }
+  // Until the threads wait for each other.
+  const int64_t steps = active.size() == 1 ? 1 : single ? 32 : 8;
+  const auto goes_on = [&](LaneSlot& slot, int64_t done) {
+    if (done == steps || (done > 0 && return_soon != nullptr && *return_soon)) return false;
+    return slot.lane.busy() || (steps > 1 && enter_next(slot));
+  };
+  parallel_tasks(static_cast<int64_t>(active.size()), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      LaneSlot& slot = *active[static_cast<size_t>(i)];
+      for (int64_t n = 0; goes_on(slot, n); ++n) slot.lane.step();
+    }
+  });
+}
+
+void Scheduler::Impl::collect(Requests& done) {
+  for (LaneSlot& slot : lanes_) {
+    slot.use = slot.lane.cache_use();
+    for (auto& a : slot.lane.take_done()) {
+      slot.count(*a, -1);
+      done.push_back(std::move(a));
+    }
+  }
+}
+
+void Scheduler::Impl::drive(const std::atomic<bool>* return_soon) {
+  std::unique_lock lock(mutex_);
+  if (driving_) {
+    changed_.wait(lock, [&, round = round_] { return !driving_ || round_ != round; });
+    return;
+  }
+  driving_ = true;
+  lock.unlock();
+  struct Release {
+    Impl& impl;
+    ~Release() {
+      const std::lock_guard end(impl.mutex_);
+      impl.driving_ = false;
+      ++impl.round_;
+      impl.changed_.notify_all();
+    }
+  };
+  const Release release{*this};
+  // Nothing but the number of threads depends on who drives.
+  const ExecutionScope scope([](Execution& e) {
+    e.recording = false;
+    e.dropout = {};
+  });
+  const ProductPrecisionScope precision(precision_);
+  Requests done;
+  std::vector<Entering> entering;
+  {
+    const std::lock_guard held(mutex_);
+    end_in_time(done);
+    entering = admit();
+  }
+  parallel_tasks(static_cast<int64_t>(entering.size()), 1, [&](int64_t begin, int64_t end) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
+      entering[i].slot->lane.enter(std::move(entering[i].requests));
+  });
+  run_lanes(return_soon);
+  {
+    const std::lock_guard held(mutex_);
+    collect(done);
+  }
+  for (const auto& a : done)
+    if (a->request.on_done) a->request.on_done(a->result());
+}
+
+Scheduler::Scheduler(std::shared_ptr<const DecodingModel> model, const SchedulerOptions& options)
+    : impl_(std::make_unique<Impl>(std::move(model), options)) {}
+Scheduler::~Scheduler() = default;
+uint64_t Scheduler::submit(DecodingRequest request) {
+  return impl_->submit(std::move(request));
+}
+void Scheduler::drive(const std::atomic<bool>* return_soon) {
+  impl_->drive(return_soon);
+}
+SchedulerState Scheduler::state() const {
+  return impl_->state();
+}
+const DecodingModel& Scheduler::model() const {
+  return impl_->model();
+}
+
+struct SchedulerClient::Inbox {
+  std::mutex mutex;
+  std::vector<std::pair<size_t, DecodingResult>> done;
+  std::atomic<bool> cancelled = false;
+};
+
+SchedulerClient::SchedulerClient(Scheduler& scheduler) : scheduler_(scheduler), inbox_(std::make_shared<Inbox>()) {}
+
+SchedulerClient::~SchedulerClient() {
+  cancel();
+  try {
+    while (outstanding_ > 0) work();
+  } catch (...) {
+    return;  // out of memory: the results find the inbox, and nobody there
+  }
+}
+
+void SchedulerClient::submit(size_t tag, DecodingRequest request) {
+  request.cancel = std::shared_ptr<const std::atomic<bool>>(inbox_, &inbox_->cancelled);
+  request.on_done = [inbox = inbox_, tag](DecodingResult&& result) {
+    const std::lock_guard lock(inbox->mutex);
+    inbox->done.emplace_back(tag, std::move(result));
+  };
+  scheduler_.submit(std::move(request));
+  ++outstanding_;
+}
+
+void SchedulerClient::cancel() {
+  inbox_->cancelled = true;
+}
+
+std::vector<std::pair<size_t, DecodingResult>> SchedulerClient::work() {
+  if (outstanding_ > 0) scheduler_.drive();
+  const std::lock_guard lock(inbox_->mutex);
+  outstanding_ -= static_cast<int64_t>(inbox_->done.size());
+  return std::exchange(inbox_->done, {});
+}
+
+}  // namespace attune

@@ -1,0 +1,242 @@
+#include "attune/inference/decoding/speculative_strategy.h"
+
+#include <algorithm>
+#include <numeric>
+#include <unordered_map>
+
+#include "attune/base/check.h"
+#include "attune/base/fail.h"
+#include "attune/inference/decoding/decoding_strategy.h"
+#include "attune/inference/decoding/sampled_texts.h"
+
+namespace attune {
+namespace {
+
+constexpr int64_t kMostDraftTokens = 64;
+
+// Numbers for one position of one text that are independent of those which plain sampling uses.
+enum class Purpose : uint64_t { draft = 1, judge = 2, replace = 3 };
+
+double probability_of(const TokenDistribution& distribution, int32_t token) {
+  const auto at = std::find(distribution.tokens.begin(), distribution.tokens.end(), token);
+  if (at == distribution.tokens.end()) return 0;
+  return distribution.probabilities[static_cast<size_t>(at - distribution.tokens.begin())];
+}
+
+class SpeculativeStrategy final : public DecodingStrategy {
+ public:
+  SpeculativeStrategy(const DecodingModel& model, DecodingRequest& request);
+
+  ReadBy next(RowInputs& inputs) override;
+  void look(size_t row, std::span<const LogitsRow> logits) override;
+  bool advance() override;
+  void finish(std::optional<FinishReason> cut_short, DecodingResult& result) override;
+  bool reads_on_host() const override { return true; }
+  int64_t sequences() const override { return static_cast<int64_t>(texts_.count()); }
+  const std::shared_ptr<const DecodingModel>& draft() const override { return texts_.options().draft; }
+  int64_t most_tokens(const DecodingModel& reader) const override {
+    return texts_.most_tokens(reader.longest_sequence());
+  }
+
+ private:
+  enum class Phase { read_prompt, draft_reads_prompt, propose, judge };
+
+  // The row of a text, in both caches.
+  struct Row {
+    size_t text;
+    int32_t parent = 0, draft_parent = 0;           // the row before, in the cache of each model
+    int32_t read = 0, draft_read = 0;               // tokens of `window` that each model has
+    std::vector<int32_t> window = {};               // the text with the proposals at its end
+    size_t wanted = 0;                              // proposals of this round
+    std::vector<TokenDistribution> proposals = {};  // that they were drawn from
+    std::vector<int32_t> accepted = {};
+  };
+
+  double number_for(const Row& row, size_t offset, Purpose purpose) const;
+  /// Of the token after `past`, which ends `offset` tokens behind the text of the row.
+  TokenDistribution distribution(const Row& row, const LogitsRow& logits, std::span<const int32_t> past,
+                                 size_t offset) const;
+  size_t proposals_for(const SampledText& text) const;
+  void begin_round();
+  void propose(Row& row, const LogitsRow& logits) const;
+  void judge(Row& row, std::span<const LogitsRow> logits) const;
+  bool accept_all();
+
+  SampledTexts texts_;
+  int64_t context_, draft_context_;
+  Phase phase_ = Phase::read_prompt;
+  size_t step_ = 0;  // of the proposals
+  std::vector<Row> rows_;
+};
+
+SpeculativeStrategy::SpeculativeStrategy(const DecodingModel& model, DecodingRequest& request)
+    : texts_(model, request), context_(model.longest_sequence()), draft_context_(draft()->longest_sequence()) {
+  if (draft()->vocab() != model.vocab())
+    fail<ConfigError>("draft: has {} tokens, the model has {}", draft()->vocab(), model.vocab());
+  if (draft()->source_vocab() != model.source_vocab())
+    fail<ConfigError>("draft: has {} source tokens, the model has {}", draft()->source_vocab(), model.source_vocab());
+  if (texts_.options().config.slide) fail<ConfigError>("slide: does not go with a draft");
+  check_range<int64_t>("draft_tokens", texts_.options().draft_tokens, 1, kMostDraftTokens);
+  for (size_t i = 0; i < texts_.count(); ++i) rows_.push_back({.text = i});
+}
+
+// How many proposals make sense: one more token is drawn behind them, and both models have to have room.
+size_t SpeculativeStrategy::proposals_for(const SampledText& text) const {
+  const auto window = static_cast<int64_t>(text.tokens.size());
+  const int64_t left = texts_.options().config.max_tokens - static_cast<int64_t>(text.generated);
+  const int64_t room = std::min(context_ - window, draft_context_ - window + 1);
+  return static_cast<size_t>(std::max<int64_t>(0, std::min({texts_.options().draft_tokens, left - 1, room})));
+}
+
+void SpeculativeStrategy::begin_round() {
+  phase_ = Phase::propose;
+  step_ = 0;
+  for (Row& row : rows_) {
+    row.window = texts_[row.text].tokens;
+    row.wanted = proposals_for(texts_[row.text]);
+    row.proposals.clear();
+  }
+}
+
+// The prompt but its last token is read by one row for all texts, by the draft where it has room for it.
+ReadBy SpeculativeStrategy::next(RowInputs& inputs) {
+  if (phase_ == Phase::read_prompt || phase_ == Phase::draft_reads_prompt) {
+    const std::span<const int32_t> prompt(texts_[0].tokens);
+    const bool reads = phase_ == Phase::read_prompt || static_cast<int64_t>(prompt.size()) <= draft_context_;
+    const auto read = reads ? prompt.first(prompt.size() - 1) : std::span<const int32_t>{};
+    inputs.add_row(0, RowInputs::kAll, read, 0);
+    for (Row& row : rows_) {
+      int32_t& count = phase_ == Phase::read_prompt ? row.read : row.draft_read;
+      count = static_cast<int32_t>(read.size());
+    }
+    return phase_ == Phase::read_prompt ? ReadBy::model : ReadBy::draft;
+  }
+  const bool proposes = phase_ == Phase::propose;
+  for (size_t r = 0; r < rows_.size(); ++r) {
+    Row& row = rows_[r];
+    int32_t& read = proposes ? row.draft_read : row.read;
+    int32_t& parent = proposes ? row.draft_parent : row.parent;
+    const bool reads = !proposes || step_ < row.wanted;
+    const auto tokens = std::span<const int32_t>(row.window).subspan(static_cast<size_t>(read));
+    const auto wanted = !reads ? 0 : proposes ? 1 : static_cast<int32_t>(tokens.size());
+    inputs.add_row(parent, read, reads ? tokens : std::span<const int32_t>{}, wanted);
+    if (reads) read = static_cast<int32_t>(row.window.size());
+    parent = static_cast<int32_t>(r);
+  }
+  return proposes ? ReadBy::draft : ReadBy::model;
+}
+
+double SpeculativeStrategy::number_for(const Row& row, size_t offset, Purpose purpose) const {
+  const SampledText& text = texts_[row.text];
+  return random_number(texts_.options().config.seed, text.number + (static_cast<uint64_t>(purpose) << 48),
+                       text.generated + offset);
+}
+
+TokenDistribution SpeculativeStrategy::distribution(const Row& row, const LogitsRow& logits,
+                                                    std::span<const int32_t> past, size_t offset) const {
+  return texts_.distribution(logits.host, past, texts_[row.text].generated + offset);
+}
+
+void SpeculativeStrategy::look(size_t row, std::span<const LogitsRow> logits) {
+  if (phase_ == Phase::propose) return propose(rows_[row], logits.front());
+  judge(rows_[row], logits);
+}
+
+void SpeculativeStrategy::propose(Row& row, const LogitsRow& logits) const {
+  row.proposals.push_back(distribution(row, logits, row.window, row.proposals.size()));
+  row.window.push_back(draw(row.proposals.back(), number_for(row, step_, Purpose::draft)));
+}
+
+// The model's logits are those after the last token of the text and after each proposal.
+void SpeculativeStrategy::judge(Row& row, std::span<const LogitsRow> logits) const {
+  const std::span<const int32_t> window(row.window);
+  const size_t known = window.size() - row.proposals.size();
+  row.accepted.clear();
+  for (size_t j = 0; j <= row.proposals.size(); ++j) {
+    const TokenDistribution p = distribution(row, logits[j], window.first(known + j), j);
+    if (j == row.proposals.size()) {
+      const SampledText& text = texts_[row.text];
+      row.accepted.push_back(draw(p, random_number(texts_.options().config.seed, text.number, text.generated + j)));
+      return;
+    }
+    const TokenDistribution& q = row.proposals[j];
+    const int32_t token = window[known + j];
+    if (number_for(row, j, Purpose::judge) * probability_of(q, token) >= probability_of(p, token)) {
+      row.accepted.push_back(draw(residual(p, q), number_for(row, j, Purpose::replace)));
+      return;
+    }
+    row.accepted.push_back(token);
+    if (texts_.options().ends_with(token)) return;
+  }
+}
+
+// The rows whose texts go on keep, in both caches, what is certain: all of the text but its last token.
+bool SpeculativeStrategy::accept_all() {
+  std::vector<Row> alive;
+  for (size_t r = 0; r < rows_.size(); ++r) {
+    Row& row = rows_[r];
+    bool goes_on = true;
+    for (size_t j = 0; goes_on && j < row.accepted.size(); ++j) goes_on = texts_.accept(row.text, row.accepted[j]);
+    if (!goes_on) continue;
+    const auto certain = static_cast<int32_t>(texts_[row.text].tokens.size()) - 1;
+    row.parent = row.draft_parent = static_cast<int32_t>(r);
+    row.read = std::min(row.read, certain);
+    row.draft_read = std::min(row.draft_read, certain);
+    alive.push_back(std::move(row));
+  }
+  rows_ = std::move(alive);
+  return !rows_.empty();
+}
+
+bool SpeculativeStrategy::advance() {
+  switch (phase_) {
+    case Phase::read_prompt:
+      phase_ = Phase::draft_reads_prompt;
+      return true;
+    case Phase::draft_reads_prompt:
+      begin_round();  // all rows go on from the first
+      return true;
+    case Phase::propose:
+      ++step_;
+      if (std::all_of(rows_.begin(), rows_.end(), [&](const Row& row) { return step_ >= row.wanted; }))
+        phase_ = Phase::judge;
+      return true;
+    case Phase::judge:
+      if (!accept_all()) return false;
+      begin_round();
+      return true;
+  }
+  return false;
+}
+
+void SpeculativeStrategy::finish(std::optional<FinishReason> cut_short, DecodingResult& result) {
+  std::vector<size_t> alive;
+  for (const Row& row : rows_) alive.push_back(row.text);
+  texts_.finish(cut_short, alive, result);
+}
+
+}  // namespace
+
+TokenDistribution residual(const TokenDistribution& p, const TokenDistribution& q) {
+  std::unordered_map<int32_t, double> of_q;
+  for (size_t i = 0; i < q.tokens.size(); ++i) of_q[q.tokens[i]] = q.probabilities[i];
+  TokenDistribution rest;
+  double sum = 0;
+  for (size_t i = 0; i < p.tokens.size(); ++i) {
+    const auto at = of_q.find(p.tokens[i]);
+    const double more = p.probabilities[i] - (at == of_q.end() ? 0 : at->second);
+    if (more <= 0) continue;
+    rest.tokens.push_back(p.tokens[i]);
+    rest.probabilities.push_back(more);
+    sum += more;
+  }
+  if (sum <= 0) return p;
+  for (double& probability : rest.probabilities) probability /= sum;
+  return rest;
+}
+
+std::unique_ptr<DecodingStrategy> make_speculative_strategy(const DecodingModel& model, DecodingRequest& request) {
+  return std::make_unique<SpeculativeStrategy>(model, request);
+}
+
+}  // namespace attune

@@ -1,0 +1,339 @@
+// What the options of the search mean: against every output of a tiny vocabulary.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "attune/autograd/graph.h"
+#include "attune/inference/decoding/beam_search.h"
+#include "attune/inference/decoding/scheduler.h"
+#include "tests/inference/decoding/random_language_model.h"
+#include "tests/inference/decoding/search_reference.h"
+#include "tests/inference/random_model.h"
+#include "tests/support/errors.h"
+
+namespace attune {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kVocab = 7, kLength = 5;  // of the outputs of a tiny model
+const Tokens kSource = {5, 6, 4, kEos};
+
+// Every output of at most kLength tokens, eos included, that ends with eos, likeliest first.
+std::vector<Hypothesis> every_output(const Transformer& model, const GenerationConfig& generation) {
+  std::vector<Hypothesis> all, prefixes = {{}};
+  for (int64_t length = 1; length <= kLength; ++length) {
+    std::vector<Hypothesis> longer;
+    for (const Hypothesis& h : prefixes) {
+      const auto next = next_log_probabilities(model, kSource, h.tokens, generation);
+      for (const int32_t token : {1, 3, 4, 5, 6}) {
+        Hypothesis e = h;
+        e.log_probability += next[static_cast<size_t>(token)];
+        e.score = e.log_probability / generation.length_divisor(length);
+        e.finished = token == kEos;
+        if (!e.finished) e.tokens.push_back(token);
+        (e.finished ? all : longer).push_back(e);
+      }
+    }
+    prefixes = longer;
+  }
+  return all;
+}
+
+using Predicate = std::function<bool(const Tokens&)>;
+
+// The best outputs of all for which `holds`.
+void expect_best(const Transformer& model, const BeamSearchOptions& options, const SentenceConstraints& constraints,
+                 const Predicate& holds) {
+  std::vector<Hypothesis> all = every_output(model, options.generation);
+  const size_t before = all.size();
+  std::erase_if(all, [&](const Hypothesis& h) { return !holds(h.tokens); });
+  ASSERT_LT(all.size(), before) << "the option has to rule something out";
+  std::sort(all.begin(), all.end(), [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; });
+  all.resize(std::min(all.size(), static_cast<size_t>(options.n_best)));
+  const auto found = beam_search(model, pack_sentences({kSource}), options, std::span(&constraints, 1)).at(0);
+  ASSERT_GE(found.size(), all.size());
+  for (size_t i = 0; i < all.size(); ++i) {
+    EXPECT_EQ(found[i].tokens, all[i].tokens) << i;
+    EXPECT_NEAR(found[i].score, all[i].score, 1e-4) << i;
+    EXPECT_TRUE(found[i].finished);
+  }
+}
+
+class SearchOptions : public ::testing::Test {
+ protected:
+  // A beam that holds every output.
+  static GenerationConfig everything() { return {.beam_size = 1024, .max_length = kLength}; }
+  const std::unique_ptr<Transformer> model_ = random_model(small_config(MultiHead{}, NormPlacement::pre, kVocab), 5);
+};
+
+bool contains(const Tokens& tokens, const Tokens& phrase) {
+  return std::search(tokens.begin(), tokens.end(), phrase.begin(), phrase.end()) != tokens.end();
+}
+
+TEST_F(SearchOptions, MinLength) {
+  for (const int64_t least : {1, 3, 4}) {
+    GenerationConfig g = everything();
+    g.min_length = least;
+    expect_best(*model_, options_with(g, 8), {},
+                [&](const Tokens& t) { return static_cast<int64_t>(t.size()) >= least; });
+  }
+}
+
+TEST_F(SearchOptions, NoRepeatedNgrams) {
+  for (const int64_t n : {1, 2, 3}) {
+    GenerationConfig g = everything();
+    g.no_repeat_ngram_size = n;
+    expect_best(*model_, options_with(g, 60), {}, [&](const Tokens& t) {
+      std::set<Tokens> seen;
+      for (size_t i = 0; i + static_cast<size_t>(n) <= t.size(); ++i)
+        if (!seen.insert({t.begin() + static_cast<int>(i), t.begin() + static_cast<int>(i) + n}).second) return false;
+      return true;
+    });
+  }
+}
+
+TEST_F(SearchOptions, BannedPhrases) {
+  for (const TokenSequences& banned : {TokenSequences{{5}}, {{4, 6}}, {{5, 5}, {1, 4}, {6}}, {{4, 4, 4}}}) {
+    BeamSearchOptions options = options_with(everything(), 80);
+    options.banned = banned;
+    expect_best(*model_, options, {}, [&](const Tokens& t) {
+      return std::none_of(banned.begin(), banned.end(), [&](const Tokens& b) { return contains(t, b); });
+    });
+  }
+}
+
+TEST_F(SearchOptions, RequiredPhrases) {
+  for (const TokenSequences& required :
+       {TokenSequences{{5}}, {{4, 6}}, {{5, 5, 4}}, {{5, 5}, {5, 4}}, {{6}, {4}, {1}}, {{4, 4}, {4, 4}}}) {
+    expect_best(*model_, options_with(everything(), 30), {.required = required}, [&](const Tokens& t) {
+      return std::all_of(required.begin(), required.end(), [&](const Tokens& r) { return contains(t, r); });
+    });
+  }
+}
+
+TEST_F(SearchOptions, Prefix) {
+  for (const Tokens& prefix : {Tokens{1}, {6, 5}, {4, 4, 4}, {1, 1, 1, 1}}) {
+    expect_best(*model_, options_with(everything(), 5), {.prefix = prefix}, [&](const Tokens& t) {
+      return t.size() >= prefix.size() && std::equal(prefix.begin(), prefix.end(), t.begin());
+    });
+  }
+}
+
+TEST_F(SearchOptions, PrefixAndPhraseTogether) {
+  expect_best(*model_, options_with(everything(), 5), {.prefix = {6, 5}, .required = {{5, 4}}}, [&](const Tokens& t) {
+    return t.size() >= 3 && t[0] == 6 && t[1] == 5 && contains(t, {5, 4});
+  });
+}
+
+TEST_F(SearchOptions, RepetitionPenalty) {
+  GenerationConfig g = everything();
+  const auto plain = beam_search(*model_, pack_sentences({kSource}), options_with(g, 20)).at(0);
+  g.repetition_penalty = 1.7;
+  for (const bool of_log_probabilities : {false, true}) {
+    g.penalize_log_probabilities = of_log_probabilities;
+    expect_best(*model_, options_with(g, 20), {}, [](const Tokens& t) { return t != Tokens{1, 1, 1, 1}; });
+    EXPECT_NE(beam_search(*model_, pack_sentences({kSource}), options_with(g, 20)).at(0)[5].score, plain[5].score);
+  }
+}
+
+// A beam of a few keeps them by their log probabilities with the penalty, wherever these are among all tokens.
+TEST_F(SearchOptions, ASmallBeamWithPenalizedLogProbabilities) {
+  for (const double penalty : {0.3, 3.0}) {
+    const GenerationConfig g{
+        .beam_size = 2, .max_length = 1, .repetition_penalty = penalty, .penalize_log_probabilities = true};
+    BeamSearchOptions options = options_with(g, 2);
+    options.generation.special_tokens = true;
+    options.generation.start_token = 5;
+    options.generation.eos_tokens = {kEos};
+    const auto found = beam_search(*model_, pack_sentences({kSource}), options).at(0);
+    options.generation.repetition_penalty = 1;
+    options.generation.beam_size = options.n_best = kVocab;
+    auto all = beam_search(*model_, pack_sentences({kSource}), options).at(0);
+    for (Hypothesis& h : all)
+      if (h.tokens == Tokens{5}) h.log_probability *= penalty;
+    std::sort(all.begin(), all.end(),
+              [](const Hypothesis& a, const Hypothesis& b) { return a.log_probability > b.log_probability; });
+    ASSERT_EQ(found.size(), 2u);
+    EXPECT_NEAR(std::max(found[0].log_probability, found[1].log_probability), all[0].log_probability, 1e-6);
+    EXPECT_NEAR(std::min(found[0].log_probability, found[1].log_probability), all[1].log_probability, 1e-6);
+  }
+}
+
+TEST_F(SearchOptions, WhatIsSuppressedAtTheBeginIsSuppressedBehindAForcedToken) {
+  BeamSearchOptions options = options_with({.beam_size = 4, .max_length = 6, .min_length = 3, .forced_first_token = 5});
+  const auto first = [&] { return beam_search(*model_, pack_sentences({kSource}), options).at(0).at(0).tokens; };
+  const Tokens free = first();
+  ASSERT_EQ(free.at(0), 5);
+  options.generation.suppressed_at_begin = {free.at(1)};
+  const Tokens found = first();
+  EXPECT_EQ(found.at(0), 5);
+  EXPECT_NE(found.at(1), free.at(1));
+}
+
+// The token before has been followed by all others but two.
+TEST(SearchOptionsOfTheModel, PairsOfThePromptAreNotRepeated) {
+  constexpr int32_t kTokens = 12, kLast = 3, kFree = 11;
+  Tokens prompt;
+  for (int32_t token = 0; token < kFree; ++token)
+    if (token != kLast) prompt.insert(prompt.end(), {kLast, token});
+  prompt.push_back(kLast);
+  const std::shared_ptr<const DecoderLm> model = random_language_model(small_language_config(kTokens, 64));
+  Scheduler scheduler(std::make_shared<LanguageDecodingModel>(model));
+  SchedulerClient client(scheduler);
+  BeamSearchRequest search;
+  search.options = options_with(
+      {.beam_size = 4, .max_length = 6, .no_repeat_ngram_size = 2, .eos_tokens = {0}, .special_tokens = true}, 4);
+  client.submit(0, {.prompt = prompt, .search = search});
+  while (client.outstanding() > 0)
+    for (auto& [tag, result] : client.work()) {
+      ASSERT_EQ(result.error, nullptr);
+      for (const Hypothesis& h : result.hypotheses) EXPECT_TRUE(h.tokens.at(0) == kLast || h.tokens.at(0) == kFree);
+    }
+}
+
+// A small beam cannot hold the unlikely phrase without its banks.
+TEST_F(SearchOptions, RequiredPhrasesAreFoundByASmallBeam) {
+  const auto model = random_model(small_config(MultiHeadLatent{}, NormPlacement::pre), 3);
+  token_bias(*model, kEos) += 2;
+  for (int32_t token : {11, 12, 13}) token_bias(*model, token) = -12;
+  const auto source = random_sentences(6, 8, 40);
+  std::vector<SentenceConstraints> constraints(source.size(), {.required = {{11, 12}, {13}}});
+  constraints[2] = {};
+  const auto found =
+      beam_search(*model, pack_sentences(source), options_with({.beam_size = 4, .max_length = 20}), constraints);
+  int finished = 0;
+  for (size_t i = 0; i < source.size(); ++i) {
+    const bool both = contains(found[i].at(0).tokens, {11, 12}) && contains(found[i][0].tokens, {13});
+    EXPECT_EQ(both, i != 2) << i;
+    finished += found[i][0].finished ? 1 : 0;
+  }
+  EXPECT_GE(finished, 4);
+}
+
+// The attention of one pass without cache: what every token of the source got, eos of the output included.
+std::vector<double> coverage_of(const Transformer& model, const Tokens& source, const Tokens& output) {
+  const NoGrad no_grad;
+  Tokens input = {kBos};
+  input.insert(input.end(), output.begin(), output.end());
+  const PackedTokens src = pack_sentences({source});
+  const DecoderOutput decoded = model.decode_with_weights(model.encode(src), src.sequences, pack_sentences({input}));
+  const Tensor& last = decoded.cross_weights.back();  // [1, heads, queries, keys]
+  std::vector<double> coverage(source.size());
+  for (int64_t i = 0; i < last.numel(); ++i)
+    coverage[static_cast<size_t>(i % last.size(3))] += last.data<float>()[i] / static_cast<double>(last.size(1));
+  return coverage;
+}
+
+TEST(SearchOptionsOfTheModel, CoveragePenaltyIsWuEtAl) {
+  for (const AttentionKind& kind : {AttentionKind(MultiHead{}), AttentionKind(MultiHeadLatent{.latent_dim = 12})}) {
+    const auto model = random_model(small_config(kind, NormPlacement::pre, kVocab), 5);
+    BeamSearchOptions options = options_with({.beam_size = 1024, .max_length = kLength, .coverage_penalty = 3}, 40);
+    std::vector<Hypothesis> all = every_output(*model, options.generation);
+    const auto better = [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; };
+    std::sort(all.begin(), all.end(), better);
+    const std::vector<Hypothesis> without = all;
+    for (Hypothesis& h : all)
+      for (const double c : coverage_of(*model, kSource, h.tokens)) h.score += 3 * std::log(std::min(c, 1.0));
+    std::sort(all.begin(), all.end(), better);
+    const auto same = [](const Hypothesis& a, const Hypothesis& b) { return a.tokens == b.tokens; };
+    EXPECT_FALSE(std::equal(all.begin(), all.begin() + 40, without.begin(), same)) << "the penalty has to matter";
+    const auto found = beam_search(*model, pack_sentences({kSource}), options).at(0);
+    for (size_t i = 0; i < 40; ++i) {
+      EXPECT_EQ(found[i].tokens, all[i].tokens) << i;
+      EXPECT_NEAR(found[i].score, all[i].score, 1e-4) << i;
+    }
+  }
+}
+
+TEST(SearchOptionsOfTheModel, TokenScoresAndAlignmentsAreThoseOfOnePass) {
+  const auto model = random_model(small_config(MultiHeadLatent{}, NormPlacement::post));
+  token_bias(*model, kEos) += 1;
+  BeamSearchOptions options = options_with({.beam_size = 4, .max_length = 9}, 4);
+  options.alignments = true;
+  const auto source = random_sentences(5, 7, 40);
+  const auto found = beam_search(*model, pack_sentences(source), options);
+  for (size_t s = 0; s < source.size(); ++s) {
+    for (const Hypothesis& h : found[s]) {
+      ASSERT_EQ(h.token_log_probabilities.size(), h.tokens.size() + (h.finished ? 1 : 0));
+      ASSERT_EQ(h.alignment.size(), h.tokens.size());
+      double sum = 0;
+      for (size_t t = 0; t < h.token_log_probabilities.size(); ++t) {
+        const auto next =
+            next_log_probabilities(*model, source[s], {h.tokens.begin(), h.tokens.begin() + static_cast<int>(t)});
+        EXPECT_NEAR(h.token_log_probabilities[t], next[static_cast<size_t>(t < h.tokens.size() ? h.tokens[t] : kEos)],
+                    1e-4);
+        sum += h.token_log_probabilities[t];
+        if (t == h.tokens.size()) continue;
+        auto before = coverage_of(*model, source[s], {h.tokens.begin(), h.tokens.begin() + static_cast<int>(t)});
+        if (t > 0) {
+          const auto earlier =
+              coverage_of(*model, source[s], {h.tokens.begin(), h.tokens.begin() + static_cast<int>(t) - 1});
+          for (size_t i = 0; i < before.size(); ++i) before[i] -= earlier[i];
+        }
+        const double most = *std::max_element(before.begin(), before.end());
+        EXPECT_NEAR(before[static_cast<size_t>(h.alignment[t])], most, 1e-4);
+      }
+      EXPECT_NEAR(sum, h.log_probability, 1e-9);
+    }
+  }
+}
+
+TEST(SearchOptionsOfTheModel, OptionsDoNotLetABatchChangeAnAnswer) {
+  const auto model = random_model(small_config(MultiHeadLatent{}, NormPlacement::pre));
+  token_bias(*model, kEos) += 2;
+  const auto source = random_sentences(24, 10, 40);
+  BeamSearchOptions options = options_with({.beam_size = 4,
+                                            .max_length = 12,
+                                            .coverage_penalty = 0.2,
+                                            .beam_groups = 2,
+                                            .diversity_penalty = 0.5,
+                                            .min_length = 2,
+                                            .no_repeat_ngram_size = 2,
+                                            .repetition_penalty = 1.2},
+                                           3);
+  options.banned = {{7, 8}, {9}};
+  options.alignments = true;
+  std::vector<SentenceConstraints> constraints(source.size());
+  for (size_t i = 0; i < source.size(); ++i) {
+    if (i % 3 == 0) constraints[i].prefix = {static_cast<int32_t>(10 + i % 5), 11};
+    if (i % 4 == 1) constraints[i].required = {{20, 21}, {22}};
+  }
+  const auto whole = beam_search(*model, pack_sentences(source), options, constraints);
+  for (size_t i = 0; i < source.size(); ++i) {
+    const auto alone = beam_search(*model, pack_sentences({source[i]}), options, std::span(&constraints[i], 1)).at(0);
+    ASSERT_EQ(alone.size(), whole[i].size());
+    for (size_t h = 0; h < alone.size(); ++h) {
+      EXPECT_EQ(alone[h].tokens, whole[i][h].tokens) << i;
+      EXPECT_EQ(alone[h].score, whole[i][h].score) << i;
+      EXPECT_EQ(alone[h].alignment, whole[i][h].alignment) << i;
+    }
+  }
+}
+
+TEST_F(SearchOptions, RefusalsNameWhatIsWrong) {
+  const auto refusal = [&](const BeamSearchOptions& options, const SentenceConstraints& constraints) {
+    return message_of<ConfigError>(
+        [&] { beam_search(*model_, pack_sentences({kSource}), options, std::span(&constraints, 1)); });
+  };
+  BeamSearchOptions options = options_with({.max_length = 6});
+  EXPECT_THAT(refusal(options, {.prefix = {9}}), HasSubstr("prefix = 9: is outside the target vocabulary of 7"));
+  EXPECT_THAT(refusal(options, {.prefix = {kEos}}), HasSubstr("prefix: token 3 is pad, bos or eos"));
+  EXPECT_THAT(refusal(options, {.required = {{}}}), HasSubstr("required: a phrase without tokens"));
+  EXPECT_THAT(refusal(options, {.prefix = {4, 4}, .required = {{5, 5}, {6, 6}}}),
+              HasSubstr("prefix and required: 7 tokens with eos, max_length = 6"));
+  EXPECT_THAT(refusal(options, {.required = TokenSequences(65, {4})}), HasSubstr("required: 65 phrases, at most 64"));
+  options.banned = {{5, 6}};
+  EXPECT_THAT(refusal(options, {.required = {{4, 5, 6}}}), HasSubstr("contains one that is banned"));
+  options.banned = {{kBos}};
+  EXPECT_THAT(refusal(options, {}), HasSubstr("banned: token 2"));
+}
+
+}  // namespace
+}  // namespace attune

@@ -1,0 +1,171 @@
+#include "attune/inference/decoding/speculative_strategy.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <map>
+
+#include "attune/autograd/graph.h"
+#include "attune/inference/text_generator.h"
+#include "attune/io/model_folder.h"
+#include "attune/text/character_tokenizer.h"
+#include "tests/inference/decoding/random_language_model.h"
+#include "tests/support/errors.h"
+
+namespace attune {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::unique_ptr<DecoderLm> random_lm(int64_t vocab, uint64_t seed, int64_t context = 32, int64_t layers = 2) {
+  return random_language_model(small_language_config(vocab, context, layers), seed);
+}
+
+std::shared_ptr<const Tokenizer> letters(const std::string& alphabet) {
+  return std::make_shared<CharacterTokenizer>(CharacterTokenizer::build_from_texts({alphabet}));
+}
+
+TextGenerator generator_of(const std::string& alphabet, int64_t context = 32) {
+  const auto tokenizer = letters(alphabet);
+  return TextGenerator({random_lm(tokenizer->vocab_size(), 1, context), tokenizer, {}, TextUnit::line});
+}
+
+// The probability of every text of `length` tokens, or fewer up to eos, by the model without cache.
+std::map<std::vector<int32_t>, double> every_text(const DecoderLm& model, const std::vector<int32_t>& prompt,
+                                                  const SamplingConfig& sampling, const std::vector<int32_t>& never,
+                                                  int32_t eos) {
+  const NoGrad no_grad;
+  std::map<std::vector<int32_t>, double> all;
+  std::vector<int32_t> ids = prompt;
+  const std::function<void(double)> grow = [&](double probability) {
+    const std::vector<int32_t> text(ids.begin() + static_cast<std::ptrdiff_t>(prompt.size()), ids.end());
+    if (static_cast<int64_t>(text.size()) == sampling.max_tokens || (!text.empty() && text.back() == eos)) {
+      all[text] = probability;
+      return;
+    }
+    const Tensor logits = model.project(model.decode(pack_tokens(ids, {0, static_cast<int32_t>(ids.size())})));
+    const auto next =
+        token_distribution(logits.values<float>().last(static_cast<size_t>(logits.size(1))), ids, sampling, never);
+    for (size_t i = 0; i < next.tokens.size(); ++i) {
+      ids.push_back(next.tokens[i]);
+      grow(probability * next.probabilities[i]);
+      ids.pop_back();
+    }
+  };
+  grow(1);
+  return all;
+}
+
+// Pearson's statistic, over its standard deviation from what is expected.
+double surprise(const std::vector<GeneratedText>& texts, const std::map<std::vector<int32_t>, double>& expected) {
+  std::map<std::vector<int32_t>, double> found;
+  for (const GeneratedText& t : texts) ++found[t.tokens];
+  const auto n = static_cast<double>(texts.size());
+  double statistic = 0, cells = 0, rare_expected = 0, rare_found = 0;
+  for (const auto& [text, probability] : expected) {
+    if (probability * n < 10) {  // in one cell
+      rare_expected += probability * n;
+      rare_found += found[text];
+      continue;
+    }
+    statistic += std::pow(found[text] - probability * n, 2) / (probability * n);
+    ++cells;
+  }
+  if (rare_expected > 0) statistic += std::pow(rare_found - rare_expected, 2) / rare_expected;
+  const double freedom = cells - (rare_expected > 0 ? 0 : 1);
+  return (statistic - freedom) / std::sqrt(2 * freedom);
+}
+
+TEST(Speculative, TextsAreDistributedAsWithoutDraft) {
+  const TextGenerator generator = generator_of("ab c");
+  const int32_t vocab = generator.tokenizer().vocab_size();
+  const Tokenizer& t = generator.tokenizer();
+  const std::vector<int32_t> never = {t.bos_id(), t.pad_id(), t.unk_id()};
+  const auto draft = random_lm(vocab, 2, 32, 1);
+  for (const SamplingConfig& sampling :
+       {SamplingConfig{.max_tokens = 4}, SamplingConfig{.temperature = 1.5, .top_k = 4, .max_tokens = 4},
+        SamplingConfig{.repetition_penalty = 1.3, .top_p = 0.8, .max_tokens = 4}}) {
+    GenerateOptions options{.sampling = sampling, .samples = 20000, .batch_texts = 2000};
+    const auto expected = every_text(generator.model(), generator.encode_prompt("ab"), sampling, never, t.eos_id());
+    const std::vector<std::string> prompts = {"ab"};
+    EXPECT_LT(std::abs(surprise(generator.generate(prompts, options), expected)), 4) << "without a draft";
+    options.draft = draft.get();
+    for (const int64_t tokens : {1, 3}) {
+      options.draft_tokens = tokens;
+      EXPECT_LT(std::abs(surprise(generator.generate(prompts, options), expected)), 4) << tokens;
+    }
+    // The draft alone is another distribution: the statistic has to see it.
+    const TextGenerator small({random_lm(vocab, 2, 32, 1), letters("ab c"), {}, TextUnit::line});
+    options.draft = nullptr;
+    EXPECT_GT(surprise(small.generate(prompts, options), expected), 50);
+  }
+}
+
+TEST(Speculative, GreedyTextsAreTheSame) {
+  const TextGenerator generator = generator_of("abcdefgh \n.", 40);
+  const int32_t vocab = generator.tokenizer().vocab_size();
+  const std::vector<std::string> prompts = {"abc", "", "hg fe", "abc", "a"};
+  GenerateOptions options{.sampling = SamplingConfig{.repetition_penalty = 1.1, .temperature = 0, .max_tokens = 60}};
+  options.samples = 2;
+  const auto expected = generator.generate(prompts, options);
+  const auto same = random_lm(vocab, 1, 40), other = random_lm(vocab, 2), nearsighted = random_lm(vocab, 3, 6, 1);
+  for (const DecoderLm* draft : {same.get(), other.get(), nearsighted.get()}) {
+    for (const int64_t tokens : {1, 4, 9}) {
+      for (const int64_t batch : {1, 3, 32}) {
+        options.draft = draft;
+        options.draft_tokens = tokens;
+        options.batch_texts = batch;
+        std::vector<std::string> arrived(expected.size());
+        options.on_text = [&](size_t index, std::string_view added) { arrived[index] += added; };
+        const auto found = generator.generate(prompts, options);
+        for (size_t i = 0; i < expected.size(); ++i) {
+          EXPECT_EQ(found[i].tokens, expected[i].tokens) << i;
+          EXPECT_EQ(found[i].text, expected[i].text);
+          EXPECT_EQ(found[i].text, arrived[i]);
+          EXPECT_EQ(found[i].finish_reason, expected[i].finish_reason);
+        }
+      }
+    }
+  }
+}
+
+TEST(Speculative, ATextDoesNotDependOnItsBatch) {
+  const TextGenerator generator = generator_of("abcdefgh");
+  const auto draft = random_lm(generator.tokenizer().vocab_size(), 2);
+  const std::vector<std::string> prompts = {"abc", "h", "hgfe"};
+  GenerateOptions options{.sampling = SamplingConfig{.max_tokens = 20}, .samples = 3};
+  options.draft = draft.get();
+  const auto together = generator.generate(prompts, options);
+  options.batch_texts = 1;
+  const auto apart = generator.generate(prompts, options);
+  for (size_t i = 0; i < together.size(); ++i) EXPECT_EQ(together[i].tokens, apart[i].tokens);
+}
+
+TEST(Speculative, ResidualIsWhatTheDraftLeaves) {
+  const TokenDistribution p{{1, 2, 3}, {0.5, 0.3, 0.2}}, q{{2, 1, 7}, {0.1, 0.6, 0.3}};
+  const TokenDistribution rest = residual(p, q);
+  EXPECT_THAT(rest.tokens, ElementsAre(2, 3));
+  EXPECT_NEAR(rest.probabilities[0], 0.5, 1e-12);
+  EXPECT_NEAR(rest.probabilities[1], 0.5, 1e-12);
+  EXPECT_EQ(residual(p, p).tokens, p.tokens);
+}
+
+TEST(Speculative, RefusesDraftsThatDoNotFit) {
+  const TextGenerator generator = generator_of("abc");
+  const auto draft = random_lm(generator.tokenizer().vocab_size() + 1, 2);
+  GenerateOptions options{.draft = draft.get()};
+  EXPECT_EQ(message_of<ConfigError>([&] { generator.generate("a", options); }), "draft: has 8 tokens, the model has 7");
+  const auto fits = random_lm(generator.tokenizer().vocab_size(), 2);
+  options.draft = fits.get();
+  options.sampling = SamplingConfig{.slide = true};
+  EXPECT_THAT(message_of<ConfigError>([&] { generator.generate("a", options); }), HasSubstr("slide"));
+  options.sampling = SamplingConfig{};
+  options.draft_tokens = 0;
+  EXPECT_THAT(message_of<ConfigError>([&] { generator.generate("a", options); }), HasSubstr("draft_tokens = 0"));
+}
+
+}  // namespace
+}  // namespace attune

@@ -1,0 +1,131 @@
+#include "attune/inference/decoding/top_candidates.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "attune/base/random.h"
+#include "tests/support/errors.h"
+
+namespace attune {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+// Of every row.
+CandidateLists every_row(const Tensor& logits, int64_t count, const std::vector<int32_t>& excluded = {},
+                         const std::vector<CandidateRules>& rules = {}) {
+  size_t wanted = 0;
+  for (const CandidateRules& r : rules) wanted = std::max(wanted, r.wanted.size());
+  CandidateLists lists;
+  lists.reset(static_cast<size_t>(logits.size(0)), static_cast<size_t>(std::max<int64_t>(count, 0)) + wanted);
+  for (int64_t r = 0; r < logits.size(0); ++r) {
+    const auto row = static_cast<size_t>(r);
+    const CandidateQuery query{.count = count, .excluded = excluded, .rules = rules.empty() ? nullptr : &rules[row]};
+    lists.set_count(row, top_candidates({logits, r, logits.size(-1)}, query, lists.room(row)));
+  }
+  return lists;
+}
+
+// Sorts everything.
+std::vector<Candidate> naive(const float* x, int64_t vocab, int64_t count, const std::vector<int32_t>& excluded) {
+  double sum = 0;
+  const double most = *std::max_element(x, x + vocab);
+  for (int64_t i = 0; i < vocab; ++i) sum += std::exp(x[i] - most);
+  std::vector<Candidate> all;
+  for (int32_t i = 0; i < vocab; ++i) {
+    if (std::find(excluded.begin(), excluded.end(), i) == excluded.end() && x[i] > -kInfinity)
+      all.push_back({i, x[i] - most - std::log(sum)});
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [&](const Candidate& a, const Candidate& b) { return x[a.token] > x[b.token]; });
+  all.resize(std::min(all.size(), static_cast<size_t>(count)));
+  return all;
+}
+
+TEST(TopCandidates, EqualSortingEverything) {
+  Random random(5);
+  for (const int64_t vocab : {1, 5, 16, 31, 64, 1000, 4099}) {
+    const Tensor logits = Tensor::empty({6, vocab});
+    for (float& x : logits.values<float>()) x = static_cast<float>(3 * random.normal());
+    for (int64_t i = 0; i < vocab; ++i) {
+      logits.values<float>()[i] = static_cast<float>(random.below(4));               // row 0: many equals
+      logits.values<float>()[vocab + i] = static_cast<float>(i);                     // row 1: rising
+      if (random.below(2) == 0) logits.values<float>()[2 * vocab + i] = -kInfinity;  // row 2: some impossible
+    }
+    logits.values<float>()[2 * vocab] = 1;
+    for (const int64_t count : {1, 2, 8, 40}) {
+      for (const std::vector<int32_t>& excluded : {std::vector<int32_t>{}, std::vector<int32_t>{0, 2}}) {
+        const auto found = every_row(logits, count, excluded);
+        ASSERT_EQ(found.size(), 6u);
+        for (int64_t r = 0; r < 6; ++r) {
+          const auto expected = naive(logits.data<float>() + r * vocab, vocab, count, excluded);
+          const auto row = found[static_cast<size_t>(r)];
+          ASSERT_EQ(row.size(), expected.size()) << "vocab " << vocab << " row " << r;
+          for (size_t i = 0; i < row.size(); ++i) {
+            EXPECT_EQ(row[i].token, expected[i].token) << "vocab " << vocab << " row " << r << " rank " << i;
+            EXPECT_NEAR(row[i].log_probability, expected[i].log_probability,
+                        1e-5 * (1 + std::abs(expected[i].log_probability)));
+            EXPECT_LE(row[i].log_probability, 0);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(TopCandidates, TakesDoubles) {
+  const Tensor logits = Tensor::from<double>({1, 3}, std::vector<double>{0, 1000, 999});
+  const auto found = every_row(logits, 2);
+  const auto row = found[0];
+  EXPECT_EQ(row[0].token, 1);
+  EXPECT_NEAR(row[0].log_probability, -std::log(1 + std::exp(-1.0)), 1e-12);
+  EXPECT_EQ(row[1].token, 2);
+}
+
+TEST(TopCandidates, RefuseWhatIsNoDistribution) {
+  const auto refusal = [](float bad) {
+    const Tensor logits = Tensor::full({3, 20}, 0.5);
+    logits.values<float>()[25] = bad;
+    return message_of<NumericError>([&] { every_row(logits, 2); });
+  };
+  EXPECT_THAT(refusal(std::numeric_limits<float>::quiet_NaN()), HasSubstr("the model's logits are not finite"));
+  EXPECT_THAT(refusal(kInfinity), HasSubstr("the model's logits are not finite"));
+  EXPECT_THROW(every_row(Tensor::full({1, 4}, -kInfinity), 2), NumericError);
+  EXPECT_THROW(every_row(Tensor::zeros({1, 0}), 2), NumericError);
+  EXPECT_THROW(every_row(Tensor::zeros({4}), 2), ShapeError);
+  EXPECT_THROW(every_row(Tensor::zeros({1, 4}), 0), ShapeError);
+}
+
+TEST(TopCandidates, RulesOfARow) {
+  const Tensor logits = Tensor::from({4, 4}, std::vector<float>{4, 3, 2, 1, 4, 3, 2, 1, 4, 3, 2, 1, 4, 3, 2, 1});
+  const std::vector<CandidateRules> rules = {{},
+                                             {.excluded = {0}},
+                                             {.excluded = {2}, .wanted = {3, 0, 2}},
+                                             {.excluded = {2}, .wanted = {2}, .only_wanted = true}};
+  const auto found = every_row(logits, 2, {1}, rules);
+  const auto tokens = [&](size_t r) {
+    std::vector<int32_t> ids;
+    for (const Candidate& c : found[r]) ids.push_back(c.token);
+    return ids;
+  };
+  EXPECT_EQ(tokens(0), (std::vector<int32_t>{0, 2}));
+  EXPECT_EQ(tokens(1), (std::vector<int32_t>{2, 3}));
+  EXPECT_EQ(tokens(2), (std::vector<int32_t>{0, 3}));
+  EXPECT_EQ(tokens(3), (std::vector<int32_t>{2}));
+  EXPECT_EQ(found[3][0].log_probability, found[0][1].log_probability) << "what is left out keeps its share";
+  std::vector<Candidate> room(2);
+  const CandidateQuery query{.count = 2, .excluded = {}, .rules = &rules[2]};
+  EXPECT_THROW(top_candidates({logits, 0, 4}, query, room), ShapeError) << "no room for what is wanted";
+  const std::vector<CandidateRules> outside(4, CandidateRules{.wanted = {4}});
+  EXPECT_THROW(every_row(logits, 2, {}, outside), ShapeError);
+}
+
+}  // namespace
+}  // namespace attune
