@@ -34,7 +34,8 @@ def target(path: str, link: str) -> str:
 def source_page(path: str) -> str:
     language = LANGUAGES.get(Path(path).suffix, Path(path).suffix[1:])
     text = (ROOT / path).read_text(encoding="utf-8")
-    return f"---\nhide: [navigation, toc]\nsearch: {{exclude: true}}\n---\n# {path}\n\n``````{language}\n{text}\n``````\n"
+    header = "---\nhide: [navigation, toc]\nsearch: {exclude: true}\n---\n"
+    return f"{header}# {path}\n\n``````{language}\n{text}\n``````\n"
 
 
 def on_files(files: Files, config: Any) -> Files:
