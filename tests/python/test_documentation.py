@@ -43,10 +43,11 @@ def test_docstrings_of_bindings(hub: Path, tmp_path: Path) -> None:
             assert runner.run(test).failed == 0
 
 
-@pytest.mark.parametrize("document", ["README.md", "docs/python.md"])
+@pytest.mark.parametrize("document", ["README.md", "docs/python.md", "docs/start-python.md"])
 def test_documents(document: str, hub: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks run one after another in one namespace, in a folder with the models that they name."""
-    models = {"runs/mine/model": "marian", "en-de": "marian", "writer": "gpt2"}
+    models = {"runs/mine/model": "marian", "runs/demo/model": "marian", "en-de": "marian"}
+    models |= {"writer": "gpt2", "runs/writer/model": "gpt2", "runs/topics/model": "bert-classifier"}
     for name, model in (models | {"topics": "bert-classifier", "minilm": "bert-classifier"}).items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).symlink_to(hub / model)
