@@ -1,7 +1,12 @@
 # Every package comes from Debian 12 (scripts/setup installs them). docs/architecture.md says what each is for.
 find_package(Threads REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
-find_package(OneDNN REQUIRED)
+# One of two files stands for oneDNN's products.
+set(ATTUNE_ONEDNN_OTHER "")
+if(ATTUNE_WITH_ONEDNN)
+  find_package(OneDNN REQUIRED)
+  set(ATTUNE_ONEDNN_OTHER "_missing")
+endif()
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)
 pkg_check_modules(SENTENCEPIECE REQUIRED IMPORTED_TARGET sentencepiece)
@@ -58,8 +63,11 @@ target_compile_definitions(attune_build INTERFACE "HWY_DISABLED_TARGETS=(${disab
 
 # What the library links. Who links the static one needs all of it, see attune-config.cmake.in; who links the shared
 # one, nothing.
-set(ATTUNE_LIBRARIES Threads::Threads OpenMP::OpenMP_CXX OneDNN::OneDNN PkgConfig::HWY PkgConfig::SENTENCEPIECE
+set(ATTUNE_LIBRARIES Threads::Threads OpenMP::OpenMP_CXX PkgConfig::HWY PkgConfig::SENTENCEPIECE
     PkgConfig::PCRE2 PkgConfig::ICU fmt::fmt ZLIB::ZLIB tomlplusplus::tomlplusplus)
+if(ATTUNE_WITH_ONEDNN)
+  list(APPEND ATTUNE_LIBRARIES OneDNN::OneDNN)
+endif()
 if(TARGET MPIC::MPIC)
   list(APPEND ATTUNE_LIBRARIES MPIC::MPIC)
 endif()

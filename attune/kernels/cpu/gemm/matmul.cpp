@@ -1,5 +1,3 @@
-#include <dnnl.hpp>
-
 #include <atomic>
 #include <cmath>
 #include <numbers>
@@ -65,20 +63,8 @@ bool finish_empty(const T* bias, C* c, const MatmulShape& shape) {
   return true;
 }
 
-// The instruction sets of x86 are numbers of bits, of which a larger set has all of a smaller one's.
-bool has_instructions([[maybe_unused]] dnnl::cpu_isa wanted) {
-#if defined(__x86_64__)
-  const auto bits = static_cast<unsigned>(wanted);
-  return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & bits) == bits;
-#else
-  return false;
-#endif
-}
-
-// A row's result may not depend on other rows. oneDNN keeps that with AVX-512; its products for AVX2 do not.
 void multiply_float32(const float* a, const float* b, const float* bias, float* c, const MatmulShape& shape) {
-  static const bool library = has_instructions(dnnl::cpu_isa::avx512_core);
-  if (library) {
+  if (cpu::has_onednn_float32()) {
     cpu::onednn_matmul(cpu::ProductTypes::float32, a, b, bias, c, shape);
   } else {
     cpu::panel_matmul(a, b, bias, c, shape);
@@ -98,7 +84,7 @@ std::shared_ptr<Buffer> widened(const bfloat16* x, int64_t n) {
   return buffer;
 }
 
-// In float32 on the same numbers, for processors whose bfloat16 products oneDNN would form one number at a time.
+// In float32 on the same numbers.
 void emulate_product(const bfloat16* a, const bfloat16* b, const float* bias, float* c, const MatmulShape& shape) {
   const auto wide_a = widened(a, shape.m * shape.k), wide_b = widened(b, shape.k * shape.n);
   multiply_float32(static_cast<const float*>(wide_a->data()), static_cast<const float*>(wide_b->data()), bias, c,
@@ -159,8 +145,7 @@ MatmulShape shape_of(const Tensor& a, const Tensor& c, const MatmulForm& form) {
 }  // namespace
 
 bool has_bfloat16_products() {
-  static const bool found = has_instructions(dnnl::cpu_isa::avx512_core_bf16);
-  return found;
+  return cpu::has_onednn_bfloat16();
 }
 
 void matmul(Cpu, const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& c, const MatmulForm& form) {

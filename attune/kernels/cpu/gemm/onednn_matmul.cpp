@@ -344,7 +344,27 @@ void execute(const Product& product, const ProductPointers& at) {
   stream_of_thread().wait();
 }
 
+// The instruction sets of x86 are numbers of bits, of which a larger set has all of a smaller one's.
+bool has_instructions([[maybe_unused]] dnnl::cpu_isa wanted) {
+#if defined(__x86_64__)
+  const auto bits = static_cast<unsigned>(wanted);
+  return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & bits) == bits;
+#else
+  return false;
+#endif
+}
+
 }  // namespace
+
+bool has_onednn_float32() {
+  static const bool found = has_instructions(dnnl::cpu_isa::avx512_core);
+  return found;
+}
+
+bool has_onednn_bfloat16() {
+  static const bool found = has_instructions(dnnl::cpu_isa::avx512_core_bf16);
+  return found;
+}
 
 void onednn_matmul(ProductTypes types, const void* a, const void* b, const float* bias, void* c,
                    const MatmulShape& shape) {
