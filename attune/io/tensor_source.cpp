@@ -52,6 +52,7 @@ void TensorSource::open(const std::string& stem, const std::string& extension) {
 }
 
 void TensorSource::add(SafetensorsReader file, const std::vector<std::string>& names) {
+  for (const std::string& name : names) file_of_.erase(name);
   add_file(std::move(file), names);
 }
 

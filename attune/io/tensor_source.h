@@ -28,7 +28,7 @@ enum class Bfloat16 { kept, widened };
 class TensorSource {
  public:
   explicit TensorSource(const std::filesystem::path& folder);
-  /// Adds these tensors of another file. Throws FileError when there is one of their names already.
+  /// Adds these tensors of another file, in the place of those that have their names.
   void add(SafetensorsReader file, const std::vector<std::string>& names);
 
   const std::filesystem::path& folder() const { return folder_; }

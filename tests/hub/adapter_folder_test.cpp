@@ -144,6 +144,24 @@ TEST_F(AdapterOfANewHead, WhatIsWrittenHasTheNamesOfTheLabels) {
   EXPECT_EQ(OpenedFolder(temporary_ / "written").load_classifier().model->config().labels, labels);
 }
 
+TEST_F(AdapterOfANewHead, WhatItStoresTakesThePlaceOfTheBasesOwn) {
+  const SafetensorsReader reader(classifier_.folder / kAdapterFile);
+  std::vector<NamedTensor> tensors;
+  for (const std::string& name : reader.names()) tensors.push_back({name, reader.load(name)});
+  const SafetensorsReader base(temporary_ / "base" / "model.safetensors");
+  const Tensor pooler = Tensor::zeros(base.shape("bert.pooler.dense.weight"));
+  tensors.push_back({"base_model.model.bert.pooler.dense.weight", pooler});
+  write_safetensors(temporary_ / "adapter" / kAdapterFile, tensors);
+  const ClassifierFolder found = OpenedFolder(temporary_ / "adapter").load_classifier();
+  int seen = 0;
+  for (const NamedParameter& p : named_parameters(*found.model)) {
+    if (!p.name.starts_with("pooler.") || p.tensor->rank() != 2) continue;
+    for (const float x : p.tensor->values<float>()) EXPECT_EQ(x, 0);
+    ++seen;
+  }
+  EXPECT_EQ(seen, 1);
+}
+
 TEST_F(AdapterOfANewHead, WhatDoesNotFitIsSaid) {
   const auto refusal = [&] {
     return message_of<Error>([&] { OpenedFolder(temporary_ / "adapter").load_classifier(); });
