@@ -34,12 +34,21 @@ void count(int64_t bytes) {
 
 }  // namespace
 
-// All other forms call these two.
+// All other forms call these, but for the sanitizers' own of arrays.
 void* operator new(size_t size) {
   void* const memory = std::malloc(size);
   if (memory == nullptr) throw std::bad_alloc();
   count(static_cast<int64_t>(::malloc_usable_size(memory)));
   return memory;
+}
+
+// The library's calls the one above; the address sanitizer's would not, and then finds delete beside it.
+void* operator new(size_t size, const std::nothrow_t&) noexcept {
+  try {
+    return operator new(size);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
 }
 
 void operator delete(void* memory) noexcept {
