@@ -325,7 +325,8 @@ void Run::report_step(double learning_rate) {
 
 void Run::log(double learning_rate) {
   const LogWindow window = std::exchange(state_.window, {});
-  if (log_) log_->write(state_.step, with_cost(log_scalars(window, learning_rate, ranks_.has_value()), state_));
+  const LogForm form{.probabilities = !config_.model.is_regression(), .several_ranks = ranks_.has_value()};
+  if (log_) log_->write(state_.step, with_cost(log_scalars(window, learning_rate, form), state_));
 }
 
 ValidationReport Run::measure() {
