@@ -393,9 +393,12 @@ void Run::save_model(const char* name) {
   run_folder_->own(name);
   task_->save_model(folder_ / name);
   if (config_.lora.on())
-    write_adapter(
-        folder_ / name / kAdapterFolder, task_->model(),
-        {.base = initial_->folder(), .lora = config_.lora, .saved = new_names_, .labels = config_.model.labels});
+    write_adapter(folder_ / name / kAdapterFolder, task_->model(),
+                  {.base = initial_->folder(),
+                   .lora = config_.lora,
+                   .saved = new_names_,
+                   .labels = config_.model.labels,
+                   .is_regression = config_.model.is_regression()});
 }
 
 void Run::load_best() {
