@@ -223,8 +223,7 @@ constexpr KeyHelp kHelp[] = {
     {"train.valid_stride", "Tokens from one window to the next in validation; 0: context_length", "tokens"},
     {"train.best_metric",
      "Decides which model is best; automatic: BLEU, accuracy of labels, Pearson's correlation of a regression's "
-     "numbers, "
-     "or loss",
+     "numbers, or loss",
      ""},
     {"train.patience", "Validations without improvement before the run ends; 0: off", "validations"},
     {"train.checkpoint_every", "Updates between two checkpoints; 0: at each validation", "updates"},
