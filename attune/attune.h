@@ -73,5 +73,6 @@
 #include "attune/ops/residual.h"
 #include "attune/ops/rotary.h"
 #include "attune/ops/softmax.h"
+#include "attune/ops/squared_error.h"
 #include "attune/tensor/device_error.h"
 #include "attune/tensor/tensor.h"

@@ -318,7 +318,9 @@ void add_evaluate(CLI::App& app) {
                   "Of a model that translates: BLEU, chrF, TER, nll, perplexity, alignment errors. Of a classifier: "
                   "accuracy, precision, "
                   "recall and F1 of\n"
-                  "each label, which label is taken for which. Of a language model: nll, perplexity, bits per byte",
+                  "each label, which label is taken for which. Of a regression: mean squared error, Pearson's and "
+                  "Spearman's\n"
+                  "correlation. Of a language model: nll, perplexity, bits per byte",
                   [c, &app] { return run_evaluate(*c, *app.get_subcommand("evaluate")); });
   add_model(*command, c->model);
   command->add_option("--source", c->source, "Text to translate, plain or gzip");
@@ -334,7 +336,9 @@ void add_evaluate(CLI::App& app) {
   command->add_option("--bleu-tokenizer", c->bleu_tokenizer,
                       "13a or none [13a, but none for a model with a whitespace vocabulary]");
   command->add_flag("--lowercase", c->lowercase, "BLEU without regard to case");
-  command->add_option("--data", c->text.data, "Labelled texts of a classifier, or text of a language model");
+  command->add_option(
+      "--data", c->text.data,
+      "Labelled texts of a classifier, texts with numbers of a regression, or text of a language model");
   command->add_option("--format", c->text.format, "Of labelled texts: tsv, csv or jsonl [by the file's name]");
   command->add_option("--label-field", c->text.label_field, "Of csv and jsonl")->capture_default_str();
   command->add_option("--text-field", c->text.text_field, "Of csv and jsonl")->capture_default_str();

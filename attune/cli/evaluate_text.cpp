@@ -12,6 +12,7 @@
 #include "attune/cli/confusion.h"
 #include "attune/data/labelled_corpus.h"
 #include "attune/metrics/classification_scores.h"
+#include "attune/metrics/regression_scores.h"
 #include "attune/ops/precision.h"
 #include "attune/train/config.h"
 #include "attune/train/evaluate.h"
@@ -25,29 +26,56 @@ void write_row(TextOutput& out, const char* name, const std::string& value, cons
   out.line(fmt::format("{:<12}{:>9}{}{}", name, value, note.empty() ? "" : "  ", note));
 }
 
+// The texts that were measured on.
+struct MeasuredTexts {
+  int64_t texts = 0, cut = 0, skipped_empty = 0;
+  int64_t max_tokens = 0;  // of a text, bos and eos included
+
+  std::string note() const {
+    std::string note;
+    if (cut > 0) note = fmt::format("{} cut to the {} tokens that the model reads", cut, max_tokens);
+    if (skipped_empty > 0) note += fmt::format("{}{} empty, left out", note.empty() ? "" : ", ", skipped_empty);
+    return note;
+  }
+  Json to_json() const {
+    return {{"texts", texts}, {"cut_texts", cut}, {"empty_texts", skipped_empty}, {"max_tokens", max_tokens}};
+  }
+};
+
+LabelledCorpus read_texts(const TextEvaluation& evaluation, const ClassifierFolder& files) {
+  const TransformerConfig& config = files.model->config();
+  const auto texts = read_labelled(evaluation.data, {.format = named<LabelledFormat>("--format", evaluation.format),
+                                                     .label_field = evaluation.label_field,
+                                                     .text_field = evaluation.text_field,
+                                                     .second_text_field = evaluation.second_text_field,
+                                                     .numbers = config.is_regression()});
+  return naming({evaluation.data}, [&] {
+    return encode_labelled(texts, config.labels, *files.tokenizer,
+                           {.max_tokens = files.max_tokens,
+                            .tokenizer_frames_texts = files.tokenizer_frames_texts,
+                            .pairs = !evaluation.second_text_field.empty(),
+                            .numbers = config.is_regression()});
+  });
+}
+
+MeasuredTexts measured(const LabelledCorpus& corpus, const ClassifierFolder& files) {
+  return {.texts = std::ssize(corpus.examples),
+          .cut = corpus.cut,
+          .skipped_empty = corpus.skipped_empty,
+          .max_tokens = files.max_tokens};
+}
+
 struct LabelEvaluation {
   std::vector<std::string> labels;
   ClassificationScores scores;
   CorpusLoss loss;
-  int64_t texts = 0, cut = 0, skipped_empty = 0;
-  int64_t max_tokens = 0;  // of a text, bos and eos included
+  MeasuredTexts on;
 };
 
-LabelEvaluation evaluate_labels(const TextEvaluation& evaluation, const OpenedFolder& model) {
-  const LabelledFormat format = named<LabelledFormat>("--format", evaluation.format);
-  const ClassifierFolder files = model.load_classifier(evaluation.weights);
+LabelEvaluation evaluate_labels(const TextEvaluation& evaluation, const ClassifierFolder& files) {
   const std::vector<std::string>& labels = files.model->config().labels;
   if (!evaluation.confusion.empty()) check_confusion_file(evaluation.confusion, labels.size());  // before the work
-  const auto texts = read_labelled(evaluation.data, {.format = format,
-                                                     .label_field = evaluation.label_field,
-                                                     .text_field = evaluation.text_field,
-                                                     .second_text_field = evaluation.second_text_field});
-  const LabelledCorpus corpus = naming({evaluation.data}, [&] {
-    return encode_labelled(texts, labels, *files.tokenizer,
-                           {.max_tokens = files.max_tokens,
-                            .tokenizer_frames_texts = files.tokenizer_frames_texts,
-                            .pairs = !evaluation.second_text_field.empty()});
-  });
+  const LabelledCorpus corpus = read_texts(evaluation, files);
   const ProductPrecisionScope precision(evaluation.precision);
   const ClassifierEvaluation result = evaluate(*files.model, corpus.examples);
 
@@ -56,10 +84,7 @@ LabelEvaluation evaluate_labels(const TextEvaluation& evaluation, const OpenedFo
   return {.labels = labels,
           .scores = classification_scores(result.predictions, references, static_cast<int64_t>(labels.size())),
           .loss = result.loss,
-          .texts = static_cast<int64_t>(references.size()),
-          .cut = corpus.cut,
-          .skipped_empty = corpus.skipped_empty,
-          .max_tokens = files.max_tokens};
+          .on = measured(corpus, files)};
 }
 
 Json to_json(const LabelEvaluation& e) {
@@ -69,14 +94,11 @@ Json to_json(const LabelEvaluation& e) {
     labels.emplace_back(e.labels[i],
                         Json{{"precision", s.precision}, {"recall", s.recall}, {"f1", s.f1}, {"support", s.support}});
   }
-  Json json = {{"texts", e.texts},
-               {"cut_texts", e.cut},
-               {"empty_texts", e.skipped_empty},
-               {"max_tokens", e.max_tokens},
-               {"accuracy", e.scores.accuracy},
-               {"macro_f1", e.scores.macro_f1},
-               {"nll", e.loss.nll},
-               {"labels", std::move(labels)}};
+  Json json = e.on.to_json();
+  json.update(Json{{"accuracy", e.scores.accuracy},
+                   {"macro_f1", e.scores.macro_f1},
+                   {"nll", e.loss.nll},
+                   {"labels", std::move(labels)}});
   if (!e.scores.confusion.empty())
     json["confusion"] = {{"labels", e.labels}, {"rows", "right labels"}, {"matrix", e.scores.confusion}};
   return json;
@@ -107,13 +129,10 @@ void write_confusion(TextOutput& out, const LabelEvaluation& e) {
 }
 
 void write_table(TextOutput& out, const LabelEvaluation& e) {
-  std::string note;
-  if (e.cut > 0) note = fmt::format("{} cut to the {} tokens that the model reads", e.cut, e.max_tokens);
-  if (e.skipped_empty > 0) note += fmt::format("{}{} empty, left out", note.empty() ? "" : ", ", e.skipped_empty);
   write_row(out, "accuracy", fmt::format("{:.1f}%", 100 * e.scores.accuracy));
   write_row(out, "macro F1", fmt::format("{:.4f}", e.scores.macro_f1), "mean of the labels'");
   write_row(out, "nll", fmt::format("{:.4f}", e.loss.nll), "nats a text");
-  write_row(out, "texts", std::to_string(e.texts), note);
+  write_row(out, "texts", std::to_string(e.on.texts), e.on.note());
   out.line(fmt::format("  {}{:>10}{:>10}{:>10}{:>10}", column("Label", 20), "precision", "recall", "F1", "texts"));
   for (size_t i = 0; i < e.labels.size(); ++i) {
     const LabelScore& s = e.scores.labels[i];
@@ -125,6 +144,37 @@ void write_table(TextOutput& out, const LabelEvaluation& e) {
   } else if (!e.scores.confusion.empty()) {
     out.line(fmt::format("The confusion matrix of {} labels is in --json and --confusion", e.labels.size()));
   }
+}
+
+struct NumberEvaluation {
+  RegressionScores scores;
+  MeasuredTexts on;
+};
+
+NumberEvaluation evaluate_numbers(const TextEvaluation& evaluation, const ClassifierFolder& files) {
+  if (!evaluation.confusion.empty())
+    fail<ConfigError>("--confusion {}: the model gives texts numbers, no labels", evaluation.confusion);
+  const LabelledCorpus corpus = read_texts(evaluation, files);
+  const ProductPrecisionScope precision(evaluation.precision);
+  const ClassifierEvaluation result = evaluate(*files.model, corpus.examples);
+  std::vector<float> references;
+  for (const LabelledExample& example : corpus.examples) references.push_back(example.value);
+  return {.scores = regression_scores(result.values, references), .on = measured(corpus, files)};
+}
+
+Json to_json(const NumberEvaluation& e) {
+  Json json = e.on.to_json();
+  json.update(Json{{"mean_squared_error", e.scores.mean_squared_error},
+                   {"pearson", e.scores.pearson},
+                   {"spearman", e.scores.spearman}});
+  return json;
+}
+
+void write_table(TextOutput& out, const NumberEvaluation& e) {
+  write_row(out, "MSE", fmt::format("{:.4f}", e.scores.mean_squared_error), "mean squared error");
+  write_row(out, "Pearson", fmt::format("{:.4f}", e.scores.pearson), "correlation with the right numbers");
+  write_row(out, "Spearman", fmt::format("{:.4f}", e.scores.spearman), "of ranks");
+  write_row(out, "texts", std::to_string(e.on.texts), e.on.note());
 }
 
 struct PredictionEvaluation {
@@ -207,7 +257,11 @@ void evaluate_text(const TextEvaluation& evaluation, const OpenedFolder& model, 
   const Architecture architecture = model.config().model.architecture;
   switch (architecture) {
     case Architecture::encoder_classifier: {
-      const LabelEvaluation result = evaluate_labels(evaluation, model);
+      named<LabelledFormat>("--format", evaluation.format);  // before the work
+      const ClassifierFolder files = model.load_classifier(evaluation.weights);
+      if (files.model->config().is_regression())
+        return write_result(out, evaluate_numbers(evaluation, files), evaluation.json);
+      const LabelEvaluation result = evaluate_labels(evaluation, files);
       if (!evaluation.confusion.empty())
         write_file(evaluation.confusion, draw_confusion(evaluation.confusion, result.labels, result.scores.confusion));
       return write_result(out, result, evaluation.json);

@@ -65,8 +65,9 @@ void complete_from_run(const RunConfig& run, Inspected& inspected) {
   }
   model.vocab = vocab_of(model.vocab, run.data, "", inspected.note);
   if (model.architecture == Architecture::encoder_classifier && model.labels.empty()) {
-    model.labels = {"0", "1"};
-    inspected.note += std::string(inspected.note.empty() ? "" : "; ") + "two labels, until the training text is read";
+    model.labels = model.default_labels();
+    if (!model.is_regression())
+      inspected.note += std::string(inspected.note.empty() ? "" : "; ") + "two labels, until the training text is read";
   }
 }
 

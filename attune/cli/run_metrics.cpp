@@ -55,7 +55,10 @@ std::vector<std::string> names_of(const std::vector<Json>& lines) {
   return names;
 }
 
-std::string unit_of(const std::string& name) {
+std::string unit_of(const std::string& name, const std::vector<Json>& lines) {
+  const bool is_loss = name == "loss" || name == "valid_loss";
+  if (is_loss && std::ranges::any_of(lines, [](const Json& line) { return line.contains("valid_pearson"); }))
+    return "squared error";
   static const std::pair<const char*, const char*> units[] = {{"loss", "nats"},
                                                               {"valid_loss", "nats"},
                                                               {"nll", "nats"},
@@ -65,6 +68,8 @@ std::string unit_of(const std::string& name) {
                                                               {"valid_bleu", "BLEU"},
                                                               {"valid_accuracy", "share"},
                                                               {"valid_macro_f1", "share"},
+                                                              {"valid_pearson", "correlation"},
+                                                              {"valid_spearman", "correlation"},
                                                               {"memory_mib", "MiB"},
                                                               {"tensor_memory_mib", "MiB"},
                                                               {"valid_bits_per_character", "bits"},

@@ -23,8 +23,8 @@ std::vector<Json> read_metrics(const std::filesystem::path& run);
 std::vector<std::string> names_of(const std::vector<Json>& lines);
 
 /// The unit of a value, which is the panel that it is drawn in: "nats", "percent", ...; its own name where no other
-/// value has its unit.
-std::string unit_of(const std::string& name);
+/// value has its unit. `lines` are those of the run.
+std::string unit_of(const std::string& name, const std::vector<Json>& lines);
 
 /// A value of a validation at the step where it was best.
 struct BestValue {

@@ -42,7 +42,9 @@ std::string validation_line(const ValidationReport& report, const std::optional<
   std::string line =
       fmt::format("step {}: validation loss {:.4f}{}", report.step, report.loss.loss, beside(&StepReport::loss));
   if (smoothed) line += fmt::format("  nll {:.4f}{}", report.loss.nll, beside(&StepReport::nll));
-  if (report.classification) {
+  if (report.regression) {
+    line += fmt::format("  Pearson {:.4f}  Spearman {:.4f}", report.regression->pearson, report.regression->spearman);
+  } else if (report.classification) {
     line += fmt::format("  accuracy {:.2f}%  macro-F1 {:.4f}", 100 * report.classification->accuracy,
                         report.classification->macro_f1);
   } else {
@@ -62,6 +64,7 @@ std::string model_line(const StartReport& report) {
     return line + fmt::format("vocabularies of {} and {}", model.source_vocab, model.target_vocab);
   line += fmt::format("a vocabulary of {}", model.vocab);
   if (model.architecture == Architecture::decoder_lm) line += fmt::format(", context of {}", model.context_length);
+  if (model.is_regression()) return line + fmt::format(", a regression: {}", model.labels.front());
   if (model.architecture == Architecture::encoder_classifier) {
     constexpr size_t kShown = 8;
     const std::span shown = std::span(model.labels).first(std::min(kShown, model.labels.size()));
@@ -159,6 +162,10 @@ std::string best_text(ValidationMetric metric, double value) {
       return fmt::format("accuracy {:.2f}%", 100 * value);
     case ValidationMetric::macro_f1:
       return fmt::format("macro-F1 {:.4f}", value);
+    case ValidationMetric::pearson:
+      return fmt::format("Pearson {:.4f}", value);
+    case ValidationMetric::spearman:
+      return fmt::format("Spearman {:.4f}", value);
     case ValidationMetric::loss:
     case ValidationMetric::automatic:
       break;

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 
 #include "attune/base/fail.h"
 #include "attune/base/parallel.h"
+#include "attune/base/parsed_number.h"
 #include "attune/text/encoder_text.h"
 
 namespace attune {
@@ -36,6 +38,36 @@ std::vector<int32_t> label_indices(std::span<const LabelledText> texts, const st
     indices.push_back(none ? -1 : found->second);
   }
   return indices;
+}
+
+/// Each text's number; 0 for none.
+std::vector<float> numbers_of(std::span<const LabelledText> texts, bool needs_label, size_t before) {
+  std::vector<float> numbers;
+  numbers.reserve(texts.size());
+  for (const LabelledText& text : texts) {
+    const std::optional<float> number = parsed_real(text.label);
+    const bool none = text.label.empty() && !needs_label;
+    if (!number && !none)
+      fail<DataError>("text {} has the label \"{}\", expected a number", before + numbers.size() + 1,
+                      text.label.substr(0, 100));
+    numbers.push_back(number.value_or(0));
+  }
+  return numbers;
+}
+
+/// What is to be learnt of each text: LabelledExample's label and value.
+struct Targets {
+  std::vector<int32_t> labels;
+  std::vector<float> values;
+};
+
+Targets targets_of(std::span<const LabelledText> texts, const std::vector<std::string>& labels,
+                   const LabelledCorpusOptions& options, size_t before) {
+  if (!options.numbers)
+    return {label_indices(texts, labels, options.needs_label, before), std::vector<float>(texts.size())};
+  Targets targets{{}, numbers_of(texts, options.needs_label, before)};
+  for (const LabelledText& text : texts) targets.labels.push_back(text.label.empty() ? -1 : 0);
+  return targets;
 }
 
 Encoding encode_framed(const LabelledText& text, const Tokenizer& tokenizer, const LabelledCorpusOptions& options) {
@@ -82,7 +114,7 @@ LabelledCorpus encode_labelled(std::span<const LabelledText> texts, const std::v
 LabelledCorpus encode_more_labelled(std::span<const LabelledText> texts, const std::vector<std::string>& labels,
                                     const Tokenizer& tokenizer, const LabelledCorpusOptions& options, int64_t before) {
   options.validate();
-  const std::vector<int32_t> indices = label_indices(texts, labels, options.needs_label, static_cast<size_t>(before));
+  const Targets targets = targets_of(texts, labels, options, static_cast<size_t>(before));
   const size_t without_tokens = encode_framed({}, tokenizer, options).ids.size();
   std::vector<Encoding> encoded(texts.size());
   parallel_for(static_cast<int64_t>(texts.size()), kTextsPerTask, [&](int64_t begin, int64_t end) {
@@ -97,7 +129,7 @@ LabelledCorpus encode_more_labelled(std::span<const LabelledText> texts, const s
     }
     if (encoded[i].cut > 0) ++corpus.cut;
     const int32_t second = place_of_second(encoded[i]);
-    corpus.examples.push_back({std::move(encoded[i].ids), indices[i], second});
+    corpus.examples.push_back({std::move(encoded[i].ids), targets.labels[i], second, targets.values[i]});
   }
   return corpus;
 }
@@ -123,6 +155,7 @@ LabelledBatch pack(std::span<const LabelledExample> examples, std::span<const in
     batch.tokens.insert(batch.tokens.end(), example.tokens.begin(), example.tokens.end());
     batch.offsets.push_back(static_cast<int32_t>(batch.tokens.size()));
     batch.labels.push_back(example.label);
+    batch.values.push_back(example.value);
   }
   if (!batch.types.empty()) batch.types.resize(batch.tokens.size(), 0);
   return batch;

@@ -1,5 +1,5 @@
 #pragma once
-// Texts with labels, for classification.
+// Texts with labels, for classification, or with numbers, for regression.
 
 #include <cstdint>
 #include <filesystem>
@@ -21,6 +21,7 @@ struct LabelledReadOptions {
   std::string text_field = "text";
   std::string second_text_field = {};  // of pairs of texts; "": texts are single. csv and jsonl
   bool needs_label = true;             // false: a text may lack its label, as described at read_labelled()
+  bool numbers = false;                // labels are finite numbers; in jsonl they may be strings or have a fraction
   TextLimits limits = {};              // a csv record that goes over several lines is limited as one line
   ReadProgress on_read = {};
 };
@@ -50,8 +51,9 @@ std::vector<std::string> labels_of(std::span<const LabelledText> texts);
 /// 2019, then the text, then eos; or as the tokenizer frames a text or a pair of texts.
 struct LabelledExample {
   std::vector<int32_t> tokens;
-  int32_t label;        // index into the labels; -1: the text has none
+  int32_t label;        // index into the labels; 0 where the text has a number; -1: the text has none
   int32_t second = -1;  // the place in `tokens` from which on type ids are 1, see Encoding; -1: all are 0
+  float value = 0;      // the number of the text, for regression
 };
 
 struct LabelledCorpusOptions {
@@ -59,6 +61,7 @@ struct LabelledCorpusOptions {
   bool needs_label = true;              // false: a text with an empty label gets -1
   bool tokenizer_frames_texts = false;  // texts have the tokenizer's special tokens in place of bos and eos
   bool pairs = false;                   // texts are pairs; only tokenizers that frame texts have a form for them
+  bool numbers = false;                 // the texts' labels are numbers, and `labels` has the one name of all of them
   void validate() const;                // throws ConfigError
 };
 
@@ -67,8 +70,8 @@ struct LabelledCorpus {
   int64_t cut = 0, skipped_empty = 0;  // texts that were cut; texts without tokens, left out
 };
 
-/// Encodes in parallel; the order is kept. Throws DataError when a label is not one of `labels`, `labels` has one twice
-/// or no text is left; ConfigError on bad options.
+/// Encodes in parallel; the order is kept. Throws DataError when a label is not one of `labels` or no finite number,
+/// `labels` has one twice or no text is left; ConfigError on bad options.
 LabelledCorpus encode_labelled(std::span<const LabelledText> texts, const std::vector<std::string>& labels,
                                const Tokenizer& tokenizer, const LabelledCorpusOptions& options = {});
 /// The same for more texts, after `before` texts that are encoded already; here no text needs to be left.
@@ -77,10 +80,11 @@ LabelledCorpus encode_more_labelled(std::span<const LabelledText> texts, const s
 
 /// Texts one after another, without padding. Text i has the tokens [offsets[i], offsets[i + 1]).
 struct LabelledBatch {
-  std::vector<int32_t> tokens;   // [tokens]
-  std::vector<int32_t> offsets;  // [texts + 1], from 0 to tokens
-  std::vector<int32_t> labels;   // [texts]
-  std::vector<int32_t> types;    // [tokens], 1 for second texts; empty: all 0
+  std::vector<int32_t> tokens;     // [tokens]
+  std::vector<int32_t> offsets;    // [texts + 1], from 0 to tokens
+  std::vector<int32_t> labels;     // [texts]
+  std::vector<int32_t> types;      // [tokens], 1 for second texts; empty: all 0
+  std::vector<float> values = {};  // [texts], their numbers, for regression
 
   int64_t texts() const { return static_cast<int64_t>(labels.size()); }
 };

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "attune/base/fail.h"
+#include "attune/base/parsed_number.h"
 #include "attune/data/labelled_corpus.h"
 
 namespace attune {
@@ -36,6 +37,8 @@ void add(LabelledText text, const LineReader& lines, const LabelledReadOptions& 
   if (text.label.empty() && options.needs_label) fail_at(lines, "the label is empty");
   if (text.label.size() > kMaxLabelBytes)
     fail_at(lines, "a label of {} bytes, at most {} are accepted", text.label.size(), kMaxLabelBytes);
+  if (options.numbers && !text.label.empty() && !parsed_real(text.label))
+    fail_at(lines, "the label \"{}\" is no finite number", text.label.substr(0, 100));
   take(std::move(text));
 }
 
@@ -167,6 +170,9 @@ std::string label_of(const json& object, const LabelledReadOptions& options, con
   if (!options.needs_label && (missing || label->is_null())) return "";
   if (missing) fail_at(lines, "has no field \"{}\", found {}", options.label_field, shown(fields));
   if (label->is_string()) return label->get<std::string>();
+  if (options.numbers && label->is_number()) return label->dump();
+  if (options.numbers)
+    fail_at(lines, "the field \"{}\" is {}, expected a number", options.label_field, label->type_name());
   if (label->is_boolean() || label->is_number_integer()) return label->dump();
   fail_at(lines, "the field \"{}\" is {}, expected a string, an integer, true or false", options.label_field,
           label->is_number() ? "a number with a fraction" : label->type_name());

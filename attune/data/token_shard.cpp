@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -22,12 +23,17 @@ struct Header {
   uint32_t version = kVersion;
   uint32_t token_bytes = 0;
   uint32_t sides = 0;
-  uint32_t labelled = 0;
+  uint32_t labelled = 0;  // 1: with labels, 2: with numbers
   uint64_t examples = 0;
   uint64_t tokens = 0;
   std::array<uint64_t, 3> reserved = {};
 };
 static_assert(sizeof(Header) == 64);
+
+uint32_t labelled_as(const ShardForm& form) {
+  if (form.numbers) return 2;
+  return form.labels > 0 ? 1 : 0;
+}
 
 uint64_t padded(uint64_t bytes) {
   return (bytes + 7) / 8 * 8;
@@ -36,7 +42,8 @@ uint64_t padded(uint64_t bytes) {
 // Counts of things that are in the file are below its size, so that no sum here can overflow.
 uint64_t file_bytes(const Header& header) {
   return sizeof(Header) + (header.examples * header.sides + 1) * sizeof(int64_t) +
-         padded(header.labelled * header.examples * sizeof(int32_t)) + padded(header.tokens * header.token_bytes);
+         padded(header.labelled > 0 ? header.examples * sizeof(int32_t) : 0) +
+         padded(header.tokens * header.token_bytes);
 }
 
 /// A file and the hash of what is written to it.
@@ -109,6 +116,7 @@ TokenExamples examples_of(std::span<const LabelledExample> texts) {
     ids.insert(ids.end(), text.tokens.begin(), text.tokens.end());
     offsets.push_back(static_cast<int64_t>(ids.size()));
     examples.labels.push_back(text.label);
+    examples.values.push_back(text.value);
     examples.sequences.seconds.push_back(text.second);
   }
   return examples;
@@ -118,13 +126,17 @@ WrittenShard write_token_shard(const std::filesystem::path& file, const TokenExa
                                const ShardForm& form) {
   const Header header{.token_bytes = static_cast<uint32_t>(form.token_bytes()),
                       .sides = static_cast<uint32_t>(form.sides),
-                      .labelled = form.labels > 0 ? 1u : 0u,
+                      .labelled = labelled_as(form),
                       .examples = static_cast<uint64_t>(examples.sequences.documents() / form.sides),
                       .tokens = static_cast<uint64_t>(examples.sequences.tokens())};
   HashedFile out(file);
   out.write(&header, sizeof header);
   out.write(examples.sequences.offsets.data(), examples.sequences.offsets.size() * sizeof(int64_t));
-  out.write(examples.labels.data(), examples.labels.size() * sizeof(int32_t));
+  static_assert(sizeof(float) == sizeof(int32_t));
+  if (form.numbers)
+    out.write(examples.values.data(), examples.values.size() * sizeof(float));
+  else
+    out.write(examples.labels.data(), examples.labels.size() * sizeof(int32_t));
   out.pad();
   const std::span<const int32_t> ids = examples.sequences.ids;
   form.token_bytes() == 2 ? write_narrow(out, ids) : out.write(ids.data(), ids.size_bytes());
@@ -139,6 +151,7 @@ TokenShard::TokenShard(TokenExamples examples, const ShardForm& form)
       examples_(memory_.sequences.documents() / form.sides),
       offsets_(memory_.sequences.offsets),
       labels_(memory_.labels),
+      values_(memory_.values),
       wide_(memory_.sequences.ids) {}
 
 TokenShard::TokenShard(const std::filesystem::path& file, const ShardForm& form)
@@ -162,7 +175,7 @@ void TokenShard::read_header() {
   expect("version", header.version, kVersion);
   expect("token_bytes", header.token_bytes, static_cast<uint64_t>(form_.token_bytes()));
   expect("sides", header.sides, static_cast<uint64_t>(form_.sides));
-  expect("labelled", header.labelled, form_.labels > 0 ? 1 : 0);
+  expect("labelled", header.labelled, labelled_as(form_));
   for (const auto& [field, count] : {std::pair{"examples", header.examples}, {"tokens", header.tokens}})
     if (count > bytes.size()) fail<FileError>("{}: {} is {} in {} bytes", name_, field, count, bytes.size());
   if (file_bytes(header) != bytes.size())
@@ -172,8 +185,11 @@ void TokenShard::read_header() {
   uint64_t at = sizeof header;
   offsets_ = view<int64_t>(bytes, at, header.examples * header.sides + 1);
   at += offsets_.size_bytes();
-  labels_ = view<int32_t>(bytes, at, header.labelled * header.examples);
-  at += padded(labels_.size_bytes());
+  if (form_.numbers)
+    values_ = view<float>(bytes, at, header.examples);
+  else
+    labels_ = view<int32_t>(bytes, at, header.labelled * header.examples);
+  at += padded(labels_.size_bytes() + values_.size_bytes());
   if (form_.token_bytes() == 2)
     narrow_ = view<uint16_t>(bytes, at, header.tokens);
   else
@@ -228,10 +244,18 @@ void TokenShard::append_sequence(int64_t example, std::vector<int32_t>& ids, int
 }
 
 int32_t TokenShard::label(int64_t example) const {
+  if (form_.numbers) return 0;
   const int32_t label = labels_[static_cast<size_t>(example)];
   if (label < 0 || label >= form_.labels)
     fail<DataError>("{}: example {} has label {} of {}", name_, example, label, form_.labels);
   return label;
+}
+
+float TokenShard::value(int64_t example) const {
+  if (!form_.numbers) return 0;
+  const float value = values_[static_cast<size_t>(example)];
+  if (!std::isfinite(value)) fail<DataError>("{}: example {} has the number {}", name_, example, value);
+  return value;
 }
 
 int32_t TokenShard::second(int64_t example) const {
@@ -271,6 +295,7 @@ LabelledBatch pack_labelled(const TokenShard& shard, std::span<const int32_t> in
   for (size_t i = 0; i < indices.size(); ++i) {
     shard.append_sequence(indices[i], chosen[i].tokens);
     chosen[i].label = shard.label(indices[i]);
+    chosen[i].value = shard.value(indices[i]);
     chosen[i].second = shard.second(indices[i]);
   }
   return pack(chosen, all_of(chosen.size()));

@@ -24,6 +24,7 @@ struct ShardForm {
   int64_t sides = 1;                      // sequences of an example: 2 of a pair, source and target
   std::array<int64_t, 2> vocab = {1, 1};  // the ids of a side are below
   int64_t labels = 0;                     // every example has a label below; 0: none has one
+  bool numbers = false;                   // every example has a number, and no label
 
   int64_t token_bytes() const { return vocab[0] <= 65536 && vocab[1] <= 65536 ? 2 : 4; }
   bool operator==(const ShardForm&) const = default;
@@ -31,8 +32,9 @@ struct ShardForm {
 
 /// Examples in memory. An example is `sides` sequences one after another; a sequence is a document of TokenDocuments.
 struct TokenExamples {
-  TokenDocuments sequences;     // with `seconds` where examples have two parts in one sequence
-  std::vector<int32_t> labels;  // [examples], or none
+  TokenDocuments sequences;        // with `seconds` where examples have two parts in one sequence
+  std::vector<int32_t> labels;     // [examples], or none
+  std::vector<float> values = {};  // [examples], or none; a shard has these or the labels, as its form says
 };
 
 TokenExamples examples_of(std::span<const ParallelExample> pairs);
@@ -74,8 +76,10 @@ class TokenShard {
   /// vocabulary, on ids that do not exist, and on an empty sequence.
   void append(int64_t begin, int64_t end, std::vector<int32_t>& ids, int64_t side = 0) const;
   void append_sequence(int64_t example, std::vector<int32_t>& ids, int64_t side = 0) const;
-  /// Throws DataError that names the shard when the label is outside of [0, labels).
+  /// Throws DataError that names the shard when the label is outside of [0, labels). 0 where examples have numbers.
   int32_t label(int64_t example) const;
+  /// The example's number; 0 where examples have none. Throws DataError that names the shard when it is not finite.
+  float value(int64_t example) const;
   /// The place where the second part of an example of one side begins, see TokenDocuments; -1: there is none. Files
   /// have none.
   int32_t second(int64_t example) const;
@@ -94,6 +98,7 @@ class TokenShard {
   int64_t examples_ = 0;
   std::span<const int64_t> offsets_;
   std::span<const int32_t> labels_;
+  std::span<const float> values_;
   std::span<const uint16_t> narrow_;  // the ids, where they are of 2 bytes,
   std::span<const int32_t> wide_;     // or of 4
 };

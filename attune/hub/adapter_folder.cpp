@@ -24,7 +24,10 @@ namespace {
 constexpr std::string_view kPrefix = "base_model.model.";
 constexpr std::string_view kWeight = ".weight";
 constexpr const char* kClassification = "SEQ_CLS";
-constexpr const char* kLabels = "labels";  // in the metadata of the tensors: a JSON list of texts
+// In the metadata of the tensors: a JSON list of texts; transformers' name of what a head is for.
+constexpr const char* kLabels = "labels";
+constexpr const char* kProblem = "problem_type";
+constexpr const char* kRegression = "regression";
 
 // Where the base model's family has a projection.
 struct ModulePlace {
@@ -347,6 +350,7 @@ void write_adapter(const std::filesystem::path& folder, Module& module, const Ad
   write_json_file(folder / kAdapterConfigFile, config);
   std::map<std::string, std::string> metadata = {{"format", "pt"}};
   if (!heads.empty() && !d.labels.empty()) metadata[kLabels] = show(Json(d.labels));
+  if (!heads.empty() && d.is_regression) metadata[kProblem] = kRegression;
   write_safetensors(folder / kAdapterFile, tensors, metadata);
 }
 
@@ -370,6 +374,8 @@ std::optional<StoredHead> head_of_adapter(const std::filesystem::path& folder) {
   if (head.tensors.empty()) return std::nullopt;
   if (const auto labels = head.file.metadata().find(kLabels); labels != head.file.metadata().end())
     head.labels = labels_of(labels->second, head.file.path().string());
+  const auto problem = head.file.metadata().find(kProblem);
+  head.is_regression = problem != head.file.metadata().end() && problem->second == kRegression;
   return head;
 }
 

@@ -23,6 +23,7 @@ struct AdapterDescription {
   LoraConfig lora;                       // as they were made
   std::vector<std::string> saved;        // parameters of a new head, which are stored too
   std::vector<std::string> labels = {};  // of a classifier; stored with a new head
+  bool is_regression = false;            // the new head gives numbers; stored with it
 };
 
 /// Writes the adapters of a module under the names that transformers gives the projections of the base model's family.

@@ -44,19 +44,21 @@ HubFolder::HubFolder(const std::filesystem::path& folder, HubConfig config, cons
       tensors_(folder, family_.prefix) {
   if (head && class_.architecture != Architecture::encoder_classifier) {
     add_head(*head);
-    config_ = translate(head->labels);
+    config_ = translate(head);
   } else {
     config_ = translate();
   }
   check_size(config_, tensors_);
 }
 
-TransformerConfig HubFolder::translate(const std::vector<std::string>& labels) const {
+TransformerConfig HubFolder::translate(const std::optional<StoredHead>& head) const {
+  const std::vector<std::string> labels = head ? head->labels : std::vector<std::string>{};
   try {
     TransformerConfig config = family_.translate(files());
     if (!labels.empty() && labels.size() != config.labels.size())
       fail<ConfigError>("the head has {} outputs, and names for {} labels", config.labels.size(), labels.size());
     if (!labels.empty()) config.labels = labels;
+    if (head && head->is_regression) config.label_scores = LabelScores::none;
     config.validate();
     return config;
   } catch (const ConfigError& error) {

@@ -20,6 +20,7 @@ struct StoredHead {
   SafetensorsReader file;            // whose tensors have the names of the model's family
   std::vector<std::string> tensors;  // those of the head
   std::vector<std::string> labels;   // empty: they are called LABEL_0, LABEL_1 and so on
+  bool is_regression = false;        // it gives numbers
 };
 
 class HubFolder {
@@ -53,8 +54,8 @@ class HubFolder {
   HubFolder(const std::filesystem::path& folder, HubConfig config, const std::optional<StoredHead>& head);
   /// Makes config.json and tensors those of the family's classifier with this head.
   void add_head(const StoredHead& head);
-  /// With these labels, unless there are none.
-  TransformerConfig translate(const std::vector<std::string>& labels = {}) const;
+  /// With the labels of the head, unless it has none.
+  TransformerConfig translate(const std::optional<StoredHead>& head = {}) const;
   HubFiles files() const;
   std::vector<FoundParameter> found_in(Module& model) const;
   /// Gives a model of config(), which build_without_values() has built, the values of the files.

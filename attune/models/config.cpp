@@ -109,6 +109,10 @@ int64_t TransformerConfig::longest_sequence() const {
   return attune::longest_sequence(positions, position_setting(*this));
 }
 
+std::vector<std::string> TransformerConfig::default_labels() const {
+  return is_regression() ? std::vector<std::string>{"score"} : std::vector<std::string>{"0", "1"};
+}
+
 int64_t TransformerConfig::head_dim() const {
   const AttentionKind& kind = architecture == Architecture::encoder_decoder ? encoder_attention : attention;
   return std::visit([&](const auto& k) { return k.head_dim > 0 ? k.head_dim : d_model / heads; }, kind);

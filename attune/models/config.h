@@ -40,7 +40,7 @@ enum class Pooling { first, mean };
 enum class LabelScores {
   softmax,  // probabilities of labels that exclude each other
   sigmoid,  // of each label its own probability: several may hold, or a single one
-  none,     // the logits, of regression
+  none,     // regression: the logits are numbers of the text, and `labels` their names
 };
 
 struct TransformerConfig {
@@ -112,6 +112,12 @@ struct TransformerConfig {
   void validate() const;
   bool operator==(const TransformerConfig&) const = default;
 
+  /// Whether the model gives texts numbers, and no labels.
+  bool is_regression() const {
+    return architecture == Architecture::encoder_classifier && label_scores == LabelScores::none;
+  }
+  /// Labels of a classifier that nobody has named yet: {"0", "1"}; of a regression the name of its number, {"score"}.
+  std::vector<std::string> default_labels() const;
   /// The width of a head of the (encoder's) queries.
   int64_t head_dim() const;
   /// The first layer that has the parameters of layer i: i itself unless layers share parameters.

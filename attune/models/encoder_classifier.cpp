@@ -44,8 +44,18 @@ Tensor EncoderClassifier::operator()(const PackedTokens& tokens) const {
 CrossEntropy EncoderClassifier::loss(const PackedTokens& tokens, const Indices& labels,
                                      const CrossEntropyOptions& options) const {
   if (config_.label_scores != LabelScores::softmax)
-    fail<ConfigError>("label_scores = \"{}\": training needs \"softmax\"", enum_name(config_.label_scores));
+    fail<ConfigError>("label_scores = \"{}\": cross entropy needs \"softmax\"", enum_name(config_.label_scores));
   return cross_entropy((*this)(tokens), labels, options);
+}
+
+SquaredError EncoderClassifier::regression_loss(const PackedTokens& tokens, std::span<const float> numbers,
+                                                double scale) const {
+  if (!config_.is_regression() || config_.labels.size() != 1)
+    fail<ConfigError>("label_scores = \"{}\", {} labels: squared errors need \"none\" and one",
+                      enum_name(config_.label_scores), config_.labels.size());
+  const Tensor found = (*this)(tokens);
+  const Tensor right = Tensor::from({std::ssize(numbers), 1}, numbers, found.device());
+  return squared_error(found, right.to(found.dtype()), scale);
 }
 
 void EncoderClassifier::visit(Visitor& v) {

@@ -1,8 +1,9 @@
 #pragma once
-// An encoder that assigns one of several labels to a text, and the same encoder for pretraining, which predicts masked
-// tokens: Devlin et al. 2019, "BERT".
+// An encoder that assigns one of several labels or a number to a text, and the same encoder for pretraining, which
+// predicts masked tokens: Devlin et al. 2019, "BERT".
 
 #include <memory>
+#include <span>
 
 #include "attune/models/config.h"
 #include "attune/models/packed_tokens.h"
@@ -10,6 +11,7 @@
 #include "attune/nn/encoder.h"
 #include "attune/nn/head_transform.h"
 #include "attune/nn/projection_layer.h"
+#include "attune/ops/squared_error.h"
 
 namespace [[gnu::visibility("default")]] attune {
 
@@ -29,8 +31,11 @@ class EncoderClassifier final : public Module {
   EncoderOutput encode_with_weights(const PackedTokens& tokens) const;
   /// Logits of the labels, [sequences, labels]. Throws ShapeError for a sequence without tokens.
   Tensor operator()(const PackedTokens& tokens) const;
-  /// Cross entropy of `labels` [sequences].
+  /// Cross entropy of `labels` [sequences]. Throws ConfigError unless label_scores = "softmax".
   CrossEntropy loss(const PackedTokens& tokens, const Indices& labels, const CrossEntropyOptions& options) const;
+  /// Squared errors of a regression with one number, see squared_error(); `numbers` [sequences] are the right ones.
+  /// Throws ConfigError for other models.
+  SquaredError regression_loss(const PackedTokens& tokens, std::span<const float> numbers, double scale = 0) const;
 
   const TransformerConfig& config() const { return config_; }
   void visit(Visitor& v) override;

@@ -40,7 +40,10 @@ CrossEntropy batch_loss(const Transformer& model, const PackedBatch& batch, cons
 
 CrossEntropy batch_loss(const EncoderClassifier& model, const LabelledBatch& batch,
                         const CrossEntropyOptions& options) {
-  return model.loss(packed_texts(batch, model.config()), Indices(batch.labels), options);
+  const PackedTokens tokens = packed_texts(batch, model.config());
+  if (!model.config().is_regression()) return model.loss(tokens, Indices(batch.labels), options);
+  const SquaredError error = model.regression_loss(tokens, batch.values, options.scale);
+  return {.loss = error.loss, .sum_negative_log_likelihood = error.sum, .labels = batch.texts()};
 }
 
 CrossEntropy batch_loss(const EncoderMaskedLm& model, const MaskedBatch& batch, const CrossEntropyOptions& options) {

@@ -1,4 +1,4 @@
-// Classification: texts with labels for an encoder.
+// Classification and regression: texts with labels or with numbers for an encoder.
 
 #include <algorithm>
 #include <cmath>
@@ -30,12 +30,24 @@ Texts hold_out(Texts& texts, double fraction) {
   return held_out;
 }
 
+// The mean of the numbers of a text.
+double mean_number(const TokenCorpus& text) {
+  double sum = 0, examples = 0;
+  for (int64_t i = 0; i < text.shards(); ++i) {
+    const std::shared_ptr<const TokenShard> shard = text.open(i);
+    for (int64_t e = 0; e < shard->examples(); ++e) sum += shard->value(e);
+    examples += static_cast<double>(shard->examples());
+  }
+  return examples > 0 ? sum / examples : 0;
+}
+
 class ClassificationTask final : public TaskOf<EncoderClassifier, int32_t> {
  public:
   explicit ClassificationTask(const TaskInput& input) : TaskOf(input.config) {
     read(input);
     complete_vocab("vocab", config_.model.vocab, *tokenizer_, vocabulary_size(config_.data.tokenizer_frames_texts));
     model_ = build_encoder_classifier(config_.model, config_.train.seed);
+    if (is_regression()) begin_at_the_mean();
   }
 
   TrainingBatch batch(int64_t index, uint64_t forward, const BatchPart& part) const override;
@@ -48,6 +60,9 @@ class ClassificationTask final : public TaskOf<EncoderClassifier, int32_t> {
   }
 
  private:
+  bool is_regression() const { return config_.model.is_regression(); }
+  void begin_at_the_mean();
+  void take_text(TokenCorpus text);
   void read(const TaskInput& input);
   Texts read_training_text(const TaskInput& input, const LabelledReadOptions& reading);
   LabelledCorpus encode(const std::vector<std::string>& files, const Texts& texts) const;
@@ -55,14 +70,29 @@ class ClassificationTask final : public TaskOf<EncoderClassifier, int32_t> {
 
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::vector<LabelledExample> validation_;
+  double mean_number_ = 0;  // of the training text, for regression
 };
+
+// A new head begins with the best constant, else steps of the learning rate would have to lead there. What is predicted
+// are the numbers as they are: the targets stay. The head of an initial model or of a checkpoint takes this one's
+// place.
+void ClassificationTask::begin_at_the_mean() {
+  for (const NamedParameter& p : named_parameters(*model_))
+    if (p.name == "head.bias") p.tensor->fill(mean_number_);
+}
+
+void ClassificationTask::take_text(TokenCorpus text) {
+  if (is_regression()) mean_number_ = mean_number(text);
+  set_text(std::move(text), batches_by_length(config_.train));
+}
 
 LabelledCorpus ClassificationTask::encode(const std::vector<std::string>& files, const Texts& texts) const {
   return naming(files, [&] {
     return encode_labelled(texts, config_.model.labels, *tokenizer_,
                            {.max_tokens = config_.data.max_tokens,
                             .tokenizer_frames_texts = config_.data.tokenizer_frames_texts,
-                            .pairs = !config_.data.second_text_field.empty()});
+                            .pairs = !config_.data.second_text_field.empty(),
+                            .numbers = is_regression()});
   });
 }
 
@@ -71,6 +101,7 @@ Texts ClassificationTask::read_training_text(const TaskInput& input, const Label
   const DataConfig& data = config_.data;
   Texts texts = read_labelled(paths(data.train_files), reading), held_out;
   std::vector<std::string>& labels = config_.model.labels;
+  if (labels.empty() && is_regression()) labels = config_.model.default_labels();
   if (labels.empty()) labels = naming(data.train_files, [&] { return labels_of(texts); });
   if (data.valid_fraction > 0) held_out = hold_out(texts, data.valid_fraction);
 
@@ -81,12 +112,13 @@ Texts ClassificationTask::read_training_text(const TaskInput& input, const Label
     tokenizer_ = learning.learn(config_);
   }
   const LabelledCorpus text = encode(data.train_files, texts);
-  TokenShard shard(examples_of(text.examples),
-                   {.vocab = {tokenizer_->vocab_size(), 1}, .labels = static_cast<int64_t>(labels.size())});
+  TokenShard shard(examples_of(text.examples), {.vocab = {tokenizer_->vocab_size(), 1},
+                                                .labels = is_regression() ? 0 : static_cast<int64_t>(labels.size()),
+                                                .numbers = is_regression()});
   corpus_ = {.size = {.examples = shard.examples(), .tokens = shard.tokens()},
              .skipped_empty = text.skipped_empty,
              .cut = text.cut};
-  set_text(TokenCorpus(std::move(shard)), batches_by_length(config_.train));
+  take_text(TokenCorpus(std::move(shard)));
   return held_out;
 }
 
@@ -95,13 +127,14 @@ void ClassificationTask::read(const TaskInput& input) {
   const LabelledReadOptions reading{.format = data.format,
                                     .label_field = data.label_field,
                                     .text_field = data.text_field,
-                                    .second_text_field = data.second_text_field};
+                                    .second_text_field = data.second_text_field,
+                                    .numbers = is_regression()};
   Texts held_out;
   if (const Prepared prepared = read_prepared(config_); prepared.given()) {
     config_.model.labels = prepared.index.labels;
     tokenizer_ = tokenizers_of_run(input, prepared).source;
     corpus_ = prepared.report();
-    set_text(prepared.text(), batches_by_length(config_.train));
+    take_text(prepared.text());
   } else {
     held_out = read_training_text(input, reading);
   }
@@ -139,9 +172,15 @@ TrainingBatch ClassificationTask::packed(const TokenShard& shard, std::span<cons
 
 ValidationReport ClassificationTask::validate(const ValidationWork& work) {
   const ClassifierEvaluation found = evaluate(*model_, validation_, evaluate_options(work));
+  ValidationReport report{.loss = found.loss, .examples = static_cast<int64_t>(validation_.size())};
+  if (is_regression()) {
+    std::vector<float> references;
+    for (const LabelledExample& example : validation_) references.push_back(example.value);
+    report.regression = regression_scores(found.values, references);
+    return report;
+  }
   std::vector<int32_t> references;
   for (const LabelledExample& example : validation_) references.push_back(example.label);
-  ValidationReport report{.loss = found.loss, .examples = static_cast<int64_t>(validation_.size())};
   report.classification =
       classification_scores(found.predictions, references, static_cast<int64_t>(config_.model.labels.size()));
   return report;

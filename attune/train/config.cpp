@@ -171,8 +171,11 @@ void check_model(const TransformerConfig& model, const DataConfig& data) {
   const int64_t stand_in = std::max<int64_t>({model.source_vocab, model.target_vocab, 1});
   for (int64_t* vocab : {&complete.source_vocab, &complete.target_vocab, &complete.vocab})
     if (*vocab == 0) *vocab = stand_in;
-  if (complete.labels.empty()) complete.labels = {"0", "1"};
+  if (complete.labels.empty()) complete.labels = complete.default_labels();
   validate_section("model", complete);
+  if (model.is_regression() && model.labels.size() > 1)
+    fail<ConfigError>("model.labels are {}: with model.label_scores = \"none\", a regression, there is one, {}",
+                      fmt::join(model.labels, ", "), "the name of the number");
 }
 
 void check_lora(const RunConfig& config) {
@@ -189,15 +192,34 @@ void check_lora(const RunConfig& config) {
                       experts->bias_rate, lora.rank);
 }
 
+bool measures(ValidationMetric metric, const TransformerConfig& model) {
+  switch (metric) {
+    case ValidationMetric::bleu:
+      return model.architecture == Architecture::encoder_decoder;
+    case ValidationMetric::accuracy:
+      return !model.is_regression();
+    case ValidationMetric::macro_f1:
+      return model.architecture == Architecture::encoder_classifier && !model.is_regression();
+    case ValidationMetric::pearson:
+    case ValidationMetric::spearman:
+      return model.is_regression();
+    case ValidationMetric::automatic:
+    case ValidationMetric::loss:
+      break;
+  }
+  return true;
+}
+
 void check_validation(const TrainConfig& train, const TransformerConfig& model) {
   const Architecture architecture = model.architecture;
-  const bool for_this = train.best_metric == ValidationMetric::bleu ? architecture == Architecture::encoder_decoder
-                        : train.best_metric == ValidationMetric::macro_f1
-                            ? architecture == Architecture::encoder_classifier
-                            : true;
-  if (!for_this)
-    fail<ConfigError>("train.best_metric = \"{}\": architecture = \"{}\" is not measured by it",
-                      enum_name(train.best_metric), enum_name(architecture));
+  if (!measures(train.best_metric, model))
+    fail<ConfigError>("train.best_metric = \"{}\": architecture = \"{}\"{} is not measured by it",
+                      enum_name(train.best_metric), enum_name(architecture),
+                      model.is_regression() ? " with label_scores = \"none\"" : "");
+  if (model.is_regression() && train.label_smoothing > 0)
+    fail<ConfigError>(
+        "train.label_smoothing = {}: a regression (model.label_scores = \"none\") has no labels to smooth",
+        train.label_smoothing);
   const int64_t longest = architecture == Architecture::decoder_lm ? model.context_length : kMany;
   check_range<int64_t>("train.valid_stride", train.valid_stride, 0, longest);
 }
@@ -237,6 +259,8 @@ void RunConfig::validate_for_training() const {
   const bool pairs = model.architecture == Architecture::encoder_decoder;
   if (data.prepared.empty() && (pairs ? data.train_source : data.train_files).empty())
     fail<ConfigError>("{} names no file", training_files_field(model.architecture));
+  if (model.architecture == Architecture::encoder_classifier && model.label_scores == LabelScores::sigmoid)
+    fail<ConfigError>("model.label_scores = \"sigmoid\": training needs \"softmax\", or \"none\" for regression");
   if (train.patience > 0 && !has_validation())
     fail<ConfigError>("train.patience = {} needs {}", train.patience,
                       pairs ? "data.valid_source" : "data.valid_files or data.valid_fraction");
@@ -258,6 +282,7 @@ bool RunConfig::has_validation() const {
 ValidationMetric RunConfig::best_metric() const {
   if (train.best_metric != ValidationMetric::automatic) return train.best_metric;
   if (model.architecture == Architecture::encoder_decoder) return ValidationMetric::bleu;
+  if (model.is_regression()) return ValidationMetric::pearson;
   return model.architecture == Architecture::encoder_classifier ? ValidationMetric::accuracy : ValidationMetric::loss;
 }
 

@@ -22,11 +22,14 @@ namespace [[gnu::visibility("default")]] attune {
 
 enum class TokenizerKind { unigram, bpe, whitespace, characters, bytes };
 enum class ValidationMetric {
-  automatic,  // BLEU of translations, the accuracy of a classifier, the loss of a language model
+  automatic,  // BLEU of translations, the accuracy of a classifier, Pearson's correlation of a regression, the loss of
+              // a language model
   bleu,
   loss,
   accuracy,  // of a classifier's labels, else of the next or hidden token
-  macro_f1
+  macro_f1,
+  pearson,  // correlations of a regression
+  spearman
 };
 
 template <>
@@ -39,11 +42,11 @@ struct EnumNames<TokenizerKind> {
 };
 template <>
 struct EnumNames<ValidationMetric> {
-  static constexpr std::pair<ValidationMetric, const char*> values[] = {{ValidationMetric::automatic, "automatic"},
-                                                                        {ValidationMetric::bleu, "bleu"},
-                                                                        {ValidationMetric::loss, "loss"},
-                                                                        {ValidationMetric::accuracy, "accuracy"},
-                                                                        {ValidationMetric::macro_f1, "macro_f1"}};
+  static constexpr std::pair<ValidationMetric, const char*> values[] = {
+      {ValidationMetric::automatic, "automatic"}, {ValidationMetric::bleu, "bleu"},
+      {ValidationMetric::loss, "loss"},           {ValidationMetric::accuracy, "accuracy"},
+      {ValidationMetric::macro_f1, "macro_f1"},   {ValidationMetric::pearson, "pearson"},
+      {ValidationMetric::spearman, "spearman"}};
 };
 template <>
 struct EnumNames<LabelledFormat> {

@@ -120,6 +120,19 @@ std::vector<size_t> first_sequences(const MaskedBatch& text, int64_t batch_token
   return first;
 }
 
+// The mean squared error over the texts that have a number.
+CorpusLoss loss_of_numbers(std::span<const LabelledExample> examples, std::span<const double> found) {
+  CorpusLoss loss;
+  for (size_t i = 0; i < examples.size(); ++i) {
+    if (examples[i].label < 0) continue;
+    const double error = found[i] - examples[i].value;
+    loss.loss += error * error;
+    ++loss.tokens;
+  }
+  if (loss.tokens > 0) loss.loss /= static_cast<double>(loss.tokens);
+  return loss;
+}
+
 // Sequences [first, last).
 MaskedBatch take_batch(const MaskedBatch& text, size_t first, size_t last) {
   const int32_t begin = text.offsets[first], end = text.offsets[last];
@@ -150,10 +163,14 @@ CorpusLoss evaluate(const Transformer& model, std::span<const ParallelExample> e
 ClassifierEvaluation evaluate(const EncoderClassifier& model, std::span<const LabelledExample> examples,
                               const EvaluateOptions& options) {
   if (examples.empty()) fail<DataError>("evaluate: there is no text");
+  const bool regression = model.config().is_regression();
+  if (regression && model.config().labels.size() != 1)
+    fail<ConfigError>("evaluate: the model gives a text {} numbers, regressions with one are measured",
+                      model.config().labels.size());
   const ExecutionScope scope(without_dropout_and_gradients);
   const auto batches = batches_in_order(lengths_of(examples), options);
   const size_t labels = model.config().labels.size();
-  std::vector<double> predictions(examples.size());
+  std::vector<double> found(examples.size());
   SharedBatches shared(options);
   ClassifierEvaluation result;
   result.loss = shared.mean(batches.size(), [&](size_t i) -> std::optional<CrossEntropy> {
@@ -163,13 +180,19 @@ ClassifierEvaluation evaluate(const EncoderClassifier& model, std::span<const La
     const auto first = static_cast<size_t>(batches[i].front());  // batches are in the order of the examples
     for (size_t text = 0; text < batch.labels.size(); ++text) {
       const auto row = view.as<float>().subspan(text * labels, labels);
-      predictions[first + text] = static_cast<double>(std::ranges::max_element(row) - row.begin());
+      found[first + text] = regression ? static_cast<double>(row.front())
+                                       : static_cast<double>(std::ranges::max_element(row) - row.begin());
     }
-    if (std::ranges::none_of(batch.labels, [](int32_t label) { return label >= 0; })) return std::nullopt;
+    if (regression || std::ranges::none_of(batch.labels, [](int32_t label) { return label >= 0; })) return std::nullopt;
     return cross_entropy(logits, Indices(batch.labels), shared.options());
   });
-  shared.gather(predictions);
-  result.predictions.assign(predictions.begin(), predictions.end());
+  shared.gather(found);
+  if (regression) {
+    result.values.assign(found.begin(), found.end());
+    result.loss = loss_of_numbers(examples, found);
+  } else {
+    result.predictions.assign(found.begin(), found.end());
+  }
   return result;
 }
 

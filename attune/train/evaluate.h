@@ -34,12 +34,13 @@ CorpusLoss evaluate(const Transformer& model, std::span<const ParallelExample> e
                     const EvaluateOptions& options = {});
 
 struct ClassifierEvaluation {
-  CorpusLoss loss;                   // over the texts that have a label
+  CorpusLoss loss;                   // over the texts that have a label, or a number
   std::vector<int32_t> predictions;  // [texts], the likeliest label
+  std::vector<float> values;         // of a regression, in place of labels: [texts], the number
 };
 
-/// Predicts the labels of all examples; some or all of them may have no label of their own. Throws DataError when there
-/// is no example.
+/// Predicts the labels of all examples, or their numbers; some or all of them may have none of their own. Throws
+/// DataError when there is no example, and ConfigError for a regression with several numbers.
 ClassifierEvaluation evaluate(const EncoderClassifier& model, std::span<const LabelledExample> examples,
                               const EvaluateOptions& options = {});
 

@@ -20,18 +20,17 @@ void LogWindow::add(const UpdateResult& update, double update_seconds) {
 }
 
 std::vector<std::pair<std::string, double>> log_scalars(const LogWindow& window, double learning_rate,
-                                                        bool several_ranks) {
+                                                        const LogForm& form) {
   const auto labels = static_cast<double>(window.labels);
   const auto steps = static_cast<double>(window.steps);
-  std::vector<std::pair<std::string, double>> scalars = {
-      {"loss", window.loss / labels},
-      {"nll", window.nll / labels},
-      {"perplexity", std::exp(window.nll / labels)},
-      {"learning_rate", learning_rate},
-      {"gradient_norm", window.gradient_norm / steps},
-      {"tokens_per_second", static_cast<double>(window.tokens) / window.seconds}};
+  std::vector<std::pair<std::string, double>> scalars = {{"loss", window.loss / labels}};
+  if (form.probabilities)
+    scalars.insert(scalars.end(), {{"nll", window.nll / labels}, {"perplexity", std::exp(window.nll / labels)}});
+  scalars.insert(scalars.end(), {{"learning_rate", learning_rate},
+                                 {"gradient_norm", window.gradient_norm / steps},
+                                 {"tokens_per_second", static_cast<double>(window.tokens) / window.seconds}});
   if (window.expert_imbalance > 0) scalars.emplace_back("expert_imbalance", window.expert_imbalance / steps);
-  if (several_ranks) {
+  if (form.several_ranks) {
     const double hidden = window.communication_seconds - window.exposed_seconds;
     scalars.insert(scalars.end(), {{"step_seconds", window.seconds / steps},
                                    {"bytes_sent", static_cast<double>(window.bytes_sent) / steps},

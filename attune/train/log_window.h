@@ -28,10 +28,15 @@ struct LogWindow {
   void add(const UpdateResult& update, double update_seconds);
 };
 
-/// The entry of the window, with its means and rates: "loss", "nll", "perplexity", "learning_rate" and so on. With
-/// `several_ranks` also what communication cost in a step, on this rank.
+/// What an entry of the log has.
+struct LogForm {
+  bool probabilities = true;   // nll and perplexity, which a regression does not have
+  bool several_ranks = false;  // what communication cost in a step, on this rank
+};
+
+/// The entry of the window, with its means and rates: "loss", "nll", "perplexity", "learning_rate" and so on.
 std::vector<std::pair<std::string, double>> log_scalars(const LogWindow& window, double learning_rate,
-                                                        bool several_ranks);
+                                                        const LogForm& form);
 
 template <class FieldVisitor>
 void visit_fields(LogWindow& w, FieldVisitor& v) {

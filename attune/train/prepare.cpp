@@ -60,7 +60,7 @@ class Preparation {
 
   void begin(const TokenizerPair& tokenizers) {
     save_tokenizers(writer_.temporary(), *tokenizers.source, *tokenizers.target);
-    writer_.begin({.kind = prepared_kind(config_.model.architecture),
+    writer_.begin({.kind = prepared_kind(config_.model),
                    .source_vocab = tokenizers.source->vocab_size(),
                    .target_vocab = tokenizers.target->vocab_size(),
                    .options = shaping_options(config_),
@@ -147,6 +147,7 @@ void Preparation::sequences() {
 // One reading for the labels and for what a tokenizer learns from.
 std::shared_ptr<const Tokenizer> Preparation::learn_from_labelled(const LabelledReadOptions& reading) {
   std::vector<std::string>& known = config_.model.labels;
+  if (config_.model.is_regression() && known.empty()) known = config_.model.default_labels();
   std::shared_ptr<const Tokenizer> tokenizer = given_tokenizer(config_);
   if (tokenizer && !known.empty()) return tokenizer;
   std::set<std::string> labels;
@@ -164,8 +165,10 @@ std::shared_ptr<const Tokenizer> Preparation::learn_from_labelled(const Labelled
 }
 
 void Preparation::labelled() {
-  LabelledReadOptions reading{
-      .format = data().format, .label_field = data().label_field, .text_field = data().text_field};
+  LabelledReadOptions reading{.format = data().format,
+                              .label_field = data().label_field,
+                              .text_field = data().text_field,
+                              .numbers = config_.model.is_regression()};
   naming(data().train_files, [&] {
     const std::shared_ptr<const Tokenizer> tokenizer = learn_from_labelled(reading);
     begin({tokenizer, tokenizer});
@@ -174,10 +177,11 @@ void Preparation::labelled() {
     int64_t before = 0;
     const auto flush = [&] {
       const LabelledCorpus corpus =
-          encode_more_labelled(block, config_.model.labels, *tokenizer, {.max_tokens = data().max_tokens}, before);
+          encode_more_labelled(block, config_.model.labels, *tokenizer,
+                               {.max_tokens = data().max_tokens, .numbers = config_.model.is_regression()}, before);
       for (const LabelledExample& text : corpus.examples) {
         writer_.append(text.tokens);
-        writer_.end_example(text.label);
+        writer_.end_example(text.label, text.value);
       }
       report_.size.examples += static_cast<int64_t>(corpus.examples.size());
       report_.skipped_empty += corpus.skipped_empty;

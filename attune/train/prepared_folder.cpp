@@ -68,6 +68,7 @@ std::vector<const char*> shaping_fields(PreparedKind kind) {
     case PreparedKind::sequences:
       return {"text_unit", "max_tokens"};
     case PreparedKind::labelled:
+    case PreparedKind::numbers:
       return {"max_tokens"};
     case PreparedKind::documents:
       break;
@@ -114,9 +115,12 @@ void check(const PreparedIndex& index, const std::string& where) {
   for (const auto& [name, count] :
        {std::pair{"skipped_long", index.skipped_long}, {"skipped_empty", index.skipped_empty}, {"cut", index.cut}})
     check_number(count, 0, kMany, fmt::format("{}: {}", where, name));
-  const bool labelled = index.kind == PreparedKind::labelled, pairs = index.kind == PreparedKind::pairs;
-  if (labelled != (index.labels.size() >= 2))
-    fail<FileError>("{}: labels: {} of them for kind \"{}\"", where, index.labels.size(), enum_name(index.kind));
+  const bool pairs = index.kind == PreparedKind::pairs;
+  const size_t labels = index.labels.size();
+  const bool labels_fit = index.kind == PreparedKind::labelled  ? labels >= 2
+                          : index.kind == PreparedKind::numbers ? labels == 1
+                                                                : labels == 0;
+  if (!labels_fit) fail<FileError>("{}: labels: {} of them for kind \"{}\"", where, labels, enum_name(index.kind));
   check_number(static_cast<int64_t>(index.tokenizers.size()), 1, pairs ? 2 : 1, where + ": number of tokenizers");
   if (index.shards.empty()) fail<FileError>("{}: shards: there is none", where);
   for (size_t i = 0; i < index.shards.size(); ++i) {
@@ -144,12 +148,12 @@ std::string hash_of_file(const fs::path& file) {
 
 }  // namespace
 
-PreparedKind prepared_kind(Architecture architecture) {
-  switch (architecture) {
+PreparedKind prepared_kind(const TransformerConfig& model) {
+  switch (model.architecture) {
     case Architecture::encoder_decoder:
       return PreparedKind::pairs;
     case Architecture::encoder_classifier:
-      return PreparedKind::labelled;
+      return model.is_regression() ? PreparedKind::numbers : PreparedKind::labelled;
     case Architecture::encoder_masked_lm:
     case Architecture::encoder:
       return PreparedKind::sequences;
@@ -162,7 +166,8 @@ PreparedKind prepared_kind(Architecture architecture) {
 ShardForm PreparedIndex::form() const {
   return {.sides = kind == PreparedKind::pairs ? 2 : 1,
           .vocab = {source_vocab, target_vocab},
-          .labels = static_cast<int64_t>(labels.size())};
+          .labels = kind == PreparedKind::labelled ? static_cast<int64_t>(labels.size()) : 0,
+          .numbers = kind == PreparedKind::numbers};
 }
 
 int64_t PreparedIndex::tokens() const {
@@ -186,7 +191,7 @@ int64_t PreparedIndex::bytes() const {
 Json shaping_options(const RunConfig& config) {
   const Json all = write_fields(config.data);
   Json options = Json::object();
-  for (const char* field : shaping_fields(prepared_kind(config.model.architecture))) options[field] = all.at(field);
+  for (const char* field : shaping_fields(prepared_kind(config.model))) options[field] = all.at(field);
   return options;
 }
 
@@ -265,9 +270,14 @@ void PreparedWriter::end_sequence() {
   examples_.sequences.offsets.push_back(examples_.sequences.tokens());
 }
 
-void PreparedWriter::end_example(int32_t label) {
+void PreparedWriter::end_example(int32_t label, float value) {
+  examples_.labels.push_back(label);
+  examples_.values.push_back(value);
+  end_example();
+}
+
+void PreparedWriter::end_example() {
   end_sequence();
-  if (label >= 0) examples_.labels.push_back(label);
   if (examples_.sequences.tokens() >= shard_tokens_) write_shard();
 }
 
@@ -296,6 +306,7 @@ void PreparedWriter::write_shard() {
   examples_.sequences.ids.clear();
   examples_.sequences.offsets.assign(1, 0);
   examples_.labels.clear();
+  examples_.values.clear();
 }
 
 PreparedIndex PreparedWriter::commit(int64_t texts, int64_t skipped_long, int64_t skipped_empty, int64_t cut) {

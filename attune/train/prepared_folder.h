@@ -20,7 +20,8 @@ enum class PreparedKind {
   pairs,      // encoder_decoder: sentence pairs
   documents,  // decoder_lm: documents, or parts of a stream
   sequences,  // encoder_masked_lm: documents cut into sequences that fit the encoder
-  labelled    // encoder_classifier: labelled texts
+  labelled,   // encoder_classifier: labelled texts
+  numbers     // encoder_classifier, for regression: texts with a number
 };
 
 template <>
@@ -28,10 +29,11 @@ struct EnumNames<PreparedKind> {
   static constexpr std::pair<PreparedKind, const char*> values[] = {{PreparedKind::pairs, "pairs"},
                                                                     {PreparedKind::documents, "documents"},
                                                                     {PreparedKind::sequences, "sequences"},
-                                                                    {PreparedKind::labelled, "labelled"}};
+                                                                    {PreparedKind::labelled, "labelled"},
+                                                                    {PreparedKind::numbers, "numbers"}};
 };
 
-PreparedKind prepared_kind(Architecture architecture);
+PreparedKind prepared_kind(const TransformerConfig& model);
 
 struct PreparedTokenizer {
   std::string file = {};  // beside the index
@@ -51,7 +53,7 @@ struct PreparedIndex {
   PreparedKind kind = PreparedKind::documents;
   int64_t source_vocab = -1, target_vocab = -1;          // the same where there is one side
   Json options = Json::object();                         // of [data], that shaped the examples: {"text_unit": "line"}
-  std::vector<std::string> labels = {};                  // of labelled
+  std::vector<std::string> labels = {};                  // of labelled; of numbers, their name
   int64_t texts = -1;                                    // number of texts, before documents were cut into sequences
   int64_t skipped_long = 0, skipped_empty = 0, cut = 0;  // see CorpusReport
   std::vector<PreparedTokenizer> tokenizers = {};        // one, or the source's and the target's
@@ -98,7 +100,8 @@ class PreparedWriter {
   /// Adds ids to a sequence, ends it, and ends an example, whose sequences are its sides.
   void append(std::span<const int32_t> ids);
   void end_sequence();
-  void end_example(int32_t label = -1);
+  void end_example();
+  void end_example(int32_t label, float value);  // of which the index's kind says what is written
   /// Adds ids of a stream, in which a shard may end anywhere: what follows is another document.
   void append_stream(std::span<const int32_t> ids);
 

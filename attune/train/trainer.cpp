@@ -325,7 +325,8 @@ void Run::report_step(double learning_rate) {
 
 void Run::log(double learning_rate) {
   const LogWindow window = std::exchange(state_.window, {});
-  if (log_) log_->write(state_.step, with_cost(log_scalars(window, learning_rate, ranks_.has_value()), state_));
+  const LogForm form{.probabilities = !config_.model.is_regression(), .several_ranks = ranks_.has_value()};
+  if (log_) log_->write(state_.step, with_cost(log_scalars(window, learning_rate, form), state_));
 }
 
 ValidationReport Run::measure() {
@@ -392,9 +393,12 @@ void Run::save_model(const char* name) {
   run_folder_->own(name);
   task_->save_model(folder_ / name);
   if (config_.lora.on())
-    write_adapter(
-        folder_ / name / kAdapterFolder, task_->model(),
-        {.base = initial_->folder(), .lora = config_.lora, .saved = new_names_, .labels = config_.model.labels});
+    write_adapter(folder_ / name / kAdapterFolder, task_->model(),
+                  {.base = initial_->folder(),
+                   .lora = config_.lora,
+                   .saved = new_names_,
+                   .labels = config_.model.labels,
+                   .is_regression = config_.model.is_regression()});
 }
 
 void Run::load_best() {

@@ -60,9 +60,10 @@ Prepared read_prepared(const RunConfig& config) {
   if (name.empty()) return {};
   Prepared prepared{.folder = name, .index = read_prepared_index(name)};
   const PreparedIndex& index = prepared.index;
-  if (const PreparedKind needed = prepared_kind(config.model.architecture); index.kind != needed)
-    fail<ConfigError>("data.prepared = \"{}\": holds {}, architecture = \"{}\" reads {}", name, enum_name(index.kind),
-                      enum_name(config.model.architecture), enum_name(needed));
+  if (const PreparedKind needed = prepared_kind(config.model); index.kind != needed)
+    fail<ConfigError>("data.prepared = \"{}\": holds {}, architecture = \"{}\"{} reads {}", name, enum_name(index.kind),
+                      enum_name(config.model.architecture),
+                      config.model.is_regression() ? " with label_scores = \"none\"" : "", enum_name(needed));
   const Json options = shaping_options(config);
   for (const auto& [field, value] : options.items())
     if (index.options.at(field) != value)

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "attune/metrics/classification_scores.h"
+#include "attune/metrics/regression_scores.h"
 #include "attune/train/config.h"
 #include "attune/train/corpus_loss.h"
 
@@ -22,6 +23,7 @@ struct ValidationReport {
 
   std::optional<double> bleu = {};  // percent, of the detokenized translations against the lines of valid_target
   std::optional<ClassificationScores> classification = {};  // of a classifier's labels
+  std::optional<RegressionScores> regression = {};          // of a regression's numbers
   std::optional<double> bits_per_character = {};            // of a language model with single characters for tokens
   std::optional<double> bits_per_byte = {};                 // or with bytes
 

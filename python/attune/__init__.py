@@ -1,7 +1,7 @@
 """Attune trains and runs Transformers: docs/python.md."""
 
 from . import ops
-from ._classifier import Classifier, ClassifierScores, Prediction
+from ._classifier import Classifier, ClassifierScores, Prediction, RegressionScores
 from ._core import (
     Adam,
     CommunicationError,
@@ -37,6 +37,7 @@ from ._core import (
     no_grad,
     precision,
     quantize,
+    regression_scores,
     thread_count,
     threads,
 )
@@ -75,6 +76,7 @@ __all__ = [
     "NumericError",
     "Prediction",
     "QuantizedModel",
+    "RegressionScores",
     "RunConfig",
     "ScoredText",
     "ShapeError",
@@ -105,6 +107,7 @@ __all__ = [
     "pipeline",
     "precision",
     "quantize",
+    "regression_scores",
     "thread_count",
     "threads",
     "training_curves",

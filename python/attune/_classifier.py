@@ -18,6 +18,13 @@ class ClassifierScores(TypedDict):
     predictions: list[str]
 
 
+class RegressionScores(TypedDict):
+    mean_squared_error: float
+    pearson: float
+    spearman: float
+    predictions: list[float]
+
+
 @dataclass(frozen=True)
 class Prediction:
     """The likeliest label of a text."""
@@ -103,6 +110,7 @@ class Classifier:
         for batch in chunks(texts, 16 * options.get("batch_texts", 64)):
             yield from self.classify(batch, **options)
 
+    @overload
     def evaluate(
         self,
         texts: Sequence[str],
@@ -110,16 +118,42 @@ class Classifier:
         *,
         progress: Progress = False,
         **options: Unpack[ClassifyOptions],
-    ) -> ClassifierScores:
-        """Accuracy and macro F1 of the predictions for texts with known labels. Throws DataError for a label that the
-        model does not have."""
-        unknown = sorted(set(labels) - set(self._labels))
+    ) -> ClassifierScores: ...
+    @overload
+    def evaluate(
+        self,
+        texts: Sequence[str],
+        labels: Sequence[float],
+        *,
+        progress: Progress = False,
+        **options: Unpack[ClassifyOptions],
+    ) -> RegressionScores: ...
+    def evaluate(
+        self,
+        texts: Sequence[str],
+        labels: Sequence[str] | Sequence[float],
+        *,
+        progress: Progress = False,
+        **options: Unpack[ClassifyOptions],
+    ) -> ClassifierScores | RegressionScores:
+        """Accuracy and macro F1 of the predictions for texts with known labels; of a regression, whose labels are
+        numbers, mean squared error, Pearson's and Spearman's correlation. Throws DataError for a label that the model
+        does not have."""
+        if self._classifier.is_regression:
+            if len(self._labels) != 1:
+                raise _core.DataError(f"evaluate: the model gives a text {len(self._labels)} numbers")
+            numbers = [float(label) for label in labels]
+            scores = [p.score for p in self.classify(list(texts), progress=progress, **options)]
+            error, pearson, spearman = _core.regression_scores(scores, numbers)
+            return {"mean_squared_error": error, "pearson": pearson, "spearman": spearman, "predictions": scores}
+        names = [str(label) for label in labels]
+        unknown = sorted(set(names) - set(self._labels))
         if unknown:
             raise _core.DataError(f"evaluate: the model has no label {unknown[0]!r}")
         predictions = [p.label for p in self.classify(list(texts), progress=progress, **options)]
         index = {label: i for i, label in enumerate(self._labels)}
         accuracy, macro_f1 = _core.classification_scores(
-            [index[p] for p in predictions], [index[label] for label in labels], len(self._labels)
+            [index[p] for p in predictions], [index[label] for label in names], len(self._labels)
         )
         return {"accuracy": accuracy, "macro_f1": macro_f1, "predictions": predictions}
 

@@ -10,7 +10,7 @@ from ._core import Interrupt, RunConfig, StartReport, StepReport, TrainingResult
 from ._options import Path
 from ._pictures import Curves, training_curves
 
-Example = str | tuple[str, str]
+Example = str | tuple[str, str] | tuple[float, str]
 Config = Mapping[str, Mapping[str, Any]]
 
 
@@ -24,7 +24,7 @@ class Trainer:
     that they may be larger than memory. Their examples are
 
         encoder_decoder       (source, target)
-        encoder_classifier    (label, text)
+        encoder_classifier    (label, text), or (number, text) for regression: model.label_scores "none"
         the others            text
 
     >>> trainer = Trainer(

@@ -4,6 +4,7 @@
 
 #include "attune/base/parallel.h"
 #include "attune/inference/option_fields.h"
+#include "attune/models/encoder_classifier.h"
 #include "call.h"
 #include "precision.h"
 
@@ -53,6 +54,7 @@ void bind_classifier(nb::module_& m) {
       .def("classify_pairs", &classify<TextPair>, nb::arg("pairs"), nb::arg("options"),
            nb::arg("progress") = nb::none(), nb::arg("interrupt") = nb::none())
       .def_prop_ro("labels", &Classifier::labels)
+      .def_prop_ro("is_regression", [](const Classifier& self) { return self.model().config().is_regression(); })
       .def_prop_ro("max_tokens", &Classifier::max_tokens)
       .def_static("option_names", [] { return option_names(ClassifyFields{}); });
 }

@@ -10,6 +10,7 @@
 #include "attune/metrics/bleu.h"
 #include "attune/metrics/chrf.h"
 #include "attune/metrics/classification_scores.h"
+#include "attune/metrics/regression_scores.h"
 #include "attune/ops/panel_weight.h"
 #include "attune/train/config_fields.h"
 #include "call.h"
@@ -114,6 +115,20 @@ void bind_reports(nb::module_& m) {
             return self.classification->macro_f1;
           },
           "Of a classifier.")
+      .def_prop_ro(
+          "pearson",
+          [](const ValidationReport& self) -> std::optional<double> {
+            if (!self.regression) return {};
+            return self.regression->pearson;
+          },
+          "Of a regression, whose loss is the mean squared error.")
+      .def_prop_ro(
+          "spearman",
+          [](const ValidationReport& self) -> std::optional<double> {
+            if (!self.regression) return {};
+            return self.regression->spearman;
+          },
+          "Of a regression.")
       .def_ro("examples", &ValidationReport::examples)
       .def_ro("seconds", &ValidationReport::seconds)
       .def_ro("best", &ValidationReport::best, "Whether the model is the best so far.")
@@ -161,6 +176,14 @@ void bind_scores(nb::module_& m) {
       },
       nb::arg("predictions"), nb::arg("references"), nb::arg("labels"),
       "Accuracy and macro F1 of indices of labels, as scikit-learn computes them.");
+  m.def(
+      "regression_scores",
+      [](const std::vector<float>& predictions, const std::vector<float>& references) {
+        const RegressionScores scores = regression_scores(predictions, references);
+        return std::tuple(scores.mean_squared_error, scores.pearson, scores.spearman);
+      },
+      nb::arg("predictions"), nb::arg("references"),
+      "Mean squared error, Pearson's and Spearman's correlation, as SciPy computes them.");
 }
 
 }  // namespace

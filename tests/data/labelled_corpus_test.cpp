@@ -114,6 +114,28 @@ TEST_F(LabelledReading, JsonErrorsNameTheLine) {
   EXPECT_EQ(error(std::string(1 << 20, '[')), "a.jsonl:2: not valid JSON: expected one object a line");
 }
 
+TEST_F(LabelledReading, NumbersAreFinite) {
+  const LabelledReadOptions numbers{.numbers = true}, maybe{.needs_label = false, .numbers = true};
+  EXPECT_EQ(read("a.tsv", "3.8\tgood\n-2\tbad\n1e-3\tx\n", numbers),
+            (Texts{{"3.8", "good"}, {"-2", "bad"}, {"1e-3", "x"}}));
+  EXPECT_EQ(read("a.jsonl",
+                 R"({"text": "a", "label": 3.8})"
+                 "\n"
+                 R"({"text": "b", "label": "-2"})"
+                 "\n"
+                 R"({"text": "c", "label": 5})",
+                 numbers),
+            (Texts{{"3.8", "a"}, {"-2", "b"}, {"5", "c"}}));
+  EXPECT_EQ(read("a.csv", "text,label\na,\n", maybe), (Texts{{"", "a"}}));
+  EXPECT_EQ(error_of("a.csv", "text,label\na,1.5\nb,good\n", numbers),
+            "a.csv:3: the label \"good\" is no finite number");
+  EXPECT_EQ(error_of("a.tsv", "nan\tgood\n", numbers), "a.tsv:1: the label \"nan\" is no finite number");
+  EXPECT_EQ(error_of("a.tsv", "1e39\tgood\n", maybe), "a.tsv:1: the label \"1e39\" is no finite number");
+  EXPECT_EQ(error_of("a.tsv", "\tgood\n", numbers), "a.tsv:1: the label is empty");
+  EXPECT_EQ(error_of("a.jsonl", R"({"text": "a", "label": true})", numbers),
+            R"(a.jsonl:1: the field "label" is boolean, expected a number)");
+}
+
 TEST_F(LabelledReading, KnowsTheFormatByTheName) {
   EXPECT_EQ(read("a.csv.gz", "label,text\n1,b\n").size(), 1u);  // plain under the name of gzip
   EXPECT_EQ(read("a.tsv.gz", "1\tb\n").size(), 1u);
@@ -191,6 +213,23 @@ TEST(EncodeLabelled, NamesWhatItCannotUse) {
             "max_tokens = 2 is not between 3 (bos, a token, eos) and 2147483647");
   EXPECT_EQ(encode_labelled(Texts{{"", "a"}}, {"0", "1"}, tokenizer, {.needs_label = false}).examples[0].label, -1);
   EXPECT_THROW(encode_labelled(Texts{{"2", "a"}}, {"0"}, tokenizer, {.needs_label = false}), DataError);
+}
+
+TEST(EncodeLabelled, NumbersStandBesideTheTokens) {
+  const WhitespaceTokenizer tokenizer({"a", "b"});
+  const Texts texts{{"3.75", "a b"}, {"9", " "}, {"-2", "b"}, {"", "a"}};
+  const LabelledCorpus corpus = encode_labelled(texts, {"score"}, tokenizer, {.needs_label = false, .numbers = true});
+  ASSERT_EQ(corpus.examples.size(), 3u);
+  EXPECT_EQ(corpus.examples[0].value, 3.75F);
+  EXPECT_EQ(corpus.examples[0].label, 0);
+  EXPECT_EQ(corpus.examples[1].value, -2);
+  EXPECT_EQ(corpus.examples[2].label, -1);
+  EXPECT_EQ(pack(corpus.examples, Ids{1, 0}).values, (std::vector<float>{-2, 3.75F}));
+  const auto error = [&](const Texts& wrong) {
+    return message_of<DataError>([&] { encode_labelled(wrong, {"score"}, tokenizer, {.numbers = true}); });
+  };
+  EXPECT_EQ(error({{"1", "a"}, {"good", "a"}}), "text 2 has the label \"good\", expected a number");
+  EXPECT_EQ(error({{"", "a"}}), "text 1 has the label \"\", expected a number");
 }
 
 TEST(EncodeLabelled, DoesNotDependOnTheThreads) {

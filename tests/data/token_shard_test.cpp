@@ -66,6 +66,25 @@ TEST_F(TokenShardTest, GivesBackLabelledTexts) {
   EXPECT_EQ(shard.lengths(), lengths_of(kTexts));
 }
 
+TEST_F(TokenShardTest, GivesBackTextsWithNumbers) {
+  const std::vector<LabelledExample> texts = {{.tokens = {2, 5, 3}, .label = 0, .value = 3.75F},
+                                              {.tokens = {2, 6, 7, 3}, .label = 0, .value = -2e6F}};
+  const ShardForm form = {.vocab = {8, 1}, .numbers = true};
+  const TokenShard memory(examples_of(texts), form), file = written(examples_of(texts), form);
+  for (const TokenShard* shard : {&memory, &file}) {
+    const LabelledBatch batch = pack_labelled(*shard, std::vector<int32_t>{1, 0});
+    EXPECT_THAT(batch.tokens, ElementsAre(2, 6, 7, 3, 2, 5, 3));
+    EXPECT_THAT(batch.labels, ElementsAre(0, 0));
+    EXPECT_THAT(batch.values, ElementsAre(-2e6F, 3.75F));
+  }
+  EXPECT_THAT(message_of<FileError>([&] { TokenShard(file_, kTextForm); }), HasSubstr("labelled is 2, expected 1"));
+  std::string bytes = read_file(file_);
+  bytes.replace(kFirstOffset + 3 * 8, 4, std::string("\0\0\x80\x7f", 4));  // infinity
+  write_file(file_, bytes);
+  EXPECT_THAT(message_of<DataError>([&] { pack_labelled(TokenShard(file_, form), std::vector<int32_t>{0}); }),
+              HasSubstr("00000.tokens: example 0 has the number inf"));
+}
+
 TEST_F(TokenShardTest, GivesBackWindows) {
   const TokenDocuments documents{.ids = {1, 2, 3, 4, 5, 6, 7}, .offsets = {0, 4, 7}};
   const std::vector<Window> windows = {{4, 2}, {0, 3}};

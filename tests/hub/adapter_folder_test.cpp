@@ -162,6 +162,16 @@ TEST_F(AdapterOfANewHead, WhatItStoresTakesThePlaceOfTheBasesOwn) {
   EXPECT_EQ(seen, 1);
 }
 
+TEST_F(AdapterOfANewHead, GivesNumbersWhereItWasWrittenForThem) {
+  const ClassifierFolder found = OpenedFolder(temporary_ / "adapter").load_classifier();
+  EXPECT_FALSE(found.model->config().is_regression());
+  const OpenedFolder base(temporary_ / "base");
+  add_adapters(*found.model, {.rank = 2}, 1);
+  write_adapter(temporary_ / "written", *found.model,
+                {.base = base, .lora = {.rank = 2}, .saved = {"head.weight", "head.bias"}, .is_regression = true});
+  EXPECT_TRUE(OpenedFolder(temporary_ / "written").load_classifier().model->config().is_regression());
+}
+
 TEST_F(AdapterOfANewHead, WhatDoesNotFitIsSaid) {
   const auto refusal = [&] {
     return message_of<Error>([&] { OpenedFolder(temporary_ / "adapter").load_classifier(); });

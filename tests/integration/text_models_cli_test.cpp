@@ -241,6 +241,61 @@ TEST_F(TextModelsCliTest, EvaluateMeasuresAClassifier) {
               HasSubstr("--confusion labels.png: needs .html or .svg"));
 }
 
+TEST_F(TextModelsCliTest, ARegressionIsTrainedMeasuredAndRun) {
+  std::string train, scored;
+  const std::vector<std::string> texts = small_text(30);
+  for (size_t i = 0; i < texts.size(); ++i)
+    train += fmt::format("{}\t{}\n", 2.5 + static_cast<double>(i % 5) / 4, texts[i]);
+  const std::string data = file("train.tsv", train), run = (folder_ / "run").string(), model = run + "/model";
+  const CommandResult trained = run_attune({"train",
+                                            "--out",
+                                            run,
+                                            "--set",
+                                            "model.architecture=encoder_classifier",
+                                            "--set",
+                                            "model.label_scores=none",
+                                            "--set",
+                                            "model.d_model=16",
+                                            "--set",
+                                            "model.heads=2",
+                                            "--set",
+                                            "model.layers=1",
+                                            "--set",
+                                            "model.d_ff=16",
+                                            "--set",
+                                            "data.train_files=" + data,
+                                            "--set",
+                                            "data.valid_files=" + data,
+                                            "--set",
+                                            "data.tokenizer_type=whitespace",
+                                            "--set",
+                                            "train.steps=5"});
+  EXPECT_EQ(trained.status, 0);
+  for (const char* part : {", a regression: score\n", "  Pearson ", "  Spearman ", "best validation: Pearson "})
+    EXPECT_THAT(trained.errors, HasSubstr(part));
+  for (const char* part : {"nll", "perplexity", "accuracy"})
+    EXPECT_THAT(trained.errors, ::testing::Not(HasSubstr(part)));
+
+  const Json json = Json::parse(output_of({"evaluate", model, "--data", data, "--json"}));
+  const Json last = json_lines(read_file(run + "/metrics.jsonl")).back();
+  EXPECT_EQ(json.at("texts"), 30);
+  EXPECT_NEAR(json.at("mean_squared_error").get<double>(), last.at("valid_loss").get<double>(), 1e-4);
+  EXPECT_NEAR(json.at("pearson").get<double>(), last.at("valid_pearson").get<double>(), 1e-3);
+  EXPECT_TRUE(json.contains("spearman"));
+  EXPECT_FALSE(json.contains("accuracy"));
+  const std::string table = output_of({"evaluate", model, "--data", data});
+  for (const char* row : {"MSE ", "Pearson ", "Spearman ", "texts "}) EXPECT_THAT(table, HasSubstr(row));
+  EXPECT_THAT(refusal_of({"evaluate", model, "--data", data, "--confusion", "labels.html"}), HasSubstr("no labels"));
+  EXPECT_THAT(refusal_of({"evaluate", model, "--data", file("t.tsv", "good\tThe dog.\n")}),
+              HasSubstr("t.tsv:1: the label \"good\" is no finite number"));
+
+  const double number = Classifier::load(model).classify(texts[0]).labels.at(0).probability;
+  EXPECT_NEAR(number, 3, 1.5);
+  EXPECT_EQ(output_of({"classify", model, texts[0]}), fmt::format("score\t{:.4f}\n", number));
+  EXPECT_THAT(output_of({"draw", "metrics", run, "--out", (folder_ / "loss.svg").string()}), "");
+  EXPECT_THAT(read_file(folder_ / "loss.svg"), HasSubstr("squared error"));
+}
+
 TEST_F(TextModelsCliTest, EvaluateMeasuresALanguageModel) {
   const std::string text = joined(small_text(10));
   const std::string data = file("valid.txt", text);

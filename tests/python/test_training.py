@@ -97,6 +97,16 @@ def test_classifiers_and_language_models(tmp_path: Path) -> None:
     assert reports[-1].macro_f1 is not None
     assert attune.Classifier(trainer.model_folder).classify("a b").label == "letters"
 
+    rated = [(4.5, "a b c"), (-1, "1 2 3"), (3.5, "c b"), (0, "3 1")] * 4
+    choices["model"] = SMALL | {"architecture": "encoder_classifier", "label_scores": "none"}
+    trainer = attune.Trainer(choices, tmp_path / "ratings", train_data=rated, valid_data=rated)
+    trainer.train(on_validation=reports.append)
+    assert reports[-1].macro_f1 is None and reports[-1].pearson is not None
+    scores = attune.Classifier(trainer.model_folder).evaluate([t for _, t in rated], [n for n, _ in rated])
+    assert scores["pearson"] == pytest.approx(reports[-1].pearson, abs=0.05)
+    assert len(scores["predictions"]) == len(rated)
+    assert attune.regression_scores([1, 2, 3, 4, 5], [2, 1, 4, 3, 5]) == pytest.approx((0.8, 0.8, 0.8))
+
     choices["model"] = SMALL | {"architecture": "decoder_lm"}
     choices["data"] = {"tokenizer_type": "characters", "text_unit": "line"}
     trainer = attune.Trainer(choices, tmp_path / "writer", train_data=["abcabc"] * 8)

@@ -244,6 +244,7 @@ TEST(RunConfig, FieldsOfAnotherArchitectureAreRefused) {
   EXPECT_THAT(refusal("encoder_masked_lm", "train.word_dropout=0.3"), HasSubstr("has no use for it"));
   EXPECT_THAT(refusal("decoder_lm", "train.best_metric=bleu"), HasSubstr("is not measured by it"));
   EXPECT_THAT(refusal("encoder_masked_lm", "train.best_metric=macro_f1"), HasSubstr("is not measured by it"));
+  EXPECT_THAT(refusal("encoder_classifier", "train.best_metric=pearson"), HasSubstr("is not measured by it"));
   EXPECT_THAT(refusal("decoder_lm", "train.valid_stride=2000"), HasSubstr("train.valid_stride = 2000"));
   EXPECT_THAT(refusal("encoder_classifier", "data.valid_fraction=1"), HasSubstr("data.valid_fraction = 1"));
   EXPECT_THAT(refusal("encoder_masked_lm", "train.mask_probability=0"), HasSubstr("train.mask_probability = 0"));
@@ -350,6 +351,9 @@ TEST(RunConfig, AbsolutePaths) {
 TEST(RunConfig, TheBestModelIsChosenByWhatTheArchitectureIsFor) {
   EXPECT_EQ(default_config(Architecture::encoder_decoder).best_metric(), ValidationMetric::bleu);
   EXPECT_EQ(default_config(Architecture::encoder_classifier).best_metric(), ValidationMetric::accuracy);
+  RunConfig regression = default_config(Architecture::encoder_classifier);
+  regression.model.label_scores = LabelScores::none;
+  EXPECT_EQ(regression.best_metric(), ValidationMetric::pearson);
   EXPECT_EQ(default_config(Architecture::encoder_masked_lm).best_metric(), ValidationMetric::loss);
   EXPECT_EQ(default_config(Architecture::decoder_lm).best_metric(), ValidationMetric::loss);
 }

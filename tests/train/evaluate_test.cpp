@@ -86,6 +86,47 @@ TEST(EvaluateClassifier, BatchesDoNotChangePredictions) {
   EXPECT_THROW(evaluate(*model, std::span<const LabelledExample>{}), DataError);
 }
 
+std::vector<LabelledExample> numbered_examples() {
+  const TokenDocuments texts = documents_of({3, 9, 1, 5, 5, 12, 2});
+  std::vector<LabelledExample> examples;
+  for (int64_t i = 0; i < texts.documents(); ++i)
+    examples.push_back({.tokens = {texts.document(i).begin(), texts.document(i).end()},
+                        .label = 0,
+                        .value = static_cast<float>(i) / 2});
+  return examples;
+}
+
+TransformerConfig regression_config() {
+  TransformerConfig config = config_of(Architecture::encoder_classifier);
+  config.label_scores = LabelScores::none;
+  config.labels = {"score"};
+  return config;
+}
+
+TEST(EvaluateRegression, BatchesDoNotChangeTheNumbers) {
+  const auto model = build_encoder_classifier(regression_config(), 3);
+  std::vector<LabelledExample> examples = numbered_examples();
+  const ClassifierEvaluation small = evaluate(*model, examples, {.batch_tokens = 6});
+  EXPECT_EQ(evaluate(*model, examples, {.batch_tokens = 1000}).values, small.values);
+  EXPECT_TRUE(small.predictions.empty());
+  ASSERT_EQ(small.values.size(), examples.size());
+  double sum = 0;
+  for (size_t i = 0; i < examples.size(); ++i) {
+    const auto size = static_cast<int32_t>(examples[i].tokens.size());
+    const HostView alone((*model)(pack_tokens(examples[i].tokens, {0, size})));
+    EXPECT_NEAR(alone.as<float>()[0], small.values[i], 1e-5);
+    sum += (small.values[i] - examples[i].value) * (small.values[i] - examples[i].value);
+  }
+  EXPECT_NEAR(small.loss.loss, sum / 7, 1e-5);
+  EXPECT_EQ(small.loss.tokens, 7);
+  EXPECT_EQ(small.loss.nll, 0);
+  for (size_t i = 1; i < examples.size(); ++i) examples[i].label = -1;
+  EXPECT_EQ(evaluate(*model, examples).loss.tokens, 1) << "one text has a number";
+  TransformerConfig several = regression_config();
+  several.labels = {"similarity", "length"};
+  EXPECT_THROW(evaluate(*build_encoder_classifier(several, 3), examples), ConfigError);
+}
+
 // -log p of the token at `place` after the `context` tokens before it.
 double nll_of(const DecoderLm& model, const TokenDocuments& documents, int64_t begin, int64_t place, int64_t context) {
   const int64_t first = std::max(begin, place - context);
@@ -165,6 +206,13 @@ TEST(EvaluateOnRanks, IsTheSameToTheBitForAnyNumber) {
     const ClassifierEvaluation result = evaluate(*classifier, examples, options);
     std::vector<double> numbers = numbers_of(result.loss);
     numbers.insert(numbers.end(), result.predictions.begin(), result.predictions.end());
+    return numbers;
+  });
+  const auto regression = build_encoder_classifier(regression_config(), 3);
+  expect_the_same_on_any_number_of_ranks([&](const EvaluateOptions& options) {
+    const ClassifierEvaluation result = evaluate(*regression, numbered_examples(), options);
+    std::vector<double> numbers(result.values.begin(), result.values.end());
+    numbers.push_back(result.loss.loss);
     return numbers;
   });
   const auto language_model = build_decoder_lm(config_of(Architecture::decoder_lm), 3);

@@ -98,6 +98,7 @@ LabelledBatch random_texts(Random& random, const BatchOptions& o, const Transfor
     batch.tokens.insert(batch.tokens.end(), text.begin(), text.end());
     batch.offsets.push_back(static_cast<int32_t>(batch.tokens.size()));
     batch.labels.push_back(static_cast<int32_t>(random.below(labels)));
+    batch.values.push_back(static_cast<float>(random.uniform()));
   }
   return batch;
 }
@@ -156,7 +157,8 @@ void complete_model(const BatchOptions& o, TransformerConfig& model) {
   if (o.source_length < 3)
     fail<ConfigError>("--source-length {}: the texts of an encoder begin with bos and end with eos, at least 3 tokens",
                       o.source_length);
-  if (model.architecture == Architecture::encoder_classifier && model.labels.empty()) model.labels = {"0", "1"};
+  if (model.architecture == Architecture::encoder_classifier && model.labels.empty())
+    model.labels = model.default_labels();
 }
 
 std::vector<int32_t> random_sentence(Random& random, int64_t length, int64_t vocab) {

@@ -96,14 +96,14 @@ std::string draw_metrics(const MetricsPicture& c) {
         fail<ConfigError>("{}: its metrics.jsonl has no \"{}\", which newer versions write: use --x step", c.runs[r],
                           c.axis);
       if (!measured) continue;
-      const size_t v = of_unit[unit_of(value)]++;
+      const size_t v = of_unit[unit_of(value, lines)]++;
       if (c.runs.size() > 1) {  // one colour for a run, one kind of line for a value
         series.name = c.runs[r] + " " + series.name;
         series.colour = colour_of_series(r);
         series.dashed = v % 2 == 1;
         series.marks = v >= 2;
       }
-      panels.add(unit_of(value), value, std::move(series));
+      panels.add(unit_of(value, lines), value, std::move(series));
     }
   }
   if (panels.charts().empty()) fail<DataError>("no run has {}", fmt::join(values, " or "));

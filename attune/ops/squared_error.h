@@ -1,0 +1,18 @@
+#pragma once
+
+#include "attune/tensor/tensor.h"
+
+namespace [[gnu::visibility("default")]] attune {
+
+struct SquaredError {
+  Tensor loss;     // scalar, differentiable, scaled
+  double sum = 0;  // of the squares, not scaled
+};
+
+/// scale * the sum of (x - target)^2 over all elements; scale = 0: 1 / their number, the mean squared error.
+///   x, target: one shape, with a dimension; float32 or float64
+/// Differentiable in x; the targets are constants. Throws ShapeError. Source: the same as torch.nn.MSELoss with its
+/// reduction "mean", and as what transformers' classes minimise for problem_type "regression".
+SquaredError squared_error(const Tensor& x, const Tensor& target, double scale = 0);
+
+}  // namespace attune
