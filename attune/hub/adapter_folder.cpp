@@ -15,6 +15,7 @@
 #include "attune/io/config_file.h"
 #include "attune/io/json_file.h"
 #include "attune/io/safetensors.h"
+#include "attune/models/encoder_classifier.h"
 #include "attune/nn/adapters.h"
 #include "attune/tensor/host_view.h"
 
@@ -100,11 +101,11 @@ std::vector<std::string> labels_of(const std::string& list, const std::string& f
 
 class AdapterFile {
  public:
-  AdapterFile(const std::filesystem::path& folder, Architecture base)
+  AdapterFile(const std::filesystem::path& folder, bool is_classifier)
       : config_(read_json_file(folder / kAdapterConfigFile), (folder / kAdapterConfigFile).string()),
         reader_(folder / kAdapterFile) {
     if (config_.text("peft_type") != "LORA") config_.refuse("peft_type", "is not supported, needs \"LORA\"");
-    if (config_.text("task_type", "") == kClassification && base != Architecture::encoder_classifier)
+    if (config_.text("task_type", "") == kClassification && !is_classifier)
       config_.refuse("task_type", "needs a base model that has a head for labels; a run's model folder has its own");
     config_.require("bias", "none");
     for (const char* field : {"use_dora", "use_qalora", "lora_bias"}) config_.require(field, false);
@@ -380,7 +381,8 @@ std::optional<StoredHead> head_of_adapter(const std::filesystem::path& folder) {
 }
 
 void read_adapter(const std::filesystem::path& folder, const OpenedFolder& base, Module& module) {
-  AdapterFile file(folder, base.config().model.architecture);
+  // A run that trains a new head has a classifier of a base model that is none.
+  AdapterFile file(folder, dynamic_cast<EncoderClassifier*>(&module) != nullptr);
   for (const AdapterSlot& slot : adapter_slots(module)) read_slot(file, base, slot);
   for (const NamedParameter& p : named_parameters(module))
     if (!is_of_adapter(p.name)) file.fill(stored_name(base, p.name), *p.tensor);

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "attune/hub/adapter_folder.h"
 #include "attune/inference/classifier.h"
 #include "attune/io/config_file.h"
 #include "attune/models/encoder_classifier.h"
@@ -152,11 +151,9 @@ TEST_F(RegressionTaskTest, ANewHeadStandsOnAnEncoderOfTheHub) {
   EXPECT_THAT(run.seen.messages.at(0), HasSubstr("new: head.weight, head.bias"));
   EXPECT_TRUE(run.seen.validations.back().regression.has_value());
   train(config_of("roberta-masked", {"model.labels=similarity", "lora.rank=2"}), folder_ / "lora");
-  for (const auto& folder : {folder_ / "lora" / "model", folder_ / "lora" / "model" / kAdapterFolder}) {
-    const TransformerConfig config = Classifier::load(folder).model().config();
-    EXPECT_TRUE(config.is_regression()) << folder;
-    EXPECT_THAT(config.labels, ElementsAre("similarity"));
-  }
+  const TransformerConfig config = Classifier::load(folder_ / "lora" / "model").model().config();
+  EXPECT_TRUE(config.is_regression());
+  EXPECT_THAT(config.labels, ElementsAre("similarity"));
 }
 
 TEST_F(RegressionTaskTest, WhatIsWrongIsSaidInOneLine) {
