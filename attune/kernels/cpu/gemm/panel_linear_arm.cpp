@@ -63,7 +63,8 @@ ATTUNE_SDOT inline void add_quad(const std::byte* w, int64_t stride, const int8x
   for (size_t p = 0; p < kPanels; ++p)
 #pragma GCC unroll 8
     for (size_t v = 0; v < kVectors; ++v) {
-      const int8x16_t weights = vld1q_s8(reinterpret_cast<const int8_t*>(w + static_cast<int64_t>(p) * stride) + 16 * v);
+      const int8x16_t weights =
+          vld1q_s8(reinterpret_cast<const int8_t*>(w + static_cast<int64_t>(p) * stride) + 16 * v);
 #pragma GCC unroll 8
       for (size_t r = 0; r < kRows; ++r) sums[r][p][v] = vdotq_laneq_s32(sums[r][p][v], weights, x[r], kLane);
     }
