@@ -183,7 +183,7 @@ void bfloat16_block(const Bfloat16Rows& x, const PanelBlock& block) {
 
 }  // namespace attune::cpu
 
-#else
+#elif !defined(__aarch64__) || !defined(__linux__)  // for these, panel_linear_bfloat16_arm.cpp
 
 namespace attune::cpu {
 

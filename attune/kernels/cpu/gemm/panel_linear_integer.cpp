@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "attune/kernels/cpu/gemm/panel_block.h"
+#include "attune/kernels/cpu/gemm/panel_linear_arm.h"
 #include "attune/kernels/cpu/gemm/panel_linear_x86.h"
 #include "attune/kernels/cpu/simd_inl.h"
 
@@ -135,6 +136,8 @@ HWY_INLINE void Finish(const Floats (&values)[kVectors], const PanelBlock& b, si
 void Int8Block(const QuantisedRows& x, const PanelBlock& b) {
 #if HWY_TARGET == HWY_AVX3
   if (cpu::integer_block_avx512(x, b)) return;
+#elif HWY_TARGET == HWY_NEON
+  if (cpu::integer_block_arm(x, b)) return;
 #endif
   const Lanes d;
   const auto quads = static_cast<size_t>(divide_up(b.weight.in, 4));
@@ -160,6 +163,8 @@ void Int8Block(const QuantisedRows& x, const PanelBlock& b) {
 void Int4Block(const QuantisedRows& x, const PanelBlock& b) {
 #if HWY_TARGET == HWY_AVX3
   if (cpu::integer_block_avx512(x, b)) return;
+#elif HWY_TARGET == HWY_NEON
+  if (cpu::integer_block_arm(x, b)) return;
 #endif
   const Lanes d;
   const hn::RebindToSigned<Lanes> di;
