@@ -1,5 +1,6 @@
 # For scripts/package: man pages and completions beside the program, and with cpack packages of Debian, one for each
-# component of AttuneInstall.cmake, and an archive of all of them.
+# component of AttuneInstall.cmake, and an archive of all of them. A build with MPI makes one package, attune-mpi: the
+# program, in the place of the one without.
 find_program(HELP2MAN help2man REQUIRED)
 find_program(GZIP gzip REQUIRED)
 set(share ${CMAKE_BINARY_DIR}/share)
@@ -20,6 +21,9 @@ install(DIRECTORY ${share}/man ${share}/bash-completion ${share}/zsh ${share}/fi
 # Each package has the license and the changes in the places where Debian has them.
 set(version_of_library ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 set(tools_package attune)
+if(TARGET MPIC::MPIC)
+  set(tools_package attune-mpi)
+endif()
 set(library_package libattune${version_of_library})
 set(development_package libattune-dev)
 set(documents ${CMAKE_BINARY_DIR}/documents)
@@ -51,6 +55,15 @@ set(about "It has encoder-decoders (translation), encoders (classification,\n\
 embeddings) and language models, with multi-head and latent attention, and\ntakes models of the Hugging Face hub as they are.")
 set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME ${tools_package})
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION science)
+if(TARGET MPIC::MPIC)
+  set(CPACK_GENERATOR DEB)
+  set(CPACK_COMPONENTS_ALL tools)
+  foreach(relation PROVIDES CONFLICTS REPLACES)
+    set(CPACK_DEBIAN_TOOLS_PACKAGE_${relation} attune)
+  endforeach()
+  set(CPACK_DEBIAN_TOOLS_PACKAGE_DEPENDS openmpi-bin)  # mpirun
+  string(PREPEND about "Training can be shared by several machines, over MPI.\n")
+endif()
 set(CPACK_COMPONENT_TOOLS_DESCRIPTION "trains, runs and serves Transformers\n\
 The program attune trains Transformers, translates, generates, classifies\nand embeds text with them, and answers requests \
 over HTTP.\n${about}")
