@@ -53,7 +53,8 @@ void put_labels(Json& json, const TransformerConfig& c) {
 }
 
 // What all families have in common. A family's own fields hold.
-Json with_common_fields(Json own, const TransformerConfig& c, const HubClass& hub_class, const SpecialIds& special) {
+Json with_common_fields(const Json& own, const TransformerConfig& c, const HubClass& hub_class,
+                        const SpecialIds& special) {
   const auto id = [](int32_t token) { return token < 0 ? Json(nullptr) : Json(token); };
   const bool encoder_decoder = c.architecture == Architecture::encoder_decoder;
   Json json = {{"model_type", hub_class.model_type},
