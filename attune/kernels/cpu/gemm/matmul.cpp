@@ -84,7 +84,7 @@ std::shared_ptr<Buffer> widened(const bfloat16* x, int64_t n) {
   return buffer;
 }
 
-// In float32 on the same numbers.
+// In float32 on the same numbers, where products of bfloat16 are not oneDNN's.
 void emulate_product(const bfloat16* a, const bfloat16* b, const float* bias, float* c, const MatmulShape& shape) {
   const auto wide_a = widened(a, shape.m * shape.k), wide_b = widened(b, shape.k * shape.n);
   multiply_float32(static_cast<const float*>(wide_a->data()), static_cast<const float*>(wide_b->data()), bias, c,

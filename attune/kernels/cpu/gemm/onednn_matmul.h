@@ -9,9 +9,11 @@ namespace attune::cpu {
 /// Of a and b, and of c; the bias is float32.
 enum class ProductTypes { float32, bfloat16, bfloat16_to_float32 };
 
-/// Whether a row's result does not depend on other rows. oneDNN keeps that with AVX-512; its products for AVX2 do not.
+/// Whether products of float32 are oneDNN's: with AVX-512. A row's result may not depend on other rows, and in oneDNN's
+/// products for AVX2 it does.
 bool has_onednn_float32();
-/// Whether there are instructions for them; oneDNN would form the others one number at a time.
+/// Whether products of bfloat16 are oneDNN's: where the processor has instructions for them. Without, oneDNN would form
+/// one number at a time.
 bool has_onednn_bfloat16();
 
 /// c = activation(a b + bias), or c += of it, as `shape` says; `bias` may be null. All sizes are at least 1. oneDNN
