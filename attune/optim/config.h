@@ -46,6 +46,9 @@ struct ScheduleConfig {
     if (learning_rate > 0) return learning_rate;
     return kind == ScheduleKind::noam ? 1.0 : 1e-3;
   }
+
+  /// Whether the rate comes to final_learning_rate at the last step, so that the number of steps has to be known.
+  bool ends() const { return kind == ScheduleKind::cosine || kind == ScheduleKind::linear; }
 };
 
 template <class FieldVisitor>

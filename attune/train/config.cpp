@@ -113,7 +113,7 @@ void check_optimizer(const OptimizerConfig& optimizer) {
   check_range<double>("optimizer.clip_norm", optimizer.clip_norm, 0, 1e6);
 }
 
-void check_schedule(const ScheduleConfig& schedule, int64_t steps) {
+void check_schedule(const ScheduleConfig& schedule, const TrainConfig& train) {
   check_range<double>("schedule.learning_rate", schedule.learning_rate, 0, 1e6);
   check_range<double>("schedule.final_learning_rate", schedule.final_learning_rate, 0, schedule.peak());
   check_range<int64_t>("schedule.warmup_steps", schedule.warmup_steps, 0, kMany);
@@ -122,10 +122,12 @@ void check_schedule(const ScheduleConfig& schedule, int64_t steps) {
   if (decays_by_warmup && schedule.warmup_steps < 1)
     fail<ConfigError>("schedule.warmup_steps = {}: schedule.kind = \"{}\" needs at least 1", schedule.warmup_steps,
                       kind);
-  const bool ends = schedule.kind == ScheduleKind::cosine || schedule.kind == ScheduleKind::linear;
-  if (ends && steps <= schedule.warmup_steps)
-    fail<ConfigError>("train.steps = {}: schedule.kind = \"{}\" needs more than schedule.warmup_steps = {}", steps,
-                      kind, schedule.warmup_steps);
+  if (!schedule.ends()) return;
+  if (train.steps == 0 && train.epochs == 0)
+    fail<ConfigError>("train.steps = 0: schedule.kind = \"{}\" needs train.steps or train.epochs", kind);
+  if (train.steps > 0 && train.steps <= schedule.warmup_steps)
+    fail<ConfigError>("train.steps = {}: schedule.kind = \"{}\" needs more than schedule.warmup_steps = {}",
+                      train.steps, kind, schedule.warmup_steps);
 }
 
 void check_train(const TrainConfig& train) {
@@ -246,7 +248,7 @@ void RunConfig::validate() const {
   check_validation(train, model);
   validate_section("lora", lora);
   check_lora(*this);
-  check_schedule(schedule, train.steps);
+  check_schedule(schedule, train);
   validate_section("generation", generation);
   GenerationConfig in_validation = generation;
   in_validation.beam_size = train.valid_beam_size;

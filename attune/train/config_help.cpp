@@ -194,7 +194,8 @@ constexpr KeyHelp kHelp[] = {
     {"schedule.kind", "How the learning rate changes after the warm-up", ""},
     {"schedule.learning_rate", "The peak, for noam a factor; 0: factor 1 for noam, 0.001 for the others", ""},
     {"schedule.warmup_steps", "Linear rise from 0", "updates"},
-    {"schedule.final_learning_rate", "cosine and linear: the rate at train.steps", ""},
+    {"schedule.final_learning_rate", "cosine and linear: the rate at the last step, by train.steps or train.epochs",
+     ""},
 
     {"train.steps", "Length of the training; 0: no limit, then epochs or max_minutes is needed", "updates"},
     {"train.epochs", "Passes over the training text; 0: no limit", "epochs"},

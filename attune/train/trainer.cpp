@@ -76,8 +76,9 @@ class Run {
   TrainingResult result(StopReason reason) const;
   BatchPart batch_part() const { return {.rank = communicator_.rank(), .ranks = communicator_.size()}; }
   double rate_of(int64_t step) const {
-    return learning_rate(config_.schedule, step, config_.train.steps, config_.model.d_model);
+    return learning_rate(config_.schedule, step, steps_of_run(), config_.model.d_model);
   }
+  int64_t steps_of_run() const { return total_steps(config_.train, state_, task_->batches()); }
   bool validates() const { return task_->corpus().validation_examples > 0; }
   TrainingParts parts() { return {task_->model(), *adam_, config_, task_->corpus().size}; }
 
@@ -147,6 +148,7 @@ void Run::prepare(bool resume) {
   if (state_.batch >= task_->batches())
     fail<FileError>("{}: goes on at batch {} of an epoch of {}", checkpoints_.file(state_.step).string(), state_.batch,
                     task_->batches());
+  check_length(config_, steps_of_run());
   report_start();
   if (const std::string note = precision_note(config_.train.precision); !note.empty()) observer_.on_message(note);
 }
@@ -244,7 +246,7 @@ void Run::report_start() {
                       .parameters = parameter_count(task_->model()),
                       .corpus = task_->corpus(),
                       .batches = task_->batches(),
-                      .total_steps = total_steps(config_.train, state_, task_->batches()),
+                      .total_steps = steps_of_run(),
                       .step = state_.step});
 }
 
@@ -312,7 +314,7 @@ void Run::report_step(double learning_rate) {
   if (logged) log(learning_rate);
   const auto labels = static_cast<double>(window.labels);
   observer_.on_step({.step = state_.step,
-                     .total_steps = total_steps(config_.train, state_, task_->batches()),
+                     .total_steps = steps_of_run(),
                      .epoch = state_.epoch + 1,
                      .loss = window.loss / labels,
                      .nll = window.nll / labels,

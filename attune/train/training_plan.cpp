@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "attune/base/fail.h"
+
 namespace attune {
 namespace {
 
@@ -37,6 +39,15 @@ int64_t total_steps(const TrainConfig& train, const TrainingState& state, int64_
   const int64_t of_epoch = (state.batch + train.accumulate - 1) / train.accumulate;
   const int64_t by_epochs = state.step + std::max<int64_t>(0, train.epochs - state.epoch) * per_epoch - of_epoch;
   return train.steps > 0 ? std::min(train.steps, by_epochs) : by_epochs;
+}
+
+void check_length(const RunConfig& config, int64_t total_steps) {
+  const ScheduleConfig& schedule = config.schedule;
+  if (schedule.ends() && total_steps <= schedule.warmup_steps)
+    fail<ConfigError>(
+        "train.epochs = {}: these are {} steps, and schedule.kind = \"{}\" needs more than "
+        "schedule.warmup_steps = {}",
+        config.train.epochs, total_steps, enum_name(schedule.kind), schedule.warmup_steps);
 }
 
 }  // namespace attune

@@ -24,4 +24,7 @@ std::optional<StopReason> limit_reached(const TrainConfig& train, const Training
 /// unknown.
 int64_t total_steps(const TrainConfig& train, const TrainingState& state, int64_t batches);
 
+/// Throws ConfigError where a schedule that ends at the last step (cosine, linear) has no step after its warm-up.
+void check_length(const RunConfig& config, int64_t total_steps);
+
 }  // namespace attune

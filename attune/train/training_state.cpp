@@ -61,8 +61,10 @@ Json settings(const RunConfig& config) {
   };
   add("optimizer", write_fields(config.optimizer));
   add("schedule", write_fields(config.schedule));
-  const bool ends = config.schedule.kind == ScheduleKind::cosine || config.schedule.kind == ScheduleKind::linear;
-  if (ends) fields["train.steps"] = config.train.steps;  // a part of the schedule's formula
+  if (config.schedule.ends()) {  // they are a part of its formula
+    fields["train.steps"] = config.train.steps;
+    fields["train.epochs"] = config.train.epochs;
+  }
   fields["train.accumulate"] = config.train.accumulate;
   fields["train.label_smoothing"] = config.train.label_smoothing;
   fields["train.mask_probability"] = config.train.mask_probability;

@@ -153,6 +153,8 @@ TEST(RunConfig, ValidateNamesFieldAndValue) {
        "schedule.final_learning_rate = 2: needs a number from 0 to 1"},
       {[](C& c) { c.schedule.kind = ScheduleKind::linear, c.train.steps = 4000; },
        "train.steps = 4000: schedule.kind = \"linear\" needs more than schedule.warmup_steps = 4000"},
+      {[](C& c) { c.schedule.kind = ScheduleKind::cosine, c.train.steps = 0, c.train.max_minutes = 1; },
+       "train.steps = 0: schedule.kind = \"cosine\" needs train.steps or train.epochs"},
       {[](C& c) { c.train.steps = 0; }, "train.steps = 0 is no limit"},
       {[](C& c) { c.train.epochs = -1; }, "train.epochs = -1"},
       {[](C& c) { c.train.batch_tokens = 0; }, "train.batch_tokens = 0"},

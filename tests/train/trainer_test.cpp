@@ -19,6 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 
 class TrainerTest : public ReverseTraining {};
 
@@ -117,6 +118,27 @@ TEST_F(TrainerTest, StopsByEpochs) {
   EXPECT_EQ(run.seen.validations[1].step, run.result.step);
   EXPECT_NEAR(static_cast<double>(run.seen.start.total_steps), static_cast<double>(run.result.step), 1);
   EXPECT_EQ(run.seen.start.total_steps, 2 * ((run.seen.start.batches + 2) / 3));
+}
+
+TEST_F(TrainerTest, ALinearScheduleEndsWithTheEpochs) {
+  config_.train.steps = 0;
+  config_.train.epochs = 3;
+  config_.schedule = {.kind = ScheduleKind::linear, .learning_rate = 1e-3, .warmup_steps = 2};
+  const TrainedRun run = train(config_, folder_ / "run");
+  const auto& steps = run.seen.steps;
+  EXPECT_DOUBLE_EQ(steps[1].learning_rate, 1e-3);
+  EXPECT_NEAR(steps[steps.size() / 2].learning_rate, 0.5e-3, 0.05e-3);
+  EXPECT_NEAR(steps.back().learning_rate, 0, 0.05e-3);
+  for (size_t i = 2; i < steps.size(); ++i) EXPECT_LT(steps[i].learning_rate, steps[i - 1].learning_rate + 1e-5);
+}
+
+TEST_F(TrainerTest, EpochsThatEndBeforeTheWarmUpAreRefused) {
+  config_.train.steps = 0;
+  config_.train.epochs = 1;
+  config_.schedule = {.kind = ScheduleKind::cosine, .learning_rate = 1e-3, .warmup_steps = 4000};
+  EXPECT_THAT(message_of<ConfigError>([&] { train(config_, folder_ / "run"); }),
+              MatchesRegex("train.epochs = 1: these are [0-9]+ steps, and schedule.kind = \"cosine\" needs more than "
+                           "schedule.warmup_steps = 4000"));
 }
 
 TEST_F(TrainerTest, StopsByTime) {

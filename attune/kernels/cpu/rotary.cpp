@@ -19,11 +19,13 @@ namespace attune {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Returns both numbers of a pair, rotated. The negative sine rotates back.
+// Made from two vectors, never by its own constructor: the compiler would make that for the oldest processor.
 template <class V>
 struct Pair {
   V a, b;
 };
+
+// Returns both numbers of a pair, rotated. The negative sine rotates back.
 template <class V>
 HWY_INLINE Pair<V> Rotated(Pair<V> x, V cosine, V sine) {
   return {hn::NegMulAdd(x.b, sine, hn::Mul(x.a, cosine)), hn::MulAdd(x.a, sine, hn::Mul(x.b, cosine))};
@@ -46,11 +48,11 @@ HWY_INLINE void RotateNeighbours(const T* x, const T* cosines, const T* sines, T
   const hn::ScalableTag<T> d;
   const auto signs = hn::Set(d, sign);
   const size_t lanes = hn::Lanes(d);
-  Pair<hn::Vec<decltype(d)>> pair;
+  hn::Vec<decltype(d)> a, b;
   size_t i = 0;
   for (; i + lanes <= pairs; i += lanes) {
-    hn::LoadInterleaved2(d, x + 2 * i, pair.a, pair.b);
-    const auto result = Rotated(pair, hn::LoadU(d, cosines + i), hn::Mul(hn::LoadU(d, sines + i), signs));
+    hn::LoadInterleaved2(d, x + 2 * i, a, b);
+    const auto result = Rotated({a, b}, hn::LoadU(d, cosines + i), hn::Mul(hn::LoadU(d, sines + i), signs));
     hn::StoreInterleaved2(result.a, result.b, d, y + 2 * i);
   }
   if (i == pairs) return;
@@ -58,8 +60,8 @@ HWY_INLINE void RotateNeighbours(const T* x, const T* cosines, const T* sines, T
   HWY_ALIGN T rest[2 * HWY_LANES(T)] = {};
   std::copy_n(x + 2 * i, 2 * (pairs - i), rest);
   const PartOfVector part{pairs - i};
-  hn::LoadInterleaved2(d, rest, pair.a, pair.b);
-  const auto result = Rotated(pair, part.Load(d, cosines + i), hn::Mul(part.Load(d, sines + i), signs));
+  hn::LoadInterleaved2(d, rest, a, b);
+  const auto result = Rotated({a, b}, part.Load(d, cosines + i), hn::Mul(part.Load(d, sines + i), signs));
   hn::StoreInterleaved2(result.a, result.b, d, rest);
   std::copy_n(rest, 2 * (pairs - i), y + 2 * i);
 }
