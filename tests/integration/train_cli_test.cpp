@@ -86,7 +86,8 @@ TEST_F(TrainCliTest, DescriptionsAreOfTheArchitecture) {
 }
 
 TEST_F(TrainCliTest, WhatIsWrongIsSaidInOneLine) {
-  EXPECT_THAT(refusal(run_attune({"train"})), HasSubstr("a configuration file is needed"));
+  EXPECT_THAT(refusal(run_attune({"train"})),
+              HasSubstr("a text is needed (--source and --target, --labelled or --text), or a configuration file"));
   EXPECT_THAT(refusal(run_attune({"train", "--preset", "gpt-chr", "--out", "a"})),
               HasSubstr("did you mean \"gpt-char\"?"));
   EXPECT_THAT(refusal(run_attune(small("gpt-char"))), HasSubstr("data.train_files names no file"));
