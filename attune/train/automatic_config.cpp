@@ -114,6 +114,7 @@ int64_t rounded(double value, int64_t multiple) {
 
 // About three digits, as people write numbers.
 int64_t readable(double value) {
+  value = std::min(value, 1e15);
   const double unit = std::pow(10, std::max(0.0, std::floor(std::log10(std::max(value, 1.0))) - 1));
   return std::llround(std::round(value / unit) * unit);
 }
@@ -227,7 +228,8 @@ Plan plan_of(const TextMeasures& text, TokenizerKind kind, double share) {
   plan.batch_tokens = readable(batch);
   plan.epochs = text.epochs ? static_cast<double>(*text.epochs) : recipe.epochs(amount);
   plan.steps = text.steps.value_or(readable(std::max(text.epochs ? 1.0 : 300.0, plan.epochs * tokens / batch)));
-  plan.epochs = static_cast<double>(plan.steps * plan.batch_tokens) / std::max(tokens / share, 1.0);
+  plan.epochs =
+      static_cast<double>(plan.steps) * static_cast<double>(plan.batch_tokens) / std::max(tokens / share, 1.0);
   plan.seconds = seconds_of(plan, text);
   return plan;
 }
@@ -309,7 +311,8 @@ double word_dropout_of(const TextMeasures& text) {
 // Enough to tell models apart, and a small part of the text.
 double held_out_of(const TextMeasures& text, double tokens) {
   const bool writes = text.architecture == Architecture::decoder_lm;
-  const double examples = static_cast<double>(std::max<int64_t>(1, text.examples));
+  const double examples = static_cast<double>(std::max<int64_t>(2, text.examples));
+  if (!writes && examples < 10) return std::ceil(100 / examples) / 100;  // one of them
   return two_digits(std::min(kMostHeldOut, writes ? 2e5 / tokens : 4 / std::sqrt(examples)));
 }
 

@@ -232,9 +232,11 @@ TextMeasures measures_of(const Json& sections) {
     measures.validates = false;
   }
   if (has_key(sections, "data.tokenizer_type")) measures.tokenizer_type = said.data.tokenizer_type;
-  if (has_key(sections, "model.d_model")) measures.d_model = said.model.d_model;
-  if (has_key(sections, "train.steps") && said.train.steps > 0) measures.steps = said.train.steps;
-  if (said.train.epochs > 0) measures.epochs = said.train.epochs;
+  // What is out of range is refused with the whole configuration.
+  const auto is_usable = [](int64_t n) { return n > 0 && n < (int64_t{1} << 20); };
+  if (has_key(sections, "model.d_model") && is_usable(said.model.d_model)) measures.d_model = said.model.d_model;
+  if (has_key(sections, "train.steps") && is_usable(said.train.steps)) measures.steps = said.train.steps;
+  if (is_usable(said.train.epochs)) measures.epochs = said.train.epochs;
   return measures;
 }
 

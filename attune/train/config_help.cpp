@@ -172,7 +172,9 @@ constexpr KeyHelp kHelp[] = {
     {"data.source_tokenizer", "A file for the source alone; needs target_tokenizer", ""},
     {"data.target_tokenizer", "A file for the target alone; needs source_tokenizer", ""},
     {"data.tokenizer_type", "Kind of a tokenizer that is to be trained", ""},
-    {"data.vocab_size", "Size of a tokenizer that is to be trained, at most: a small text yields fewer tokens; characters and bytes are as "
+    {"data.vocab_size",
+     "Size of a tokenizer that is to be trained, at most: a small text yields fewer tokens; characters and bytes are "
+     "as "
      "many as there are",
      "tokens"},
     {"data.joint_vocab", "One tokenizer, trained on both sides, in place of one for each", ""},

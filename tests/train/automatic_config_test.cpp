@@ -73,7 +73,7 @@ RC_GTEST_PROP(ChooseConfig, IsValidForEveryText, ()) {
   if (text.regression) config.model.label_scores = LabelScores::none;
   config.validate_for_training();
   RC_ASSERT(config.data.valid_fraction > 0);
-  RC_ASSERT(config.data.valid_fraction <= 0.1);
+  RC_ASSERT(config.data.valid_fraction <= (text.examples < 10 ? 0.5 : 0.1));
   RC_ASSERT(config.train.steps >= 300);
   RC_ASSERT(config.train.steps > config.schedule.warmup_steps);
   RC_ASSERT(config.model.head_dim() >= 32);
