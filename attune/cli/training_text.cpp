@@ -78,21 +78,22 @@ Json sections_of(const TrainingText& text) {
     fail<ConfigError>("--valid: pairs are validated on --valid-source and --valid-target");
   if (!pairs && !text.valid_source.empty())
     fail<ConfigError>("--valid-source: is for --source; {} is validated on --valid", used_option(text));
-  Json sections;
-  Json& data = sections["data"];
+  Json data = Json::object();
   const auto put = [&](const char* key, const std::vector<std::string>& files) {
     if (!files.empty()) data[key] = files;
   };
   const Architecture architecture = pairs                    ? Architecture::encoder_decoder
                                     : !text.labelled.empty() ? Architecture::encoder_classifier
                                                              : Architecture::decoder_lm;
-  sections["model"]["architecture"] = enum_name(architecture);
   put("train_source", text.source);
   put("train_target", text.target);
   put("valid_source", text.valid_source);
   put("valid_target", text.valid_target);
   put("train_files", text.labelled.empty() ? text.text : text.labelled);
   put("valid_files", text.valid);
+  Json sections;
+  sections["model"]["architecture"] = enum_name(architecture);
+  sections["data"] = std::move(data);
   return sections;
 }
 
