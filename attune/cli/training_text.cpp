@@ -52,7 +52,7 @@ void check_kind(const TrainingText& text) {
 
 void add_training_text(CLI::App& command, TrainingText& text) {
   const auto add = [&](const char* name, std::vector<std::string>& files, const char* help) {
-    command.add_option(name, files, help)->group("Text, in place of a configuration")->type_name("FILE ...");
+    command.add_option(name, files, help)->group("Text, in place of a configuration")->type_name("FILE");
   };
   add("--source", text.source, "Train a translator: sentences, one a line, plain or gzip");
   add("--target", text.target, "Their translations, line by line");

@@ -348,9 +348,9 @@ void add_optimizer(Choices& c, const TextMeasures& text, const Plan& plan) {
   c.add("schedule.warmup_steps", std::min<int64_t>(4000, plan.steps / 10));
 }
 
-// The mean of the last twentieth of the run, about.
+// The mean of the last twentieth of the run, about, and of 10,000 steps at most.
 double moving_average_of(int64_t steps) {
-  const double window = std::max(1.0, static_cast<double>(steps) / 20);
+  const double window = std::clamp(static_cast<double>(steps) / 20, 1.0, 1e4);
   return std::round(1e4 * (1 - 1 / window)) / 1e4;
 }
 
