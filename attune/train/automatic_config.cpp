@@ -173,11 +173,13 @@ int64_t heads_of(int64_t d_model) {
 // The characters need places of their own.
 int64_t vocabulary_of(const TextMeasures& text, TokenizerKind kind, double tokens) {
   constexpr PowerLaw kSubwords{2.6e8, 32000, 0.3, 300, 32000};
+  constexpr PowerLaw kSubwordsOfTopics{1.8e5, 4500, 0.9, 1000, 32000};  // rare words tell topics apart
   constexpr PowerLaw kWords{6e4, 10000, 0.25, 2000, 50000};
   if (is_cut_into_subwords(text)) return 65536;
   if (kind == TokenizerKind::whitespace) return readable(kWords(tokens));
   const double sides = text.architecture == Architecture::encoder_decoder ? 2 : 1;
-  return readable(std::max(kSubwords(sides * tokens), 100 + 1.2 * static_cast<double>(text.distinct_characters)));
+  const PowerLaw& law = text.architecture == Architecture::encoder_classifier ? kSubwordsOfTopics : kSubwords;
+  return readable(std::max(law(sides * tokens), 100 + 1.2 * static_cast<double>(text.distinct_characters)));
 }
 
 double batch_of(const Recipe& recipe, const TextMeasures& text, double amount, double tokens, double examples) {
@@ -305,7 +307,7 @@ void add_model(Choices& c, const TextMeasures& text, const Plan& plan, const std
 // A word of the text stands for others: the more there are in a text, the more of them can be hidden.
 double word_dropout_of(const TextMeasures& text) {
   const double words = static_cast<double>(text.words) / static_cast<double>(std::max<int64_t>(1, text.examples));
-  return std::round(100 * 0.6 * words / (words + 20)) / 100;
+  return std::round(100 * 0.7 * words * words / (words * words + 400)) / 100;
 }
 
 // Enough to tell models apart, and a small part of the text.
