@@ -12,6 +12,7 @@
 #include "attune/cli/text_output.h"
 #include "attune/models/presets.h"
 #include "attune/train/prepare.h"
+#include "attune/train/tokenizers.h"
 
 namespace attune::cli {
 namespace {
@@ -125,6 +126,8 @@ int prepare(const PrepareCommand& c) {
       index = prepare_corpus(config, c.out, {.shard_tokens = c.shard_tokens, .progress = show});
       seconds = progress.seconds();
     }
+    if (const std::string note = vocabulary_note(config, index.source_vocab, index.target_vocab); !note.empty())
+      write_note(note);
     if (c.json) {
       Json json = to_json(c.out, index);
       json["seconds"] = seconds;

@@ -76,6 +76,10 @@ int train(const TrainCommand& command) {
   check_extension(command.output, kind);
   const auto tokenizer = train_tokenizer(command, kind);
   tokenizer->save(command.output);
+  const bool subwords = kind == TokenizerKind::unigram || kind == TokenizerKind::bpe;
+  if (subwords && tokenizer->vocab_size() < command.vocab_size)
+    write_note(fmt::format("--vocab-size {} is more than the text yields: the vocabulary has {} tokens",
+                           command.vocab_size, tokenizer->vocab_size()));
   TextOutput out;
   out.line(fmt::format("wrote {}: {}, {} tokens", command.output, command.kind, tokenizer->vocab_size()));
   out.finish();

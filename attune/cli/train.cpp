@@ -1,4 +1,4 @@
-// attune train: trains a model as a configuration file says.
+// attune train: trains a model as a configuration file says, or as is chosen for a text.
 
 #include <fmt/format.h>
 #include <algorithm>
@@ -14,6 +14,7 @@
 #include "attune/base/parallel.h"
 #include "attune/cli/command.h"
 #include "attune/cli/terminal.h"
+#include "attune/cli/training_text.h"
 #include "attune/dist/launch.h"
 #include "attune/models/presets.h"
 #include "attune/train/config.h"
@@ -28,6 +29,7 @@ struct Options {
   std::string out;
   std::string preset;
   std::vector<std::string> set;
+  TrainingText text;
   bool resume = false;
   bool describe = false, reference_page = false;
   bool mpi = false;
@@ -185,14 +187,45 @@ RunConfig read_config(const Options& options) {
   if (own_config && !std::filesystem::exists(file, ignored))
     fail<ConfigError>("{}: there is no run to resume: it has no config.toml", options.out);
   if (file.empty() && options.preset.empty() && options.set.empty() && !options.describe)
-    fail<ConfigError>("a configuration file is needed, for instance examples/demo.toml");
+    fail<ConfigError>(
+        "a text is needed (--source and --target, --labelled or --text), or a configuration file, for instance "
+        "examples/demo.toml");
   const auto read = options.describe ? read_run_config : read_training_config;
   return read(file, options.set, options.preset);
 }
 
-int train(const Options& options, const std::shared_ptr<Communicator>& communicator) {
-  const RunConfig config = read_config(options);
+void check_out(const Options& options) {
   if (options.out.empty()) fail<ConfigError>("--out is needed: the folder of the run");
+}
+
+AutomaticConfig choose_config(const Options& options) {
+  const std::string used = used_option(options.text);
+  if (!options.config.empty())
+    fail<ConfigError>("{} {}: what to train on is said twice; with a configuration, --set changes its keys",
+                      options.config, used);
+  if (options.resume) fail<ConfigError>("--resume {}: a run goes on with its own text: leave out {}", used, used);
+  return read_automatic_config(sections_of(options.text), options.set, options.preset);
+}
+
+// The configuration of all ranks, and says what was chosen.
+RunConfig config_of_run(const Options& options, Communicator& communicator) {
+  if (used_option(options.text).empty()) return read_config(options);
+  check_out(options);  // before a long text is read
+  std::string text;
+  if (communicator.rank() == 0) {
+    const AutomaticConfig chosen = choose_config(options);
+    text = write_fields(chosen.config).dump();
+    std::cerr << "chosen for this text, and written to " << options.out << "/config.toml:\n"
+              << choice_table(chosen.choices);
+  }
+  RunConfig config;
+  read_fields(Json::parse(communicator.broadcast(text)), config, "the first rank's configuration");
+  return config;
+}
+
+int train(const Options& options, const std::shared_ptr<Communicator>& communicator) {
+  const RunConfig config = config_of_run(options, *communicator);
+  check_out(options);
   catch_stop_signals();
   const bool smoothed = config.train.label_smoothing > 0;
   TerminalObserver observer(smoothed);
@@ -226,7 +259,8 @@ int run(const Options& options) {
     return 0;
   }
   if (options.describe) {
-    std::cout << describe_config(read_config(options));
+    std::cout << describe_config(used_option(options.text).empty() ? read_config(options)
+                                                                   : choose_config(options).config);
     return 0;
   }
   const std::shared_ptr<Communicator> communicator = make_communicator(options.mpi);
@@ -246,7 +280,10 @@ void add_train(CLI::App& app) {
   auto options = std::make_shared<Options>();
   CLI::App* command = add_command(
       app, "train", "Train a model; Ctrl-C saves and stops, --resume goes on",
-      "  attune train examples/demo.toml --out runs/demo                     # translation\n"
+      "  attune train --source a.en --target a.de --out runs/a               # all else is chosen for the text\n"
+      "  attune train --labelled topics.tsv --out runs/topics\n"
+      "  attune train --text poems.txt --out runs/poet --set train.steps=2000\n"
+      "  attune train examples/demo.toml --out runs/demo                     # as a configuration says\n"
       "  attune train --preset gpt-char --out runs/lm --set data.train_files=book.txt \\\n"
       "      --set data.tokenizer_type=characters --set data.valid_fraction=0.1   # a language model\n"
       "  attune train --preset bert-tiny --out runs/mood --set data.train_files=reviews.tsv \\\n"
@@ -259,6 +296,7 @@ void add_train(CLI::App& app) {
       "  attune train --describe-config --set model.architecture=decoder_lm",
       [options] { return run(*options); });
   command->add_option("config", options->config, "Configuration (TOML)")->check(CLI::ExistingFile);
+  add_training_text(*command, options->text);
   command->add_option("--out", options->out, "Folder of the run: checkpoints, metrics, and at the end model/");
   command->add_option("--preset", options->preset,
                       "A configuration of the literature, to which the file's keys are added: " + preset_names());

@@ -7,6 +7,7 @@
 
 #include "attune/base/fail.h"
 #include "attune/base/parallel.h"
+#include "attune/data/held_out.h"
 #include "attune/text/text_file.h"
 
 namespace attune {
@@ -41,8 +42,9 @@ struct Readers {
   int64_t bytes_read() const { return source.bytes_read() + target.bytes_read(); }
 };
 
-/// Fills `pairs` with the next lines of the files; false when there are none left.
-bool read_block(Readers& readers, std::vector<TextPair>& pairs) {
+/// Fills `pairs` with the next lines of the files, but for the share that is held out; false when there are none left.
+/// `lines`: those of all files so far.
+bool read_block(Readers& readers, double held_out, int64_t& lines, std::vector<TextPair>& pairs) {
   pairs.clear();
   TextPair pair;
   std::string line;
@@ -55,7 +57,7 @@ bool read_block(Readers& readers, std::vector<TextPair>& pairs) {
     if (alignments != nullptr)
       pair.alignment = parse_pharaoh(line, count_words(pair.source), count_words(pair.target),
                                      fmt::format("{}:{}", alignments->name(), alignments->line_number()));
-    pairs.push_back(pair);
+    if (!is_held_out(lines++, held_out)) pairs.push_back(pair);
   }
   return !pairs.empty();
 }
@@ -134,13 +136,13 @@ SkippedPairs read_parallel_corpus(const std::vector<std::filesystem::path>& sour
     fail<ConfigError>("there are {} source files but {} files of alignments", source_files.size(),
                       options.alignments.size());
   SkippedPairs skipped;
-  int64_t taken = 0;
+  int64_t taken = 0, lines = 0;
   std::vector<TextPair> pairs;
   for (size_t file = 0; file < source_files.size(); ++file) {
     Readers readers(source_files[file], target_files[file],
                     options.alignments.empty() ? nullptr : &options.alignments[file]);
     int64_t reported = 0;
-    while (read_block(readers, pairs)) {
+    while (read_block(readers, options.held_out, lines, pairs)) {
       encode_block(pairs, source, target, options, skipped, [&](ParallelExample&& example) {
         ++taken;
         take(std::move(example));

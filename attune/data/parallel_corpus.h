@@ -35,6 +35,7 @@ struct ParallelCorpusOptions {
   PairFrame frame = {};
   int64_t max_tokens = 256;  // of either side, eos included; longer pairs are left out
   bool skip_empty = true;    // leave out pairs where one side has only eos
+  double held_out = 0;       // share of the pairs that is left out for validation, see is_held_out()
   /// Files with word alignments in Pharaoh's format (text/word_alignment.h), one for each source file, a line for each
   /// pair; none: examples have no links.
   std::vector<std::filesystem::path> alignments = {};

@@ -50,7 +50,7 @@ struct SentencePieceOptions {
   enum class Normalization { nmt_nfkc, nmt_nfkc_cf, nfkc, identity };  // _cf: case folded
 
   Kind kind = Kind::unigram;
-  int32_t vocab_size = 8000;        // specials included
+  int32_t vocab_size = 8000;        // specials included; at most, a small text yields fewer
   double character_coverage = 1.0;  // 0.98 to 1: share of the text's characters that get a piece; the rest become <unk>
   Normalization normalization = Normalization::nmt_nfkc;
   bool byte_fallback = false;         // unknown characters become UTF-8 bytes, for 256 pieces
@@ -64,7 +64,7 @@ struct SentencePieceOptions {
 
 /// Learns a vocabulary with <pad> 0, <unk> 1, <s> 2 and </s> 3. Sentences longer than 4 KiB are learnt from in parts.
 /// Silent; the same text and options give the same model. Throws DataError when there is no text to learn from or some
-/// that is not UTF-8, and ConfigError when vocab_size does not fit the text, saying which size does.
+/// that is not UTF-8, and ConfigError when vocab_size is less than the characters of the text need, saying how many do.
 std::unique_ptr<SentencePieceTokenizer> train_sentence_piece(const std::vector<std::string>& sentences,
                                                              const SentencePieceOptions& options = {});
 

@@ -148,8 +148,6 @@ std::optional<int64_t> number_after(std::string_view message, std::string_view w
 }
 
 [[noreturn]] void fail_training(std::string_view message, const SentencePieceOptions& options) {
-  if (const auto most = number_after(message, "Please set it to a value <= "))
-    fail<ConfigError>("vocab_size = {} is more than this text yields: at most {}", options.vocab_size, *most);
   const std::string versus = fmt::format("Vocabulary size is smaller than required_chars. {} vs ", options.vocab_size);
   if (const auto least = number_after(message, versus))
     fail<ConfigError>(
@@ -165,6 +163,7 @@ std::unique_ptr<SentencePieceTokenizer> train(const Sample& sample, const Senten
   TrainerArguments arguments = common_arguments(options.normalization);
   arguments["model_type"] = options.kind == SentencePieceOptions::Kind::bpe ? "bpe" : "unigram";
   arguments["vocab_size"] = std::to_string(options.vocab_size);
+  arguments["hard_vocab_limit"] = "false";  // a text that yields fewer tokens is no error
   arguments["character_coverage"] = fmt::format("{}", options.character_coverage);
   arguments["byte_fallback"] = options.byte_fallback ? "true" : "false";
   arguments["num_threads"] = std::to_string(options.threads);

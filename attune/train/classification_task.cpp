@@ -1,10 +1,10 @@
 // Classification and regression: texts with labels or with numbers for an encoder.
 
 #include <algorithm>
-#include <cmath>
 
 #include "attune/base/fail.h"
 #include "attune/base/random.h"
+#include "attune/data/held_out.h"
 #include "attune/io/model_folder.h"
 #include "attune/train/batch_loss.h"
 #include "attune/train/task_parts.h"
@@ -16,13 +16,11 @@ using Texts = std::vector<LabelledText>;
 
 constexpr uint64_t kWordDropoutStream = uint64_t{0x776f7264} << 32;  // "word": dropout and batches have other streams
 
-// Takes a share of the texts away from them, evenly spread over the file, which may be sorted by label.
+// Takes a share of the texts away from them.
 Texts hold_out(Texts& texts, double fraction) {
   Texts kept, held_out;
   for (size_t i = 0; i < texts.size(); ++i) {
-    const auto place = static_cast<double>(i);
-    const bool held = std::floor((place + 1) * fraction) > std::floor(place * fraction);
-    (held ? held_out : kept).push_back(std::move(texts[i]));
+    (is_held_out(static_cast<int64_t>(i), fraction) ? held_out : kept).push_back(std::move(texts[i]));
   }
   if (held_out.empty())
     fail<DataError>("data.valid_fraction = {}: {} texts cannot be divided like that", fraction, texts.size());

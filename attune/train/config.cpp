@@ -58,7 +58,7 @@ void check_length(const char* field, int64_t length, const TransformerConfig& mo
 }
 
 // What stands in the place of a text and its tokenizer leaves none beside it.
-void check_prepared(const DataConfig& data) {
+void check_prepared(const DataConfig& data, bool pairs) {
   if (data.prepared.empty()) return;
   for (const auto& [field, files] : {std::pair{"data.train_source", &data.train_source},
                                      {"data.train_target", &data.train_target},
@@ -78,21 +78,23 @@ void check_prepared(const DataConfig& data) {
     fail<ConfigError>("data.second_text_field = \"{}\": data.prepared = \"{}\" has single texts",
                       data.second_text_field, data.prepared);
   if (data.valid_fraction > 0)
-    fail<ConfigError>("data.valid_fraction = {}: data.prepared = \"{}\" needs data.valid_files to validate on",
-                      data.valid_fraction, data.prepared);
+    fail<ConfigError>("data.valid_fraction = {}: data.prepared = \"{}\" needs {} to validate on", data.valid_fraction,
+                      data.prepared, pairs ? "data.valid_source" : "data.valid_files");
 }
 
 void check_data(const DataConfig& data, const TransformerConfig& model) {
   check_pairs("data.train_source", "data.train_target", data, true);
   check_pairs("data.valid_source", "data.valid_target", data, false);
   check_tokenizers(data);
-  check_prepared(data);
+  check_prepared(data, model.architecture == Architecture::encoder_decoder);
   check_alignments(data);
   check_below_one("data.valid_fraction", data.valid_fraction);
   if (data.text_unit == TextUnit::answer && model.architecture == Architecture::encoder_masked_lm)
     fail<ConfigError>("data.text_unit = \"answer\": architecture = \"encoder_masked_lm\" reads texts");
-  if (data.valid_fraction > 0 && !data.valid_files.empty())
-    fail<ConfigError>("data.valid_fraction = {}: there are data.valid_files to validate on", data.valid_fraction);
+  for (const auto& [field, files] :
+       {std::pair{"data.valid_source", &data.valid_source}, {"data.valid_files", &data.valid_files}})
+    if (data.valid_fraction > 0 && !files->empty())
+      fail<ConfigError>("data.valid_fraction = {}: there are {} to validate on", data.valid_fraction, field);
   check_range<int64_t>("data.max_tokens", data.max_tokens, 3, 1 << 20);
   check_range<int64_t>("data.max_tokens_per_sentence", data.max_tokens_per_sentence, 1, 1 << 20);
   if (model.architecture == Architecture::encoder)
@@ -264,8 +266,8 @@ void RunConfig::validate_for_training() const {
   if (model.architecture == Architecture::encoder_classifier && model.label_scores == LabelScores::sigmoid)
     fail<ConfigError>("model.label_scores = \"sigmoid\": training needs \"softmax\", or \"none\" for regression");
   if (train.patience > 0 && !has_validation())
-    fail<ConfigError>("train.patience = {} needs {}", train.patience,
-                      pairs ? "data.valid_source" : "data.valid_files or data.valid_fraction");
+    fail<ConfigError>("train.patience = {} needs {}{}", train.patience,
+                      pairs ? "data.valid_source" : "data.valid_files", " or data.valid_fraction");
   check_usable_device(*this);
 }
 

@@ -62,13 +62,13 @@ struct DataConfig {
   std::vector<std::string> train_source;  // line i of file k is translated by line i of train_target's file k
   std::vector<std::string> train_target;
   std::vector<std::string> train_alignments;  // line i of file k: Pharaoh's word alignment of line i of train_source's
-  std::vector<std::string> valid_source;      // none: no validation
+  std::vector<std::string> valid_source;
   std::vector<std::string> valid_target;
   // The other architectures: texts with labels for encoder_classifier, else text.
   std::vector<std::string> train_files;
   std::vector<std::string> valid_files;
-  double valid_fraction = 0;  // the share of train_files that validates, without valid_files: the last part, or
-                              // labelled texts at even distances; 0: none
+  double valid_fraction = 0;  // without files for validation, the share of the training text that validates: pairs or
+                              // labelled texts at even distances, else the last part; 0: none
   LabelledFormat format = LabelledFormat::automatic;  // encoder_classifier
   std::string label_field = "label";                  // of csv and jsonl
   std::string text_field = "text";
@@ -80,8 +80,9 @@ struct DataConfig {
   std::string source_tokenizer;  // encoder_decoder: or one file for each side
   std::string target_tokenizer;
   TokenizerKind tokenizer_type = TokenizerKind::unigram;  // of a tokenizer to be trained
-  int64_t vocab_size = 8000;                              // likewise; characters and bytes are as many as there are
-  bool joint_vocab = true;                                // encoder_decoder: one tokenizer, trained on both sides
+  int64_t vocab_size =
+      8000;  // likewise, at most: as many as the text yields; characters and bytes are as many as there are
+  bool joint_vocab = true;                // encoder_decoder: one tokenizer, trained on both sides
   std::string subword_marker;             // ends a token that the next one continues ("@@"); whitespace only
   bool tokenizer_frames_texts = false;    // texts have the tokenizer's special tokens in place of bos and eos
   int64_t max_tokens_per_sentence = 256;  // encoder_decoder: longer pairs are left out of training

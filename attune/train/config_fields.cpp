@@ -33,7 +33,6 @@ constexpr OwnedField kOwnedFields[] = {
     {"data.valid_target", kTranslation, "reads data.valid_files"},
     {"data.train_files", kOneText, "reads data.train_source and data.train_target"},
     {"data.valid_files", kOneText, "reads data.valid_source and data.valid_target"},
-    {"data.valid_fraction", kOneText, "reads data.valid_source and data.valid_target"},
     {"data.format", kClassifier, kNothing},
     {"data.label_field", kClassifier, kNothing},
     {"data.text_field", kClassifier, kNothing},

@@ -158,7 +158,7 @@ constexpr KeyHelp kHelp[] = {
     {"data.valid_target", "Text files with the translations of valid_source", ""},
     {"data.train_files", "Text files; of a classifier texts with labels, or, for regression, with numbers", ""},
     {"data.valid_files", "Text files to validate on", ""},
-    {"data.valid_fraction", "Without valid_files: share of the training text that is for validation", ""},
+    {"data.valid_fraction", "Without files for validation: share of the training text that is for validation", ""},
     {"data.format", "Format of labelled texts; automatic: by the file's name", ""},
     {"data.label_field", "Column or member with the label in csv and jsonl", ""},
     {"data.text_field", "Column or member with the text in csv and jsonl", ""},
@@ -172,7 +172,10 @@ constexpr KeyHelp kHelp[] = {
     {"data.source_tokenizer", "A file for the source alone; needs target_tokenizer", ""},
     {"data.target_tokenizer", "A file for the target alone; needs source_tokenizer", ""},
     {"data.tokenizer_type", "Kind of a tokenizer that is to be trained", ""},
-    {"data.vocab_size", "Size of a tokenizer that is to be trained; characters and bytes are as many as there are",
+    {"data.vocab_size",
+     "Size of a tokenizer that is to be trained, at most: a small text yields fewer tokens; characters and bytes are "
+     "as "
+     "many as there are",
      "tokens"},
     {"data.joint_vocab", "One tokenizer, trained on both sides, in place of one for each", ""},
     {"data.subword_marker", "whitespace: ends a token that the next one continues, as \"@@\"", ""},

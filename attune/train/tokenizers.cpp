@@ -1,5 +1,9 @@
 #include "attune/train/tokenizers.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "attune/text/character_tokenizer.h"
 #include "attune/text/sentence_piece_tokenizer.h"
 #include "attune/text/whitespace_tokenizer.h"
@@ -67,6 +71,17 @@ std::shared_ptr<const Tokenizer> make_tokenizer(const RunConfig& config) {
   if (auto given = given_tokenizer(config)) return given;
   const std::vector<std::string>& files = config.data.train_files;
   return naming(files, [&] { return learn(paths(files), config); });
+}
+
+std::string vocabulary_note(const RunConfig& config, int64_t source, int64_t target) {
+  const DataConfig& data = config.data;
+  const bool subwords = data.tokenizer_type == TokenizerKind::unigram || data.tokenizer_type == TokenizerKind::bpe;
+  const bool given = !data.prepared.empty() || !data.tokenizer.empty() || !data.source_tokenizer.empty() ||
+                     !config.train.initialize_from.empty();
+  if (!subwords || given || std::min(source, target) >= data.vocab_size) return "";
+  const std::string yields = source == target ? fmt::format("{}", source) : fmt::format("{} and {}", source, target);
+  return fmt::format("data.vocab_size = {} is more than the training text yields: the vocabulary has {} tokens",
+                     data.vocab_size, yields);
 }
 
 LearningText::LearningText(const fs::path& scratch_folder)

@@ -23,6 +23,7 @@
 #include "attune/train/event_log.h"
 #include "attune/train/initial_model.h"
 #include "attune/train/run_folder.h"
+#include "attune/train/tokenizers.h"
 #include "attune/train/trained_parts.h"
 #include "attune/train/training_plan.h"
 #include "attune/train/training_state.h"
@@ -59,6 +60,7 @@ class Run {
   void share_state();
   void swap_averages();
   void make_task(bool resumes);
+  void say_vocabulary();
   void report_start();
 
   void step();
@@ -223,6 +225,7 @@ void Run::make_task(bool resumes) {
     if (!resumes) observer_.on_message(filled.message);
     new_names_ = std::move(filled.new_names);
   }
+  if (!resumes) say_vocabulary();
   choose_trained(config_, new_names_, task_->model());
   if (const Device device = Device::named(config_.train.device); !device.is_host()) {
     if (communicator_.size() > 1)
@@ -239,6 +242,14 @@ void Run::make_task(bool resumes) {
   }
   adam_.emplace(parameters, config_.optimizer, config_.train.moving_average,
                 ranks_ ? ranks_->owned() : std::vector<ElementRange>{}, learning_rate_factors(config_, parameters));
+}
+
+void Run::say_vocabulary() {
+  const TransformerConfig& model = config_.model;
+  const bool pairs = model.architecture == Architecture::encoder_decoder;
+  const std::string note = pairs ? vocabulary_note(config_, model.source_vocab, model.target_vocab)
+                                 : vocabulary_note(config_, model.vocab, model.vocab);
+  if (!note.empty()) observer_.on_message(note);
 }
 
 void Run::report_start() {

@@ -25,7 +25,7 @@ class TranslationTask final : public TaskOf<Transformer, int32_t> {
     } else {
       load();
     }
-    if (!config_.data.valid_source.empty()) {
+    if (config_.has_validation()) {
       validation_.emplace(config_, tokenizers_);
       corpus_.validation_examples = validation_->sentences();
     }
@@ -75,6 +75,7 @@ void TranslationTask::load() {
       load_parallel_corpus(paths(data.train_source), paths(data.train_target), *tokenizers_.source, *tokenizers_.target,
                            {.frame = pair_frame(config_.generation),
                             .max_tokens = data.max_tokens_per_sentence,
+                            .held_out = data.valid_fraction,
                             .alignments = paths(data.train_alignments)});
   if (!data.train_alignments.empty()) {
     alignments_.emplace();

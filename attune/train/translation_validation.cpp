@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <span>
 
 #include "attune/base/fail.h"
 #include "attune/base/interrupt.h"
+#include "attune/data/held_out.h"
 #include "attune/inference/translator.h"
 #include "attune/metrics/bleu.h"
 #include "attune/text/text_file.h"
@@ -22,6 +24,29 @@ void check_length(const std::vector<int32_t>& ids, size_t special, const LineRea
   if (ids.size() > static_cast<size_t>(most_tokens) + special)
     fail<DataError>("{}:{}: has {} tokens, at most {} are accepted for validation", reader.name(), reader.line_number(),
                     ids.size() - special, most_tokens);
+}
+
+// A line of each of two files that belong together, and their readers, which stand there.
+struct LinePair {
+  const LineReader &sources, &targets;
+  const std::string &source, &target;
+};
+
+// Calls a function with each pair of lines. Throws DataError when one file of two ends before the other.
+void for_each_pair(const std::vector<std::string>& source_files, const std::vector<std::string>& target_files,
+                   const std::function<void(const LinePair&)>& take) {
+  for (size_t i = 0; i < source_files.size(); ++i) {
+    LineReader sources(source_files[i]), targets(target_files[i]);
+    std::string source, target;
+    for (;;) {
+      const bool more = sources.next(source);
+      if (targets.next(target) != more)
+        fail<DataError>("{} ends after {} lines, but {} goes on", more ? target_files[i] : source_files[i],
+                        more ? targets.line_number() : sources.line_number(), more ? source_files[i] : target_files[i]);
+      if (!more) break;
+      take({sources, targets, source, target});
+    }
+  }
 }
 
 // Of every rank's texts, text i of rank r is number i * ranks + r: returns all of them on rank 0, `mine` on the others.
@@ -59,35 +84,52 @@ TranslationValidation::TranslationValidation(const RunConfig& config, const Toke
     : tokenizers_(tokenizers),
       generation_(config.generation),
       evaluate_options_{.batch_tokens = config.train.batch_tokens, .label_smoothing = config.train.label_smoothing},
-      most_tokens_(std::max(kMostTokens, config.data.max_tokens_per_sentence)) {
+      most_tokens_(std::max(kMostTokens, config.data.max_tokens_per_sentence)),
+      most_sentences_(config.train.valid_sentences > 0 ? static_cast<size_t>(config.train.valid_sentences)
+                                                       : std::numeric_limits<size_t>::max()) {
   generation_.beam_size = config.train.valid_beam_size;
-  const size_t limit = config.train.valid_sentences > 0 ? static_cast<size_t>(config.train.valid_sentences)
-                                                        : std::numeric_limits<size_t>::max();
-  for (size_t i = 0; i < config.data.valid_source.size(); ++i)
-    read(config.data.valid_source[i], config.data.valid_target[i], limit);
-  if (sources_.empty()) fail<DataError>("{}: has no line to validate on", config.data.valid_source.at(0));
+  if (config.data.valid_source.empty()) {
+    read_held_out(config.data);
+  } else {
+    read_files(config.data);
+  }
 }
 
-void TranslationValidation::read(const std::string& source_file, const std::string& target_file, size_t limit) {
+ParallelExample TranslationValidation::encode(const std::string& source, const std::string& target) const {
   const PairFrame frame = pair_frame(generation_);
-  const Tokenizer &of_source = *tokenizers_.source, &of_target = *tokenizers_.target;
-  const size_t special_in_source = frame.source(of_source, "").size();
-  const size_t special_in_target = frame.target(of_target, "").size();
-  LineReader sources(source_file), targets(target_file);
-  std::string source, target;
-  for (;;) {  // to the end, so that files of different lengths are noticed
-    const bool more = sources.next(source);
-    if (targets.next(target) != more)
-      fail<DataError>("{} ends after {} lines, but {} goes on", more ? target_file : source_file,
-                      more ? targets.line_number() : sources.line_number(), more ? source_file : target_file);
-    if (!more) return;
-    if (sources_.size() >= limit) continue;
-    examples_.push_back({frame.source(of_source, source), frame.target(of_target, target)});
-    check_length(examples_.back().source, special_in_source, sources, most_tokens_);
-    check_length(examples_.back().target, special_in_target, targets, most_tokens_);
-    sources_.push_back(source);
-    references_.push_back(target);
-  }
+  return {frame.source(*tokenizers_.source, source), frame.target(*tokenizers_.target, target)};
+}
+
+void TranslationValidation::read_files(const DataConfig& data) {
+  const ParallelExample empty = encode("", "");
+  for_each_pair(data.valid_source, data.valid_target, [&](const LinePair& pair) {
+    if (sources_.size() >= most_sentences_) return;
+    examples_.push_back(encode(pair.source, pair.target));
+    check_length(examples_.back().source, empty.source.size(), pair.sources, most_tokens_);
+    check_length(examples_.back().target, empty.target.size(), pair.targets, most_tokens_);
+    sources_.push_back(pair.source);
+    references_.push_back(pair.target);
+  });
+  if (sources_.empty()) fail<DataError>("{}: has no line to validate on", data.valid_source.at(0));
+}
+
+void TranslationValidation::read_held_out(const DataConfig& data) {
+  const ParallelExample empty = encode("", "");
+  const auto longest = static_cast<size_t>(data.max_tokens_per_sentence);
+  const auto is_usable = [&](const std::vector<int32_t>& ids, const std::vector<int32_t>& nothing) {
+    return ids.size() > nothing.size() && ids.size() <= longest;
+  };
+  int64_t lines = 0;
+  for_each_pair(data.train_source, data.train_target, [&](const LinePair& pair) {
+    if (!is_held_out(lines++, data.valid_fraction) || sources_.size() >= most_sentences_) return;
+    ParallelExample example = encode(pair.source, pair.target);
+    if (!is_usable(example.source, empty.source) || !is_usable(example.target, empty.target)) return;
+    examples_.push_back(std::move(example));
+    sources_.push_back(pair.source);
+    references_.push_back(pair.target);
+  });
+  if (sources_.empty())
+    fail<DataError>("data.valid_fraction = {}: {} pairs cannot be divided like that", data.valid_fraction, lines);
 }
 
 // The translations of all sentences on rank 0, of every n-th one on the other of n ranks. A sentence's translation does

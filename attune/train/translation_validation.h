@@ -16,11 +16,13 @@ namespace attune {
 /// The special tokens of pairs for a model whose outputs are as `generation` says.
 PairFrame pair_frame(const GenerationConfig& generation);
 
-/// The sentence pairs that a translator is validated on. Nothing is left out of them: BLEU compares all lines.
+/// The sentence pairs that a translator is validated on. Nothing is left out of files for validation; of the pairs that
+/// are held out of the training text, those that training would leave out too.
 class TranslationValidation {
  public:
-  /// Reads data.valid_source and valid_target. Throws DataError, naming the line, for different numbers of lines and
-  /// for lines that are too long to be translated.
+  /// Reads data.valid_source and valid_target, or the share data.valid_fraction of the training text. Throws DataError
+  /// for different numbers of lines, for lines that are too long to be translated, naming the line, and where there is
+  /// no pair.
   TranslationValidation(const RunConfig& config, const TokenizerPair& tokenizers);
 
   /// Returns the loss of evaluate() and the BLEU of translations by beam search with train.valid_beam_size, in
@@ -32,12 +34,15 @@ class TranslationValidation {
 
  private:
   std::vector<std::string> translate(const std::shared_ptr<Transformer>& model, const ValidationWork& work) const;
-  void read(const std::string& source_file, const std::string& target_file, size_t limit);
+  ParallelExample encode(const std::string& source, const std::string& target) const;
+  void read_files(const DataConfig& data);
+  void read_held_out(const DataConfig& data);
 
   TokenizerPair tokenizers_;
   GenerationConfig generation_;
   EvaluateOptions evaluate_options_;
   int64_t most_tokens_;
+  size_t most_sentences_;
   std::vector<std::string> sources_, references_;
   std::vector<ParallelExample> examples_;
 };

@@ -48,6 +48,17 @@ TEST_F(ParallelCorpusFiles, CountsWhatItLeavesOut) {
   EXPECT_EQ(all.skipped_empty + all.skipped_long, 0);
 }
 
+TEST_F(ParallelCorpusFiles, HoldsOutPairsAtEvenDistancesAcrossFiles) {
+  const auto corpus = load_parallel_corpus({write("1.en", "a\nb\nc\n"), write("2.en", "a a\nb b\nc c\n")},
+                                           {write("1.de", "x\nx\nx\n"), write("2.de", "y\ny\ny\n")}, english_, german_,
+                                           {.held_out = 0.4});  // the third and the fifth
+  ASSERT_EQ(corpus.examples.size(), 4u);
+  EXPECT_EQ(corpus.examples[1].source, (Ids{5, 3}));
+  EXPECT_EQ(corpus.examples[2].source, (Ids{4, 4, 3}));
+  EXPECT_EQ(corpus.examples[2].target, (Ids{5, 3}));
+  EXPECT_EQ(corpus.examples[3].source, (Ids{6, 6, 3}));
+}
+
 TEST_F(ParallelCorpusFiles, KeepsTheOrderOfManyLinesAndFiles) {
   std::string en, de;
   const int lines = 40'000;  // more than one block

@@ -152,6 +152,10 @@ TEST_F(RobustnessCli, TokenizersOfEveryKindAreTrainedAndShown) {
                                     "--kind", kind})),
                 HasSubstr("is a .json file"));
   }
+  const CommandResult few = run_attune(
+      {"tokenizer", "train", "--input", input, "--output", (folder_ / "few.model").string(), "--vocab-size", "8000"});
+  EXPECT_EQ(few.status, 0);
+  EXPECT_THAT(few.errors, HasSubstr("--vocab-size 8000 is more than the text yields: the vocabulary has "));
   write_small_language_model(folder_ / "lm");
   write_small_classifier(folder_ / "classifier");
   for (const char* model : {"lm", "classifier"}) {

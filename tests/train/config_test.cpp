@@ -114,7 +114,7 @@ TEST(RunConfig, ErrorsNameFileSectionAndKey) {
   config.data.train_source = config.data.train_target = {"a"};
   config.train.patience = 3;
   EXPECT_THAT(message_of<ConfigError>([&] { config.validate_for_training(); }),
-              HasSubstr("train.patience = 3 needs data.valid_source"));
+              HasSubstr("train.patience = 3 needs data.valid_source or data.valid_fraction"));
   EXPECT_THAT(message_of<ConfigError>([] { read_run_config("").validate_for_training(); }),
               HasSubstr("data.train_source names no file"));
   EXPECT_THAT(refusal("", {"data.train_source=a"}),

@@ -265,6 +265,41 @@ TEST_F(TrainerTest, RefusesAVocabularyThatIsNotTheTokenizers) {
   EXPECT_EQ(message_of<ConfigError>([&] { train(nothing, folder_ / "run"); }), "data.train_source names no file");
 }
 
+TEST_F(TrainerTest, HoldsOutPairsOfTheTrainingText) {
+  config_.data.valid_source = config_.data.valid_target = {};
+  config_.data.valid_fraction = 0.25;
+  config_.train.steps = 4;
+  config_.train.valid_every = 2;
+  const int64_t pairs = static_cast<int64_t>(read_lines(folder_ / "train.src").size());
+  const TrainedRun run = train(config_, folder_ / "run");
+  EXPECT_EQ(run.seen.start.corpus.validation_examples, pairs / 4);
+  EXPECT_EQ(run.seen.start.corpus.size.examples, pairs - pairs / 4);
+  ASSERT_EQ(run.seen.validations.size(), 2);
+  EXPECT_TRUE(run.seen.validations.back().bleu.has_value());
+  // The first sample is the fourth pair.
+  EXPECT_EQ(run.seen.validations.back().samples.front().source, read_lines(folder_ / "train.src")[3]);
+
+  config_.data.valid_fraction = 1e-6;
+  EXPECT_THAT(message_of<DataError>([&] { train(config_, folder_ / "other"); }),
+              HasSubstr("data.valid_fraction = 1e-06: "));
+  config_.data.valid_source = config_.data.valid_target = {"valid"};
+  EXPECT_THAT(message_of<ConfigError>([&] { train(config_, folder_ / "other"); }),
+              HasSubstr("there are data.valid_source to validate on"));
+}
+
+TEST_F(TrainerTest, SaysThatTheVocabularyIsSmaller) {
+  config_.data.tokenizer_type = TokenizerKind::unigram;
+  config_.data.vocab_size = 8000;
+  config_.train.steps = 1;
+  const TrainedRun run = train(config_, folder_ / "run");
+  EXPECT_LT(run.seen.start.model.source_vocab, 200);
+  EXPECT_THAT(run.seen.messages,
+              ::testing::Contains(fmt::format("data.vocab_size = 8000 is more than the training text yields: the "
+                                              "vocabulary has {} tokens",
+                                              run.seen.start.model.source_vocab)));
+  EXPECT_THAT(train(config_, folder_ / "run", true).seen.messages, ::testing::IsEmpty()) << "it is said once";
+}
+
 TEST_F(TrainerTest, ValidationTextIsCheckedBeforeTraining) {
   std::ofstream(folder_ / "valid.tgt", std::ios::app) << "a b\n";
   EXPECT_THAT(message_of<DataError>([&] { train(config_, folder_ / "run"); }),

@@ -1,0 +1,34 @@
+#pragma once
+// What is counted of a training text before there is a configuration to train with.
+
+#include <cstdint>
+#include <optional>
+
+#include "attune/train/config.h"
+
+namespace attune {
+
+struct TextMeasures {
+  Architecture architecture = Architecture::encoder_decoder;
+  int64_t examples = 0;               // pairs, labelled texts, or lines
+  int64_t words = 0;                  // separated by white space; of pairs those of both sides
+  int64_t bytes = 0;                  // of the same texts
+  int64_t characters = 0;             // likewise, line ends not counted
+  int64_t distinct_characters = 0;    // that are not white space
+  int64_t subword_marks = 0;          // words that end with "@@", as subword-nmt cuts them
+  bool separate_punctuation = false;  // "a dog ." as tokenizers write it, see TextStyle
+  bool regression = false;            // the texts have numbers in place of labels
+  int processors = 1;                 // that training may use
+  bool bfloat16 = false;              // they have instructions for products in bfloat16
+
+  // What is said already, and what follows from it is chosen.
+  std::optional<bool> validates = {};  // there are texts for validation, or there is to be none
+  std::optional<TokenizerKind> tokenizer_type = {};
+  std::optional<int64_t> d_model = {}, steps = {}, epochs = {};
+};
+
+/// Counts the text that config.data names, for config.model's architecture and this machine. Reads all of it; memory
+/// holds a line. Throws FileError, DataError, and ConfigError where no file is named.
+TextMeasures measure_text(const RunConfig& config);
+
+}  // namespace attune
