@@ -153,8 +153,7 @@ Json InitialModel::sections(Architecture wanted) const {
 }
 
 void InitialModel::check(const RunConfig& config) const {
-  if (folder_.config().weight_format)
-    refuse_panels(folder_.path(), "training, beside adapters with lora.base_precision = \"int8\" too,");
+  if (folder_.config().weight_format) refuse_panels(folder_.path(), "training");
   const Architecture wanted = config.model.architecture;
   const Json here = write_fields(config.model), there = write_fields(config_for(wanted));
   const Json own = write_fields(folder_.config().model);

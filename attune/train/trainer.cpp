@@ -229,6 +229,7 @@ void Run::make_task(bool resumes) {
     if (empty && !filled.new_names.empty())
       fail<ConfigError>("train.initialize_from = \"{}\": has no parameter {}", config_.train.initialize_from,
                         filled.new_names.front());
+    if (empty) reset_peak_bytes();  // of tensors whose memory nobody touched
     new_names_ = std::move(filled.new_names);
   }
   choose_trained(config_, new_names_, task_->model());
