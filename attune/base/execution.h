@@ -11,6 +11,7 @@ namespace [[gnu::visibility("default")]] attune {
 
 class Profile;
 struct Bfloat16Copies;  // of parameters, see ops/precision.h
+class AdapterRows;      // see nn/adapter_rows.h
 
 /// The type of the inputs of matrix products with float32 parameters.
 enum class ProductPrecision { float32, bfloat16 };
@@ -30,6 +31,7 @@ struct Execution {
   ProductPrecision precision = ProductPrecision::float32;  // of matrix products
   std::shared_ptr<Bfloat16Copies> bfloat16_copies = {};    // parameters, converted once; null: converted at each use
   bool initialize_parameters = true;                       // of new modules; false: their memory is not touched
+  const AdapterRows* adapter_rows = nullptr;               // the adapters that rows of inputs have; null: none has one
   Profile* profile = nullptr;                              // measures operations; null: no measurement
   std::function<bool()> unwanted = {};                     // whether nobody waits for the result; none: somebody does
 };

@@ -34,7 +34,7 @@ void write_log_line(const std::string& line) {
 }
 
 struct ServeCommand {
-  std::vector<std::string> models;
+  std::vector<std::string> models, adapters;
   std::string config, host, api_keys, tls_certificate, tls_key, precision;
   std::vector<std::string> cors_origins;
   std::optional<int64_t> port, threads;
@@ -45,6 +45,7 @@ serve::ServeConfig config_of(const ServeCommand& command) {
   serve::ServeConfig config;
   if (!command.config.empty()) serve::read_serve_config(command.config, config);
   serve::add_models(command.models, config);
+  serve::add_adapters(command.adapters, config);
   if (!command.host.empty()) config.http.host = command.host;
   config.http.port = command.port.value_or(config.http.port);
   if (!command.api_keys.empty()) config.security.api_keys = command.api_keys;
@@ -75,7 +76,10 @@ int serve_models(const ServeCommand& command) {
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
   const auto& http = server.service().config().http;
   for (const auto& model : server.service().models().all())
-    write_note(fmt::format("{}: {}", model->name(), model->config().folder));
+    write_note(model->adapter().empty()
+                   ? fmt::format("{}: {}", model->name(), model->config().folder)
+                   : fmt::format("{}: {} over {}", model->name(),
+                                 model->config().adapters.at(model->adapter()).string(), model->base()));
   write_note(fmt::format("serving on {}://{} after {:.2f} seconds, with {} MiB of memory",
                          http.tls_certificate.empty() ? "http" : "https", serve::authority_of(http.host, server.port()),
                          taken.count(), peak_process_bytes() >> 20));
@@ -91,12 +95,17 @@ void add_serve(CLI::App& app) {
       add_command(app, "serve", "Answer requests over HTTP",
                   "  attune serve en-de=runs/demo/model\n"
                   "  attune serve chat=Qwen2.5-0.5B-Instruct embed=all-MiniLM-L6-v2 --port 9000\n"
+                  "  attune serve base=Qwen2.5-0.5B-Instruct --adapter legal=runs/legal/model/adapter\n"
                   "  attune serve --config serve.toml\n"
                   "docs/serving.md has the interfaces. Ctrl-C and SIGTERM answer what runs and end with 0; SIGHUP\n"
                   "loads models whose folders have changed. Each request is a line of JSON on standard error.",
                   [c] { return serve_models(*c); });
   command->add_option("models", c->models, "NAME=FOLDER, or a folder, of Attune or of the Hugging Face hub")
       ->type_name("MODEL");
+  command
+      ->add_option("--adapter", c->adapters,
+                   "NAME=FOLDER, an adapter of PEFT for the only model, which answers under this name too")
+      ->allow_extra_args(false);
   command->add_option("--config", c->config, "serve.toml: models, limits, security");
   command->add_option("--host", c->host, "Address or name to listen on [127.0.0.1]");
   command->add_option("--port", c->port, "0: any that is free [8080]");

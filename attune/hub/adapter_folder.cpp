@@ -141,6 +141,7 @@ class AdapterFile {
   }
 
   double dropout() const { return config_.number("lora_dropout", 0); }
+  std::string path() const { return reader_.path().string(); }
 
   void refuse_unknown() const {
     for (const std::string& name : reader_.names())
@@ -185,7 +186,7 @@ Tensor own_rows(const Tensor& b, const Transform& t, int64_t out, const std::str
 
 // One adapter that adds to each range of outputs what the parts add there: A of all parts one below the other, and B
 // with zeros elsewhere.
-void set_joined(const AdapterSlot& slot, const std::vector<Stored>& parts, int64_t out, double dropout) {
+Stored joined(const std::vector<Stored>& parts, int64_t out) {
   int64_t rank = 0;
   const int64_t in = parts.front().a.size(1);
   std::vector<float> a;
@@ -205,14 +206,12 @@ void set_joined(const AdapterSlot& slot, const std::vector<Stored>& parts, int64
             factor * values[static_cast<size_t>(r * part.b.size(1) + c)];
     column += part.a.size(0);
   }
-  slot.adapter->set(matrix(rank, in, a), matrix(out, rank, b), parts.front().scale, dropout);
+  return {.a = matrix(rank, in, a), .b = matrix(out, rank, b), .scale = parts.front().scale};
 }
 
-void read_slot(AdapterFile& file, const OpenedFolder& base, const AdapterSlot& slot) {
-  if (!slot.weight->tensor.defined())
-    fail<ConfigError>("{}: the model's weights are panels; an adapter needs the model that they were made from",
-                      slot.name);
-  const int64_t out = slot.weight->tensor.size(0), in = slot.weight->tensor.size(1);
+// The adapter of a projection; undefined where there is none.
+Stored read_slot(AdapterFile& file, const OpenedFolder& base, const AdapterSlot& slot) {
+  const int64_t out = slot.out(), in = slot.in();
   ModulePlace place = modules_of(base, slot.name);
   std::vector<Stored> parts;
   if (Stored own = file.stored(slot.name, in); own.a.defined()) {
@@ -230,8 +229,17 @@ void read_slot(AdapterFile& file, const OpenedFolder& base, const AdapterSlot& s
   }
   for (const Stored& part : parts)
     if (part.first + part.b.size(0) > out || (place.modules.size() == 1 && part.b.size(0) != out))
-      fail<FileError>("the adapter of {} has {} outputs, the projection {}", slot.name, part.b.size(0), out);
-  if (!parts.empty()) set_joined(slot, parts, out, file.dropout());
+      fail<FileError>("{}: the adapter of {} has {} outputs, the projection {}", file.path(), slot.name, part.b.size(0),
+                      out);
+  return parts.empty() ? Stored{} : joined(parts, out);
+}
+
+// Inputs of experts are not the rows of a batch, and those of a head are not all of them.
+void check_choice(const AdapterSlot& slot, const std::string& path) {
+  if (slot.name.find(".layers.") == std::string::npos || slot.name.find(".experts.") != std::string::npos)
+    fail<ConfigError>(
+        "{}: adapts {}; requests can choose adapters of the layers' projections but experts, others have to be merged",
+        path, slot.name);
 }
 
 // Projections whose rows are stored in the same modules of the base model: queries, keys and values of GPT-2, say.
@@ -248,19 +256,13 @@ struct ProjectionGroup {
 std::vector<ProjectionGroup> groups_of(Module& module, const OpenedFolder& base) {
   std::vector<ProjectionGroup> groups;
   std::map<std::vector<std::string>, size_t> numbers;
-  std::map<std::string, const Adapter*> adapters;
-  for (const AdapterSlot& slot : adapter_slots(module))
-    if (slot.adapter->there()) adapters[slot.name] = slot.adapter;
-  for (const NamedParameter& p : named_parameters(module)) {
-    if (is_of_adapter(p.name) || !p.name.ends_with(kWeight)) continue;
-    const std::string name = without_weight(p.name);
-    const ModulePlace place = modules_of(base, name);
+  for (const AdapterSlot& slot : adapter_slots(module)) {
+    const ModulePlace place = modules_of(base, slot.name);
     const auto [number, is_new] = numbers.emplace(place.modules, groups.size());
     if (is_new) groups.push_back({.modules = place.modules, .parts = {}});
     ProjectionGroup& group = groups[number->second];
-    const auto adapter = adapters.find(name);
-    group.parts.push_back({adapter == adapters.end() ? nullptr : adapter->second, place.transform});
-    group.rows = std::max(group.rows, stored_row_count(p.tensor->size(0), place.transform));
+    group.parts.push_back({slot.adapter->there() ? slot.adapter : nullptr, place.transform});
+    group.rows = std::max(group.rows, stored_row_count(slot.out(), place.transform));
   }
   std::erase_if(groups, [](const ProjectionGroup& group) {
     return std::ranges::none_of(group.parts, [](const auto& part) { return part.adapter != nullptr; });
@@ -383,10 +385,32 @@ std::optional<StoredHead> head_of_adapter(const std::filesystem::path& folder) {
 void read_adapter(const std::filesystem::path& folder, const OpenedFolder& base, Module& module) {
   // A run that trains a new head has a classifier of a base model that is none.
   AdapterFile file(folder, dynamic_cast<EncoderClassifier*>(&module) != nullptr);
-  for (const AdapterSlot& slot : adapter_slots(module)) read_slot(file, base, slot);
+  for (const AdapterSlot& slot : adapter_slots(module)) {
+    if (slot.weight->panels && !slot.weight->tensor.defined())
+      fail<ConfigError>("{}: the model's weights are panels; an adapter needs the model that they were made from",
+                        slot.name);
+    const Stored found = read_slot(file, base, slot);
+    if (found.a.defined()) slot.adapter->set(found.a, found.b, found.scale, file.dropout());
+  }
   for (const NamedParameter& p : named_parameters(module))
     if (!is_of_adapter(p.name)) file.fill(stored_name(base, p.name), *p.tensor);
   file.refuse_unknown();
+}
+
+std::vector<std::string> read_adapter_choices(const AdapterFolders& folders, const OpenedFolder& base, Module& module) {
+  std::vector<std::string> names;
+  for (const auto& [name, folder] : folders) {
+    AdapterFile file(folder, false);
+    for (const AdapterSlot& slot : adapter_slots(module)) {
+      const Stored found = read_slot(file, base, slot);
+      if (!found.a.defined()) continue;
+      check_choice(slot, file.path());
+      slot.adapter->add_choice(static_cast<int32_t>(names.size()), found.a, found.b, found.scale);
+    }
+    file.refuse_unknown();
+    names.push_back(name);
+  }
+  return names;
 }
 
 }  // namespace attune

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "attune/hub/adapter_folders.h"
 #include "attune/hub/hub_folder.h"
 #include "attune/hub/open_folder.h"
 #include "attune/nn/lora_config.h"
@@ -43,5 +44,10 @@ std::optional<StoredHead> head_of_adapter(const std::filesystem::path& folder);
 /// model, and the parameters that are stored beside them. The folder may be hostile. Throws FileError naming the
 /// tensor, and ConfigError naming the field of adapter_config.json, that does not fit or is not supported.
 void read_adapter(const std::filesystem::path& folder, const OpenedFolder& base, Module& module);
+
+/// Gives the projections of a module that was built of the base model, panels too, the adapters of these folders to
+/// choose from, see Adapter. Returns their names by number. Throws as read_adapter() does, and ConfigError where a
+/// folder adapts more than the projections of the layers.
+std::vector<std::string> read_adapter_choices(const AdapterFolders& folders, const OpenedFolder& base, Module& module);
 
 }  // namespace attune

@@ -104,8 +104,7 @@ void HubFolder::fill(Module& model, LoadedWeights weights) const {
   ParameterReader reader(model, found_in(model), tensors_, weights);
   reader.fill();
   if (!are_panels(weights)) return;
-  const bool rounded = weights == LoadedWeights::bfloat16_panels;
-  make_panels(model, panel_format(rounded ? ProductPrecision::bfloat16 : ProductPrecision::float32),
+  make_panels(model, panel_format(weights),
               {.read = [&](const Tensor& weight) { return reader.read(weight); },
                .done = [&](const Tensor& weight) { tensors_.release_pages(weight); }});
   keep_panels_alone(model);

@@ -66,9 +66,7 @@ auto load_with(const std::optional<std::filesystem::path>& adapter, const Opened
   auto files = load(LoadedWeights::mapped);
   read_adapter(*adapter, base, *files.model);
   merge_adapters(*files.model);
-  if (are_panels(weights))
-    make_panels(*files.model,
-                weights == LoadedWeights::bfloat16_panels ? WeightFormat::bfloat16 : WeightFormat::float32);
+  if (are_panels(weights)) make_panels(*files.model, panel_format(weights).value_or(WeightFormat::float32));
   return files;
 }
 
@@ -99,8 +97,8 @@ const HubFolder* OpenedFolder::hub() const {
   return std::get_if<HubFolder>(&contents_->opened);
 }
 
-ModelFolder OpenedFolder::load_model(LoadedWeights weights) const {
-  return load_with(contents_->adapter, *this, weights, [&](LoadedWeights w) {
+ModelFolder OpenedFolder::load_model(LoadedWeights weights, const AdapterFolders& adapters) const {
+  auto loaded = load_with(contents_->adapter, *this, weights, [&](LoadedWeights w) {
     if (hub() == nullptr) return load_model_folder(path(), config(), w);
     check_architecture(path(), config().model.architecture, Architecture::encoder_decoder, "translation");
     ModelFolder files;
@@ -113,10 +111,12 @@ ModelFolder OpenedFolder::load_model(LoadedWeights weights) const {
     files.model = load_as<Transformer>(*hub(), w);
     return files;
   });
+  loaded.adapters = read_adapter_choices(adapters, *this, *loaded.model);
+  return loaded;
 }
 
-LanguageModelFolder OpenedFolder::load_language_model(LoadedWeights weights) const {
-  return load_with(contents_->adapter, *this, weights, [&](LoadedWeights w) {
+LanguageModelFolder OpenedFolder::load_language_model(LoadedWeights weights, const AdapterFolders& adapters) const {
+  auto loaded = load_with(contents_->adapter, *this, weights, [&](LoadedWeights w) {
     if (hub() == nullptr) return load_language_model_folder(path(), config(), w);
     check_architecture(path(), config().model.architecture, Architecture::decoder_lm, "generation");
     LanguageModelFolder files;
@@ -128,6 +128,8 @@ LanguageModelFolder OpenedFolder::load_language_model(LoadedWeights weights) con
     files.model = load_as<DecoderLm>(*hub(), w);
     return files;
   });
+  loaded.adapters = read_adapter_choices(adapters, *this, *loaded.model);
+  return loaded;
 }
 
 ClassifierFolder OpenedFolder::load_classifier(LoadedWeights weights) const {

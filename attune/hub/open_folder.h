@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "attune/hub/adapter_folders.h"
 #include "attune/io/config_file.h"
 #include "attune/io/model_folder.h"
 
@@ -25,9 +26,11 @@ class OpenedFolder {
   /// Null for Attune's own folders. For Attune's own programs: no public header defines HubFolder.
   const HubFolder* hub() const;
 
-  /// As open_model_folder() and its like.
-  ModelFolder load_model(LoadedWeights weights = LoadedWeights::mapped) const;
-  LanguageModelFolder load_language_model(LoadedWeights weights = LoadedWeights::mapped) const;
+  /// As open_model_folder() and its like. With adapters that requests choose from, see AdapterFolders: throw FileError
+  /// naming a tensor of theirs that does not fit the model, and ConfigError.
+  ModelFolder load_model(LoadedWeights weights = LoadedWeights::mapped, const AdapterFolders& adapters = {}) const;
+  LanguageModelFolder load_language_model(LoadedWeights weights = LoadedWeights::mapped,
+                                          const AdapterFolders& adapters = {}) const;
   ClassifierFolder load_classifier(LoadedWeights weights = LoadedWeights::mapped) const;
   EncoderFolder load_encoder(LoadedWeights weights = LoadedWeights::mapped) const;
   MaskedLmFolder load_masked_lm(LoadedWeights weights = LoadedWeights::mapped) const;

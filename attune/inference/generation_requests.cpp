@@ -2,6 +2,7 @@
 
 #include "attune/base/check.h"
 #include "attune/base/fail.h"
+#include "attune/inference/adapter_choice.h"
 #include "attune/inference/decoding/scheduler.h"
 #include "attune/inference/text_limits.h"
 #include "attune/models/decoder_lm.h"
@@ -38,7 +39,10 @@ void check_options(const GenerateOptions& options) {
 }  // namespace
 
 GenerationRequests::GenerationRequests(const TextGenerator& generator, const GenerateOptions& options)
-    : generator_(generator), options_(options), sampling_(sampling_request(generator, options)) {
+    : generator_(generator),
+      options_(options),
+      adapter_(adapter_number(generator.adapters(), options.adapter)),
+      sampling_(sampling_request(generator, options)) {
   check_options(options);
   sampling_.config.validate();
 }
@@ -75,6 +79,7 @@ DecodingRequest GenerationRequests::request(std::vector<int32_t> prompt, int64_t
   sampling.first_sample = static_cast<uint64_t>(first_sample);
   return {.prompt = std::move(prompt),
           .search = std::move(sampling),
+          .adapter = adapter_,
           .batch = {.sequences = options_.batch_texts, .lanes = 1},
           .interrupt = options_.interrupt,
           .deadline = options_.deadline};

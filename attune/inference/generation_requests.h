@@ -36,6 +36,7 @@ class GenerationRequests {
  private:
   const TextGenerator& generator_;
   GenerateOptions options_;
+  int32_t adapter_;
   SamplingRequest sampling_;
 };
 

@@ -19,6 +19,7 @@ struct TextGenerator::Impl {
   SamplingConfig sampling;
   TextUnit text_unit;
   bool tokenizer_frames_texts;
+  std::vector<std::string> adapters;
   Scheduler scheduler;
 
   Impl(LanguageModelFolder files, const SchedulerOptions& options)
@@ -27,6 +28,7 @@ struct TextGenerator::Impl {
         sampling(files.sampling),
         text_unit(files.text_unit),
         tokenizer_frames_texts(files.tokenizer_frames_texts),
+        adapters(std::move(files.adapters)),
         scheduler(std::make_shared<LanguageDecodingModel>(model), options) {}
 
   // With panels.
@@ -159,8 +161,9 @@ std::vector<int32_t> encode_lines(const Tokenizer& tokenizer, std::string_view t
 TextGenerator::TextGenerator(LanguageModelFolder files, const SchedulerOptions& options)
     : impl_(std::make_shared<Impl>(std::move(files), options)) {}
 
-TextGenerator TextGenerator::load(const std::filesystem::path& folder, const SchedulerOptions& options) {
-  return TextGenerator(open_language_model_folder(folder, panels_for(options.precision)), options);
+TextGenerator TextGenerator::load(const std::filesystem::path& folder, const SchedulerOptions& options,
+                                  const AdapterFolders& adapters) {
+  return TextGenerator(OpenedFolder(folder).load_language_model(panels_for(options.precision), adapters), options);
 }
 
 const DecoderLm& TextGenerator::model() const {
@@ -174,6 +177,9 @@ const SamplingConfig& TextGenerator::sampling() const {
 }
 TextUnit TextGenerator::text_unit() const {
   return impl_->text_unit;
+}
+const std::vector<std::string>& TextGenerator::adapters() const {
+  return impl_->adapters;
 }
 Scheduler& TextGenerator::scheduler() const {
   return impl_->scheduler;

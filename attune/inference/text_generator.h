@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "attune/hub/adapter_folders.h"
 #include "attune/inference/decoding/finish_reason.h"
 #include "attune/inference/decoding/scheduler_options.h"
 #include "attune/models/sampling_config.h"
@@ -34,6 +35,7 @@ struct GeneratedText {
 
 struct GenerateOptions {
   std::optional<SamplingConfig> sampling = {};  // else the model's own
+  std::string adapter = {};                     // one of TextGenerator::adapters(); "": the model as it is
   std::vector<std::string> stop = {};           // strings that end a continuation and are left out of it
   int64_t samples = 1;                          // continuations of each prompt
   int64_t batch_texts = 32;                     // the most texts at once, those of other calls included
@@ -69,8 +71,11 @@ class TextGenerator {
   /// not the model's.
   explicit TextGenerator(LanguageModelFolder files, const SchedulerOptions& options = {});
 
-  /// From a model folder. Throws FileError or ConfigError.
-  static TextGenerator load(const std::filesystem::path& folder, const SchedulerOptions& options = {});
+  /// From a model folder. With adapters, each call chooses one (GenerateOptions::adapter) or none; calls with different
+  /// ones are decoded together, and a text is the same as if its call were alone. Throws FileError, which names a
+  /// tensor of an adapter that does not fit the model, or ConfigError.
+  static TextGenerator load(const std::filesystem::path& folder, const SchedulerOptions& options = {},
+                            const AdapterFolders& adapters = {});
 
   /// Returns `samples` continuations of each prompt, in the order of the prompts. Random numbers are a function of the
   /// seed, the number of the sample and the token's position, so that a text does not depend on the other texts. Throws
@@ -95,6 +100,8 @@ class TextGenerator {
   const Tokenizer& tokenizer() const;
   const SamplingConfig& sampling() const;
   TextUnit text_unit() const;
+  /// The names of the adapters that calls choose from.
+  const std::vector<std::string>& adapters() const;
   /// What all calls share. For Attune's own programs: no public header defines Scheduler.
   Scheduler& scheduler() const;
 

@@ -4,6 +4,7 @@
 
 #include "attune/base/check.h"
 #include "attune/base/fail.h"
+#include "attune/inference/adapter_choice.h"
 #include "attune/inference/decoding/shortlist.h"
 #include "attune/inference/languages.h"
 #include "attune/inference/text_limits.h"
@@ -77,6 +78,7 @@ BatchLimits batch_limits(const TranslateOptions& options) {
 TranslationRequests::TranslationRequests(const Translator& translator, const TranslateOptions& options)
     : translator_(translator),
       options_(checked(options)),
+      adapter_(adapter_number(translator.adapters(), options.adapter)),
       required_(encode_phrases("required", translator.target_tokenizer(), options.required)),
       search_options_(search_options(translator, options)),
       start_token_(SearchTokens(search_options_).start),
@@ -139,6 +141,7 @@ DecodingRequest TranslationRequests::request(std::vector<int32_t> source, Senten
   return {.source = std::move(source),
           .prompt = {start_token_},
           .search = BeamSearchRequest{search_options_, std::move(constraints)},
+          .adapter = adapter_,
           .batch = batch_,
           .interrupt = options_.interrupt,
           .deadline = options_.deadline};

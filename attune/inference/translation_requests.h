@@ -46,6 +46,7 @@ class TranslationRequests {
 
   const Translator& translator_;
   TranslateOptions options_;
+  int32_t adapter_;
   TokenSequences required_;  // of every sentence
   BeamSearchOptions search_options_;
   int32_t start_token_, end_token_, source_end_, source_language_;

@@ -50,6 +50,7 @@ struct Translator::Impl {
   std::shared_ptr<const Transformer> model;
   std::shared_ptr<const Tokenizer> source_tokenizer, target_tokenizer;
   GenerationConfig generation;
+  std::vector<std::string> adapters = {};
   Scheduler scheduler;
 
   Impl(const Models& models, std::shared_ptr<const Tokenizer> source, std::shared_ptr<const Tokenizer> target,
@@ -74,10 +75,13 @@ Translator::Translator(const std::shared_ptr<Transformer>& model, std::shared_pt
 Translator::Translator(ModelFolder files, const SchedulerOptions& options)
     : impl_(std::make_shared<Impl>(Models{with_panels(std::move(files.model), options)},
                                    std::move(files.source_tokenizer), std::move(files.target_tokenizer),
-                                   files.generation, options)) {}
+                                   files.generation, options)) {
+  impl_->adapters = std::move(files.adapters);
+}
 
-Translator Translator::load(const std::filesystem::path& folder, const SchedulerOptions& options) {
-  return Translator(open_model_folder(folder, panels_for(options.precision)), options);
+Translator Translator::load(const std::filesystem::path& folder, const SchedulerOptions& options,
+                            const AdapterFolders& adapters) {
+  return Translator(OpenedFolder(folder).load_model(panels_for(options.precision), adapters), options);
 }
 
 Translator Translator::load_ensemble(const std::vector<std::filesystem::path>& folders,
@@ -110,6 +114,9 @@ const Tokenizer& Translator::target_tokenizer() const {
 }
 const GenerationConfig& Translator::generation() const {
   return impl_->generation;
+}
+const std::vector<std::string>& Translator::adapters() const {
+  return impl_->adapters;
 }
 Scheduler& Translator::scheduler() const {
   return impl_->scheduler;

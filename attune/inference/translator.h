@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "attune/base/interrupt.h"
+#include "attune/hub/adapter_folders.h"
 #include "attune/inference/decoding/finish_reason.h"
 #include "attune/inference/decoding/scheduler_options.h"
 #include "attune/models/generation_config.h"
@@ -54,6 +55,7 @@ struct Translation {
 
 struct TranslateOptions {
   std::optional<GenerationConfig> generation = {};  // else the model's own
+  std::string adapter = {};                         // one of Translator::adapters(); "": the model as it is
   int64_t n_best = 1;                               // at most beam_size
   int64_t batch_sentences = 64;                     // most sentences at once, of each thread unless from 2 to 15 ...
   int64_t batch_tokens = 8192;                      // ... and most source tokens; at least one sentence
@@ -115,8 +117,11 @@ class Translator {
   /// Takes the model over. Makes the panels of its weights unless it has them.
   explicit Translator(ModelFolder files, const SchedulerOptions& options = {});
 
-  /// From a model folder. Throws FileError or ConfigError.
-  static Translator load(const std::filesystem::path& folder, const SchedulerOptions& options = {});
+  /// From a model folder. With adapters, each call chooses one (TranslateOptions::adapter) or none; calls with
+  /// different ones are decoded together, and a translation is the same as if its call were alone. Throws FileError,
+  /// which names a tensor of an adapter that does not fit the model, or ConfigError.
+  static Translator load(const std::filesystem::path& folder, const SchedulerOptions& options = {},
+                         const AdapterFolders& adapters = {});
   /// From several model folders, which translate together: at each step, the probability of a token is the mean of
   /// their probabilities. Tokenizers, generation settings and word alignments are the first one's. Throws FileError or
   /// ConfigError, also unless all have the same vocabularies.
@@ -145,6 +150,8 @@ class Translator {
   const Tokenizer& source_tokenizer() const;
   const Tokenizer& target_tokenizer() const;
   const GenerationConfig& generation() const;
+  /// The names of the adapters that calls choose from.
+  const std::vector<std::string>& adapters() const;
   /// What all calls share. For Attune's own programs: no public header defines Scheduler.
   Scheduler& scheduler() const;
 

@@ -126,11 +126,11 @@ void check_config(const fs::path& folder, const ConfigFile& file, Architecture n
 template <class Build>
 auto build_for_use(Build build, const ConfigFile& config, const fs::path& folder, LoadedWeights weights) {
   auto model = build_without_values(config.model, build);
-  const auto made = weights == LoadedWeights::bfloat16_panels ? WeightFormat::bfloat16 : WeightFormat::float32;
+  const auto made = panel_format(weights).value_or(WeightFormat::float32);
   if (config.weight_format) {
-    if (made == WeightFormat::bfloat16 && *config.weight_format != made)
-      fail<ConfigError>("{}: its weights are {} panels; bfloat16 products need bfloat16 panels or matrices",
-                        folder.string(), enum_name(*config.weight_format));
+    if (made != WeightFormat::float32 && *config.weight_format != made)
+      fail<ConfigError>("{}: its weights are {} panels; {} products need {} panels or matrices", folder.string(),
+                        enum_name(*config.weight_format), enum_name(made), enum_name(made));
     map_panel_parameters(folder / kParameterFile, *model, *config.weight_format);
     if (are_panels(weights)) ensure_panels(*model, made);  // what is float32 there
   } else {

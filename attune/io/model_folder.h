@@ -4,6 +4,9 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "attune/base/execution.h"
 #include "attune/io/config_file.h"
@@ -26,6 +29,7 @@ struct ModelFolder {
   std::shared_ptr<const Tokenizer> source_tokenizer;
   std::shared_ptr<const Tokenizer> target_tokenizer;  // may be the same object
   GenerationConfig generation;
+  std::vector<std::string> adapters = {};  // names of those to choose from, by number: see AdapterFolders
 };
 
 struct LanguageModelFolder {
@@ -35,6 +39,7 @@ struct LanguageModelFolder {
   TextUnit text_unit = TextUnit::stream;  // what the model was trained on: lines and paragraphs begin with bos
   /// Prompts have the special tokens that the tokenizer itself puts around texts, and no others.
   bool tokenizer_frames_texts = false;
+  std::vector<std::string> adapters = {};  // names of those to choose from, by number: see AdapterFolders
 };
 
 inline constexpr int64_t kMostTextTokens = 1 << 16;  // the largest max_tokens
@@ -108,13 +113,20 @@ void save_model_folder(const std::filesystem::path& folder, EncoderMaskedLm& mod
 ///                     panels leave memory until embeddings read rows of them
 ///   bfloat16_panels   as `panels`, all panels in bfloat16 (float32 is rounded), for ProductPrecision::bfloat16. A
 ///                     folder with panels of another type is refused
+///   int8_panels       as `panels`, all panels in int8, for a model that is trained by adapters alone
 ///   stored            as `mapped`, for conversion to panels
 /// All but `mapped` keep bfloat16 matrices of a hub folder in bfloat16. A product can read such a matrix only as
 /// panels.
-enum class LoadedWeights { mapped, panels, bfloat16_panels, stored };
+enum class LoadedWeights { mapped, panels, bfloat16_panels, int8_panels, stored };
 
 inline bool are_panels(LoadedWeights weights) {
-  return weights == LoadedWeights::panels || weights == LoadedWeights::bfloat16_panels;
+  return weights != LoadedWeights::mapped && weights != LoadedWeights::stored;
+}
+/// The format of the panels, or none: that of the matrices.
+inline std::optional<WeightFormat> panel_format(LoadedWeights weights) {
+  if (weights == LoadedWeights::bfloat16_panels) return WeightFormat::bfloat16;
+  if (weights == LoadedWeights::int8_panels) return WeightFormat::int8;
+  return std::nullopt;
 }
 /// The panels that products of this precision read.
 inline LoadedWeights panels_for(ProductPrecision precision) {

@@ -68,7 +68,7 @@ SafetensorsReader open_parameters(const std::filesystem::path& path) {
 void save_parameters(const std::filesystem::path& path, Module& module,
                      const std::map<std::string, std::string>& metadata) {
   std::vector<NamedTensor> tensors;
-  for (auto& [name, tensor] : adapted_parameters(module)) tensors.push_back({name, std::move(tensor)});
+  for (AdaptedParameter& p : adapted_parameters(module)) tensors.push_back({p.name, p.tensor, std::move(p.later)});
   write_safetensors(path, tensors, metadata);
 }
 

@@ -136,9 +136,11 @@ namespace {
 std::vector<const NamedTensor*> memory_order(std::span<const NamedTensor> tensors) {
   std::multimap<const void*, size_t> at;
   for (size_t i = 0; i < tensors.size(); ++i)
-    if (tensors[i].tensor.bytes() > 0) at.emplace(tensors[i].tensor.address(), i);
+    if (!tensors[i].later && tensors[i].tensor.bytes() > 0) at.emplace(tensors[i].tensor.address(), i);
   std::vector<bool> done(tensors.size(), false);
-  const auto next = [&](const Tensor& t) {
+  const auto next = [&](const NamedTensor& named) {
+    const Tensor& t = named.tensor;
+    if (named.later) return tensors.size();
     const auto [first, last] = at.equal_range(static_cast<const std::byte*>(t.address()) + t.bytes());
     const auto found = std::find_if(first, last, [&](const auto& entry) {
       return !done[entry.second] && Tensor::joined(std::array{t, tensors[entry.second].tensor}).defined();
@@ -147,7 +149,7 @@ std::vector<const NamedTensor*> memory_order(std::span<const NamedTensor> tensor
   };
   std::vector<const NamedTensor*> order;
   for (size_t begin = 0; begin < tensors.size(); ++begin)
-    for (size_t i = begin; i < tensors.size() && !done[i]; i = next(tensors[i].tensor)) {
+    for (size_t i = begin; i < tensors.size() && !done[i]; i = next(tensors[i])) {
       done[i] = true;
       order.push_back(&tensors[i]);
     }
@@ -176,12 +178,11 @@ std::string header_text(const std::filesystem::path& path, std::span<const Named
   }
   uint64_t offset = 0;
   for (const NamedTensor* named : tensors) {
-    const Tensor& tensor = named->tensor;
     separate(",");
     text +=
         fmt::format(R"({}:{{"dtype":"{}","shape":{},"data_offsets":[{},{}]}})", json_text(named->name, path),
-                    stored_name(stored_type(tensor.dtype())), tensor.shape().text(), offset, offset + tensor.bytes());
-    offset += tensor.bytes();
+                    stored_name(stored_type(named->dtype())), named->shape().text(), offset, offset + named->bytes());
+    offset += named->bytes();
   }
   text += "}";
   const size_t used = (kLengthBytes + text.size()) % kAlignment;
@@ -194,7 +195,7 @@ std::string header_text(const std::filesystem::path& path, std::span<const Named
 std::string digest_of(const std::string& header, std::span<const NamedTensor* const> tensors) {
   ContentDigest digest;
   digest.add(std::as_bytes(std::span(header)));
-  for (const NamedTensor* named : tensors) digest.add(HostView(named->tensor).bytes());
+  for (const NamedTensor* named : tensors) digest.add(HostView(named->values()).bytes());
   return digest.hex();
 }
 
@@ -204,7 +205,8 @@ void write_safetensors(const std::filesystem::path& path, std::span<const NamedT
                        const std::map<std::string, std::string>& metadata, Checksum checksum) {
   std::set<std::string_view> names = {"__metadata__"};
   for (const NamedTensor& named : tensors) {
-    if (!named.tensor.defined()) fail<FileError>("{}: tensor {} has no data", path.string(), in_quotes(named.name));
+    if (!named.later && !named.tensor.defined())
+      fail<FileError>("{}: tensor {} has no data", path.string(), in_quotes(named.name));
     if (!names.insert(named.name).second)
       fail<FileError>("{}: the name {} is taken, a tensor cannot have it", path.string(), in_quotes(named.name));
   }
@@ -212,8 +214,10 @@ void write_safetensors(const std::filesystem::path& path, std::span<const NamedT
   // What fills whole units of 64 bytes first, so that each begins at such a unit; then wide elements before narrow
   // ones.
   std::stable_sort(order.begin(), order.end(), [](const NamedTensor* a, const NamedTensor* b) {
-    const auto last = [](const Tensor& t) { return t.bytes() % kAlignment == 0 ? 0 : kAlignment - size_of(t.dtype()); };
-    return last(a->tensor) < last(b->tensor);
+    const auto last = [](const NamedTensor& t) {
+      return t.bytes() % kAlignment == 0 ? 0 : kAlignment - size_of(t.dtype());
+    };
+    return last(*a) < last(*b);
   });
   std::map<std::string, std::string> described = metadata;
   if (checksum == Checksum::sha256) described[kDigest] = kNoDigest;
@@ -224,7 +228,7 @@ void write_safetensors(const std::filesystem::path& path, std::span<const NamedT
   file.write(&length, sizeof(length));
   file.write(header);
   for (const NamedTensor* named : order) {
-    const HostView values(named->tensor);
+    const HostView values(named->values());
     file.write(values.bytes().data(), values.bytes().size());
   }
   file.commit();

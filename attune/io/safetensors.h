@@ -4,12 +4,14 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "attune/base/file.h"
 #include "attune/io/safetensors_header.h"
+#include "attune/tensor/later_tensor.h"
 #include "attune/tensor/tensor.h"
 
 namespace [[gnu::visibility("default")]] attune {
@@ -66,6 +68,12 @@ enum class Checksum {
 struct NamedTensor {
   std::string name;
   Tensor tensor;
+  std::optional<LaterTensor> later = {};  // in place of `tensor`: made when it is written
+
+  const Shape& shape() const { return later ? later->shape : tensor.shape(); }
+  DType dtype() const { return later ? later->dtype : tensor.dtype(); }
+  size_t bytes() const { return static_cast<size_t>(shape().numel()) * size_of(dtype()); }
+  Tensor values() const { return later ? later->make() : tensor; }
 };
 
 /// Replaces `path` whole or not at all. The data begins at a multiple of 64 bytes, and so does every tensor whose bytes

@@ -9,6 +9,7 @@
 #include "attune/autograd/graph.h"
 #include "attune/base/fail.h"
 #include "attune/base/glob.h"
+#include "attune/ops/panel_weight.h"
 #include "attune/ops/residual.h"
 
 namespace attune {
@@ -20,15 +21,13 @@ constexpr uint64_t kStream = uint64_t{0x6c6f7261} << 32;  // "lora": the model's
 class Slots final : public Visitor {
  public:
   std::vector<AdapterSlot> slots;
-  /// Whether another parameter is the same tensor.
-  bool is_shared(const Parameter& parameter) const {
-    return parameter.tensor.defined() && readers_.at(parameter.tensor.address()).size() > 1;
-  }
+  /// Whether another parameter has the same values.
+  bool is_shared(const Parameter& parameter) const { return readers_.at(address_of(parameter)).size() > 1; }
 
  protected:
   void on_parameter(const std::string& path, Parameter& parameter) override {
     parameters_[path] = &parameter;
-    if (parameter.tensor.defined()) readers_[parameter.tensor.address()].insert(&parameter);
+    readers_[address_of(parameter)].insert(&parameter);
   }
   void on_module(const std::string& path, Module& part) override {
     auto* const adapter = dynamic_cast<Adapter*>(&part);
@@ -53,6 +52,31 @@ bool names(const std::string& target, const AdapterSlot& slot) {
   return matches_glob(target, slot.name) || slot.name.ends_with("." + target);
 }
 
+// What adapted_parameters() returns.
+class Adapted final : public Visitor {
+ public:
+  explicit Adapted(const std::vector<AdapterSlot>& slots) {
+    for (const AdapterSlot& slot : slots)
+      if (slot.adapter->there()) adapters_.emplace(slot.weight, slot.adapter);
+  }
+  std::vector<AdaptedParameter> parameters;
+
+ protected:
+  void on_parameter(const std::string& path, Parameter& p) override {
+    if (is_of_adapter(path) || !p.defined() || !seen_.insert(address_of(p)).second) return;
+    const auto adapter = adapters_.find(&p);
+    if (adapter == adapters_.end() && p.tensor.defined()) return parameters.push_back({path, p.tensor.detach()});
+    const auto matrix = p.quantised ? p.quantised : p.panels;
+    LaterTensor later{.shape = shape_of(p), .dtype = p.dtype(), .make = [matrix] { return matrix->to_matrix(); }};
+    if (adapter != adapters_.end()) later.make = [&p, own = adapter->second] { return with_adapter(p, *own).tensor; };
+    parameters.push_back({path, {}, std::move(later)});
+  }
+
+ private:
+  std::map<const Parameter*, const Adapter*> adapters_;
+  std::set<const void*> seen_;
+};
+
 // "w_q, w_k, linear_1": the last parts of all names.
 std::string kinds_of(const std::vector<AdapterSlot>& slots) {
   std::set<std::string> kinds;
@@ -61,13 +85,12 @@ std::string kinds_of(const std::vector<AdapterSlot>& slots) {
 }
 
 void add_new(const AdapterSlot& slot, const LoraConfig& config, uint64_t seed, uint64_t stream) {
-  const Tensor& weight = slot.weight->tensor;
-  if (!weight.defined()) fail<ConfigError>("lora: {} is there as panels alone", slot.name);
-  const int64_t out = weight.size(0), in = weight.size(1);
-  const TensorOptions options{weight.dtype(), weight.device()};
-  const Tensor a = Tensor::empty({config.rank, in}, options);
-  initialize_normal(a, 1 / std::sqrt(3 * static_cast<double>(in)), seed, stream);
-  slot.adapter->set(a, Tensor::zeros({out, config.rank}, options), config.scale(), config.dropout);
+  const Parameter& weight = *slot.weight;
+  if (weight.panels && !weight.tensor.defined()) fail<ConfigError>("lora: {} is there as panels alone", slot.name);
+  const TensorOptions options{weight.dtype(), weight.tensor.defined() ? weight.tensor.device() : Device{}};
+  const Tensor a = Tensor::empty({config.rank, slot.in()}, options);
+  initialize_normal(a, 1 / std::sqrt(3 * static_cast<double>(slot.in())), seed, stream);
+  slot.adapter->set(a, Tensor::zeros({slot.out(), config.rank}, options), config.scale(), config.dropout);
 }
 
 }  // namespace
@@ -102,28 +125,21 @@ void add_adapters(Module& module, const LoraConfig& config, uint64_t seed) {
 }
 
 Parameter with_adapter(const Parameter& weight, const Adapter& adapter) {
-  if (!weight.tensor.defined())
+  if (!weight.tensor.defined() && !weight.quantised)
     fail<ConfigError>("an adapter cannot be added to a weight that is there as panels alone");
   const NoGrad no_grad;
   Parameter sum = weight;
-  sum.tensor = residual_dropout(weight.tensor.detach(), adapter.product());
+  sum.tensor = weight.quantised ? weight.quantised->to_matrix() : weight.tensor.detach();
+  if (adapter.there()) sum.tensor = residual_dropout(sum.tensor, adapter.product());
   sum.panels.reset();
+  sum.quantised.reset();
   return sum;
 }
 
-std::vector<std::pair<std::string, Tensor>> adapted_parameters(Module& module) {
-  std::map<const void*, AdapterSlot> slots;  // by the weight's address
-  for (const AdapterSlot& slot : adapter_slots(module))
-    if (slot.adapter->there()) slots.emplace(slot.weight->tensor.address(), slot);
-  std::vector<std::pair<std::string, Tensor>> parameters;
-  for (const auto& [name, tensor] : named_parameters(module)) {
-    if (is_of_adapter(name)) continue;
-    const auto slot = slots.find(tensor->address());
-    parameters.emplace_back(name, slot == slots.end()
-                                      ? tensor->detach()
-                                      : with_adapter(*slot->second.weight, *slot->second.adapter).tensor);
-  }
-  return parameters;
+std::vector<AdaptedParameter> adapted_parameters(Module& module) {
+  Adapted adapted(adapter_slots(module));
+  module.visit(adapted);
+  return std::move(adapted.parameters);
 }
 
 void merge_adapters(Module& module) {

@@ -1,12 +1,13 @@
 #pragma once
 // The adapters of a whole module.
 
+#include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "attune/nn/adapter.h"
+#include "attune/tensor/later_tensor.h"
 
 namespace attune {
 
@@ -15,6 +16,9 @@ struct AdapterSlot {
   std::string name;  // "encoder.layers.0.self_attention.w_q"
   Parameter* weight;
   Adapter* adapter;
+
+  int64_t out() const { return shape_of(*weight)[0]; }
+  int64_t in() const { return shape_of(*weight)[1]; }
 };
 
 /// Whether a parameter of this name belongs to an adapter: "encoder.layers.0.self_attention.w_q.lora.a".
@@ -28,12 +32,22 @@ std::vector<AdapterSlot> adapter_slots(Module& module);
 /// that names no projection, or one whose weight is not read by that product alone.
 void add_adapters(Module& module, const LoraConfig& config, uint64_t seed);
 
-/// The weight of a projection with what its adapter adds; a tensor of its own, without panels. Throws ConfigError when
-/// the weight is there as panels alone.
+/// The weight of a projection with what its adapter, if there is one, adds; a tensor of its own, without panels; what
+/// is quantised is widened. Throws ConfigError when the weight is there as panels alone.
 Parameter with_adapter(const Parameter& weight, const Adapter& adapter);
 
-/// The named_parameters() but those of adapters, which are added to their weights.
-std::vector<std::pair<std::string, Tensor>> adapted_parameters(Module& module);
+/// A parameter as files store it.
+struct AdaptedParameter {
+  std::string name;
+  Tensor tensor;
+  /// In place of `tensor`: with what an adapter adds, or widened. Files take one after the other, so that these are
+  /// never all in memory.
+  std::optional<LaterTensor> later = {};
+};
+
+/// All parameters but those of adapters, which are added to their weights; a shared one once. The module has to outlive
+/// the result.
+std::vector<AdaptedParameter> adapted_parameters(Module& module);
 
 /// Adds every adapter's product to the weight of its projection, which gets a tensor of its own, and removes the
 /// adapter. Throws as with_adapter() does.

@@ -24,12 +24,13 @@ class Places final : public Visitor {
   void on_parameter(const std::string&, Parameter& parameter) override { parameters.push_back(&parameter); }
 };
 
-// What inference computes with: all parameters but those of adapters, which are added to the weights.
+// What inference computes with: all parameters but those of adapters, which are added to the weights. What training
+// has quantised is widened.
 class AdaptedPlaces final : public Visitor {
  public:
   explicit AdaptedPlaces(Module& module) {
     for (const AdapterSlot& slot : adapter_slots(module))
-      if (slot.adapter->there()) adapters_.emplace(slot.weight, slot.adapter);
+      if (slot.adapter->there() || slot.weight->quantised) adapters_.emplace(slot.weight, slot.adapter);
     module.visit(*this);
   }
   std::vector<Parameter*> parameters;

@@ -1,6 +1,7 @@
 #include "attune/nn/module.h"
 
 #include <cmath>
+#include <map>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -8,6 +9,7 @@
 #include "attune/base/random.h"
 #include "attune/nn/checkpointed_layer.h"
 #include "attune/nn/dropout.h"
+#include "attune/ops/panel_weight.h"
 
 namespace attune {
 namespace {
@@ -26,6 +28,20 @@ class ParameterCollector final : public Visitor {
  private:
   bool trained_alone_;
   std::vector<NamedParameter> parameters_;
+  std::unordered_set<const void*> seen_;
+};
+
+class ParameterCounter final : public Visitor {
+ public:
+  int64_t count = 0;
+
+ protected:
+  void on_parameter(const std::string&, Parameter& p) override {
+    if (!p.defined() || !seen_.insert(address_of(p)).second) return;
+    count += shape_of(p).numel();
+  }
+
+ private:
   std::unordered_set<const void*> seen_;
 };
 
@@ -63,6 +79,27 @@ void replace(Module& module, const ParameterReplacer::Make& make) {
   ParameterReplacer replacer(make);
   module.visit(replacer);
 }
+
+// Moves the matrices that stand in place of tensors.
+class MatrixMover final : public Visitor {
+ public:
+  explicit MatrixMover(const Device& device) : device_(device) {}
+
+ protected:
+  void on_parameter(const std::string&, Parameter& parameter) override {
+    if (parameter.tensor.defined()) return;
+    for (auto* const matrix : {&parameter.panels, &parameter.quantised}) {
+      if (*matrix == nullptr) continue;
+      auto& moved = moved_[*matrix];
+      if (moved == nullptr) moved = std::make_shared<const PanelWeight>((*matrix)->to(device_));
+      *matrix = moved;
+    }
+  }
+
+ private:
+  Device device_;
+  std::map<std::shared_ptr<const PanelWeight>, std::shared_ptr<const PanelWeight>> moved_;
+};
 
 class DropoutNumbering final : public Visitor {
  protected:
@@ -119,10 +156,21 @@ std::vector<NamedParameter> trained_parameters(Module& module) {
   return collect(module, true);
 }
 
+Shape shape_of(const Parameter& parameter) {
+  if (parameter.tensor.defined()) return parameter.tensor.shape();
+  const PanelWeight& matrix = parameter.quantised ? *parameter.quantised : *parameter.panels;
+  return {matrix.out(), matrix.in()};
+}
+
+const void* address_of(const Parameter& parameter) {
+  if (parameter.tensor.defined()) return parameter.tensor.address();
+  return parameter.quantised ? parameter.quantised.get() : parameter.panels.get();
+}
+
 int64_t parameter_count(Module& module) {
-  int64_t count = 0;
-  for (const NamedParameter& p : named_parameters(module)) count += p.tensor->numel();
-  return count;
+  ParameterCounter counter;
+  module.visit(counter);
+  return counter.count;
 }
 
 void number_dropouts(Module& module) {
@@ -152,6 +200,8 @@ void require_gradients(Module& module) {
 
 void move_parameters(Module& module, const Device& device) {
   replace_parameters(module, [&](const NamedParameter& parameter) { return parameter.tensor->to(device); });
+  MatrixMover mover(device);
+  module.visit(mover);
 }
 
 void convert_parameters(Module& module, DType dtype) {

@@ -46,12 +46,17 @@ struct NamedParameter {
   Tensor* tensor;  // lives in the module
 };
 
+/// Of the tensor, or of the matrix that there is in its place.
+Shape shape_of(const Parameter& parameter);
+/// The address of the values: the same for parameters that share them.
+const void* address_of(const Parameter& parameter);
+
 /// Every parameter that has a tensor, once; a shared parameter appears under its first name.
 std::vector<NamedParameter> named_parameters(Module& module);
 /// The named_parameters() that are trained.
 std::vector<NamedParameter> trained_parameters(Module& module);
 
-/// The number of elements of all parameters; shared parameters count once.
+/// The number of elements of all parameters, panels included; shared parameters count once.
 int64_t parameter_count(Module& module);
 
 /// Numbers all Dropout modules from 0, in the order of visit(). The code that builds a model calls it once.
@@ -70,7 +75,7 @@ void clear_gradients(Module& module);
 /// undefined tensor, they keep theirs. Drops panels.
 void replace_parameters(Module& module, const std::function<Tensor(const NamedParameter&)>& make);
 
-/// Moves every parameter to a device. Drops gradients and panels.
+/// Moves every parameter to a device. Drops gradients, and panels of what has a tensor.
 void move_parameters(Module& module, const Device& device);
 
 /// Converts every parameter to another floating type; float64 is for gradient checks. Drops panels.

@@ -24,8 +24,11 @@ struct Parameter {
   /// The matrix laid out for products and lookups of inference, or null. Panels do not follow changes of the tensor, so
   /// only modules made for inference have them: see make_panels().
   std::shared_ptr<const PanelWeight> panels = {};
+  /// In place of the tensor: the numbers of a matrix that training reads and does not change, see
+  /// LinearParameters::quantised. Null in models that are used.
+  std::shared_ptr<const PanelWeight> quantised = {};
 
-  bool defined() const { return tensor.defined() || panels != nullptr; }
+  bool defined() const { return tensor.defined() || panels != nullptr || quantised != nullptr; }
   /// The dtype of computations with this parameter.
   DType dtype() const { return tensor.defined() ? tensor.dtype() : DType::f32; }
 };

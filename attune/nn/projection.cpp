@@ -7,6 +7,7 @@
 #include "attune/nn/new_parameter.h"
 #include "attune/ops/activation.h"
 #include "attune/ops/concat_heads.h"
+#include "attune/ops/gather.h"
 #include "attune/ops/linear_columns.h"
 #include "attune/ops/panel_linear.h"
 #include "attune/ops/precision.h"
@@ -21,6 +22,8 @@ constexpr size_t kMostFused = 3;
 
 // Whether the products of x read panels: either all of them do or none.
 bool takes_panels(const Tensor& x, Projections projections) {
+  if (std::ranges::any_of(projections, [](const Projection* p) { return p->weight.quantised != nullptr; }))
+    return false;
   const PanelWeight* first = (*projections.begin())->weight.panels.get();
   const bool here = std::ranges::all_of(projections, [&](const Projection* p) {
     return p->weight.panels && read_one_input(*p->weight.panels, *first) &&
@@ -76,10 +79,20 @@ CrossEntropy panel_loss(const Tensor& x, const Projection& projection, const Ind
   return sum;
 }
 
+LinearParameters parameters_of(const Projection& p) {
+  return {.weight = p.weight.tensor, .bias = p.bias.tensor, .quantised = p.weight.quantised};
+}
+
+Tensor product(const Tensor& x, Projections projections) {
+  std::array<LinearParameters, kMostFused> parameters;
+  std::ranges::transform(projections, parameters.begin(), [](const Projection* p) { return parameters_of(*p); });
+  return fused_linear(x, {parameters.data(), projections.size()});
+}
+
 Tensor without_adapter(const Tensor& x, const Projection& p, const LinearOptions& options) {
   if (!options.dropout.active() && takes_panels(x, {&p}))
     return panel_linear(for_panels(x), *p.weight.panels, p.bias.tensor, options.activation);
-  return linear(x, p.weight.tensor, p.bias.tensor, options);
+  return linear(x, parameters_of(p), options);
 }
 
 // a [n, p] beside b [n, q]; a may be undefined        -> [n, p + q]
@@ -97,8 +110,12 @@ bool has_adapter(std::span<const Projection* const> projections) {
   return std::ranges::any_of(projections, [](const Projection* p) { return p->adapter->there(); });
 }
 
+bool adds(const Projection* p) {
+  return p->adapter->there() || p->adapter->is_chosen();
+}
+
 int64_t out_of(const Projection& p) {
-  return p.weight.tensor.defined() ? p.weight.tensor.size(0) : p.weight.panels->out();
+  return shape_of(p.weight)[0];
 }
 
 // B of each projection with zeros where the reduced inputs of the others stand, so that one product gives what all
@@ -121,16 +138,32 @@ Tensor added_by_adapters(const Tensor& x, Projections projections) {
     if (own > 0) weight = beside(weight, p->adapter->b());
     before += own;
     if (own > 0 && before < all) weight = beside(weight, zeros_like(out, all - before, reduced));
-    return LinearParameters{weight, {}};
+    return LinearParameters{.weight = weight, .bias = {}};
   });
   return fused_linear(reduced, {up.data(), projections.size()});
 }
 
+// What the adapters add that the rows of x have chosen:        x [..., in] -> [rows, sum of out]
+Tensor added_by_choice(const Tensor& x, Projections projections) {
+  const AdapterRows& rows = *execution().adapter_rows;
+  const Tensor all = to_float32(x.reshape({-1, x.size(-1)}));
+  if (all.size(0) != rows.rows())
+    fail<ShapeError>("projection: {} rows where {} have adapters to choose from", all.size(0), rows.rows());
+  const Tensor sorted = gather(all, rows.sorted());
+  Tensor added;
+  for (const Projection* p : projections)
+    added = beside(added, p->adapter->is_chosen() ? p->adapter->chosen(sorted, rows, out_of(*p))
+                                                  : zeros_like(sorted.size(0), out_of(*p), sorted));
+  return gather(added, rows.places());
+}
+
 // y, float32, with what the adapters of the projections add to it.
 Tensor adapted(const Tensor& y, const Tensor& x, Projections projections) {
-  if (!has_adapter({projections.begin(), projections.size()})) return y;
+  if (std::ranges::none_of(projections, adds)) return y;
+  const bool chosen = std::ranges::any_of(projections, [](const Projection* p) { return p->adapter->is_chosen(); });
   const std::vector<int64_t> shape(y.shape().begin(), y.shape().end());
-  return residual_dropout(y, added_by_adapters(x, projections).reshape(shape));
+  const Tensor added = chosen ? added_by_choice(x, projections) : added_by_adapters(x, projections);
+  return residual_dropout(y, added.reshape(shape));
 }
 
 // What adapters add to segments of rows; a projection without one has one of zeros.
@@ -144,8 +177,8 @@ Tensor added_to_segments(const Tensor& x, std::span<const int64_t> offsets,
     if (own.there() && (own.rank() != first.rank() || own.scale() != first.scale()))
       fail<ShapeError>("adapters of experts: one has rank {} and scale {}, another {} and {}", first.rank(),
                        first.scale(), own.rank(), own.scale());
-    down.push_back({own.there() ? own.a() : Tensor::zeros_like(first.a()), {}});
-    up.push_back({own.there() ? own.b() : Tensor::zeros_like(first.b()), {}});
+    down.push_back({.weight = own.there() ? own.a() : Tensor::zeros_like(first.a()), .bias = {}});
+    up.push_back({.weight = own.there() ? own.b() : Tensor::zeros_like(first.b()), .bias = {}});
   }
   const Tensor reduced = scaled(segment_linear(first.dropped(x), offsets, down), first.scale());
   return segment_linear(reduced, offsets, up);
@@ -173,7 +206,7 @@ std::vector<Projection> new_adjacent_projections(int64_t in, std::initializer_li
 }
 
 Tensor project(const Tensor& x, const Projection& p, const LinearOptions& options) {
-  if (!p.adapter->there()) return without_adapter(x, p, options);
+  if (!adds(&p)) return without_adapter(x, p, options);
   const Tensor y = activated(adapted(without_adapter(x, p, {}), x, {&p}), options.activation);
   return options.dropout.active() ? dropout(y, options.dropout) : y;
 }
@@ -183,11 +216,7 @@ Tensor project_fused(const Tensor& x, Projections projections) {
     const auto parameters = panels_of(projections);
     return adapted(fused_panel_linear(for_panels(x), {parameters.data(), projections.size()}), x, projections);
   }
-  std::array<LinearParameters, kMostFused> parameters;
-  std::ranges::transform(projections, parameters.begin(), [](const Projection* p) {
-    return LinearParameters{p->weight.tensor, p->bias.tensor};
-  });
-  return adapted(fused_linear(x, {parameters.data(), projections.size()}), x, projections);
+  return adapted(product(x, projections), x, projections);
 }
 
 std::array<Tensor, 3> project_each(const Tensor& x, Projections projections) {
@@ -204,7 +233,7 @@ std::array<Tensor, 3> project_each(const Tensor& x, Projections projections) {
   }
   Tensor for_all;  // of those whose panels cannot be read together
   std::ranges::transform(projections, products.begin(), [&](const Projection* p) {
-    if (!takes_panels(x, {p})) return adapted(linear(x, p->weight.tensor, p->bias.tensor), x, {p});
+    if (!takes_panels(x, {p})) return adapted(without_adapter(x, *p, {}), x, {p});
     if (!for_all.defined()) for_all = for_panels(x);
     return adapted(panel_linear(for_all, *p->weight.panels, p->bias.tensor), x, {p});
   });
@@ -224,7 +253,7 @@ Tensor project_segments(const Tensor& x, std::span<const int64_t> offsets,
     return with_adapters(segment_panel_linear(for_panels(x), offsets, parameters));
   }
   std::vector<LinearParameters> parameters;
-  for (const Projection* p : projections) parameters.push_back({p->weight.tensor, p->bias.tensor});
+  for (const Projection* p : projections) parameters.push_back(parameters_of(*p));
   return with_adapters(segment_linear(x, offsets, parameters, bf16_output && !any));
 }
 
@@ -241,8 +270,8 @@ Tensor project_columns(const Tensor& x, const Projection& p, std::span<const std
 CrossEntropy projection_loss(const Tensor& x, const Projection& p, const Indices& labels,
                              const CrossEntropyOptions& options) {
   if (p.adapter->there()) return cross_entropy(project(x, p), labels, options);
-  if (!p.weight.tensor.defined()) return panel_loss(x, p, labels, options);
-  return linear_cross_entropy(x, p.weight.tensor, p.bias.tensor, labels, options);
+  if (p.weight.panels && !p.weight.tensor.defined()) return panel_loss(x, p, labels, options);
+  return linear_cross_entropy(x, weight_of(parameters_of(p), x), p.bias.tensor, labels, options);
 }
 
 }  // namespace attune

@@ -12,6 +12,7 @@
 #include "attune/kernels/linear_gradient.h"
 #include "attune/kernels/matmul.h"
 #include "attune/ops/linear_check.h"
+#include "attune/ops/panel_weight.h"
 #include "attune/ops/precision.h"
 #include "attune/ops/rows.h"
 #include "attune/tensor/dispatch.h"
@@ -26,8 +27,11 @@ Tensor empty_product(const Tensor& x, const Tensor& weight, DType type) {
   return Tensor::empty(Shape{std::span<const int64_t>(shape)}, {type, x.device()});
 }
 
+constexpr size_t kMostSideBySide = 3;
+
 struct LinearTape {
-  Tensor x, weight;         // as the product read them
+  Tensor x, weight;                          // as the product read them
+  std::vector<LinearParameters> again = {};  // quantised ones, of which the backward pass makes the weight again
   Tensor activation_input;  // relu: the result, which has the same sign; else the input of the activation
   Activation activation;
   DropoutMask dropout;
@@ -50,7 +54,7 @@ OutputGradients output_gradients(const LinearTape& tape, Tensor dy) {
   OutputGradients result{.dz = dy, .d_bias = {}};
   if (changes) result.dz = Tensor::empty(dy.shape(), {type, dy.device()});
   if (tape.needs_bias)
-    result.d_bias = Tensor::empty({tape.weight.size(0)}, {type == DType::bf16 ? DType::f32 : type, dy.device()});
+    result.d_bias = Tensor::empty({dy.size(-1)}, {type == DType::bf16 ? DType::f32 : type, dy.device()});
   if (!changes && !tape.needs_bias) return result;
   const LinearGradient arguments{.dy = dy,
                                  .saved = tape.activation_input,
@@ -62,33 +66,9 @@ OutputGradients output_gradients(const LinearTape& tape, Tensor dy) {
   return result;
 }
 
-Gradients backward(const LinearTape& tape, const Tensor& dy) {
-  const auto [dz, d_bias] = output_gradients(tape, dy);
-  Gradients gradients{{}, {}, d_bias};
-  if (tape.needs_x) gradients[0] = Tensor::empty(tape.x.shape(), {tape.x_type, dz.device()});
-  if (tape.needs_weight) {
-    const DType type = dz.dtype() == DType::bf16 ? DType::f32 : dz.dtype();
-    gradients[1] = Tensor::empty(tape.weight.shape(), {type, dz.device()});
-  }
-  dispatch(dz.device(), [&, dz = dz](auto device) {
-    if (tape.needs_x) matmul(device, dz, tape.weight, {}, gradients[0], {});
-    if (tape.needs_weight) matmul(device, dz, tape.x, {}, gradients[1], {.transpose_a = true});
-  });
-  return gradients;
-}
-
-constexpr size_t kMostSideBySide = 3;
-
-// Up to kMostSideBySide parameters as one tensor, and their sizes.
-struct Stack {
-  std::array<Tensor, kMostSideBySide> weights, biases;
-  std::array<int64_t, kMostSideBySide> sizes{};
-  size_t count = 0;
-  Tensor weight, bias;  // of the product
-};
-
 // One tensor over all parameters: in place if they are adjacent in memory, else a copy.
 Tensor stacked(std::span<const Tensor> parts) {
+  if (parts.size() == 1) return parts[0].detach();
   if (const Tensor joined = Tensor::joined(parts); joined.defined()) return joined;
   std::vector<int64_t> sizes(parts[0].shape().begin(), parts[0].shape().end());
   for (const Tensor& part : parts.subspan(1)) sizes[0] += part.size(0);
@@ -101,25 +81,73 @@ Tensor stacked(std::span<const Tensor> parts) {
   return all;
 }
 
-// Whether the product of x with this weight takes bfloat16.
-bool takes_bfloat16(const Tensor& x, const Tensor& weight) {
-  return x.dtype() == DType::bf16 || (bfloat16_products() && weight.dtype() == DType::f32);
+bool is_quantised(std::span<const LinearParameters> parameters) {
+  return std::ranges::any_of(parameters, [](const LinearParameters& p) { return p.quantised != nullptr; });
+}
+
+// The weights of up to kMostSideBySide parameters as one tensor, as the product reads it. Copies in bfloat16 are kept,
+// but not of what is widened for one product.
+Tensor stacked_weights(const Tensor& x, std::span<const LinearParameters> parameters, bool bf16) {
+  std::array<Tensor, kMostSideBySide> weights;
+  std::ranges::transform(parameters, weights.begin(), [&](const LinearParameters& p) { return weight_of(p, x); });
+  const auto all = std::span(weights).first(parameters.size());
+  if (!bf16) return stacked(all);
+  return is_quantised(parameters) ? to_bfloat16(stacked(all)) : stacked_in_bfloat16(all);
+}
+
+// Leaves the backward pass what it needs to make the weight again.
+void forget_widened(LinearTape& tape, std::span<const LinearParameters> parameters) {
+  if (!is_quantised(parameters)) return;
+  for (const LinearParameters& p : parameters)
+    tape.again.push_back(
+        {.weight = p.weight.defined() ? p.weight.detach() : Tensor{}, .bias = {}, .quantised = p.quantised});
+  tape.weight = {};
+}
+
+Gradients backward(const LinearTape& tape, const Tensor& dy) {
+  const auto [dz, d_bias] = output_gradients(tape, dy);
+  Gradients gradients{{}, {}, d_bias};
+  if (tape.needs_x) gradients[0] = Tensor::empty(tape.x.shape(), {tape.x_type, dz.device()});
+  if (tape.needs_weight) {
+    const DType type = dz.dtype() == DType::bf16 ? DType::f32 : dz.dtype();
+    gradients[1] = Tensor::empty({dz.size(-1), tape.x.size(-1)}, {type, dz.device()});
+  }
+  const bool widens = tape.needs_x && !tape.again.empty();
+  const Tensor weight = widens ? stacked_weights(tape.x, tape.again, tape.x.dtype() == DType::bf16) : tape.weight;
+  dispatch(dz.device(), [&, dz = dz](auto device) {
+    if (tape.needs_x) matmul(device, dz, weight, {}, gradients[0], {});
+    if (tape.needs_weight) matmul(device, dz, tape.x, {}, gradients[1], {.transpose_a = true});
+  });
+  return gradients;
+}
+
+// Up to kMostSideBySide parameters as one tensor, and their sizes.
+struct Stack {
+  std::array<Tensor, kMostSideBySide> weights, biases;
+  std::array<int64_t, kMostSideBySide> sizes{};
+  size_t count = 0;
+  Tensor weight, bias;  // of the product
+};
+
+// Whether products of x with float32 parameters take bfloat16.
+bool takes_bfloat16(const Tensor& x, DType parameters) {
+  return x.dtype() == DType::bf16 || (bfloat16_products() && parameters == DType::f32);
 }
 
 Stack stack_of(const Tensor& x, std::span<const LinearParameters> parameters) {
   if (parameters.empty() || parameters.size() > kMostSideBySide)
     fail<ShapeError>("fused_linear: takes 1 to {} weights, found {}", kMostSideBySide, parameters.size());
   Stack stack;
-  for (const auto& [weight, bias] : parameters) {
-    check_linear(x, weight, bias);
-    if (bias.defined() != parameters[0].bias.defined())
+  for (const LinearParameters& p : parameters) {
+    check_linear(x, p);
+    if (p.bias.defined() != parameters[0].bias.defined())
       fail<ShapeError>("fused_linear: either every weight has a bias or none has");
-    stack.weights[stack.count] = weight;
-    stack.biases[stack.count] = bias;
-    stack.sizes[stack.count++] = weight.size(0);
+    stack.weights[stack.count] = p.weight;
+    stack.biases[stack.count] = p.bias;
+    stack.sizes[stack.count++] = p.quantised ? p.quantised->out() : p.weight.size(0);
   }
-  const auto weights = std::span(stack.weights).first(stack.count);
-  stack.weight = takes_bfloat16(x, weights[0]) ? stacked_in_bfloat16(weights) : stacked(weights);
+  const DType type = is_quantised(parameters) ? x.dtype() : parameters[0].weight.dtype();
+  stack.weight = stacked_weights(x, parameters, takes_bfloat16(x, type));
   if (parameters[0].bias.defined()) stack.bias = stacked(std::span(stack.biases).first(stack.count));
   return stack;
 }
@@ -136,11 +164,18 @@ void split_rows(const Tensor& gradient, const std::array<int64_t, kMostSideBySid
 
 }  // namespace
 
-Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const LinearOptions& options) {
+Tensor weight_of(const LinearParameters& parameters, const Tensor& x) {
+  if (!parameters.quantised) return parameters.weight;
+  const Tensor matrix = parameters.quantised->to_matrix();
+  return x.dtype() == DType::f64 ? matrix.to(DType::f64) : matrix;
+}
+
+Tensor linear(const Tensor& x, const LinearParameters& parameters, const LinearOptions& options) {
   const ProfileScope scope("linear");
-  check_linear(x, weight, bias);
+  check_linear(x, parameters);
   check_dropout("linear", options.dropout);
-  const bool bf16 = takes_bfloat16(x, weight);
+  const auto& [weight, bias, quantised] = parameters;
+  const bool bf16 = takes_bfloat16(x, quantised ? x.dtype() : weight.dtype());
   const bool recording = is_recording({x, weight, bias});
   const Activation activation = options.activation;
   // The gradient of every activation but ReLU needs the activation's input. If recorded, the activation is therefore a
@@ -148,7 +183,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const L
   const bool relu = activation == Activation::relu, plain = activation == Activation::none;
   const bool separate = (recording || bf16) && !plain && !relu;
   LinearTape tape{.x = bf16 ? to_bfloat16(x) : x.detach(),
-                  .weight = bf16 ? stacked_in_bfloat16({&weight, 1}) : weight.detach(),
+                  .weight = stacked_weights(x, {&parameters, 1}, bf16),
                   .activation_input = {},
                   .activation = activation,
                   .dropout = options.dropout,
@@ -158,7 +193,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const L
                   .needs_bias = requires_gradient(bias)};
   const DType wanted = !bf16 ? x.dtype() : options.bf16_output ? DType::bf16 : DType::f32;
   const DType type = bf16 && !plain ? DType::bf16 : wanted;  // activations are kept in bfloat16, as inputs are
-  Tensor y = empty_product(x, weight, type);
+  Tensor y = empty_product(x, tape.weight, type);
   if (separate) tape.activation_input = Tensor::empty_like(y);
   dispatch(x.device(), [&](auto device) {
     matmul(device, tape.x, tape.weight, bias, separate ? tape.activation_input : y,
@@ -169,8 +204,13 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const L
   if (relu) tape.activation_input = y.detach();
   if (y.dtype() != wanted) y = to_float32(y);
   if (!recording) return y;
+  forget_widened(tape, {&parameters, 1});
   record("linear", {x, weight, bias}, y, [tape = std::move(tape)](const Tensor& dy) { return backward(tape, dy); });
   return y;
+}
+
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const LinearOptions& options) {
+  return linear(x, LinearParameters{.weight = weight, .bias = bias}, options);
 }
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Activation activation) {
@@ -191,6 +231,7 @@ Tensor fused_linear(const Tensor& x, std::span<const LinearParameters> parameter
                   .needs_bias = std::ranges::any_of(stack.biases, requires_gradient)};
   Tensor y = empty_product(x, tape.weight, x.dtype() == DType::bf16 ? DType::f32 : x.dtype());
   dispatch(x.device(), [&](auto device) { matmul(device, tape.x, tape.weight, stack.bias, y, {.transpose_b = true}); });
+  forget_widened(tape, parameters);
   const auto& [w_0, w_1, w_2] = stack.weights;
   const auto& [b_0, b_1, b_2] = stack.biases;
   record("linear", {x, w_0, w_1, w_2, b_0, b_1, b_2}, y,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <span>
 
 #include "attune/kernels/activation_kind.h"
@@ -7,6 +8,8 @@
 #include "attune/tensor/tensor.h"
 
 namespace [[gnu::visibility("default")]] attune {
+
+class PanelWeight;  // attune/ops/panel_weight.h
 
 struct LinearOptions {
   Activation activation = Activation::none;
@@ -26,7 +29,17 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, Ac
 struct LinearParameters {
   Tensor weight;  // [out, in]
   Tensor bias;    // [out], or undefined
+  /// In place of `weight`: a matrix without a gradient in quantised panels. The forward and the backward pass each
+  /// widen it, multiply, and free the widened matrix: bit for bit the product with PanelWeight::to_matrix(), at the
+  /// memory of the panels. Source: Dettmers et al. 2023, "QLoRA", section 3, with the formats of PanelWeight.
+  std::shared_ptr<const PanelWeight> quantised = {};
 };
+
+/// linear(), with the weight in either place.
+Tensor linear(const Tensor& x, const LinearParameters& parameters, const LinearOptions& options);
+
+/// The widened matrix of quantised parameters, in the type that products with x need; else their weight.
+Tensor weight_of(const LinearParameters& parameters, const Tensor& x);
 
 /// linear(x, weight_i, bias_i) for 1 to 3 pairs of weight and bias, in one product.
 ///   x [..., in]   returns [..., sum of out_i], the results side by side

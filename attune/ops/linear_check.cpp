@@ -1,6 +1,7 @@
 #include "attune/ops/linear_check.h"
 
 #include "attune/base/fail.h"
+#include "attune/ops/panel_weight.h"
 #include "attune/ops/rows.h"
 
 namespace attune {
@@ -19,6 +20,19 @@ void check_linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
     fail<ShapeError>("linear: input is {}, weight {}", name_of(x.dtype()), name_of(weight.dtype()));
   if (weight.dtype() != DType::bf16 && !is_floating(weight.dtype())) refuse_dtype("linear", weight.dtype());
   check_device("linear", x, {weight, bias});
+}
+
+void check_linear(const Tensor& x, const LinearParameters& parameters) {
+  if (!parameters.quantised) return check_linear(x, parameters.weight, parameters.bias);
+  const PanelWeight& weight = *parameters.quantised;
+  const Tensor& bias = parameters.bias;
+  if (x.rank() < 1 || x.size(-1) != weight.in())
+    fail<ShapeError>("linear: input {} for a weight [{}, {}] in {}", x.shape().text(), weight.out(), weight.in(),
+                     enum_name(weight.format()));
+  if (bias.defined() && bias.shape() != Shape({weight.out()}))
+    fail<ShapeError>("linear: weight [{}, {}] in {} gives {} columns but bias has shape {}", weight.out(), weight.in(),
+                     enum_name(weight.format()), weight.out(), bias.shape().text());
+  check_device("linear", x, {weight.storage(), bias});
 }
 
 }  // namespace attune

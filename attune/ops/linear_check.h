@@ -1,10 +1,12 @@
 #pragma once
 
+#include "attune/ops/linear.h"
 #include "attune/tensor/tensor.h"
 
 namespace attune {
 
-/// Throws ShapeError unless linear() takes these: x [..., in], weight [out, in], bias [out] or undefined.
+/// Throw ShapeError unless linear() takes these: x [..., in], weight [out, in], bias [out] or undefined.
 void check_linear(const Tensor& x, const Tensor& weight, const Tensor& bias);
+void check_linear(const Tensor& x, const LinearParameters& parameters);
 
 }  // namespace attune

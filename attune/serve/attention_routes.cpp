@@ -43,6 +43,9 @@ void check_tokens(const Service& service, const char* field, size_t tokens) {
 }
 
 AttentionRequest read_attention(Service& service, const LanguagePair& pair, RequestFields& fields) {
+  if (!pair.model->adapter().empty())
+    refuse_field("model", "\"" + pair.model->name() + "\" is an adapter of \"" + pair.model->base() +
+                              "\"; attention is shown of models without one");
   const Translator& translator = *pair.model->translator();
   const TranslationRequests requests(translator, pair.options());
   AttentionRequest request;

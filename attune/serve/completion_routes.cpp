@@ -170,6 +170,7 @@ CompletionRequest begin(Service& service, Call& call, RequestFields& fields, boo
   const ServedModel& model = service.enter(call, request.model, ModelKind::language_model);
   request.sampling = model.generator()->sampling();
   request.options.batch_texts = model.config().batch;
+  request.options.adapter = model.adapter();
   read_sampling(fields, service.config().limits, request);
   service.set_deadline(call, request.timeout);
   return request;

@@ -95,7 +95,7 @@ const Tokenizer& tokenizer_of(const ServedModel& model) {
 std::shared_ptr<ServedModel> any_model(const Service& service, const std::string& name) {
   if (!name.empty()) return service.models().find(name);
   service.check_loaded();
-  const auto models = service.models().all();
+  const auto models = service.models().bases();
   if (models.size() != 1) refuse_field("model", "is missing, and there are several");
   return models.front();
 }

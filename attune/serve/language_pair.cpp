@@ -6,6 +6,7 @@ namespace attune::serve {
 
 TranslateOptions LanguagePair::options() const {
   TranslateOptions options;
+  options.adapter = model->adapter();
   options.source_language = source.token;
   options.target_language = target.token;
   options.batch_sentences = model->config().batch;
@@ -15,7 +16,7 @@ TranslateOptions LanguagePair::options() const {
 std::vector<LanguagePair> language_pairs(const Service& service) {
   service.check_loaded();
   std::vector<LanguagePair> pairs;
-  for (const auto& model : service.models().all())
+  for (const auto& model : service.models().bases())
     for (const ServedLanguage& source : model->source_languages())
       for (const ServedLanguage& target : model->target_languages())
         if (source.code != target.code) pairs.push_back({model, source, target});

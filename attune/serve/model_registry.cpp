@@ -42,6 +42,12 @@ std::string fingerprint_of(const fs::path& folder) {
   }
 }
 
+std::string fingerprint_of(const ModelConfig& config) {
+  std::string all = fingerprint_of(fs::path(config.folder));
+  for (const auto& [name, folder] : config.adapters) all += "\n" + fingerprint_of_files(folder);
+  return all;
+}
+
 }  // namespace
 
 ModelRegistry::ModelRegistry(const ServeConfig& config) : most_requests_(config.limits.requests) {
@@ -57,18 +63,22 @@ ModelRegistry::~ModelRegistry() {
   stop();
 }
 
-std::shared_ptr<ServedModel> ModelRegistry::make(const std::string& name, const Entry& entry) const {
-  return std::make_shared<ServedModel>(name, entry.config, most_requests_);
+std::vector<std::shared_ptr<ServedModel>> ModelRegistry::make(const std::string& name, const Entry& entry) const {
+  std::vector<std::shared_ptr<ServedModel>> models = {
+      std::make_shared<ServedModel>(name, entry.config, most_requests_)};
+  for (const auto& [adapter, folder] : entry.config.adapters)
+    models.push_back(std::make_shared<ServedModel>(*models.front(), adapter));
+  return models;
 }
 
 // Nobody else changes the entries meanwhile, so that reading them here needs no lock.
 void ModelRegistry::load() {
   for (auto& [name, entry] : models_) {
-    std::string fingerprint = fingerprint_of(entry.config.folder);
-    std::shared_ptr<ServedModel> model = make(name, entry);
+    std::string fingerprint = fingerprint_of(entry.config);
+    auto models = make(name, entry);
     const std::lock_guard lock(mutex_);
     entry.fingerprint = std::move(fingerprint);
-    entry.model = std::move(model);
+    entry.models = std::move(models);
   }
   ready_ = true;
 }
@@ -76,12 +86,13 @@ void ModelRegistry::load() {
 std::vector<std::string> ModelRegistry::reload() {
   std::vector<std::string> lines;
   for (auto& [name, entry] : models_) {
-    std::string fingerprint = fingerprint_of(entry.config.folder);
+    std::string fingerprint = fingerprint_of(entry.config);
     if (fingerprint == entry.fingerprint) continue;
     try {
-      std::shared_ptr<ServedModel> model = make(name, entry);
+      auto models = make(name, entry);
       const std::lock_guard lock(mutex_);
-      replaced_.push_back(std::exchange(entry.model, std::move(model)));
+      replaced_.insert(replaced_.end(), entry.models.begin(), entry.models.end());
+      entry.models = std::move(models);
       entry.fingerprint = std::move(fingerprint);
       lines.push_back(name + ": loaded again");
     } catch (const std::exception& error) {
@@ -93,18 +104,26 @@ std::vector<std::string> ModelRegistry::reload() {
 
 std::shared_ptr<ServedModel> ModelRegistry::find(const std::string& name) const {
   const std::lock_guard lock(mutex_);
-  const auto found = models_.find(name);
-  if (found == models_.end())
-    throw HttpError(404, "there is no model \"" + name.substr(0, 200) + "\"", "model", "model_not_found");
-  if (found->second.model == nullptr) throw HttpError(503, "the model is not loaded yet", "", "loading");
-  return found->second.model;
+  bool known = false;
+  for (const auto& [own, entry] : models_) {
+    known = known || own == name || entry.config.adapters.contains(name);
+    for (const auto& model : entry.models)
+      if (model->name() == name) return model;
+  }
+  if (known) throw HttpError(503, "the model is not loaded yet", "", "loading");
+  throw HttpError(404, "there is no model \"" + name.substr(0, 200) + "\"", "model", "model_not_found");
 }
 
 std::vector<std::shared_ptr<ServedModel>> ModelRegistry::all() const {
   const std::lock_guard lock(mutex_);
   std::vector<std::shared_ptr<ServedModel>> models;
-  for (const auto& [name, entry] : models_)
-    if (entry.model != nullptr) models.push_back(entry.model);
+  for (const auto& [name, entry] : models_) models.insert(models.end(), entry.models.begin(), entry.models.end());
+  return models;
+}
+
+std::vector<std::shared_ptr<ServedModel>> ModelRegistry::bases() const {
+  auto models = all();
+  std::erase_if(models, [](const auto& model) { return !model->adapter().empty(); });
   return models;
 }
 

@@ -27,9 +27,11 @@ class ModelRegistry {
   std::vector<std::string> reload();
   bool ready() const { return ready_; }
 
-  /// Throws HttpError: 503 while models are loaded, 404 where none has this name.
+  /// A model, or an adapter. Throws HttpError: 503 while models are loaded, 404 where none has this name.
   std::shared_ptr<ServedModel> find(const std::string& name) const;
   std::vector<std::shared_ptr<ServedModel>> all() const;
+  /// The same without adapters.
+  std::vector<std::shared_ptr<ServedModel>> bases() const;
 
   /// Frees models that were replaced and have no requests any more.
   void free_replaced();
@@ -39,10 +41,10 @@ class ModelRegistry {
  private:
   struct Entry {
     ModelConfig config;
-    std::string fingerprint = {};  // of the folder when it was loaded
-    std::shared_ptr<ServedModel> model = {};
+    std::string fingerprint = {};                           // of the folder when it was loaded
+    std::vector<std::shared_ptr<ServedModel>> models = {};  // the model, and each of its adapters as a model
   };
-  std::shared_ptr<ServedModel> make(const std::string& name, const Entry& entry) const;
+  std::vector<std::shared_ptr<ServedModel>> make(const std::string& name, const Entry& entry) const;
 
   const int64_t most_requests_;
   std::atomic<bool> ready_{false};

@@ -126,7 +126,8 @@ std::vector<InterfaceDescription> operation_interfaces() {
   const Json model = object_with({{"id", text(), kRequired},
                                   {"object", text(), kRequired},
                                   {"created", integer(), kRequired},
-                                  {"owned_by", text(), kRequired}});
+                                  {"owned_by", text(), kRequired},
+                                  {"parent", text()}});
   return {{.path = "/health", .summary = "Whether the process answers", .tag = "operation", .answer = status()},
           {.path = "/ready", .summary = "Whether requests are taken", .tag = "operation", .answer = status()},
           {.path = "/metrics",

@@ -11,7 +11,9 @@ namespace attune::serve {
 namespace {
 
 Json model_json(const ServedModel& model) {
-  return {{"id", model.name()}, {"object", "model"}, {"created", model.created()}, {"owned_by", "attune"}};
+  Json json = {{"id", model.name()}, {"object", "model"}, {"created", model.created()}, {"owned_by", "attune"}};
+  if (!model.base().empty()) json["parent"] = model.base();
+  return json;
 }
 
 }  // namespace
@@ -28,7 +30,7 @@ void answer_ready(Service& service, const std::shared_ptr<Call>& call) {
 
 void answer_metrics(Service& service, const std::shared_ptr<Call>& call) {
   std::vector<ServiceMetrics::Gauge> gauges;
-  const auto models = service.models().all();
+  const auto models = service.models().bases();  // adapters have no queue of their own
   const auto add = [&](const char* name, auto&& value) {
     for (const auto& model : models)
       gauges.push_back({name, metric_label("model", model->name()), static_cast<double>(value(*model))});

@@ -1,6 +1,7 @@
 #include "attune/serve/serve_config.h"
 
 #include <algorithm>
+#include <map>
 
 #include "attune/base/check.h"
 #include "attune/base/json_fields.h"
@@ -30,6 +31,35 @@ void from_folder_of(const std::filesystem::path& file, Json& table, const char* 
   if (!table.is_object() || !table.contains(field) || !table[field].is_string()) return;
   const auto path = table[field].get<std::string>();
   if (!path.empty()) table[field] = (file.parent_path() / path).lexically_normal().string();
+}
+
+// The table "adapters" of a model's table, whose names are no fields; removes it there.
+AdapterFolders take_adapters(const std::filesystem::path& file, Json& model, const std::string& where) {
+  AdapterFolders folders;
+  if (!model.is_object() || !model.contains("adapters")) return folders;
+  Json table = model["adapters"];
+  model.erase("adapters");
+  if (!table.is_object()) fail<ConfigError>("{}.adapters: needs names and folders", where);
+  for (const auto& [name, folder] : table.items()) {
+    if (!folder.is_string()) fail<ConfigError>("{}.adapters.{}: needs a folder, found {}", where, name, show(folder));
+    folders[name] = (file.parent_path() / folder.get<std::string>()).lexically_normal();
+  }
+  return folders;
+}
+
+void check_adapters(const ServeConfig& config) {
+  std::map<std::string, std::string> owners;
+  for (const auto& [model, of_model] : config.models) {
+    for (const auto& [name, folder] : of_model.adapters) {
+      check_name(name);
+      if (folder.empty()) fail<ConfigError>("models.{}.adapters.{}: is empty, needs a folder", model, name);
+      if (config.models.contains(name))
+        fail<ConfigError>("models.{}.adapters.{}: is the name of a model too", model, name);
+      const auto [other, is_new] = owners.emplace(name, model);
+      if (!is_new)
+        fail<ConfigError>("models.{}.adapters.{}: is an adapter of models.{} too", model, name, other->second);
+    }
+  }
 }
 
 }  // namespace
@@ -63,6 +93,7 @@ void ServeConfig::validate() const {
     check_range<int64_t>("models." + name + ".cache_bytes", model.cache_bytes, 0, INT64_MAX);
     check_range<int64_t>("models." + name + ".threads", model.threads, 0, kMostThreads);
   }
+  check_adapters(*this);
   if (security.api_keys.empty() && !std::ranges::all_of(addresses_of(http.host), is_loopback))
     fail<ConfigError>("http.host = \"{}\": other machines may ask only with security.api_keys (--api-keys)", http.host);
 }
@@ -75,7 +106,7 @@ void read_serve_config(const std::filesystem::path& file, ServeConfig& config) {
   if (json.contains("models") && json["models"].is_object())
     for (auto& [name, model] : json["models"].items()) from_folder_of(file, model, "folder");
   const std::string where = file.string();
-  const Json models = json.value("models", Json::object());  // tables whose names are no fields
+  Json models = json.value("models", Json::object());  // tables whose names are no fields
   json.erase("models");
   FieldReader reader(json, where);
   reader("http", config.http);
@@ -84,7 +115,12 @@ void read_serve_config(const std::filesystem::path& file, ServeConfig& config) {
   reader("drain_seconds", config.drain_seconds);
   reader.refuse_unknown();
   if (!models.is_object()) fail<ConfigError>("{}: models: needs tables, [models.NAME]", where);
-  for (const auto& [name, table] : models.items()) read_fields(table, config.models[name], where + ": models." + name);
+  for (auto& [name, table] : models.items()) {
+    const std::string of_model = where + ": models." + name;
+    ModelConfig& model = config.models[name];
+    model.adapters = take_adapters(file, table, of_model);
+    read_fields(table, model, of_model);
+  }
 }
 
 std::pair<std::string, ModelConfig> model_argument(const std::string& argument) {
@@ -107,6 +143,22 @@ void add_models(const std::vector<std::string>& arguments, ServeConfig& config) 
       fail<ConfigError>("two models are named \"{}\": {} and {}; NAME=FOLDER gives another name", name, before->second,
                         model.folder);
     config.models[name].folder = model.folder;
+  }
+}
+
+void add_adapters(const std::vector<std::string>& arguments, ServeConfig& config) {
+  if (arguments.empty()) return;
+  if (config.models.size() != 1)
+    fail<ConfigError>("--adapter {}: there are {} models; [models.NAME.adapters] in serve.toml says whose it is",
+                      arguments.front(), config.models.size());
+  for (const std::string& argument : arguments) {
+    const size_t equals = argument.find('=');
+    if (equals == std::string::npos) fail<ConfigError>("--adapter {}: needs NAME=FOLDER", argument);
+    const auto [name, is_new] =
+        config.models.begin()->second.adapters.emplace(argument.substr(0, equals), argument.substr(equals + 1));
+    if (!is_new)
+      fail<ConfigError>("two adapters are named \"{}\": {} and {}", name->first, name->second.string(),
+                        argument.substr(equals + 1));
   }
 }
 

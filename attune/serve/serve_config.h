@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "attune/base/precision_names.h"
+#include "attune/hub/adapter_folders.h"
 #include "attune/serve/http/http_server.h"
 
 namespace attune::serve {
@@ -65,6 +66,7 @@ struct ModelConfig {
   int64_t cache_bytes = 0;  // of all its requests; 0: half of the process' memory, shared by the models
   int64_t threads = 0;      // 0: what the machine, ATTUNE_THREADS or OMP_NUM_THREADS allow
   ProductPrecision precision = ProductPrecision::float32;  // see SchedulerOptions
+  AdapterFolders adapters = {};  // of models that decode: each is a model of its name, over the same weights
 };
 
 template <class FieldVisitor>
@@ -103,8 +105,9 @@ struct ServeConfig {
   void validate() const;
 };
 
-/// Reads serve.toml over `config`: [http], [limits], [security], [models.NAME], drain_seconds. Paths that do not begin
-/// with "/" are taken from the folder of the file. Throws FileError and ConfigError naming the key.
+/// Reads serve.toml over `config`: [http], [limits], [security], [models.NAME], [models.NAME.adapters], drain_seconds.
+/// Paths that do not begin with "/" are taken from the folder of the file. Throws FileError and ConfigError naming the
+/// key.
 void read_serve_config(const std::filesystem::path& file, ServeConfig& config);
 
 /// "NAME=FOLDER", or a folder alone, whose name is its last part; for "runs/demo/model" and the like, the part before.
@@ -113,6 +116,10 @@ std::pair<std::string, ModelConfig> model_argument(const std::string& argument);
 /// Adds the models of the command line, see model_argument(); of a model that the configuration has, the folder
 /// changes. Throws ConfigError for two of one name.
 void add_models(const std::vector<std::string>& arguments, ServeConfig& config);
+
+/// Adds adapters, "NAME=FOLDER", to the only model. Throws ConfigError where there are several models, for an argument
+/// of another form, and for a name that is there.
+void add_adapters(const std::vector<std::string>& arguments, ServeConfig& config);
 
 /// "en-de" or "opus-mt-en-de": {"en", "de"}; nothing where the name does not end like that.
 std::pair<std::string, std::string> languages_of_name(const std::string& name);

@@ -29,7 +29,7 @@ ServedModel::ServedModel(std::string name, const ModelConfig& config, int64_t mo
   const SchedulerOptions scheduling{.cache_bytes = config_.cache_bytes, .precision = config_.precision};
   const int64_t lanes = config_.threads > 0 ? config_.threads : default_thread_count();
   const auto decode = [&](Scheduler& scheduler, int64_t places) {
-    decoder_ = std::make_unique<DecodingWorker>(scheduler,
+    decoder_ = std::make_shared<DecodingWorker>(scheduler,
                                                 DecodingWorker::Options{.places = places, .threads = config_.threads});
   };
   const auto encode = [&](EncoderWorker::Encode function) {
@@ -38,17 +38,22 @@ ServedModel::ServedModel(std::string name, const ModelConfig& config, int64_t mo
   };
   const OpenedFolder folder(config_.folder);
   const LoadedWeights weights = panels_for(config_.precision);
-  switch (folder.config().model.architecture) {
+  const Architecture architecture = folder.config().model.architecture;
+  if (!config_.adapters.empty() && architecture != Architecture::encoder_decoder &&
+      architecture != Architecture::decoder_lm)
+    fail<ConfigError>("models.{}.adapters: are for translation models and language models, the folder has an \"{}\"",
+                      name_, enum_name(architecture));
+  switch (architecture) {
     case Architecture::encoder_decoder:
       kind_ = ModelKind::translation;
-      translator_ = Translator(folder.load_model(weights), scheduling);
-      text_style_ = std::make_unique<TextStyleCheck>(read_source_text(config_.folder), false);  // no log has texts
+      translator_ = Translator(folder.load_model(weights, config_.adapters), scheduling);
+      text_style_ = std::make_shared<TextStyleCheck>(read_source_text(config_.folder), false);  // no log has texts
       set_languages();
       decode(translator_->scheduler(), config_.batch * lanes);
       break;
     case Architecture::decoder_lm:
       kind_ = ModelKind::language_model;
-      generator_ = TextGenerator(folder.load_language_model(weights), scheduling);
+      generator_ = TextGenerator(folder.load_language_model(weights, config_.adapters), scheduling);
       chat_template_ = ChatTemplate::load(config_.folder);
       decode(generator_->scheduler(), config_.batch);
       break;
@@ -65,6 +70,22 @@ ServedModel::ServedModel(std::string name, const ModelConfig& config, int64_t mo
       break;
   }
 }
+
+ServedModel::ServedModel(const ServedModel& base, std::string adapter)
+    : name_(std::move(adapter)),
+      adapter_(name_),
+      base_(base.name_),
+      config_(base.config_),
+      created_(base.created_),
+      kind_(base.kind_),
+      translator_(base.translator_),
+      generator_(base.generator_),
+      chat_template_(base.chat_template_),
+      source_languages_(base.source_languages_),
+      target_languages_(base.target_languages_),
+      text_style_(base.text_style_),
+      admission_(base.admission_),
+      decoder_(base.decoder_) {}
 
 ServedModel::~ServedModel() = default;
 

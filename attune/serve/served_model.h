@@ -33,11 +33,16 @@ class ServedModel {
  public:
   /// Throws FileError and ConfigError. `most_requests` is for Admission.
   ServedModel(std::string name, const ModelConfig& config, int64_t most_requests);
+  /// One of the model's adapters as a model of its own: with the weights, the worker and the limits of `base`.
+  ServedModel(const ServedModel& base, std::string adapter);
   ServedModel(const ServedModel&) = delete;
   ServedModel& operator=(const ServedModel&) = delete;
   ~ServedModel();
 
   const std::string& name() const { return name_; }
+  /// The adapter that its requests choose, which has its name; "": none.
+  const std::string& adapter() const { return adapter_; }
+  const std::string& base() const { return base_; }  // the name of the model that the adapter is for; "": none
   const ModelConfig& config() const { return config_; }
   ModelKind kind() const { return kind_; }
   int64_t created() const { return created_; }  // seconds since 1970, when it was loaded
@@ -64,7 +69,7 @@ class ServedModel {
  private:
   void set_languages();
 
-  const std::string name_;
+  const std::string name_, adapter_, base_;
   const ModelConfig config_;
   const int64_t created_;
   ModelKind kind_ = ModelKind::translation;
@@ -74,9 +79,9 @@ class ServedModel {
   std::optional<Embedder> embedder_;
   std::optional<ChatTemplate> chat_template_;
   std::vector<ServedLanguage> source_languages_, target_languages_;
-  std::unique_ptr<TextStyleCheck> text_style_;
+  std::shared_ptr<TextStyleCheck> text_style_;
   std::shared_ptr<Admission> admission_;
-  std::unique_ptr<DecodingWorker> decoder_;  // last: they use the rest
+  std::shared_ptr<DecodingWorker> decoder_;  // last: they use the rest
   std::unique_ptr<EncoderWorker> encoder_;
 };
 

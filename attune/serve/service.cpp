@@ -218,7 +218,7 @@ const ServedModel& Service::enter(Call& call, const std::string& name, ModelKind
     if (model->kind() != kind) refuse_field("model", "\"" + name + "\" is not " + name_of(kind));
   } else {
     check_loaded();
-    for (const auto& candidate : models_.all()) {
+    for (const auto& candidate : models_.bases()) {
       if (candidate->kind() != kind) continue;
       if (model != nullptr) refuse_field("model", "is missing, and there are several");
       model = candidate;

@@ -184,6 +184,8 @@ void check_model(const TransformerConfig& model, const DataConfig& data) {
 
 void check_lora(const RunConfig& config) {
   const LoraConfig& lora = config.lora;
+  if (!lora.on() && lora.base_precision != BasePrecision::float32)
+    fail<ConfigError>("lora.base_precision = {}: needs adapters (lora.rank above 0)", enum_name(lora.base_precision));
   if (!lora.on()) return;
   if (config.train.initialize_from.empty())
     fail<ConfigError>("lora.rank = {}: adapters need a model in train.initialize_from", lora.rank);

@@ -245,6 +245,8 @@ constexpr KeyHelp kHelp[] = {
     {"lora.alpha", "An adapter's product is multiplied by alpha / rank; 0: twice the rank", ""},
     {"lora.rank_stabilized", "By alpha / sqrt(rank) instead, Kalajdzievski 2023", ""},
     {"lora.dropout", "Dropout probability of an adapter's input", ""},
+    {"lora.base_precision",
+     "How the matrices lie in memory that do not change; int8 takes a quarter of it, after Dettmers et al. 2023", ""},
     {"lora.targets",
      "Which projections have adapters: names, patterns of whole names, or \"all\" for every one of the layers", ""},
 

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "attune/base/fail.h"
@@ -15,6 +17,7 @@
 #include "attune/hub/hub_generation.h"
 #include "attune/io/parameter_file.h"
 #include "attune/models/build.h"
+#include "attune/nn/make_panels.h"
 
 namespace attune {
 namespace {
@@ -48,13 +51,43 @@ bool is_open(const std::string& key, const Json& value) {
   return (key == "vocab" || key == "source_vocab" || key == "target_vocab") && value == 0;
 }
 
-// The model of a folder, for training.
-std::unique_ptr<Module> load(const OpenedFolder& folder) {
-  if (folder.hub() != nullptr) return folder.hub()->load(LoadedWeights::mapped);
+// The model of a folder, for training. In int8, what only products and lookups read is there as panels alone, made of
+// one matrix after the other.
+std::unique_ptr<Module> load(const OpenedFolder& folder, BasePrecision precision) {
+  const bool quantised = precision == BasePrecision::int8;
+  if (folder.hub() != nullptr)
+    return folder.hub()->load(quantised ? LoadedWeights::int8_panels : LoadedWeights::mapped);
   check_parameter_file(folder.path(), folder.config().model);
   std::unique_ptr<Module> model = build_without_values(folder.config().model);
-  map_parameters(folder.path() / kParameterFile, *model);
+  const SafetensorsReader reader = open_parameters(folder.path() / kParameterFile);
+  map_parameters(reader, *model, named_parameters(*model), {});
+  if (quantised) {
+    make_panels(*model, WeightFormat::int8, {.done = [&](const Tensor& weight) { reader.release_pages(weight); }});
+    keep_panels_alone(*model);
+  }
   return model;
+}
+
+using Places = std::vector<std::pair<std::string, Parameter*>>;
+
+// All places of parameters with their names; a shared one has several.
+Places places_of(Module& module) {
+  class Collector final : public Visitor {
+   public:
+    Places places;
+
+   protected:
+    void on_parameter(const std::string& path, Parameter& parameter) override { places.emplace_back(path, &parameter); }
+  };
+  Collector collector;
+  module.visit(collector);
+  return std::move(collector.places);
+}
+
+// The matrix of the initial model takes the place of the tensor. Lookups read the panels, products the numbers in them.
+void take_matrix(const Parameter& from, Parameter& to) {
+  (to.use == ParameterUse::lookup ? to.panels : to.quantised) = from.panels;
+  to.tensor = {};
 }
 
 }  // namespace
@@ -133,27 +166,39 @@ void InitialModel::check(const RunConfig& config) const {
   }
 }
 
+bool InitialModel::has_all_parameters(const RunConfig& config) const {
+  return config.model.architecture == architecture() && config.model.labels == folder_.config().model.labels;
+}
+
 FilledModel InitialModel::fill(const RunConfig& config, Module& model) const {
-  const std::unique_ptr<Module> initial = load(folder_);
-  std::map<std::string, Tensor> values;
-  for (const NamedParameter& p : named_parameters(*initial)) values.emplace(p.name, *p.tensor);
+  const std::unique_ptr<Module> initial =
+      load(folder_, config.lora.on() ? config.lora.base_precision : BasePrecision{});
+  std::map<std::string, const Parameter*> values;
+  for (const auto& [name, parameter] : places_of(*initial)) values.emplace(name, parameter);
   const bool new_head = config.model.labels != folder_.config().model.labels;
-  const std::vector<NamedParameter> parameters = named_parameters(model);
+  const Places places = places_of(model);
+  std::set<const void*> seen;
   std::vector<std::string> missing;
-  for (const auto& [name, parameter] : parameters) {
+  for (const auto& [name, parameter] : places) {
+    if (!parameter->defined()) continue;
+    const bool is_first = seen.insert(address_of(*parameter)).second;
     const auto found = values.find(name);
-    if (found == values.end() || (new_head && name.starts_with("head."))) {
-      missing.push_back(name);
+    if (found == values.end() || !found->second->defined() || (new_head && name.starts_with("head."))) {
+      if (is_first) missing.push_back(name);
       continue;
     }
-    if (found->second.shape() != parameter->shape())
+    const Parameter& value = *found->second;
+    if (shape_of(value) != shape_of(*parameter))
       fail<ConfigError>("train.initialize_from = \"{}\": {} is {} there and {} here", name_, name,
-                        found->second.shape().text(), parameter->shape().text());
-    parameter->copy_from(found->second);
+                        shape_of(value).text(), shape_of(*parameter).text());
+    if (!value.tensor.defined())
+      take_matrix(value, *parameter);
+    else if (is_first)
+      parameter->tensor.copy_from(value.tensor.to(parameter->tensor.dtype()));
   }
   constexpr size_t kShown = 8;
-  std::string message = fmt::format("{} of {} parameters from {}", parameters.size() - missing.size(),
-                                    parameters.size(), folder_.path().string());
+  std::string message =
+      fmt::format("{} of {} parameters from {}", seen.size() - missing.size(), seen.size(), folder_.path().string());
   if (!missing.empty())
     message += fmt::format("; new: {}{}", fmt::join(std::span(missing).first(std::min(missing.size(), kShown)), ", "),
                            missing.size() > kShown ? ", ..." : "");

@@ -37,8 +37,11 @@ class InitialModel {
   /// context_length and the fields of a new head may differ.
   void check(const RunConfig& config) const;
 
+  /// Whether fill() gives every parameter of the run's model a value.
+  bool has_all_parameters(const RunConfig& config) const;
   /// Gives the parameters of `model`, which was built of config.model, the values of those with the same name. A
-  /// classifier's head is new where the labels are others. Throws ConfigError and FileError.
+  /// classifier's head is new where the labels are others. With adapters and lora.base_precision = int8, the matrices
+  /// are quantised, one after the other, and have no tensors then. Throws ConfigError and FileError.
   FilledModel fill(const RunConfig& config, Module& model) const;
 
  private:

@@ -24,8 +24,8 @@ class Freezing final : public Visitor {
 
  protected:
   void on_parameter(const std::string& path, Parameter& parameter) override {
-    if (!parameter.tensor.defined()) return;
-    const auto [decided, is_new] = frozen_.try_emplace(parameter.tensor.address(), false);
+    if (!parameter.defined()) return;
+    const auto [decided, is_new] = frozen_.try_emplace(address_of(parameter), false);
     if (is_new) decided->second = is_frozen(path);
     if (decided->second) parameter.trained = false;
   }

@@ -213,16 +213,27 @@ void Run::make_task(bool resumes) {
     initial_.emplace(config_.train.initialize_from);
     initial_->check(config_);
   }
+  // A model whose matrices are to be int8 is never in memory in float32 where all of it comes from the initial model.
+  const bool int8 = config_.lora.on() && config_.lora.base_precision == BasePrecision::int8;
+  const bool empty = int8 && initial_->has_all_parameters(config_);
+  const auto make = [&](bool resumed) {
+    const ExecutionScope scope([&](Execution& e) { e.initialize_parameters = !empty; });
+    task_ = make_training_task(config_, folder_, resumed);
+  };
   // The first rank may have to learn the tokenizers that the others read.
-  if (is_first_ || resumes) task_ = make_training_task(config_, folder_, resumes);
+  if (is_first_ || resumes) make(resumes);
   if (is_first_ && !resumes)
     run_folder_->save_tokenizers([&](const fs::path& folder) { task_->save_tokenizers(folder); });
   communicator_.barrier();
-  if (!task_) task_ = make_training_task(config_, folder_, true);
+  if (!task_) make(true);
   config_.model = task_->model_config();
   if (initial_) {
     FilledModel filled = initial_->fill(config_, task_->model());
     if (!resumes) observer_.on_message(filled.message);
+    if (empty && !filled.new_names.empty())
+      fail<ConfigError>("train.initialize_from = \"{}\": has no parameter {}", config_.train.initialize_from,
+                        filled.new_names.front());
+    if (empty) reset_peak_bytes();  // of tensors whose memory nobody touched
     new_names_ = std::move(filled.new_names);
   }
   if (!resumes) say_vocabulary();

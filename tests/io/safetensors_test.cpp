@@ -58,7 +58,7 @@ TEST_F(SafetensorsTest, WhatIsWrittenIsRead) {
   EXPECT_EQ(reader.element_count(), 3 + 4 + 2 + 2 + 1);
   EXPECT_EQ(reader.metadata().at("state"), "{\"x\": \"\xE2\x82\xAC\"}");
   EXPECT_EQ(reader.metadata().at(""), "empty key");
-  for (const auto& [name, tensor] : all) {
+  for (const auto& [name, tensor, later] : all) {
     const Tensor loaded = reader.load(name);
     EXPECT_EQ(loaded.shape(), tensor.shape()) << name;
     EXPECT_EQ(loaded.dtype(), tensor.dtype()) << name;
@@ -108,6 +108,17 @@ TEST_F(SafetensorsTest, BooleansAreBytes) {
   const Tensor b = SafetensorsReader(path_).load("b");
   EXPECT_EQ(b.dtype(), DType::u8);
   EXPECT_EQ(b.values<uint8_t>()[1], 1);
+}
+
+TEST_F(SafetensorsTest, WritesWhatIsMadeLater) {
+  int made = 0;
+  const LaterTensor later{.shape = {2, 3}, .dtype = DType::f32, .make = [&] {
+                            ++made;
+                            return Tensor::full({2, 3}, 4);
+                          }};
+  write_safetensors(path_, std::vector<NamedTensor>{{"a", Tensor::full({5}, 1)}, {"w", {}, later}});
+  EXPECT_EQ(made, 1);
+  EXPECT_EQ(SafetensorsReader(path_).load("w").values<float>()[5], 4);
 }
 
 TEST_F(SafetensorsTest, LoadIntoChecksShapeAndType) {

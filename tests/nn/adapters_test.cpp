@@ -7,6 +7,7 @@
 #include "attune/models/build.h"
 #include "attune/models/inference_copy.h"
 #include "attune/nn/projection.h"
+#include "attune/ops/panel_weight.h"
 #include "attune/tensor/host_view.h"
 #include "tests/support/errors.h"
 #include "tests/support/gradient_check.h"
@@ -74,6 +75,13 @@ TEST(Adapters, GradientOfSegments) {
   EXPECT_LT(gradient_error(f, inputs), 1e-7);
 }
 
+// W + s B A
+Tensor with_product(const Tensor& w, const Tensor& a, const Tensor& b, double scale) {
+  Adapter adapter;
+  adapter.set(a, b, scale);
+  return with_adapter({.tensor = w}, adapter).tensor;
+}
+
 TransformerConfig small_encoder() {
   return {.architecture = Architecture::encoder_classifier,
           .vocab = 11,
@@ -111,6 +119,119 @@ TEST(Adapters, NewOnesAddNothingAndMergedOnesTheSame) {
   merge_adapters(*model);
   EXPECT_EQ(parameter_count(*model), parameters);
   EXPECT_LT(relative_error(logits_of(*model), adapted), 1e-5);
+}
+
+// Gives the matrices of a model in int8 to training; `widened`: the same numbers as float32 tensors.
+void quantise(Module& model, bool widened) {
+  class Quantising final : public Visitor {
+   public:
+    explicit Quantising(bool w) : widened_(w) {}
+
+   protected:
+    void on_parameter(const std::string&, Parameter& p) override {
+      if (p.use != ParameterUse::product) return;
+      const auto panels = std::make_shared<const PanelWeight>(PanelWeight::lay_out(p.tensor, WeightFormat::int8));
+      p.tensor = widened_ ? panels->to_matrix() : Tensor{};
+      if (!widened_) p.quantised = panels;
+    }
+
+   private:
+    bool widened_;
+  };
+  Quantising quantising(widened);
+  model.visit(quantising);
+}
+
+// The loss of a recorded pass with new adapters over int8 weights, and the gradients of the adapters.
+std::vector<Tensor> adapter_gradients(bool widened, bool checkpointing) {
+  TransformerConfig config = small_encoder();
+  config.activation = FeedForwardActivation::gelu;
+  const auto model = build_encoder_classifier(config, 3);
+  quantise(*model, widened);
+  add_adapters(*model, {.rank = 2, .targets = {"all", "head"}}, 5);
+  fill_adapters(*model);
+  for (const AdapterSlot& slot : adapter_slots(*model)) slot.weight->trained = false;
+  require_gradients(*model);
+  set_activation_checkpointing(*model, checkpointing);
+  const Tensor logits = (*model)(pack_tokens(std::vector<int32_t>{1, 5, 7, 2, 9, 3}, {0, 4, 6}));
+  backward(logits, normal({2, 2}, {.dtype = DType::f32, .seed = 6}));
+  std::vector<Tensor> found = {logits.detach()};
+  for (const AdapterSlot& slot : adapter_slots(*model)) {
+    found.push_back(gradient(slot.adapter->a()));
+    found.push_back(gradient(slot.adapter->b()));
+  }
+  return found;
+}
+
+TEST(Adapters, GradientsOverInt8WeightsAreThoseOverTheWidenedOnesBitForBit) {
+  const auto expected = adapter_gradients(true, false);
+  for (const bool checkpointing : {false, true}) {
+    const auto found = adapter_gradients(false, checkpointing);
+    ASSERT_EQ(found.size(), 1 + 2 * 13);
+    for (size_t i = 0; i < found.size(); ++i) EXPECT_TRUE(same_bits(found[i], expected[i])) << i;
+  }
+}
+
+TEST(Adapters, Int8WeightsAreMergedAndCopiedAsTheyAreWidened) {
+  const auto quantised = build_encoder_classifier(small_encoder(), 3),
+             wide = build_encoder_classifier(small_encoder(), 3);
+  const int64_t parameters = parameter_count(*quantised);
+  for (EncoderClassifier* const model : {quantised.get(), wide.get()}) {
+    quantise(*model, model == wide.get());
+    add_adapters(*model, {.rank = 2}, 5);
+    fill_adapters(*model);
+  }
+  EXPECT_EQ(parameter_count(*quantised), parameters + 4 * 2 * 32) << "quantised matrices count";
+  EXPECT_TRUE(same_bits(logits_of(*quantised), logits_of(*wide))) << "without a tape too";
+  EXPECT_TRUE(same_bits(logits_of(*inference_copy(*quantised)), logits_of(*inference_copy(*wide))));
+  const auto stored = adapted_parameters(*quantised), expected = adapted_parameters(*wide);
+  ASSERT_EQ(stored.size(), expected.size());
+  for (size_t i = 0; i < stored.size(); ++i) {
+    EXPECT_EQ(stored[i].name, expected[i].name);
+    const auto values = [](const AdaptedParameter& p) { return p.later ? p.later->make() : p.tensor; };
+    EXPECT_TRUE(same_bits(values(stored[i]), values(expected[i]))) << stored[i].name;
+  }
+}
+
+// Two adapters of different ranks; rows choose the first, the second, one that this projection does not have, and none.
+TEST(Adapters, RowsChooseTheirs) {
+  const auto f32 = [](const Shape& shape, uint64_t seed) { return normal(shape, {.dtype = DType::f32, .seed = seed}); };
+  const Tensor x = f32({6, 24}, 1), w = f32({20, 24}, 2);
+  struct Choice {
+    Tensor a, b;
+    double scale;
+  };
+  const std::vector<Choice> choices = {{f32({2, 24}, 3), f32({20, 2}, 4), 0.5}, {f32({5, 24}, 5), f32({20, 5}, 6), 2}};
+  Projection p = projection_of(w, {});
+  p.weight.panels = std::make_shared<const PanelWeight>(PanelWeight::lay_out(w, WeightFormat::float32));
+  const NoGrad no_grad;
+  const Tensor plain = project(x, p);
+  for (size_t i = 0; i < choices.size(); ++i)
+    p.adapter->add_choice(static_cast<int32_t>(i), choices[i].a, choices[i].b, choices[i].scale);
+  EXPECT_TRUE(same_bits(project(x, p), plain)) << "nobody chooses";
+  const std::vector<int32_t> chosen = {1, kNoAdapter, 0, 1, 7, 0};
+  const auto of_rows = [&](const Tensor& rows, std::vector<int32_t> adapters) {
+    const AdapterRowsScope scope(std::move(adapters));
+    return project(rows, p);
+  };
+  const Tensor together = of_rows(x, chosen);
+  const auto each = [&] {
+    const AdapterRowsScope scope(chosen);
+    return project_each(x, {&p, &p})[1];
+  }();
+  for (int64_t r = 0; r < 6; ++r) {
+    const int32_t number = chosen[static_cast<size_t>(r)];
+    const Tensor row = together.rows(r, r + 1);
+    EXPECT_TRUE(same_bits(row, of_rows(x.rows(r, r + 1), {number}))) << "row " << r << " alone";
+    EXPECT_TRUE(same_bits(row, each.rows(r, r + 1)));
+    if (number != 0 && number != 1) {
+      EXPECT_TRUE(same_bits(row, plain.rows(r, r + 1)));
+      continue;
+    }
+    const auto& [a, b, scale] = choices[static_cast<size_t>(number)];
+    EXPECT_LT(relative_error(row, project(x.rows(r, r + 1), projection_of(with_product(w, a, b, scale), {}))), 1e-5);
+  }
+  EXPECT_THAT(message_of<ShapeError>([&] { of_rows(x, {0, 1}); }), HasSubstr("6 rows where 2 have adapters"));
 }
 
 TEST(Adapters, TargetsAreChecked) {

@@ -12,6 +12,8 @@
 #include "attune/kernels/linear_gradient.h"
 #include "attune/ops/activation.h"
 #include "attune/ops/matmul.h"
+#include "attune/ops/panel_weight.h"
+#include "attune/ops/precision.h"
 #include "attune/tensor/dispatch.h"
 #include "tests/support/devices.h"
 #include "tests/support/errors.h"
@@ -71,6 +73,75 @@ TEST(Linear, AgreesWithTheFormula) {
       EXPECT_LT(relative_error(linear(x, w, b, activation).to(DType::f64), expected), 2e-6);
     }
   }
+}
+
+std::shared_ptr<const PanelWeight> int8(const Tensor& weight) {
+  return std::make_shared<const PanelWeight>(PanelWeight::lay_out(weight, WeightFormat::int8));
+}
+
+// The float32 weights of what is quantised.
+std::vector<LinearParameters> widened(const std::vector<LinearParameters>& parameters) {
+  std::vector<LinearParameters> all = parameters;
+  for (LinearParameters& p : all)
+    if (p.quantised) p = {.weight = p.quantised->to_matrix(), .bias = p.bias};
+  return all;
+}
+
+std::vector<LinearParameters> one_quantised_beside_a_trained_one() {
+  Tensor trained = normal({4, 24}, {.dtype = DType::f32, .seed = 3});
+  require_gradient(trained);
+  return {{.weight = {}, .bias = {}, .quantised = int8(normal({20, 24}, {.dtype = DType::f32, .seed = 2}))},
+          {.weight = trained, .bias = {}}};
+}
+
+TEST(Linear, QuantisedIsTheProductWithTheWidenedMatrixBitForBit) {
+  for (const ProductPrecision precision : {ProductPrecision::float32, ProductPrecision::bfloat16}) {
+    const auto quantised = one_quantised_beside_a_trained_one();
+    const auto run = [&](const std::vector<LinearParameters>& parameters) {
+      const ProductPrecisionScope scope(precision);
+      Tensor x = normal({7, 24}, {.dtype = DType::f32, .seed = 1});
+      require_gradient(x);
+      clear_gradient(parameters[1].weight);
+      const Tensor y = fused_linear(x, parameters);
+      backward(y, normal({7, 24}, {.dtype = DType::f32, .seed = 4}));
+      return std::vector<Tensor>{y.detach(), gradient(x), gradient(parameters[1].weight)};
+    };
+    const auto found = run(quantised), expected = run(widened(quantised));
+    for (size_t i = 0; i < found.size(); ++i) EXPECT_TRUE(same_bits(found[i], expected[i])) << i;
+  }
+}
+
+TEST(Linear, GradientOfAQuantisedProductMatchesFiniteDifferences) {
+  const auto weight = int8(normal({3, 4}, {.dtype = DType::f32, .seed = 2}));
+  EXPECT_LT(gradient_error(
+                [&](const std::vector<Tensor>& t) {
+                  const LinearParameters parameters{.weight = {}, .bias = t[1], .quantised = weight};
+                  return fused_linear(t[0], {&parameters, 1});
+                },
+                {normal({5, 4}, {.seed = 1}), normal({3}, {.seed = 3})}),
+            1e-7);
+}
+
+// The widened matrix of 4 MiB is there while it is multiplied, and not from the forward to the backward pass.
+TEST(Linear, AQuantisedProductKeepsNoWidenedMatrix) {
+  const LinearParameters parameters{
+      .weight = {}, .bias = {}, .quantised = int8(normal({1024, 1024}, {.dtype = DType::f32, .seed = 2}))};
+  Tensor x = normal({2, 1024}, {.dtype = DType::f32, .seed = 1});
+  require_gradient(x);
+  const int64_t before = allocator_statistics().bytes_in_use;
+  const Tensor y = fused_linear(x, {&parameters, 1});
+  EXPECT_LT(allocator_statistics().bytes_in_use - before, 1 << 20);
+  backward(y, normal({2, 1024}, {.dtype = DType::f32, .seed = 4}));
+  EXPECT_LT(allocator_statistics().bytes_in_use - before, 1 << 20);
+}
+
+TEST(Linear, SaysWhatDoesNotFitAQuantisedWeight) {
+  const LinearParameters parameters{
+      .weight = {}, .bias = {}, .quantised = int8(normal({3, 4}, {.dtype = DType::f32, .seed = 2}))};
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              fused_linear(Tensor::zeros({2, 5}), {&parameters, 1});
+            }),
+            "linear: input [2, 5] for a weight [3, 4] in int8");
 }
 
 Tensor separate(Activation activation, const Tensor& x) {
@@ -245,7 +316,7 @@ TEST(LinearSideBySide, AdjacentParametersAreReadInPlace) {
     const Tensor y = fused_linear(x, parameters);
     backward(y, dy);
     std::vector<Tensor> results{y.detach()};
-    for (const auto& [w, b] : parameters) {
+    for (const auto& [w, b, quantised] : parameters) {
       EXPECT_EQ(gradient(w).shape(), w.shape());
       results.insert(results.end(), {gradient(w), gradient(b)});
     }

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "attune/autograd/graph.h"
 #include "attune/ops/panel_linear.h"
+#include "attune/ops/panel_weight.h"
 #include "attune/ops/precision.h"
 #include "tests/support/devices.h"
 #include "tests/support/gradient_check.h"
@@ -48,6 +50,30 @@ TEST(SegmentLinear, ParametersOfAnEmptySegmentGetNoGradient) {
   EXPECT_TRUE(gradient(t[1]).defined());
   EXPECT_FALSE(gradient(t[3]).defined());
   EXPECT_FALSE(gradient(t[4]).defined());
+}
+
+TEST(SegmentLinear, QuantisedIsTheProductWithTheWidenedMatricesBitForBit) {
+  const std::vector<Tensor> t = random_inputs(DType::f32, 24, 20);
+  std::vector<LinearParameters> quantised, widened;
+  for (size_t i = 1; i < t.size(); i += 2) {
+    const auto weight = std::make_shared<const PanelWeight>(PanelWeight::lay_out(t[i], WeightFormat::int8));
+    quantised.push_back({.weight = {}, .bias = t[i + 1], .quantised = weight});
+    widened.push_back({.weight = weight->to_matrix(), .bias = t[i + 1]});
+  }
+  for (const ProductPrecision precision : {ProductPrecision::float32, ProductPrecision::bfloat16}) {
+    const ProductPrecisionScope scope(precision);
+    const auto run = [&](const std::vector<LinearParameters>& parameters) {
+      Tensor x = t[0].detach();
+      require_gradient(x);
+      const Tensor y = segment_linear(x, kSegmentOffsets, parameters);
+      backward(y, normal({8, 20}, {.dtype = DType::f32, .seed = 9}));
+      return std::pair{y.detach(), gradient(x)};
+    };
+    const auto [y, dx] = run(quantised);
+    const auto [expected_y, expected_dx] = run(widened);
+    EXPECT_TRUE(same_bits(y, expected_y));
+    EXPECT_TRUE(same_bits(dx, expected_dx));
+  }
 }
 
 TEST(SegmentLinear, IsTheSameOnEveryDevice) {

@@ -8,6 +8,8 @@
 #include "attune/inference/text_generator.h"
 #include "attune/inference/translator.h"
 #include "attune/io/json_file.h"
+#include "attune/models/build.h"
+#include "attune/tensor/buffer.h"
 #include "attune/train/training_task.h"
 #include "tests/support/errors.h"
 #include "tests/support/paths.h"
@@ -156,6 +158,29 @@ TEST_F(InitialModelTest, TranslationKeepsTheTokensOfTheHub) {
   EXPECT_EQ(after.model->config().source_vocab, before.model->config().source_vocab);
   const Translator translator(open_model_folder(folder_ / "run" / "model"));
   EXPECT_NO_THROW(translator.translate({"the cat sat"}));
+}
+
+// With adapters over int8 weights a model of mostly matrices takes little more than a quarter of the memory.
+TEST_F(InitialModelTest, Int8WeightsTakeAQuarterOfTheMemory) {
+  RunConfig config = rhyme_config(folder_);
+  config.model.d_model = 256;
+  config.model.d_ff = 1024;
+  config.model.layers = 2;
+  config.train.steps = 1;
+  train(config, folder_ / "base");
+  config.train.initialize_from = (folder_ / "base").string();
+  config.lora.rank = 2;
+  const auto bytes = [&](BasePrecision precision) {
+    config.lora.base_precision = precision;
+    const InitialModel initial(config.train.initialize_from);
+    const int64_t before = allocator_statistics().bytes_in_use;
+    const auto model = build_without_values(initial.folder().config().model);
+    initial.fill(config, *model);
+    return allocator_statistics().bytes_in_use - before;
+  };
+  const int64_t wide = bytes(BasePrecision::float32), int8 = bytes(BasePrecision::int8);
+  EXPECT_GT(wide, 6 << 20);
+  EXPECT_LT(static_cast<double>(int8), 0.28 * static_cast<double>(wide));
 }
 
 TEST_F(InitialModelTest, WhatContradictsTheModelIsSaid) {

@@ -7,11 +7,16 @@
 #include <sstream>
 
 #include "attune/hub/adapter_folder.h"
+#include "attune/hub/open_folder.h"
 #include "attune/inference/classifier.h"
+#include "attune/io/safetensors.h"
 #include "attune/models/encoder_classifier.h"
 #include "attune/nn/adapters.h"
+#include "attune/ops/panel_weight.h"
+#include "attune/tensor/host_view.h"
 #include "attune/train/trained_parts.h"
 #include "tests/support/errors.h"
+#include "tests/support/paths.h"
 #include "tests/train/small_tasks.h"
 
 namespace attune {
@@ -96,6 +101,87 @@ TEST_F(LoraTest, TheFolderOfTheAdapterIsTheModelWithIt) {
   EXPECT_NE(found, Classifier::load(folder_ / "base" / "model").logits(text).at(0));
 }
 
+// The numbers of a parameter in int8, as products read them.
+std::string widened(const std::filesystem::path& file, const std::string& name) {
+  const PanelWeight panels = PanelWeight::lay_out(SafetensorsReader(file).load(name), WeightFormat::int8);
+  const HostView values(panels.to_matrix());
+  return {reinterpret_cast<const char*>(values.bytes().data()), values.bytes().size()};
+}
+
+TEST_F(LoraTest, TrainsOverInt8Weights) {
+  config_.lora = {.rank = 2, .base_precision = BasePrecision::int8, .targets = {"w_q", "linear_1"}};
+  const TrainedRun run = train(config_, folder_ / "run");
+  EXPECT_EQ(tensors_of(checkpoint_file(folder_ / "run", 20)).size(), 2 * 2 * 3);
+  const auto before = base(), after = model("run");
+  ASSERT_EQ(after.size(), before.size());
+  for (const auto& [name, bytes] : after) {
+    const bool adapted = name.ends_with("w_q.weight") || name.ends_with("linear_1.weight");
+    const bool matrix = name.find(".layers.") != std::string::npos
+                            ? name.find("norm") == std::string::npos && name.ends_with(".weight")
+                            : name == "head.weight";
+    if (adapted)
+      EXPECT_NE(bytes, widened(folder_ / "base" / "model" / "model.safetensors", name)) << name;
+    else if (matrix)
+      EXPECT_EQ(bytes, widened(folder_ / "base" / "model" / "model.safetensors", name)) << name;
+    else
+      EXPECT_EQ(bytes, before.at(name)) << name;
+  }
+  // What a run says of itself is what its model is, and an adapter is one of the model that it began with.
+  const Classifier merged = Classifier::load(folder_ / "run" / "model");
+  const Classifier adapter = Classifier::load(folder_ / "run" / "model" / kAdapterFolder);
+  const std::vector<Encoding> text = {merged.encode("a b red c")};
+  const std::vector<float> expected = merged.logits(text).at(0), found = adapter.logits(text).at(0);
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(found[i], expected[i], 0.1) << "quantisation apart";
+  EXPECT_NE(found, expected);
+  config_.lora.base_precision = BasePrecision::float32;
+  const TrainedRun wide = train(config_, folder_ / "wide");
+  EXPECT_NEAR(run.seen.steps.front().loss, wide.seen.steps.front().loss, 0.02);
+  EXPECT_EQ(run.seen.start.parameters, wide.seen.start.parameters);
+}
+
+TEST_F(LoraTest, OverInt8WeightsItResumesBitForBit) {
+  config_.lora = {.rank = 2, .dropout = 0.1, .base_precision = BasePrecision::int8, .targets = {"all"}};
+  expect_resume_is_exact(config_, folder_);
+}
+
+TEST_F(LoraTest, OverInt8WeightsANewHeadIsTrained) {
+  write_file(folder_ / "train.tsv", "yes\ta red b\nno\tc d\nyes\tred\nno\te f g\n");
+  config_.data.valid_files = {};
+  config_.model.labels = {"no", "yes"};
+  config_.lora = {.rank = 2, .base_precision = BasePrecision::int8};
+  train(config_, folder_ / "run");
+  EXPECT_TRUE(tensors_of(checkpoint_file(folder_ / "run", 20)).contains("model.head.weight"));
+  EXPECT_NO_THROW(Classifier::load(folder_ / "run" / "model").classify("a b"));
+}
+
+// Every family's own: tied tables, experts, latent attention, projections that are stored as one.
+TEST_F(LoraTest, ModelsOfTheHubAreTrainedOverInt8Weights) {
+  write_file(folder_ / "text.txt", "the cat sat on the mat\nthe dog ran in the fog\n");
+  for (const char* name : {"gpt2", "phi3", "mixtral-window", "deepseek-v3-experts"}) {
+    SCOPED_TRACE(name);
+    const std::filesystem::path hub = source_dir() / "tests/hub/models" / name;
+    if (!std::filesystem::exists(hub)) {
+      ADD_FAILURE() << "there is no model " << hub;
+      continue;
+    }
+    const auto run = [&](const char* precision) {
+      const RunConfig config = read_run_config(
+          {}, {"train.initialize_from=" + hub.string(), "data.train_files=" + (folder_ / "text.txt").string(),
+               "train.steps=2", "train.batch_tokens=64", "schedule.kind=constant", "schedule.learning_rate=1e-3",
+               "schedule.warmup_steps=0", "train.log_every=1", "lora.rank=2", "lora.targets=[\"all\"]",
+               std::string("lora.base_precision=") + precision});
+      return train(config, folder_ / (std::string(name) + precision));
+    };
+    const TrainedRun wide = run("float32"), int8 = run("int8");
+    EXPECT_NEAR(int8.seen.steps.front().loss, wide.seen.steps.front().loss, 0.05);
+    const std::filesystem::path of_wide = folder_ / (std::string(name) + "float32") / "model" / kAdapterFolder,
+                                of_int8 = folder_ / (std::string(name) + "int8") / "model" / kAdapterFolder;
+    const SafetensorsReader expected(of_wide / kAdapterFile), found(of_int8 / kAdapterFile);
+    EXPECT_EQ(found.names(), expected.names()) << "PEFT's names";
+    EXPECT_NO_THROW(OpenedFolder(of_int8).load_language_model());
+  }
+}
+
 TEST_F(LoraTest, ANewHeadIsTrainedBesideTheAdapters) {
   write_file(folder_ / "train.tsv", "yes\ta red b\nno\tc d\nyes\tred\nno\te f g\n");
   config_.data.valid_files = {};
@@ -143,6 +229,8 @@ TEST_F(LoraTest, WhatDoesNotGoTogetherIsSaid) {
   config_.train.average_checkpoints = 0;
   config_.train.initialize_from.clear();
   EXPECT_THAT(refusal(), HasSubstr("lora.rank = 2: adapters need a model in train.initialize_from"));
+  config_.lora = {.base_precision = BasePrecision::int8};
+  EXPECT_THAT(refusal(), HasSubstr("lora.base_precision = int8: needs adapters (lora.rank above 0)"));
 }
 
 }  // namespace

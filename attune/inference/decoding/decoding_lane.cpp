@@ -29,6 +29,10 @@ int32_t longest_left(const ActiveRequest& a) {
   return most;
 }
 
+int32_t adapter_of(const ActiveRequest& a, ReadBy reader) {
+  return reader == ReadBy::model ? a.request.adapter : kNoAdapter;
+}
+
 // Whether nobody waits for the work any more.
 bool all_end(const std::vector<ActiveRequest*>& requests) {
   return std::ranges::all_of(requests, [](const ActiveRequest* a) { return a->ending().has_value(); });
@@ -81,6 +85,7 @@ struct DecodingLane::Reader {
     std::exception_ptr error = {};
   };
   std::vector<int32_t> parents = {}, tokens = {}, counts = {}, wanted = {};
+  std::vector<int32_t> adapters = {};  // of the tokens
   std::vector<std::span<const int32_t>> columns = {};
   std::vector<ActiveRequest*> participants = {}, prompts = {};
   std::vector<Look> looks = {};
@@ -122,11 +127,16 @@ DecodingLane::Reader& DecodingLane::draft_reader(const std::shared_ptr<const Dec
 // Where the model fails, and where all newcomers end meanwhile, the cache is as it was.
 void DecodingLane::add(Reader& reader, const std::vector<ActiveRequest*>& newcomers) {
   std::vector<std::span<const int32_t>> sources;
-  for (const ActiveRequest* a : newcomers) sources.push_back(a->request.source);
+  std::vector<int32_t> adapters;  // of the tokens
+  for (const ActiveRequest* a : newcomers) {
+    sources.push_back(a->request.source);
+    adapters.resize(adapters.size() + a->request.source.size(), adapter_of(*a, reader.by));
+  }
   std::vector<int32_t> before(static_cast<size_t>(reader.cache.rows()));
   std::iota(before.begin(), before.end(), 0);
   try {
     const ExecutionScope scope([&](Execution& e) { e.unwanted = [&] { return all_end(newcomers); }; });
+    const AdapterRowsScope rows(std::move(adapters));
     reader.model.add(sources, reader.cache);
   } catch (const Interrupted&) {
     reader.cache.select(before);
@@ -284,6 +294,7 @@ void DecodingLane::choose_participants(Reader& reader, bool source_attention) {
 void DecodingLane::gather_inputs(Reader& reader, bool source_attention) {
   choose_participants(reader, source_attention);
   reader.tokens.clear();
+  reader.adapters.clear();
   reader.counts.clear();
   reader.wanted.clear();
   reader.columns.clear();
@@ -306,6 +317,7 @@ void DecodingLane::gather_inputs(Reader& reader, bool source_attention) {
     for (size_t r = 0; r < rows; ++r) {
       const int32_t total = a->inputs.counts[r], count = next_piece(total - a->fed[r]);
       reader.tokens.insert(reader.tokens.end(), next + a->fed[r], next + a->fed[r] + count);
+      reader.adapters.resize(reader.tokens.size(), adapter_of(*a, reader.by));
       next += total;
       a->fed[r] += count;
       a->left -= count;
@@ -346,6 +358,7 @@ bool DecodingLane::pass(Reader& reader, bool source_attention) {
   try {
     // A pass with prompts is long: where all its requests end meanwhile, it is given up between two layers.
     const ExecutionScope scope([&](Execution& e) { e.unwanted = [&] { return all_end(reader.participants); }; });
+    const AdapterRowsScope adapters(reader.adapters);
     reader.model.step({.tokens = reader.tokens,
                        .counts = reader.counts,
                        .wanted = reader.wanted,

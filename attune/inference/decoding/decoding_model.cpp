@@ -6,6 +6,7 @@
 #include "attune/base/fail.h"
 #include "attune/models/decoder_lm.h"
 #include "attune/models/transformer.h"
+#include "attune/nn/adapter_rows.h"
 #include "attune/ops/gather.h"
 
 namespace attune {
@@ -34,8 +35,9 @@ void begin_output(const DecodingInput& input, const KvCache& cache, DecodingOutp
 // The rows of a step of which `takes` is true: their tokens, and the logits that are wanted of them.
 struct Part {
   std::vector<int32_t> tokens, counts;
-  std::vector<int32_t> wanted;  // tokens of this part
-  std::vector<size_t> rows;     // of the cache: for each wanted token
+  std::vector<int32_t> adapters;  // of the tokens, where some have one
+  std::vector<int32_t> wanted;    // tokens of this part
+  std::vector<size_t> rows;       // of the cache: for each wanted token
 
   template <class Takes>
   Part(const DecodingInput& input, Takes&& takes) {
@@ -47,6 +49,8 @@ struct Part {
       if (taken) {
         const auto own = input.tokens.subspan(begin, count);
         tokens.insert(tokens.end(), own.begin(), own.end());
+        if (const AdapterRows* const all = execution().adapter_rows; all != nullptr)
+          for (const int32_t adapter : all->adapters().subspan(begin, count)) adapters.push_back(adapter);
         for (int32_t later = input.wanted[r]; later > 0; --later) {
           wanted.push_back(static_cast<int32_t>(tokens.size()) - later);
           rows.push_back(r);
@@ -174,13 +178,15 @@ void LanguageDecodingModel::step(const DecodingInput& input, KvCache& cache, Dec
   for (size_t r = 0; r < input.counts.size(); ++r) prompts = prompts || (input.counts[r] > 0 && is_prompt(r));
   const Part first(input, [&](size_t r) { return is_prompt(r); });
   const Part later(input, [&](size_t r) { return !is_prompt(r); });
-  const auto project = [&](const Part& part, const Tensor& states) -> const Tensor* {
+  const auto logits = [&](const Part& part, auto&& read) -> const Tensor* {
+    const AdapterRowsScope scope(part.adapters);
+    const Tensor states = read(part.tokens, part.counts, cache);
     if (part.wanted.empty()) return nullptr;
     return &output.logits.emplace_back(model_->project(states_of(states, part.wanted)));
   };
   const Tensor *of_first = nullptr, *of_later = nullptr;
-  if (prompts) of_first = project(first, model_->prompt_states(first.tokens, first.counts, cache));
-  if (!later.tokens.empty()) of_later = project(later, model_->step_states(later.tokens, later.counts, cache));
+  if (prompts) of_first = logits(first, [&](auto&&... in) { return model_->prompt_states(in...); });
+  if (!later.tokens.empty()) of_later = logits(later, [&](auto&&... in) { return model_->step_states(in...); });
   // In the order of the rows of the cache.
   size_t i = 0, j = 0;
   while (i < first.rows.size() || j < later.rows.size()) {

@@ -49,7 +49,8 @@ struct DecodingOutput {
 /// A model that continues sequences, one or several tokens at a time. It has no state of its own: the sequences are the
 /// rows of a cache. Several threads may use one model, each with a cache of its own. KvCache::select() doubles,
 /// reorders and drops rows, KvCache::truncate() removes their last tokens. The logits of a row depend only on that row
-/// and on how its tokens were cut into steps.
+/// and on how its tokens were cut into steps. In add() and step(), the rows of execution().adapter_rows are the tokens
+/// of the sources, and the new tokens.
 class DecodingModel {
  public:
   virtual ~DecodingModel() = default;

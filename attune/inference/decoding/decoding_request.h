@@ -17,6 +17,7 @@
 #include "attune/inference/decoding/decoding_model.h"
 #include "attune/inference/decoding/finish_reason.h"
 #include "attune/models/sampling_config.h"
+#include "attune/nn/adapter_rows.h"
 
 namespace attune {
 
@@ -82,6 +83,7 @@ struct DecodingRequest {
   std::vector<int32_t> source = {};  // for the encoder; empty where the model has none
   std::vector<int32_t> prompt = {};  // what the output continues, at least one token: bos for a translation
   std::variant<BeamSearchRequest, SamplingRequest> search = {};
+  int32_t adapter = kNoAdapter;  // of those that the model has to choose from; a draft has none
   BatchLimits batch = {};
   /// true: enters before others that wait, even if a batch is full. Memory alone limits it.
   bool at_once = false;
