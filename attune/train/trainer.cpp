@@ -133,6 +133,8 @@ void Run::prepare(bool resume) {
         observer_.on_message(lost);
     share_state();
   }
+  task_->begin_epoch(state_.epoch);
+  check_length(config_, steps_of_run());
   if (is_first_) {
     if (const fs::path aside = run_folder_->write("config.toml", write_toml(with_absolute_paths(given)));
         !aside.empty())
@@ -145,12 +147,10 @@ void Run::prepare(bool resume) {
       log_->write(
           0, std::array{std::pair{std::string("parameters"), static_cast<double>(parameter_count(task_->model()))}});
   }
-  task_->begin_epoch(state_.epoch);
   batches_.emplace(*task_, batch_part(), config_.train.accumulate);
   if (state_.batch >= task_->batches())
     fail<FileError>("{}: goes on at batch {} of an epoch of {}", checkpoints_.file(state_.step).string(), state_.batch,
                     task_->batches());
-  check_length(config_, steps_of_run());
   report_start();
   if (const std::string note = precision_note(config_.train.precision); !note.empty()) observer_.on_message(note);
 }

@@ -72,7 +72,7 @@ def of_attune(o: argparse.Namespace, contender: str, seed: int, folder: Path, en
         "steps": last["step"],
         "seconds": last["seconds"],
         "peak_memory_mb": finished.peak_memory_mb,
-        "accuracy": 100 * found["accuracy"] if found["accuracy"] <= 1 else found["accuracy"],
+        "accuracy": 100 * found["accuracy"],
     }
 
 

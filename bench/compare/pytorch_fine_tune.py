@@ -113,7 +113,7 @@ def measure(o: argparse.Namespace) -> dict:
     batches = [batch for _ in range(o.epochs) for batch in epoch()]
     model.train()
     for number, batch in enumerate(batches, 1):
-        rate = min(number / o.warmup_steps, (len(batches) - number) / max(1, len(batches) - o.warmup_steps))
+        rate = min(number / max(1, o.warmup_steps), (len(batches) - number) / max(1, len(batches) - o.warmup_steps))
         for group in optimizer.param_groups:
             group["lr"] = o.learning_rate * rate
         ids, mask, classes = padded(batch, pad)
