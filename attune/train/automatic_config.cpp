@@ -209,8 +209,9 @@ double seconds_of(const Plan& plan, const TextMeasures& text) {
   const bool predicts_tokens = text.architecture != Architecture::encoder_classifier;
   const int64_t used = counts.total() - (predicts_tokens ? 0 : counts.source_embedding);
   // Forward and backward are six operations for each parameter and token: Kaplan et al. 2020, section 2.1.
-  const double operations =
-      6.0 * static_cast<double>(used) * static_cast<double>(plan.steps) * static_cast<double>(plan.batch_tokens);
+  const double tokens =
+      static_cast<double>(plan.steps) * static_cast<double>(text.accumulate) * static_cast<double>(plan.batch_tokens);
+  const double operations = 6.0 * static_cast<double>(used) * tokens;
   return operations / (kSpeed * text.processors);
 }
 
@@ -234,11 +235,13 @@ Plan plan_of(const TextMeasures& text, TokenizerKind kind, double share) {
   plan.context = rounded(PowerLaw{1e6, 128, 0.2, 32, 512}(amount), 32);
   const double batch =
       text.batch_tokens ? static_cast<double>(*text.batch_tokens) : batch_of(recipe, text, amount, tokens, examples);
+  const auto batches = static_cast<double>(text.accumulate);
   plan.batch_tokens = text.batch_tokens.value_or(readable(batch));
   plan.epochs = text.epochs ? static_cast<double>(*text.epochs) : recipe.epochs(amount);
-  plan.steps = text.steps.value_or(readable(std::max(text.epochs ? 1.0 : 300.0, plan.epochs * tokens / batch)));
-  plan.epochs =
-      static_cast<double>(plan.steps) * static_cast<double>(plan.batch_tokens) / std::max(tokens / share, 1.0);
+  plan.steps =
+      text.steps.value_or(readable(std::max(text.epochs ? 1.0 : 300.0, plan.epochs * tokens / (batches * batch))));
+  plan.epochs = static_cast<double>(plan.steps) * batches * static_cast<double>(plan.batch_tokens) /
+                std::max(tokens / share, 1.0);
   plan.seconds = seconds_of(plan, text);
   return plan;
 }
@@ -394,7 +397,7 @@ void add_training(Choices& c, const TextMeasures& text, const Plan& plan) {
   if (architecture == Architecture::encoder_classifier)
     c.add("train.word_dropout", word_dropout_of(text), "share of the words that are hidden, less in short texts");
   if (architecture == Architecture::encoder_masked_lm) c.add("train.mask_probability", 0.2);
-  if (architecture == Architecture::encoder_decoder && text.validates)
+  if (architecture == Architecture::encoder_decoder && text.validates.value_or(false))
     c.add("train.valid_sentences", kValidationPairs);  // of all that are named
   c.add("train.moving_average", moving_average_of(plan.steps));
   c.add("train.log_every", std::clamp<int64_t>(plan.steps / 50, 1, 100));

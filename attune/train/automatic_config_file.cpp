@@ -41,7 +41,7 @@ Architecture architecture_for(const Json& text, const Json& said, bool has_prese
   return asked_for;
 }
 
-// What follows from them is chosen.
+// What is said already, and what follows from it is chosen.
 void add_said(const Json& sections, const RunConfig& said, TextMeasures& measures) {
   const DataConfig& data = said.data;
   if (said.has_validation()) {
@@ -57,6 +57,7 @@ void add_said(const Json& sections, const RunConfig& said, TextMeasures& measure
   if (is_usable(said.train.epochs)) measures.epochs = said.train.epochs;
   if (has_key(sections, "train.batch_tokens") && is_usable(said.train.batch_tokens, int64_t{1} << 26))
     measures.batch_tokens = said.train.batch_tokens;
+  if (is_usable(said.train.accumulate)) measures.accumulate = said.train.accumulate;
   if (has_key(sections, "schedule.kind")) measures.schedule = said.schedule.kind;
   if (said.schedule.learning_rate > 0) measures.learning_rate = said.schedule.learning_rate;
   measures.has_tokenizer = !data.tokenizer.empty() || !data.source_tokenizer.empty() || !data.target_tokenizer.empty();

@@ -25,6 +25,7 @@ struct TextMeasures {
   std::optional<bool> validates = {};  // there are texts for validation, or there is to be none
   std::optional<TokenizerKind> tokenizer_type = {};
   std::optional<int64_t> d_model = {}, steps = {}, epochs = {}, batch_tokens = {};
+  int64_t accumulate = 1;  // batches of an update
   std::optional<ScheduleKind> schedule = {};
   std::optional<double> learning_rate = {};  // schedule.learning_rate
   bool has_tokenizer = false;                // a file, so that none is learnt from the text

@@ -192,6 +192,9 @@ TEST(ChooseConfig, FollowsTheSizeOfABatch) {
   const RunConfig said = chosen(text);
   EXPECT_EQ(said.train.batch_tokens, *text.batch_tokens);
   EXPECT_NEAR(4.0 * static_cast<double>(said.train.steps) / static_cast<double>(free.train.steps), 1, 0.1);
+  text.batch_tokens = std::nullopt;
+  text.accumulate = 4;
+  EXPECT_NEAR(4.0 * static_cast<double>(chosen(text).train.steps) / static_cast<double>(free.train.steps), 1, 0.1);
 }
 
 TEST(ChooseConfig, AScheduleThatIsSaidHasItsOwnRates) {
