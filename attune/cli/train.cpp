@@ -19,6 +19,7 @@
 #include "attune/models/presets.h"
 #include "attune/train/config.h"
 #include "attune/train/config_description.h"
+#include "attune/train/run_folder.h"
 #include "attune/train/trainer.h"
 
 namespace attune::cli {
@@ -198,25 +199,31 @@ void check_out(const Options& options) {
   if (options.out.empty()) fail<ConfigError>("--out is needed: the folder of the run");
 }
 
-AutomaticConfig choose_config(const Options& options) {
+// Throws ConfigError where options stand beside a text that have one of their own.
+void check_text_options(const Options& options) {
   const std::string used = used_option(options.text);
   if (!options.config.empty())
     fail<ConfigError>("{} {}: what to train on is said twice; with a configuration, --set changes its keys",
                       options.config, used);
   if (options.resume) fail<ConfigError>("--resume {}: a run goes on with its own text: leave out {}", used, used);
+}
+
+AutomaticConfig choose_config(const Options& options) {
+  check_text_options(options);
   return read_automatic_config(sections_of(options.text), options.set, options.preset);
 }
 
 // The configuration of all ranks, and says what was chosen.
 RunConfig config_of_run(const Options& options, Communicator& communicator) {
   if (used_option(options.text).empty()) return read_config(options);
-  check_out(options);  // before a long text is read
+  check_out(options);
   std::string text;
   if (communicator.rank() == 0) {
+    check_text_options(options);
+    RunFolder(options.out).refuse_checkpoints();  // before a long text is read
     const AutomaticConfig chosen = choose_config(options);
     text = write_fields(chosen.config).dump();
-    std::cerr << "chosen for this text, and written to " << options.out << "/config.toml:\n"
-              << choice_table(chosen.choices);
+    std::cerr << "chosen for this text:\n" << choice_table(chosen.choices);
   }
   RunConfig config;
   read_fields(Json::parse(communicator.broadcast(text)), config, "the first rank's configuration");

@@ -58,7 +58,7 @@ void add_training_text(CLI::App& command, TrainingText& text) {
   add("--target", text.target, "Their translations, line by line");
   add("--labelled", text.labelled, "Train a classifier: label<TAB>text lines (.tsv), .csv or .jsonl");
   add("--text", text.text, "Train a language model: plain text");
-  add("--valid-source", text.valid_source, "Sentences to validate on; else some of the text are held out");
+  add("--valid-source", text.valid_source, "Sentences to validate on; else some of the text is held out");
   add("--valid-target", text.valid_target, "Their translations");
   add("--valid", text.valid, "Files to validate on, with --labelled or --text");
 }

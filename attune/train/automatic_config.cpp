@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "attune/base/json_fields.h"
 
@@ -15,6 +16,7 @@ namespace {
 constexpr double kSpeed = 50e9;
 constexpr double kMostSeconds = 8 * 3600;  // of a run: a night
 constexpr double kMostHeldOut = 0.1;
+constexpr int64_t kValidationPairs = 500;  // translating more takes longer than it says more
 
 // value (amount / anchor)^exponent, between two bounds.
 struct PowerLaw {
@@ -104,6 +106,11 @@ const Recipe& recipe_of(Architecture architecture) {
   return kLanguageModel;
 }
 
+// Pairs or labelled texts, not running text.
+bool has_examples(Architecture architecture) {
+  return architecture == Architecture::encoder_decoder || architecture == Architecture::encoder_classifier;
+}
+
 bool is_cut_into_subwords(const TextMeasures& text) {
   return text.subword_marks * 1000 > text.words;
 }
@@ -120,8 +127,7 @@ int64_t readable(double value) {
 }
 
 double two_digits(double value) {
-  const double unit = std::pow(10, std::floor(std::log10(value)) - 1);
-  return std::stod(fmt::format("{:.6g}", std::round(value / unit) * unit));
+  return std::strtod(fmt::format("{:.2g}", value).c_str(), nullptr);
 }
 
 TokenizerKind tokenizer_of(const TextMeasures& text) {
@@ -203,8 +209,9 @@ double seconds_of(const Plan& plan, const TextMeasures& text) {
   const bool predicts_tokens = text.architecture != Architecture::encoder_classifier;
   const int64_t used = counts.total() - (predicts_tokens ? 0 : counts.source_embedding);
   // Forward and backward are six operations for each parameter and token: Kaplan et al. 2020, section 2.1.
-  const double operations =
-      6.0 * static_cast<double>(used) * static_cast<double>(plan.steps) * static_cast<double>(plan.batch_tokens);
+  const double tokens =
+      static_cast<double>(plan.steps) * static_cast<double>(text.accumulate) * static_cast<double>(plan.batch_tokens);
+  const double operations = 6.0 * static_cast<double>(used) * tokens;
   return operations / (kSpeed * text.processors);
 }
 
@@ -226,12 +233,15 @@ Plan plan_of(const TextMeasures& text, TokenizerKind kind, double share) {
   plan.dropout = std::round(100 * recipe.dropout(amount)) / 100;
   plan.vocab = vocabulary_of(text, kind, tokens);
   plan.context = rounded(PowerLaw{1e6, 128, 0.2, 32, 512}(amount), 32);
-  const double batch = batch_of(recipe, text, amount, tokens, examples);
-  plan.batch_tokens = readable(batch);
+  const double batch =
+      text.batch_tokens ? static_cast<double>(*text.batch_tokens) : batch_of(recipe, text, amount, tokens, examples);
+  const auto batches = static_cast<double>(text.accumulate);
+  plan.batch_tokens = text.batch_tokens.value_or(readable(batch));
   plan.epochs = text.epochs ? static_cast<double>(*text.epochs) : recipe.epochs(amount);
-  plan.steps = text.steps.value_or(readable(std::max(text.epochs ? 1.0 : 300.0, plan.epochs * tokens / batch)));
-  plan.epochs =
-      static_cast<double>(plan.steps) * static_cast<double>(plan.batch_tokens) / std::max(tokens / share, 1.0);
+  plan.steps =
+      text.steps.value_or(readable(std::max(text.epochs ? 1.0 : 300.0, plan.epochs * tokens / (batches * batch))));
+  plan.epochs = static_cast<double>(plan.steps) * batches * static_cast<double>(plan.batch_tokens) /
+                std::max(tokens / share, 1.0);
   plan.seconds = seconds_of(plan, text);
   return plan;
 }
@@ -301,7 +311,7 @@ void add_model(Choices& c, const TextMeasures& text, const Plan& plan, const std
     c.add("model.positions", "rotary");
     c.add("model.share_projection", true);
   }
-  if (text.architecture == Architecture::encoder_decoder) c.add("model.share_embeddings", true);
+  if (text.architecture == Architecture::encoder_decoder && text.joint_vocab) c.add("model.share_embeddings", true);
 }
 
 // A word of the text stands for others: the more there are in a text, the more of them can be hidden.
@@ -312,13 +322,14 @@ double word_dropout_of(const TextMeasures& text) {
 
 // Enough to tell models apart, and a small part of the text.
 double held_out_of(const TextMeasures& text, double tokens) {
-  const bool writes = text.architecture == Architecture::decoder_lm;
+  if (!has_examples(text.architecture)) return two_digits(std::min(kMostHeldOut, 2e5 / tokens));
   const double examples = static_cast<double>(std::max<int64_t>(2, text.examples));
-  if (!writes && examples < 10) return std::ceil(100 / examples) / 100;  // one of them
-  return two_digits(std::min(kMostHeldOut, writes ? 2e5 / tokens : 4 / std::sqrt(examples)));
+  if (examples < 10) return std::ceil(100 / examples) / 100;  // one of them
+  const double most = text.architecture == Architecture::encoder_decoder ? kValidationPairs / examples : kMostHeldOut;
+  return two_digits(std::min({kMostHeldOut, 4 / std::sqrt(examples), most}));
 }
 
-void add_data(Choices& c, const TextMeasures& text, const Plan& plan, TokenizerKind kind, double tokens) {
+void add_tokenizer(Choices& c, const TextMeasures& text, const Plan& plan, TokenizerKind kind) {
   const bool words = kind == TokenizerKind::whitespace;
   c.add("data.tokenizer_type", enum_name(kind),
         is_cut_into_subwords(text)          ? "the text is cut into subwords already (\"@@\")"
@@ -328,26 +339,38 @@ void add_data(Choices& c, const TextMeasures& text, const Plan& plan, TokenizerK
   if (is_cut_into_subwords(text) && words) c.add("data.subword_marker", "@@");
   if (kind != TokenizerKind::characters && kind != TokenizerKind::bytes)
     c.add("data.vocab_size", plan.vocab, "at most: each token needs to be seen often enough");
-  if (!text.validates)
-    c.add("data.valid_fraction", held_out_of(text, tokens),
-          text.architecture == Architecture::encoder_decoder || text.architecture == Architecture::encoder_classifier
-              ? "held out at even distances, to see which model is best"
-              : "the end of the text, held out to see which model is best");
 }
 
-void add_optimizer(Choices& c, const TextMeasures& text, const Plan& plan) {
-  const Architecture architecture = text.architecture;
+void add_data(Choices& c, const TextMeasures& text, const Plan& plan, TokenizerKind kind, double tokens) {
+  if (!text.has_tokenizer) add_tokenizer(c, text, plan, kind);
+  if (!text.validates)
+    c.add("data.valid_fraction", held_out_of(text, tokens),
+          has_examples(text.architecture) ? "held out at even distances, to see which model is best"
+                                          : "the end of the text, held out to see which model is best");
+}
+
+// noam takes its rate as a factor, and each kind has a rate of its own: only the kind that is chosen has a chosen rate.
+void add_schedule(Choices& c, const TextMeasures& text, const Plan& plan) {
+  const bool writes = text.architecture == Architecture::decoder_lm;
+  const double chosen =
+      recipe_of(text.architecture).learning_rate * std::pow(static_cast<double>(plan.d_model) / 128, -0.8);
+  const double rate = text.learning_rate.value_or(std::min(0.004, chosen));
+  const ScheduleConfig schedule{.kind = text.schedule.value_or(writes ? ScheduleKind::cosine : ScheduleKind::linear)};
+  c.add("schedule.kind", enum_name(schedule.kind));
+  if (!text.schedule) {
+    c.add("schedule.learning_rate", two_digits(rate), "the smaller the wider the model is");
+    if (writes) c.add("schedule.final_learning_rate", two_digits(rate / 20));
+  }
+  c.add("schedule.warmup_steps", std::clamp<int64_t>(plan.steps / 10, schedule.ends() ? 0 : 1, 4000));
+}
+
+void add_optimizer(Choices& c, Architecture architecture) {
   const bool writes = architecture == Architecture::decoder_lm, pairs = architecture == Architecture::encoder_decoder;
-  const double rate = recipe_of(architecture).learning_rate * std::pow(static_cast<double>(plan.d_model) / 128, -0.8);
   c.add("optimizer.kind", pairs ? "adam" : "adamw");
   c.add("optimizer.beta_2", writes ? 0.99 : 0.98);
   c.add("optimizer.epsilon", 1e-8);
   if (!pairs) c.add("optimizer.weight_decay", writes ? 0.1 : 0.05);
   c.add("optimizer.clip_norm", 1.0);
-  c.add("schedule.kind", writes ? "cosine" : "linear");
-  c.add("schedule.learning_rate", two_digits(std::min(0.004, rate)), "the smaller the wider the model is");
-  if (writes) c.add("schedule.final_learning_rate", two_digits(std::min(0.004, rate) / 20));
-  c.add("schedule.warmup_steps", std::min<int64_t>(4000, plan.steps / 10));
 }
 
 // The mean of the last twentieth of the run, about, and of 10,000 steps at most.
@@ -356,19 +379,26 @@ double moving_average_of(int64_t steps) {
   return std::round(1e4 * (1 - 1 / window)) / 1e4;
 }
 
+void add_length(Choices& c, const TextMeasures& text, const Plan& plan) {
+  const std::string time = time_text(plan.seconds, text.processors);
+  if (text.epochs && !text.steps) {
+    c.add("train.steps", 0, "no limit but train.epochs, " + time);
+  } else {
+    c.add("train.steps", plan.steps, fmt::format("{:.2g} times the text, {}", plan.epochs, time));
+  }
+}
+
 void add_training(Choices& c, const TextMeasures& text, const Plan& plan) {
   constexpr int64_t kValidations = 10;
   const Architecture architecture = text.architecture;
-  c.add("train.steps", plan.steps,
-        fmt::format("{:.2g} times the text, {}", plan.epochs, time_text(plan.seconds, text.processors)));
+  add_length(c, text, plan);
   c.add("train.batch_tokens", plan.batch_tokens, "small batches for little text");
-  const bool smooths =
-      architecture == Architecture::encoder_decoder || architecture == Architecture::encoder_classifier;
-  c.add("train.label_smoothing", smooths && !text.regression ? 0.1 : 0.0);
+  c.add("train.label_smoothing", has_examples(architecture) && !text.regression ? 0.1 : 0.0);
   if (architecture == Architecture::encoder_classifier)
     c.add("train.word_dropout", word_dropout_of(text), "share of the words that are hidden, less in short texts");
   if (architecture == Architecture::encoder_masked_lm) c.add("train.mask_probability", 0.2);
-  if (architecture == Architecture::encoder_decoder) c.add("train.valid_sentences", 500);
+  if (architecture == Architecture::encoder_decoder && text.validates.value_or(false))
+    c.add("train.valid_sentences", kValidationPairs);  // of all that are named
   c.add("train.moving_average", moving_average_of(plan.steps));
   c.add("train.log_every", std::clamp<int64_t>(plan.steps / 50, 1, 100));
   c.add("train.valid_every", (plan.steps + kValidations - 1) / kValidations, "ten times in a run");
@@ -391,7 +421,8 @@ std::vector<Choice> choose_config(const TextMeasures& text) {
   choices.add("model.architecture", enum_name(text.architecture));
   add_model(choices, text, plan, about(tokens, pairs ? "tokens a side" : "tokens"));
   add_data(choices, text, plan, kind, tokens);
-  add_optimizer(choices, text, plan);
+  add_optimizer(choices, text.architecture);
+  add_schedule(choices, text, plan);
   add_training(choices, text, plan);
   if (pairs) {
     choices.add("generation.beam_size", 5);

@@ -80,8 +80,8 @@ struct DataConfig {
   std::string source_tokenizer;  // encoder_decoder: or one file for each side
   std::string target_tokenizer;
   TokenizerKind tokenizer_type = TokenizerKind::unigram;  // of a tokenizer to be trained
-  int64_t vocab_size =
-      8000;  // likewise, at most: as many as the text yields; characters and bytes are as many as there are
+  // Likewise, at most: as many as the text yields; characters and bytes are as many as there are.
+  int64_t vocab_size = 8000;
   bool joint_vocab = true;                // encoder_decoder: one tokenizer, trained on both sides
   std::string subword_marker;             // ends a token that the next one continues ("@@"); whitespace only
   bool tokenizer_frames_texts = false;    // texts have the tokenizer's special tokens in place of bos and eos

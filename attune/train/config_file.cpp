@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <algorithm>
-#include <functional>
 #include <optional>
 
 #include "attune/base/fail.h"
@@ -10,8 +9,8 @@
 #include "attune/io/toml_config.h"
 #include "attune/models/presets.h"
 #include "attune/tensor/device_error.h"
-#include "attune/train/automatic_config.h"
 #include "attune/train/config_fields.h"
+#include "attune/train/config_origins.h"
 #include "attune/train/initial_model.h"
 
 namespace attune {
@@ -46,15 +45,6 @@ Json sections_of(const Preset& preset) {
   Json sections = Json::parse(preset.training);
   sections["model"] = Json::parse(preset.model);
   return sections;
-}
-
-// The defaults of the architecture that [model] asks for.
-RunConfig defaults_of(const Json& json) {
-  RunConfig asked_for;
-  if (const auto model = json.find("model");
-      model != json.end() && model->is_object() && model->contains("architecture"))
-    read_fields(Json{{"architecture", model->at("architecture")}}, asked_for.model, "model");
-  return default_config(asked_for.model.architecture);
 }
 
 // Keys that people know from other programs.
@@ -93,40 +83,10 @@ void refuse_misplaced(const Json& json, const RunConfig& defaults) {
   }
 }
 
-// Throws ConfigError that names the key. Does not ask whether values go together.
-RunConfig read_keys(const Json& json) {
-  RunConfig config = defaults_of(json);
-  refuse_misplaced(json, config);
-  SectionReader reader(json);
-  visit_fields(config, reader);
-  reader.refuse_unknown();
-  return config;
-}
-
 RunConfig read_sections(const Json& json) {
   RunConfig config = read_keys(json);
   config.validate();
   return config;
-}
-
-// Where keys come from.
-struct Origin {
-  std::string name;  // for messages: "run.toml", "--set train.steps=5", "preset bert-tiny"
-  std::function<void(Json&)> add_to;
-};
-
-// In the order in which they count: the last one most.
-std::vector<Origin> origins_of(const std::filesystem::path& path, const std::vector<std::string>& overrides,
-                               std::string_view preset) {
-  std::vector<Origin> origins;
-  if (!preset.empty())
-    origins.push_back({fmt::format("preset {}", preset),
-                       [keys = sections_of(find_preset(preset))](Json& json) { put_sections(json, keys); }});
-  if (!path.empty())
-    origins.push_back({path.string(), [keys = read_toml(path)](Json& json) { put_sections(json, keys); }});
-  for (const std::string& assignment : in_order_of_depth(overrides))
-    origins.push_back({"--set " + assignment, [=](Json& json) { apply_override(json, assignment); }});
-  return origins;
 }
 
 // What the model of train.initialize_from says. It counts least; a configuration with every key of [model], as that of
@@ -148,14 +108,6 @@ std::optional<Origin> initial_origin(const Json& json) {
                 }};
 }
 
-using Read = RunConfig (*)(const Json& json);
-
-RunConfig read_usable_sections(const Json& json) {
-  RunConfig config = read_sections(json);
-  check_usable_device(config);
-  return config;
-}
-
 // The origin with which an error first appears, as the beginning of a message: "run.toml: "; "": the defaults.
 std::string blamed(const std::vector<Origin>& origins, std::string_view message, Read read) {
   Json json = Json::object();
@@ -168,6 +120,44 @@ std::string blamed(const std::vector<Origin>& origins, std::string_view message,
     }
   }
   return "";
+}
+
+}  // namespace
+
+RunConfig defaults_of(const Json& json) {
+  RunConfig asked_for;
+  if (const auto model = json.find("model");
+      model != json.end() && model->is_object() && model->contains("architecture"))
+    read_fields(Json{{"architecture", model->at("architecture")}}, asked_for.model, "model");
+  return default_config(asked_for.model.architecture);
+}
+
+RunConfig read_keys(const Json& json) {
+  RunConfig config = defaults_of(json);
+  refuse_misplaced(json, config);
+  SectionReader reader(json);
+  visit_fields(config, reader);
+  reader.refuse_unknown();
+  return config;
+}
+
+std::vector<Origin> origins_of(const std::filesystem::path& path, const std::vector<std::string>& overrides,
+                               std::string_view preset) {
+  std::vector<Origin> origins;
+  if (!preset.empty())
+    origins.push_back({fmt::format("preset {}", preset),
+                       [keys = sections_of(find_preset(preset))](Json& json) { put_sections(json, keys); }});
+  if (!path.empty())
+    origins.push_back({path.string(), [keys = read_toml(path)](Json& json) { put_sections(json, keys); }});
+  for (const std::string& assignment : in_order_of_depth(overrides))
+    origins.push_back({"--set " + assignment, [=](Json& json) { apply_override(json, assignment); }});
+  return origins;
+}
+
+RunConfig read_usable_sections(const Json& json) {
+  RunConfig config = read_sections(json);
+  check_usable_device(config);
+  return config;
 }
 
 Json joined(const std::vector<Origin>& origins) {
@@ -189,81 +179,6 @@ RunConfig read_origins(std::vector<Origin> origins, Read read) {
   } catch (const DeviceError& error) {
     fail<DeviceError>("{}{}", blamed(origins, error.what(), read), error.what());
   }
-}
-
-// Whether there is a key "section.name".
-bool has_key(const Json& sections, const std::string& key) {
-  const Json::json_pointer place("/" + key.substr(0, key.find('.')) + "/" + key.substr(key.find('.') + 1));
-  return sections.contains(place);
-}
-
-// `said`: by the preset and the assignments, beside the text.
-void refuse_contradictions(const Json& text, const Json& said) {
-  for (const auto& [key, value] : text.at("data").items())
-    if (has_key(said, "data." + key))
-      fail<ConfigError>("data.{} is said twice: the text is {} already", key, show(value));
-  if (has_key(said, "data.prepared"))
-    fail<ConfigError>("data.prepared stands in the place of a text: it needs a configuration");
-  if (has_key(said, "train.initialize_from"))
-    fail<ConfigError>(
-        "train.initialize_from has a model of its own, for which nothing is chosen from the text: needs a "
-        "configuration, see docs/fine-tuning.md");
-}
-
-// The architecture that preset and assignments ask for, where it reads such a text.
-Architecture architecture_for(const Json& text, const Json& said, bool has_preset) {
-  const Architecture of_text = defaults_of(text).model.architecture;
-  if (!has_preset && !has_key(said, "model.architecture")) return of_text;
-  const Architecture asked_for = defaults_of(said).model.architecture;
-  const bool reads =
-      of_text == asked_for || (of_text == Architecture::decoder_lm && asked_for == Architecture::encoder_masked_lm);
-  if (!reads)
-    fail<ConfigError>("model.architecture = \"{}\" does not read such a text, which is for \"{}\"",
-                      enum_name(asked_for), enum_name(of_text));
-  return asked_for;
-}
-
-TextMeasures measures_of(const Json& sections) {
-  const RunConfig said = read_keys(sections);
-  TextMeasures measures = measure_text(said);
-  if (said.has_validation()) {
-    measures.validates = true;
-  } else if (has_key(sections, "data.valid_fraction")) {
-    measures.validates = false;
-  }
-  if (has_key(sections, "data.tokenizer_type")) measures.tokenizer_type = said.data.tokenizer_type;
-  // What is out of range is refused with the whole configuration.
-  const auto is_usable = [](int64_t n) { return n > 0 && n < (int64_t{1} << 20); };
-  if (has_key(sections, "model.d_model") && is_usable(said.model.d_model)) measures.d_model = said.model.d_model;
-  if (has_key(sections, "train.steps") && is_usable(said.train.steps)) measures.steps = said.train.steps;
-  if (is_usable(said.train.epochs)) measures.epochs = said.train.epochs;
-  return measures;
-}
-
-}  // namespace
-
-AutomaticConfig read_automatic_config(const Json& text, const std::vector<std::string>& overrides,
-                                      std::string_view preset) {
-  std::vector<Origin> origins = origins_of("", overrides, preset);
-  const Json said = joined(origins);
-  refuse_contradictions(text, said);
-  Json of_text = text;
-  of_text["model"]["architecture"] = enum_name(architecture_for(text, said, !preset.empty()));
-  Json all = of_text;
-  put_sections(all, said);
-  AutomaticConfig result;
-  Json chosen = Json::object();
-  for (Choice& choice : choose_config(measures_of(all))) {
-    const size_t dot = choice.key.find('.');
-    const std::string section = choice.key.substr(0, dot);
-    if (has_key(said, choice.key) || (!preset.empty() && section != "data" && section != "train")) continue;
-    chosen[section][choice.key.substr(dot + 1)] = choice.value;
-    if (!choice.why.empty()) result.choices.push_back(std::move(choice));
-  }
-  put_sections(chosen, of_text);
-  origins.insert(origins.begin(), {"chosen from the text", [chosen](Json& json) { put_sections(json, chosen); }});
-  result.config = read_origins(std::move(origins), read_usable_sections);
-  return result;
 }
 
 RunConfig read_run_config(const std::filesystem::path& path, const std::vector<std::string>& overrides,

@@ -174,8 +174,7 @@ constexpr KeyHelp kHelp[] = {
     {"data.tokenizer_type", "Kind of a tokenizer that is to be trained", ""},
     {"data.vocab_size",
      "Size of a tokenizer that is to be trained, at most: a small text yields fewer tokens; characters and bytes are "
-     "as "
-     "many as there are",
+     "as many as there are",
      "tokens"},
     {"data.joint_vocab", "One tokenizer, trained on both sides, in place of one for each", ""},
     {"data.subword_marker", "whitespace: ends a token that the next one continues, as \"@@\"", ""},

@@ -136,6 +136,12 @@ RunFolder::~RunFolder() {
   for (const fs::path& folder : made_) fs::remove(folder, ignored);  // one that is not empty stays
 }
 
+void RunFolder::refuse_checkpoints() const {
+  if (!CheckpointFolder(folder_ / kCheckpoints, 0).steps().empty())
+    fail<ConfigError>("{}: has checkpoints of an earlier run: use --resume to go on, or another folder",
+                      folder_.string());
+}
+
 bool RunFolder::is_own(const std::string& name) const {
   return files_.contains(name);
 }

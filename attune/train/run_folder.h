@@ -29,6 +29,8 @@ class RunFolder {
   RunFolder(const RunFolder&) = delete;
   RunFolder& operator=(const RunFolder&) = delete;
 
+  /// Throws ConfigError where there are checkpoints, which a new run would replace.
+  void refuse_checkpoints() const;
   /// Has the run own the file or folder of this name, which it is about to write. Throws ConfigError when there is one
   /// that it does not own.
   void own(const std::string& name);

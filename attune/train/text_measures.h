@@ -24,7 +24,12 @@ struct TextMeasures {
   // What is said already, and what follows from it is chosen.
   std::optional<bool> validates = {};  // there are texts for validation, or there is to be none
   std::optional<TokenizerKind> tokenizer_type = {};
-  std::optional<int64_t> d_model = {}, steps = {}, epochs = {};
+  std::optional<int64_t> d_model = {}, steps = {}, epochs = {}, batch_tokens = {};
+  int64_t accumulate = 1;  // batches of an update
+  std::optional<ScheduleKind> schedule = {};
+  std::optional<double> learning_rate = {};  // schedule.learning_rate
+  bool has_tokenizer = false;                // a file, so that none is learnt from the text
+  bool joint_vocab = true;                   // of pairs: one tokenizer for both sides
 };
 
 /// Counts the text that config.data names, for config.model's architecture and this machine. Reads all of it; memory

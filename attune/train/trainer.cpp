@@ -188,6 +188,7 @@ void Run::swap_averages() {
 }
 
 std::optional<int64_t> Run::newest_checkpoint(bool resume) {
+  if (!resume) run_folder_->refuse_checkpoints();
   const std::vector<int64_t> steps = checkpoints_.steps();
   if (steps.empty()) {
     if (resume)
@@ -195,9 +196,6 @@ std::optional<int64_t> Run::newest_checkpoint(bool resume) {
           fmt::format("{} has no checkpoint: there is nothing to resume, the run begins", folder_.string()));
     return std::nullopt;
   }
-  if (!resume)
-    fail<ConfigError>("{}: has checkpoints of an earlier run: use --resume to go on, or another folder",
-                      folder_.string());
   const FoundCheckpoint found = checkpoints_.newest();
   if (!found.step) fail<FileError>("{} (no other checkpoint is intact)", found.damaged.rbegin()->second);
   for (const auto& [step, damage] : found.damaged) {  // they would be taken for good ones by their names

@@ -119,17 +119,23 @@ void TranslationValidation::read_held_out(const DataConfig& data) {
   const auto is_usable = [&](const std::vector<int32_t>& ids, const std::vector<int32_t>& nothing) {
     return ids.size() > nothing.size() && ids.size() <= longest;
   };
-  int64_t lines = 0;
+  int64_t lines = 0, held_out = 0;
   for_each_pair(data.train_source, data.train_target, [&](const LinePair& pair) {
     if (!is_held_out(lines++, data.valid_fraction) || sources_.size() >= most_sentences_) return;
+    ++held_out;
     ParallelExample example = encode(pair.source, pair.target);
     if (!is_usable(example.source, empty.source) || !is_usable(example.target, empty.target)) return;
     examples_.push_back(std::move(example));
     sources_.push_back(pair.source);
     references_.push_back(pair.target);
   });
-  if (sources_.empty())
+  if (!sources_.empty()) return;
+  if (held_out == 0)
     fail<DataError>("data.valid_fraction = {}: {} pairs cannot be divided like that", data.valid_fraction, lines);
+  fail<DataError>(
+      "data.valid_fraction = {}: {} of {} pairs are held out, and each of them is empty or longer than "
+      "data.max_tokens_per_sentence = {}",
+      data.valid_fraction, held_out, lines, longest);
 }
 
 // The translations of all sentences on rank 0, of every n-th one on the other of n ranks. A sentence's translation does

@@ -89,7 +89,7 @@ TEST_F(TrainCliTest, ATextAlone) {
                                           "--set",
                                           "train.threads=1"};
   const std::string text = messages_of(words);
-  EXPECT_THAT(text, HasSubstr("chosen for this text, and written to " + run + "/config.toml:\n"));
+  EXPECT_THAT(text, HasSubstr("chosen for this text:\n"));
   EXPECT_THAT(text, HasSubstr("  model.d_model = 64 "));
   EXPECT_THAT(text, HasSubstr("  data.valid_fraction = 0.1 "));
   EXPECT_THAT(text, Not(HasSubstr("  model.layers = "))) << "it was said";
@@ -105,6 +105,11 @@ TEST_F(TrainCliTest, ATextAlone) {
   EXPECT_THAT(messages_of({"train", "--out", run, "--resume", "--set", "train.steps=9"}),
               HasSubstr("going on from step 6"));
   EXPECT_EQ(run_attune({"translate", run + "/model", "a b c"}).status, 0);
+
+  const std::string again = refusal(run_attune(words));
+  EXPECT_THAT(again, HasSubstr(run + ": has checkpoints of an earlier run"));
+  std::filesystem::remove(folder_ / "train.src");
+  EXPECT_EQ(refusal(run_attune(words)), again) << "before the text is read";
 }
 
 TEST_F(TrainCliTest, LabelledAndPlainTextAlone) {

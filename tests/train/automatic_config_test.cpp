@@ -17,8 +17,11 @@
 namespace attune {
 namespace {
 
-using ::testing::ElementsAre;
+using ::testing::AnyOf;
+using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
+using ::testing::Not;
 
 constexpr Architecture kTrained[] = {Architecture::encoder_decoder, Architecture::encoder_classifier,
                                      Architecture::encoder_masked_lm, Architecture::decoder_lm};
@@ -169,6 +172,71 @@ TEST(ChooseConfig, FollowsWhatIsSaid) {
   EXPECT_EQ(chosen(text).data.valid_fraction, 0);
 }
 
+TEST(ChooseConfig, EpochsAreTheOnlyLimitWhereTheyAreSaid) {
+  for (const Architecture architecture : kTrained) {
+    TextMeasures text = text_of(architecture, 740'000);
+    text.epochs = 3;
+    RunConfig config = chosen(text);
+    EXPECT_EQ(config.train.steps, 0);
+    config.train.epochs = 3;
+    config.validate_for_training();
+    text.steps = 50;
+    EXPECT_EQ(chosen(text).train.steps, 50);
+  }
+}
+
+TEST(ChooseConfig, FollowsTheSizeOfABatch) {
+  TextMeasures text = text_of(Architecture::encoder_decoder, 7'400'000);
+  const RunConfig free = chosen(text);
+  text.batch_tokens = 4 * free.train.batch_tokens;
+  const RunConfig said = chosen(text);
+  EXPECT_EQ(said.train.batch_tokens, *text.batch_tokens);
+  EXPECT_NEAR(4.0 * static_cast<double>(said.train.steps) / static_cast<double>(free.train.steps), 1, 0.1);
+  text.batch_tokens = std::nullopt;
+  text.accumulate = 4;
+  EXPECT_NEAR(4.0 * static_cast<double>(chosen(text).train.steps) / static_cast<double>(free.train.steps), 1, 0.1);
+}
+
+TEST(ChooseConfig, AScheduleThatIsSaidHasItsOwnRates) {
+  TextMeasures text = text_of(Architecture::decoder_lm, 200'000);
+  text.schedule = ScheduleKind::noam;
+  text.steps = 5;
+  const RunConfig noam = chosen(text);
+  noam.validate_for_training();
+  EXPECT_EQ(noam.schedule.learning_rate, 0);
+  EXPECT_EQ(noam.schedule.final_learning_rate, 0);
+  text.schedule = std::nullopt;
+  text.learning_rate = 5e-5;
+  EXPECT_DOUBLE_EQ(chosen(text).schedule.final_learning_rate, 2.5e-6);
+  for (const double rate : {1e-320, 1e6}) {
+    text.learning_rate = rate;
+    EXPECT_LE(chosen(text).schedule.final_learning_rate, rate);
+  }
+}
+
+TEST(ChooseConfig, HoldsOutNoMoreThanValidationUses) {
+  TextMeasures pairs = text_of(Architecture::encoder_decoder, 20'000'000);
+  pairs.examples = 1'000'000;
+  EXPECT_EQ(chosen(pairs).data.valid_fraction, 0.0005);
+  EXPECT_EQ(chosen(pairs).train.valid_sentences, 0);
+  pairs.validates = true;
+  EXPECT_EQ(chosen(pairs).train.valid_sentences, 500);
+  TextMeasures labelled = text_of(Architecture::encoder_classifier, 20'000'000);
+  labelled.examples = 1'000'000;
+  EXPECT_EQ(chosen(labelled).data.valid_fraction, 0.004);
+}
+
+TEST(ChooseConfig, TheEndOfABookInOneLineIsHeldOut) {
+  for (const Architecture architecture : {Architecture::decoder_lm, Architecture::encoder_masked_lm}) {
+    TextMeasures book = text_of(architecture, 100'000);
+    book.examples = 1;
+    EXPECT_EQ(chosen(book).data.valid_fraction, 0.1);
+    book = text_of(architecture, 100'000'000);
+    book.examples = 1;
+    EXPECT_LT(chosen(book).data.valid_fraction, 0.01);
+  }
+}
+
 TEST(ChooseConfig, SeesWhatIsCutAlready) {
   TextMeasures text = text_of(Architecture::encoder_decoder, 740'000);
   text.subword_marks = 30'000;
@@ -255,6 +323,49 @@ TEST_F(AutomaticConfigFiles, AssignmentsStandAboveTheChoice) {
   EXPECT_FALSE(has(said, "model.d_model")) << "it is not chosen";
   EXPECT_FALSE(has(said, "train.steps"));
   EXPECT_TRUE(has(said, "data.vocab_size"));
+}
+
+TEST_F(AutomaticConfigFiles, ATokenizerThatIsSaidLeavesNoneToChoose) {
+  Json pairs = text(Architecture::encoder_decoder);
+  const auto keys = [&](const std::vector<std::string>& overrides) {
+    std::vector<std::string> names;
+    for (const Choice& choice : read_automatic_config(pairs, overrides).choices) names.push_back(choice.key);
+    return names;
+  };
+  EXPECT_THAT(keys({}), IsSupersetOf({"data.tokenizer_type", "data.vocab_size"}));
+  file("a", "ei@@ n Hu@@ nd\nzwei Hu@@ nde\n");  // cut already: data.subword_marker would be chosen
+  const std::vector<std::string> one = {"data.tokenizer=a.model"};
+  const std::vector<std::string> two = {"data.source_tokenizer=a.model", "data.target_tokenizer=b.model"};
+  for (const std::vector<std::string>& files : {one, two}) {
+    EXPECT_THAT(keys(files), Not(Contains(AnyOf("data.tokenizer_type", "data.vocab_size"))));
+    EXPECT_EQ(read_automatic_config(pairs, files).config.data.subword_marker, "");
+  }
+  const auto shares = [&](const std::vector<std::string>& overrides) {
+    return read_automatic_config(pairs, overrides).config.model.share_embeddings;
+  };
+  EXPECT_TRUE(shares({}));
+  EXPECT_TRUE(shares(one));
+  EXPECT_FALSE(shares(two));
+  EXPECT_FALSE(shares({"data.joint_vocab=false"}));
+}
+
+TEST_F(AutomaticConfigFiles, WhatFollowsFromAnAssignmentIsChosenForIt) {
+  const auto config = [&](Architecture architecture, const std::vector<std::string>& overrides) {
+    return read_automatic_config(text(architecture), overrides).config;
+  };
+  const RunConfig noam = config(Architecture::encoder_decoder, {"schedule.kind=noam"});
+  EXPECT_EQ(noam.schedule.peak(), 1.0);
+  const RunConfig slow = config(Architecture::decoder_lm, {"schedule.learning_rate=5e-5"});
+  EXPECT_DOUBLE_EQ(slow.schedule.final_learning_rate, 2.5e-6);
+  const RunConfig epochs = config(Architecture::encoder_decoder, {"train.epochs=3"});
+  EXPECT_EQ(epochs.train.epochs, 3);
+  EXPECT_EQ(epochs.train.steps, 0);
+  const auto steps_with = [&](const char* batch) {
+    const Json sections = text(Architecture::encoder_classifier);
+    write_keyword_text(folder_ / "c.tsv", 20000, 1);
+    return read_automatic_config(sections, {batch}).config.train.steps;
+  };
+  EXPECT_GT(steps_with("train.batch_tokens=200"), 2 * steps_with("train.batch_tokens=800"));
 }
 
 TEST_F(AutomaticConfigFiles, APresetKeepsItsModelAndRecipe) {

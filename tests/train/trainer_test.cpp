@@ -282,6 +282,15 @@ TEST_F(TrainerTest, HoldsOutPairsOfTheTrainingText) {
   config_.data.valid_fraction = 1e-6;
   EXPECT_THAT(message_of<DataError>([&] { train(config_, folder_ / "other"); }),
               HasSubstr("data.valid_fraction = 1e-06: "));
+  config_.data.valid_fraction = 0.25;
+  std::string text;
+  for (size_t i = 1; const std::string& line : read_lines(folder_ / "train.src"))
+    text += (i++ % 4 == 0 ? "" : line) + "\n";
+  write_file(folder_ / "train.src", text);
+  EXPECT_EQ(message_of<DataError>([&] { train(config_, folder_ / "other"); }),
+            fmt::format("data.valid_fraction = 0.25: {} of {} pairs are held out, and each of them is empty or longer "
+                        "than data.max_tokens_per_sentence = {}",
+                        pairs / 4, pairs, config_.data.max_tokens_per_sentence));
   config_.data.valid_source = config_.data.valid_target = {"valid"};
   EXPECT_THAT(message_of<ConfigError>([&] { train(config_, folder_ / "other"); }),
               HasSubstr("there are data.valid_source to validate on"));
