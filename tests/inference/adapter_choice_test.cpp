@@ -61,7 +61,7 @@ class GeneratorAdapters : public AdapterChoice {
                                    .heads = 4,
                                    .layers = 2,
                                    .d_ff = 48,
-                                   .decoder_attention = attention,
+                                   .attention = attention,
                                    .positions = RotaryOptions{},
                                    .context_length = 700};
     const auto model = build_decoder_lm(config, 3);
