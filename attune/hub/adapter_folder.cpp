@@ -91,7 +91,8 @@ const char* task_of(Architecture architecture) {
 struct Stored {
   Tensor a, b;  // float32
   double scale = 1;
-  int64_t first = 0;  // of the projection's outputs
+  int64_t first = 0;      // of the projection's outputs
+  std::string name = {};  // of A in the file
 };
 
 std::vector<std::string> labels_of(const std::string& list, const std::string& file) {
@@ -118,7 +119,7 @@ class AdapterFile {
     const std::string a_name = std::string(kPrefix) + module + ".lora_A.weight";
     const std::string b_name = std::string(kPrefix) + module + ".lora_B.weight";
     if (!reader_.contains(a_name) && !reader_.contains(b_name)) return {};
-    Stored stored{.a = load(a_name), .b = load(b_name)};
+    Stored stored{.a = load(a_name), .b = load(b_name), .name = a_name};
     if (stored.a.rank() != 2 || stored.b.rank() != 2 || stored.a.size(1) != in || stored.a.size(0) < 1 ||
         stored.a.size(0) != stored.b.size(1))
       fail<FileError>("{}: tensors {} and {} have shapes {} and {}, expected [rank, {}] and [outputs, rank]",
@@ -206,7 +207,8 @@ Stored joined(const std::vector<Stored>& parts, int64_t out) {
             factor * values[static_cast<size_t>(r * part.b.size(1) + c)];
     column += part.a.size(0);
   }
-  return {.a = matrix(rank, in, a), .b = matrix(out, rank, b), .scale = parts.front().scale};
+  return {
+      .a = matrix(rank, in, a), .b = matrix(out, rank, b), .scale = parts.front().scale, .name = parts.front().name};
 }
 
 // The adapter of a projection; undefined where there is none.
@@ -235,7 +237,12 @@ Stored read_slot(AdapterFile& file, const OpenedFolder& base, const AdapterSlot&
 }
 
 // Inputs of experts are not the rows of a batch, and those of a head are not all of them.
-void check_choice(const AdapterSlot& slot, const std::string& path) {
+void check_choice(const AdapterSlot& slot, const Stored& found, const std::string& path) {
+  if (slot.weight->use != ParameterUse::product)
+    fail<ConfigError>(
+        "{}: tensor {} adapts {}, whose weight is read by more than this product; requests cannot choose "
+        "such an adapter, it has to be merged",
+        path, in_quotes(found.name), slot.name);
   if (slot.name.find(".layers.") == std::string::npos || slot.name.find(".experts.") != std::string::npos)
     fail<ConfigError>(
         "{}: adapts {}; requests can choose adapters of the layers' projections but experts, others have to be merged",
@@ -404,7 +411,7 @@ std::vector<std::string> read_adapter_choices(const AdapterFolders& folders, con
     for (const AdapterSlot& slot : adapter_slots(module)) {
       const Stored found = read_slot(file, base, slot);
       if (!found.a.defined()) continue;
-      check_choice(slot, file.path());
+      check_choice(slot, found, file.path());
       slot.adapter->add_choice(static_cast<int32_t>(names.size()), found.a, found.b, found.scale);
     }
     file.refuse_unknown();

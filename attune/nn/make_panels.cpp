@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -24,66 +25,81 @@ class Places final : public Visitor {
   void on_parameter(const std::string&, Parameter& parameter) override { parameters.push_back(&parameter); }
 };
 
-// What inference computes with: all parameters but those of adapters, which are added to the weights. What training
-// has quantised is widened.
-class AdaptedPlaces final : public Visitor {
+// A parameter as inference computes with it: with what its adapter adds, and widened where training has quantised it.
+// Such values are made anew at each call, so that they are not all in memory.
+struct Source {
+  const Parameter* parameter;
+  const Adapter* adapter = nullptr;  // null: the values are the parameter's own
+
+  // The same for sources of the same values.
+  const void* address() const { return adapter && adapter->there() ? adapter : address_of(*parameter); }
+  bool has_values() const { return adapter || parameter->tensor.defined(); }
+  Tensor values() const { return adapter ? with_adapter(*parameter, *adapter).tensor : parameter->tensor.detach(); }
+  SharedPanels panels() const { return adapter ? nullptr : parameter->panels; }
+  Device device() const {
+    return parameter->tensor.defined() ? parameter->tensor.device() : parameter->quantised->storage().device();
+  }
+};
+
+// What inference computes with: all parameters but those of adapters, which are added to the weights.
+class Sources final : public Visitor {
  public:
-  explicit AdaptedPlaces(Module& module) {
+  explicit Sources(Module& module) {
     for (const AdapterSlot& slot : adapter_slots(module))
       if (slot.adapter->there() || slot.weight->quantised) adapters_.emplace(slot.weight, slot.adapter);
     module.visit(*this);
   }
-  std::vector<Parameter*> parameters;
+  std::vector<Source> sources;
 
  protected:
   void on_parameter(const std::string& path, Parameter& parameter) override {
     if (is_of_adapter(path)) return;
     const auto adapter = adapters_.find(&parameter);
-    if (adapter == adapters_.end()) return parameters.push_back(&parameter);
-    const auto [place, is_new] = merged_.try_emplace(&parameter, parameter);  // a layer may be visited again
-    if (is_new) place->second = with_adapter(parameter, *adapter->second);
-    parameters.push_back(&place->second);
+    sources.push_back({.parameter = &parameter, .adapter = adapter == adapters_.end() ? nullptr : adapter->second});
   }
 
  private:
   std::map<const Parameter*, const Adapter*> adapters_;
-  std::map<const Parameter*, Parameter> merged_;  // whose addresses stay
 };
 
 bool is_multiplied(const Parameter& p) {
   return p.use == ParameterUse::product || p.use == ParameterUse::product_and_elements;
 }
 
-bool may_have_panels(const Parameter& p) {
-  return is_multiplied(p) && p.tensor.defined() && (p.tensor.dtype() == DType::f32 || p.tensor.dtype() == DType::bf16);
+bool may_have_panels(const Source& s) {
+  const DType type = s.parameter->dtype();
+  return is_multiplied(*s.parameter) && s.has_values() && (type == DType::f32 || type == DType::bf16);
 }
 
-WeightFormat format_of(const Tensor& weight) {
-  return weight.dtype() == DType::bf16 ? WeightFormat::bfloat16 : WeightFormat::float32;
+WeightFormat format_of(const Source& s) {
+  return s.parameter->dtype() == DType::bf16 ? WeightFormat::bfloat16 : WeightFormat::float32;
 }
 
 // Makes the panels of the parameters that products read. The key is the address: parameters that share memory share
 // panels.
-std::unordered_map<const void*, SharedPanels> panels_of(const std::vector<Parameter*>& parameters,
+std::unordered_map<const void*, SharedPanels> panels_of(std::span<const Source> sources,
                                                         std::optional<WeightFormat> format, const PanelInputs& inputs) {
   std::unordered_map<const void*, SharedPanels> panels;
-  std::vector<Tensor> weights;
+  std::vector<const Source*> weights;
+  const auto bytes_of = [&](const Source& s) {
+    const Shape shape = shape_of(*s.parameter);
+    return PanelWeight::storage_bytes(format.value_or(format_of(s)), shape[0], shape[1]);
+  };
   int64_t bytes = 0;
-  for (const Parameter* p : parameters) {
-    if (!may_have_panels(*p) || !panels.try_emplace(p->tensor.address()).second) continue;
-    weights.push_back(p->tensor.detach());
-    bytes += PanelWeight::storage_bytes(format.value_or(format_of(p->tensor)), p->tensor.size(0), p->tensor.size(1));
+  for (const Source& s : sources) {
+    if (!may_have_panels(s) || !panels.try_emplace(s.address()).second) continue;
+    weights.push_back(&s);
+    bytes += bytes_of(s);
   }
   if (weights.empty()) return panels;
   // One large tensor, so that the system can use large pages.
-  const Tensor storage = Tensor::empty({bytes}, {DType::u8, weights.front().device()});
+  const Tensor storage = Tensor::empty({bytes}, {DType::u8, weights.front()->device()});
   int64_t begin = 0;
-  for (const Tensor& weight : weights) {
-    const WeightFormat made = format.value_or(format_of(weight));
-    const int64_t end = begin + PanelWeight::storage_bytes(made, weight.size(0), weight.size(1));
-    const Tensor values = inputs.read ? inputs.read(weight) : weight;
-    panels[weight.address()] =
-        std::make_shared<const PanelWeight>(PanelWeight::lay_out(values, made, storage.rows(begin, end)));
+  for (const Source* s : weights) {
+    const int64_t end = begin + bytes_of(*s);
+    const Tensor values = inputs.read ? inputs.read(s->values()) : s->values();
+    panels[s->address()] = std::make_shared<const PanelWeight>(
+        PanelWeight::lay_out(values, format.value_or(format_of(*s)), storage.rows(begin, end)));
     if (inputs.done) inputs.done(values);
     begin = end;
   }
@@ -94,14 +110,17 @@ std::unordered_map<const void*, SharedPanels> panels_of(const std::vector<Parame
 
 void make_panels(Module& module, std::optional<WeightFormat> format, const PanelInputs& inputs) {
   const Places places(module);
-  const auto panels = panels_of(places.parameters, format, inputs);
+  std::vector<Source> sources;
+  for (const Parameter* p : places.parameters) sources.push_back({.parameter = p});
+  const auto panels = panels_of(sources, format, inputs);
   for (Parameter* p : places.parameters)
-    if (may_have_panels(*p)) p->panels = panels.at(p->tensor.address());
+    if (may_have_panels({.parameter = p})) p->panels = panels.at(p->tensor.address());
 }
 
 void ensure_panels(Module& module, std::optional<WeightFormat> format) {
   const Places places(module);
-  if (std::ranges::any_of(places.parameters, [](const Parameter* p) { return may_have_panels(*p) && !p->panels; }))
+  if (std::ranges::any_of(places.parameters,
+                          [](const Parameter* p) { return may_have_panels({.parameter = p}) && !p->panels; }))
     make_panels(module, format);
 }
 
@@ -125,26 +144,25 @@ void drop_panels(Module& module) {
 }
 
 void copy_for_inference(Module& from, Module& to, std::optional<WeightFormat> format) {
-  const AdaptedPlaces sources(from);
+  const std::vector<Source> sources = Sources(from).sources;
   const Places targets(to);
-  if (sources.parameters.size() != targets.parameters.size())
-    fail<ShapeError>("copy_for_inference: {} parameters for a module with {}", sources.parameters.size(),
+  if (sources.size() != targets.parameters.size())
+    fail<ShapeError>("copy_for_inference: {} parameters for a module with {}", sources.size(),
                      targets.parameters.size());
-  std::vector<Parameter*> without_panels;
-  std::ranges::copy_if(sources.parameters, std::back_inserter(without_panels),
-                       [](const Parameter* p) { return !p->panels; });
+  std::vector<Source> without_panels;
+  std::ranges::copy_if(sources, std::back_inserter(without_panels), [](const Source& s) { return !s.panels(); });
   const auto panels = panels_of(without_panels, format, {});
   std::unordered_map<const void*, Tensor> copies;  // by address: parameters that share memory share a copy
   for (size_t i = 0; i < targets.parameters.size(); ++i) {
-    const Parameter& source = *sources.parameters[i];
+    const Source& source = sources[i];
     Parameter& target = *targets.parameters[i];
     target.tensor = {};
-    target.panels = source.panels;
-    if (!source.tensor.defined()) continue;  // only panels, which never change
-    if (!target.panels && may_have_panels(source)) target.panels = panels.at(source.tensor.address());
-    if (target.panels && source.use == ParameterUse::product) continue;
-    const auto [copy, is_new] = copies.try_emplace(source.tensor.address());
-    if (is_new) copy->second = source.tensor.detach().clone();
+    target.panels = source.panels();
+    if (!source.has_values()) continue;  // only panels, which never change
+    if (!target.panels && may_have_panels(source)) target.panels = panels.at(source.address());
+    if (target.panels && source.parameter->use == ParameterUse::product) continue;
+    const auto [copy, is_new] = copies.try_emplace(source.address());
+    if (is_new) copy->second = source.values().clone();
     target.tensor = copy->second;
   }
 }

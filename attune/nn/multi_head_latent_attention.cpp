@@ -43,6 +43,15 @@ std::vector<Projection> decompressions(const MultiHeadLatentAttentionConfig& c) 
   return projections;
 }
 
+// The adapters of the rows of a group; empty where no row has one.
+std::vector<int32_t> adapters_of(const QueryGroup& group) {
+  const AdapterRows* const rows = execution().adapter_rows;
+  if (rows == nullptr) return {};
+  const std::span<const int32_t> own =
+      rows->adapters().subspan(static_cast<size_t>(group.begin), static_cast<size_t>(group.size()));
+  return {own.begin(), own.end()};
+}
+
 }  // namespace
 
 MultiHeadLatentAttention::MultiHeadLatentAttention(const MultiHeadLatentAttentionConfig& c)
@@ -183,6 +192,7 @@ AttentionOutput MultiHeadLatentAttention::attend(const Tensor& query, const Cach
     const CachedQueries part{.positions = q.positions.empty() ? Indices() : q.positions.slice(g.begin, g.end),
                              .table = &table};
     const Tensor rows = query.rows(g.begin, g.end);
+    const AdapterRowsScope adapters(adapters_of(g));
     out.rows(g.begin, g.end)
         .copy_from(expanded[i] ? attend_expanded(rows, part, cache) : attend_absorbed(rows, part, cache).states);
   }

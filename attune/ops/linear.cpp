@@ -174,8 +174,9 @@ Tensor linear(const Tensor& x, const LinearParameters& parameters, const LinearO
   const ProfileScope scope("linear");
   check_linear(x, parameters);
   check_dropout("linear", options.dropout);
-  const auto& [weight, bias, quantised] = parameters;
-  const bool bf16 = takes_bfloat16(x, quantised ? x.dtype() : weight.dtype());
+  const Tensor& weight = parameters.weight;
+  const Tensor& bias = parameters.bias;
+  const bool bf16 = takes_bfloat16(x, parameters.quantised ? x.dtype() : weight.dtype());
   const bool recording = is_recording({x, weight, bias});
   const Activation activation = options.activation;
   // The gradient of every activation but ReLU needs the activation's input. If recorded, the activation is therefore a

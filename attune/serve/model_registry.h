@@ -22,8 +22,9 @@ class ModelRegistry {
 
   /// Loads all models. Throws what the first one throws that cannot be loaded.
   void load();
-  /// Loads each model whose folder has changed since it was loaded. The new model then replaces the old one, which
-  /// finishes its requests. Returns a line for each: what has changed, or why it stays as it is.
+  /// Loads each model whose folder, or the folder of one of its adapters, has changed since it was loaded. The new
+  /// model then replaces the old one, which finishes its requests. Returns a line for each: what has changed, or why it
+  /// stays as it is.
   std::vector<std::string> reload();
   bool ready() const { return ready_; }
 
@@ -41,7 +42,7 @@ class ModelRegistry {
  private:
   struct Entry {
     ModelConfig config;
-    std::string fingerprint = {};                           // of the folder when it was loaded
+    std::string fingerprint = {};                           // of the folders, its adapters' too, when it was loaded
     std::vector<std::shared_ptr<ServedModel>> models = {};  // the model, and each of its adapters as a model
   };
   std::vector<std::shared_ptr<ServedModel>> make(const std::string& name, const Entry& entry) const;

@@ -26,11 +26,15 @@ void check_name(const std::string& name) {
     fail<ConfigError>("models.{}: a name has 1 to 128 letters, digits and any of -_.:/", name.substr(0, 128));
 }
 
-// Makes a path of a table one of the folder that the file is in.
+// A path that a file names, from the folder that the file is in; an empty one stays empty.
+std::string from_folder_of(const std::filesystem::path& file, const std::string& path) {
+  return path.empty() ? path : (file.parent_path() / path).lexically_normal().string();
+}
+
+// The same for a field of a table.
 void from_folder_of(const std::filesystem::path& file, Json& table, const char* field) {
   if (!table.is_object() || !table.contains(field) || !table[field].is_string()) return;
-  const auto path = table[field].get<std::string>();
-  if (!path.empty()) table[field] = (file.parent_path() / path).lexically_normal().string();
+  table[field] = from_folder_of(file, table[field].get<std::string>());
 }
 
 // The table "adapters" of a model's table, whose names are no fields; removes it there.
@@ -42,7 +46,7 @@ AdapterFolders take_adapters(const std::filesystem::path& file, Json& model, con
   if (!table.is_object()) fail<ConfigError>("{}.adapters: needs names and folders", where);
   for (const auto& [name, folder] : table.items()) {
     if (!folder.is_string()) fail<ConfigError>("{}.adapters.{}: needs a folder, found {}", where, name, show(folder));
-    folders[name] = (file.parent_path() / folder.get<std::string>()).lexically_normal();
+    folders[name] = from_folder_of(file, folder.get<std::string>());
   }
   return folders;
 }

@@ -90,6 +90,23 @@ TEST(AdapterFolderNames, ProjectionsOfOneMatrixHaveOneAdapter) {
   EXPECT_EQ(b.shape(), (Shape{3 * d, 4})) << "with zeros for the keys";
 }
 
+// Absorbed decoding reads the matrix's elements, and would lose the adapter.
+TEST(AdapterFolderNames, RequestsCannotChooseOneOfAMatrixThatIsAbsorbed) {
+  const TemporaryFolder temporary;
+  const OpenedFolder base(hub_models() / "deepseek-v3-yarn");
+  const LanguageModelFolder files = base.load_language_model();
+  for (const AdapterSlot& slot : adapter_slots(*files.model))
+    if (slot.name.ends_with("layers.1.self_attention.w_k_decompress"))
+      slot.adapter->set(Tensor::full({2, slot.in()}, 1), Tensor::full({slot.out(), 2}, 1), 1);
+  write_adapter(temporary / "adapter", *files.model, {.base = base, .lora = {.rank = 2}, .saved = {}});
+  EXPECT_THAT(
+      message_of<ConfigError>([&] {
+        base.load_language_model(LoadedWeights::mapped, {{"a", temporary / "adapter"}});
+      }),
+      HasSubstr("adapter/adapter_model.safetensors: tensor \"base_model.model.model.layers.1.self_attn.kv_b_proj."
+                "lora_A.weight\" adapts"));
+}
+
 // The base model of the fixture without its head, and the adapter for it.
 class AdapterOfANewHead : public ::testing::Test {
  protected:

@@ -26,7 +26,7 @@ using ::testing::HasSubstr;
 const std::map<std::string, LoraConfig>& lora_configs() {
   static const std::map<std::string, LoraConfig> configs = {
       {"all", {.rank = 5, .targets = {"all"}}},
-      {"attention", {.rank = 2, .rank_stabilized = true}},
+      {"attention", {.rank = 2, .rank_stabilized = true, .targets = {"w_q", "w_o"}}},
       {"networks", {.rank = 17, .targets = {"linear_1", "linear_2"}}}};
   return configs;
 }
@@ -53,7 +53,7 @@ const std::string kAlphabet = "\n !abcdefghijklmnopqrstuvwxyz";
 
 class GeneratorAdapters : public AdapterChoice {
  protected:
-  GeneratorAdapters() {
+  explicit GeneratorAdapters(const AttentionKind& attention = MultiHead{}) {
     const auto tokenizer = CharacterTokenizer::build_from_texts({kAlphabet});
     const TransformerConfig config{.architecture = Architecture::decoder_lm,
                                    .vocab = tokenizer.vocab_size(),
@@ -61,6 +61,7 @@ class GeneratorAdapters : public AdapterChoice {
                                    .heads = 4,
                                    .layers = 2,
                                    .d_ff = 48,
+                                   .attention = attention,
                                    .positions = RotaryOptions{},
                                    .context_length = 700};
     const auto model = build_decoder_lm(config, 3);
@@ -81,28 +82,59 @@ class GeneratorAdapters : public AdapterChoice {
     return {.sampling = SamplingConfig{.temperature = 0.8, .max_tokens = 5 + static_cast<int64_t>(seed), .seed = seed},
             .adapter = adapter};
   }
+
+  // Threads with adapters of their own ask at the same time, with prompts and texts of many lengths.
+  void expect_answers_as_if_alone() const {
+    const TextGenerator together = TextGenerator::load(folder_ / "base", {}, all_);
+    EXPECT_EQ(together.adapters(), (std::vector<std::string>{"all", "attention", "networks"}));
+    std::vector<std::vector<GeneratedText>> found(2 * names().size());
+    std::vector<std::thread> threads;
+    for (size_t t = 0; t < found.size(); ++t)
+      threads.emplace_back(
+          [&, t] { found[t] = together.generate(prompts(), options(names()[t % names().size()], t)); });
+    for (std::thread& thread : threads) thread.join();
+    std::set<std::string> texts;
+    for (size_t t = 0; t < found.size(); ++t) {
+      const std::string name = names()[t % names().size()];
+      const TextGenerator alone_model = TextGenerator::load(folder_ / "base", {}, alone(name));
+      for (size_t p = 0; p < prompts().size(); ++p) {
+        const GeneratedText expected = alone_model.generate(prompts()[p], options(name, t));
+        EXPECT_EQ(found[t][p].tokens, expected.tokens) << "adapter \"" << name << "\", prompt " << p;
+      }
+      texts.insert(found[t][0].text);
+    }
+    EXPECT_GT(texts.size(), 4) << "the adapters change the texts";
+  }
 };
 
-// Threads with adapters of their own ask at the same time, with prompts and texts of many lengths.
 TEST_F(GeneratorAdapters, EachOfManyRequestsIsAnsweredAsIfItWereAlone) {
-  const TextGenerator together = TextGenerator::load(folder_ / "base", {}, all_);
-  EXPECT_EQ(together.adapters(), (std::vector<std::string>{"all", "attention", "networks"}));
-  std::vector<std::vector<GeneratedText>> found(2 * names().size());
-  std::vector<std::thread> threads;
-  for (size_t t = 0; t < found.size(); ++t)
-    threads.emplace_back([&, t] { found[t] = together.generate(prompts(), options(names()[t % names().size()], t)); });
-  for (std::thread& thread : threads) thread.join();
-  std::set<std::string> texts;
-  for (size_t t = 0; t < found.size(); ++t) {
-    const std::string name = names()[t % names().size()];
-    const TextGenerator alone_model = TextGenerator::load(folder_ / "base", {}, alone(name));
-    for (size_t p = 0; p < prompts().size(); ++p) {
-      const GeneratedText expected = alone_model.generate(prompts()[p], options(name, t));
-      EXPECT_EQ(found[t][p].tokens, expected.tokens) << "adapter \"" << name << "\", prompt " << p;
-    }
-    texts.insert(found[t][0].text);
-  }
-  EXPECT_GT(texts.size(), 4) << "the adapters change the texts";
+  expect_answers_as_if_alone();
+}
+
+// Groups of new tokens that expand the latents run projections on their own rows: later pieces of a prompt, say.
+class LatentGeneratorAdapters : public GeneratorAdapters {
+ protected:
+  LatentGeneratorAdapters() : GeneratorAdapters(MultiHeadLatent{.latent_dim = 24, .rotary_dim = 4}) {}
+};
+
+TEST_F(LatentGeneratorAdapters, EachOfManyRequestsIsAnsweredAsIfItWereAlone) {
+  expect_answers_as_if_alone();
+}
+
+// What absorbed decoding reads as plain tensors would lose an adapter.
+TEST_F(LatentGeneratorAdapters, ThoseOfAbsorbedMatricesAreRefused) {
+  const OpenedFolder base(folder_ / "base");
+  const LanguageModelFolder files = base.load_language_model();
+  for (const AdapterSlot& slot : adapter_slots(*files.model))
+    if (slot.name.ends_with("layers.1.self_attention.w_v_decompress"))
+      slot.adapter->set(Tensor::full({2, slot.in()}, 1), Tensor::full({slot.out(), 2}, 1), 1);
+  write_adapter(folder_ / "absorbed", *files.model, {.base = base, .lora = {.rank = 2}, .saved = {}});
+  EXPECT_THAT(message_of<ConfigError>([&] {
+                TextGenerator::load(folder_ / "base", {}, {{"absorbed", folder_ / "absorbed"}});
+              }),
+              HasSubstr("absorbed/adapter_model.safetensors: tensor \"base_model.model.decoder.layers.1.self_attention."
+                        "w_v_decompress.lora_A.weight\" adapts decoder.layers.1.self_attention.w_v_decompress, whose "
+                        "weight is read by more than this product"));
 }
 
 TEST_F(GeneratorAdapters, ChosenIsAsGoodAsMerged) {

@@ -118,6 +118,10 @@ TEST_F(SafetensorsTest, WritesWhatIsMadeLater) {
                           }};
   write_safetensors(path_, std::vector<NamedTensor>{{"a", Tensor::full({5}, 1)}, {"w", {}, later}});
   EXPECT_EQ(made, 1);
+  write_safetensors(path_, std::vector<NamedTensor>{{"w", {}, later}}, {}, Checksum::sha256);
+  EXPECT_EQ(made, 3) << "once for the digest, once for the file";
+  SafetensorsReader(path_).verify();
+  EXPECT_THAT(SafetensorsReader(path_).names(), ::testing::ElementsAre("w"));
   EXPECT_EQ(SafetensorsReader(path_).load("w").values<float>()[5], 4);
 }
 

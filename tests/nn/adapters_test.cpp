@@ -6,8 +6,10 @@
 #include "attune/autograd/graph.h"
 #include "attune/models/build.h"
 #include "attune/models/inference_copy.h"
+#include "attune/nn/make_panels.h"
 #include "attune/nn/projection.h"
 #include "attune/ops/panel_weight.h"
+#include "attune/tensor/buffer.h"
 #include "attune/tensor/host_view.h"
 #include "tests/support/errors.h"
 #include "tests/support/gradient_check.h"
@@ -190,6 +192,25 @@ TEST(Adapters, Int8WeightsAreMergedAndCopiedAsTheyAreWidened) {
     EXPECT_EQ(stored[i].name, expected[i].name);
     const auto values = [](const AdaptedParameter& p) { return p.later ? p.later->make() : p.tensor; };
     EXPECT_TRUE(same_bits(values(stored[i]), values(expected[i]))) << stored[i].name;
+  }
+}
+
+// The widened matrices and those with adapters are made one after the other while panels are made of them.
+TEST(Adapters, ACopyForInferenceTakesTheMemoryOfItsPanels) {
+  TransformerConfig config = small_encoder();
+  config.d_model = 128;
+  config.d_ff = 256;
+  config.layers = 16;
+  for (const bool quantised : {true, false}) {
+    const auto model = build_encoder_classifier(config, 3);
+    if (quantised) quantise(*model, false);
+    add_adapters(*model, {.rank = 2, .targets = {"all"}}, 5);
+    const auto copy = build_without_values(config, build_encoder_classifier);
+    const int64_t before = allocator_statistics().bytes_in_use;
+    reset_peak_bytes();
+    copy_for_inference(*model, *copy);
+    const double most = static_cast<double>(allocator_statistics().peak_bytes_in_use - before);
+    EXPECT_LT(most, 1.5 * 4 * static_cast<double>(parameter_count(*copy))) << "quantised: " << quantised;
   }
 }
 

@@ -108,6 +108,10 @@ TEST_F(AdapterModels, AreReadFromTheFileAndTheCommandLine) {
   write_file(folder_ / "wrong.toml", "[models.base]\nfolder = \"base\"\nadapters = \"legal\"\n");
   EXPECT_THAT(message_of<ConfigError>([&] { read_serve_config(folder_ / "wrong.toml", read); }),
               HasSubstr("models.base.adapters: needs names and folders"));
+  write_file(folder_ / "empty.toml", "[models.base]\nfolder = \"base\"\n[models.base.adapters]\nlegal = \"\"\n");
+  ServeConfig empty;
+  read_serve_config(folder_ / "empty.toml", empty);
+  EXPECT_EQ(message_of<ConfigError>([&] { empty.validate(); }), "models.base.adapters.legal: is empty, needs a folder");
 }
 
 }  // namespace
