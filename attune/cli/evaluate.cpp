@@ -270,7 +270,7 @@ void check_options(const CLI::App& app, Architecture architecture) {
   // The files of a translator have a message of their own.
   std::vector<std::string> known = {"--data", "--source", "--reference", "--alignments", "--output"};
   if (architecture == Architecture::encoder_classifier) {
-    known.insert(known.end(), {"--format", "--label-field", "--text-field", "--confusion"});
+    known.insert(known.end(), {"--format", "--label-field", "--text-field", "--second-text-field", "--confusion"});
     check_options(app, "a classifier", known);
   } else if (architecture == Architecture::decoder_lm) {
     known.emplace_back("--stride");
@@ -288,7 +288,7 @@ int run_evaluate(const EvaluateCommand& command, const CLI::App& app) {
     if (architecture != Architecture::encoder_decoder) return run_evaluate_text(command, *model);
   }
   if (!command.text.data.empty()) fail<ConfigError>("--data is for classifiers and language models");
-  for (const char* other : {"--format", "--label-field", "--text-field", "--stride"})
+  for (const char* other : {"--format", "--label-field", "--text-field", "--second-text-field", "--stride"})
     if (app.count(other) > 0) fail<ConfigError>("{} is for classifiers and language models", other);
   if (app.count("--confusion") > 0) fail<ConfigError>("--confusion is for classifiers");
   const Evaluation result = model ? evaluate_model(command, *model) : evaluate_hypotheses(command);

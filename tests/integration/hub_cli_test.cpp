@@ -105,6 +105,20 @@ TEST(HubCli, ClassifyTakesTextsAndPairs) {
               HasSubstr("needs two texts with one TAB between them"));
 }
 
+TEST(HubCli, EvaluateReadsPairs) {
+  const TemporaryFolder folder;
+  const std::string bert = model("bert-classifier").string();
+  const auto classifier = Classifier::load(bert);
+  const std::vector<TextPair> pair = {{"A question.", "An answer."}};
+  const Json line = {{"label", classifier.classify(pair).at(0).labels.front().label},
+                     {"text", "A question."},
+                     {"second", "An answer."}};
+  write_file(folder / "pairs.jsonl", line.dump() + "\n");
+  const Json found = Json::parse(output_of(
+      {"evaluate", bert, "--data", (folder / "pairs.jsonl").string(), "--second-text-field", "second", "--json"}));
+  EXPECT_EQ(found.at("accuracy"), 1.0);
+}
+
 TEST(HubCli, EmbedGivesVectors) {
   const std::vector<Json> found = json_lines(output_of({"embed", model("bert-classifier").string(), "Hello world!"}));
   ASSERT_EQ(found.size(), 1u);
