@@ -110,7 +110,8 @@ TEST(HubCli, EvaluateReadsPairs) {
   const std::string bert = model("bert-classifier").string();
   const auto classifier = Classifier::load(bert);
   const std::vector<TextPair> pair = {{"A question.", "An answer."}};
-  const Json line = {{"label", classifier.classify(pair).at(0).labels.front().label},
+  const int32_t likeliest = classifier.classify(pair).at(0).labels.front().label;
+  const Json line = {{"label", classifier.labels().at(static_cast<size_t>(likeliest))},
                      {"text", "A question."},
                      {"second", "An answer."}};
   write_file(folder / "pairs.jsonl", line.dump() + "\n");
