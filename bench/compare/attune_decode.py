@@ -17,7 +17,7 @@ def measure(o: argparse.Namespace) -> dict:
     import_mb = own_peak_memory_mb()
     translator = attune.Translator(o.weights)
     sentences = read_lines(o.source)
-    options = {"beam_size": o.beam_size, "batch_size": o.batch_size, "threads": o.threads}
+    options = {"beam_size": o.beam_size, "batch_sentences": o.batch_size, "threads": o.threads}
 
     translator.translate(sentences[: o.batch_size], **options)  # so that what happens once has happened
     start = time.perf_counter()
