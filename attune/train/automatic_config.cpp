@@ -45,65 +45,65 @@ struct Recipe {
   double learning_rate;  // at 128 units
 };
 
-constexpr Recipe kTranslation{.width = {4e5, 128, 0.275, 64, 512},
-                              .layers = 4,
-                              .layers_a_doubling = 1,
-                              .least_layers = 3,
-                              .most_layers = 6,
-                              .widening = 2,
-                              .most_widening = 4,
-                              .dropout = {4e5, 0.2, -0.045, 0.1, 0.3},
-                              .epochs = {4e5, 30, -0.3, 1, 100},
-                              .batch_tokens = {4e5, 2500, 0.25, 500, 25000},
-                              .learning_rate = 0.0035};
-constexpr Recipe kLanguageModel{.width = {1e6, 192, 0.25, 64, 768},
-                                .layers = 5,
-                                .layers_a_doubling = 2,
-                                .least_layers = 3,
-                                .most_layers = 10,
-                                .widening = 8.0 / 3,
-                                .most_widening = 8.0 / 3,
-                                .dropout = {1e6, 0.15, -0.075, 0, 0.3},
-                                .epochs = {1e6, 12, -0.35, 1, 60},
-                                .batch_tokens = {1e6, 4096, 0.25, 512, 32768},
-                                .learning_rate = 0.0028};
-constexpr Recipe kMaskedLanguageModel{.width = {1e5, 128, 0.2, 64, 768},
-                                      .layers = 2,
+constexpr Recipe kTranslationRecipe{.width = {4e5, 128, 0.275, 64, 512},
+                                    .layers = 4,
+                                    .layers_a_doubling = 1,
+                                    .least_layers = 3,
+                                    .most_layers = 6,
+                                    .widening = 2,
+                                    .most_widening = 4,
+                                    .dropout = {4e5, 0.2, -0.045, 0.1, 0.3},
+                                    .epochs = {4e5, 30, -0.3, 1, 100},
+                                    .batch_tokens = {4e5, 2500, 0.25, 500, 25000},
+                                    .learning_rate = 0.0035};
+constexpr Recipe kLanguageModelRecipe{.width = {1e6, 192, 0.25, 64, 768},
+                                      .layers = 5,
                                       .layers_a_doubling = 2,
-                                      .least_layers = 2,
+                                      .least_layers = 3,
                                       .most_layers = 10,
-                                      .widening = 2,
-                                      .most_widening = 4,
-                                      .dropout = {1e5, 0.1, 0, 0.1, 0.1},
-                                      .epochs = {1e5, 40, -0.35, 1, 200},
-                                      .batch_tokens = {1e5, 2000, 0.25, 500, 32768},
-                                      .learning_rate = 0.002};
+                                      .widening = 8.0 / 3,
+                                      .most_widening = 8.0 / 3,
+                                      .dropout = {1e6, 0.15, -0.075, 0, 0.3},
+                                      .epochs = {1e6, 12, -0.35, 1, 60},
+                                      .batch_tokens = {1e6, 4096, 0.25, 512, 32768},
+                                      .learning_rate = 0.0028};
+constexpr Recipe kMaskedLanguageModelRecipe{.width = {1e5, 128, 0.2, 64, 768},
+                                            .layers = 2,
+                                            .layers_a_doubling = 2,
+                                            .least_layers = 2,
+                                            .most_layers = 10,
+                                            .widening = 2,
+                                            .most_widening = 4,
+                                            .dropout = {1e5, 0.1, 0, 0.1, 0.1},
+                                            .epochs = {1e5, 40, -0.35, 1, 200},
+                                            .batch_tokens = {1e5, 2000, 0.25, 500, 32768},
+                                            .learning_rate = 0.002};
 // The words say most of a label, whatever their number, and further layers add little from scratch.
-constexpr Recipe kClassifier{.width = {1e5, 128, 0.05, 64, 256},
-                             .layers = 1,
-                             .layers_a_doubling = 1,
-                             .least_layers = 1,
-                             .most_layers = 2,
-                             .widening = 2,
-                             .most_widening = 4,
-                             .dropout = {1e5, 0.3, -0.03, 0.2, 0.3},
-                             .epochs = {6e4, 20, -0.3, 2, 100},
-                             .batch_tokens = {},  // by texts, see batch_of_texts()
-                             .learning_rate = 0.0015};
+constexpr Recipe kClassifierRecipe{.width = {1e5, 128, 0.05, 64, 256},
+                                   .layers = 1,
+                                   .layers_a_doubling = 1,
+                                   .least_layers = 1,
+                                   .most_layers = 2,
+                                   .widening = 2,
+                                   .most_widening = 4,
+                                   .dropout = {1e5, 0.3, -0.03, 0.2, 0.3},
+                                   .epochs = {6e4, 20, -0.3, 2, 100},
+                                   .batch_tokens = {},  // by texts, see batch_of_texts()
+                                   .learning_rate = 0.0015};
 
 const Recipe& recipe_of(Architecture architecture) {
   switch (architecture) {
     case Architecture::encoder_decoder:
-      return kTranslation;
+      return kTranslationRecipe;
     case Architecture::encoder_classifier:
-      return kClassifier;
+      return kClassifierRecipe;
     case Architecture::encoder_masked_lm:
-      return kMaskedLanguageModel;
+      return kMaskedLanguageModelRecipe;
     case Architecture::decoder_lm:
     case Architecture::encoder:
       break;
   }
-  return kLanguageModel;
+  return kLanguageModelRecipe;
 }
 
 // Pairs or labelled texts, not running text.
