@@ -54,9 +54,9 @@ def on_files(files: Files, config: Any) -> Files:
     add("site.css", (ROOT / "site" / "site.css").read_text(encoding="utf-8"))
 
     waiting = ["CHANGELOG.md", "CONTRIBUTING.md"]
-    for file in sorted((ROOT / "docs").glob("*.md")):
-        path = f"docs/{file.name}"
-        places[path] = file.name
+    for file in sorted((ROOT / "docs").rglob("*.md")):
+        path = file.relative_to(ROOT).as_posix()
+        places[path] = path.removeprefix("docs/")
         waiting += [target(path, link) for link, _ in LINK.findall(file.read_text(encoding="utf-8"))]
     while waiting:
         path = waiting.pop()

@@ -21,7 +21,7 @@ struct Choice {
 
 /// Chooses what default_config() of the architecture leaves open or has too large for small text: size, dropout,
 /// vocabulary, batch, learning rate and length of the run. A pure function. Every number follows a power of the amount
-/// of text through a size at which the recipe was measured (docs/results.md), between bounds, so that a little more
+/// of text through a size at which the recipe was measured (docs/results/quality.md), between bounds, so that a little more
 /// text changes little:
 ///   - small text wants narrow models, few merges and strong dropout: Sennrich & Zhang 2019, "Revisiting Low-Resource
 ///     NMT"; Wu et al. 2021, "Good for Misconceived Reasons", whose best model for 29,000 pairs has d_model 128;

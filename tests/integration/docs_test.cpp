@@ -21,7 +21,7 @@ const fs::path kRoot = source_dir();
 
 std::vector<fs::path> pages() {
   std::vector<fs::path> found = {kRoot / "README.md"};
-  for (const auto& entry : fs::directory_iterator(kRoot / "docs"))
+  for (const auto& entry : fs::recursive_directory_iterator(kRoot / "docs"))
     if (entry.path().extension() == ".md") found.push_back(entry.path());
   return found;
 }
@@ -69,19 +69,33 @@ TEST(Docs, EveryNameBesideAFileOccursInIt) {
   EXPECT_GT(names, 50u);
 }
 
-TEST(Docs, EveryPlaceInAPageIsThere) {
-  const std::string tour = read_file(kRoot / "docs" / "tour.md");
-  std::vector<std::string> places;
-  for (const std::string& line : split_lines(tour)) {
-    if (!line.starts_with("## ")) continue;
-    std::string place;
-    for (const char c : line.substr(3))
-      if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == ' ' || c == '-')
+/// The places of a page, as "#the-places-of-a-page": its headings, outside of code blocks.
+std::vector<std::string> places(const fs::path& page) {
+  std::vector<std::string> found;
+  bool code = false;
+  for (const std::string& line : split_lines(read_file(page))) {
+    if (line.starts_with("```")) code = !code;
+    if (code || !line.starts_with("#")) continue;
+    std::string place = "#";
+    for (const char c : line.substr(line.find(' ') + 1))
+      if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == ' ' || c == '-' || c == '_')
         place += c == ' ' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    places.push_back(place);
+    found.push_back(place);
   }
-  for_each_match(tour, R"(\]\(#([^)\s]+)\))",
-                 [&](const std::smatch& match) { EXPECT_THAT(places, ::testing::Contains(match[1].str())); });
+  return found;
+}
+
+TEST(Docs, EveryPlaceInAPageIsThere) {
+  size_t links = 0;
+  for (const fs::path& page : pages()) {
+    for_each_match(read_file(page), R"(\]\(([^):#\s]*\.md)?(#[^)\s]+)\))", [&](const std::smatch& match) {
+      const fs::path target = match[1].length() == 0 ? page : page.parent_path() / match[1].str();
+      ASSERT_TRUE(fs::exists(target)) << page << " links to " << target;
+      EXPECT_THAT(places(target), ::testing::Contains(match[2].str())) << page << " links to " << target;
+      ++links;
+    });
+  }
+  EXPECT_GT(links, 100u);
 }
 
 // A command of the tour draws into the current directory, so that whoever follows it overwrites nothing.
@@ -103,10 +117,10 @@ TEST(Docs, PicturesAreWhatTheirCommandsDraw) {
     ++pictures;
   }
   EXPECT_GT(pictures, 10u);
-  std::string pages;
-  for (const char* page : {"tour.md", "results.md", "serving.md"}) pages += read_file(kRoot / "docs" / page);
+  std::string shown;
+  for (const fs::path& page : pages()) shown += read_file(page);
   for (const auto& entry : fs::directory_iterator(kRoot / "docs" / "pictures"))
-    EXPECT_TRUE(pages.find(entry.path().filename().string()) != std::string::npos) << entry.path() << " is not shown";
+    EXPECT_TRUE(shown.find(entry.path().filename().string()) != std::string::npos) << entry.path() << " is not shown";
 }
 
 TEST(Docs, TheReferencePageIsCurrent) {

@@ -118,7 +118,7 @@ RC_GTEST_PROP(ChooseConfig, ChangesLittleWithALittleMoreText, ()) {
 }
 
 TEST(ChooseConfig, IsTheMeasuredRecipeAtItsSize) {
-  // Multi30k, docs/results.md: 29,000 pairs.
+  // Multi30k, docs/results/quality.md: 29,000 pairs.
   TextMeasures pairs = text_of(Architecture::encoder_decoder, 740'000);
   pairs.examples = 29'000;
   const RunConfig translation = chosen(pairs);
