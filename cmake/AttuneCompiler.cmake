@@ -21,12 +21,12 @@ if(ATTUNE_SANITIZE)
   endif()
 endif()
 
-# attune_join(TARGET ALONE...): under sanitizers the sources of a folder are compiled as one, since most of the time goes
-# into headers that they share. Alone are compiled: sources that include themselves once for each instruction set
+# attune_join(TARGET ALONE...): with ATTUNE_JOIN_SOURCES the sources of a folder are compiled as one, since most of the time
+# goes into headers that they share. Alone are compiled: sources that include themselves once for each instruction set
 # (Highway), those with options of their own, and those below ALONE, which use a name of a neighbour for something else.
 # Two warnings are off there: they take names of one source for names of a header.
 function(attune_join target)
-  if(NOT ATTUNE_SANITIZE)
+  if(NOT ATTUNE_JOIN_SOURCES)
     return()
   endif()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP UNITY_BUILD_CODE_BEFORE_INCLUDE
@@ -37,7 +37,7 @@ function(attune_join target)
     cmake_path(ABSOLUTE_PATH source OUTPUT_VARIABLE path)
     cmake_path(RELATIVE_PATH path BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE name)
     file(STRINGS ${path} own_unit REGEX "foreach_target\\.h" LIMIT_COUNT 1)
-    if(NOT own_unit AND NOT name MATCHES "^(${alone})")
+    if(NOT own_unit AND (NOT alone OR NOT name MATCHES "^(${alone})"))
       cmake_path(GET name PARENT_PATH folder)
       string(MAKE_C_IDENTIFIER ${folder} group)
       set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${group})

@@ -8,7 +8,7 @@
 #include "attune/hub/translate.h"
 
 namespace attune {
-namespace {
+namespace albert {
 
 TransformerConfig translate(const HubFiles& files) {
   const HubConfig& hub = files.config;
@@ -74,7 +74,7 @@ NameTable names(const TransformerConfig& c, const HubFiles& files) {
   return table;
 }
 
-}  // namespace
+}  // namespace albert
 
 Family albert_family() {
   return {.model_types = {"albert"},
@@ -83,9 +83,9 @@ Family albert_family() {
                       {"AlbertForPreTraining", Architecture::encoder_masked_lm, ""},
                       {"AlbertForSequenceClassification", Architecture::encoder_classifier, "albert"}},
           .prefix = "albert.",
-          .translate = translate,
-          .names = names,
-          .describe = describe,
+          .translate = albert::translate,
+          .names = albert::names,
+          .describe = albert::describe,
           // Of the other heads that a file may have.
           .ignored = {"*embeddings.position_ids", "predictions.*", "sop_classifier.*", "albert.pooler.*", "pooler.*"}};
 }

@@ -5,7 +5,7 @@
 #include "attune/hub/families.h"
 
 namespace attune {
-namespace {
+namespace bart {
 
 TransformerConfig translate(const HubFiles& files) {
   const bool multilingual = files.config.text("model_type") == "mbart";
@@ -22,7 +22,7 @@ Json describe(const DescribedModel& model) {
   return json;
 }
 
-}  // namespace
+}  // namespace bart
 
 Family bart_family() {
   return {.model_types = {"bart", "mbart"},
@@ -31,9 +31,9 @@ Family bart_family() {
                       {"BartModel", Architecture::encoder_decoder, "", true},
                       {"MBartModel", Architecture::encoder_decoder, "", true}},
           .prefix = "model.",
-          .translate = translate,
+          .translate = bart::translate,
           .names = bart_names,
-          .describe = describe,
+          .describe = bart::describe,
           .ignored = {"*coder.embed_tokens.weight", "*shared.weight"}};  // the shared table under its other names
 }
 

@@ -7,7 +7,7 @@
 #include "attune/hub/translate.h"
 
 namespace attune {
-namespace {
+namespace bert {
 
 constexpr const char* kDecoder = "cls.predictions.decoder";
 
@@ -36,7 +36,7 @@ NameTable names(const TransformerConfig& c, const HubFiles& files) {
   return table;
 }
 
-}  // namespace
+}  // namespace bert
 
 TransformerConfig bert_encoder(const HubFiles& files) {
   const HubConfig& hub = files.config;
@@ -79,9 +79,9 @@ Family bert_family() {
                       {"BertForPreTraining", Architecture::encoder_masked_lm, ""},
                       {"BertForSequenceClassification", Architecture::encoder_classifier, "bert"}},
           .prefix = "bert.",
-          .translate = translate,
-          .names = names,
-          .describe = describe,
+          .translate = bert::translate,
+          .names = bert::names,
+          .describe = bert::describe,
           // Of the other heads that a file may have.
           .ignored = {"*embeddings.position_ids", "cls.*", "bert.pooler.*", "pooler.*"}};
 }

@@ -8,7 +8,7 @@
 #include "attune/hub/translate.h"
 
 namespace attune {
-namespace {
+namespace deepseek {
 
 // Every layer but the first ones has experts. As in transformers, V2 does not look at norm_topk_prob.
 FeedForwardKind deepseek_feed_forward(const HubConfig& hub, int64_t layers) {
@@ -176,18 +176,18 @@ std::vector<std::string> further_layers(const HubFiles& files) {
   return names;
 }
 
-}  // namespace
+}  // namespace deepseek
 
 Family deepseek_family() {
   return {.model_types = {"deepseek_v2", "deepseek_v3"},
           .classes = {{"DeepseekV2ForCausalLM", Architecture::decoder_lm, "deepseek_v2"},
                       {"DeepseekV3ForCausalLM", Architecture::decoder_lm, "deepseek_v3"}},
           .prefix = "model.",
-          .translate = translate,
-          .names = names,
-          .describe = describe,
+          .translate = deepseek::translate,
+          .names = deepseek::names,
+          .describe = deepseek::describe,
           .ignored = {"*.rotary_emb.inv_freq"},
-          .ignored_too = further_layers,
+          .ignored_too = deepseek::further_layers,
           .not_written = {"lm_head.bias"}};
 }
 

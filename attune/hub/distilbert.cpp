@@ -5,7 +5,7 @@
 #include "attune/hub/translate.h"
 
 namespace attune {
-namespace {
+namespace distilbert {
 
 TransformerConfig translate(const HubFiles& files) {
   const HubConfig& hub = files.config;
@@ -58,7 +58,7 @@ NameTable names(const TransformerConfig&, const HubFiles&) {
   };
 }
 
-}  // namespace
+}  // namespace distilbert
 
 Family distilbert_family() {
   return {.model_types = {"distilbert"},
@@ -66,9 +66,9 @@ Family distilbert_family() {
                       {"DistilBertForMaskedLM", Architecture::encoder_masked_lm, "distilbert"},
                       {"DistilBertForSequenceClassification", Architecture::encoder_classifier, "distilbert"}},
           .prefix = "distilbert.",
-          .translate = translate,
-          .names = names,
-          .describe = describe,
+          .translate = distilbert::translate,
+          .names = distilbert::names,
+          .describe = distilbert::describe,
           .ignored = {"*embeddings.position_ids", "vocab_*"}};
 }
 

@@ -6,7 +6,7 @@
 #include "attune/hub/translate.h"
 
 namespace attune {
-namespace {
+namespace electra {
 
 TransformerConfig translate(const HubFiles& files) {
   TransformerConfig c = bert_encoder(files);
@@ -37,7 +37,7 @@ NameTable names(const TransformerConfig&, const HubFiles&) {
   return table;
 }
 
-}  // namespace
+}  // namespace electra
 
 Family electra_family() {
   return {.model_types = {"electra"},
@@ -46,9 +46,9 @@ Family electra_family() {
                       {"ElectraForMaskedLM", Architecture::encoder_masked_lm, "electra"},
                       {"ElectraForSequenceClassification", Architecture::encoder_classifier, "electra"}},
           .prefix = "electra.",
-          .translate = translate,
-          .names = names,
-          .describe = describe,
+          .translate = electra::translate,
+          .names = electra::names,
+          .describe = electra::describe,
           // Of the other heads that a file may have.
           .ignored = {"*embeddings.position_ids", "discriminator_predictions.*", "generator_*"}};
 }

@@ -8,7 +8,7 @@
 #include "attune/hub/translate.h"
 
 namespace attune {
-namespace {
+namespace gemma {
 
 constexpr const char* kGlobal = "full_attention";
 constexpr const char* kLocal = "sliding_attention";
@@ -111,7 +111,7 @@ NameTable names(const TransformerConfig&, const HubFiles&) {
   };
 }
 
-}  // namespace
+}  // namespace gemma
 
 Family gemma_family() {
   return {.model_types = {"gemma2", "gemma3_text"},
@@ -120,9 +120,9 @@ Family gemma_family() {
                       {"Gemma2Model", Architecture::decoder_lm, "", true},
                       {"Gemma3TextModel", Architecture::decoder_lm, "", true}},
           .prefix = "model.",
-          .translate = translate,
-          .names = names,
-          .describe = describe,
+          .translate = gemma::translate,
+          .names = gemma::names,
+          .describe = gemma::describe,
           .ignored = {"*.rotary_emb.inv_freq"},
           .not_written = {"lm_head.bias"}};
 }

@@ -5,7 +5,7 @@
 #include "attune/hub/translate.h"
 
 namespace attune {
-namespace {
+namespace gpt2 {
 
 TransformerConfig translate(const HubFiles& files) {
   const HubConfig& hub = files.config;
@@ -59,16 +59,16 @@ NameTable names(const TransformerConfig& c, const HubFiles&) {
   };
 }
 
-}  // namespace
+}  // namespace gpt2
 
 Family gpt2_family() {
   return {.model_types = {"gpt2"},
           .classes = {{"GPT2LMHeadModel", Architecture::decoder_lm, "gpt2"},
                       {"GPT2Model", Architecture::decoder_lm, "", true}},
           .prefix = "transformer.",
-          .translate = translate,
-          .names = names,
-          .describe = describe,
+          .translate = gpt2::translate,
+          .names = gpt2::names,
+          .describe = gpt2::describe,
           .ignored = {"*.attn.bias", "*.attn.masked_bias"},  // causal masks
           .not_written = {"lm_head.bias"}};
 }

@@ -5,7 +5,7 @@
 #include "attune/hub/translate.h"
 
 namespace attune {
-namespace {
+namespace gpt_neox {
 
 TransformerConfig translate(const HubFiles& files) {
   const HubConfig& hub = files.config;
@@ -60,15 +60,15 @@ NameTable names(const TransformerConfig& c, const HubFiles&) {
   };
 }
 
-}  // namespace
+}  // namespace gpt_neox
 
 Family gpt_neox_family() {
   return {.model_types = {"gpt_neox"},
           .classes = {{"GPTNeoXForCausalLM", Architecture::decoder_lm, "gpt_neox"}},
           .prefix = "gpt_neox.",
-          .translate = translate,
-          .names = names,
-          .describe = describe,
+          .translate = gpt_neox::translate,
+          .names = gpt_neox::names,
+          .describe = gpt_neox::describe,
           .ignored = {"*.attention.bias", "*.attention.masked_bias", "*.rotary_emb.inv_freq"},  // causal masks
           .not_written = {"embed_out.bias"}};
 }

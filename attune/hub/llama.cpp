@@ -9,7 +9,7 @@
 #include "attune/hub/translate.h"
 
 namespace attune {
-namespace {
+namespace llama {
 
 AttentionBias bias_of(const HubConfig& hub) {
   if (hub.text("model_type") == "qwen2") return AttentionBias::query_key_value;
@@ -136,7 +136,7 @@ NameTable names(const TransformerConfig&, const HubFiles& files) {
   return table;
 }
 
-}  // namespace
+}  // namespace llama
 
 Family llama_family() {
   return {.model_types = {"llama", "mistral", "qwen2", "qwen3", "mixtral", "qwen3_moe"},
@@ -152,9 +152,9 @@ Family llama_family() {
                       {"Qwen2Model", Architecture::decoder_lm, "", false},
                       {"Qwen3Model", Architecture::decoder_lm, "", false}},
           .prefix = "model.",
-          .translate = translate,
-          .names = names,
-          .describe = describe,
+          .translate = llama::translate,
+          .names = llama::names,
+          .describe = llama::describe,
           .ignored = {"*.rotary_emb.inv_freq"},
           .not_written = {"lm_head.bias"}};
 }

@@ -7,7 +7,7 @@
 #include "attune/hub/translate.h"
 
 namespace attune {
-namespace {
+namespace m2m100 {
 
 // fairseq's sinusoids: all sines, then all cosines; the first position comes after that of the pad token, which has
 // none itself.
@@ -28,16 +28,16 @@ Json describe(const DescribedModel& model) {
   return json;
 }
 
-}  // namespace
+}  // namespace m2m100
 
 Family m2m100_family() {
   return {.model_types = {"m2m_100"},
           .classes = {{"M2M100ForConditionalGeneration", Architecture::encoder_decoder, "m2m_100"},
                       {"M2M100Model", Architecture::encoder_decoder, "", true}},
           .prefix = "model.",
-          .translate = translate,
+          .translate = m2m100::translate,
           .names = bart_names,
-          .describe = describe,
+          .describe = m2m100::describe,
           .ignored = {"*coder.embed_tokens.weight", "*shared.weight", "*.embed_positions.weights"}};
 }
 

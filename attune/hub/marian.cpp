@@ -5,7 +5,7 @@
 #include "attune/hub/families.h"
 
 namespace attune {
-namespace {
+namespace marian {
 
 TransformerConfig translate(const HubFiles& files) {
   const HubConfig& hub = files.config;
@@ -30,16 +30,16 @@ Json describe(const DescribedModel& model) {
   return json;
 }
 
-}  // namespace
+}  // namespace marian
 
 Family marian_family() {
   return {.model_types = {"marian"},
           .classes = {{"MarianMTModel", Architecture::encoder_decoder, "marian"},
                       {"MarianModel", Architecture::encoder_decoder, "", true}},
           .prefix = "model.",
-          .translate = translate,
+          .translate = marian::translate,
           .names = bart_names,
-          .describe = describe,
+          .describe = marian::describe,
           .ignored = {"*coder.embed_tokens.weight", "*shared.weight", "*.embed_positions.weight"}};  // sinusoids
 }
 

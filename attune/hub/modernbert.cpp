@@ -7,7 +7,7 @@
 #include "attune/hub/translate.h"
 
 namespace attune {
-namespace {
+namespace modernbert {
 
 void set_attention(TransformerConfig& c, const HubConfig& hub) {
   c.attention = MultiHead{.bias = hub.flag("attention_bias", false) ? AttentionBias::all : AttentionBias::none};
@@ -89,7 +89,7 @@ NameTable names(const TransformerConfig& c, const HubFiles&) {
   };
 }
 
-}  // namespace
+}  // namespace modernbert
 
 Family modernbert_family() {
   return {.model_types = {"modernbert"},
@@ -97,9 +97,9 @@ Family modernbert_family() {
                       {"ModernBertForMaskedLM", Architecture::encoder_masked_lm, "modernbert"},
                       {"ModernBertForSequenceClassification", Architecture::encoder_classifier, "modernbert"}},
           .prefix = "model.",
-          .translate = translate,
-          .names = names,
-          .describe = describe,
+          .translate = modernbert::translate,
+          .names = modernbert::names,
+          .describe = modernbert::describe,
           .ignored = {"head.*", "decoder.*"}};  // of another class
 }
 

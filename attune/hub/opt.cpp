@@ -5,7 +5,7 @@
 #include "attune/hub/translate.h"
 
 namespace attune {
-namespace {
+namespace opt {
 
 TransformerConfig translate(const HubFiles& files) {
   const HubConfig& hub = files.config;
@@ -62,16 +62,16 @@ NameTable names(const TransformerConfig&, const HubFiles&) {
   };
 }
 
-}  // namespace
+}  // namespace opt
 
 Family opt_family() {
   return {.model_types = {"opt"},
           .classes = {{"OPTForCausalLM", Architecture::decoder_lm, "opt"},
                       {"OPTModel", Architecture::decoder_lm, "", true}},
           .prefix = "model.",
-          .translate = translate,
-          .names = names,
-          .describe = describe,
+          .translate = opt::translate,
+          .names = opt::names,
+          .describe = opt::describe,
           .ignored = {},
           .not_written = {"lm_head.bias"}};
 }

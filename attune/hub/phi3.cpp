@@ -5,7 +5,7 @@
 #include "attune/hub/translate.h"
 
 namespace attune {
-namespace {
+namespace phi3 {
 
 TransformerConfig translate(const HubFiles& files) {
   const HubConfig& hub = files.config;
@@ -58,15 +58,15 @@ NameTable names(const TransformerConfig& c, const HubFiles&) {
   };
 }
 
-}  // namespace
+}  // namespace phi3
 
 Family phi3_family() {
   return {.model_types = {"phi3"},
           .classes = {{"Phi3ForCausalLM", Architecture::decoder_lm, "phi3"}},
           .prefix = "model.",
-          .translate = translate,
-          .names = names,
-          .describe = describe,
+          .translate = phi3::translate,
+          .names = phi3::names,
+          .describe = phi3::describe,
           .ignored = {"*.rotary_emb.inv_freq"},
           .not_written = {"lm_head.bias"}};
 }

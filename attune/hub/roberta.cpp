@@ -9,7 +9,7 @@
 #include "attune/hub/translate.h"
 
 namespace attune {
-namespace {
+namespace roberta {
 
 // The row of a text's first token in the table of positions: those before it are for padding.
 int64_t first_position(const HubConfig& hub) {
@@ -50,7 +50,7 @@ NameTable names(const TransformerConfig& c, const HubFiles& files) {
   return table;
 }
 
-}  // namespace
+}  // namespace roberta
 
 Family roberta_family() {
   return {.model_types = {"roberta", "xlm-roberta", "camembert"},
@@ -64,9 +64,9 @@ Family roberta_family() {
                       {"CamembertForMaskedLM", Architecture::encoder_masked_lm, "camembert"},
                       {"CamembertForSequenceClassification", Architecture::encoder_classifier, "camembert"}},
           .prefix = "roberta.",
-          .translate = translate,
-          .names = names,
-          .describe = describe,
+          .translate = roberta::translate,
+          .names = roberta::names,
+          .describe = roberta::describe,
           // Of the other heads that a file may have.
           .ignored = {"*embeddings.position_ids", "lm_head.*", "roberta.pooler.*", "pooler.*"}};
 }

@@ -5,7 +5,7 @@
 #include "attune/hub/translate.h"
 
 namespace attune {
-namespace {
+namespace starcoder2 {
 
 TransformerConfig translate(const HubFiles& files) {
   const HubConfig& hub = files.config;
@@ -55,15 +55,15 @@ NameTable names(const TransformerConfig&, const HubFiles&) {
   };
 }
 
-}  // namespace
+}  // namespace starcoder2
 
 Family starcoder2_family() {
   return {.model_types = {"starcoder2"},
           .classes = {{"Starcoder2ForCausalLM", Architecture::decoder_lm, "starcoder2"}},
           .prefix = "model.",
-          .translate = translate,
-          .names = names,
-          .describe = describe,
+          .translate = starcoder2::translate,
+          .names = starcoder2::names,
+          .describe = starcoder2::describe,
           .ignored = {"*.rotary_emb.inv_freq"},
           .not_written = {"lm_head.bias"}};
 }

@@ -9,7 +9,7 @@
 #include "attune/hub/translate.h"
 
 namespace attune {
-namespace {
+namespace t5 {
 
 // "relu", or "gated-" and the activation of the gate, where "gelu" is its tanh form.
 FeedForwardActivation feed_forward_of(const HubConfig& hub) {
@@ -113,7 +113,7 @@ NameTable names(const TransformerConfig& c, const HubFiles& files) {
   return table;
 }
 
-}  // namespace
+}  // namespace t5
 
 Family t5_family() {
   return {
@@ -124,9 +124,9 @@ Family t5_family() {
                   {"T5Model", Architecture::encoder_decoder, "", true},
                   {"MT5Model", Architecture::encoder_decoder, "", false}},
       .prefix = "",
-      .translate = translate,
-      .names = names,
-      .describe = describe,
+      .translate = t5::translate,
+      .names = t5::names,
+      .describe = t5::describe,
       // The shared table under its other names, and a table of cross-attention that the first files have for nothing.
       .ignored = {"*coder.embed_tokens.weight", "shared.weight",
                   "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"}};

@@ -83,7 +83,10 @@ void EncoderWorker::encode(std::vector<EncoderRequest>& batch) {
   for (const EncoderRequest& request : batch) texts.push_back(request.text);
   std::vector<std::vector<float>> numbers;
   try {
-    const ExecutionScope scope([&](Execution& e) { e.unwanted = [&] { return std::ranges::all_of(batch, is_over); }; });
+    const auto all_are_over = [&] {
+      return std::ranges::all_of(batch, [](const auto& request) { return is_over(request); });
+    };
+    const ExecutionScope scope([&](Execution& e) { e.unwanted = all_are_over; });
     numbers = encode_(texts);
   } catch (const Interrupted&) {
     std::ranges::for_each(batch, end_late);
