@@ -21,17 +21,19 @@ if(ATTUNE_SANITIZE)
   endif()
 endif()
 
-# attune_join(TARGET ALONE...): with ATTUNE_JOIN_SOURCES the sources of a folder are compiled as one, since most of the time
-# goes into headers that they share. Alone are compiled: sources that include themselves once for each instruction set
-# (Highway), those with options of their own, and those below ALONE, which use a name of a neighbour for something else.
+# attune_join(TARGET [ALONE sources...] [READERS folders...]): with ATTUNE_JOIN_SOURCES the sources of a folder are compiled as
+# one, since most of the time goes into headers that they share. Alone are compiled: sources that include themselves once
+# for each instruction set (Highway), those with options of their own, and those that begin with a name below ALONE, which
+# use a name of a neighbour for something else. READERS read texts and configurations once, and are optimised less.
 # Two warnings are off there: they take names of one source for names of a header.
 function(attune_join target)
   if(NOT ATTUNE_JOIN_SOURCES)
     return()
   endif()
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "ALONE;READERS")
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP UNITY_BUILD_CODE_BEFORE_INCLUDE
     "#pragma GCC diagnostic ignored \"-Wshadow\"\n#pragma GCC diagnostic ignored \"-Wsubobject-linkage\"")
-  list(JOIN ARGN "|" alone)
+  list(JOIN arg_ALONE "|" alone)
   get_target_property(sources ${target} SOURCES)
   foreach(source IN LISTS sources)
     cmake_path(ABSOLUTE_PATH source OUTPUT_VARIABLE path)
@@ -42,5 +44,10 @@ function(attune_join target)
       string(MAKE_C_IDENTIFIER ${folder} group)
       set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${group})
     endif()
+  endforeach()
+  foreach(folder IN LISTS arg_READERS)  # the file that CMake makes of a group
+    string(MAKE_C_IDENTIFIER ${folder} group)
+    set_source_files_properties(${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/${target}.dir/Unity/unity_${group}_cxx.cxx
+                                PROPERTIES COMPILE_OPTIONS -O1)
   endforeach()
 endfunction()

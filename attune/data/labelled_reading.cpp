@@ -18,7 +18,7 @@ constexpr size_t kMaxLabelBytes = 1000;  // a longer one is a text in the wrong 
 constexpr size_t kNamesShown = 8;
 
 using Texts = std::vector<LabelledText>;
-using Take = std::function<void(LabelledText&&)>;
+using TakeText = std::function<void(LabelledText&&)>;
 
 /// "a, b, c, ..."
 std::string shown(const std::vector<std::string>& names) {
@@ -33,7 +33,7 @@ template <class... Args>
   fail<DataError>("{}:{}: {}", lines.name(), lines.line_number(), fmt::format(format, std::forward<Args>(args)...));
 }
 
-void add(LabelledText text, const LineReader& lines, const LabelledReadOptions& options, const Take& take) {
+void add(LabelledText text, const LineReader& lines, const LabelledReadOptions& options, const TakeText& take) {
   if (text.label.empty() && options.needs_label) fail_at(lines, "the label is empty");
   if (text.label.size() > kMaxLabelBytes)
     fail_at(lines, "a label of {} bytes, at most {} are accepted", text.label.size(), kMaxLabelBytes);
@@ -42,7 +42,7 @@ void add(LabelledText text, const LineReader& lines, const LabelledReadOptions& 
   take(std::move(text));
 }
 
-void read_tsv(LineReader& lines, const LabelledReadOptions& options, const Take& take) {
+void read_tsv(LineReader& lines, const LabelledReadOptions& options, const TakeText& take) {
   for (std::string line; lines.next(line);) {
     const size_t tab = line.find('\t');
     if (tab != std::string::npos)
@@ -131,7 +131,7 @@ size_t find_column(const std::vector<std::string>& header, const std::string& na
   return static_cast<size_t>(found - header.begin());
 }
 
-void read_csv(LineReader& lines, const LabelledReadOptions& options, const Take& take) {
+void read_csv(LineReader& lines, const LabelledReadOptions& options, const TakeText& take) {
   CsvReader csv(lines, options.limits);
   std::vector<std::string> header, fields;
   if (!csv.next(header)) fail<DataError>("{}:1: has no header line", lines.name());
@@ -178,7 +178,7 @@ std::string label_of(const json& object, const LabelledReadOptions& options, con
           label->is_number() ? "a number with a fraction" : label->type_name());
 }
 
-void read_jsonl(LineReader& lines, const LabelledReadOptions& options, const Take& take) {
+void read_jsonl(LineReader& lines, const LabelledReadOptions& options, const TakeText& take) {
   for (std::string line; lines.next(line);) {
     if (line.empty()) continue;
     std::vector<std::string> fields;
@@ -207,7 +207,7 @@ LabelledFormat format_of(std::filesystem::path file) {
   fail<DataError>("{}: the name does not tell the format, expected .tsv, .txt, .csv, .jsonl or .json", file.string());
 }
 
-void read(const std::filesystem::path& file, const LabelledReadOptions& options, const Take& take) {
+void read(const std::filesystem::path& file, const LabelledReadOptions& options, const TakeText& take) {
   if (options.label_field == options.text_field)
     fail<ConfigError>("the label and the text have the same field \"{}\"", options.text_field);
   const std::string& second = options.second_text_field;
@@ -219,7 +219,7 @@ void read(const std::filesystem::path& file, const LabelledReadOptions& options,
                       second);
   LineReader lines(file, options.limits);
   int64_t reported = 0;
-  const Take counting = [&](LabelledText&& text) {
+  const TakeText counting = [&](LabelledText&& text) {
     take(std::move(text));
     const int64_t bytes = lines.bytes_read();
     if (options.on_read && bytes > reported) options.on_read(bytes - std::exchange(reported, bytes));
@@ -237,7 +237,7 @@ void read(const std::filesystem::path& file, const LabelledReadOptions& options,
 }  // namespace
 
 void read_labelled(const std::vector<std::filesystem::path>& files, const LabelledReadOptions& options,
-                   const Take& take) {
+                   const TakeText& take) {
   for (const auto& file : files) read(file, options, take);
 }
 

@@ -74,10 +74,10 @@ std::optional<std::vector<TokenLink>> links_of(const TextPair& pair, const Paral
   return token_links(pair.alignment, source_words, target_words);
 }
 
-using Take = std::function<void(ParallelExample&&)>;
+using TakePair = std::function<void(ParallelExample&&)>;
 
 void encode_block(const std::vector<TextPair>& pairs, const Tokenizer& source, const Tokenizer& target,
-                  const ParallelCorpusOptions& options, SkippedPairs& skipped, const Take& take) {
+                  const ParallelCorpusOptions& options, SkippedPairs& skipped, const TakePair& take) {
   const size_t empty_source = options.frame.source(source, "").size();
   const size_t empty_target = options.frame.target(target, "").size();
   std::vector<ParallelExample> encoded(pairs.size());
@@ -127,7 +127,7 @@ std::vector<int32_t> PairFrame::target(const Tokenizer& tokenizer, std::string_v
 
 SkippedPairs read_parallel_corpus(const std::vector<std::filesystem::path>& source_files,
                                   const std::vector<std::filesystem::path>& target_files, const Tokenizer& source,
-                                  const Tokenizer& target, const ParallelCorpusOptions& options, const Take& take) {
+                                  const Tokenizer& target, const ParallelCorpusOptions& options, const TakePair& take) {
   if (options.max_tokens < 1) fail<ConfigError>("max_tokens = {} is below 1", options.max_tokens);
   if (source_files.empty()) fail<ConfigError>("a parallel corpus needs at least one source file");
   if (source_files.size() != target_files.size())

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kBlockBytes = size_t{16} << 20;  // read and encoded at a time, so that memory holds ids, not text
 constexpr size_t kBlockTexts = 1 << 14;
-constexpr int64_t kTextsPerTask = 16;
+constexpr int64_t kTextsAtOnce = 16;
 constexpr size_t kPieceBytes = size_t{1} << 20;         // of a stream that is encoded as it is
 constexpr size_t kMaxParagraphBytes = size_t{8} << 20;  // as much as SentencePiece takes
 
@@ -23,12 +23,12 @@ struct Frame {
   bool by_tokenizer = false;  // the tokenizer's special tokens in place of bos
 };
 
-using Take = std::function<void(std::span<const int32_t> ids, bool ends_document)>;
+using TakeIds = std::function<void(std::span<const int32_t> ids, bool ends_document)>;
 
 /// Encodes texts in blocks, in parallel, and hands over their ids in order.
 class Encoder {
  public:
-  Encoder(const Tokenizer& tokenizer, const Frame& frame, const ReadProgress& on_read, const Take& take)
+  Encoder(const Tokenizer& tokenizer, const Frame& frame, const ReadProgress& on_read, const TakeIds& take)
       : tokenizer_(tokenizer), frame_(frame), without_tokens_(ids_of("").size()), on_read_(on_read), take_(take) {}
   Encoder(const Encoder&) = delete;
   Encoder& operator=(const Encoder&) = delete;
@@ -41,7 +41,7 @@ class Encoder {
 
   void flush() {
     std::vector<std::vector<int32_t>> encoded(texts_.size());
-    const int64_t grain = texts_.size() <= 64 ? 1 : kTextsPerTask;  // few texts are long ones
+    const int64_t grain = texts_.size() <= 64 ? 1 : kTextsAtOnce;  // few texts are long ones
     parallel_for(static_cast<int64_t>(texts_.size()), grain, [&](int64_t begin, int64_t end) {
       for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) encoded[i] = ids_of(texts_[i]);
     });
@@ -80,7 +80,7 @@ class Encoder {
   std::vector<std::string> texts_;
   size_t bytes_ = 0;
   const ReadProgress& on_read_;
-  const Take& take_;
+  const TakeIds& take_;
   int64_t bytes_read_ = 0;
 };
 
@@ -121,11 +121,11 @@ void add_paragraphs(const std::filesystem::path& file, const TextLimits& limits,
 }
 
 void read_stream(const std::vector<std::filesystem::path>& files, const Tokenizer& tokenizer,
-                 const TextStreamOptions& options, const Take& take) {
+                 const TextStreamOptions& options, const TakeIds& take) {
   const bool whole = tokenizer.keeps_line_ends();
   std::vector<int32_t> before;
   if (options.tokenizer_frames_texts) before = tokens_before(tokenizer);
-  const Take take_behind = [&](std::span<const int32_t> ids, bool ends_document) {
+  const TakeIds take_behind = [&](std::span<const int32_t> ids, bool ends_document) {
     if (!ids.empty() && !before.empty()) take(std::exchange(before, {}), false);
     take(ids, ends_document);
   };
@@ -138,7 +138,7 @@ void read_stream(const std::vector<std::filesystem::path>& files, const Tokenize
 }
 
 void read_documents(const std::vector<std::filesystem::path>& files, const Tokenizer& tokenizer,
-                    const TextStreamOptions& options, const Take& take) {
+                    const TextStreamOptions& options, const TakeIds& take) {
   const bool by_tokenizer = options.tokenizer_frames_texts;
   Encoder encoder(tokenizer, {.bos = !by_tokenizer, .eos = true, .document = true, .by_tokenizer = by_tokenizer},
                   options.on_read, take);
@@ -166,11 +166,11 @@ TokenDocuments part(const TokenDocuments& documents, int64_t begin, int64_t end,
 }  // namespace
 
 void read_text(const std::vector<std::filesystem::path>& files, const Tokenizer& tokenizer,
-               const TextStreamOptions& options, const Take& take) {
+               const TextStreamOptions& options, const TakeIds& take) {
   if (files.empty()) fail<ConfigError>("a text needs at least one file");
   if (options.unit == TextUnit::answer) fail<ConfigError>("a text of prompts and answers cannot be read in parts");
   bool any = false;
-  const Take counting = [&](std::span<const int32_t> ids, bool ends_document) {
+  const TakeIds counting = [&](std::span<const int32_t> ids, bool ends_document) {
     any = any || !ids.empty();
     take(ids, ends_document);
   };

@@ -9,7 +9,7 @@
 namespace attune {
 namespace {
 
-constexpr std::size_t max_order = 6;
+constexpr std::size_t max_characters = 6;
 constexpr double beta = 2;
 
 struct OrderCounts {
@@ -25,18 +25,18 @@ std::u32string without_space(std::string_view text) {
   return characters;
 }
 
-using Counts = std::array<OrderCounts, max_order>;
-using TextNgrams = std::array<Ngrams, max_order>;
+using Counts = std::array<OrderCounts, max_characters>;
+using TextNgrams = std::array<Ngrams, max_characters>;
 
 TextNgrams ngrams_of(std::u32string_view text) {
   TextNgrams ngrams;
-  for (std::size_t n = 1; n <= max_order; ++n) ngrams[n - 1] = sorted_ngrams(text, n);
+  for (std::size_t n = 1; n <= max_characters; ++n) ngrams[n - 1] = sorted_ngrams(text, n);
   return ngrams;
 }
 
 Counts count(const TextNgrams& hypothesis, const TextNgrams& reference) {
   Counts counts;
-  for (std::size_t n = 0; n < max_order; ++n) {
+  for (std::size_t n = 0; n < max_characters; ++n) {
     // As in sacreBLEU, a hypothesis pays no precision at orders for which its reference is too short.
     if (!reference[n].empty()) counts[n].hypothesis = static_cast<int64_t>(hypothesis[n].size());
     counts[n].reference = static_cast<int64_t>(reference[n].size());
@@ -79,7 +79,7 @@ double corpus_chrf(std::span<const std::string> hypotheses, const References& re
         best = counts;
       }
     }
-    for (std::size_t n = 0; n < max_order; ++n) {
+    for (std::size_t n = 0; n < max_characters; ++n) {
       sum[n].hypothesis += best[n].hypothesis;
       sum[n].reference += best[n].reference;
       sum[n].matches += best[n].matches;

@@ -101,7 +101,7 @@ bool ends_word(std::u32string_view text, std::size_t at) {
   return after == text.size() || !is_cased(text[after]);
 }
 
-bool is_continuation(char byte) {
+bool continues_character(char byte) {
   return (static_cast<uint8_t>(byte) & 0xC0) == 0x80;
 }
 
@@ -116,7 +116,7 @@ char32_t next_code_point(std::string_view text, std::size_t& position) {
 
   char32_t value = lead & (0x3Fu >> rest);
   for (std::size_t i = 1; i <= rest; ++i) {
-    if (!is_continuation(text[start + i])) return escaped_byte + lead;
+    if (!continues_character(text[start + i])) return escaped_byte + lead;
     value = (value << 6) | (static_cast<uint8_t>(text[start + i]) & 0x3Fu);
   }
   constexpr std::array<char32_t, 4> smallest = {0, 0x80, 0x800, 0x10000};

@@ -30,7 +30,7 @@ void clean_up(std::string& text) {
   replace_all(text, " do not", " don't");
 }
 
-class ByteLevel final : public Decoder {
+class ByteLevelDecoder final : public Decoder {
  public:
   void apply(std::vector<std::string>& pieces) const override {
     std::string text, bytes;
@@ -39,7 +39,7 @@ class ByteLevel final : public Decoder {
   }
 };
 
-class ByteFallback final : public Decoder {
+class ByteFallbackDecoder final : public Decoder {
  public:
   void apply(std::vector<std::string>& pieces) const override {
     std::vector<std::string> result;
@@ -74,9 +74,9 @@ class ByteFallback final : public Decoder {
   }
 };
 
-class WordPiece final : public Decoder {
+class WordPieceDecoder final : public Decoder {
  public:
-  WordPiece(std::string prefix, bool cleanup) : prefix_(std::move(prefix)), cleanup_(cleanup) {}
+  WordPieceDecoder(std::string prefix, bool cleanup) : prefix_(std::move(prefix)), cleanup_(cleanup) {}
   void apply(std::vector<std::string>& pieces) const override {
     for (size_t i = 0; i < pieces.size(); ++i) {
       if (i > 0) pieces[i] = pieces[i].starts_with(prefix_) ? pieces[i].substr(prefix_.size()) : " " + pieces[i];
@@ -89,9 +89,9 @@ class WordPiece final : public Decoder {
   bool cleanup_;
 };
 
-class Metaspace final : public Decoder {
+class MetaspaceDecoder final : public Decoder {
  public:
-  Metaspace(std::string replacement, bool drops_first)
+  MetaspaceDecoder(std::string replacement, bool drops_first)
       : replacement_(std::move(replacement)), drops_first_(drops_first) {}
   void apply(std::vector<std::string>& pieces) const override {
     for (size_t i = 0; i < pieces.size(); ++i) replace_all(pieces[i], replacement_, i == 0 && drops_first_ ? "" : " ");
@@ -102,9 +102,9 @@ class Metaspace final : public Decoder {
   bool drops_first_;
 };
 
-class BpeSuffix final : public Decoder {
+class BpeSuffixDecoder final : public Decoder {
  public:
-  explicit BpeSuffix(std::string suffix) : suffix_(std::move(suffix)) {}
+  explicit BpeSuffixDecoder(std::string suffix) : suffix_(std::move(suffix)) {}
   void apply(std::vector<std::string>& pieces) const override {
     for (size_t i = 0; i < pieces.size(); ++i) replace_all(pieces[i], suffix_, i + 1 == pieces.size() ? "" : " ");
   }
@@ -113,9 +113,9 @@ class BpeSuffix final : public Decoder {
   std::string suffix_;
 };
 
-class Replace final : public Decoder {
+class ReplaceDecoder final : public Decoder {
  public:
-  Replace(std::unique_ptr<Pattern> pattern, std::string content)
+  ReplaceDecoder(std::unique_ptr<Pattern> pattern, std::string content)
       : pattern_(std::move(pattern)), content_(std::move(content)) {}
   void apply(std::vector<std::string>& pieces) const override {
     for (std::string& piece : pieces) {
@@ -138,9 +138,10 @@ class Replace final : public Decoder {
   std::string content_;
 };
 
-class Strip final : public Decoder {
+class StripDecoder final : public Decoder {
  public:
-  Strip(std::string content, int64_t start, int64_t stop) : content_(std::move(content)), start_(start), stop_(stop) {}
+  StripDecoder(std::string content, int64_t start, int64_t stop)
+      : content_(std::move(content)), start_(start), stop_(stop) {}
   void apply(std::vector<std::string>& pieces) const override {
     for (std::string& piece : pieces) {
       std::string_view rest = piece;
@@ -155,7 +156,7 @@ class Strip final : public Decoder {
   int64_t start_, stop_;
 };
 
-class Fuse final : public Decoder {
+class FuseDecoder final : public Decoder {
  public:
   void apply(std::vector<std::string>& pieces) const override {
     std::string text;
@@ -164,9 +165,9 @@ class Fuse final : public Decoder {
   }
 };
 
-class Ctc final : public Decoder {
+class CtcDecoder final : public Decoder {
  public:
-  Ctc(std::string pad, std::string delimiter, bool cleanup)
+  CtcDecoder(std::string pad, std::string delimiter, bool cleanup)
       : pad_(std::move(pad)), delimiter_(std::move(delimiter)), cleanup_(cleanup) {}
   void apply(std::vector<std::string>& pieces) const override {
     std::vector<std::string> result;
@@ -200,11 +201,11 @@ void clean_up_spaces(std::string& text) {
 }
 
 std::unique_ptr<Decoder> word_piece_decoder() {
-  return std::make_unique<WordPiece>("##", true);
+  return std::make_unique<WordPieceDecoder>("##", true);
 }
 
 std::unique_ptr<Decoder> byte_level_decoder() {
-  return std::make_unique<ByteLevel>();
+  return std::make_unique<ByteLevelDecoder>();
 }
 
 std::unique_ptr<Decoder> read_decoder(const nlohmann::json* value, const std::string& where, int depth) {
@@ -215,24 +216,24 @@ std::unique_ptr<Decoder> read_decoder(const nlohmann::json* value, const std::st
     return std::make_unique<Steps<Decoder, std::vector<std::string>>>(
         read_steps<Decoder>(fields, "decoders", depth, read_decoder));
   if (type == "ByteLevel") return byte_level_decoder();
-  if (type == "ByteFallback") return std::make_unique<ByteFallback>();
-  if (type == "Fuse") return std::make_unique<Fuse>();
+  if (type == "ByteFallback") return std::make_unique<ByteFallbackDecoder>();
+  if (type == "Fuse") return std::make_unique<FuseDecoder>();
   if (type == "WordPiece")
-    return std::make_unique<WordPiece>(fields.string("prefix", "##"), fields.boolean("cleanup", true));
+    return std::make_unique<WordPieceDecoder>(fields.string("prefix", "##"), fields.boolean("cleanup", true));
   if (type == "Metaspace") {
     const std::string scheme =
         fields.string("prepend_scheme", fields.boolean("add_prefix_space", true) ? "always" : "never");
-    return std::make_unique<Metaspace>(content_of(fields, "replacement"), scheme != "never");
+    return std::make_unique<MetaspaceDecoder>(content_of(fields, "replacement"), scheme != "never");
   }
-  if (type == "BPEDecoder") return std::make_unique<BpeSuffix>(fields.string("suffix", "</w>"));
+  if (type == "BPEDecoder") return std::make_unique<BpeSuffixDecoder>(fields.string("suffix", "</w>"));
   if (type == "Replace")
-    return std::make_unique<Replace>(read_pattern(fields, "pattern"), content_of(fields, "content"));
+    return std::make_unique<ReplaceDecoder>(read_pattern(fields, "pattern"), content_of(fields, "content"));
   if (type == "Strip")
-    return std::make_unique<Strip>(content_of(fields, "content"), fields.number("start", INT32_MAX),
-                                   fields.number("stop", INT32_MAX));
+    return std::make_unique<StripDecoder>(content_of(fields, "content"), fields.number("start", INT32_MAX),
+                                          fields.number("stop", INT32_MAX));
   if (type == "CTC")
-    return std::make_unique<Ctc>(fields.string("pad_token", "<pad>"), fields.string("word_delimiter_token", "|"),
-                                 fields.boolean("cleanup", true));
+    return std::make_unique<CtcDecoder>(fields.string("pad_token", "<pad>"), fields.string("word_delimiter_token", "|"),
+                                        fields.boolean("cleanup", true));
   fields.refuse("type", "a decoder that is known here");
 }
 

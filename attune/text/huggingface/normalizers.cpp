@@ -21,7 +21,7 @@ bool is_white_space(char32_t c) {
   return (property_table()[c] & properties::white_space) != 0;
 }
 
-class Sequence final : public Steps<Normalizer, NormalizedText> {
+class SequenceNormalizer final : public Steps<Normalizer, NormalizedText> {
  public:
   using Steps::Steps;
   void apply(NormalizedText& text) const override {
@@ -88,9 +88,9 @@ bool is_chinese(char32_t c) {
          (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x2F800 && c <= 0x2FA1F);
 }
 
-class Bert final : public Normalizer {
+class BertNormalizer final : public Normalizer {
  public:
-  explicit Bert(const BertNormalizerOptions& options) : options_(options) {}
+  explicit BertNormalizer(const BertNormalizerOptions& options) : options_(options) {}
 
   void apply(NormalizedText& text) const override {
     rewrite(text, [this, table = property_table()](std::string& result, char32_t c) { clean(table, result, c); });
@@ -138,9 +138,9 @@ class Nmt final : public Normalizer {
   }
 };
 
-class Replace final : public Normalizer {
+class ReplaceNormalizer final : public Normalizer {
  public:
-  Replace(std::unique_ptr<Pattern> pattern, std::string content)
+  ReplaceNormalizer(std::unique_ptr<Pattern> pattern, std::string content)
       : pattern_(std::move(pattern)), content_(std::move(content)) {}
   void apply(NormalizedText& text) const override {
     if (text.text.empty()) return;
@@ -176,9 +176,9 @@ class Prepend final : public Normalizer {
   std::string content_;
 };
 
-class Strip final : public Normalizer {
+class StripNormalizer final : public Normalizer {
  public:
-  Strip(bool left, bool right) : left_(left), right_(right) {}
+  StripNormalizer(bool left, bool right) : left_(left), right_(right) {}
   void apply(NormalizedText& text) const override {
     size_t begin = 0, end = 0;  // of what is not white space
     bool any = false;
@@ -201,7 +201,7 @@ class Strip final : public Normalizer {
   bool left_, right_;
 };
 
-class ByteLevel final : public Normalizer {
+class ByteLevelNormalizer final : public Normalizer {
  public:
   void apply(NormalizedText& text) const override {
     std::string result;
@@ -224,7 +224,7 @@ std::unique_ptr<Normalizer> read_bert(const Fields& fields) {
 Normalizer::~Normalizer() = default;
 
 std::unique_ptr<Normalizer> bert_normalizer(const BertNormalizerOptions& options) {
-  return std::make_unique<Bert>(options);
+  return std::make_unique<BertNormalizer>(options);
 }
 
 std::unique_ptr<Normalizer> read_normalizer(const nlohmann::json* value, const std::string& where, int depth) {
@@ -232,7 +232,7 @@ std::unique_ptr<Normalizer> read_normalizer(const nlohmann::json* value, const s
   const Fields fields(*value, where);
   const std::string& type = fields.string("type");
   if (type == "Sequence")
-    return std::make_unique<Sequence>(read_steps<Normalizer>(fields, "normalizers", depth, read_normalizer));
+    return std::make_unique<SequenceNormalizer>(read_steps<Normalizer>(fields, "normalizers", depth, read_normalizer));
   if (type == "BertNormalizer") return read_bert(fields);
   if (type == "NFC") return std::make_unique<UnicodeForm>(NormalizationForm::nfc);
   if (type == "NFD") return std::make_unique<UnicodeForm>(NormalizationForm::nfd);
@@ -241,12 +241,12 @@ std::unique_ptr<Normalizer> read_normalizer(const nlohmann::json* value, const s
   if (type == "Lowercase") return std::make_unique<Lowercase>();
   if (type == "StripAccents") return std::make_unique<StripAccents>();
   if (type == "Nmt") return std::make_unique<Nmt>();
-  if (type == "ByteLevel") return std::make_unique<ByteLevel>();
+  if (type == "ByteLevel") return std::make_unique<ByteLevelNormalizer>();
   if (type == "Prepend") return std::make_unique<Prepend>(content_of(fields, "prepend"));
   if (type == "Strip")
-    return std::make_unique<Strip>(fields.boolean("strip_left", true), fields.boolean("strip_right", true));
+    return std::make_unique<StripNormalizer>(fields.boolean("strip_left", true), fields.boolean("strip_right", true));
   if (type == "Replace")
-    return std::make_unique<Replace>(read_pattern(fields, "pattern"), content_of(fields, "content"));
+    return std::make_unique<ReplaceNormalizer>(read_pattern(fields, "pattern"), content_of(fields, "content"));
   if (type == "Precompiled")
     return precompiled_normalizer(fields.string("precompiled_charsmap", ""), fields.where("precompiled_charsmap"));
   fields.refuse("type", "a normalizer that is known here");

@@ -12,9 +12,9 @@ namespace attune::huggingface {
 namespace {
 
 // Inside [...].
-constexpr std::string_view kSpace =
+constexpr std::string_view kWhiteSpace =
     R"(\x{9}-\x{d}\x{20}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
-constexpr std::string_view kNoSpace =
+constexpr std::string_view kNoWhiteSpace =
     R"(\x{0}-\x{8}\x{e}-\x{1f}\x{21}-\x{84}\x{86}-\x{9f}\x{a1}-\x{167f}\x{1681}-\x{1fff}\x{200b}-\x{2027}\x{202a}-\x{202e})"
     R"(\x{2030}-\x{205e}\x{2060}-\x{2fff}\x{3001}-\x{10ffff})";
 constexpr std::string_view kWord =
@@ -154,7 +154,7 @@ class Translation {
     switch (c) {
       case 's':
       case 'S':
-        return std::string(kSpace);
+        return std::string(kWhiteSpace);
       case 'w':
       case 'W':
         return std::string(kWord);
@@ -259,7 +259,7 @@ class Translation {
     }
     if (c == 'S') {
       at_ += 2;
-      return std::string(kNoSpace);
+      return std::string(kNoWhiteSpace);
     }
     if (c == 'W' || c == 'D' || c == 'H') refuse(fmt::format("\\{} within a set", c));
     bool negated = false;

@@ -133,7 +133,7 @@ Value all_bytes(const std::string& text, Predicate predicate) {
   return Value(!text.empty() && std::ranges::all_of(text, predicate));
 }
 
-Value title(const std::string& text) {
+Value title_case(const std::string& text) {
   std::string result = lowercase(text);
   bool inside = false;  // of a word
   for (char& c : result) {
@@ -180,11 +180,11 @@ const std::map<std::string_view, Method>& text_methods() {
          const std::string part = a.text(0, "suffix", "");
          return Value(t.ends_with(part) ? t.substr(0, t.size() - part.size()) : t);
        }},
-      {"join", join},
+      {"join", [](auto& t, auto& a, auto& m) { return join(t, a, m); }},
       {"upper", [](auto& t, auto&, auto&) { return Value(uppercase(t)); }},
       {"lower", [](auto& t, auto&, auto&) { return Value(lowercase(t)); }},
       {"capitalize", [](auto& t, auto&, auto&) { return Value(capitalize(t)); }},
-      {"title", [](auto& t, auto&, auto&) { return title(t); }},
+      {"title", [](auto& t, auto&, auto&) { return title_case(t); }},
       {"isdigit", [](auto& t, auto&, auto&) { return all_bytes(t, [](char c) { return c >= '0' && c <= '9'; }); }},
       {"isspace", [](auto& t, auto&, auto&) { return Value(!t.empty() && strip(t, nullptr, true, true).empty()); }},
   };
