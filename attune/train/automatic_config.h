@@ -21,8 +21,8 @@ struct Choice {
 
 /// Chooses what default_config() of the architecture leaves open or has too large for small text: size, dropout,
 /// vocabulary, batch, learning rate and length of the run. A pure function. Every number follows a power of the amount
-/// of text through a size at which the recipe was measured (docs/results/quality.md), between bounds, so that a little more
-/// text changes little:
+/// of text through a size at which the recipe was measured (docs/results/quality.md), between bounds, so that a little
+/// more text changes little:
 ///   - small text wants narrow models, few merges and strong dropout: Sennrich & Zhang 2019, "Revisiting Low-Resource
 ///     NMT"; Wu et al. 2021, "Good for Misconceived Reasons", whose best model for 29,000 pairs has d_model 128;
 ///   - vocabularies grow slowly with the text: Gowda & May 2020, "Finding the Optimal Vocabulary Size for NMT"; Ding et
