@@ -2,7 +2,7 @@
 # its 31 MB. Attune reads the tables of NFKC; the server, names of languages in English. Everything else is in ICU's code.
 find_library(ICU_STATIC_DATA libicudata.a REQUIRED)
 find_program(ICUPKG icupkg PATHS /usr/sbin /sbin REQUIRED)
-set(folder ${CMAKE_BINARY_DIR}/icu)
+set(folder ${PROJECT_BINARY_DIR}/icu)
 string(REGEX MATCH "^[0-9]+" version ${ICU_VERSION})
 set(items nfkc.nrm icustd.res icuver.res ulayout.icu uemoji.icu root.res en.res pool.res metadata.res likelySubtags.res
     lang/root.res lang/en.res lang/pool.res)
