@@ -18,6 +18,8 @@ add_custom_target(attune_share ALL DEPENDS ${share}/done)
 install(DIRECTORY ${share}/man ${share}/bash-completion ${share}/zsh ${share}/fish
         DESTINATION ${CMAKE_INSTALL_DATADIR} COMPONENT tools)
 
+include(AttuneSmallIcu)  # for scripts/root-filesystem; no package has it
+
 # Each package has the license and the changes in the places where Debian has them.
 set(version_of_library ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 set(tools_package attune)
