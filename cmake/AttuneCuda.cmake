@@ -20,16 +20,16 @@ elseif(ATTUNE_CUDA)
 endif()
 
 if(ATTUNE_CUDA_BUILT)  # comes before attune/tensor/built_devices.h of the sources
-  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/cuda/attune/tensor/built_devices.h CONTENT
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/cuda/attune/tensor/built_devices.h CONTENT
        "#pragma once\n\nnamespace attune {\n\ninline constexpr bool kBuiltWithCuda = true;\n\n}  // namespace attune\n")
-  include_directories(BEFORE ${CMAKE_BINARY_DIR}/cuda)
+  include_directories(BEFORE ${PROJECT_BINARY_DIR}/cuda)
 endif()
 
 # Compiles one source with nvcc; its object becomes a source of the target. The flags are those of attune_build, as far
 # as nvcc knows them.
 function(attune_nvcc target source)
   cmake_path(GET source STEM name)
-  set(object ${CMAKE_BINARY_DIR}/cuda/${name}.o)
+  set(object ${PROJECT_BINARY_DIR}/cuda/${name}.o)
   set(code "")
   foreach(architecture IN LISTS ATTUNE_CUDA_ARCHITECTURES)
     list(APPEND code -gencode arch=compute_${architecture},code=sm_${architecture})
@@ -39,7 +39,7 @@ function(attune_nvcc target source)
   add_custom_command(OUTPUT ${object} DEPENDS ${source} DEPFILE ${object}.d COMMENT "nvcc ${name}.cu"
     COMMAND ${ATTUNE_NVCC} -c ${source} -o ${object} -MD -MF ${object}.d -std=c++20 -O3 ${code} -t 1
             -ccbin ${CMAKE_CXX_COMPILER} --expt-relaxed-constexpr -Werror all-warnings -DNDEBUG -DFMT_SHARED
-            -Xcompiler=-Wall,-Wextra,-fPIC,-fvisibility=hidden -I${CMAKE_BINARY_DIR}/cuda -I${PROJECT_SOURCE_DIR}
+            -Xcompiler=-Wall,-Wextra,-fPIC,-fvisibility=hidden -I${PROJECT_BINARY_DIR}/cuda -I${PROJECT_SOURCE_DIR}
     VERBATIM)
   target_sources(${target} PRIVATE ${object})
   set_source_files_properties(${object} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)

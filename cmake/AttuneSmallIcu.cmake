@@ -1,8 +1,8 @@
-# For programs that carry their libraries with them: ICU's data in a library like Debian's, libicudata.so, but with 0.6 of
+# For wheels and root file systems, which carry all libraries with them: ICU's data in a library like Debian's, libicudata.so, but with 0.6 of
 # its 31 MB. Attune reads the tables of NFKC; the server, names of languages in English. Everything else is in ICU's code.
 find_library(ICU_STATIC_DATA libicudata.a REQUIRED)
 find_program(ICUPKG icupkg PATHS /usr/sbin /sbin REQUIRED)
-set(folder ${CMAKE_BINARY_DIR}/icu)
+set(folder ${PROJECT_BINARY_DIR}/icu)
 string(REGEX MATCH "^[0-9]+" version ${ICU_VERSION})
 set(items nfkc.nrm icustd.res icuver.res ulayout.icu uemoji.icu root.res en.res pool.res metadata.res likelySubtags.res
     lang/root.res lang/en.res lang/pool.res)
@@ -31,4 +31,3 @@ icudt${version}_dat:
 add_library(attune_icu_data SHARED ${folder}/data.cpp)
 set_target_properties(attune_icu_data PROPERTIES OUTPUT_NAME icudata SOVERSION ${version}
                       LIBRARY_OUTPUT_DIRECTORY ${folder})
-set_property(TARGET PkgConfig::ICU APPEND PROPERTY INTERFACE_LINK_LIBRARIES attune_icu_data)
