@@ -10,6 +10,7 @@
 #include "attune/hub/open_folder.h"
 #include "attune/inference/classifier.h"
 #include "attune/io/safetensors.h"
+#include "attune/models/build.h"
 #include "attune/models/encoder_classifier.h"
 #include "attune/nn/adapters.h"
 #include "attune/ops/panel_weight.h"
@@ -205,6 +206,21 @@ TEST_F(LoraTest, FrozenParametersStay) {
   config_.train.freeze = {"*"};
   EXPECT_THAT(message_of<ConfigError>([&] { train(config_, folder_ / "another"); }),
               HasSubstr("no parameter to be trained"));
+}
+
+TEST_F(LoraTest, ASharedParameterIsFrozenByEachOfItsNames) {
+  for (const char* name : {"embedding.weight", "projection.weight"}) {
+    RunConfig config = rhyme_config(folder_);
+    config.model.vocab = 20;
+    config.model.share_projection = true;
+    config.train.freeze = {name};
+    const auto model = build_decoder_lm(config.model, 1);
+    const size_t all = trained_parameters(*model).size();
+    choose_trained(config, {}, *model);
+    const std::vector<NamedParameter> trained = trained_parameters(*model);
+    EXPECT_EQ(trained.size(), all - 1) << name;
+    for (const NamedParameter& p : trained) EXPECT_NE(p.name, "embedding.weight") << name;
+  }
 }
 
 TEST_F(LoraTest, RatesFallWithTheDepth) {
