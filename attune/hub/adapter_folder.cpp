@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -18,6 +19,7 @@
 #include "attune/models/encoder_classifier.h"
 #include "attune/nn/adapters.h"
 #include "attune/tensor/host_view.h"
+#include "attune/text/huggingface/regex.h"
 
 namespace attune {
 namespace {
@@ -95,6 +97,11 @@ struct Stored {
   std::string name = {};  // of A in the file
 };
 
+struct AlphaPattern {
+  std::unique_ptr<huggingface::Pattern> modules;  // of whole names
+  double alpha;
+};
+
 std::vector<std::string> labels_of(const std::string& list, const std::string& file) {
   const std::string where = file + ": metadata";
   return HubConfig(Json{{kLabels, parse_json(list, where)}}, where).texts(kLabels);
@@ -110,6 +117,10 @@ class AdapterFile {
       config_.refuse("task_type", "needs a base model that has a head for labels; a run's model folder has its own");
     config_.require("bias", "none");
     for (const char* field : {"use_dora", "use_qalora", "lora_bias"}) config_.require(field, false);
+    const HubConfig patterns = config_.table("alpha_pattern");
+    for (const auto& [key, value] : patterns.json().items())
+      alphas_.push_back({.modules = huggingface::make_regex("^(.*\\.)?(" + key + ")$", patterns.where()),
+                         .alpha = patterns.number(key)});
     for (const char* field : {"alora_invocation_tokens", "layer_replication", "kasa_config", "velora_config"})
       if (config_.has(field)) config_.refuse(field, "is not supported");
   }
@@ -157,15 +168,19 @@ class AdapterFile {
     return reader_.load(name).to(DType::f32);
   }
 
+  // The value of the first expression that matches, as get_pattern_key() of PEFT finds it.
   double alpha_of(const std::string& module) const {
-    const HubConfig patterns = config_.table("alpha_pattern");
-    for (const auto& [key, value] : patterns.json().items())
-      if (module == key || module.ends_with("." + key)) return patterns.number(key);
+    bool found = false;
+    for (const AlphaPattern& pattern : alphas_) {
+      pattern.modules->for_each_match(module, [&](huggingface::Match) { found = true; });
+      if (found) return pattern.alpha;
+    }
     return config_.number("lora_alpha");
   }
 
   HubConfig config_;
   SafetensorsReader reader_;
+  std::vector<AlphaPattern> alphas_;
   std::set<std::string> used_;
 };
 
