@@ -1,6 +1,7 @@
 #include "attune/hub/adapter_folder.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <memory>
@@ -10,6 +11,7 @@
 
 #include "attune/base/fail.h"
 #include "attune/base/file.h"
+#include "attune/base/json_fields.h"
 #include "attune/hub/hub_config.h"
 #include "attune/hub/hub_folder.h"
 #include "attune/hub/parameter_writer.h"
@@ -31,6 +33,9 @@ constexpr const char* kClassification = "SEQ_CLS";
 constexpr const char* kLabels = "labels";
 constexpr const char* kProblem = "problem_type";
 constexpr const char* kRegression = "regression";
+// A JSON object of these fields of [model]: what a head reads of a text's states.
+constexpr const char* kHead = "head";
+constexpr std::array kHeadFields = {"pooling", "pooler", "transform_activation", "transform_bias", "transform_norm"};
 
 // Where the base model's family has a projection.
 struct ModulePlace {
@@ -105,6 +110,14 @@ struct AlphaPattern {
 std::vector<std::string> labels_of(const std::string& list, const std::string& file) {
   const std::string where = file + ": metadata";
   return HubConfig(Json{{kLabels, parse_json(list, where)}}, where).texts(kLabels);
+}
+
+// The fields of a head among others.
+Json head_of(const Json& fields) {
+  Json head = Json::object();
+  for (const char* name : kHeadFields)
+    if (fields.contains(name)) head[name] = fields.at(name);
+  return head;
 }
 
 class AdapterFile {
@@ -376,6 +389,8 @@ void write_adapter(const std::filesystem::path& folder, Module& module, const Ad
   std::map<std::string, std::string> metadata = {{"format", "pt"}};
   if (!heads.empty() && !d.labels.empty()) metadata[kLabels] = show(Json(d.labels));
   if (!heads.empty() && d.is_regression) metadata[kProblem] = kRegression;
+  const auto* const classifier = dynamic_cast<const EncoderClassifier*>(&module);
+  if (!heads.empty() && classifier != nullptr) metadata[kHead] = show(head_of(write_fields(classifier->config())));
   write_safetensors(folder / kAdapterFile, tensors, metadata);
 }
 
@@ -397,10 +412,14 @@ std::optional<StoredHead> head_of_adapter(const std::filesystem::path& folder) {
     head.file.rename(name, head.tensors.back());
   }
   if (head.tensors.empty()) return std::nullopt;
-  if (const auto labels = head.file.metadata().find(kLabels); labels != head.file.metadata().end())
-    head.labels = labels_of(labels->second, head.file.path().string());
-  const auto problem = head.file.metadata().find(kProblem);
-  head.is_regression = problem != head.file.metadata().end() && problem->second == kRegression;
+  const std::map<std::string, std::string>& metadata = head.file.metadata();
+  const std::string file = head.file.path().string();
+  if (const auto labels = metadata.find(kLabels); labels != metadata.end())
+    head.labels = labels_of(labels->second, file);
+  const auto problem = metadata.find(kProblem);
+  head.is_regression = problem != metadata.end() && problem->second == kRegression;
+  if (const auto form = metadata.find(kHead); form != metadata.end())
+    head.form = head_of(HubConfig(parse_json(form->second, file + ": metadata"), file + ": metadata").json());
   return head;
 }
 
