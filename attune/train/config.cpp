@@ -194,8 +194,9 @@ void check_lora(const RunConfig& config) {
                       config.train.average_checkpoints, lora.rank);
   const auto* const experts = std::get_if<Experts>(&config.model.feed_forward);
   if (experts != nullptr && experts->bias_rate > 0)
-    fail<ConfigError>("experts.bias_rate = {}: moves the model that adapters (lora.rank = {}) leave as it is",
-                      experts->bias_rate, lora.rank);
+    fail<ConfigError>(
+        "model.feed_forward.bias_rate = {}: moves the model that adapters (lora.rank = {}) leave; needs 0",
+        experts->bias_rate, lora.rank);
 }
 
 bool measures(ValidationMetric metric, const TransformerConfig& model) {

@@ -29,6 +29,7 @@ struct DecodeBench : DecoderSizes {
   std::vector<int64_t> batches = {1, 16};
   std::vector<std::string> kinds = {"standard", "grouped", "multi_query", "latent"};
   int64_t kv_heads = 2, latent_dim = 128, rotary_dim = 32;
+  int64_t experts = 8, experts_per_token = 2;
   int64_t steps = 4, repeats = 5, threads = 0;
   double memory = 12;
   bool json = false;
@@ -57,8 +58,13 @@ TransformerConfig config_of(const DecodeBench& b, const std::string& kind) {
   } else if (kind == "latent") {
     config.attention = MultiHeadLatent{.latent_dim = b.latent_dim, .rotary_dim = b.rotary_dim};
     if (b.rotary_dim == 0) config.positions = SinusoidalPositions{};
+  } else if (kind == "experts") {  // as many parameters at work as in the dense network
+    if (b.d_ff % b.experts_per_token != 0)
+      fail<ConfigError>("--d-ff {}: must be divisible by --experts-per-token {}", b.d_ff, b.experts_per_token);
+    config.feed_forward =
+        Experts{.experts = b.experts, .experts_per_token = b.experts_per_token, .d_ff = b.d_ff / b.experts_per_token};
   } else {
-    fail<ConfigError>("--kinds: expected standard, grouped, multi_query or latent, found \"{}\"", kind);
+    fail<ConfigError>("--kinds: expected standard, grouped, multi_query, latent or experts, found \"{}\"", kind);
   }
   return config;
 }
@@ -144,6 +150,7 @@ std::vector<Row> measure(const DecodeBench& b) {
 void check(const DecodeBench& b) {
   for (const int64_t context : b.contexts) check_within("--contexts", context, 1, int64_t{1} << 20);
   for (const int64_t batch : b.batches) check_within("--batch", batch, 1, 4096);
+  check_within("--experts-per-token", b.experts_per_token, 1, 4096);
   check_within("--steps", b.steps, 1, 1000);
   check_within("--repeats", b.repeats, 1, 1000);
   if (b.contexts.empty() || b.batches.empty() || b.kinds.empty())
@@ -162,19 +169,13 @@ Json to_json(const DecodeBench& b, const std::vector<Row>& rows) {
                        {"cache_bytes_per_token", row.cache_bytes_per_token()},
                        {"cache_bytes", row.cache_bytes},
                        {"model_bytes", row.model_bytes}});
-  return {{"program", "attune"},
-          {"threads", thread_count()},
-          {"d_model", b.d_model},
-          {"heads", b.heads},
-          {"layers", b.layers},
-          {"d_ff", b.d_ff},
-          {"vocab", b.vocab},
-          {"kv_heads", b.kv_heads},
-          {"latent_dim", b.latent_dim},
-          {"rotary_dim", b.rotary_dim},
-          {"steps", b.steps},
-          {"repeats", b.repeats},
-          {"results", std::move(results)}};
+  return {
+      {"program", "attune"},        {"threads", thread_count()}, {"d_model", b.d_model},
+      {"heads", b.heads},           {"layers", b.layers},        {"d_ff", b.d_ff},
+      {"vocab", b.vocab},           {"kv_heads", b.kv_heads},    {"latent_dim", b.latent_dim},
+      {"rotary_dim", b.rotary_dim}, {"experts", b.experts},      {"experts_per_token", b.experts_per_token},
+      {"steps", b.steps},           {"repeats", b.repeats},      {"results", std::move(results)},
+  };
 }
 
 // The row of standard attention with the same context and batch, or null.
@@ -186,7 +187,7 @@ const Row* standard_of(const std::vector<Row>& rows, const Row& row) {
 }
 
 void write_table(const std::vector<Row>& rows) {
-  std::cout << "| batch | context | attention | ms/step | tokens/s | to standard | cache bytes/token | cache MiB | to "
+  std::cout << "| batch | context | kind | ms/step | tokens/s | to standard | cache bytes/token | cache MiB | to "
                "standard |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
   for (const Row& row : rows) {
     const Row* standard = standard_of(rows, row);
@@ -249,15 +250,20 @@ void add_bench_decode(CLI::App& bench) {
       add_command(bench, "decode", "Tokens per second and cache of a decoder-only model, by context and attention",
                   "  attune bench decode\n"
                   "  attune bench decode --contexts 4096 --batch 16 --kinds standard,latent\n"
+                  "  attune bench decode --contexts 128 --batch 1 --kinds standard,experts\n"
                   "  attune bench decode --json --svg decode.svg",
                   [b] { return bench_decode(*b); });
   command->add_option("--contexts", b->contexts, "Tokens in the cache [128,512,2048,4096,8192,16384]")->delimiter(',');
   command->add_option("--batch", b->batches, "Rows that are decoded together [1,16]")->delimiter(',');
-  command->add_option("--kinds", b->kinds, "standard, grouped, multi_query, latent [all]")->delimiter(',');
+  command->add_option("--kinds", b->kinds, "standard, grouped, multi_query, latent [these four], experts")
+      ->delimiter(',');
   b->add_options(*command);
   command->add_option("--kv-heads", b->kv_heads, "Of grouped attention")->capture_default_str();
   command->add_option("--latent-dim", b->latent_dim, "Of latent attention")->capture_default_str();
   command->add_option("--rotary-dim", b->rotary_dim, "Of latent attention; 0: sinusoidal positions")
+      ->capture_default_str();
+  command->add_option("--experts", b->experts, "In each layer, with standard attention")->capture_default_str();
+  command->add_option("--experts-per-token", b->experts_per_token, "Each of --d-ff over this number")
       ->capture_default_str();
   command->add_option("--steps", b->steps, "Of one measurement")->capture_default_str();
   command->add_option("--repeats", b->repeats, "Of which the median is told, after one to warm up")
