@@ -104,17 +104,6 @@ Json to_json(const LabelEvaluation& e) {
   return json;
 }
 
-/// Characters are counted, not bytes, and a long name is cut.
-std::string column(const std::string& name, size_t width) {
-  std::string text;
-  size_t shown = 0;
-  for (const char c : one_line(name)) {
-    if ((static_cast<unsigned char>(c) & 0xC0) != 0x80 && ++shown > width) return text;
-    text += c;
-  }
-  return text + std::string(width - shown, ' ');
-}
-
 void write_confusion(TextOutput& out, const LabelEvaluation& e) {
   out.line("Right label (row) and prediction (column), texts");
   const auto row = [&](const std::string& name, const auto& cell) {

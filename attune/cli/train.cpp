@@ -266,6 +266,11 @@ int run(const Options& options) {
     return 0;
   }
   if (options.describe) {
+    if (!options.preset.empty()) {
+      const Preset& preset = find_preset(options.preset);
+      std::cout << fmt::format("# {}: {}.\n# What differs from the publication: {}.\n", preset.name, preset.description,
+                               preset.differs);
+    }
     std::cout << describe_config(used_option(options.text).empty() ? read_config(options)
                                                                    : choose_config(options).config);
     return 0;

@@ -23,7 +23,10 @@ constexpr KeyHelp kHelp[] = {
     {"model.decoder_layers", "Layers of the decoder, where it has others; 0: layers", ""},
     {"model.decoder_d_ff", "Inner width of the decoder's feed-forward networks; 0: d_ff", ""},
     {"model.d_ff", "Inner width of the feed-forward network", ""},
-    {"model.dropout", "Dropout probability of embeddings and of the output of each sublayer (section 5.4)", ""},
+    {"model.dropout",
+     "Dropout probability of embeddings, of the output of each sublayer (section 5.4), and of what a classifier's "
+     "head reads",
+     ""},
     {"model.attention_dropout", "Dropout probability of the attention weights", ""},
     {"model.activation_dropout", "Dropout probability inside the feed-forward network", ""},
     {"model.encoder_attention", "Kind of self-attention in the encoder", ""},

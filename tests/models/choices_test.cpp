@@ -17,6 +17,7 @@
 #include "attune/io/config_file.h"
 #include "attune/io/parameter_file.h"
 #include "attune/models/build.h"
+#include "tests/models/every_choice.h"
 #include "tests/models/small_config.h"
 #include "tests/support/directional_error.h"
 #include "tests/support/errors.h"
@@ -81,19 +82,6 @@ const std::vector<FeedForwardKind> kFeedForwards = {
             .balance_loss = 0,
             .bias_rate = 0.001},
     Experts{.experts = 6, .groups = 2, .normalised_weights = false}};
-
-// The lists above are complete: whoever adds an alternative adds it there.
-template <class V>
-void expect_every_alternative(const std::vector<V>& values) {
-  for (size_t index = 0; index < std::variant_size_v<V>; ++index)
-    EXPECT_TRUE(std::ranges::any_of(values, [&](const V& value) { return value.index() == index; }))
-        << VariantNames<V>::values[index] << " is tried nowhere";
-}
-template <NamedEnum E>
-void expect_every_value(const std::vector<E>& values) {
-  for (const auto& [value, name] : EnumNames<E>::values)
-    EXPECT_TRUE(std::ranges::find(values, value) != values.end()) << name << " is tried nowhere";
-}
 
 TEST(Choices, EveryKindIsTried) {
   expect_every_alternative(kPositions);
