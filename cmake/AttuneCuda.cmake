@@ -5,7 +5,6 @@
 # nvcc comes from ATTUNE_NVCC, the PATH, /usr/local/cuda or .cuda/toolkit, where `scripts/setup cuda` puts that of PyPI.
 set(ATTUNE_CUDA OFF CACHE STRING "GPUs: ON, OFF, AUTO, where nvcc is found, or EMULATED, for tests on the host")
 set_property(CACHE ATTUNE_CUDA PROPERTY STRINGS AUTO ON OFF EMULATED)
-set(ATTUNE_CUDA_ARCHITECTURES 80 90 100 CACHE STRING "Compute capabilities; the newest also as PTX, for later GPUs")
 
 set(ATTUNE_CUDA_BUILT OFF)
 if(ATTUNE_CUDA STREQUAL "EMULATED")
@@ -14,6 +13,14 @@ elseif(ATTUNE_CUDA)
   find_program(ATTUNE_NVCC nvcc HINTS /usr/local/cuda/bin ${PROJECT_SOURCE_DIR}/.cuda/toolkit/bin)
   if(ATTUNE_NVCC)
     set(ATTUNE_CUDA_BUILT ON)
+    execute_process(COMMAND ${ATTUNE_NVCC} --version OUTPUT_VARIABLE version COMMAND_ERROR_IS_FATAL ANY)
+    string(REGEX MATCH "release ([0-9.]+)" version "${version}")
+    set(architectures 80 90)
+    if(CMAKE_MATCH_1 VERSION_GREATER_EQUAL 12.8)  # the first that knows it; before it, the PTX of 90 is for such GPUs
+      list(APPEND architectures 100)
+    endif()
+    set(ATTUNE_CUDA_ARCHITECTURES ${architectures} CACHE STRING
+        "Compute capabilities; the newest also as PTX, for later GPUs")
   elseif(NOT ATTUNE_CUDA STREQUAL "AUTO")
     message(FATAL_ERROR "ATTUNE_CUDA = ${ATTUNE_CUDA}, but nvcc is missing: `scripts/setup cuda` gets it")
   endif()

@@ -26,8 +26,13 @@ using namespace attune;
 using namespace attune::c;
 
 attune_status attune_generator_load(const char* folder, attune_generator** generator) {
-  return guarded(
-      [&] { given(generator, "generator") = new attune_generator{TextGenerator::load(&given(folder, "folder"))}; });
+  return attune_generator_load_with(folder, nullptr, generator);
+}
+attune_status attune_generator_load_with(const char* folder, const char* options, attune_generator** generator) {
+  return guarded([&] {
+    given(generator, "generator") = new attune_generator{
+        TextGenerator::load(&given(folder, "folder"), load_fields(options_of(options)).scheduling)};
+  });
 }
 void attune_generator_free(attune_generator* generator) {
   delete generator;

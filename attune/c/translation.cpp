@@ -38,8 +38,13 @@ using namespace attune;
 using namespace attune::c;
 
 attune_status attune_translator_load(const char* folder, attune_translator** translator) {
-  return guarded(
-      [&] { given(translator, "translator") = new attune_translator{Translator::load(&given(folder, "folder"))}; });
+  return attune_translator_load_with(folder, nullptr, translator);
+}
+attune_status attune_translator_load_with(const char* folder, const char* options, attune_translator** translator) {
+  return guarded([&] {
+    given(translator, "translator") =
+        new attune_translator{Translator::load(&given(folder, "folder"), load_fields(options_of(options)).scheduling)};
+  });
 }
 void attune_translator_free(attune_translator* translator) {
   delete translator;

@@ -185,7 +185,7 @@ int64_t count_bytes(const std::string& file) {
 }
 
 PredictionEvaluation evaluate_predictions(const TextEvaluation& evaluation, const OpenedFolder& model) {
-  const LanguageModelFolder files = model.load_language_model(evaluation.weights);
+  const LanguageModelFolder files = model.load_language_model(evaluation.weights, {}, evaluation.device);
   PredictionEvaluation result;
   result.context = files.model->config().context_length;
   result.stride = evaluation.stride == 0 ? result.context : evaluation.stride;
@@ -247,7 +247,7 @@ void evaluate_text(const TextEvaluation& evaluation, const OpenedFolder& model, 
   switch (architecture) {
     case Architecture::encoder_classifier: {
       named<LabelledFormat>("--format", evaluation.format);  // before the work
-      const ClassifierFolder files = model.load_classifier(evaluation.weights);
+      const ClassifierFolder files = model.load_classifier(evaluation.weights, evaluation.device);
       if (files.model->config().is_regression())
         return write_result(out, evaluate_numbers(evaluation, files), evaluation.json);
       const LabelEvaluation result = evaluate_labels(evaluation, files);

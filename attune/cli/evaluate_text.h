@@ -17,6 +17,7 @@ struct TextEvaluation {
   int64_t stride = 0;                                                            // of a language model; 0: its context
   bool json = false;
   ProductPrecision precision = ProductPrecision::float32;
+  Device device = {};
   LoadedWeights weights = LoadedWeights::mapped;  // panels for that precision, or matrices in float32
 };
 

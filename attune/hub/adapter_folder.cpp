@@ -446,7 +446,9 @@ std::vector<std::string> read_adapter_choices(const AdapterFolders& folders, con
       const Stored found = read_slot(file, base, slot);
       if (!found.a.defined()) continue;
       check_choice(slot, found, file.path());
-      slot.adapter->add_choice(static_cast<int32_t>(names.size()), found.a, found.b, found.scale);
+      const Parameter& weight = *slot.weight;
+      const Device device = weight.tensor.defined() ? weight.tensor.device() : weight.panels->storage().device();
+      slot.adapter->add_choice(static_cast<int32_t>(names.size()), found.a.to(device), found.b.to(device), found.scale);
     }
     file.refuse_unknown();
     names.push_back(name);

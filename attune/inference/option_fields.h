@@ -8,6 +8,7 @@
 #include <string>
 
 #include "attune/base/json.h"
+#include "attune/base/precision_names.h"
 #include "attune/inference/classifier.h"
 #include "attune/inference/embedder.h"
 #include "attune/inference/text_generator.h"
@@ -30,6 +31,22 @@ void visit_fields(DecodingFields& f, FieldVisitor& v) {
   v("timeout_seconds", f.timeout_seconds);
   v("threads", f.threads);
 }
+
+/// How a folder is loaded.
+struct LoadFields {
+  SchedulerOptions scheduling = {};
+  std::string device = {};  // becomes scheduling.device where it is given
+};
+
+template <class FieldVisitor>
+void visit_fields(LoadFields& f, FieldVisitor& v) {
+  v("device", f.device);
+  v("precision", f.scheduling.precision);
+  v("cache_bytes", f.scheduling.cache_bytes);
+}
+
+/// Reads the options. Throws ConfigError, and DeviceError if the device cannot be used.
+LoadFields load_fields(const Json& options);
 
 struct TranslateFields {
   GenerationConfig generation = {};

@@ -40,11 +40,12 @@ double scale_of(const CrossEntropyOptions& options, int64_t labels) {
   return labels > 0 ? 1.0 / static_cast<double>(labels) : 0;
 }
 
-// The totals of cross_entropy_totals(), copied to the host.
-CrossEntropy collect(const Tensor& totals, int64_t labels, double scale, const TensorOptions& like) {
+// The totals of cross_entropy_totals(), copied to the host, which then has the loss and its gradient without waiting
+// for a device again.
+CrossEntropy collect(const Tensor& totals, int64_t labels, double scale, DType dtype) {
   CrossEntropyRow sum;
   std::ranges::copy(HostView(totals).bytes(), std::as_writable_bytes(std::span(&sum, 1)).begin());
-  return {.loss = Tensor::full({}, sum.loss * scale, like),
+  return {.loss = Tensor::full({}, sum.loss * scale, {.dtype = dtype}),
           .sum_negative_log_likelihood = sum.negative_log_likelihood,
           .labels = labels,
           .correct = static_cast<int64_t>(sum.correct)};
@@ -160,7 +161,7 @@ CrossEntropy cross_entropy(const Tensor& logits, const Indices& labels, const Cr
     cross_entropy_forward(device, in, results);
     cross_entropy_totals(device, results, totals);
   });
-  CrossEntropy result = collect(totals, count, scale, {logits.dtype(), logits.device()});
+  CrossEntropy result = collect(totals, count, scale, logits.dtype());
   record("cross_entropy", {logits}, result.loss, [in, scale, results](const Tensor& dy) {
     Tensor d_logits = Tensor::empty_like(in.logits);
     const double factor = scale * dy.item();
@@ -198,11 +199,11 @@ CrossEntropy linear_cross_entropy(const Tensor& x, const Tensor& weight, const T
     }
     cross_entropy_totals(device, results, totals);
   });
-  CrossEntropy result = collect(totals, count, scale, {x.dtype(), x.device()});
-  record("linear_cross_entropy", {x, weight, bias}, result.loss, [gradients](const Tensor& dy) {
+  CrossEntropy result = collect(totals, count, scale, x.dtype());
+  record("linear_cross_entropy", {x, weight, bias}, result.loss, [gradients, on = x.device()](const Tensor& dy) {
     const double factor = dy.item();
     if (factor == 1) return gradients;
-    dispatch(dy.device(), [&](auto device) {
+    dispatch(on, [&](auto device) {
       for (const Tensor& gradient : gradients)
         if (gradient.defined()) attune::scale(device, gradient, factor);
     });

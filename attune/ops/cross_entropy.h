@@ -12,7 +12,7 @@ struct CrossEntropyOptions {
 };
 
 struct CrossEntropy {
-  Tensor loss;                             // scalar, differentiable, smoothed, scaled
+  Tensor loss;                             // scalar on the CPU, differentiable, smoothed, scaled
   double sum_negative_log_likelihood = 0;  // neither smoothed nor scaled
   int64_t labels = 0;                      // that are not ignored
   int64_t correct = 0;                     // labels that are the (first) largest logit of their row

@@ -47,8 +47,8 @@ class Classifier:
     May be used by several threads at once.
     """
 
-    def __init__(self, model: Path, *, precision: Precision = "float32") -> None:
-        self._classifier = _core.Classifier(str(model), precision)
+    def __init__(self, model: Path, *, precision: Precision = "float32", device: str = "cpu") -> None:
+        self._classifier = _core.Classifier(str(model), precision, device)
         self._labels = list(self._classifier.labels)
 
     @property

@@ -22,8 +22,8 @@ class Embedder:
     May be used by several threads at once.
     """
 
-    def __init__(self, model: Path, *, precision: Precision = "float32") -> None:
-        self._embedder = _core.Embedder(str(model), precision)
+    def __init__(self, model: Path, *, precision: Precision = "float32", device: str = "cpu") -> None:
+        self._embedder = _core.Embedder(str(model), precision, device)
 
     def embed(
         self,

@@ -31,9 +31,11 @@ class TextGenerator:
     May be used by several threads at once: their calls are decoded together.
     """
 
-    def __init__(self, model: Path, *, precision: Precision = "float32", cache_bytes: int = 0) -> None:
+    def __init__(
+        self, model: Path, *, precision: Precision = "float32", cache_bytes: int = 0, device: str = "cpu"
+    ) -> None:
         self._folder = str(model)
-        self._generator = _core.TextGenerator(self._folder, precision, cache_bytes)
+        self._generator = _core.TextGenerator(self._folder, precision, cache_bytes, device)
         self._template: _core.ChatTemplate | None = None
 
     @property

@@ -31,10 +31,15 @@ class Translator:
     """
 
     def __init__(
-        self, model: Path | Sequence[Path], *, precision: Precision = "float32", cache_bytes: int = 0
+        self,
+        model: Path | Sequence[Path],
+        *,
+        precision: Precision = "float32",
+        cache_bytes: int = 0,
+        device: str = "cpu",
     ) -> None:
         folders = [str(folder) for folder in model] if isinstance(model, (list, tuple)) else [str(model)]
-        self._translator = _core.Translator(folders, precision, cache_bytes)
+        self._translator = _core.Translator(folders, precision, cache_bytes, device)
 
     @property
     def generation(self) -> dict[str, Any]:

@@ -86,6 +86,20 @@ TEST_F(CTranslator, IsTheTranslatorOfCpp) {
   }
 }
 
+TEST_F(CTranslator, LoadsWithOptions) {
+  attune_translator* loaded = nullptr;
+  const char* const folder = folder_.path().c_str();
+  EXPECT_EQ(attune_translator_load_with(folder, R"({"device": "gpu"})", &loaded), ATTUNE_CONFIG_ERROR);
+  EXPECT_THAT(attune_error_message(), HasSubstr("device = gpu: needs cpu, cuda, or cuda:N"));
+  EXPECT_EQ(attune_translator_load_with(folder, R"({"beam_size": 1})", &loaded), ATTUNE_CONFIG_ERROR);
+  EXPECT_EQ(attune_translator_load_with(folder, R"({"cache_bytes": 1})", &loaded), ATTUNE_OK);
+  translator_.reset(loaded);
+  EXPECT_EQ(translate(nullptr), ATTUNE_CONFIG_ERROR) << "a cache of one byte is too small";
+  ASSERT_EQ(attune_translator_load_with(folder, R"({"device": "cpu", "precision": "bfloat16"})", &loaded), ATTUNE_OK);
+  translator_.reset(loaded);
+  EXPECT_EQ(translate(nullptr), ATTUNE_OK);
+}
+
 TEST_F(CTranslator, WhatIsNotThereIsNone) {
   ASSERT_EQ(translate(nullptr), ATTUNE_OK);
   EXPECT_EQ(attune_translation_text(result_.get(), 3, 0), nullptr);

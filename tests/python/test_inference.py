@@ -59,6 +59,16 @@ def test_errors_are_those_of_python_too(translator: attune.Translator, tmp_path:
         translator.translate("a", beam_size=-1)
 
 
+def test_the_device_is_chosen_by_name(hub: Path) -> None:
+    sentence = "a small house"
+    assert attune.Translator(hub / "marian", device="cpu").translate(sentence).text == attune.Translator(
+        hub / "marian"
+    ).translate(sentence).text
+    for load in attune.Translator, attune.TextGenerator, attune.Classifier, attune.Embedder:
+        with pytest.raises(attune.ConfigError, match="device = gpu: needs cpu, cuda, or cuda:N"):
+            load(hub / "marian", device="gpu")
+
+
 def test_progress_counts_all_sentences(translator: attune.Translator) -> None:
     seen: list[tuple[int, int]] = []
     translator.translate(SENTENCES, progress=lambda done, total: seen.append((done, total)))
