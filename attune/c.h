@@ -57,10 +57,15 @@ typedef struct attune_translations attune_translations;
 
 /* Loads a model folder: Attune's, or one of the Hugging Face hub. */
 attune_status attune_translator_load(const char* folder, attune_translator** translator);
+/* The same with adapters in PEFT's format beside the weights: `adapters` is JSON, {"medical": "medical/adapter"}, names
+   and folders. Each call chooses one by the option "adapter", or none. */
+attune_status attune_translator_load_with_adapters(const char* folder, const char* adapters,
+                                                   attune_translator** translator);
 void attune_translator_free(attune_translator* translator);
 
 /* Translates `count` sentences. Options: the fields of generation_config.json, with the model's own values where they
    are not given ("beam_size", "length_penalty", "max_length", ...: docs/configuration.md), and
+     adapter           one of those that the translator was loaded with ("": none)
      n_best            translations of each sentence, at most beam_size (1)
      alignments        true: attune_translation_alignment() has something to say (false)
      required, banned  lists of phrases that each translation has, or does not have
@@ -95,6 +100,9 @@ typedef struct attune_generator attune_generator;
 typedef struct attune_texts attune_texts;
 
 attune_status attune_generator_load(const char* folder, attune_generator** generator);
+/* As attune_translator_load_with_adapters(). */
+attune_status attune_generator_load_with_adapters(const char* folder, const char* adapters,
+                                                  attune_generator** generator);
 void attune_generator_free(attune_generator* generator);
 
 /* Takes what was added to the text `index`, as soon as that is certain: whole characters. Returns 0 to go on; anything
@@ -103,6 +111,7 @@ typedef int (*attune_text_callback)(void* user, size_t index, const char* added)
 
 /* Continues `count` prompts. Options: the fields of sampling, with the model's own values where they are not given
    ("temperature", "top_k", "top_p", "max_tokens", "seed", ...: docs/configuration.md), and
+     adapter           one of those that the generator was loaded with ("": none)
      stop              list of strings that end a text and are left out of it
      samples           continuations of each prompt (1)
      batch_texts       the most texts at once (32)

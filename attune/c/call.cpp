@@ -26,6 +26,16 @@ attune_status failed(attune_status status, const char* message) noexcept {
   return status;
 }
 
+// What the text says; an empty object for NULL.
+Json parsed(const char* text, const char* name) {
+  if (text == nullptr) return Json::object();
+  try {
+    return parse_json(text, name);
+  } catch (const FileError& e) {
+    throw ConfigError(e.what());
+  }
+}
+
 }  // namespace
 
 attune_status guarded(const std::function<void()>& body) noexcept {
@@ -69,12 +79,19 @@ const std::atomic<bool>* flag_of(const attune_interrupt* interrupt) {
 }
 
 Json options_of(const char* options) {
-  if (options == nullptr) return Json::object();
-  try {
-    return parse_json(options, "options");
-  } catch (const FileError& e) {
-    throw ConfigError(e.what());
+  return parsed(options, "options");
+}
+
+AdapterFolders adapters_of(const char* adapters) {
+  const Json json = parsed(adapters, "adapters");
+  if (!json.is_object())
+    fail<ConfigError>("adapters: needs an object of names and folders, found {}", json.type_name());
+  AdapterFolders folders;
+  for (const auto& [name, folder] : json.items()) {
+    if (!folder.is_string()) fail<ConfigError>("adapters.{}: needs a folder, found {}", name, folder.type_name());
+    folders.emplace(name, folder.get<std::string>());
   }
+  return folders;
 }
 
 const int32_t* tokens_of(const std::vector<int32_t>* tokens, size_t* count) {

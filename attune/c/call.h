@@ -12,6 +12,7 @@
 #include "attune/base/error.h"
 #include "attune/base/fail.h"
 #include "attune/base/json.h"
+#include "attune/hub/adapter_folders.h"
 
 #pragma GCC visibility push(default)  // other names are hidden, see cmake/AttuneCompiler.cmake
 #include "attune/c.h"
@@ -44,6 +45,9 @@ std::vector<std::string> texts_of(const char* const* texts, size_t count, const 
 
 /// The JSON object of a call's options; an empty one for NULL. Throws ConfigError.
 Json options_of(const char* options);
+
+/// The folders of a JSON object of names and folders; none for NULL. Throws ConfigError.
+AdapterFolders adapters_of(const char* adapters);
 
 const std::atomic<bool>* flag_of(const attune_interrupt* interrupt);
 

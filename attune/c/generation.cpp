@@ -26,8 +26,14 @@ using namespace attune;
 using namespace attune::c;
 
 attune_status attune_generator_load(const char* folder, attune_generator** generator) {
-  return guarded(
-      [&] { given(generator, "generator") = new attune_generator{TextGenerator::load(&given(folder, "folder"))}; });
+  return attune_generator_load_with_adapters(folder, nullptr, generator);
+}
+attune_status attune_generator_load_with_adapters(const char* folder, const char* adapters,
+                                                  attune_generator** generator) {
+  return guarded([&] {
+    auto& out = given(generator, "generator");
+    out = new attune_generator{TextGenerator::load(&given(folder, "folder"), {}, adapters_of(adapters))};
+  });
 }
 void attune_generator_free(attune_generator* generator) {
   delete generator;

@@ -38,8 +38,14 @@ using namespace attune;
 using namespace attune::c;
 
 attune_status attune_translator_load(const char* folder, attune_translator** translator) {
-  return guarded(
-      [&] { given(translator, "translator") = new attune_translator{Translator::load(&given(folder, "folder"))}; });
+  return attune_translator_load_with_adapters(folder, nullptr, translator);
+}
+attune_status attune_translator_load_with_adapters(const char* folder, const char* adapters,
+                                                   attune_translator** translator) {
+  return guarded([&] {
+    auto& out = given(translator, "translator");
+    out = new attune_translator{Translator::load(&given(folder, "folder"), {}, adapters_of(adapters))};
+  });
 }
 void attune_translator_free(attune_translator* translator) {
   delete translator;

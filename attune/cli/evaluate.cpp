@@ -249,9 +249,6 @@ int run_evaluate_text(const EvaluateCommand& command, const OpenedFolder& model)
   TextEvaluation text = command.text;
   text.json = command.json;
   text.precision = precision_of(command.generation.precision);
-  // Matrices that the folder has in bfloat16 stay that.
-  if (text.precision == ProductPrecision::bfloat16 || model.config().bfloat16_numbers > 0)
-    text.weights = panels_for(text.precision);
   TextOutput out;
   evaluate_text(text, model, out);
   out.finish();
