@@ -14,12 +14,16 @@ Texts = Sequence[str] | Sequence[tuple[str, str]]
 
 
 class ClassifierScores(TypedDict):
+    """How well a classifier labels texts; the scores are in [0, 1]."""
+
     accuracy: float
     macro_f1: float
     predictions: list[str]
 
 
 class RegressionScores(TypedDict):
+    """How well a regression gives texts numbers."""
+
     mean_squared_error: float
     pearson: float
     spearman: float

@@ -13,6 +13,8 @@ _SENTENCES_AT_ONCE = 256  # that translate_iterable() reads: sentences of simila
 
 
 class TranslationScores(TypedDict):
+    """How near translations are to references, in percent."""
+
     bleu: float
     chrf: float
     ter: float

@@ -223,7 +223,7 @@ RunConfig(file, sections, preset) reads a TOML file ("": none) and a dict of sec
         });
       },
       nb::arg("model"), nb::arg("file"), nb::arg("stride"), nb::arg("precision"), nb::arg("interrupt") = nb::none());
-  nb::class_<QuantizedModel>(m, "QuantizedModel")
+  nb::class_<QuantizedModel>(m, "QuantizedModel", "What quantize() wrote.")
       .def_ro("parameters", &QuantizedModel::parameters)
       .def_ro("bytes_before", &QuantizedModel::bytes_before, "Of model.safetensors.")
       .def_ro("bytes_after", &QuantizedModel::bytes_after);
@@ -240,7 +240,7 @@ RunConfig(file, sections, preset) reads a TOML file ("": none) and a dict of sec
       nb::arg("model"), nb::arg("out"), nb::arg("weights") = "int8",
       "Writes a model folder with weights of \"int8\", \"int4\", \"bfloat16\" or \"float32\", for use without "
       "training. `out` must not be there yet.");
-  nb::class_<ExportedModel>(m, "ExportedModel")
+  nb::class_<ExportedModel>(m, "ExportedModel", "What export() wrote.")
       .def_ro("family", &ExportedModel::family, "model_type of the config.json that was written.")
       .def_ro("class_name", &ExportedModel::class_name, "Of transformers.")
       .def_ro("parameters", &ExportedModel::parameters)
