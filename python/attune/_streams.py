@@ -37,13 +37,13 @@ class _Channel(Generic[T, R]):
             while self._most and len(self._items) >= self._most and not self._abandoned():
                 self._changed.wait(0.05)
             self._items.append(item)
-            self._wake()
+            self._wake(1)  # the task that has waited longest
         self._abandoned()
 
     def end(self, result: R | None, error: BaseException | None) -> None:
         with self._changed:
             self.result, self.error, self.ended = result, error, True
-            self._wake()
+            self._wake(len(self._waiting))
 
     def get(self) -> T:
         """Throws StopIteration at the end, and the error of the work."""
@@ -75,10 +75,10 @@ class _Channel(Generic[T, R]):
             raise error
         raise StopIteration
 
-    def _wake(self) -> None:
+    def _wake(self, tasks: int) -> None:
         self._changed.notify_all()
-        waiting, self._waiting = self._waiting, []
-        for loop, future in waiting:  # who finds nothing waits again
+        woken, self._waiting = self._waiting[:tasks], self._waiting[tasks:]
+        for loop, future in woken:  # who finds nothing waits again
             try:
                 loop.call_soon_threadsafe(_finish, future)
             except RuntimeError:  # the loop is closed
