@@ -61,12 +61,15 @@ attune_status attune_translator_load(const char* folder, attune_translator** tra
      device            where it computes: "cpu", "cuda" (the first GPU) or "cuda:N" ("cpu")
      precision         of products: "float32" or "bfloat16" ("float32")
      cache_bytes       the most memory that the caches of all calls take, of models that decode (three quarters of what
-                       there is) */
+                       there is)
+     adapters          of models that decode: adapters in PEFT's format beside the weights, an object of names and folders,
+                       {"medical": "medical/adapter"}. Each call chooses one by the option "adapter", or none */
 attune_status attune_translator_load_with(const char* folder, const char* options, attune_translator** translator);
 void attune_translator_free(attune_translator* translator);
 
 /* Translates `count` sentences. Options: the fields of generation_config.json, with the model's own values where they
    are not given ("beam_size", "length_penalty", "max_length", ...: docs/configuration.md), and
+     adapter           one of those that the translator was loaded with ("": none)
      n_best            translations of each sentence, at most beam_size (1)
      alignments        true: attune_translation_alignment() has something to say (false)
      required, banned  lists of phrases that each translation has, or does not have
@@ -110,6 +113,7 @@ typedef int (*attune_text_callback)(void* user, size_t index, const char* added)
 
 /* Continues `count` prompts. Options: the fields of sampling, with the model's own values where they are not given
    ("temperature", "top_k", "top_p", "max_tokens", "seed", ...: docs/configuration.md), and
+     adapter           one of those that the generator was loaded with ("": none)
      stop              list of strings that end a text and are left out of it
      samples           continuations of each prompt (1)
      batch_texts       the most texts at once (32)

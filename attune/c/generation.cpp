@@ -30,8 +30,10 @@ attune_status attune_generator_load(const char* folder, attune_generator** gener
 }
 attune_status attune_generator_load_with(const char* folder, const char* options, attune_generator** generator) {
   return guarded([&] {
+    Json loading = options_of(options);
+    const AdapterFolders adapters = take_adapters(loading);
     given(generator, "generator") = new attune_generator{
-        TextGenerator::load(&given(folder, "folder"), load_fields(options_of(options)).scheduling)};
+        TextGenerator::load(&given(folder, "folder"), load_fields(loading).scheduling, adapters)};
   });
 }
 void attune_generator_free(attune_generator* generator) {

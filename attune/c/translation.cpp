@@ -42,8 +42,10 @@ attune_status attune_translator_load(const char* folder, attune_translator** tra
 }
 attune_status attune_translator_load_with(const char* folder, const char* options, attune_translator** translator) {
   return guarded([&] {
-    given(translator, "translator") =
-        new attune_translator{Translator::load(&given(folder, "folder"), load_fields(options_of(options)).scheduling)};
+    Json loading = options_of(options);
+    const AdapterFolders adapters = take_adapters(loading);
+    given(translator, "translator") = new attune_translator{
+        Translator::load(&given(folder, "folder"), load_fields(loading).scheduling, adapters)};
   });
 }
 void attune_translator_free(attune_translator* translator) {

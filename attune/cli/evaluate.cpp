@@ -253,9 +253,6 @@ int run_evaluate_text(const EvaluateCommand& command, const OpenedFolder& model)
   text.json = command.json;
   text.precision = precision_of(command.generation.precision);
   text.device = device_of(command.generation.device);
-  // Matrices that the folder has in bfloat16 stay that.
-  if (text.precision == ProductPrecision::bfloat16 || model.config().bfloat16_numbers > 0)
-    text.weights = weights_for(text.precision, text.device);
   TextOutput out;
   evaluate_text(text, model, out);
   out.finish();

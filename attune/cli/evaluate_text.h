@@ -18,7 +18,6 @@ struct TextEvaluation {
   bool json = false;
   ProductPrecision precision = ProductPrecision::float32;
   Device device = {};
-  LoadedWeights weights = LoadedWeights::mapped;  // panels for that precision, or matrices in float32
 };
 
 /// Writes a table, or JSON. Throws ConfigError for models of other architectures.

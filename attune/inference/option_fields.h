@@ -57,6 +57,7 @@ struct TranslateFields {
 template <class FieldVisitor>
 void visit_fields(TranslateFields& f, FieldVisitor& v) {
   visit_fields(f.generation, v);
+  v("adapter", f.options.adapter);
   v("n_best", f.options.n_best);
   v("alignments", f.options.alignments);
   v("required", f.options.required);
@@ -82,6 +83,7 @@ struct GenerateFields {
 template <class FieldVisitor>
 void visit_fields(GenerateFields& f, FieldVisitor& v) {
   visit_fields(f.sampling, v);
+  v("adapter", f.options.adapter);
   v("stop", f.options.stop);
   v("samples", f.options.samples);
   v("batch_texts", f.options.batch_texts);
