@@ -26,7 +26,8 @@ ServedModel::ServedModel(std::string name, const ModelConfig& config, int64_t mo
       config_(config),
       created_(seconds_since_1970()),
       admission_(std::make_shared<Admission>(most_requests)) {
-  const SchedulerOptions scheduling{.cache_bytes = config_.cache_bytes, .precision = config_.precision};
+  const ProductPrecision precision = resolved(config_.precision);
+  const SchedulerOptions scheduling{.cache_bytes = config_.cache_bytes, .precision = precision};
   const int64_t lanes = config_.threads > 0 ? config_.threads : default_thread_count();
   const auto decode = [&](Scheduler& scheduler, int64_t places) {
     decoder_ = std::make_shared<DecodingWorker>(scheduler,
@@ -37,7 +38,7 @@ ServedModel::ServedModel(std::string name, const ModelConfig& config, int64_t mo
         std::move(function), EncoderWorker::Options{.batch_texts = config_.batch, .threads = config_.threads});
   };
   const OpenedFolder folder(config_.folder);
-  const LoadedWeights weights = panels_for(config_.precision);
+  const LoadedWeights weights = panels_for(precision);
   const Architecture architecture = folder.config().model.architecture;
   if (!config_.adapters.empty() && architecture != Architecture::encoder_decoder &&
       architecture != Architecture::decoder_lm)
@@ -59,13 +60,13 @@ ServedModel::ServedModel(std::string name, const ModelConfig& config, int64_t mo
       break;
     case Architecture::encoder_classifier:
       kind_ = ModelKind::classifier;
-      classifier_ = Classifier(folder.load_classifier(weights), config_.precision);
+      classifier_ = Classifier(folder.load_classifier(weights), precision);
       encode([this](std::span<const Encoding> texts) { return classifier_->logits(texts); });
       break;
     case Architecture::encoder:
     case Architecture::encoder_masked_lm:
       kind_ = ModelKind::embedder;
-      embedder_ = Embedder::load(folder, config_.precision);
+      embedder_ = Embedder::load(folder, precision);
       encode([this](std::span<const Encoding> texts) { return embedder_->embed_encoded(texts); });
       break;
   }

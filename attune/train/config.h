@@ -9,12 +9,12 @@
 #include <string_view>
 #include <vector>
 
-#include "attune/base/precision_names.h"
 #include "attune/data/labelled_format.h"
 #include "attune/models/config.h"
 #include "attune/models/generation_config.h"
 #include "attune/models/sampling_config.h"
 #include "attune/nn/lora_config.h"
+#include "attune/ops/precision_choice.h"
 #include "attune/optim/config.h"
 #include "attune/text/text_unit.h"
 
@@ -104,7 +104,7 @@ struct TrainConfig {
   double guided_alignment = 0.1;         // with data.train_alignments: weight of the guided head's loss
   double mask_probability = 0.15;        // encoder_masked_lm: share of tokens that are hidden
   double word_dropout = 0;               // encoder_classifier: share of tokens that are read as unknown in training
-  uint64_t seed = 1;                     // below 2^63
+  uint64_t seed = 1;            // below 2^63
   int64_t log_every = 50;
   int64_t valid_every = 1000;   // steps; 0: at the end of an epoch
   int64_t valid_sentences = 0;  // only the first so many sentences or texts (not for decoder_lm); 0: all
@@ -121,7 +121,7 @@ struct TrainConfig {
   std::string device = "cpu";           // of the model and its training: cpu, cuda, or cuda:N with the number of a GPU
   bool shard_optimizer = false;         // several ranks: each keeps moments only for its part of the parameters
   bool checkpoint_activations = false;  // layers compute their activations again in the backward pass: less memory
-  ProductPrecision precision = ProductPrecision::float32;  // of the training step's matrix products
+  PrecisionChoice precision = PrecisionChoice::float32;  // of the training step's matrix products
   bool operator==(const TrainConfig&) const = default;
 };
 

@@ -217,7 +217,8 @@ constexpr KeyHelp kHelp[] = {
      ""},
     {"train.guided_alignment", "With data.train_alignments: weight of the guided head's loss", ""},
     {"train.mask_probability", "Share of tokens that are hidden", ""},
-    {"train.word_dropout", "Share of tokens that are read as unknown in training", ""},
+    {"train.word_dropout",
+     "Share of tokens that are read as unknown in training", ""},
     {"train.seed", "Seed of everything random, below 2^63", ""},
     {"train.log_every", "Updates between two lines in metrics.jsonl and on the terminal", "updates"},
     {"train.valid_every", "Updates between two validations; 0: at the end of an epoch", "updates"},
@@ -238,7 +239,10 @@ constexpr KeyHelp kHelp[] = {
     {"train.device", "Where the model is trained: cpu, cuda (the first GPU) or cuda:N", ""},
     {"train.shard_optimizer", "Several ranks: each keeps moments only for its part of the parameters", ""},
     {"train.checkpoint_activations", "Layers compute their activations again in the backward pass: less memory", ""},
-    {"train.precision", "Type in which a training step's matrix products take their inputs", ""},
+    {"train.precision",
+     "Type in which a training step's matrix products take their inputs; auto: bfloat16 where the processor "
+     "multiplies it, chosen once for a run",
+     ""},
 
     {"lora.rank", "Rank of adapters, Hu et al. 2021, which are trained in place of the model; 0: none", ""},
     {"lora.alpha", "An adapter's product is multiplied by alpha / rank; 0: twice the rank", ""},

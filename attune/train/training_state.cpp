@@ -219,6 +219,16 @@ Checkpoint make_checkpoint(const TrainingParts& parts, const std::vector<AdamSta
   return checkpoint;
 }
 
+PrecisionChoice precision_of_checkpoint(const std::filesystem::path& file) {
+  const std::string where = file.string();
+  const Json stored = checkpoint_state(open_parameters(file));
+  TrainConfig train{.precision = PrecisionChoice::automatic};
+  if (stored.contains("settings"))
+    if (const Json& settings = member(stored, "settings", where); settings.contains("train.precision"))
+      read_fields(Json{{"precision", settings.at("train.precision")}}, train, where + ": settings");
+  return train.precision;
+}
+
 RestoredRun restore_checkpoint(const std::filesystem::path& file, const TrainingParts& parts) {
   const SafetensorsReader reader = open_parameters(file);
   const std::string where = file.string();

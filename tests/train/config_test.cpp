@@ -396,8 +396,11 @@ TEST(GenerationConfig, LongestOutput) {
 
 TEST(RunConfig, PrecisionIsReadAndWritten) {
   RunConfig config = read_run_config("", {"train.precision=bfloat16"});
-  EXPECT_EQ(config.train.precision, ProductPrecision::bfloat16);
+  EXPECT_EQ(config.train.precision, PrecisionChoice::bfloat16);
   EXPECT_THAT(write_toml(config), HasSubstr("precision = \"bfloat16\""));
+  config = read_run_config("", {"train.precision=auto"});
+  EXPECT_EQ(config.train.precision, PrecisionChoice::automatic);
+  EXPECT_THAT(write_toml(config), HasSubstr("precision = \"auto\""));
   EXPECT_THAT(message_of<ConfigError>([] { read_run_config("", {"train.precision=float16"}); }),
               HasSubstr("train.precision"));
   EXPECT_EQ(precision_note(ProductPrecision::float32), "");

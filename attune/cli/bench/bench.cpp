@@ -115,7 +115,7 @@ Measured train(const Options& o, const TrainingWork& work, const RunConfig& conf
                                                 {.batches = {&work.batches[at], 1},
                                                  .step = i + 1,
                                                  .learning_rate = 1e-4,
-                                                 .precision = config.train.precision,
+                                                 .precision = resolved(config.train.precision),
                                                  .label_smoothing = config.train.label_smoothing,
                                                  .seed = config.train.seed,
                                                  .first_forward = static_cast<uint64_t>(i)});
