@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "attune/base/fail.h"
-#include "attune/base/random.h"
 #include "attune/data/held_out.h"
+#include "attune/data/word_dropout.h"
 #include "attune/io/model_folder.h"
 #include "attune/train/batch_loss.h"
 #include "attune/train/task_parts.h"
@@ -13,8 +13,6 @@ namespace attune {
 namespace {
 
 using Texts = std::vector<LabelledText>;
-
-constexpr uint64_t kWordDropoutStream = uint64_t{0x776f7264} << 32;  // "word": dropout and batches have other streams
 
 // Takes a share of the texts away from them.
 Texts hold_out(Texts& texts, double fraction) {
@@ -64,7 +62,8 @@ class ClassificationTask final : public TaskOf<EncoderClassifier, int32_t> {
   void read(const TaskInput& input);
   Texts read_training_text(const TaskInput& input, const LabelledReadOptions& reading);
   LabelledCorpus encode(const std::vector<std::string>& files, const Texts& texts) const;
-  TrainingBatch packed(const TokenShard& shard, std::span<const int32_t> indices, uint64_t forward) const;
+  TrainingBatch packed(const TokenShard& shard, std::span<const int32_t> indices, uint64_t forward,
+                       const BatchPart& part) const;
 
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::vector<LabelledExample> validation_;
@@ -151,20 +150,15 @@ TrainingBatch ClassificationTask::batch(int64_t index, uint64_t forward, const B
     return ExampleSize{.labels = 1, .tokens = tokens, .work = tokens};
   };
   return make_part(all, part, size, [&, &shard = *shard](std::span<const int32_t> indices) {
-    return packed(shard, indices, forward_of(forward, part));
+    return packed(shard, indices, forward, part);
   });
 }
 
-TrainingBatch ClassificationTask::packed(const TokenShard& shard, std::span<const int32_t> indices,
-                                         uint64_t forward) const {
+TrainingBatch ClassificationTask::packed(const TokenShard& shard, std::span<const int32_t> indices, uint64_t forward,
+                                         const BatchPart& part) const {
   LabelledBatch batch = pack_labelled(shard, indices);
-  if (const double share = config_.train.word_dropout; share > 0) {
-    Random random(config_.train.seed, kWordDropoutStream + forward);
-    for (int32_t& token : batch.tokens) {
-      const bool drop = random.uniform() < share;  // drawn for every place, so that none depends on the others
-      if (drop && !tokenizer_->is_special_token(token)) token = tokenizer_->unk_id();
-    }
-  }
+  WordDropout(config_.train.word_dropout, config_.train.seed, forward_of(forward, part))
+      .hide(batch.tokens, *tokenizer_);
   return training_batch(*model_, std::move(batch));
 }
 

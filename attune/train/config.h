@@ -103,7 +103,7 @@ struct TrainConfig {
   double label_smoothing = 0.1;          // 0.1 for encoder_decoder, else 0
   double guided_alignment = 0.1;         // with data.train_alignments: weight of the guided head's loss
   double mask_probability = 0.15;        // encoder_masked_lm: share of tokens that are hidden
-  double word_dropout = 0;               // encoder_classifier: share of tokens that are read as unknown in training
+  double word_dropout = 0;               // not encoder_masked_lm: share of tokens that are read as unknown in training
   uint64_t seed = 1;            // below 2^63
   int64_t log_every = 50;
   int64_t valid_every = 1000;   // steps; 0: at the end of an epoch

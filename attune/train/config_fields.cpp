@@ -46,7 +46,7 @@ constexpr OwnedField kOwnedFields[] = {
     {"data.max_tokens_per_sentence", kTranslation, kNothing},
     {"train.guided_alignment", kTranslation, kNothing},
     {"train.mask_probability", kMaskedLm, kNothing},
-    {"train.word_dropout", kClassifier, kNothing},
+    {"train.word_dropout", kTranslation | kClassifier | kDecoderLm, "has train.mask_probability"},
     {"train.valid_sentences", kTranslation | kClassifier | kMaskedLm, "validates on all of its text"},
     {"train.valid_beam_size", kTranslation, kNothing},
     {"train.valid_stride", kDecoderLm, kNothing},

@@ -218,7 +218,7 @@ constexpr KeyHelp kHelp[] = {
     {"train.guided_alignment", "With data.train_alignments: weight of the guided head's loss", ""},
     {"train.mask_probability", "Share of tokens that are hidden", ""},
     {"train.word_dropout",
-     "Share of tokens that are read as unknown in training", ""},
+     "Share of tokens that are read as unknown in training, on both sides of a translation; targets stay", ""},
     {"train.seed", "Seed of everything random, below 2^63", ""},
     {"train.log_every", "Updates between two lines in metrics.jsonl and on the terminal", "updates"},
     {"train.valid_every", "Updates between two validations; 0: at the end of an epoch", "updates"},

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "attune/base/fail.h"
+#include "attune/data/word_dropout.h"
 #include "attune/io/model_folder.h"
 #include "attune/io/text_style_file.h"
 #include "attune/train/batch_loss.h"
@@ -35,14 +36,17 @@ class TranslationTask final : public TaskOf<Transformer, int32_t> {
     model_ = build_transformer(config_.model, config_.train.seed);
   }
 
-  TrainingBatch batch(int64_t index, uint64_t /*forward*/, const BatchPart& part) const override {
+  TrainingBatch batch(int64_t index, uint64_t forward, const BatchPart& part) const override {
     const auto [shard, all] = batches_->at(index);
-    const auto size = [&shard = *shard](int32_t i) {
-      const int64_t source = shard.length(i, 0), target = shard.length(i, 1);
+    const auto size = [&, &shard = *shard](int32_t i) {
+      int64_t source = shard.length(i, 0), target = shard.length(i, 1);
       return ExampleSize{.labels = target, .tokens = target, .work = source + target};
     };
     return make_part(all, part, size, [&, &shard = *shard](std::span<const int32_t> indices) {
-      PackedBatch pairs = pack_pairs(shard, indices, pair_frame(config_.generation).decoder_start(*tokenizers_.target));
+      PackedBatch pairs = pairs_of(shard, indices, forward);
+      WordDropout words(config_.train.word_dropout, config_.train.seed, forward_of(forward, part));
+      words.hide(pairs.source, *tokenizers_.source);
+      words.hide(pairs.target_input, *tokenizers_.target);
       if (!alignments_) return training_batch(*model_, std::move(pairs));
       PackedLinks links = alignments_->pack(indices, pairs.target_offsets);
       return training_batch(*model_, std::move(pairs),
@@ -61,12 +65,20 @@ class TranslationTask final : public TaskOf<Transformer, int32_t> {
 
  private:
   void load();
+  PackedBatch pairs_of(const TokenShard& shard, std::span<const int32_t> indices, uint64_t forward) const;
 
   TokenizerPair tokenizers_;
   std::optional<TextStyle> source_text_;       // none of text that was prepared
   std::optional<TokenAlignments> alignments_;  // of the examples, with data.train_alignments
   std::optional<TranslationValidation> validation_;
 };
+
+// As the model reads them in a forward pass, but for word dropout.
+PackedBatch TranslationTask::pairs_of(const TokenShard& shard, std::span<const int32_t> indices,
+                                      uint64_t forward) const {
+  PackedBatch pairs = pack_pairs(shard, indices, pair_frame(config_.generation).decoder_start(*tokenizers_.target));
+  return pairs;
+}
 
 void TranslationTask::load() {
   const DataConfig& data = config_.data;
