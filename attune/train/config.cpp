@@ -145,6 +145,7 @@ void check_train(const TrainConfig& train) {
   if (!(train.mask_probability > 0 && train.mask_probability <= 1))
     fail<ConfigError>("train.mask_probability = {}: needs a number above 0, at most 1", train.mask_probability);
   check_below_one("train.word_dropout", train.word_dropout);
+  check_below_one("train.layer_dropout", train.layer_dropout);
   if (train.seed > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
     fail<ConfigError>("train.seed = {}: needs a number below 2^63", train.seed);
   check_range<int64_t>("train.log_every", train.log_every, 1, kMany);

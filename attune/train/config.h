@@ -104,6 +104,7 @@ struct TrainConfig {
   double guided_alignment = 0.1;         // with data.train_alignments: weight of the guided head's loss
   double mask_probability = 0.15;        // encoder_masked_lm: share of tokens that are hidden
   double word_dropout = 0;               // not encoder_masked_lm: share of tokens that are read as unknown in training
+  double layer_dropout = 0;     // probability that a layer is left out of a training step
   uint64_t seed = 1;            // below 2^63
   int64_t log_every = 50;
   int64_t valid_every = 1000;   // steps; 0: at the end of an epoch
@@ -225,6 +226,7 @@ void visit_fields(TrainConfig& c, FieldVisitor& v) {
   v("guided_alignment", c.guided_alignment);
   v("mask_probability", c.mask_probability);
   v("word_dropout", c.word_dropout);
+  v("layer_dropout", c.layer_dropout);
   v("seed", c.seed);
   v("log_every", c.log_every);
   v("valid_every", c.valid_every);

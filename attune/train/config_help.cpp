@@ -219,6 +219,7 @@ constexpr KeyHelp kHelp[] = {
     {"train.mask_probability", "Share of tokens that are hidden", ""},
     {"train.word_dropout",
      "Share of tokens that are read as unknown in training, on both sides of a translation; targets stay", ""},
+    {"train.layer_dropout", "Probability that a layer is left out of a training step, Fan et al. 2020", ""},
     {"train.seed", "Seed of everything random, below 2^63", ""},
     {"train.log_every", "Updates between two lines in metrics.jsonl and on the terminal", "updates"},
     {"train.valid_every", "Updates between two validations; 0: at the end of an epoch", "updates"},

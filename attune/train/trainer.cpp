@@ -14,6 +14,7 @@
 #include "attune/base/process_memory.h"
 #include "attune/hub/adapter_folder.h"
 #include "attune/io/parameter_file.h"
+#include "attune/nn/layer_stack.h"
 #include "attune/optim/schedule.h"
 #include "attune/tensor/buffer.h"
 #include "attune/tensor/device.h"
@@ -262,6 +263,7 @@ void Run::make_task(bool resumes) {
   }
   require_gradients(task_->model());
   set_activation_checkpointing(task_->model(), config_.train.checkpoint_activations);
+  set_layer_dropout(task_->model(), config_.train.layer_dropout);
   const std::vector<NamedParameter> parameters = trained_parameters(task_->model());
   if (communicator_.size() > 1) {
     ranks_.emplace(communicator_, parameters, config_.train.shard_optimizer);

@@ -62,6 +62,11 @@ INSTANTIATE_TEST_SUITE_P(Trainer, Resume,
                                                         c.data.train_alignments = {source.string() + ".align"};
                                                         c.train.checkpoint_activations = true;
                                                       }},
+                                           ResumeCase{"layer_dropout",
+                                                      [](RunConfig& c) {
+                                                        c.train.layer_dropout = 0.4;
+                                                        c.train.checkpoint_activations = true;
+                                                      }},
                                            ResumeCase{"word_dropout", [](RunConfig& c) { c.train.word_dropout = 0.2; }},
                                            ResumeCase{"sentence_piece_for_each_side",
                                                       [](RunConfig& c) {

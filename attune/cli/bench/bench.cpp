@@ -26,6 +26,7 @@
 #include "attune/kernels/matmul.h"
 #include "attune/models/presets.h"
 #include "attune/models/transformer.h"
+#include "attune/nn/layer_stack.h"
 #include "attune/nn/make_panels.h"
 #include "attune/train/config.h"
 
@@ -149,6 +150,7 @@ int bench_train(const Options& o) {
   const double peak_gflops = measured_peak_flops() / 1e9;
   require_gradients(*work.model);
   set_activation_checkpointing(*work.model, config.train.checkpoint_activations);
+  set_layer_dropout(*work.model, config.train.layer_dropout);
   const Measured measured = train(o, work, config);
   const double gflops = median(measured.gflops_per_s), rate = median(measured.tokens_per_s);
   Json result = {{"program", "attune"},
