@@ -146,6 +146,7 @@ void check_train(const TrainConfig& train) {
     fail<ConfigError>("train.mask_probability = {}: needs a number above 0, at most 1", train.mask_probability);
   check_below_one("train.word_dropout", train.word_dropout);
   check_below_one("train.layer_dropout", train.layer_dropout);
+  check_range<double>("train.r_drop", train.r_drop, 0, 1e6);
   if (train.seed > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
     fail<ConfigError>("train.seed = {}: needs a number below 2^63", train.seed);
   check_range<int64_t>("train.log_every", train.log_every, 1, kMany);
@@ -227,6 +228,9 @@ void check_validation(const TrainConfig& train, const TransformerConfig& model) 
     fail<ConfigError>(
         "train.label_smoothing = {}: a regression (model.label_scores = \"none\") has no labels to smooth",
         train.label_smoothing);
+  if (model.is_regression() && train.r_drop > 0)
+    fail<ConfigError>("train.r_drop = {}: a regression (model.label_scores = \"none\") predicts no distribution",
+                      train.r_drop);
   const int64_t longest = architecture == Architecture::decoder_lm ? model.context_length : kMany;
   check_range<int64_t>("train.valid_stride", train.valid_stride, 0, longest);
 }

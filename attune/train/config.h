@@ -105,6 +105,7 @@ struct TrainConfig {
   double mask_probability = 0.15;        // encoder_masked_lm: share of tokens that are hidden
   double word_dropout = 0;               // not encoder_masked_lm: share of tokens that are read as unknown in training
   double layer_dropout = 0;     // probability that a layer is left out of a training step
+  double r_drop = 0;            // weight of what brings the predictions of two passes together; 0: one pass
   uint64_t seed = 1;            // below 2^63
   int64_t log_every = 50;
   int64_t valid_every = 1000;   // steps; 0: at the end of an epoch
@@ -227,6 +228,7 @@ void visit_fields(TrainConfig& c, FieldVisitor& v) {
   v("mask_probability", c.mask_probability);
   v("word_dropout", c.word_dropout);
   v("layer_dropout", c.layer_dropout);
+  v("r_drop", c.r_drop);
   v("seed", c.seed);
   v("log_every", c.log_every);
   v("valid_every", c.valid_every);

@@ -220,6 +220,10 @@ constexpr KeyHelp kHelp[] = {
     {"train.word_dropout",
      "Share of tokens that are read as unknown in training, on both sides of a translation; targets stay", ""},
     {"train.layer_dropout", "Probability that a layer is left out of a training step, Fan et al. 2020", ""},
+    {"train.r_drop",
+     "R-Drop's alpha, Liang et al. 2021: each batch passes through the model twice, with other dropout, and the "
+     "predictions are brought together; 0: one pass",
+     ""},
     {"train.seed", "Seed of everything random, below 2^63", ""},
     {"train.log_every", "Updates between two lines in metrics.jsonl and on the terminal", "updates"},
     {"train.valid_every", "Updates between two validations; 0: at the end of an epoch", "updates"},

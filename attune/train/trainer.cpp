@@ -331,6 +331,7 @@ void Run::step() {
                                     .learning_rate = rate,
                                     .precision = resolved(config_.train.precision),
                                     .label_smoothing = config_.train.label_smoothing,
+                                    .r_drop = config_.train.r_drop,
                                     .seed = config_.train.seed,
                                     .first_forward = forward_of(first_forward, batch_part()),
                                     .ranks = ranks_ ? &*ranks_ : nullptr});

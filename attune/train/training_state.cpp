@@ -70,6 +70,7 @@ Json settings(const RunConfig& config) {
   fields["train.mask_probability"] = config.train.mask_probability;
   fields["train.word_dropout"] = config.train.word_dropout;
   fields["train.layer_dropout"] = config.train.layer_dropout;
+  fields["train.r_drop"] = config.train.r_drop;
   fields["train.layer_learning_rate_decay"] = config.train.layer_learning_rate_decay;
   fields["train.moving_average"] = config.train.moving_average;
   fields["train.precision"] = enum_name(config.train.precision);

@@ -244,6 +244,7 @@ TEST(RunConfig, FieldsOfAnotherArchitectureAreRefused) {
   EXPECT_THAT(refusal("encoder_decoder", "sampling.top_k=2"), HasSubstr("sampling.top_k: "));
   EXPECT_THAT(refusal("decoder_lm", "train.mask_probability=0.3"), HasSubstr("has no use for it"));
   EXPECT_THAT(refusal("encoder_masked_lm", "train.word_dropout=0.3"), HasSubstr("has train.mask_probability"));
+  EXPECT_THAT(refusal("decoder_lm", "train.r_drop=-1"), HasSubstr("train.r_drop = -1"));
   EXPECT_THAT(refusal("decoder_lm", "train.layer_dropout=1"), HasSubstr("train.layer_dropout = 1"));
   EXPECT_THAT(refusal("decoder_lm", "train.best_metric=bleu"), HasSubstr("is not measured by it"));
   EXPECT_THAT(refusal("encoder_masked_lm", "train.best_metric=macro_f1"), HasSubstr("is not measured by it"));

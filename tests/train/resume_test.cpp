@@ -67,6 +67,7 @@ INSTANTIATE_TEST_SUITE_P(Trainer, Resume,
                                                         c.train.layer_dropout = 0.4;
                                                         c.train.checkpoint_activations = true;
                                                       }},
+                                           ResumeCase{"r_drop", [](RunConfig& c) { c.train.r_drop = 3; }},
                                            ResumeCase{"word_dropout", [](RunConfig& c) { c.train.word_dropout = 0.2; }},
                                            ResumeCase{"sentence_piece_for_each_side",
                                                       [](RunConfig& c) {

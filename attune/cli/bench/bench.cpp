@@ -118,6 +118,7 @@ Measured train(const Options& o, const TrainingWork& work, const RunConfig& conf
                                                  .learning_rate = 1e-4,
                                                  .precision = resolved(config.train.precision),
                                                  .label_smoothing = config.train.label_smoothing,
+                                                 .r_drop = config.train.r_drop,
                                                  .seed = config.train.seed,
                                                  .first_forward = static_cast<uint64_t>(i)});
     const double seconds = seconds_now() - begin;
