@@ -4,6 +4,7 @@
 
 #include "attune/base/fail.h"
 #include "attune/data/held_out.h"
+#include "attune/data/resegmentation.h"
 #include "attune/data/word_dropout.h"
 #include "attune/io/model_folder.h"
 #include "attune/train/batch_loss.h"
@@ -44,6 +45,11 @@ class ClassificationTask final : public TaskOf<EncoderClassifier, int32_t> {
     complete_vocab("vocab", config_.model.vocab, *tokenizer_, vocabulary_size(config_.data.tokenizer_frames_texts));
     model_ = build_encoder_classifier(config_.model, config_.train.seed);
     if (is_regression()) begin_at_the_mean();
+    if (config_.train.subword_sampling > 0)
+      resegmentation_.emplace(*tokenizer_, *tokenizer_,
+                              ResegmentationOptions{.alpha = config_.train.subword_sampling,
+                                                    .seed = config_.train.seed,
+                                                    .longest = config_.model.longest_sequence()});
   }
 
   TrainingBatch batch(int64_t index, uint64_t forward, const BatchPart& part) const override;
@@ -67,6 +73,7 @@ class ClassificationTask final : public TaskOf<EncoderClassifier, int32_t> {
 
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::vector<LabelledExample> validation_;
+  std::optional<Resegmentation> resegmentation_;
   double mean_number_ = 0;  // of the training text, for regression
 };
 
@@ -157,6 +164,7 @@ TrainingBatch ClassificationTask::batch(int64_t index, uint64_t forward, const B
 TrainingBatch ClassificationTask::packed(const TokenShard& shard, std::span<const int32_t> indices, uint64_t forward,
                                          const BatchPart& part) const {
   LabelledBatch batch = pack_labelled(shard, indices);
+  if (resegmentation_) batch = (*resegmentation_)(batch, indices, forward);
   WordDropout(config_.train.word_dropout, config_.train.seed, forward_of(forward, part))
       .hide(batch.tokens, *tokenizer_);
   return training_batch(*model_, std::move(batch));

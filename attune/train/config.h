@@ -104,6 +104,7 @@ struct TrainConfig {
   double guided_alignment = 0.1;         // with data.train_alignments: weight of the guided head's loss
   double mask_probability = 0.15;        // encoder_masked_lm: share of tokens that are hidden
   double word_dropout = 0;               // not encoder_masked_lm: share of tokens that are read as unknown in training
+  double subword_sampling = 0;  // alpha of segmentations that are drawn anew, see text/subword_sampler.h; 0: off
   double layer_dropout = 0;     // probability that a layer is left out of a training step
   double r_drop = 0;            // weight of what brings the predictions of two passes together; 0: one pass
   uint64_t seed = 1;            // below 2^63
@@ -227,6 +228,7 @@ void visit_fields(TrainConfig& c, FieldVisitor& v) {
   v("guided_alignment", c.guided_alignment);
   v("mask_probability", c.mask_probability);
   v("word_dropout", c.word_dropout);
+  v("subword_sampling", c.subword_sampling);
   v("layer_dropout", c.layer_dropout);
   v("r_drop", c.r_drop);
   v("seed", c.seed);

@@ -47,6 +47,7 @@ constexpr OwnedField kOwnedFields[] = {
     {"train.guided_alignment", kTranslation, kNothing},
     {"train.mask_probability", kMaskedLm, kNothing},
     {"train.word_dropout", kTranslation | kClassifier | kDecoderLm, "has train.mask_probability"},
+    {"train.subword_sampling", kTranslation | kClassifier, kNothing},
     {"train.valid_sentences", kTranslation | kClassifier | kMaskedLm, "validates on all of its text"},
     {"train.valid_beam_size", kTranslation, kNothing},
     {"train.valid_stride", kDecoderLm, kNothing},

@@ -219,6 +219,11 @@ constexpr KeyHelp kHelp[] = {
     {"train.mask_probability", "Share of tokens that are hidden", ""},
     {"train.word_dropout",
      "Share of tokens that are read as unknown in training, on both sides of a translation; targets stay", ""},
+    {"train.subword_sampling",
+     "Words are cut into other subwords in each step; of BPE the probability that a merge is left out, Provilkov et "
+     "al. "
+     "2020, of unigram the alpha of Kudo 2018; 0: off",
+     ""},
     {"train.layer_dropout", "Probability that a layer is left out of a training step, Fan et al. 2020", ""},
     {"train.r_drop",
      "R-Drop's alpha, Liang et al. 2021: each batch passes through the model twice, with other dropout, and the "

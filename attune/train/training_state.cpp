@@ -69,6 +69,7 @@ Json settings(const RunConfig& config) {
   fields["train.label_smoothing"] = config.train.label_smoothing;
   fields["train.mask_probability"] = config.train.mask_probability;
   fields["train.word_dropout"] = config.train.word_dropout;
+  fields["train.subword_sampling"] = config.train.subword_sampling;
   fields["train.layer_dropout"] = config.train.layer_dropout;
   fields["train.r_drop"] = config.train.r_drop;
   fields["train.layer_learning_rate_decay"] = config.train.layer_learning_rate_decay;

@@ -62,6 +62,12 @@ INSTANTIATE_TEST_SUITE_P(Trainer, Resume,
                                                         c.data.train_alignments = {source.string() + ".align"};
                                                         c.train.checkpoint_activations = true;
                                                       }},
+                                           ResumeCase{"subword_sampling",
+                                                      [](RunConfig& c) {
+                                                        c.data.tokenizer_type = TokenizerKind::bpe;
+                                                        c.data.vocab_size = 20;
+                                                        c.train.subword_sampling = 0.3;
+                                                      }},
                                            ResumeCase{"layer_dropout",
                                                       [](RunConfig& c) {
                                                         c.train.layer_dropout = 0.4;
