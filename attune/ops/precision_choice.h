@@ -14,6 +14,12 @@ enum class PrecisionChoice {
 };
 
 template <>
+struct EnumNames<ProductPrecision> {
+  static constexpr std::pair<ProductPrecision, const char*> values[] = {{ProductPrecision::float32, "float32"},
+                                                                        {ProductPrecision::bfloat16, "bfloat16"}};
+};
+
+template <>
 struct EnumNames<PrecisionChoice> {
   static constexpr std::pair<PrecisionChoice, const char*> values[] = {{PrecisionChoice::float32, "float32"},
                                                                        {PrecisionChoice::bfloat16, "bfloat16"},
