@@ -28,7 +28,7 @@ class Stack final : public LayerStack {
   using LayerStack::leaves_out;
 };
 
-struct Two final : Module {
+struct Stacks final : Module {
   Stack encoder{false}, decoder{true};
   void visit(Visitor& v) override {
     v("encoder", encoder);
@@ -37,7 +37,7 @@ struct Two final : Module {
 };
 
 TEST(LayerDropout, LeavesOutAShareOfTheLayers) {
-  Two two;
+  Stacks two;
   set_layer_dropout(two, 0.25);
   const std::vector<bool> found = two.encoder.left_out(3, 500);
   EXPECT_NEAR(static_cast<double>(std::count(found.begin(), found.end(), true)), 1000, 100);
@@ -45,7 +45,7 @@ TEST(LayerDropout, LeavesOutAShareOfTheLayers) {
 }
 
 TEST(LayerDropout, IsAFunctionOfSeedStepStackAndLayer) {
-  Two two;
+  Stacks two;
   set_layer_dropout(two, 0.25);
   const std::vector<bool> found = two.encoder.left_out(3, 10);
   EXPECT_EQ(found, two.encoder.left_out(3, 10));
@@ -61,7 +61,7 @@ TEST(LayerDropout, IsOffAtFirst) {
 }
 
 TEST(LayerDropout, RefusesWhatIsNoProbability) {
-  Two two;
+  Stacks two;
   EXPECT_EQ(message_of<ConfigError>([&] { set_layer_dropout(two, 1); }),
             "layer_dropout = 1: needs a number from 0 to below 1");
 }

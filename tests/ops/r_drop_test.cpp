@@ -29,7 +29,7 @@ Indices pair_labels(int64_t n, int32_t classes) {
 }
 
 // log softmax of row r.
-std::vector<double> log_softmax(const Tensor& logits, int64_t r) {
+std::vector<double> log_of_pair_row(const Tensor& logits, int64_t r) {
   const auto all = logits.values<double>();
   const auto row = all.subspan(static_cast<size_t>(r * logits.size(1)), static_cast<size_t>(logits.size(1)));
   double sum = 0;
@@ -40,12 +40,12 @@ std::vector<double> log_softmax(const Tensor& logits, int64_t r) {
 }
 
 // KL(p || q) + KL(q || p) of all pairs whose label counts.
-double divergence(const Tensor& logits, const Indices& labels) {
+double pair_divergence(const Tensor& logits, const Indices& labels) {
   double sum = 0;
   const int64_t half = logits.size(0) / 2;
   for (int64_t r = 0; r < half; ++r) {
     if (labels[r] < 0) continue;
-    const std::vector<double> p = log_softmax(logits, r), q = log_softmax(logits, r + half);
+    const std::vector<double> p = log_of_pair_row(logits, r), q = log_of_pair_row(logits, r + half);
     for (size_t c = 0; c < p.size(); ++c) sum += (std::exp(p[c]) - std::exp(q[c])) * (p[c] - q[c]);
   }
   return sum;
@@ -57,11 +57,11 @@ TEST(RDrop, EqualsTheFormulaOnEveryTarget) {
       const Tensor x = normal({40, classes}, {.seed = 1, .deviation = 2});
       const Indices labels = pair_labels(20, static_cast<int32_t>(classes));
       const CrossEntropy plain = cross_entropy(x, labels, {.label_smoothing = 0.1});
-      const double expected = plain.loss.item() + 5.0 / 2 * divergence(x, labels) / 38;
+      const double expected = plain.loss.item() + 5.0 / 2 * pair_divergence(x, labels) / 38;
       const CrossEntropyOptions options{.label_smoothing = 0.1, .r_drop = 5};
       const CrossEntropy found = cross_entropy(x, labels, options);
       EXPECT_NEAR(found.loss.item(), expected, 1e-12 * expected) << target << " " << classes;
-      EXPECT_NEAR(found.sum_divergence, divergence(x, labels), 1e-12 * found.sum_divergence) << target;
+      EXPECT_NEAR(found.sum_divergence, pair_divergence(x, labels), 1e-12 * found.sum_divergence) << target;
       EXPECT_EQ(found.sum_negative_log_likelihood, plain.sum_negative_log_likelihood) << target;
       EXPECT_EQ(found.labels, 38);
       EXPECT_NEAR(cross_entropy(x.to(DType::f32), labels, options).loss.item(), expected, 1e-5 * expected) << target;
@@ -83,15 +83,15 @@ TEST(RDrop, GradientMatchesFiniteDifferences) {
   }
 }
 
-struct Result {
+struct PairRun {
   CrossEntropy value;
   std::vector<Tensor> gradients;
 };
 
 template <class F>
-Result run(F&& f, std::vector<Tensor> inputs) {
+PairRun run_pairs(F&& f, std::vector<Tensor> inputs) {
   for (Tensor& x : inputs) require_gradient(x);
-  Result result{f(inputs), {}};
+  PairRun result{f(inputs), {}};
   backward(result.value.loss);
   for (const Tensor& x : inputs) result.gradients.push_back(gradient(x));
   return result;
@@ -104,8 +104,10 @@ TEST(RDrop, PiecesEqualTheWhole) {
   const std::vector<Tensor> inputs = {normal({1300, 24}, {.dtype = DType::f32, .seed = 1}),
                                       normal({300, 24}, {.dtype = DType::f32, .seed = 2, .deviation = 0.3}),
                                       normal({300}, {.dtype = DType::f32, .seed = 3})};
-  const Result pieces = run([&](auto& t) { return linear_cross_entropy(t[0], t[1], t[2], labels, options); }, inputs);
-  const Result whole = run([&](auto& t) { return cross_entropy(linear(t[0], t[1], t[2]), labels, options); }, inputs);
+  const PairRun pieces =
+      run_pairs([&](auto& t) { return linear_cross_entropy(t[0], t[1], t[2], labels, options); }, inputs);
+  const PairRun whole =
+      run_pairs([&](auto& t) { return cross_entropy(linear(t[0], t[1], t[2]), labels, options); }, inputs);
   EXPECT_NEAR(pieces.value.loss.item(), whole.value.loss.item(), 1e-5 * whole.value.loss.item());
   EXPECT_NEAR(pieces.value.sum_divergence, whole.value.sum_divergence, 1e-5 * whole.value.sum_divergence);
   EXPECT_EQ(pieces.value.correct, whole.value.correct);
@@ -118,9 +120,9 @@ TEST(RDrop, TakesBfloat16Products) {
   const std::vector<Tensor> inputs = {normal({60, 24}, {.dtype = DType::f32, .seed = 1}),
                                       normal({50, 24}, {.dtype = DType::f32, .seed = 2, .deviation = 0.3})};
   const auto f = [&](auto& t) { return linear_cross_entropy(t[0], t[1], {}, labels, options); };
-  const Result exact = run(f, inputs);
+  const PairRun exact = run_pairs(f, inputs);
   const ProductPrecisionScope narrow(ProductPrecision::bfloat16);
-  const Result rounded = run(f, inputs);
+  const PairRun rounded = run_pairs(f, inputs);
   EXPECT_NEAR(rounded.value.loss.item(), exact.value.loss.item(), 0.02 * exact.value.loss.item());
   EXPECT_LT(relative_error(rounded.gradients[0], exact.gradients[0]), 0.05);
   EXPECT_LT(relative_error(rounded.gradients[1], exact.gradients[1]), 0.05);
@@ -133,9 +135,9 @@ TEST(RDrop, TwoEqualPredictionsAreOne) {
   x.rows(4, 8).copy_from(half);
   const Indices labels{3, 1, 4, 1, 3, 1, 4, 1};
   const auto with = [&](double r_drop) {
-    return run([&](auto& t) { return cross_entropy(t[0], labels, {.r_drop = r_drop}); }, {x});
+    return run_pairs([&](auto& t) { return cross_entropy(t[0], labels, {.r_drop = r_drop}); }, {x});
   };
-  const Result found = with(5), plain = with(0);
+  const PairRun found = with(5), plain = with(0);
   EXPECT_NEAR(found.value.loss.item(), plain.value.loss.item(), 1e-12);
   EXPECT_LT(relative_error(found.gradients[0], plain.gradients[0]), 1e-12);
 }
@@ -143,7 +145,7 @@ TEST(RDrop, TwoEqualPredictionsAreOne) {
 TEST(RDrop, ClassesWithoutProbabilityCountNothing) {
   Tensor x = normal({2, 20}, {.dtype = DType::f32});
   x.data<float>()[4] = x.data<float>()[24] = -INFINITY;
-  const Result found = run([&](auto& t) { return cross_entropy(t[0], Indices{3, 3}, {.r_drop = 1}); }, {x});
+  const PairRun found = run_pairs([&](auto& t) { return cross_entropy(t[0], Indices{3, 3}, {.r_drop = 1}); }, {x});
   EXPECT_TRUE(std::isfinite(found.value.loss.item()));
   EXPECT_EQ(first_not_finite(found.gradients[0]), -1);
 }
@@ -151,8 +153,8 @@ TEST(RDrop, ClassesWithoutProbabilityCountNothing) {
 TEST(RDrop, ThreadsDoNotChangeIt) {
   const Indices labels = pair_labels(300, 1000);
   const auto [one, two] = with_one_and_two_threads([&] {
-    return run([&](auto& t) { return cross_entropy(t[0], labels, {.r_drop = 2}); },
-               {normal({600, 1000}, {.dtype = DType::f32, .seed = 1})});
+    return run_pairs([&](auto& t) { return cross_entropy(t[0], labels, {.r_drop = 2}); },
+                     {normal({600, 1000}, {.dtype = DType::f32, .seed = 1})});
   });
   EXPECT_EQ(one.value.loss.item(), two.value.loss.item());
   EXPECT_TRUE(same_bits(one.gradients[0], two.gradients[0]));
