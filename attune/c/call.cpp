@@ -85,7 +85,8 @@ AdapterFolders take_adapters(Json& options) {
   if (!adapters.is_object())
     fail<ConfigError>("options.adapters: needs an object of names and folders, found {}", adapters.type_name());
   for (const auto& [name, folder] : adapters.items()) {
-    if (!folder.is_string()) fail<ConfigError>("options.adapters.{}: needs a folder, found {}", name, folder.type_name());
+    if (!folder.is_string())
+      fail<ConfigError>("options.adapters.{}: needs a folder, found {}", name, folder.type_name());
     folders.emplace(name, folder.get<std::string>());
   }
   return folders;

@@ -32,8 +32,8 @@ attune_status attune_generator_load_with(const char* folder, const char* options
   return guarded([&] {
     Json loading = options_of(options);
     const AdapterFolders adapters = take_adapters(loading);
-    given(generator, "generator") = new attune_generator{
-        TextGenerator::load(&given(folder, "folder"), load_fields(loading).scheduling, adapters)};
+    given(generator, "generator") =
+        new attune_generator{TextGenerator::load(&given(folder, "folder"), load_fields(loading).scheduling, adapters)};
   });
 }
 void attune_generator_free(attune_generator* generator) {

@@ -44,8 +44,8 @@ attune_status attune_translator_load_with(const char* folder, const char* option
   return guarded([&] {
     Json loading = options_of(options);
     const AdapterFolders adapters = take_adapters(loading);
-    given(translator, "translator") = new attune_translator{
-        Translator::load(&given(folder, "folder"), load_fields(loading).scheduling, adapters)};
+    given(translator, "translator") =
+        new attune_translator{Translator::load(&given(folder, "folder"), load_fields(loading).scheduling, adapters)};
   });
 }
 void attune_translator_free(attune_translator* translator) {

@@ -216,7 +216,9 @@ void evaluate_text(const TextEvaluation& evaluation, const OpenedFolder& model, 
     }
     case Architecture::decoder_lm:
       return write_result(
-          out, evaluate_file(model, evaluation.data, {.stride = evaluation.stride, .precision = evaluation.precision, .device = evaluation.device}),
+          out,
+          evaluate_file(model, evaluation.data,
+                        {.stride = evaluation.stride, .precision = evaluation.precision, .device = evaluation.device}),
           evaluation.json);
     default:
       fail<ConfigError>(

@@ -56,7 +56,7 @@ serve::ServeConfig config_of(const ServeCommand& command) {
   config.drain_seconds = command.drain_seconds.value_or(config.drain_seconds);
   for (auto& [name, model] : config.models) {
     model.threads = command.threads.value_or(model.threads);
-    if (!command.precision.empty()) model.precision = named<ProductPrecision>("--precision", command.precision);
+    if (!command.precision.empty()) model.precision = named<PrecisionChoice>("--precision", command.precision);
     if (!command.device.empty()) model.device = command.device;
     std::error_code ignored;
     const std::filesystem::path inner = std::filesystem::path(model.folder) / "model";
@@ -70,8 +70,7 @@ int serve_models(const ServeCommand& command) {
   catch_stop_signals();
   std::signal(SIGHUP, on_reload_signal);
   const serve::ServeConfig config = config_of(command);
-  if (std::ranges::any_of(config.models,
-                          [](const auto& m) { return m.second.precision == ProductPrecision::bfloat16; }))
+  if (std::ranges::any_of(config.models, [](const auto& m) { return m.second.precision == PrecisionChoice::bfloat16; }))
     note_precision(ProductPrecision::bfloat16);
   serve::Server server(config, write_log_line);
   server.load();

@@ -8,11 +8,11 @@
 #include <string>
 
 #include "attune/base/json.h"
-#include "attune/base/precision_names.h"
 #include "attune/inference/classifier.h"
 #include "attune/inference/embedder.h"
 #include "attune/inference/text_generator.h"
 #include "attune/inference/translator.h"
+#include "attune/ops/precision_choice.h"
 
 namespace attune {
 
@@ -36,12 +36,13 @@ void visit_fields(DecodingFields& f, FieldVisitor& v) {
 struct LoadFields {
   SchedulerOptions scheduling = {};
   std::string device = {};  // becomes scheduling.device where it is given
+  PrecisionChoice precision = PrecisionChoice::float32;  // becomes scheduling.precision
 };
 
 template <class FieldVisitor>
 void visit_fields(LoadFields& f, FieldVisitor& v) {
   v("device", f.device);
-  v("precision", f.scheduling.precision);
+  v("precision", f.precision);
   v("cache_bytes", f.scheduling.cache_bytes);
 }
 

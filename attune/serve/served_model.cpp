@@ -27,8 +27,8 @@ ServedModel::ServedModel(std::string name, const ModelConfig& config, int64_t mo
       created_(seconds_since_1970()),
       admission_(std::make_shared<Admission>(most_requests)) {
   const Device device = config_.place(name_);
-  const SchedulerOptions scheduling{
-      .cache_bytes = config_.cache_bytes, .precision = config_.precision, .device = device};
+  const ProductPrecision precision = resolved(config_.precision, device);
+  const SchedulerOptions scheduling{.cache_bytes = config_.cache_bytes, .precision = precision, .device = device};
   const int64_t threads = config_.threads > 0 ? config_.threads : default_thread_count();
   const int64_t lanes = device.is_host() ? threads : 1;
   const auto decode = [&](Scheduler& scheduler, int64_t places) {
@@ -40,7 +40,7 @@ ServedModel::ServedModel(std::string name, const ModelConfig& config, int64_t mo
         std::move(function), EncoderWorker::Options{.batch_texts = config_.batch, .threads = config_.threads});
   };
   const OpenedFolder folder(config_.folder);
-  const LoadedWeights weights = weights_for(config_.precision, device);
+  const LoadedWeights weights = weights_for(precision, device);
   const Architecture architecture = folder.config().model.architecture;
   if (!config_.adapters.empty() && architecture != Architecture::encoder_decoder &&
       architecture != Architecture::decoder_lm)
@@ -62,13 +62,13 @@ ServedModel::ServedModel(std::string name, const ModelConfig& config, int64_t mo
       break;
     case Architecture::encoder_classifier:
       kind_ = ModelKind::classifier;
-      classifier_ = Classifier(folder.load_classifier(weights, device), config_.precision, device);
+      classifier_ = Classifier(folder.load_classifier(weights, device), precision, device);
       encode([this](std::span<const Encoding> texts) { return classifier_->logits(texts); });
       break;
     case Architecture::encoder:
     case Architecture::encoder_masked_lm:
       kind_ = ModelKind::embedder;
-      embedder_ = Embedder::load(folder, config_.precision, device);
+      embedder_ = Embedder::load(folder, precision, device);
       encode([this](std::span<const Encoding> texts) { return embedder_->embed_encoded(texts); });
       break;
   }

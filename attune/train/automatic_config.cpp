@@ -407,7 +407,7 @@ void add_training(Choices& c, const TextMeasures& text, const Plan& plan) {
   c.add("train.checkpoint_every", 0);
   c.add("train.keep_checkpoints", 2);
   const bool large = architecture != Architecture::encoder_classifier;
-  if (text.bfloat16 && large) c.add("train.precision", "bfloat16", "this processor multiplies it faster");
+  if (large) c.add("train.precision", "auto", "bfloat16 where the processor multiplies it");
 }
 
 }  // namespace

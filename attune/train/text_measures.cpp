@@ -8,7 +8,6 @@
 #include "attune/base/fail.h"
 #include "attune/base/parallel.h"
 #include "attune/data/labelled_corpus.h"
-#include "attune/kernels/matmul.h"
 #include "attune/text/text_file.h"
 #include "attune/text/text_style.h"
 #include "attune/text/unicode.h"
@@ -116,7 +115,6 @@ TextMeasures measure_text(const RunConfig& config) {
   measures.architecture = architecture;
   measures.regression = config.model.is_regression();
   measures.processors = config.train.threads > 0 ? static_cast<int>(config.train.threads) : thread_count();
-  measures.bfloat16 = has_bfloat16_products();
   return measures;
 }
 

@@ -9,7 +9,7 @@ from os import PathLike
 from typing import Any, Literal, TypedDict, TypeVar, Union
 
 Path = Union[str, "PathLike[str]"]
-Precision = Literal["float32", "bfloat16"]
+Precision = Literal["float32", "bfloat16", "auto"]
 Progress = Union[bool, Callable[[int, int], object]]
 T = TypeVar("T")
 

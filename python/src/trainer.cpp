@@ -254,6 +254,7 @@ RunConfig(file, sections, preset) reads a TOML file ("": none) and a dict of sec
       [](const std::filesystem::path& model, const std::filesystem::path& out,
          const std::optional<std::string>& precision, const std::string& family) {
         ExportOptions options{.family = family};
+        if (precision == "auto") fail<ConfigError>("precision: is \"auto\", a file needs float32 or bfloat16");
         if (precision) options.precision = precision_of(*precision);
         return interruptible({}, [&](const std::atomic<bool>* interrupt) {
           options.before_each = [interrupt] { check_interrupt(interrupt); };

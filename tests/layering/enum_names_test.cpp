@@ -9,12 +9,12 @@
 #include <string>
 #include <string_view>
 
-#include "attune/base/precision_names.h"
 #include "attune/inference/decoding/finish_reason.h"
 #include "attune/inference/embedder.h"
 #include "attune/models/config.h"
 #include "attune/models/generation_config.h"
 #include "attune/ops/panel_weight.h"
+#include "attune/ops/precision_choice.h"
 #include "attune/optim/config.h"
 #include "attune/text/text_style.h"
 #include "attune/text/text_unit.h"
@@ -26,9 +26,9 @@
 #define ATTUNE_NAMED_ENUMS                                                                                          \
   Activation, Architecture, AttentionBias, BasePrecision, EarlyStopping, EmbeddingInitialization, ExpertScores,     \
       FeedForwardActivation, FinishReason, GroupScore, Initialization, LabelledFormat, LabelScores, LayerAttention, \
-      LengthNormalization, NormForm, NormPlacement, OptimizerKind, Pooling, PreparedKind, ProductPrecision,         \
-      Punctuation, RotaryPairing, RotaryRamp, RotaryScaling, ScheduleKind, SinusoidOrder, TextPooling, TextUnit,    \
-      TokenizerKind, ValidationMetric, WeightFormat
+      LengthNormalization, NormForm, NormPlacement, OptimizerKind, Pooling, PrecisionChoice, PreparedKind,          \
+      ProductPrecision, Punctuation, RotaryPairing, RotaryRamp, RotaryScaling, ScheduleKind, SinusoidOrder,         \
+      TextPooling, TextUnit, TokenizerKind, ValidationMetric, WeightFormat
 #define ATTUNE_TEXT_OF(...) #__VA_ARGS__
 #define ATTUNE_TEXT(list) ATTUNE_TEXT_OF(list)
 

@@ -71,7 +71,6 @@ RC_GTEST_PROP(ChooseConfig, IsValidForEveryText, ()) {
   text.separate_punctuation = *rc::gen::arbitrary<bool>();
   text.regression = text.architecture == Architecture::encoder_classifier && *rc::gen::arbitrary<bool>();
   text.processors = *rc::gen::inRange(1, 256);
-  text.bfloat16 = *rc::gen::arbitrary<bool>();
   RunConfig config = chosen(text);
   if (text.regression) config.model.label_scores = LabelScores::none;
   config.validate_for_training();

@@ -28,6 +28,7 @@
 #include "attune/kernels/matmul.h"
 #include "attune/models/presets.h"
 #include "attune/models/transformer.h"
+#include "attune/nn/layer_stack.h"
 #include "attune/train/config.h"
 
 namespace attune::cli {
@@ -117,8 +118,9 @@ Measured train(const Options& o, const TrainingWork& work, const RunConfig& conf
                                                 {.batches = {&work.batches[at], 1},
                                                  .step = i + 1,
                                                  .learning_rate = 1e-4,
-                                                 .precision = config.train.precision,
+                                                 .precision = resolved(config.train.precision),
                                                  .label_smoothing = config.train.label_smoothing,
+                                                 .r_drop = config.train.r_drop,
                                                  .seed = config.train.seed,
                                                  .first_forward = static_cast<uint64_t>(i)});
     const double seconds = seconds_now() - begin;
@@ -153,6 +155,7 @@ int bench_train(const Options& o) {
   const double peak_gflops = measured_peak_flops() / 1e9;
   require_gradients(*work.model);
   set_activation_checkpointing(*work.model, config.train.checkpoint_activations);
+  set_layer_dropout(*work.model, config.train.layer_dropout);
   const Measured measured = train(o, work, config);
   const double gflops = median(measured.gflops_per_s), rate = median(measured.tokens_per_s);
   Json result = {{"program", "attune"},
