@@ -20,6 +20,7 @@ struct TextMeasures {
   bool regression = false;            // the texts have numbers in place of labels
   int processors = 1;                 // that training may use
   bool bfloat16 = false;              // they have instructions for products in bfloat16
+  bool avx512 = true;                 // and for vectors of 512 bits
 
   // What is said already, and what follows from it is chosen.
   std::optional<bool> validates = {};  // there are texts for validation, or there is to be none
