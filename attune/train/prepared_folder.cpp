@@ -37,7 +37,7 @@ constexpr const char* kIndex = "index.json";
 constexpr const char* kFormat = "attune tokens";
 constexpr int64_t kVersion = 1;
 constexpr uint64_t kMaxIndexBytes = uint64_t{16} << 20;  // 80,000 shards
-constexpr int64_t kMostTokens = int64_t{1} << 56;        // sums of a million stay in range
+constexpr int64_t kLargestCount = int64_t{1} << 56;      // sums of a million stay in range
 constexpr int64_t kMaxVocab = int64_t{1} << 24;
 
 // The index beside its lists, which are read element by element.
@@ -111,10 +111,10 @@ std::vector<Element> read_list(const Json& json, const char* key, const std::str
 void check(const PreparedIndex& index, const std::string& where) {
   check_number(index.source_vocab, 1, kMaxVocab, where + ": source_vocab");
   check_number(index.target_vocab, 1, kMaxVocab, where + ": target_vocab");
-  check_number(index.texts, 1, kMostTokens, where + ": texts");
+  check_number(index.texts, 1, kLargestCount, where + ": texts");
   for (const auto& [name, count] :
        {std::pair{"skipped_long", index.skipped_long}, {"skipped_empty", index.skipped_empty}, {"cut", index.cut}})
-    check_number(count, 0, kMostTokens, fmt::format("{}: {}", where, name));
+    check_number(count, 0, kLargestCount, fmt::format("{}: {}", where, name));
   const bool pairs = index.kind == PreparedKind::pairs;
   const size_t labels = index.labels.size();
   const bool labels_fit = index.kind == PreparedKind::labelled  ? labels >= 2
@@ -126,10 +126,10 @@ void check(const PreparedIndex& index, const std::string& where) {
   for (size_t i = 0; i < index.shards.size(); ++i) {
     const PreparedShard& shard = index.shards[i];
     const std::string here = fmt::format("{}: shards[{}].", where, i);
-    check_number(shard.examples, 1, kMostTokens >> 20, here + "examples");
-    check_number(shard.tokens, 0, kMostTokens >> 20, here + "tokens");
-    check_number(shard.target_tokens, 0, pairs ? kMostTokens >> 20 : 0, here + "target_tokens");
-    check_number(shard.bytes, 1, kMostTokens >> 8, here + "bytes");
+    check_number(shard.examples, 1, kLargestCount >> 20, here + "examples");
+    check_number(shard.tokens, 0, kLargestCount >> 20, here + "tokens");
+    check_number(shard.target_tokens, 0, pairs ? kLargestCount >> 20 : 0, here + "target_tokens");
+    check_number(shard.bytes, 1, kLargestCount >> 8, here + "bytes");
   }
   for (const char* field : shaping_fields(index.kind))
     if (!index.options.contains(field)) fail<FileError>("{}: options: lacks \"{}\"", where, field);
