@@ -35,7 +35,7 @@ void visit_fields(DecodingFields& f, FieldVisitor& v) {
 /// How a folder is loaded.
 struct LoadFields {
   SchedulerOptions scheduling = {};
-  std::string device = {};  // becomes scheduling.device where it is given
+  std::string device = {};                               // becomes scheduling.device where it is given
   PrecisionChoice precision = PrecisionChoice::float32;  // becomes scheduling.precision
 };
 

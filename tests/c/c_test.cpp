@@ -175,8 +175,9 @@ TEST_F(CTranslator, CallsChooseAnAdapter) {
   EXPECT_STREQ(attune_error_message(), "adapter = \"poems\": the model was loaded with legal");
 
   attune_translator* none = nullptr;
-  for (const auto& [wrong, message] : {std::pair(R"({"adapters": [1]})", "options.adapters: needs an object"),
-                                       std::pair(R"({"adapters": {"legal": 1}})", "options.adapters.legal: needs a folder")}) {
+  for (const auto& [wrong, message] :
+       {std::pair(R"({"adapters": [1]})", "options.adapters: needs an object"),
+        std::pair(R"({"adapters": {"legal": 1}})", "options.adapters.legal: needs a folder")}) {
     EXPECT_EQ(attune_translator_load_with(folder_.path().c_str(), wrong, &none), ATTUNE_CONFIG_ERROR);
     EXPECT_THAT(attune_error_message(), HasSubstr(message));
   }
