@@ -16,7 +16,7 @@ LoadFields load_fields(const Json& options) {
   LoadFields fields;
   read_fields(options, fields, "options");
   if (!fields.device.empty()) fields.scheduling.device = Device::named(fields.device);
-  fields.scheduling.precision = resolved(fields.precision, fields.scheduling.device);
+  fields.scheduling.precision = resolved(fields.precision, fields.scheduling.device.value_or(Device{}));
   return fields;
 }
 
