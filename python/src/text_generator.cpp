@@ -67,13 +67,12 @@ void bind_text_generator(nb::module_& m) {
       .def(
           "__init__",
           [](TextGenerator* self, const std::filesystem::path& folder, const std::string& precision,
-             int64_t cache_bytes, const std::optional<std::string>& device) {
+             int64_t cache_bytes, const std::string& device) {
             const SchedulerOptions options = {
-                .cache_bytes = cache_bytes, .precision = precision_of(precision), .device = device_of(device)};
+                .cache_bytes = cache_bytes, .precision = precision_of(precision), .device = Device::named(device)};
             new (self) TextGenerator(unlocked([&] { return TextGenerator::load(folder, options); }));
           },
-          nb::arg("folder"), nb::arg("precision") = "float32", nb::arg("cache_bytes") = 0,
-          nb::arg("device") = nb::none())
+          nb::arg("folder"), nb::arg("precision") = "float32", nb::arg("cache_bytes") = 0, nb::arg("device") = "cpu")
       .def(
           "generate",
           [](const TextGenerator& self, const std::vector<std::string>& prompts, const nb::dict& options,

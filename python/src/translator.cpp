@@ -94,16 +94,15 @@ void bind_translator(nb::module_& m) {
       .def(
           "__init__",
           [](Translator* self, const std::vector<std::filesystem::path>& folders, const std::string& precision,
-             int64_t cache_bytes, const std::optional<std::string>& device) {
+             int64_t cache_bytes, const std::string& device) {
             const SchedulerOptions options = {
-                .cache_bytes = cache_bytes, .precision = precision_of(precision), .device = device_of(device)};
+                .cache_bytes = cache_bytes, .precision = precision_of(precision), .device = Device::named(device)};
             new (self) Translator(unlocked([&] {
               return folders.size() == 1 ? Translator::load(folders.front(), options)
                                          : Translator::load_ensemble(folders, options);
             }));
           },
-          nb::arg("folders"), nb::arg("precision") = "float32", nb::arg("cache_bytes") = 0,
-          nb::arg("device") = nb::none())
+          nb::arg("folders"), nb::arg("precision") = "float32", nb::arg("cache_bytes") = 0, nb::arg("device") = "cpu")
       .def("translate", &translate, nb::arg("sentences"), nb::arg("options"), nb::arg("prefixes") = Prefixes(),
            nb::arg("progress") = nb::none(), nb::arg("interrupt") = nb::none())
       .def("translate_stream", &translate_stream, nb::arg("read"), nb::arg("write"), nb::arg("options"),
