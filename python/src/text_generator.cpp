@@ -66,13 +66,13 @@ void bind_text_generator(nb::module_& m) {
       .def(
           "__init__",
           [](TextGenerator* self, const std::filesystem::path& folder, const std::string& precision,
-             int64_t cache_bytes, const std::optional<std::string>& device, const AdapterFolders& adapters) {
+             int64_t cache_bytes, const std::string& device, const AdapterFolders& adapters) {
             const SchedulerOptions options = {
-                .cache_bytes = cache_bytes, .precision = precision_of(precision), .device = device_of(device)};
+                .cache_bytes = cache_bytes, .precision = precision_of(precision), .device = Device::named(device)};
             new (self) TextGenerator(unlocked([&] { return TextGenerator::load(folder, options, adapters); }));
           },
-          nb::arg("folder"), nb::arg("precision") = "float32", nb::arg("cache_bytes") = 0,
-          nb::arg("device") = nb::none(), nb::arg("adapters") = AdapterFolders())
+          nb::arg("folder"), nb::arg("precision") = "float32", nb::arg("cache_bytes") = 0, nb::arg("device") = "cpu",
+          nb::arg("adapters") = AdapterFolders())
       .def_prop_ro("adapters", &TextGenerator::adapters)
       .def_prop_ro("text_unit", [](const TextGenerator& self) { return enum_name(self.text_unit()); })
       .def(

@@ -215,10 +215,9 @@ RunConfig(file, sections, preset) reads a TOML file ("": none) and a dict of sec
   m.def(
       "evaluate_language_model",
       [](const std::filesystem::path& model, const std::filesystem::path& file, int64_t stride,
-         const std::string& precision, const std::optional<std::string>& device,
-         const std::shared_ptr<Interrupt>& interrupt) {
-        FileEvaluationOptions options{.stride = stride, .precision = precision_of(precision)};
-        if (const auto chosen = device_of(device)) options.device = *chosen;
+         const std::string& precision, const std::string& device, const std::shared_ptr<Interrupt>& interrupt) {
+        FileEvaluationOptions options{
+            .stride = stride, .precision = precision_of(precision), .device = Device::named(device)};
         return interruptible(interrupt, [&](const std::atomic<bool>* flag) {
           options.interrupt = flag;
           return evaluate_file(OpenedFolder(model), file, options);

@@ -91,9 +91,9 @@ void bind_translator(nb::module_& m) {
       .def(
           "__init__",
           [](Translator* self, const std::vector<std::filesystem::path>& folders, const std::string& precision,
-             int64_t cache_bytes, const std::optional<std::string>& device, const AdapterFolders& adapters) {
+             int64_t cache_bytes, const std::string& device, const AdapterFolders& adapters) {
             const SchedulerOptions options = {
-                .cache_bytes = cache_bytes, .precision = precision_of(precision), .device = device_of(device)};
+                .cache_bytes = cache_bytes, .precision = precision_of(precision), .device = Device::named(device)};
             if (folders.size() != 1 && !adapters.empty())
               fail<ConfigError>("adapters are for one model, and there are {}", folders.size());
             new (self) Translator(unlocked([&] {
@@ -101,8 +101,8 @@ void bind_translator(nb::module_& m) {
                                          : Translator::load_ensemble(folders, options);
             }));
           },
-          nb::arg("folders"), nb::arg("precision") = "float32", nb::arg("cache_bytes") = 0,
-          nb::arg("device") = nb::none(), nb::arg("adapters") = AdapterFolders())
+          nb::arg("folders"), nb::arg("precision") = "float32", nb::arg("cache_bytes") = 0, nb::arg("device") = "cpu",
+          nb::arg("adapters") = AdapterFolders())
       .def_prop_ro("adapters", &Translator::adapters)
       .def("translate", &translate, nb::arg("sentences"), nb::arg("options"), nb::arg("prefixes") = Prefixes(),
            nb::arg("progress") = nb::none(), nb::arg("interrupt") = nb::none())

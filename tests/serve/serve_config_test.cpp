@@ -60,6 +60,7 @@ TEST(ServeConfig, WhatIsWrongIsNamed) {
   EXPECT_THAT(message("[models.a]\nfodler = \"a\"\n"), HasSubstr("folder"));
   EXPECT_THAT(message(model + "precision = \"float16\"\n"),
               HasSubstr("precision: is \"float16\", needs one of float32, bfloat16, auto"));
+  EXPECT_THAT(message(model + "device = \"gpu\"\n"), HasSubstr("models.a.device = gpu: needs cpu, cuda, or cuda:N"));
   EXPECT_THAT(message("[models.\"a b\"]\nfolder = \"a\"\n"), HasSubstr("a b"));
   EXPECT_THAT(message("[limits]\ntexts = 0\n" + model), HasSubstr("limits.texts = 0"));
   for (const char* host : {"0.0.0.0", "::"})
